@@ -1,0 +1,18 @@
+//! Compiles `proto/` with protox, so that no `protoc` needs to be installed, and leaves the
+//! descriptor set in `OUT_DIR` for the text format of configs.
+
+use prost::Message as _;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let files = [
+        "perfetto/config.proto",
+        "perfetto/trace.proto",
+        "pprof/profile.proto",
+    ];
+    println!("cargo:rerun-if-changed=proto");
+    let descriptors = protox::compile(files, ["proto"])?;
+    let out = std::path::PathBuf::from(std::env::var_os("OUT_DIR").ok_or("OUT_DIR is not set")?);
+    std::fs::write(out.join("descriptors.bin"), descriptors.encode_to_vec())?;
+    prost_build::Config::new().compile_fds(descriptors)?;
+    Ok(())
+}

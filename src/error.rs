@@ -1,0 +1,164 @@
+//! What every error of heaptap says: its class (the exit code), a stable kind, what happened
+//! and what to do next. Each stage has its own typed error and implements [`Classified`];
+//! the command line turns it into a [`Failure`] at the edge.
+
+use std::fmt;
+
+/// The classes of outcome that scripts tell apart, one exit code each.
+///
+/// `docs/errors.md` lists them; the numbers are a contract.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ErrorClass {
+    /// A bug in heaptap.
+    Bug,
+    /// Wrong usage.
+    Usage,
+    /// No device, several and none named, unauthorized or offline, no adb server.
+    NoDevice,
+    /// The target may not be profiled, or does not exist.
+    NotEligible,
+    /// The device or its perfetto refused or failed.
+    Device,
+    /// Recorded, but incomplete.
+    Incomplete,
+    /// Recorded, but no samples.
+    Empty,
+    /// An input file can't be read or is damaged.
+    BadInput,
+    /// Budget exceeded or leak found.
+    Budget,
+    /// The recording is safe on the device but was not fetched.
+    NotFetched,
+    /// This host can't write.
+    HostWrite,
+    /// Incomplete data, or within the sampling noise.
+    Inconclusive,
+    /// Interrupted by the user before anything was recorded.
+    Interrupted,
+}
+
+impl ErrorClass {
+    /// Every class, in the order in which the first that holds decides the exit code.
+    pub const BY_PRECEDENCE: [ErrorClass; 13] = [
+        ErrorClass::Bug,
+        ErrorClass::Usage,
+        ErrorClass::NoDevice,
+        ErrorClass::Device,
+        ErrorClass::NotFetched,
+        ErrorClass::HostWrite,
+        ErrorClass::BadInput,
+        ErrorClass::Inconclusive,
+        ErrorClass::Budget,
+        ErrorClass::NotEligible,
+        ErrorClass::Incomplete,
+        ErrorClass::Empty,
+        ErrorClass::Interrupted,
+    ];
+
+    /// The process exit code of this class.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            ErrorClass::Bug => 1,
+            ErrorClass::Usage => 2,
+            ErrorClass::NoDevice => 3,
+            ErrorClass::NotEligible => 4,
+            ErrorClass::Device => 5,
+            ErrorClass::Incomplete => 6,
+            ErrorClass::Empty => 7,
+            ErrorClass::BadInput => 8,
+            ErrorClass::Budget => 9,
+            ErrorClass::NotFetched => 10,
+            ErrorClass::HostWrite => 11,
+            ErrorClass::Inconclusive => 12,
+            ErrorClass::Interrupted => 130,
+        }
+    }
+
+    /// Of several classes that hold at once, the one that decides the exit code.
+    pub fn first_of(classes: impl IntoIterator<Item = ErrorClass>) -> Option<ErrorClass> {
+        let held: Vec<ErrorClass> = classes.into_iter().collect();
+        Self::BY_PRECEDENCE.into_iter().find(|c| held.contains(c))
+    }
+}
+
+/// Implemented by the typed error of every stage.
+pub trait Classified: std::error::Error + Send + Sync + 'static {
+    /// Which exit code it ends in.
+    fn class(&self) -> ErrorClass;
+    /// A stable word for scripts, such as `device-unauthorized`.
+    fn kind(&self) -> &'static str;
+    /// What to do next, as one or more sentences or a command.
+    fn help(&self) -> Option<String> {
+        None
+    }
+}
+
+/// An error as the command line shows it.
+#[derive(Debug)]
+pub struct Failure {
+    /// Which exit code it ends in.
+    pub class: ErrorClass,
+    /// A stable word for scripts.
+    pub kind: &'static str,
+    /// What happened, to what, and why.
+    pub message: String,
+    /// What to do next.
+    pub help: Option<String>,
+}
+
+impl Failure {
+    /// A failure without a typed error behind it (usage errors of the command line).
+    pub fn new(class: ErrorClass, kind: &'static str, message: impl Into<String>) -> Self {
+        Failure { class, kind, message: message.into(), help: None }
+    }
+
+    /// The same failure, with words on what to do next.
+    pub fn with_help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+impl<E: Classified> From<E> for Failure {
+    fn from(error: E) -> Self {
+        let mut message = error.to_string();
+        let mut source = std::error::Error::source(&error);
+        while let Some(cause) = source {
+            let text = cause.to_string();
+            // thiserror's `#[error(transparent)]` and `{source}` already show the cause.
+            if !message.contains(&text) {
+                message.push_str(": ");
+                message.push_str(&text);
+            }
+            source = cause.source();
+        }
+        Failure { class: error.class(), kind: error.kind(), message, help: error.help() }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn precedence_names_every_class_once() {
+        let mut codes: Vec<u8> =
+            ErrorClass::BY_PRECEDENCE.iter().map(|c| c.exit_code()).collect();
+        codes.sort_unstable();
+        codes.dedup();
+        assert_eq!(codes.len(), ErrorClass::BY_PRECEDENCE.len());
+    }
+
+    #[test]
+    fn the_graver_of_two_classes_decides() {
+        let both = [ErrorClass::Empty, ErrorClass::NotFetched];
+        assert_eq!(ErrorClass::first_of(both), Some(ErrorClass::NotFetched));
+        assert_eq!(ErrorClass::first_of([]), None);
+    }
+}

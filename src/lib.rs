@@ -1,0 +1,26 @@
+//! heaptap: memory profiling of Android phones from the host.
+//!
+//! Data flows one way; every stage hands a plain type to the next and knows nothing of the
+//! one after:
+//!
+//! ```text
+//! cli -> app -> config  -> session (device) -> raw-trace
+//!               raw-trace -> trace -> profile -> export (pprof), report
+//! ```
+//!
+//! `docs/architecture.md` shows the same on one page, with the table of who may import whom.
+
+pub mod app;
+pub mod cli;
+pub mod config;
+pub mod device;
+pub mod eligibility;
+pub mod error;
+pub mod export;
+pub mod import;
+pub mod phone;
+pub mod profile;
+pub mod proto;
+pub mod session;
+pub mod trace;
+pub mod units;

@@ -1,0 +1,180 @@
+//! Numbers with units, as people write and read them: sizes, durations, build IDs.
+//! Owns their parsing and printing; knows nothing of where they are used.
+
+use std::fmt;
+use std::time::Duration;
+
+/// A size in bytes; prints as `512 B`, `4.0 KiB`, `12.3 MiB`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct ByteSize(pub u64);
+
+impl fmt::Display for ByteSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+        if self.0 < 1024 {
+            return f.pad(&format!("{} B", self.0));
+        }
+        let mut value = self.0 as f64 / 1024.0;
+        let mut unit = 0;
+        while value >= 1023.95 && unit + 1 < UNITS.len() {
+            value /= 1024.0;
+            unit += 1;
+        }
+        f.pad(&format!("{value:.1} {}", UNITS[unit]))
+    }
+}
+
+/// A text that is no size or no duration.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is not a {what}: {why}")]
+pub struct ParseUnitError {
+    text: String,
+    what: &'static str,
+    why: &'static str,
+}
+
+impl ByteSize {
+    /// Parses `4096`, `64k`, `256mb`, `8MiB`; every prefix is a power of 1024.
+    ///
+    /// # Errors
+    /// Where the text has no number, an unknown unit, or a value above `u64::MAX`.
+    pub fn parse(text: &str) -> Result<ByteSize, ParseUnitError> {
+        let err = |why| ParseUnitError { text: text.to_owned(), what: "size", why };
+        let (number, unit) = split_number(text);
+        let shift = match unit.to_ascii_lowercase().as_str() {
+            "" | "b" => 0,
+            "k" | "kb" | "kib" => 10,
+            "m" | "mb" | "mib" => 20,
+            "g" | "gb" | "gib" => 30,
+            "t" | "tb" | "tib" => 40,
+            _ => return Err(err("use a number with k, m or g, such as 4096, 64k or 8MiB")),
+        };
+        scale(number, (1u64 << shift) as f64, 1u64 << shift)
+            .map(ByteSize)
+            .ok_or_else(|| err("use a number with k, m or g, such as 4096, 64k or 8MiB"))
+    }
+}
+
+/// Parses `500ms`, `10s`, `2m`, `1h`, `250us`; a bare number counts in `bare`.
+///
+/// # Errors
+/// Where the text has no number, an unknown unit, or a value that no duration holds.
+pub fn parse_duration(text: &str, bare: Duration) -> Result<Duration, ParseUnitError> {
+    let why = "use a number with ms, s, m or h, such as 500ms, 10s or 2m";
+    let err = || ParseUnitError { text: text.to_owned(), what: "duration", why };
+    let (number, unit) = split_number(text);
+    let nanos: u64 = match unit.to_ascii_lowercase().as_str() {
+        "" => bare.as_nanos() as u64,
+        "us" => 1_000,
+        "ms" => 1_000_000,
+        "s" => 1_000_000_000,
+        "m" | "min" => 60_000_000_000,
+        "h" => 3_600_000_000_000,
+        _ => return Err(err()),
+    };
+    scale(number, nanos as f64, nanos).map(Duration::from_nanos).ok_or_else(err)
+}
+
+fn split_number(text: &str) -> (&str, &str) {
+    let text = text.trim();
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    (&text[..end], text[end..].trim_start())
+}
+
+/// Whole numbers are scaled exactly, fractions as floating point.
+fn scale(number: &str, by: f64, exact: u64) -> Option<u64> {
+    if let Ok(whole) = number.parse::<u64>() {
+        return whole.checked_mul(exact);
+    }
+    let value = number.parse::<f64>().ok()? * by;
+    (value.is_finite() && value < u64::MAX as f64).then_some(value.round() as u64)
+}
+
+/// Prints a duration as people say it: `850 ms`, `12.4 s`, `3m 20s`, `1h 02m`.
+#[derive(Debug, Clone, Copy)]
+pub struct HumanDuration(pub Duration);
+
+impl fmt::Display for HumanDuration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.0.as_secs();
+        let text = if self.0 < Duration::from_secs(1) {
+            format!("{} ms", self.0.as_millis())
+        } else if seconds < 60 {
+            format!("{:.1} s", self.0.as_secs_f64())
+        } else if seconds < 3600 {
+            format!("{}m {:02}s", seconds / 60, seconds % 60)
+        } else {
+            format!("{}h {:02}m", seconds / 3600, seconds / 60 % 60)
+        };
+        f.pad(&text)
+    }
+}
+
+/// A GNU build ID (or Breakpad module id): raw bytes, shown as lower-case hex.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct BuildId(pub Vec<u8>);
+
+impl BuildId {
+    /// Whether the file had none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl fmt::Display for BuildId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Breakpad module ids arrive as 33 characters of hex text (Perfetto does the same).
+        if self.0.len() == 33 && self.0.iter().all(u8::is_ascii_hexdigit) {
+            return self.0.iter().try_for_each(|b| write!(f, "{}", *b as char));
+        }
+        self.0.iter().try_for_each(|b| write!(f, "{b:02x}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_parse_in_powers_of_1024() {
+        for (text, bytes) in [
+            ("4096", 4096),
+            ("64k", 65536),
+            ("256mb", 256 << 20),
+            ("8MiB", 8 << 20),
+            ("1.5 KiB", 1536),
+            ("0", 0),
+        ] {
+            assert_eq!(ByteSize::parse(text), Ok(ByteSize(bytes)), "{text}");
+        }
+        for text in ["", "k", "-1", "1x", "1e9", "99999999999999999999", "17179869184g", "1.2.3"] {
+            assert!(ByteSize::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn durations_parse_with_a_unit_of_their_own_for_bare_numbers() {
+        let ms = Duration::from_millis(1);
+        assert_eq!(parse_duration("500ms", ms), Ok(Duration::from_millis(500)));
+        assert_eq!(parse_duration("10s", ms), Ok(Duration::from_secs(10)));
+        assert_eq!(parse_duration("2m", ms), Ok(Duration::from_secs(120)));
+        assert_eq!(parse_duration("250", ms), Ok(Duration::from_millis(250)));
+        assert_eq!(parse_duration("250", Duration::from_micros(1)), Ok(Duration::from_micros(250)));
+        assert!(parse_duration("soon", ms).is_err());
+    }
+
+    #[test]
+    fn sizes_print_with_one_decimal() {
+        assert_eq!(ByteSize(512).to_string(), "512 B");
+        assert_eq!(ByteSize(4096).to_string(), "4.0 KiB");
+        assert_eq!(ByteSize(1024 * 1024 - 1).to_string(), "1.0 MiB");
+        assert_eq!(ByteSize(u64::MAX).to_string(), "16.0 EiB");
+    }
+
+    #[test]
+    fn build_ids_print_as_hex() {
+        assert_eq!(BuildId(vec![0xab, 0x01]).to_string(), "ab01");
+        let breakpad = b"0123456789ABCDEF0123456789ABCDEF0";
+        assert_eq!(BuildId(breakpad.to_vec()).to_string(), "0123456789ABCDEF0123456789ABCDEF0");
+    }
+}
