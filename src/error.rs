@@ -109,7 +109,12 @@ pub struct Failure {
 impl Failure {
     /// A failure without a typed error behind it (usage errors of the command line).
     pub fn new(class: ErrorClass, kind: &'static str, message: impl Into<String>) -> Self {
-        Failure { class, kind, message: message.into(), help: None }
+        Failure {
+            class,
+            kind,
+            message: message.into(),
+            help: None,
+        }
     }
 
     /// The same failure, with words on what to do next.
@@ -132,7 +137,12 @@ impl<E: Classified> From<E> for Failure {
             }
             source = cause.source();
         }
-        Failure { class: error.class(), kind: error.kind(), message, help: error.help() }
+        Failure {
+            class: error.class(),
+            kind: error.kind(),
+            message,
+            help: error.help(),
+        }
     }
 }
 
@@ -148,8 +158,10 @@ mod tests {
 
     #[test]
     fn precedence_names_every_class_once() {
-        let mut codes: Vec<u8> =
-            ErrorClass::BY_PRECEDENCE.iter().map(|c| c.exit_code()).collect();
+        let mut codes: Vec<u8> = ErrorClass::BY_PRECEDENCE
+            .iter()
+            .map(|c| c.exit_code())
+            .collect();
         codes.sort_unstable();
         codes.dedup();
         assert_eq!(codes.len(), ErrorClass::BY_PRECEDENCE.len());

@@ -39,7 +39,11 @@ impl ByteSize {
     /// # Errors
     /// Where the text has no number, an unknown unit, or a value above `u64::MAX`.
     pub fn parse(text: &str) -> Result<ByteSize, ParseUnitError> {
-        let err = |why| ParseUnitError { text: text.to_owned(), what: "size", why };
+        let err = |why| ParseUnitError {
+            text: text.to_owned(),
+            what: "size",
+            why,
+        };
         let (number, unit) = split_number(text);
         let shift = match unit.to_ascii_lowercase().as_str() {
             "" | "b" => 0,
@@ -47,7 +51,11 @@ impl ByteSize {
             "m" | "mb" | "mib" => 20,
             "g" | "gb" | "gib" => 30,
             "t" | "tb" | "tib" => 40,
-            _ => return Err(err("use a number with k, m or g, such as 4096, 64k or 8MiB")),
+            _ => {
+                return Err(err(
+                    "use a number with k, m or g, such as 4096, 64k or 8MiB",
+                ));
+            }
         };
         scale(number, (1u64 << shift) as f64, 1u64 << shift)
             .map(ByteSize)
@@ -61,7 +69,11 @@ impl ByteSize {
 /// Where the text has no number, an unknown unit, or a value that no duration holds.
 pub fn parse_duration(text: &str, bare: Duration) -> Result<Duration, ParseUnitError> {
     let why = "use a number with ms, s, m or h, such as 500ms, 10s or 2m";
-    let err = || ParseUnitError { text: text.to_owned(), what: "duration", why };
+    let err = || ParseUnitError {
+        text: text.to_owned(),
+        what: "duration",
+        why,
+    };
     let (number, unit) = split_number(text);
     let nanos: u64 = match unit.to_ascii_lowercase().as_str() {
         "" => bare.as_nanos() as u64,
@@ -72,12 +84,16 @@ pub fn parse_duration(text: &str, bare: Duration) -> Result<Duration, ParseUnitE
         "h" => 3_600_000_000_000,
         _ => return Err(err()),
     };
-    scale(number, nanos as f64, nanos).map(Duration::from_nanos).ok_or_else(err)
+    scale(number, nanos as f64, nanos)
+        .map(Duration::from_nanos)
+        .ok_or_else(err)
 }
 
 fn split_number(text: &str) -> (&str, &str) {
     let text = text.trim();
-    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let end = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
     (&text[..end], text[end..].trim_start())
 }
 
@@ -147,7 +163,16 @@ mod tests {
         ] {
             assert_eq!(ByteSize::parse(text), Ok(ByteSize(bytes)), "{text}");
         }
-        for text in ["", "k", "-1", "1x", "1e9", "99999999999999999999", "17179869184g", "1.2.3"] {
+        for text in [
+            "",
+            "k",
+            "-1",
+            "1x",
+            "1e9",
+            "99999999999999999999",
+            "17179869184g",
+            "1.2.3",
+        ] {
             assert!(ByteSize::parse(text).is_err(), "{text}");
         }
     }
@@ -159,7 +184,10 @@ mod tests {
         assert_eq!(parse_duration("10s", ms), Ok(Duration::from_secs(10)));
         assert_eq!(parse_duration("2m", ms), Ok(Duration::from_secs(120)));
         assert_eq!(parse_duration("250", ms), Ok(Duration::from_millis(250)));
-        assert_eq!(parse_duration("250", Duration::from_micros(1)), Ok(Duration::from_micros(250)));
+        assert_eq!(
+            parse_duration("250", Duration::from_micros(1)),
+            Ok(Duration::from_micros(250))
+        );
         assert!(parse_duration("soon", ms).is_err());
     }
 
@@ -175,6 +203,9 @@ mod tests {
     fn build_ids_print_as_hex() {
         assert_eq!(BuildId(vec![0xab, 0x01]).to_string(), "ab01");
         let breakpad = b"0123456789ABCDEF0123456789ABCDEF0";
-        assert_eq!(BuildId(breakpad.to_vec()).to_string(), "0123456789ABCDEF0123456789ABCDEF0");
+        assert_eq!(
+            BuildId(breakpad.to_vec()).to_string(),
+            "0123456789ABCDEF0123456789ABCDEF0"
+        );
     }
 }
