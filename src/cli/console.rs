@@ -1,0 +1,472 @@
+//! The console: data on stdout, talk on stderr, colours where they are wanted, and the one
+//! place where control characters are taken out of what came from a device.
+//!
+//! Writing never fails for the caller: a reader that left (`| head`) is remembered and the
+//! rest is dropped; any other error of stdout is told at the end of the run.
+
+use std::ffi::OsString;
+use std::fmt::{self, Display, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget};
+use serde::Serialize;
+
+/// What a piece of text is; how that looks is decided here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// Headings and names that matter.
+    Strong,
+    /// What may be skipped.
+    Dim,
+    /// Went well.
+    Good,
+    /// `warning:`
+    Warn,
+    /// `error:`
+    Error,
+    /// `help:` and commands to type.
+    Help,
+}
+
+impl Style {
+    const ALL: [Style; 6] = [
+        Style::Strong,
+        Style::Dim,
+        Style::Good,
+        Style::Warn,
+        Style::Error,
+        Style::Help,
+    ];
+
+    fn sequence(self) -> &'static str {
+        match self {
+            Style::Strong => "\x1b[1m",
+            Style::Dim => "\x1b[2m",
+            Style::Good => "\x1b[32m",
+            Style::Warn => "\x1b[33m",
+            Style::Error => "\x1b[1;31m",
+            Style::Help => "\x1b[36m",
+        }
+    }
+}
+
+const RESET: &str = "\x1b[0m";
+
+/// Text with a style, which is dropped where colours are off.
+#[derive(Debug, Clone)]
+pub struct Styled<T> {
+    style: Option<Style>,
+    text: T,
+}
+
+impl<T: Display> Display for Styled<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.style {
+            None => self.text.fmt(f),
+            Some(style) => {
+                f.write_str(style.sequence())?;
+                self.text.fmt(f)?;
+                f.write_str(RESET)
+            }
+        }
+    }
+}
+
+/// How much to say and in which form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Text,
+    Json,
+    JsonLines,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Settings {
+    form: Form,
+    quiet: bool,
+    verbose: u8,
+    stdout_color: bool,
+    stderr_color: bool,
+    progress: bool,
+}
+
+/// What became of stdout.
+#[derive(Debug, Default)]
+enum Stdout {
+    #[default]
+    Open,
+    /// The reader left.
+    Gone,
+    /// It could not be written.
+    Failed(io::Error),
+}
+
+/// The console. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Console {
+    settings: Settings,
+    stdout: Arc<Mutex<Stdout>>,
+    bars: MultiProgress,
+}
+
+impl Console {
+    /// Reads the few flags that decide how to talk, before the rest is parsed: a usage error
+    /// must already come in the form that was asked for.
+    pub(super) fn from_raw_args(typed: &[OsString]) -> Self {
+        let words = || {
+            typed
+                .iter()
+                .skip(1)
+                .take_while(|a| a.as_os_str() != "--")
+                .filter_map(|a| a.to_str())
+        };
+        let has = |flag: &str| words().any(|a| a == flag);
+        let short = |letter: char| {
+            words().any(|a| {
+                let flags = a.strip_prefix('-').unwrap_or_default();
+                !flags.is_empty()
+                    && flags.chars().all(|c| "qvh".contains(c))
+                    && flags.contains(letter)
+            })
+        };
+        let mut color = None;
+        let mut previous = "";
+        for word in words() {
+            if let Some(value) = word.strip_prefix("--color=") {
+                color = Some(value);
+            } else if previous == "--color" {
+                color = Some(word);
+            }
+            previous = word;
+        }
+        let wants_color = |terminal: bool, supported: bool| match color {
+            Some("always") => true,
+            Some("never") => false,
+            _ => {
+                let no_color = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
+                let dumb = std::env::var_os("TERM").is_some_and(|v| v == "dumb");
+                terminal && supported && !no_color && !dumb
+            }
+        };
+        let stderr_terminal = io::stderr().is_terminal();
+        let quiet = has("--quiet") || short('q');
+        let progress = stderr_terminal && !quiet && !has("--no-progress");
+        let target = if progress {
+            ProgressDrawTarget::stderr()
+        } else {
+            ProgressDrawTarget::hidden()
+        };
+        Console {
+            settings: Settings {
+                form: if has("--json") {
+                    Form::Json
+                } else if has("--json-lines") {
+                    Form::JsonLines
+                } else {
+                    Form::Text
+                },
+                quiet,
+                verbose: words()
+                    .map(|a| match a {
+                        "--verbose" => 1,
+                        a if a.starts_with('-') && a[1..].chars().all(|c| c == 'v') => {
+                            u8::try_from(a.len() - 1).unwrap_or(u8::MAX)
+                        }
+                        _ => 0,
+                    })
+                    .fold(0, u8::saturating_add),
+                // Asking also switches a Windows console to understand the sequences.
+                stdout_color: wants_color(
+                    io::stdout().is_terminal(),
+                    console::Term::stdout().features().colors_supported(),
+                ),
+                stderr_color: wants_color(
+                    stderr_terminal,
+                    console::Term::stderr().features().colors_supported(),
+                ),
+                progress,
+            },
+            stdout: Arc::default(),
+            bars: MultiProgress::with_draw_target(target),
+        }
+    }
+
+    /// Whether stdout carries JSON (a document or lines), not text for people.
+    pub fn is_json(&self) -> bool {
+        self.settings.form != Form::Text
+    }
+
+    /// Whether stdout carries the events of a long command as JSON lines.
+    pub fn is_json_lines(&self) -> bool {
+        self.settings.form == Form::JsonLines
+    }
+
+    /// How often `-v` was given.
+    pub fn verbosity(&self) -> u8 {
+        self.settings.verbose
+    }
+
+    /// Whether a status line and progress bars are shown.
+    pub fn shows_progress(&self) -> bool {
+        self.settings.progress
+    }
+
+    /// Columns of the terminal that stdout is; `None` where it is not one.
+    pub fn stdout_width(&self) -> Option<usize> {
+        let (_, columns) = console::Term::stdout().size_checked()?;
+        (io::stdout().is_terminal() && columns > 0).then_some(usize::from(columns))
+    }
+
+    /// `text` in `style`, for stdout.
+    pub fn styled<T: Display>(&self, style: Style, text: T) -> Styled<T> {
+        Styled {
+            style: self.settings.stdout_color.then_some(style),
+            text,
+        }
+    }
+
+    /// `text` in `style`, for stderr.
+    pub fn on_stderr<T: Display>(&self, style: Style, text: T) -> Styled<T> {
+        Styled {
+            style: self.settings.stderr_color.then_some(style),
+            text,
+        }
+    }
+
+    /// One line (or several) of data for people, on stdout; nothing in a JSON mode, where
+    /// stdout belongs to the document.
+    pub fn data(&self, text: impl Display) {
+        if !self.is_json() {
+            self.write_stdout(&clean(&text.to_string(), self.settings.stdout_color));
+        }
+    }
+
+    /// The one document of `--json`, or one event of `--json-lines`, on stdout.
+    pub fn json(&self, value: &impl Serialize) {
+        let text = if self.is_json_lines() {
+            serde_json::to_string(value)
+        } else {
+            serde_json::to_string_pretty(value)
+        };
+        match text {
+            Ok(text) => self.write_stdout(&text),
+            Err(error) => self.fail_stdout(io::Error::other(error)),
+        }
+    }
+
+    /// One event of `--json-lines`; nothing in the other forms.
+    pub fn event(&self, value: &impl Serialize) {
+        if self.is_json_lines() {
+            self.json(value);
+        }
+    }
+
+    /// Bytes on stdout as they are (a config, a trace): not cleaned, no line end added.
+    pub fn raw(&self, bytes: &[u8]) {
+        self.with_stdout(|out| out.write_all(bytes));
+    }
+
+    /// Words for people on stderr; silent with `-q`.
+    pub fn say(&self, text: impl Display) {
+        if !self.settings.quiet {
+            self.complain(text);
+        }
+    }
+
+    /// Words on stderr that only `-v` shows.
+    pub fn detail(&self, text: impl Display) {
+        if self.settings.verbose > 0 {
+            self.complain(self.on_stderr(Style::Dim, text));
+        }
+    }
+
+    /// `warning: …` on stderr, also with `-q`.
+    pub fn warn(&self, text: impl Display) {
+        self.complain(format_args!(
+            "{}: {text}",
+            self.on_stderr(Style::Warn, "warning")
+        ));
+    }
+
+    /// Words on stderr, also with `-q`.
+    pub fn complain(&self, text: impl Display) {
+        let text = clean(&text.to_string(), self.settings.stderr_color);
+        // A closed stderr is nobody's loss.
+        let _ = self.bars.suspend(|| {
+            io::stderr()
+                .lock()
+                .write_all(format!("{text}\n").as_bytes())
+        });
+    }
+
+    /// A status line at the bottom of the terminal; drawn nowhere where progress is off.
+    /// Set its text with [`Console::set_status`]; `finish_and_clear` takes it away.
+    pub fn status(&self) -> ProgressBar {
+        let bar = ProgressBar::new_spinner();
+        if let Ok(style) = indicatif::ProgressStyle::with_template("{msg}") {
+            bar.set_style(style);
+        }
+        self.bars.add(bar)
+    }
+
+    /// Puts `text` into a status line or a bar, cleaned.
+    pub fn set_status(&self, bar: &ProgressBar, text: impl Display) {
+        bar.set_message(clean(&text.to_string(), self.settings.stderr_color));
+    }
+
+    /// A progress bar over `total` bytes.
+    pub fn bytes_bar(&self, total: u64, what: &str) -> ProgressBar {
+        let bar = ProgressBar::new(total);
+        if let Ok(style) = indicatif::ProgressStyle::with_template(
+            "{msg} [{bar:30}] {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec} {eta}",
+        ) {
+            bar.set_style(style.progress_chars("=> "));
+        }
+        let bar = self.bars.add(bar);
+        self.set_status(&bar, what);
+        bar
+    }
+
+    /// Whether the reader of stdout left or it failed: a command that streams may end.
+    pub fn stdout_is_closed(&self) -> bool {
+        !matches!(*self.lock(), Stdout::Open)
+    }
+
+    pub(super) fn clap_color(&self) -> clap::ColorChoice {
+        if self.settings.stdout_color {
+            clap::ColorChoice::Always
+        } else {
+            clap::ColorChoice::Never
+        }
+    }
+
+    /// Help and version, as clap laid them out.
+    pub(super) fn clap_text(&self, text: &clap::builder::StyledStr, to_stdout: bool) {
+        if to_stdout {
+            let text = if self.settings.stdout_color {
+                text.ansi().to_string()
+            } else {
+                text.to_string()
+            };
+            self.raw(format!("{}\n", text.trim_end()).as_bytes());
+        } else {
+            self.complain(text.to_string().trim_end());
+        }
+    }
+
+    /// Flushes stdout; the error that kept data from it, if there was one.
+    pub(super) fn finish(&self) -> Option<io::Error> {
+        self.with_stdout(|out| out.flush());
+        match std::mem::replace(&mut *self.lock(), Stdout::Gone) {
+            Stdout::Failed(error) => Some(error),
+            Stdout::Open | Stdout::Gone => None,
+        }
+    }
+
+    fn write_stdout(&self, text: &str) {
+        self.with_stdout(|out| {
+            out.write_all(text.as_bytes())?;
+            out.write_all(b"\n")
+        });
+    }
+
+    fn with_stdout(&self, write: impl FnOnce(&mut io::StdoutLock<'_>) -> io::Result<()>) {
+        if self.stdout_is_closed() {
+            return;
+        }
+        let result = self.bars.suspend(|| write(&mut io::stdout().lock()));
+        if let Err(error) = result {
+            self.fail_stdout(error);
+        }
+    }
+
+    fn fail_stdout(&self, error: io::Error) {
+        *self.lock() = if error.kind() == io::ErrorKind::BrokenPipe {
+            Stdout::Gone
+        } else {
+            Stdout::Failed(error)
+        };
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Stdout> {
+        self.stdout
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+/// Takes control characters out of a text, leaving line ends, tabs and (where `colors`) our
+/// own styles. What came from a device can then not move the cursor, set a title or turn the
+/// direction of writing.
+fn clean(text: &str, colors: bool) -> String {
+    let mut cleaned = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        if c == '\x1b' {
+            let ours = Style::ALL
+                .into_iter()
+                .map(Style::sequence)
+                .chain([RESET])
+                .find(|s| rest.starts_with(s));
+            if let Some(sequence) = ours {
+                if colors {
+                    cleaned.push_str(sequence);
+                }
+                rest = &rest[sequence.len()..];
+                continue;
+            }
+        }
+        if is_unsafe(c) {
+            // Writing to a String cannot fail.
+            let _ = write!(cleaned, "\\u{{{:x}}}", u32::from(c));
+        } else {
+            cleaned.push(c);
+        }
+        rest = &rest[c.len_utf8()..];
+    }
+    cleaned
+}
+
+fn is_unsafe(c: char) -> bool {
+    match c {
+        '\n' | '\t' => false,
+        // Marks that turn or embed the direction of writing, line and paragraph separators.
+        '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
+        c => c.is_control(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn terminal_escapes_of_a_device_are_made_visible() {
+        let evil = "com.evil\x1b]0;title\x07\x1b[2J\u{202e}\r\u{9b}A\u{0}";
+        assert_eq!(
+            clean(evil, true),
+            "com.evil\\u{1b}]0;title\\u{7}\\u{1b}[2J\\u{202e}\\u{d}\\u{9b}A\\u{0}"
+        );
+    }
+
+    #[test]
+    fn our_own_styles_stay_with_colours_and_go_without() {
+        let text = "\x1b[1mname\x1b[0m\tä\n";
+        assert_eq!(clean(text, true), text);
+        assert_eq!(clean(text, false), "name\tä\n");
+    }
+
+    #[test]
+    fn the_form_is_known_before_the_rest_is_parsed() {
+        let of = |words: &[&str]| {
+            Console::from_raw_args(&words.iter().map(Into::into).collect::<Vec<_>>())
+        };
+        assert!(of(&["heaptap", "nonsense", "--json"]).is_json());
+        assert!(!of(&["heaptap", "record", "--", "--json"]).is_json());
+        assert!(of(&["heaptap", "devices", "--json-lines"]).is_json_lines());
+        assert_eq!(of(&["heaptap", "-vv", "--verbose"]).verbosity(), 3);
+        assert!(of(&["heaptap", "--color", "always"]).settings.stdout_color);
+        assert!(!of(&["heaptap", "--color=never"]).settings.stderr_color);
+    }
+}

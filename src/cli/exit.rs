@@ -1,0 +1,113 @@
+//! How a run ends: the outcome of a command, its exit code, and what a panic becomes.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+use std::sync::Mutex;
+
+use super::console::Console;
+use super::render;
+use crate::error::{ErrorClass, Failure};
+
+/// How a command ended that did what it could and has already shown its result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Done, nothing missing.
+    Done,
+    /// Shown in full, but the exit code tells of something: incomplete, empty, not eligible.
+    Ended(ErrorClass),
+}
+
+impl Outcome {
+    /// The outcome of several results: the first class by precedence decides.
+    pub fn of(classes: impl IntoIterator<Item = ErrorClass>) -> Self {
+        ErrorClass::first_of(classes).map_or(Outcome::Done, Outcome::Ended)
+    }
+}
+
+impl From<Option<ErrorClass>> for Outcome {
+    fn from(class: Option<ErrorClass>) -> Self {
+        class.map_or(Outcome::Done, Outcome::Ended)
+    }
+}
+
+/// Where the last panic happened and what it said.
+static PANIC: Mutex<Option<String>> = Mutex::new(None);
+
+/// Keeps panics off the screen until [`catch_panics`] tells of them in our own words.
+pub(super) fn note_panics() {
+    std::panic::set_hook(Box::new(|info| {
+        let what = info
+            .payload()
+            .downcast_ref::<&str>()
+            .map(|s| (*s).to_owned())
+            .or_else(|| info.payload().downcast_ref::<String>().cloned())
+            .unwrap_or_else(|| "panic".to_owned());
+        let place = info
+            .location()
+            .map(|l| format!(" at {}:{}", l.file(), l.line()))
+            .unwrap_or_default();
+        let backtrace = std::backtrace::Backtrace::capture();
+        let mut text = format!("{what}{place}");
+        if backtrace.status() == std::backtrace::BacktraceStatus::Captured {
+            text.push_str(&format!("\n{backtrace}"));
+        }
+        let mut last = PANIC
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        // The first one is the cause; those that follow come from it.
+        last.get_or_insert(text);
+    }));
+}
+
+/// Runs `body`; a panic in it, or in a task whose loss made it fail, is a bug of heaptap.
+pub(super) fn catch_panics(
+    body: impl FnOnce() -> Result<Outcome, Failure>,
+) -> Result<Outcome, Failure> {
+    let result = catch_unwind(AssertUnwindSafe(body));
+    let noted = PANIC
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner())
+        .take();
+    match (result, noted) {
+        (Ok(result), None) => result,
+        (Ok(Err(failure)), Some(what)) if failure.class != ErrorClass::Bug => {
+            Err(bug(format!("{what} (then: {failure})")))
+        }
+        (_, Some(what)) => Err(bug(what)),
+        (Err(_), None) => Err(bug("panic".to_owned())),
+    }
+}
+
+fn bug(what: String) -> Failure {
+    Failure::new(ErrorClass::Bug, "bug", format!("a bug in heaptap: {what}")).with_help(format!(
+        "please report it with the command you ran, the lines above, and `heaptap --version` \
+         ({}); RUST_BACKTRACE=1 adds where it came from. A recording on a phone is not lost: \
+         `heaptap status` lists it",
+        super::args::version()
+    ))
+}
+
+/// Shows a failure, and turns the result into the exit code.
+pub(super) fn finish(console: &Console, result: Result<Outcome, Failure>) -> ExitCode {
+    let class = match result {
+        Ok(Outcome::Done) => None,
+        Ok(Outcome::Ended(class)) => Some(class),
+        Err(failure) => {
+            render::failure(console, &failure);
+            Some(failure.class)
+        }
+    };
+    let unwritten = console.finish().map(|error| {
+        let failure = Failure::new(
+            ErrorClass::HostWrite,
+            "stdout-unwritable",
+            format!("could not write to standard output: {error}"),
+        );
+        render::failure(console, &failure);
+        failure.class
+    });
+    match ErrorClass::first_of(class.into_iter().chain(unwritten)) {
+        None => ExitCode::SUCCESS,
+        Some(class) => ExitCode::from(class.exit_code()),
+    }
+}
