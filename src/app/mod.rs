@@ -1,1 +1,4 @@
-//! (being built)
+//! One use case a file: plain options in, events and an outcome out. Orchestrates the stages;
+//! never prints.
+
+pub mod manifest;

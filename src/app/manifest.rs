@@ -1,0 +1,500 @@
+//! `manifest.json`: what was recorded, when, where and how, beside the files it names. Owns
+//! the schema (`docs/manifest.md` documents every field; a test holds the two together) and
+//! the atomic writing. Plain values only: whoever fills it knows where they come from.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use time::OffsetDateTime;
+
+use crate::error::{Classified, ErrorClass};
+use crate::profile::{DumpFlags, DumpKind, Figures, HeapDump};
+
+/// The version of the schema. A new field leaves it; a changed meaning raises it.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// The name of the file in a recording's folder.
+pub const FILE_NAME: &str = "manifest.json";
+
+/// All of `manifest.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// [`SCHEMA_VERSION`] of the writer.
+    pub schema_version: u32,
+    /// Who wrote it.
+    pub tool: Tool,
+    /// How the recording ended.
+    pub outcome: Outcome,
+    /// The recording session; absent after `convert`.
+    pub session: Option<Session>,
+    /// The phone; absent after `convert`.
+    pub device: Option<Device>,
+    /// What was to be recorded, and what was matched.
+    pub targets: Vec<Target>,
+    /// The config that was sent.
+    pub config: Option<Config>,
+    /// What happened when, in order.
+    pub steps: Vec<Step>,
+    /// The trace as the device wrote it.
+    pub trace: Option<TraceFile>,
+    /// Every dump found, in order of time; `<n>` in file names is the index here.
+    pub dumps: Vec<Dump>,
+    /// Every label asked for, bound to dumps or not.
+    pub labels: Vec<Label>,
+    /// How many frames carry names, and whose libraries do not.
+    pub symbolization: Option<Symbolization>,
+    /// What the user should know.
+    pub warnings: Vec<Warning>,
+}
+
+/// Who wrote the manifest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tool {
+    /// `heaptap`.
+    pub name: String,
+    /// Its version, with the commit where known.
+    pub version: String,
+}
+
+/// How the recording ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// The exit code of the command that wrote the manifest.
+    pub exit_code: u8,
+    /// Whether nothing is missing.
+    pub complete: bool,
+    /// What ended the recording: `duration`, `interrupted`, `stopped`, `target-exited`,
+    /// `size-limit`, `lost`; absent where unknown.
+    pub ended_by: Option<String>,
+}
+
+/// The recording session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Session {
+    /// Its id in the journal and in the name of the remote file.
+    pub id: String,
+    /// Where the device kept the trace.
+    pub remote_path: String,
+    /// Boot id of the device.
+    pub boot_id: Option<String>,
+    /// What made the dumps of snapshots: `signal`, `continuous`, or none.
+    pub snapshots_by: Option<String>,
+}
+
+/// The phone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Device {
+    /// Serial number.
+    pub serial: String,
+    /// `ro.product.model`.
+    pub model: Option<String>,
+    /// `ro.build.fingerprint`.
+    pub build_fingerprint: Option<String>,
+    /// Release as people say it, such as `14`.
+    pub android: Option<String>,
+    /// `ro.build.version.sdk`.
+    pub sdk: Option<u32>,
+    /// `user`, `userdebug`, `eng`.
+    pub build_type: Option<String>,
+    /// First of the ABI list.
+    pub abi: Option<String>,
+}
+
+/// One process that was asked for or matched.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Target {
+    /// The name as the process has it, or as it was asked for.
+    pub name: String,
+    /// Its process id; absent where none ran.
+    pub pid: Option<u32>,
+    /// What the check said before recording.
+    pub eligibility: Option<Eligibility>,
+    /// Whether it was hooked at launch; absent where no dump tells.
+    pub from_startup: Option<bool>,
+}
+
+/// What the check said of a process before recording.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Eligibility {
+    /// `yes`, `no`, `only-from-startup`, `unknown`.
+    pub verdict: String,
+    /// Why, one sentence each.
+    pub reasons: Vec<String>,
+}
+
+/// The config that was sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Config {
+    /// As `perfetto --txt -c -` takes it.
+    pub text: String,
+    /// SHA-256 of the bytes that were sent, hex.
+    pub sha256: String,
+}
+
+/// One step of the recording.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Step {
+    /// `checked`, `armed`, `started`, `launched`, `stop-requested`, `trace-complete`,
+    /// `pulled`, `converted`.
+    pub step: String,
+    /// The host's clock.
+    #[serde(with = "time::serde::rfc3339")]
+    pub at: OffsetDateTime,
+}
+
+/// The trace as the device wrote it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceFile {
+    /// Name in the folder (`raw-trace`), or the input's name after `convert`.
+    pub file: String,
+    /// Size in bytes.
+    pub size: u64,
+    /// SHA-256, hex.
+    pub sha256: String,
+}
+
+/// One heap of one process at one moment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dump {
+    /// Position in `dumps`, counted from 0.
+    pub index: u32,
+    /// The label bound to it.
+    pub label: Option<BoundLabel>,
+    /// Trace time (BOOTTIME), ns; absent where no clock converts it.
+    pub time_ns: Option<u64>,
+    /// Wall time, where the trace ties its clocks to it.
+    #[serde(with = "time::serde::rfc3339::option")]
+    pub time: Option<OffsetDateTime>,
+    /// Process id.
+    pub pid: u64,
+    /// Process name; empty where the trace has none.
+    pub process: String,
+    /// Heap name.
+    pub heap: String,
+    /// Name of the pprof in the folder; absent where it has none (no samples).
+    pub file: Option<String>,
+    /// What the totals mean: `cumulative`, `at-maximum`, `allocations-only`.
+    pub kind: String,
+    /// Sampling interval at the end, bytes; 0 where the trace does not say.
+    pub sampling_interval_bytes: u64,
+    /// Sums over all callsites.
+    pub totals: Totals,
+    /// Distinct callsites.
+    pub callsites: u64,
+    /// Samples taken since profiling began.
+    pub heap_samples: u64,
+    /// Stacks that could not be unwound to their end.
+    pub unwinding_errors: u64,
+    /// What the daemon reported.
+    pub flags: Flags,
+    /// Whether the dump ended in the trace; otherwise its figures are lower bounds.
+    pub complete: bool,
+}
+
+/// A label bound to a dump.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BoundLabel {
+    /// The name.
+    pub name: String,
+    /// From the request to the dump, ms.
+    pub lag_ms: u64,
+}
+
+/// A label that was asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Label {
+    /// The name.
+    pub name: String,
+    /// When, on the device's BOOTTIME clock, ns.
+    pub requested_ns: u64,
+    /// The dumps it is bound to; empty where none came after the request.
+    pub dumps: Vec<u32>,
+}
+
+/// Sums of a dump. Bytes are scaled up by the sampling; objects are numbers of sampled
+/// allocations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Totals {
+    /// Bytes held; absent where the heap knows no frees.
+    pub space: Option<i64>,
+    /// Sampled allocations held; absent where the heap knows no frees.
+    pub objects: Option<i64>,
+    /// Bytes allocated since profiling began.
+    pub alloc_space: i64,
+    /// Sampled allocations since profiling began.
+    pub alloc_objects: i64,
+}
+
+impl Totals {
+    /// The totals as far as `kind` knows them.
+    pub fn new(figures: Figures, kind: DumpKind) -> Self {
+        let knows_frees = kind != DumpKind::AllocationsOnly;
+        Totals {
+            space: knows_frees.then_some(figures.space),
+            objects: knows_frees.then_some(figures.objects),
+            alloc_space: figures.alloc_space,
+            alloc_objects: figures.alloc_objects,
+        }
+    }
+}
+
+/// The daemon's flags of a dump; see `docs/manifest.md` for what each means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Flags {
+    /// Hooked at launch.
+    pub from_startup: bool,
+    /// Another session held the process; no samples.
+    pub rejected_concurrent: bool,
+    /// The process left before the session ended.
+    pub disconnected: bool,
+    /// The shared memory was full and the client gave up.
+    pub buffer_overran: bool,
+    /// The shared memory was corrupted.
+    pub buffer_corrupted: bool,
+    /// A limit on the daemon's memory or CPU time was hit.
+    pub hit_guardrail: bool,
+    /// 0 none, 1 hit timeout, 2 invalid stack bounds.
+    pub client_error: u32,
+}
+
+impl From<DumpFlags> for Flags {
+    fn from(flags: DumpFlags) -> Self {
+        Flags {
+            from_startup: flags.from_startup,
+            rejected_concurrent: flags.rejected_concurrent,
+            disconnected: flags.disconnected,
+            buffer_overran: flags.buffer_overran,
+            buffer_corrupted: flags.buffer_corrupted,
+            hit_guardrail: flags.hit_guardrail,
+            client_error: flags.client_error,
+        }
+    }
+}
+
+impl Dump {
+    /// The entry of a dump; label and wall time are set by whoever knows them.
+    pub fn new(index: u32, dump: &HeapDump, file: Option<String>) -> Self {
+        Dump {
+            index,
+            label: None,
+            time_ns: dump.time_ns,
+            time: None,
+            pid: dump.pid,
+            process: dump.process.clone(),
+            heap: dump.heap.clone(),
+            file,
+            kind: match dump.kind {
+                DumpKind::Cumulative => "cumulative",
+                DumpKind::AtMaximum => "at-maximum",
+                DumpKind::AllocationsOnly => "allocations-only",
+            }
+            .to_owned(),
+            sampling_interval_bytes: dump.sampling_interval_bytes,
+            totals: Totals::new(dump.totals(), dump.kind),
+            callsites: dump.samples.len() as u64,
+            heap_samples: dump.heap_samples,
+            unwinding_errors: dump.unwinding_errors,
+            flags: dump.flags.into(),
+            complete: !dump.unfinished,
+        }
+    }
+}
+
+/// How many frames carry names, over all callsites of the recording.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Symbolization {
+    /// Distinct frames with a name.
+    pub frames_named: u64,
+    /// Distinct frames without.
+    pub frames_unnamed: u64,
+    /// The libraries whose frames have none.
+    pub libraries_missing: Vec<MissingLibrary>,
+}
+
+/// A library some of whose frames have no name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MissingLibrary {
+    /// Path on the device; empty where the mapping has none.
+    pub path: String,
+    /// Build ID, hex; empty where the file has none.
+    pub build_id: String,
+    /// Distinct frames without a name.
+    pub frames: u64,
+}
+
+/// What the user should know.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Warning {
+    /// A stable word.
+    pub kind: String,
+    /// What happened.
+    pub message: String,
+    /// What to do about it.
+    pub help: Option<String>,
+    /// The process it is about.
+    pub pid: Option<u64>,
+    /// The dumps it is about.
+    pub dumps: Vec<u32>,
+}
+
+impl Manifest {
+    /// An empty manifest of this version of heaptap.
+    pub fn new(version: &str) -> Self {
+        Manifest {
+            schema_version: SCHEMA_VERSION,
+            tool: Tool {
+                name: "heaptap".to_owned(),
+                version: version.to_owned(),
+            },
+            outcome: Outcome {
+                exit_code: 0,
+                complete: true,
+                ended_by: None,
+            },
+            session: None,
+            device: None,
+            targets: Vec::new(),
+            config: None,
+            steps: Vec::new(),
+            trace: None,
+            dumps: Vec::new(),
+            labels: Vec::new(),
+            symbolization: None,
+            warnings: Vec::new(),
+        }
+    }
+
+    /// Writes the manifest into `folder`, whole or not at all: a temporary file beside the
+    /// goal, synced and renamed. To be called last, so that its presence says that the other
+    /// files are there.
+    ///
+    /// # Errors
+    /// Where the folder cannot be written.
+    pub fn write(&self, folder: &Path) -> Result<PathBuf, ManifestError> {
+        let goal = folder.join(FILE_NAME);
+        let written = || -> io::Result<()> {
+            let mut file = temporary_in(folder)?;
+            serde_json::to_writer_pretty(&mut file, self)?;
+            file.write_all(b"\n")?;
+            file.as_file().sync_all()?;
+            file.persist(&goal)?;
+            Ok(())
+        };
+        match written() {
+            Ok(()) => Ok(goal),
+            Err(source) => Err(ManifestError::Write { path: goal, source }),
+        }
+    }
+
+    /// Reads the manifest of `folder`.
+    ///
+    /// # Errors
+    /// Where it is missing, cannot be read, is no manifest, or is of a later schema.
+    pub fn read(folder: &Path) -> Result<Manifest, ManifestError> {
+        let path = folder.join(FILE_NAME);
+        let text = fs::read(&path).map_err(|source| ManifestError::Read {
+            path: path.clone(),
+            source,
+        })?;
+        let manifest: Manifest =
+            serde_json::from_slice(&text).map_err(|source| ManifestError::Parse {
+                path: path.clone(),
+                source,
+            })?;
+        if manifest.schema_version > SCHEMA_VERSION {
+            return Err(ManifestError::TooNew {
+                path,
+                found: manifest.schema_version,
+            });
+        }
+        Ok(manifest)
+    }
+}
+
+/// Temporary files are private by default; a manifest is as readable as its neighbours.
+fn temporary_in(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".manifest-");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        // The umask still applies.
+        builder.permissions(fs::Permissions::from_mode(0o666));
+    }
+    builder.tempfile_in(folder)
+}
+
+/// Why a manifest could not be written or read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ManifestError {
+    /// It could not be written.
+    #[error("could not write {}", path.display())]
+    Write {
+        /// The goal.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// It could not be read.
+    #[error("could not read {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// It is no manifest.
+    #[error("{} is not a manifest of heaptap", path.display())]
+    Parse {
+        /// The file.
+        path: PathBuf,
+        /// Where and why.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// It is of a later version.
+    #[error("{} has schema version {found}, this heaptap knows {SCHEMA_VERSION}", path.display())]
+    TooNew {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+    },
+}
+
+impl Classified for ManifestError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            ManifestError::Write { .. } => ErrorClass::HostWrite,
+            _ => ErrorClass::BadInput,
+        }
+    }
+
+    fn kind(&self) -> &'static str {
+        match self {
+            ManifestError::Write { .. } => "host-write",
+            ManifestError::Read { .. } => "manifest-unreadable",
+            ManifestError::Parse { .. } => "manifest-invalid",
+            ManifestError::TooNew { .. } => "manifest-too-new",
+        }
+    }
+
+    fn help(&self) -> Option<String> {
+        Some(
+            match self {
+                ManifestError::Write { .. } => "free some space or choose another folder with -o",
+                ManifestError::Read { .. } => "give the folder that `heaptap record` made",
+                ManifestError::Parse { .. } => {
+                    "the trace beside it is still good: `heaptap convert FOLDER/raw-trace`"
+                }
+                ManifestError::TooNew { .. } => "use the version of heaptap that wrote it",
+            }
+            .to_owned(),
+        )
+    }
+}
