@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# heaptap for Windows, built on Debian and tried under wine.
+#
+#   ports/windows.sh build     heaptap.exe (release) in target/ports/windows
+#   ports/windows.sh run ARG…  heaptap.exe ARG… under wine, in the current folder
+#   ports/windows.sh           build, then run the demo into a fresh folder and show it
+#
+# By hand, not in CI: fetches 300 MB and needs root for a chroot. See docs/ports.md.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+repo=$(cd "$here/.." && pwd)
+. "$here/chroot.sh"
+out=$ports/windows
+target=x86_64-pc-windows-gnu
+
+build() {
+    compiler
+    mkdir -p "$out"
+    inside env CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER=x86_64-w64-mingw32-gcc \
+        cargo build --manifest-path /src/Cargo.toml --locked --release \
+        -Zbuild-std=std,panic_unwind --target $target
+    cp "$ports/build/target/$target/release/heaptap.exe" "$out/"
+    prng_stub
+}
+
+# wine 8 lacks bcryptprimitives.dll, which std takes its random numbers from; this one passes
+# the call on to the older name of the same thing.
+prng_stub() {
+    cat >"$ports/build/stub.c" <<'EOF'
+unsigned char __stdcall SystemFunction036(void *buffer, unsigned long length);
+__declspec(dllexport) int __stdcall ProcessPrng(unsigned char *buffer, unsigned long long length) {
+    while (length) {
+        unsigned long step = length > 0x10000000 ? 0x10000000 : (unsigned long)length;
+        if (!SystemFunction036(buffer, step)) return 0;
+        buffer += step;
+        length -= step;
+    }
+    return 1;
+}
+EOF
+    inside x86_64-w64-mingw32-gcc -O1 -shared -o /build/bcryptprimitives.dll /build/stub.c -ladvapi32
+    cp "$ports/build/bcryptprimitives.dll" "$out/"
+}
+
+wine_installed() {
+    command -v wine64 >/dev/null || [ -x /usr/lib/wine/wine64 ] ||
+        { apt-get -qq update && DEBIAN_FRONTEND=noninteractive \
+            apt-get -qq -y install --no-install-recommends wine64; } ||
+        skip "wine64 could not be installed"
+}
+
+run() {
+    wine_installed
+    local wine
+    wine=$(command -v wine64 || echo /usr/lib/wine/wine64)
+    WINEPREFIX=$ports/wine WINEDEBUG=${WINEDEBUG:--all} \
+        timeout -s KILL "${HEAPTAP_WINE_SECONDS:-180}" "$wine" "$out/heaptap.exe" "$@"
+}
+
+demo() {
+    local folder rc=0
+    folder=$(mktemp -d "$out/demo.XXXXXX")
+    cd "$folder"
+    echo "== heaptap.exe --version"
+    run --version
+    echo "== heaptap.exe demo -o out"
+    time run demo -o out || rc=$?
+    echo "== exit code $rc, left in $folder:"
+    find out -type f -exec ls -l {} +
+    return $rc
+}
+
+case ${1:-all} in
+build) build ;;
+run) shift; run "$@" ;;
+all) build; demo ;;
+*) sed -n '2,/^set -e/s/^#\( \|$\)//p' "$0"; exit 2 ;;
+esac
