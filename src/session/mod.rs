@@ -1,2 +1,42 @@
 //! A recording's life on the device: start, follow, snapshot, stop, pull, tidy up; and the
 //! journal on the host from which a later process can go on. Emits events; never prints.
+//!
+//! ```text
+//! Opening ──► Session::start ──► follow ──► stop ──► pull ──► (convert) ──► remove_remote ──► forget
+//!                 │ journal        ▲                                                │
+//!                 ▼                │ Session::resume, in another process             ▼
+//!              Store ──────────────┘                                      nothing is left
+//! ```
+//!
+//! The journal is written and synced before the device is told anything. Whoever finishes a
+//! session holds its lock; anybody may add a label or ask for the end. `docs/recording.md`
+//! tells what is safe against what.
+
+mod error;
+mod event;
+mod follow;
+mod id;
+mod journal;
+mod probe;
+mod pull;
+#[expect(clippy::module_inception, reason = "the session itself")]
+mod session;
+mod snapshot;
+mod start;
+mod stop;
+mod store;
+
+pub use error::SessionError;
+pub use event::{Control, Controls, Events, Progress, SessionEvent};
+pub use follow::FollowEnd;
+pub use id::{ParseSessionIdError, SessionId};
+pub use journal::{BootId, Chronicle, JOURNAL_VERSION, Label, Opening, ProcessKey};
+pub use probe::{Moment, moment};
+pub use pull::{RawTrace, remove_parts};
+pub use session::Session;
+pub use snapshot::{
+    DumpScan, NewScan, SeenDump, Snapshot, SnapshotWay, Snapshots, snapshot_way, take_snapshot,
+};
+pub use start::Background;
+pub use stop::Ending;
+pub use store::{STATE_DIR_VAR, SessionLock, Store};

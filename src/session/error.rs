@@ -1,0 +1,272 @@
+//! Why a recording could not be started, followed, ended or fetched: each cause by name.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::id::SessionId;
+use crate::device::DeviceError;
+use crate::error::{Classified, ErrorClass};
+
+/// What went wrong with a session.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SessionError {
+    /// Talking to the device failed before anything was recorded.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// perfetto ended with an error before it went into the background.
+    #[error("perfetto on {serial} did not start (exit {exit}): {text}")]
+    StartFailed {
+        /// The device.
+        serial: String,
+        /// Its exit code.
+        exit: u8,
+        /// What it said.
+        text: String,
+    },
+    /// perfetto is not on the device.
+    #[error("{serial} has no perfetto")]
+    NoPerfetto {
+        /// The device.
+        serial: String,
+    },
+    /// The tracing daemon is off.
+    #[error("tracing is switched off on {serial}: {text}")]
+    TracingOff {
+        /// The device.
+        serial: String,
+        /// What perfetto said.
+        text: String,
+    },
+    /// perfetto started, and the tracing service turned the session down.
+    #[error("the tracing service on {serial} rejected the recording: {reason}")]
+    Rejected {
+        /// The device.
+        serial: String,
+        /// The device's log, or what is known without it.
+        reason: String,
+    },
+    /// The device says something that makes no sense here.
+    #[error("{serial} gave an answer to {what} that heaptap does not understand: {text:?}")]
+    OddAnswer {
+        /// The device.
+        serial: String,
+        /// The question.
+        what: &'static str,
+        /// The answer.
+        text: String,
+    },
+    /// The phone was restarted, and what it had recorded is gone.
+    #[error("{serial} was restarted while it recorded, and no trace is left of session {id}")]
+    LostToReboot {
+        /// The device.
+        serial: String,
+        /// The session.
+        id: SessionId,
+    },
+    /// There is nothing on the device to fetch.
+    #[error("no trace of session {id} is left on {serial}")]
+    NothingLeft {
+        /// The device.
+        serial: String,
+        /// The session.
+        id: SessionId,
+    },
+    /// It still stands on the device; a later `collect` fetches it.
+    #[error("the recording {id} was not fetched from {serial}: {why}")]
+    NotFetched {
+        /// The device.
+        serial: String,
+        /// The session.
+        id: SessionId,
+        /// Why.
+        why: String,
+    },
+    /// The user ended it before anything was recorded.
+    #[error("interrupted before anything was recorded")]
+    Interrupted,
+    /// This host cannot keep what was recorded; the device still has it.
+    #[error("cannot write {}: {source}", path.display())]
+    Keep {
+        /// The session.
+        id: SessionId,
+        /// What was to be written.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// The folder for the results will not do.
+    #[error("cannot write to {}: {source}", path.display())]
+    Output {
+        /// The folder.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// The folder for the results holds something already.
+    #[error("the folder {} is not empty", path.display())]
+    OutputNotEmpty {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The journal cannot be kept.
+    #[error("cannot keep the session journal in {}: {source}", path.display())]
+    State {
+        /// Journal or folder.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// Another process takes this session to its end.
+    #[error("another heaptap is recording or collecting session {id}")]
+    Busy {
+        /// The session.
+        id: SessionId,
+    },
+    /// No such session.
+    #[error("there is no session {id}")]
+    NoSuchSession {
+        /// What was asked for.
+        id: String,
+    },
+    /// Several sessions, and none was named.
+    #[error("there are several sessions: {}", ids.join(", "))]
+    SeveralSessions {
+        /// All of them.
+        ids: Vec<String>,
+    },
+    /// There is no session at all.
+    #[error("there is no session to {what}")]
+    NoSession {
+        /// What was to be done.
+        what: &'static str,
+    },
+    /// This phone lets the shell cause no dump.
+    #[error("a snapshot is not possible in this recording: {why}")]
+    NoSnapshot {
+        /// Why.
+        why: String,
+    },
+    /// The dump did not come.
+    #[error("the snapshot did not reach the device's trace file within {} s", after.as_secs())]
+    SnapshotLate {
+        /// How long was waited.
+        after: Duration,
+    },
+    /// The session has ended, so nothing can be asked of it.
+    #[error("session {id} does not record any more")]
+    NotRecording {
+        /// The session.
+        id: SessionId,
+    },
+}
+
+impl Classified for SessionError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            SessionError::Device(e) => e.class(),
+            SessionError::StartFailed { .. }
+            | SessionError::NoPerfetto { .. }
+            | SessionError::TracingOff { .. }
+            | SessionError::Rejected { .. }
+            | SessionError::OddAnswer { .. }
+            | SessionError::LostToReboot { .. }
+            | SessionError::NothingLeft { .. }
+            | SessionError::NoSnapshot { .. }
+            | SessionError::SnapshotLate { .. }
+            | SessionError::NotRecording { .. } => ErrorClass::Device,
+            SessionError::NotFetched { .. } => ErrorClass::NotFetched,
+            SessionError::Interrupted => ErrorClass::Interrupted,
+            SessionError::Keep { .. }
+            | SessionError::Output { .. }
+            | SessionError::State { .. } => ErrorClass::HostWrite,
+            SessionError::OutputNotEmpty { .. }
+            | SessionError::Busy { .. }
+            | SessionError::NoSuchSession { .. }
+            | SessionError::SeveralSessions { .. }
+            | SessionError::NoSession { .. } => ErrorClass::Usage,
+        }
+    }
+
+    fn kind(&self) -> &'static str {
+        match self {
+            SessionError::Device(e) => e.kind(),
+            SessionError::StartFailed { .. } => "perfetto-failed",
+            SessionError::NoPerfetto { .. } => "no-perfetto",
+            SessionError::TracingOff { .. } => "tracing-off",
+            SessionError::Rejected { .. } => "session-rejected",
+            SessionError::OddAnswer { .. } => "odd-answer",
+            SessionError::LostToReboot { .. } => "device-rebooted",
+            SessionError::NothingLeft { .. } => "trace-gone",
+            SessionError::NotFetched { .. } => "not-fetched",
+            SessionError::Interrupted => "interrupted",
+            SessionError::Keep { .. } | SessionError::Output { .. } => "host-write",
+            SessionError::OutputNotEmpty { .. } => "output-not-empty",
+            SessionError::State { .. } => "journal-unwritable",
+            SessionError::Busy { .. } => "session-busy",
+            SessionError::NoSuchSession { .. } => "no-such-session",
+            SessionError::SeveralSessions { .. } => "several-sessions",
+            SessionError::NoSession { .. } => "no-session",
+            SessionError::NoSnapshot { .. } => "snapshot-impossible",
+            SessionError::SnapshotLate { .. } => "snapshot-late",
+            SessionError::NotRecording { .. } => "not-recording",
+        }
+    }
+
+    fn help(&self) -> Option<String> {
+        Some(match self {
+            SessionError::Device(e) => return e.help(),
+            SessionError::StartFailed { .. } => {
+                "`heaptap doctor` checks the phone; `--print-config` shows the config that was sent"
+                    .to_owned()
+            }
+            SessionError::NoPerfetto { .. } => {
+                "native heaps can be recorded from Android 10 on".to_owned()
+            }
+            SessionError::TracingOff { .. } => {
+                "switch it on: adb shell setprop persist.traced.enable 1".to_owned()
+            }
+            SessionError::Rejected { .. } => {
+                "end other recordings (adb shell perfetto --query lists them), or restart the phone"
+                    .to_owned()
+            }
+            SessionError::LostToReboot { .. } | SessionError::NothingLeft { .. } => {
+                "record again".to_owned()
+            }
+            SessionError::NotFetched { id, .. } => {
+                format!("it is safe on the device; fetch it with: heaptap collect {id}")
+            }
+            SessionError::Keep { id, .. } => format!(
+                "the device keeps the recording; make room or name another folder: \
+                 heaptap collect {id} -o DIR"
+            ),
+            SessionError::Output { .. } => "name another folder with -o".to_owned(),
+            SessionError::OutputNotEmpty { .. } => {
+                "name a new or an empty folder with -o".to_owned()
+            }
+            SessionError::State { .. } => format!(
+                "name a folder that can be written: {}=DIR",
+                super::store::STATE_DIR_VAR
+            ),
+            SessionError::Busy { id } => {
+                format!("`heaptap stop {id}` ends it; the other heaptap then fetches it")
+            }
+            SessionError::NoSuchSession { .. } | SessionError::SeveralSessions { .. } => {
+                "`heaptap status` lists the sessions; name one by its id".to_owned()
+            }
+            SessionError::NoSession { .. } => "start one with `heaptap record`".to_owned(),
+            SessionError::NoSnapshot { .. } => {
+                "record with --snapshots, which arms short continuous dumps".to_owned()
+            }
+            SessionError::SnapshotLate { .. } => {
+                "the recording goes on; a target that is frozen or gone takes no dump".to_owned()
+            }
+            SessionError::NotRecording { id } => format!("fetch it with: heaptap collect {id}"),
+            SessionError::OddAnswer { .. } | SessionError::Interrupted => return None,
+        })
+    }
+}

@@ -1,0 +1,289 @@
+//! Following a running session: one shell loop on the device over one connection, which
+//! reports each second and ends with perfetto. A lost connection is made again, for as long
+//! as the caller is willing to wait; it is never taken for an end.
+
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::error::SessionError;
+use super::event::{Control, Controls, Progress, SessionEvent};
+use super::journal::BootId;
+use super::probe::{self, QUICK};
+use super::session::Session;
+use super::snapshot::{Snapshots, Taken};
+use crate::device::{Command, DeviceError, Shell, ShellEvent};
+
+/// Reports once a second and looks five times as often whether perfetto still runs.
+/// `$1` pid, `$2` trace file, `$3` pids of targets, the rest: names of targets.
+const LOOP: &str = r#"pid=$1; file=$2; targets=$3; shift 3
+echo "boot $(cat /proc/sys/kernel/random/boot_id)"
+while [ -d /proc/$pid ]; do
+  echo "up $(cat /proc/uptime)"
+  echo "stat $(cat /proc/$pid/stat 2>/dev/null)"
+  echo "size $(stat -c %s "$file" 2>/dev/null)"
+  echo "free $(df -k /data 2>/dev/null | tail -n 1)"
+  for p in $targets; do if [ -d /proc/$p ]; then echo "pids $p"; fi; done
+  if [ $# -gt 0 ]; then echo "pids $(pidof "$@")"; fi
+  echo report
+  for i in 1 2 3 4 5; do if [ -d /proc/$pid ]; then sleep 0.2; fi; done
+done
+echo over"#;
+
+/// A silence of the loop after which the connection counts as dead.
+const SILENCE: Duration = Duration::from_secs(15);
+/// How long one attempt to get the device back may take.
+const RETURN_STEP: Duration = Duration::from_secs(30);
+
+/// Why following ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FollowEnd {
+    /// perfetto does not run any more.
+    Over,
+    /// The phone was restarted.
+    Rebooted,
+    /// The caller asked for the end.
+    StopAsked,
+}
+
+enum Line {
+    Over,
+    Rebooted,
+    Other,
+}
+
+impl Session {
+    /// Follows the session until perfetto ends or a stop is asked for. Survives any number
+    /// of lost connections.
+    ///
+    /// # Errors
+    /// Where the device says what makes no sense, or refuses the loop.
+    pub async fn follow(
+        &mut self,
+        controls: &mut Controls,
+        snapshots: &Snapshots,
+    ) -> Result<FollowEnd, SessionError> {
+        let (done, mut taken) = mpsc::unbounded_channel();
+        let mut lost_at: Option<Instant> = None;
+        let mut backoff = Duration::from_millis(100);
+        loop {
+            let error = match self
+                .watch(controls, snapshots, &done, &mut taken, &mut lost_at)
+                .await
+            {
+                Ok(end) => return Ok(end),
+                Err(SessionError::Device(error)) if is_passing(&error) => error,
+                Err(other) => return Err(other),
+            };
+            if lost_at.is_none() {
+                lost_at = Some(Instant::now());
+                backoff = Duration::from_millis(100);
+                self.tell(SessionEvent::ConnectionLost {
+                    why: error.to_string(),
+                });
+            }
+            let back = async {
+                tokio::time::sleep(backoff).await;
+                self.device.wait_ready(RETURN_STEP).await
+            };
+            tokio::select! {
+                _ = back => {}
+                () = stop_asked(controls) => return Ok(FollowEnd::StopAsked),
+            }
+            backoff = (backoff * 2).min(Duration::from_secs(5));
+        }
+    }
+
+    /// One connection's worth of following.
+    async fn watch(
+        &mut self,
+        controls: &mut Controls,
+        snapshots: &Snapshots,
+        done: &mpsc::UnboundedSender<Taken>,
+        taken: &mut mpsc::UnboundedReceiver<Taken>,
+        lost_at: &mut Option<Instant>,
+    ) -> Result<FollowEnd, SessionError> {
+        let mut shell = self.start_loop().await?;
+        let mut reader = LineReader::default();
+        let mut report = Progress::default();
+        loop {
+            tokio::select! {
+                event = tokio::time::timeout(SILENCE, shell.next()) => {
+                    let event = match event {
+                        Ok(event) => event?,
+                        Err(_) => return Err(self.silent().into()),
+                    };
+                    let bytes = match event {
+                        ShellEvent::Stdout(bytes) => bytes,
+                        ShellEvent::Stderr(_) => continue,
+                        // The loop ends by saying so; without that it was ended.
+                        ShellEvent::Exit(_) => return Err(self.lost().into()),
+                    };
+                    for line in reader.push(&bytes) {
+                        match self.take_line(&line, &mut report, lost_at) {
+                            Line::Over => return Ok(FollowEnd::Over),
+                            Line::Rebooted => return Ok(FollowEnd::Rebooted),
+                            Line::Other => {}
+                        }
+                    }
+                }
+                control = controls.recv(), if !controls.is_closed() || !controls.is_empty() => {
+                    match control {
+                        Some(Control::Stop) => return Ok(FollowEnd::StopAsked),
+                        Some(Control::Snapshot { label }) => {
+                            self.begin_snapshot(label, snapshots, done.clone());
+                        }
+                        None => {}
+                    }
+                }
+                Some(outcome) = taken.recv() => self.end_snapshot(outcome)?,
+            }
+        }
+    }
+
+    async fn start_loop(&self) -> Result<Shell, SessionError> {
+        let opening = self.opening();
+        let pid = self.process().map_or(0, |p| p.pid);
+        let targets: Vec<String> = opening.pids.iter().map(u32::to_string).collect();
+        let command = Command::script(LOOP)
+            .arg(pid.to_string())
+            .arg(&opening.remote_path)
+            .arg(targets.join(" "))
+            .args(&opening.names);
+        Ok(self.device.spawn(&command, QUICK).await?)
+    }
+
+    fn take_line(&self, line: &str, report: &mut Progress, lost_at: &mut Option<Instant>) -> Line {
+        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+        match word {
+            "boot" if BootId(rest.to_owned()) != self.opening().boot_id => return Line::Rebooted,
+            "boot" => {
+                if let Some(since) = lost_at.take() {
+                    self.tell(SessionEvent::Reconnected {
+                        after: since.elapsed(),
+                    });
+                }
+            }
+            "up" => {
+                let now = probe::parse_uptime(rest).unwrap_or(0);
+                let began = self.chronicle.started_ns.unwrap_or(now);
+                report.elapsed = Duration::from_nanos(now.saturating_sub(began));
+            }
+            // Another process that got the number after ours had ended.
+            "stat" => {
+                let now = probe::parse_start_ticks(rest);
+                let ours = self.process().map(|p| p.start_ticks);
+                if now.is_some() && now != ours {
+                    return Line::Over;
+                }
+            }
+            "size" => report.trace_bytes = rest.parse().unwrap_or(report.trace_bytes),
+            "free" => report.free_bytes = parse_free(rest),
+            "pids" => report.pids.extend(
+                rest.split_whitespace()
+                    .filter_map(|p| p.parse::<u32>().ok()),
+            ),
+            "report" => {
+                report.pids.sort_unstable();
+                report.pids.dedup();
+                self.tell(SessionEvent::Progress(std::mem::take(report)));
+            }
+            "over" => return Line::Over,
+            _ => {}
+        }
+        Line::Other
+    }
+
+    fn silent(&self) -> DeviceError {
+        DeviceError::Deadline {
+            serial: self.device.serial().to_owned(),
+            what: "following the recording".to_owned(),
+            after: SILENCE,
+        }
+    }
+
+    fn lost(&self) -> DeviceError {
+        DeviceError::Lost {
+            serial: self.device.serial().to_owned(),
+            what: "following the recording".to_owned(),
+            source: None,
+        }
+    }
+}
+
+/// Whether the device may come back from this by itself.
+pub(super) fn is_passing(error: &DeviceError) -> bool {
+    matches!(
+        error,
+        DeviceError::Lost { .. } | DeviceError::Deadline { .. }
+    )
+}
+
+/// Ready when a stop is asked for; never where nobody can ask any more.
+pub(super) async fn stop_asked(controls: &mut Controls) {
+    loop {
+        match controls.recv().await {
+            Some(Control::Stop) => return,
+            Some(Control::Snapshot { .. }) => {}
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// The fourth column of `df -k` in bytes.
+fn parse_free(line: &str) -> Option<u64> {
+    line.split_whitespace()
+        .nth(3)?
+        .parse::<u64>()
+        .ok()?
+        .checked_mul(1024)
+}
+
+/// Whole lines out of blocks of bytes. A line that never ends is cut off.
+#[derive(Default)]
+pub(super) struct LineReader {
+    rest: Vec<u8>,
+}
+
+/// No answer of a device has longer lines.
+const LONGEST_LINE: usize = 64 << 10;
+
+impl LineReader {
+    pub(super) fn push(&mut self, bytes: &[u8]) -> Vec<String> {
+        let mut lines = Vec::new();
+        for byte in bytes {
+            if *byte == b'\n' {
+                let line = String::from_utf8_lossy(&self.rest).trim_end().to_owned();
+                self.rest.clear();
+                lines.push(line);
+            } else if self.rest.len() < LONGEST_LINE {
+                self.rest.push(*byte);
+            }
+        }
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_whole_however_the_bytes_come() {
+        let mut reader = LineReader::default();
+        let mut lines = Vec::new();
+        for byte in b"one\ntwo\r\n\nthree" {
+            lines.extend(reader.push(&[*byte]));
+        }
+        assert_eq!(lines, ["one", "two", ""]);
+        assert_eq!(reader.push(b"\n"), ["three"]);
+    }
+
+    #[test]
+    fn free_space_is_read_from_df() {
+        let line = "/dev/block/dm-5  110000000 85000000 24000000  78% /data";
+        assert_eq!(parse_free(line), Some(24_000_000 * 1024));
+        assert_eq!(parse_free(""), None);
+    }
+}

@@ -1,0 +1,110 @@
+//! The name of a recording session, and the names on the device that are made from it.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// Where Perfetto may write on a phone (SELinux lets its client write nowhere else).
+pub(super) const TRACE_DIR: &str = "/data/misc/perfetto-traces";
+
+/// Names a recording session: eight characters of `a-z2-9` without `l` and `o`, so that it can be read
+/// out and typed.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct SessionId(String);
+
+const LETTERS: &[u8] = b"abcdefghijkmnpqrstuvwxyz23456789";
+const LENGTH: usize = 8;
+
+impl SessionId {
+    /// A new id.
+    pub fn random() -> Self {
+        SessionId(
+            (0..LENGTH)
+                .map(|_| char::from(LETTERS[fastrand::usize(..LETTERS.len())]))
+                .collect(),
+        )
+    }
+
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The trace file of this session on the device: its name holds the id, so that any host
+    /// can tell whose it is.
+    pub fn remote_path(&self) -> String {
+        format!("{TRACE_DIR}/heaptap-{}.pftrace", self.0)
+    }
+
+    /// The id in the name of a file on the device, where it is a trace of ours.
+    pub fn of_remote_name(name: &str) -> Option<Self> {
+        let name = name.rsplit('/').next().unwrap_or(name);
+        name.strip_prefix("heaptap-")?
+            .strip_suffix(".pftrace")?
+            .parse()
+            .ok()
+    }
+}
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+/// A text that is no session id.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not a session id")]
+pub struct ParseSessionIdError(String);
+
+impl FromStr for SessionId {
+    type Err = ParseSessionIdError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text.len() == LENGTH && text.bytes().all(|b| LETTERS.contains(&b)) {
+            Ok(SessionId(text.to_owned()))
+        } else {
+            Err(ParseSessionIdError(text.to_owned()))
+        }
+    }
+}
+
+impl TryFrom<String> for SessionId {
+    type Error = ParseSessionIdError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl From<SessionId> for String {
+    fn from(id: SessionId) -> Self {
+        id.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_remote_name_holds_the_id() {
+        let id = SessionId::random();
+        assert_eq!(SessionId::of_remote_name(&id.remote_path()), Some(id));
+    }
+
+    #[test]
+    fn other_names_are_not_taken_for_ours() {
+        for name in [
+            "profile-shell",
+            "heaptap-.pftrace",
+            "heaptap-../../etc.pftrace",
+            "heaptap-abcdefg1.pftrace",
+            "heaptap-abcdefgh",
+        ] {
+            assert_eq!(SessionId::of_remote_name(name), None, "{name}");
+        }
+    }
+}

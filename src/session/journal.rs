@@ -1,0 +1,376 @@
+//! The session journal: what a later process needs to go on with a recording. One file a
+//! session, one JSON object a line, appended and synced, never rewritten; a torn last line is
+//! as if it had not been written. Owns the file's format; knows nothing of devices.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::id::SessionId;
+
+/// Version of the journal's format, in its first line.
+pub const JOURNAL_VERSION: u32 = 1;
+
+/// The random id that a kernel makes at each boot.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct BootId(pub String);
+
+/// A process on a device that cannot be mistaken for another that got its number later.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessKey {
+    /// Process id.
+    pub pid: u32,
+    /// Start time in clock ticks since boot (field 22 of `/proc/PID/stat`).
+    pub start_ticks: u64,
+}
+
+/// What is known before the device is told anything.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Opening {
+    /// [`JOURNAL_VERSION`].
+    pub version: u32,
+    /// The session.
+    pub id: SessionId,
+    /// Serial number of the device.
+    pub serial: String,
+    /// The adb server, `HOST:PORT`.
+    pub server: String,
+    /// The boot in which the session runs.
+    pub boot_id: BootId,
+    /// The trace file on the device.
+    pub remote_path: String,
+    /// Whether the shell may remove that file (not on Android 10).
+    pub removable: bool,
+    /// Start by the host's clock.
+    #[serde(with = "time::serde::rfc3339")]
+    pub time: time::OffsetDateTime,
+    /// Process names that are recorded, as the device knows them.
+    pub names: Vec<String>,
+    /// Process ids that are recorded.
+    pub pids: Vec<u32>,
+    /// How long the device may take from a stop to the end, milliseconds.
+    pub stop_limit_ms: u64,
+    /// How long data may wait before it reaches the file, milliseconds.
+    pub write_period_ms: u64,
+    /// The TraceConfig as text.
+    pub config: String,
+    /// The folder for the results, absolute.
+    pub output: PathBuf,
+    /// What the caller needs to finish the job (conversion options, target facts).
+    pub plan: serde_json::Value,
+}
+
+/// A label that waits for its dump.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Label {
+    /// The user's words.
+    pub label: String,
+    /// When it was asked for, by the device's BOOTTIME in nanoseconds.
+    pub boot_ns: u64,
+}
+
+/// One line of a journal.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum Entry {
+    /// The first line.
+    Opened(Box<Opening>),
+    /// perfetto runs.
+    Started {
+        /// Its process.
+        process: ProcessKey,
+        /// BOOTTIME of the device then, ns.
+        boot_ns: u64,
+    },
+    /// A snapshot was asked for.
+    Label(Label),
+    /// perfetto is about to be signalled.
+    Stopping,
+    /// perfetto has ended and its file is complete.
+    Ended,
+    /// The trace is on this host, whole and synced.
+    Pulled {
+        /// Its size in bytes.
+        size: u64,
+        /// Its SHA-256, lower-case hex.
+        sha256: String,
+    },
+    /// A line of a later version.
+    #[serde(other)]
+    Unknown,
+}
+
+/// What a journal says, all lines taken together.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Chronicle {
+    /// The first line.
+    pub opening: Opening,
+    /// perfetto's process, once it is known.
+    pub process: Option<ProcessKey>,
+    /// BOOTTIME of the start, ns.
+    pub started_ns: Option<u64>,
+    /// Labels in the order in which they were asked for.
+    pub labels: Vec<Label>,
+    /// perfetto was, or was about to be, signalled.
+    pub stopping: bool,
+    /// perfetto has ended.
+    pub ended: bool,
+    /// Size and SHA-256 of the trace on this host.
+    pub pulled: Option<(u64, String)>,
+}
+
+impl Chronicle {
+    fn new(opening: Opening) -> Self {
+        Chronicle {
+            opening,
+            process: None,
+            started_ns: None,
+            labels: Vec::new(),
+            stopping: false,
+            ended: false,
+            pulled: None,
+        }
+    }
+
+    fn apply(&mut self, entry: Entry) {
+        match entry {
+            Entry::Started { process, boot_ns } => {
+                self.process = Some(process);
+                self.started_ns = Some(boot_ns);
+            }
+            Entry::Label(label) => self.labels.push(label),
+            Entry::Stopping => self.stopping = true,
+            Entry::Ended => self.ended = true,
+            Entry::Pulled { size, sha256 } => self.pulled = Some((size, sha256)),
+            Entry::Opened(_) | Entry::Unknown => {}
+        }
+    }
+}
+
+/// An open journal.
+#[derive(Debug)]
+pub struct Journal {
+    path: PathBuf,
+    file: File,
+}
+
+impl Journal {
+    /// Creates the journal of a new session and syncs it, its folder too.
+    ///
+    /// # Errors
+    /// Where the file exists or cannot be written.
+    pub fn create(path: &Path, opening: Opening) -> io::Result<Self> {
+        let file = OpenOptions::new()
+            .append(true)
+            .read(true)
+            .create_new(true)
+            .open(path)?;
+        let mut journal = Journal {
+            path: path.to_owned(),
+            file,
+        };
+        journal.append(&Entry::Opened(Box::new(opening)))?;
+        sync_folder(path)?;
+        Ok(journal)
+    }
+
+    /// Opens a journal to append to it.
+    ///
+    /// # Errors
+    /// Where there is none.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        Ok(Journal {
+            path: path.to_owned(),
+            file: OpenOptions::new().append(true).read(true).open(path)?,
+        })
+    }
+
+    /// Appends one entry and syncs it. One write call, so that processes that append at the
+    /// same time do not mix their lines.
+    ///
+    /// # Errors
+    /// Where this host cannot write.
+    pub fn append(&mut self, entry: &Entry) -> io::Result<()> {
+        let mut line = Vec::new();
+        if self.ends_torn()? {
+            line.push(b'\n');
+        }
+        serde_json::to_writer(&mut line, entry)?;
+        line.push(b'\n');
+        self.file.write_all(&line)?;
+        self.file.sync_data()
+    }
+
+    /// Reads all of it.
+    ///
+    /// # Errors
+    /// Where it cannot be read, or does not begin with an opening of this version.
+    pub fn read(&self) -> io::Result<Chronicle> {
+        read(&self.path)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn ends_torn(&mut self) -> io::Result<bool> {
+        if self.file.seek(SeekFrom::End(0))? == 0 {
+            return Ok(false);
+        }
+        self.file.seek(SeekFrom::End(-1))?;
+        let mut last = [0];
+        self.file.read_exact(&mut last)?;
+        Ok(last != [b'\n'])
+    }
+}
+
+/// Reads the journal at `path`.
+///
+/// # Errors
+/// Where it cannot be read, or does not begin with an opening of this version.
+pub fn read(path: &Path) -> io::Result<Chronicle> {
+    let mut chronicle = None;
+    for line in BufReader::new(File::open(path)?).split(b'\n') {
+        let line = line?;
+        // Torn lines: only the last can be one, or one that an append has closed since.
+        let Ok(entry) = serde_json::from_slice::<Entry>(&line) else {
+            continue;
+        };
+        match (&mut chronicle, entry) {
+            (None, Entry::Opened(opening)) if opening.version == JOURNAL_VERSION => {
+                chronicle = Some(Chronicle::new(*opening));
+            }
+            (None, Entry::Opened(opening)) => {
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidData,
+                    format!(
+                        "it has format version {}, this heaptap reads {JOURNAL_VERSION}",
+                        opening.version
+                    ),
+                ));
+            }
+            (None, _) => break,
+            (Some(chronicle), entry) => chronicle.apply(entry),
+        }
+    }
+    chronicle.ok_or_else(|| {
+        io::Error::new(
+            io::ErrorKind::InvalidData,
+            "it does not begin with the opening of a session",
+        )
+    })
+}
+
+/// Makes a new or removed name in the folder of `path` last through a loss of power.
+#[cfg(unix)]
+pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
+    match path.parent() {
+        Some(folder) => File::open(folder)?.sync_all(),
+        None => Ok(()),
+    }
+}
+
+/// Windows has no such call: NTFS journals its names.
+#[cfg(not(unix))]
+pub(super) fn sync_folder(_path: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    pub(in crate::session) fn opening() -> Opening {
+        let id = SessionId::random();
+        Opening {
+            version: JOURNAL_VERSION,
+            serial: "emulator-5554".to_owned(),
+            server: "127.0.0.1:5037".to_owned(),
+            boot_id: BootId("f00d".to_owned()),
+            remote_path: id.remote_path(),
+            id,
+            removable: true,
+            time: time::macros::datetime!(2026-11-20 09:00 UTC),
+            names: vec!["com.example.app".to_owned()],
+            pids: vec![],
+            stop_limit_ms: 60_000,
+            write_period_ms: 5000,
+            config: "duration_ms: 1".to_owned(),
+            output: PathBuf::from("/tmp/out"),
+            plan: serde_json::Value::Null,
+        }
+    }
+
+    fn label(text: &str) -> Entry {
+        Entry::Label(Label {
+            label: text.to_owned(),
+            boot_ns: 7,
+        })
+    }
+
+    #[test]
+    fn what_was_appended_is_read_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.jsonl");
+        let mut journal = Journal::create(&path, opening()).unwrap();
+        let process = ProcessKey {
+            pid: 7,
+            start_ticks: 1234,
+        };
+        journal
+            .append(&Entry::Started {
+                process: process.clone(),
+                boot_ns: 99,
+            })
+            .unwrap();
+        Journal::open(&path).unwrap().append(&label("one")).unwrap();
+        journal.append(&label("two")).unwrap();
+        let chronicle = journal.read().unwrap();
+        assert_eq!(chronicle.process, Some(process));
+        let labels: Vec<_> = chronicle.labels.iter().map(|l| l.label.as_str()).collect();
+        assert_eq!(labels, ["one", "two"]);
+        assert!(!chronicle.stopping);
+        assert!(
+            Journal::create(&path, opening()).is_err(),
+            "never overwritten"
+        );
+    }
+
+    #[test]
+    fn a_torn_line_is_as_if_never_written_and_does_not_eat_the_next() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.jsonl");
+        let mut journal = Journal::create(&path, opening()).unwrap();
+        journal.append(&label("whole")).unwrap();
+        let whole = std::fs::read(&path).unwrap();
+        journal.append(&label("torn")).unwrap();
+        let all = std::fs::read(&path).unwrap();
+        for cut in whole.len()..all.len() - 1 {
+            std::fs::write(&path, &all[..cut]).unwrap();
+            Journal::open(&path)
+                .unwrap()
+                .append(&label("next"))
+                .unwrap();
+            let labels = read(&path).unwrap().labels;
+            assert_eq!(labels[0].label, "whole", "cut at {cut}");
+            assert_eq!(labels.last().unwrap().label, "next", "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn entries_of_a_later_version_are_passed_over() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.jsonl");
+        let mut journal = Journal::create(&path, opening()).unwrap();
+        journal
+            .file
+            .write_all(b"{\"event\":\"danced\",\"to\":1}\n")
+            .unwrap();
+        journal.append(&label("after")).unwrap();
+        assert_eq!(journal.read().unwrap().labels.len(), 1);
+    }
+}

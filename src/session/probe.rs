@@ -1,0 +1,250 @@
+//! Questions to the device that cost one command each, and the reading of their answers:
+//! which boot this is, what a process is, which perfetto writes to a file.
+
+use std::time::Duration;
+
+use super::error::SessionError;
+use super::journal::{BootId, ProcessKey};
+use crate::device::{Command, Device, DeviceError};
+
+/// Time allowed for a command that only reads `/proc`.
+pub(super) const QUICK: Duration = Duration::from_secs(15);
+
+/// A device at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Moment {
+    /// The boot.
+    pub boot_id: BootId,
+    /// BOOTTIME, ns; `/proc/uptime` has a resolution of 10 ms.
+    pub boot_ns: u64,
+    /// The shell's user id: 2000, or 0 after `adb root`.
+    pub uid: u32,
+}
+
+/// A process at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ProcessFacts {
+    pub(super) key: ProcessKey,
+    /// `/proc/PID/cmdline`, without the closing NUL.
+    pub(super) args: Vec<Vec<u8>>,
+}
+
+impl ProcessFacts {
+    /// Whether it is a perfetto that writes to `path`.
+    pub(super) fn writes_to(&self, path: &str) -> bool {
+        let name = self.args.first().map_or(&b""[..], Vec::as_slice);
+        name.rsplit(|b| *b == b'/').next() == Some(b"perfetto")
+            && self.args.iter().any(|a| a == path.as_bytes())
+    }
+}
+
+const MOMENT: &str = "cat /proc/sys/kernel/random/boot_id /proc/uptime; id -u";
+
+/// Which boot, which time, which user.
+pub async fn moment(device: &Device) -> Result<Moment, SessionError> {
+    let output = device.run(&Command::script(MOMENT), QUICK).await?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let mut lines = text.lines().map(str::trim);
+    let parsed = (|| {
+        Some(Moment {
+            boot_id: parse_boot_id(lines.next()?)?,
+            boot_ns: parse_uptime(lines.next()?)?,
+            uid: lines.next()?.parse().ok()?,
+        })
+    })();
+    parsed.ok_or_else(|| odd(device, "boot id, uptime and user", &text))
+}
+
+const PROCESS: &str = "cat /proc/$1/stat 2>/dev/null && cat /proc/$1/cmdline 2>/dev/null";
+
+/// What process `pid` is; `None` where there is none.
+pub(super) async fn process(
+    device: &Device,
+    pid: u32,
+) -> Result<Option<ProcessFacts>, DeviceError> {
+    let output = device
+        .run(&Command::script(PROCESS).arg(pid.to_string()), QUICK)
+        .await?;
+    let mut parts = output.stdout.splitn(2, |b| *b == b'\n');
+    let stat = String::from_utf8_lossy(parts.next().unwrap_or(b"")).into_owned();
+    Ok(parse_start_ticks(&stat).map(|start_ticks| ProcessFacts {
+        key: ProcessKey { pid, start_ticks },
+        args: split_args(parts.next().unwrap_or(b"")),
+    }))
+}
+
+/// What runs with a path among its arguments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Writer {
+    /// Nothing.
+    None,
+    /// A perfetto in the background.
+    Perfetto(ProcessFacts),
+    /// Something that may be about to start one.
+    Starting,
+}
+
+/// Finds the perfetto that writes to `path`.
+pub(super) async fn find_writer(device: &Device, path: &str) -> Result<Writer, DeviceError> {
+    let list = Command::program("ps").args(["-A", "-o", "PID,PPID,ARGS"]);
+    let output = device.run(&list, QUICK).await?;
+    let mut starting = false;
+    let mut daemons = Vec::new();
+    for (pid, parent, args) in String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .filter_map(parse_ps_line)
+    {
+        if args.split_whitespace().any(|word| word == path) {
+            // perfetto goes into the background by leaving its parent.
+            if parent == 1 {
+                daemons.push(pid);
+            } else {
+                starting = true;
+            }
+        }
+    }
+    for pid in daemons {
+        if let Some(facts) = process(device, pid).await?
+            && facts.writes_to(path)
+        {
+            return Ok(Writer::Perfetto(facts));
+        }
+    }
+    Ok(if starting {
+        Writer::Starting
+    } else {
+        Writer::None
+    })
+}
+
+/// The perfetto that writes to `path`, waiting a little for one that is being started.
+pub(super) async fn await_writer(
+    device: &Device,
+    path: &str,
+) -> Result<Option<ProcessFacts>, DeviceError> {
+    // A start waits at most 30 s for the data sources.
+    for _ in 0..80 {
+        match find_writer(device, path).await? {
+            Writer::None => return Ok(None),
+            Writer::Perfetto(facts) => return Ok(Some(facts)),
+            Writer::Starting => tokio::time::sleep(Duration::from_millis(500)).await,
+        }
+    }
+    Ok(None)
+}
+
+/// The last words of perfetto and the tracing service in the device's log, newest last.
+pub(super) async fn log_of_perfetto(device: &Device) -> Vec<String> {
+    let command =
+        Command::program("logcat").args(["-d", "-t", "200", "-s", "perfetto:*", "traced:*"]);
+    // The log only explains: without it the failure is told with fewer words.
+    let Ok(output) = device.run(&command, QUICK).await else {
+        return Vec::new();
+    };
+    String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .filter_map(message_of_log_line)
+        .collect()
+}
+
+/// The message of a `threadtime` line of level W, E or F:
+/// `11-20 09:00:00.123  1234  1234 E perfetto: words`.
+fn message_of_log_line(line: &str) -> Option<String> {
+    let mut fields = line.split_whitespace();
+    let level = fields.nth(4)?;
+    let (_, message) = line.split_once(": ")?;
+    matches!(level, "W" | "E" | "F").then(|| message.trim().to_owned())
+}
+
+fn parse_ps_line(line: &str) -> Option<(u32, u32, &str)> {
+    let line = line.trim_start();
+    let (pid, rest) = line.split_once(char::is_whitespace)?;
+    let (parent, args) = rest.trim_start().split_once(char::is_whitespace)?;
+    Some((pid.parse().ok()?, parent.parse().ok()?, args))
+}
+
+/// `36cd0c44-6a0e-4e0c-9b2f-2f6f1a5a9c11`: nothing but hex digits and dashes is taken.
+pub(super) fn parse_boot_id(text: &str) -> Option<BootId> {
+    let plain = |b: u8| b.is_ascii_hexdigit() || b == b'-';
+    (!text.is_empty() && text.len() <= 64 && text.bytes().all(plain))
+        .then(|| BootId(text.to_owned()))
+}
+
+/// The first number of `/proc/uptime`, seconds with two decimals, as ns.
+pub(super) fn parse_uptime(text: &str) -> Option<u64> {
+    let (seconds, fraction) = text.split_whitespace().next()?.split_once('.')?;
+    let centi: u64 = fraction.get(..2)?.parse().ok()?;
+    let seconds: u64 = seconds.parse().ok()?;
+    seconds
+        .checked_mul(1_000_000_000)?
+        .checked_add(centi * 10_000_000)
+}
+
+/// Field 22 of `/proc/PID/stat`. The name in field 2 may hold blanks and parentheses.
+pub(super) fn parse_start_ticks(stat: &str) -> Option<u64> {
+    let (_, rest) = stat.rsplit_once(')')?;
+    rest.split_whitespace().nth(19)?.parse().ok()
+}
+
+fn split_args(cmdline: &[u8]) -> Vec<Vec<u8>> {
+    let cmdline = cmdline.strip_suffix(b"\0").unwrap_or(cmdline);
+    cmdline.split(|b| *b == 0).map(<[u8]>::to_vec).collect()
+}
+
+pub(super) fn odd(device: &Device, what: &'static str, text: &str) -> SessionError {
+    SessionError::OddAnswer {
+        serial: device.serial().to_owned(),
+        what,
+        text: text.chars().take(200).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn start_ticks_are_found_behind_any_name() {
+        let stat = "4711 (a ) b) S 1 4711 4711 0 -1 4194560 1 0 0 0 5 6 0 0 20 0 1 0 98765 1 2 3";
+        assert_eq!(parse_start_ticks(stat), Some(98765));
+        assert_eq!(parse_start_ticks("4711 (perfetto) S 1 2"), None);
+        assert_eq!(parse_start_ticks(""), None);
+    }
+
+    #[test]
+    fn uptime_is_boottime_in_hundredths() {
+        assert_eq!(parse_uptime("11842.33 90000.10"), Some(11_842_330_000_000));
+        assert_eq!(parse_uptime("99999999999999999999.00 1"), None);
+        assert_eq!(parse_uptime("12"), None);
+    }
+
+    #[test]
+    fn only_a_perfetto_that_writes_there_is_ours() {
+        let facts = |cmdline: &[u8]| ProcessFacts {
+            key: ProcessKey {
+                pid: 1,
+                start_ticks: 1,
+            },
+            args: split_args(cmdline),
+        };
+        assert!(facts(b"perfetto\0-c\0-\0-o\0/x/t\0-d\0").writes_to("/x/t"));
+        assert!(facts(b"/system/bin/perfetto\0-o\0/x/t\0").writes_to("/x/t"));
+        assert!(!facts(b"perfetto\0-o\0/x/tt\0").writes_to("/x/t"));
+        assert!(!facts(b"rm\0/x/t\0").writes_to("/x/t"));
+    }
+
+    #[test]
+    fn warnings_and_errors_of_the_log_are_kept() {
+        assert_eq!(
+            message_of_log_line(
+                "11-20 09:00:00.123  1234  1235 E perfetto: session: name is in use"
+            ),
+            Some("session: name is in use".to_owned())
+        );
+        assert_eq!(
+            message_of_log_line("11-20 09:00:00.123  1234  1235 I perfetto: started"),
+            None
+        );
+        assert_eq!(message_of_log_line("--------- beginning of main"), None);
+    }
+}

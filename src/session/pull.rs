@@ -1,0 +1,241 @@
+//! Fetching the trace: to a temporary file beside the goal, its size and SHA-256 checked
+//! against the device's, synced, renamed. Broken pulls are tried again; the device's copy is
+//! not touched here.
+
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use sha2::{Digest as _, Sha256};
+use tokio::time::Instant;
+
+use super::error::SessionError;
+use super::event::{Controls, SessionEvent};
+use super::follow::{is_passing, stop_asked};
+use super::id::SessionId;
+use super::journal::{self, Entry};
+use super::probe::QUICK;
+use super::session::Session;
+use crate::device::{Command, DeviceError};
+
+/// Longest silence between two blocks of a pull.
+const STALL: Duration = Duration::from_secs(20);
+/// Without a byte of progress for this long, the pull is left to a later `collect`.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// How long the device may take to hash its copy.
+const HASH_LIMIT: Duration = Duration::from_secs(300);
+/// A copy that differs from the device's this often is not tried again.
+const MISMATCHES: u32 = 3;
+/// Progress is told in steps of this many bytes.
+const STEP: u64 = 1 << 20;
+
+/// A trace on this host, byte for byte what the device wrote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RawTrace {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its size in bytes.
+    pub size: u64,
+    /// Its SHA-256, lower-case hex.
+    pub sha256: String,
+}
+
+/// Why one attempt failed.
+enum Attempt {
+    Device(DeviceError),
+    /// What came is not what is there.
+    Mismatch(String),
+    Host(io::Error),
+}
+
+impl Session {
+    /// Fetches the trace as `goal`.
+    ///
+    /// # Errors
+    /// [`SessionError::NotFetched`] where the device stays away or a stop is asked for,
+    /// [`SessionError::Keep`] where this host cannot write, [`SessionError::NothingLeft`]
+    /// where the device has no such file.
+    pub async fn pull(
+        &mut self,
+        goal: &Path,
+        controls: &mut Controls,
+    ) -> Result<RawTrace, SessionError> {
+        self.append(Entry::Ended)?;
+        let mut last_progress = Instant::now();
+        let mut furthest = 0;
+        let mut mismatches = 0;
+        let mut backoff = Duration::from_millis(50);
+        loop {
+            let mut got = 0;
+            let attempt = tokio::select! {
+                attempt = self.pull_once(goal, &mut got) => attempt,
+                () = stop_asked(controls) => return Err(self.not_fetched("it was interrupted")),
+            };
+            let why = match attempt {
+                Ok(Some(trace)) => {
+                    self.append(Entry::Pulled {
+                        size: trace.size,
+                        sha256: trace.sha256.clone(),
+                    })?;
+                    self.tell(SessionEvent::Pulled { bytes: trace.size });
+                    return Ok(trace);
+                }
+                Ok(None) => {
+                    return Err(SessionError::NothingLeft {
+                        serial: self.device.serial().to_owned(),
+                        id: self.id().clone(),
+                    });
+                }
+                Err(Attempt::Host(source)) => {
+                    return Err(SessionError::Keep {
+                        id: self.id().clone(),
+                        path: goal.to_owned(),
+                        source,
+                    });
+                }
+                Err(Attempt::Mismatch(why)) => {
+                    mismatches += 1;
+                    if mismatches >= MISMATCHES {
+                        return Err(self.not_fetched(&why));
+                    }
+                    why
+                }
+                Err(Attempt::Device(error)) if is_passing(&error) => error.to_string(),
+                Err(Attempt::Device(error)) => return Err(self.not_fetched(&error.to_string())),
+            };
+            if got > furthest {
+                furthest = got;
+                last_progress = Instant::now();
+                backoff = Duration::from_millis(50);
+            }
+            if last_progress.elapsed() > PATIENCE {
+                return Err(self.not_fetched(&why));
+            }
+            self.tell(SessionEvent::PullRetry { why });
+            let back = async {
+                tokio::time::sleep(backoff).await;
+                self.device.wait_ready(PATIENCE).await
+            };
+            tokio::select! {
+                // Where it is not ready the next attempt says why.
+                _ = back => {}
+                () = stop_asked(controls) => return Err(self.not_fetched("it was interrupted")),
+            }
+            backoff = (backoff * 2).min(Duration::from_secs(5));
+        }
+    }
+
+    async fn pull_once(&self, goal: &Path, got: &mut u64) -> Result<Option<RawTrace>, Attempt> {
+        let remote = &self.opening().remote_path;
+        let Some(before) = self
+            .device
+            .stat(remote, QUICK)
+            .await
+            .map_err(Attempt::Device)?
+        else {
+            return Ok(None);
+        };
+        let (pulled, theirs) =
+            tokio::join!(self.receive(goal, before.size, got), self.remote_hash());
+        let (file, size, sha256) = pulled?;
+        let after = self
+            .device
+            .stat(remote, QUICK)
+            .await
+            .map_err(Attempt::Device)?;
+        let mismatch = |what: String| Err(Attempt::Mismatch(what));
+        if size != before.size || after.map(|s| s.size) != Some(size) {
+            return mismatch(format!(
+                "{size} bytes came of a file of {} bytes",
+                after.map_or(before.size, |s| s.size)
+            ));
+        }
+        if let Some(theirs) = theirs.map_err(Attempt::Device)?
+            && theirs != sha256
+        {
+            return mismatch("what came differs from the device's file".to_owned());
+        }
+        file.as_file().sync_all().map_err(Attempt::Host)?;
+        file.persist(goal).map_err(|e| Attempt::Host(e.error))?;
+        journal::sync_folder(goal).map_err(Attempt::Host)?;
+        Ok(Some(RawTrace {
+            path: goal.to_owned(),
+            size,
+            sha256,
+        }))
+    }
+
+    async fn receive(
+        &self,
+        goal: &Path,
+        total: u64,
+        got: &mut u64,
+    ) -> Result<(tempfile::NamedTempFile, u64, String), Attempt> {
+        let folder = goal.parent().unwrap_or(Path::new("."));
+        let mut file = tempfile::Builder::new()
+            .prefix(&part_prefix(self.id()))
+            .tempfile_in(folder)
+            .map_err(Attempt::Host)?;
+        let mut hash = Sha256::new();
+        let mut told = 0;
+        let mut sink = |block: &[u8]| {
+            file.write_all(block)?;
+            hash.update(block);
+            *got += block.len() as u64;
+            if *got - told >= STEP || *got == total {
+                told = *got;
+                self.tell(SessionEvent::Pulling { bytes: told, total });
+            }
+            Ok(())
+        };
+        let size = self
+            .device
+            .pull(&self.opening().remote_path, &mut sink, STALL)
+            .await
+            .map_err(|error| match error {
+                DeviceError::Sink(source) => Attempt::Host(source),
+                other => Attempt::Device(other),
+            })?;
+        Ok((file, size, hex(&hash.finalize())))
+    }
+
+    /// The device's own SHA-256 of its file; `None` where it has no program for that.
+    async fn remote_hash(&self) -> Result<Option<String>, DeviceError> {
+        let command = Command::program("sha256sum").arg(&self.opening().remote_path);
+        let output = self.device.run(&command, HASH_LIMIT).await?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let word = text.split_whitespace().next().unwrap_or("");
+        let plain = word.len() == 64 && word.bytes().all(|b| b.is_ascii_hexdigit());
+        Ok((output.exit == 0 && plain).then(|| word.to_ascii_lowercase()))
+    }
+}
+
+/// How the names of unfinished copies of a session begin.
+fn part_prefix(id: &SessionId) -> String {
+    format!(".heaptap-{id}-")
+}
+
+/// Removes unfinished copies of a session that a killed process left in `folder`.
+pub fn remove_parts(folder: &Path, id: &SessionId) -> io::Result<()> {
+    let prefix = part_prefix(id);
+    for item in std::fs::read_dir(folder)? {
+        let item = item?;
+        if item
+            .file_name()
+            .to_str()
+            .is_some_and(|n| n.starts_with(&prefix))
+        {
+            std::fs::remove_file(item.path())?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, b| {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{b:02x}");
+        text
+    })
+}

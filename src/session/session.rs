@@ -1,0 +1,149 @@
+//! One recording session as this process knows it: the device, the journal, the lock.
+
+use super::error::SessionError;
+use super::event::{Events, SessionEvent};
+use super::id::SessionId;
+use super::journal::{Chronicle, Entry, Journal, Opening};
+use super::probe::QUICK;
+use super::store::{SessionLock, Store};
+use crate::device::{Command, Device};
+
+/// A recording session, and the right to take it to its end.
+pub struct Session {
+    pub(super) device: Device,
+    pub(super) chronicle: Chronicle,
+    store: Store,
+    journal: Journal,
+    lock: SessionLock,
+    events: Events,
+}
+
+impl Session {
+    pub(super) fn create(
+        device: Device,
+        store: Store,
+        opening: Opening,
+        events: Events,
+    ) -> Result<Session, SessionError> {
+        let (journal, lock) = store.create(opening)?;
+        Self::assemble(device, store, journal, lock, events)
+    }
+
+    /// Goes on with a session that another process began.
+    ///
+    /// # Errors
+    /// [`SessionError::Busy`] where that process still lives.
+    pub fn resume(
+        device: Device,
+        store: Store,
+        id: &SessionId,
+        events: Events,
+    ) -> Result<Session, SessionError> {
+        let lock = store.lock(id)?;
+        let journal = store.open(id)?;
+        Self::assemble(device, store, journal, lock, events)
+    }
+
+    fn assemble(
+        device: Device,
+        store: Store,
+        journal: Journal,
+        lock: SessionLock,
+        events: Events,
+    ) -> Result<Session, SessionError> {
+        let chronicle = journal.read().map_err(|source| SessionError::State {
+            path: journal.path().to_owned(),
+            source,
+        })?;
+        Ok(Session {
+            device,
+            chronicle,
+            store,
+            journal,
+            lock,
+            events,
+        })
+    }
+
+    /// Its id.
+    pub fn id(&self) -> &SessionId {
+        &self.chronicle.opening.id
+    }
+
+    /// The first line of its journal.
+    pub fn opening(&self) -> &Opening {
+        &self.chronicle.opening
+    }
+
+    /// The device it runs on.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// What the journal says by now, lines of other processes included.
+    ///
+    /// # Errors
+    /// Where it cannot be read.
+    pub fn reread(&mut self) -> Result<&Chronicle, SessionError> {
+        self.chronicle = self.journal.read().map_err(|source| SessionError::State {
+            path: self.journal.path().to_owned(),
+            source,
+        })?;
+        Ok(&self.chronicle)
+    }
+
+    /// Appends to the journal, and takes in what others appended.
+    pub(super) fn append(&mut self, entry: Entry) -> Result<(), SessionError> {
+        self.journal
+            .append(&entry)
+            .map_err(|source| SessionError::State {
+                path: self.journal.path().to_owned(),
+                source,
+            })?;
+        self.reread().map(|_| ())
+    }
+
+    pub(super) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    pub(super) fn tell(&self, event: SessionEvent) {
+        // Nobody listening is no reason to lose a recording.
+        let _ = self.events.send(event);
+    }
+
+    pub(super) fn warn(&self, text: String) {
+        self.tell(SessionEvent::Warning { text });
+    }
+
+    /// Removes the trace from the device. That it stays is told, and fails nothing.
+    pub async fn remove_remote(&self) {
+        let path = &self.opening().remote_path;
+        if !self.opening().removable {
+            return;
+        }
+        let command = Command::program("rm").args(["-f", path]);
+        let why = match self.device.run(&command, QUICK).await {
+            Ok(output) if output.exit == 0 => return,
+            Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+            Err(error) => error.to_string(),
+        };
+        self.warn(format!(
+            "{path} could not be removed from {}: {why}",
+            self.device.serial()
+        ));
+    }
+
+    /// Leaves the session to a later process: the journal stays, the lock goes.
+    pub fn release(self) -> SessionId {
+        self.chronicle.opening.id
+    }
+
+    /// Forgets the session: it is finished.
+    ///
+    /// # Errors
+    /// Where the journal cannot be removed.
+    pub fn forget(self) -> Result<(), SessionError> {
+        self.store.forget(&self.chronicle.opening.id, self.lock)
+    }
+}

@@ -1,0 +1,382 @@
+//! Snapshots on demand: whether this phone allows them, causing one, and waiting until its
+//! dump is complete in the device's file. Reads that file's new end through a scanner that
+//! the caller brings: this module knows no trace format.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::error::SessionError;
+use super::event::SessionEvent;
+use super::journal::{Chronicle, Entry, Label};
+use super::probe::{self, QUICK};
+use super::session::Session;
+use super::store::Store;
+use crate::device::{Command, Device};
+
+/// How a dump can be caused in a recording.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SnapshotWay {
+    /// The shell is root, or may become it: heapprofd is signalled.
+    Signal {
+        /// By way of `su`.
+        su: bool,
+    },
+    /// Dumps come by themselves; a label waits for the next one.
+    Continuous {
+        /// Their period in milliseconds.
+        period_ms: u64,
+    },
+    /// Not at all.
+    Impossible,
+}
+
+/// One dump that is complete in the trace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SeenDump {
+    /// The process.
+    pub pid: u32,
+    /// The heap.
+    pub heap: String,
+    /// When it was written, BOOTTIME in ns.
+    pub written_ns: u64,
+}
+
+/// Finds complete dumps in the bytes of a growing trace.
+pub trait DumpScan: Send {
+    /// Takes the next bytes.
+    fn push(&mut self, bytes: &[u8]);
+    /// The complete dumps so far.
+    fn dumps(&self) -> &[SeenDump];
+    /// What came is no sequence of packets: it did not begin at one's start.
+    fn is_lost(&self) -> bool;
+}
+
+/// Makes a scanner for one snapshot.
+pub type NewScan = Arc<dyn Fn() -> Box<dyn DumpScan> + Send + Sync>;
+
+/// What a session needs for taking snapshots.
+#[derive(Clone)]
+pub struct Snapshots {
+    /// How dumps are caused here.
+    pub way: SnapshotWay,
+    /// Reads the device's file.
+    pub scan: NewScan,
+}
+
+/// A snapshot whose dump is complete in the device's file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Snapshot {
+    /// Its label.
+    pub label: String,
+    /// BOOTTIME of the request, ns.
+    pub boot_ns: u64,
+    /// From the request to the last of its dumps.
+    pub lag_ms: u64,
+    /// Dumps that came, one a process and heap.
+    pub dumps: usize,
+    /// Processes that match the targets but gave no dump: not attached, frozen, or gone.
+    pub missing_pids: Vec<u32>,
+}
+
+/// What a snapshot task hands back to the session that began it.
+pub(super) struct Taken {
+    label: String,
+    result: Result<Snapshot, SessionError>,
+}
+
+/// How long after the last write period a dump may still come.
+const DUMP_LIMIT: Duration = Duration::from_secs(30);
+/// Between two looks at the file.
+const LOOK: Duration = Duration::from_millis(150);
+/// `dd` skips whole blocks of this size without reading them.
+const BLOCK: u64 = 64 << 10;
+
+/// Finds out how dumps can be caused on `device`.
+///
+/// # Errors
+/// Where the device cannot be asked.
+pub async fn snapshot_way(
+    device: &Device,
+    continuous: Option<Duration>,
+) -> Result<SnapshotWay, SessionError> {
+    if probe::moment(device).await?.uid == 0 {
+        return Ok(SnapshotWay::Signal { su: false });
+    }
+    let su = Command::program("su").args(["root", "id", "-u"]);
+    let output = device.run(&su, QUICK).await?;
+    if output.exit == 0 && output.stdout.trim_ascii() == b"0" {
+        return Ok(SnapshotWay::Signal { su: true });
+    }
+    Ok(match continuous {
+        Some(period) => SnapshotWay::Continuous {
+            period_ms: period.as_millis() as u64,
+        },
+        None => SnapshotWay::Impossible,
+    })
+}
+
+/// Takes a snapshot in a session that runs, whoever follows it.
+///
+/// # Errors
+/// [`SessionError::NoSnapshot`] where the phone does not allow it,
+/// [`SessionError::SnapshotLate`] where no dump came in time.
+pub async fn take_snapshot(
+    device: &Device,
+    store: &Store,
+    chronicle: &Chronicle,
+    label: String,
+    snapshots: &Snapshots,
+) -> Result<Snapshot, SessionError> {
+    let opening = &chronicle.opening;
+    let not_recording = || SessionError::NotRecording {
+        id: opening.id.clone(),
+    };
+    let process = chronicle.process.as_ref().ok_or_else(not_recording)?;
+    let now = probe::process(device, process.pid).await?;
+    if now.is_none_or(|p| p.key != *process || !p.writes_to(&opening.remote_path)) {
+        return Err(not_recording());
+    }
+    let expected = target_pids(device, chronicle).await?;
+    let start = device
+        .stat(&opening.remote_path, QUICK)
+        .await?
+        .map_or(0, |s| s.size);
+    let moment = probe::moment(device).await?;
+    if moment.boot_id != opening.boot_id {
+        return Err(not_recording());
+    }
+    if snapshots.way == SnapshotWay::Impossible {
+        return Err(SessionError::NoSnapshot {
+            why: "this build's shell may not signal heapprofd, and no dumps were armed".to_owned(),
+        });
+    }
+    let mut journal = store.open(&opening.id)?;
+    let request = Label {
+        label,
+        boot_ns: moment.boot_ns,
+    };
+    journal
+        .append(&Entry::Label(request.clone()))
+        .map_err(|source| SessionError::State {
+            path: journal.path().to_owned(),
+            source,
+        })?;
+    let extra = match &snapshots.way {
+        SnapshotWay::Signal { su } => {
+            signal_heapprofd(device, *su).await?;
+            Duration::ZERO
+        }
+        SnapshotWay::Continuous { period_ms } => Duration::from_millis(2 * period_ms),
+        SnapshotWay::Impossible => Duration::ZERO,
+    };
+    let period = Duration::from_millis(opening.write_period_ms);
+    let waiting = Waiting {
+        device,
+        path: &opening.remote_path,
+        request: &request,
+        expected: &expected,
+        limit: DUMP_LIMIT + extra + 2 * period,
+        // Dumps of several processes come one after another.
+        others: extra + 2 * period + Duration::from_secs(1),
+    };
+    match waiting.until_complete((snapshots.scan)(), start).await? {
+        Some(snapshot) => Ok(snapshot),
+        // The file did not end at a packet's end when it was looked at: read all of it.
+        None => {
+            waiting
+                .until_complete((snapshots.scan)(), 0)
+                .await?
+                .ok_or(SessionError::SnapshotLate {
+                    after: waiting.limit,
+                })
+        }
+    }
+}
+
+struct Waiting<'a> {
+    device: &'a Device,
+    path: &'a str,
+    request: &'a Label,
+    expected: &'a BTreeSet<u32>,
+    limit: Duration,
+    others: Duration,
+}
+
+impl Waiting<'_> {
+    /// Reads the file from `at` on until the dump is there; `None` where `at` was no start of
+    /// a packet.
+    async fn until_complete(
+        &self,
+        mut scan: Box<dyn DumpScan>,
+        mut at: u64,
+    ) -> Result<Option<Snapshot>, SessionError> {
+        let deadline = Instant::now() + self.limit;
+        let mut first_seen: Option<Instant> = None;
+        let mut seen_before = 0;
+        loop {
+            let bytes = self.read_from(at).await?;
+            at += bytes.len() as u64;
+            scan.push(&bytes);
+            if scan.is_lost() {
+                return Ok(None);
+            }
+            let dumps: Vec<&SeenDump> = scan
+                .dumps()
+                .iter()
+                .filter(|d| d.written_ns >= self.request.boot_ns)
+                .collect();
+            let pids: BTreeSet<u32> = dumps.iter().map(|d| d.pid).collect();
+            let all = !dumps.is_empty() && self.expected.is_subset(&pids);
+            let settled = dumps.len() == seen_before;
+            seen_before = dumps.len();
+            if !dumps.is_empty() {
+                first_seen.get_or_insert_with(Instant::now);
+            }
+            let waited = first_seen.is_some_and(|t| t.elapsed() >= self.others);
+            // One more look after the last dump: a process may have several heaps.
+            if settled && (all || waited) {
+                return Ok(Some(self.snapshot(&dumps, &pids)));
+            }
+            if Instant::now() >= deadline {
+                return Err(SessionError::SnapshotLate { after: self.limit });
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    fn snapshot(&self, dumps: &[&SeenDump], pids: &BTreeSet<u32>) -> Snapshot {
+        // The first dump of each process and heap is the one the label will be bound to.
+        let mut first = std::collections::BTreeMap::new();
+        for dump in dumps {
+            let when = first
+                .entry((dump.pid, dump.heap.as_str()))
+                .or_insert(dump.written_ns);
+            *when = dump.written_ns.min(*when);
+        }
+        let last = first
+            .values()
+            .max()
+            .copied()
+            .unwrap_or(self.request.boot_ns);
+        Snapshot {
+            label: self.request.label.clone(),
+            boot_ns: self.request.boot_ns,
+            lag_ms: last.saturating_sub(self.request.boot_ns) / 1_000_000,
+            dumps: first.len(),
+            missing_pids: self.expected.difference(pids).copied().collect(),
+        }
+    }
+
+    async fn read_from(&self, at: u64) -> Result<Vec<u8>, SessionError> {
+        let skip = at / BLOCK;
+        let command = Command::script("dd if=\"$1\" bs=65536 skip=$2 2>/dev/null")
+            .arg(self.path)
+            .arg(skip.to_string());
+        let mut output = self.device.run(&command, self.limit).await?;
+        let known = usize::try_from(at - skip * BLOCK).unwrap_or(usize::MAX);
+        let known = known.min(output.stdout.len());
+        Ok(output.stdout.split_off(known))
+    }
+}
+
+async fn signal_heapprofd(device: &Device, su: bool) -> Result<(), SessionError> {
+    let words = ["killall", "-USR1", "heapprofd"];
+    let command = if su {
+        Command::program("su").arg("root").args(words)
+    } else {
+        Command::program(words[0]).args(&words[1..])
+    };
+    let output = device.run(&command, QUICK).await?;
+    if output.exit == 0 {
+        return Ok(());
+    }
+    Err(SessionError::NoSnapshot {
+        why: format!(
+            "heapprofd could not be signalled: {}",
+            String::from_utf8_lossy(&output.stderr).trim()
+        ),
+    })
+}
+
+/// Processes that match the targets of a session now.
+pub(super) async fn target_pids(
+    device: &Device,
+    chronicle: &Chronicle,
+) -> Result<BTreeSet<u32>, SessionError> {
+    let opening = &chronicle.opening;
+    let mut pids = BTreeSet::new();
+    if !opening.names.is_empty() {
+        let output = device
+            .run(&Command::program("pidof").args(&opening.names), QUICK)
+            .await?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        pids.extend(
+            text.split_whitespace()
+                .filter_map(|p| p.parse::<u32>().ok()),
+        );
+    }
+    for pid in &opening.pids {
+        if probe::process(device, *pid).await?.is_some() {
+            pids.insert(*pid);
+        }
+    }
+    Ok(pids)
+}
+
+impl Session {
+    /// Takes a snapshot beside the following.
+    pub(super) fn begin_snapshot(
+        &self,
+        label: String,
+        snapshots: &Snapshots,
+        done: mpsc::UnboundedSender<Taken>,
+    ) {
+        self.tell(SessionEvent::SnapshotRequested {
+            label: label.clone(),
+        });
+        let device = self.device.clone();
+        let store = self.store().clone();
+        let chronicle = self.chronicle.clone();
+        let snapshots = snapshots.clone();
+        tokio::spawn(async move {
+            let result =
+                take_snapshot(&device, &store, &chronicle, label.clone(), &snapshots).await;
+            // The recording may have ended meanwhile.
+            let _ = done.send(Taken { label, result });
+        });
+    }
+
+    pub(super) fn end_snapshot(&mut self, taken: Taken) -> Result<(), SessionError> {
+        match taken.result {
+            Ok(snapshot) => {
+                if !snapshot.missing_pids.is_empty() {
+                    self.warn(format!(
+                        "no dump came of process {}: not attached, frozen or gone",
+                        snapshot
+                            .missing_pids
+                            .iter()
+                            .map(u32::to_string)
+                            .collect::<Vec<_>>()
+                            .join(", ")
+                    ));
+                }
+                self.tell(SessionEvent::SnapshotTaken {
+                    label: snapshot.label,
+                    lag: Duration::from_millis(snapshot.lag_ms),
+                    dumps: snapshot.dumps,
+                });
+            }
+            Err(error) => self.tell(SessionEvent::SnapshotFailed {
+                label: taken.label,
+                why: error.to_string(),
+            }),
+        }
+        self.reread().map(|_| ())
+    }
+}

@@ -1,0 +1,252 @@
+//! Starting perfetto in the background of the device, and making sure that it really runs: a
+//! session that the service rejects prints a process id and exits 0.
+
+use std::time::Duration;
+
+use super::error::SessionError;
+use super::event::{Events, SessionEvent};
+use super::journal::{Entry, Opening, ProcessKey};
+use super::probe::{self, ProcessFacts};
+use super::session::Session;
+use super::store::Store;
+use crate::device::{Command, Device, DeviceError, Output};
+
+/// How perfetto is sent into the background.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Background {
+    /// `--background-wait` (Android 13 on): back once every data source has started.
+    Wait,
+    /// `-d`: back at once.
+    Now,
+}
+
+/// A start waits up to 30 s for data sources, on the device.
+const START_LIMIT: Duration = Duration::from_secs(45);
+/// How long to wait for a phone that vanished while perfetto was being started.
+const RETURN_LIMIT: Duration = Duration::from_secs(60);
+
+impl Session {
+    /// Writes the journal, then starts perfetto with `config` (a serialized TraceConfig).
+    ///
+    /// # Errors
+    /// The named cause of a start that failed; then neither journal nor file is left. Where
+    /// the connection is lost for good, the journal stays and the error is
+    /// [`SessionError::NotFetched`].
+    pub async fn start(
+        device: Device,
+        store: Store,
+        opening: Opening,
+        config: &[u8],
+        background: Background,
+        events: Events,
+    ) -> Result<Session, SessionError> {
+        let mut session = Session::create(device, store, opening, events)?;
+        match session.launch(config, background).await {
+            Ok(facts) => {
+                session.note_started(facts).await?;
+                Ok(session)
+            }
+            Err(error @ SessionError::NotFetched { .. }) => Err(error),
+            Err(error) => {
+                session.remove_remote().await;
+                session.forget()?;
+                Err(error)
+            }
+        }
+    }
+
+    async fn launch(
+        &mut self,
+        config: &[u8],
+        background: Background,
+    ) -> Result<ProcessFacts, SessionError> {
+        let remote = self.opening().remote_path.clone();
+        let flag = match background {
+            Background::Wait => "-D",
+            Background::Now => "-d",
+        };
+        let command = Command::program("perfetto").args(["-c", "-", "-o", &remote, flag]);
+        let result = self
+            .device
+            .run_with_stdin(&command, config, START_LIMIT)
+            .await;
+        let output = match result {
+            Ok(output) => output,
+            Err(error @ (DeviceError::Lost { .. } | DeviceError::Deadline { .. })) => {
+                return self.started_unseen(error).await;
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let pid = parse_pid(&output);
+        match (output.exit, pid) {
+            (0, Some(_)) => {}
+            // The wait for data sources timed out; the session runs.
+            (2, Some(_)) if background == Background::Wait => self.tell(SessionEvent::SlowStart),
+            _ => return Err(self.start_failure(&output)),
+        }
+        let facts = match pid {
+            Some(pid) => probe::process(&self.device, pid).await?,
+            None => None,
+        };
+        match facts {
+            Some(facts) if facts.writes_to(&remote) => Ok(facts),
+            _ => Err(self.rejection().await),
+        }
+    }
+
+    /// The connection went while perfetto was being started: has it started?
+    async fn started_unseen(&mut self, error: DeviceError) -> Result<ProcessFacts, SessionError> {
+        let not_fetched = |why: String| SessionError::NotFetched {
+            serial: self.device.serial().to_owned(),
+            id: self.opening().id.clone(),
+            why: format!("the connection went while it was started ({why})"),
+        };
+        if let Err(e) = self.device.wait_ready(RETURN_LIMIT).await {
+            return Err(not_fetched(e.to_string()));
+        }
+        match probe::await_writer(&self.device, &self.opening().remote_path).await {
+            Ok(Some(facts)) => Ok(facts),
+            Ok(None) => Err(error.into()),
+            Err(e) => Err(not_fetched(e.to_string())),
+        }
+    }
+
+    async fn note_started(&mut self, facts: ProcessFacts) -> Result<(), SessionError> {
+        let moment = probe::moment(&self.device).await;
+        let boot_ns = match moment {
+            Ok(moment) => moment.boot_ns,
+            // Start time in ticks of 10 ms since boot.
+            Err(_) => facts.key.start_ticks.saturating_mul(10_000_000),
+        };
+        let process = facts.key;
+        let pid = process.pid;
+        self.append(Entry::Started { process, boot_ns })?;
+        self.tell(SessionEvent::Started {
+            session: self.opening().id.clone(),
+            pid,
+        });
+        Ok(())
+    }
+
+    fn start_failure(&self, output: &Output) -> SessionError {
+        let serial = self.device.serial().to_owned();
+        let text = complaint(output);
+        let lower = text.to_lowercase();
+        if output.exit == 127 {
+            SessionError::NoPerfetto { serial }
+        } else if lower.contains("traced") && lower.contains("connect") {
+            SessionError::TracingOff { serial, text }
+        } else {
+            SessionError::StartFailed {
+                serial,
+                exit: output.exit,
+                text,
+            }
+        }
+    }
+
+    /// Why the service turned the session down, from the device's log.
+    pub(super) async fn rejection(&self) -> SessionError {
+        let log = probe::log_of_perfetto(&self.device).await;
+        let telling = [
+            "reject", "error", "fail", "already", "limit", "invalid", "too many",
+        ];
+        let reason = log
+            .iter()
+            .rev()
+            .find(|m| {
+                let lower = m.to_lowercase();
+                telling.iter().any(|word| lower.contains(word))
+            })
+            .cloned()
+            .unwrap_or_else(|| {
+                "it ended at once, and the device's log does not say why".to_owned()
+            });
+        SessionError::Rejected {
+            serial: self.device.serial().to_owned(),
+            reason,
+        }
+    }
+
+    /// The process that was started, once it is known.
+    pub(super) fn process(&self) -> Option<&ProcessKey> {
+        self.chronicle.process.as_ref()
+    }
+}
+
+/// The line that is nothing but a number: warnings of the linker may stand around it.
+fn parse_pid(output: &Output) -> Option<u32> {
+    [&output.stdout, &output.stderr]
+        .into_iter()
+        .find_map(|bytes| {
+            String::from_utf8_lossy(bytes)
+                .lines()
+                .map(str::trim)
+                .filter(|l| !l.is_empty() && l.bytes().all(|b| b.is_ascii_digit()))
+                .filter_map(|l| l.parse().ok())
+                .next_back()
+        })
+}
+
+/// What perfetto complained of: the end of its words, without warnings of the linker.
+fn complaint(output: &Output) -> String {
+    let text = [&output.stderr, &output.stdout]
+        .into_iter()
+        .flat_map(|bytes| {
+            String::from_utf8_lossy(bytes)
+                .lines()
+                .map(|l| l.trim().to_owned())
+                .collect::<Vec<_>>()
+        })
+        .filter(|l| {
+            !l.is_empty()
+                && !l.to_lowercase().contains("linker: warning")
+                && !l.bytes().all(|b| b.is_ascii_digit())
+        })
+        .take(4)
+        .collect::<Vec<_>>()
+        .join("; ");
+    if text.is_empty() {
+        "it said nothing".to_owned()
+    } else {
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn output(stdout: &str, stderr: &str) -> Output {
+        Output {
+            stdout: stdout.into(),
+            stderr: stderr.into(),
+            exit: 0,
+        }
+    }
+
+    #[test]
+    fn the_pid_is_found_among_warnings() {
+        let warning = "WARNING: linker: Warning: \"/system/lib64/x\" unused DT entry 7\n";
+        assert_eq!(parse_pid(&output("4711\n", "")), Some(4711));
+        assert_eq!(
+            parse_pid(&output(&format!("{warning}4711\r\n"), "")),
+            Some(4711)
+        );
+        assert_eq!(
+            parse_pid(&output("", &format!("{warning}4711\n{warning}"))),
+            Some(4711)
+        );
+        assert_eq!(parse_pid(&output(warning, "")), None);
+        assert_eq!(parse_pid(&output("99999999999\n", "")), None);
+    }
+
+    #[test]
+    fn complaints_come_without_noise() {
+        let out = output(
+            "12\n",
+            "WARNING: linker: Warning: x\nfailed to parse config\n",
+        );
+        assert_eq!(complaint(&out), "failed to parse config");
+    }
+}

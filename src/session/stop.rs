@@ -1,0 +1,171 @@
+//! Ending a session: one TERM to perfetto, then the wait for its final dump. perfetto's
+//! handler is one-shot, so a second signal would kill it with a torn file: the device itself
+//! is asked whether the handler is still in place (`SigCgt`), whoever may have signalled
+//! before. Nothing is signalled whose boot, start time or command line differs.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::error::SessionError;
+use super::event::{Controls, SessionEvent};
+use super::follow::{LineReader, is_passing, stop_asked};
+use super::journal::Entry;
+use super::probe::{self, QUICK};
+use super::session::Session;
+use crate::device::{Command, DeviceError, ShellEvent};
+
+/// `$1` pid, `$2` start ticks, `$3` boot id, `$4` trace file. SIGTERM is bit 14 of the mask
+/// of caught signals: the 4 of its fourth hex digit from the right. A perfetto that has only
+/// just started has not set its handler yet: it is given two seconds.
+const STOP: &str = r#"case "$(cat /proc/sys/kernel/random/boot_id)" in "$3") ;; *) echo rebooted; exit 0;; esac
+case "$(cat /proc/$1/stat 2>/dev/null)" in *" $2 "*) ;; *) echo over; exit 0;; esac
+case "$(cat /proc/$1/cmdline 2>/dev/null)" in *"$4"*) ;; *) echo over; exit 0;; esac
+n=0
+while [ $n -lt 20 ]; do
+  case "$(grep SigCgt /proc/$1/status 2>/dev/null)" in
+    *[4567cdef]???) kill -TERM $1 && echo sent; n=99;;
+    "") n=100;;
+    *) if [ "$5" = again ]; then n=99; else n=$((n+1)); sleep 0.1; fi;;
+  esac
+done
+if [ $n != 99 ]; then if [ "$5" = first ]; then kill -TERM $1 && echo sent; fi; fi
+while [ -d /proc/$1 ]; do sleep 0.02; done
+echo over"#;
+
+/// What a device may take beyond its own timeouts.
+const SLACK: Duration = Duration::from_secs(15);
+
+/// How a recording ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// perfetto has ended and its file stands.
+    Over,
+    /// The phone was restarted; a file stands.
+    Rebooted,
+}
+
+impl Session {
+    /// Tells perfetto to stop (once, whoever else did) and waits until it has ended.
+    ///
+    /// # Errors
+    /// [`SessionError::NotFetched`] where it does not end in time, the device does not come
+    /// back, or a stop is asked for once more.
+    pub async fn stop(&mut self, controls: &mut Controls) -> Result<Ending, SessionError> {
+        let limit = Duration::from_millis(self.opening().stop_limit_ms) + SLACK;
+        let deadline = Instant::now() + limit;
+        let asked_before = self.reread()?.stopping;
+        if !asked_before {
+            self.append(Entry::Stopping)?;
+        }
+        self.tell(SessionEvent::Stopping);
+        let mut turn = if asked_before { "again" } else { "first" };
+        let mut backoff = Duration::from_millis(100);
+        loop {
+            let attempt = tokio::select! {
+                attempt = tokio::time::timeout_at(deadline, self.stop_once(turn)) => attempt,
+                () = stop_asked(controls) => return Err(self.not_fetched("it was interrupted")),
+            };
+            let error = match attempt {
+                Ok(Ok(ending)) => return Ok(ending),
+                Ok(Err(error)) if is_passing(&error) => error,
+                Ok(Err(error)) => return Err(error.into()),
+                Err(_) => return Err(self.not_fetched(&late(limit))),
+            };
+            // The signal may have arrived; the device knows.
+            turn = "again";
+            self.tell(SessionEvent::ConnectionLost {
+                why: error.to_string(),
+            });
+            let since = Instant::now();
+            let back = async {
+                tokio::time::sleep(backoff).await;
+                self.device.wait_ready(limit).await
+            };
+            tokio::select! {
+                back = tokio::time::timeout_at(deadline, back) => match back {
+                    Ok(Ok(())) => self.tell(SessionEvent::Reconnected { after: since.elapsed() }),
+                    Ok(Err(error)) if is_passing(&error) => {}
+                    Ok(Err(error)) => return Err(self.not_fetched(&error.to_string())),
+                    Err(_) => return Err(self.not_fetched(&error.to_string())),
+                },
+                () = stop_asked(controls) => return Err(self.not_fetched("it was interrupted")),
+            }
+            backoff = (backoff * 2).min(Duration::from_secs(5));
+        }
+    }
+
+    async fn stop_once(&self, turn: &str) -> Result<Ending, DeviceError> {
+        let Some(process) = self.process().cloned() else {
+            return Ok(Ending::Over);
+        };
+        let opening = self.opening();
+        let command = Command::script(STOP)
+            .arg(process.pid.to_string())
+            .arg(process.start_ticks.to_string())
+            .arg(&opening.boot_id.0)
+            .arg(&opening.remote_path)
+            .arg(turn);
+        let mut shell = self.device.spawn(&command, QUICK).await?;
+        let mut reader = LineReader::default();
+        loop {
+            match shell.next().await? {
+                ShellEvent::Stdout(bytes) => {
+                    for line in reader.push(&bytes) {
+                        match line.as_str() {
+                            "over" => return Ok(Ending::Over),
+                            "rebooted" => return Ok(Ending::Rebooted),
+                            _ => {}
+                        }
+                    }
+                }
+                ShellEvent::Stderr(_) => {}
+                ShellEvent::Exit(_) => {
+                    return Err(DeviceError::Lost {
+                        serial: self.device.serial().to_owned(),
+                        what: "waiting for the end of the recording".to_owned(),
+                        source: None,
+                    });
+                }
+            }
+        }
+    }
+
+    /// Learns which perfetto is ours where the journal does not say: whoever started it died
+    /// in between.
+    ///
+    /// # Errors
+    /// Where the device cannot be asked.
+    pub async fn find_process(&mut self) -> Result<(), SessionError> {
+        if self.process().is_some() || self.chronicle.ended {
+            return Ok(());
+        }
+        let moment = probe::moment(&self.device).await?;
+        if moment.boot_id != self.opening().boot_id {
+            return Ok(());
+        }
+        if let Some(facts) = probe::await_writer(&self.device, &self.opening().remote_path).await? {
+            let boot_ns = facts.key.start_ticks.saturating_mul(10_000_000);
+            self.append(Entry::Started {
+                process: facts.key,
+                boot_ns,
+            })?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn not_fetched(&self, why: &str) -> SessionError {
+        SessionError::NotFetched {
+            serial: self.device.serial().to_owned(),
+            id: self.id().clone(),
+            why: why.to_owned(),
+        }
+    }
+}
+
+fn late(limit: Duration) -> String {
+    format!(
+        "perfetto did not end within {} s after it was told to",
+        limit.as_secs()
+    )
+}

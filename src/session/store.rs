@@ -1,0 +1,244 @@
+//! The folder of journals in the user's state folder: create, list, find, lock, forget.
+//! A lock is held by the process that takes a session to its end, so that no two do; the
+//! system lets it go when that process dies, however it dies.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use etcetera::AppStrategy as _;
+
+use super::error::SessionError;
+use super::id::SessionId;
+use super::journal::{self, Chronicle, Journal, Opening};
+
+/// Environment variable that names the state folder.
+pub const STATE_DIR_VAR: &str = "HEAPTAP_STATE_DIR";
+
+/// The journals of all sessions of this user.
+#[derive(Debug, Clone)]
+pub struct Store {
+    folder: PathBuf,
+}
+
+/// The right to take a session to its end, held until dropped.
+#[derive(Debug)]
+pub struct SessionLock {
+    // Closing the file lets the lock go.
+    _file: File,
+}
+
+impl Store {
+    /// The store in the user's state folder, or in `HEAPTAP_STATE_DIR`.
+    ///
+    /// # Errors
+    /// Where there is no home folder, or it cannot be created.
+    pub fn of_user() -> Result<Self, SessionError> {
+        let folder = match std::env::var_os(STATE_DIR_VAR).filter(|v| !v.is_empty()) {
+            Some(folder) => std::path::absolute(folder),
+            None => user_state_folder(),
+        }
+        .map_err(|source| SessionError::State {
+            path: PathBuf::from("the user's state folder"),
+            source,
+        })?;
+        Self::in_folder(&folder)
+    }
+
+    /// The store in `folder`.
+    ///
+    /// # Errors
+    /// Where it cannot be created.
+    pub fn in_folder(folder: &Path) -> Result<Self, SessionError> {
+        let folder = folder.join("sessions");
+        std::fs::create_dir_all(&folder).map_err(|source| SessionError::State {
+            path: folder.clone(),
+            source,
+        })?;
+        Ok(Store { folder })
+    }
+
+    /// Writes the journal of a new session, locked by this process.
+    ///
+    /// # Errors
+    /// Where this host cannot write.
+    pub fn create(&self, opening: Opening) -> Result<(Journal, SessionLock), SessionError> {
+        let id = opening.id.clone();
+        let lock = self.lock(&id)?;
+        let path = self.journal_path(&id);
+        let journal = Journal::create(&path, opening)
+            .map_err(|source| SessionError::State { path, source })?;
+        Ok((journal, lock))
+    }
+
+    /// Opens the journal of `id` to append to it.
+    ///
+    /// # Errors
+    /// Where there is none.
+    pub fn open(&self, id: &SessionId) -> Result<Journal, SessionError> {
+        let path = self.journal_path(id);
+        Journal::open(&path).map_err(|source| match source.kind() {
+            io::ErrorKind::NotFound => SessionError::NoSuchSession { id: id.to_string() },
+            _ => SessionError::State { path, source },
+        })
+    }
+
+    /// Takes the right to finish `id`.
+    ///
+    /// # Errors
+    /// [`SessionError::Busy`] where another process has it.
+    pub fn lock(&self, id: &SessionId) -> Result<SessionLock, SessionError> {
+        let path = self.lock_path(id);
+        let state = |source| SessionError::State {
+            path: path.clone(),
+            source,
+        };
+        loop {
+            let mut file = OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .open(&path)
+                .map_err(state)?;
+            match fs4::FileExt::try_lock(&file) {
+                Ok(()) => {}
+                Err(fs4::TryLockError::WouldBlock) => {
+                    return Err(SessionError::Busy { id: id.clone() });
+                }
+                Err(fs4::TryLockError::Error(e)) => return Err(state(e)),
+            }
+            // Whoever had it before may have removed the name: then this is no lock.
+            if !path.exists() {
+                continue;
+            }
+            // For a person who looks into the folder; nothing reads it.
+            let _ = file.set_len(0);
+            let _ = writeln!(file, "{}", std::process::id());
+            return Ok(SessionLock { _file: file });
+        }
+    }
+
+    /// Whether a live process is taking `id` to its end.
+    pub fn is_locked(&self, id: &SessionId) -> bool {
+        OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(self.lock_path(id))
+            .is_ok_and(|file| fs4::FileExt::try_lock(&file).is_err())
+    }
+
+    /// Forgets a finished session: journal and lock go.
+    ///
+    /// # Errors
+    /// Where this host cannot write.
+    pub fn forget(&self, id: &SessionId, lock: SessionLock) -> Result<(), SessionError> {
+        let path = self.journal_path(id);
+        remove_if_there(&path)
+            .and_then(|()| journal::sync_folder(&path))
+            .map_err(|source| SessionError::State { path, source })?;
+        // Windows removes no file that is open: close it first there, last elsewhere.
+        if cfg!(windows) {
+            drop(lock);
+            let _ = remove_if_there(&self.lock_path(id));
+        } else {
+            let _ = remove_if_there(&self.lock_path(id));
+            drop(lock);
+        }
+        Ok(())
+    }
+
+    /// All sessions with a readable journal, oldest first, and the files that are none.
+    ///
+    /// # Errors
+    /// Where the folder cannot be read.
+    pub fn list(&self) -> Result<(Vec<Chronicle>, Vec<(PathBuf, io::Error)>), SessionError> {
+        let state = |source| SessionError::State {
+            path: self.folder.clone(),
+            source,
+        };
+        let mut found = Vec::new();
+        let mut unreadable = Vec::new();
+        for item in std::fs::read_dir(&self.folder).map_err(state)? {
+            let path = item.map_err(state)?.path();
+            if path.extension().is_none_or(|e| e != "jsonl") {
+                continue;
+            }
+            match journal::read(&path) {
+                Ok(chronicle) => found.push(chronicle),
+                // Another process has finished it since the folder was read.
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                Err(e) => unreadable.push((path, e)),
+            }
+        }
+        found.sort_by_key(|c| c.opening.time);
+        Ok((found, unreadable))
+    }
+
+    fn journal_path(&self, id: &SessionId) -> PathBuf {
+        self.folder.join(format!("{id}.jsonl"))
+    }
+
+    fn lock_path(&self, id: &SessionId) -> PathBuf {
+        self.folder.join(format!("{id}.lock"))
+    }
+}
+
+fn remove_if_there(path: &Path) -> io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+        _ => Ok(()),
+    }
+}
+
+fn user_state_folder() -> io::Result<PathBuf> {
+    let strategy = etcetera::choose_app_strategy(etcetera::AppStrategyArgs {
+        top_level_domain: String::new(),
+        author: String::new(),
+        app_name: "heaptap".to_owned(),
+    })
+    .map_err(io::Error::other)?;
+    Ok(strategy.state_dir().unwrap_or_else(|| strategy.data_dir()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::journal::tests::opening;
+
+    #[test]
+    fn only_one_process_finishes_a_session() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::in_folder(dir.path()).unwrap();
+        let opening = opening();
+        let id = opening.id.clone();
+        let (_journal, lock) = store.create(opening).unwrap();
+        assert!(store.is_locked(&id));
+        assert!(matches!(store.lock(&id), Err(SessionError::Busy { .. })));
+        drop(lock);
+        assert!(!store.is_locked(&id));
+        let lock = store.lock(&id).unwrap();
+        store.forget(&id, lock).unwrap();
+        assert!(store.list().unwrap().0.is_empty());
+        assert_eq!(
+            std::fs::read_dir(dir.path().join("sessions"))
+                .unwrap()
+                .count(),
+            0
+        );
+        assert!(matches!(
+            store.open(&id),
+            Err(SessionError::NoSuchSession { .. })
+        ));
+    }
+
+    #[test]
+    fn a_journal_that_cannot_be_read_hides_no_other() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::in_folder(dir.path()).unwrap();
+        store.create(opening()).unwrap();
+        std::fs::write(dir.path().join("sessions/x.jsonl"), b"junk\n").unwrap();
+        let (found, unreadable) = store.list().unwrap();
+        assert_eq!((found.len(), unreadable.len()), (1, 1));
+    }
+}
