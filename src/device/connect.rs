@@ -1,0 +1,237 @@
+//! How a byte stream to the adb server comes about: TCP in the program, an in-memory stream
+//! in tests. Owns the server's address; knows nothing of the protocol.
+
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::net::IpAddr;
+use std::pin::Pin;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+
+use super::error::DeviceError;
+
+/// The port on which adb servers listen unless told otherwise.
+pub const DEFAULT_PORT: u16 = 5037;
+
+/// A two-way byte stream.
+pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+/// The future of [`Connect::connect`].
+pub type Connecting<'a> = Pin<Box<dyn Future<Output = io::Result<Box<dyn Stream>>> + Send + 'a>>;
+
+/// Yields a new connection to the adb server on each call.
+pub trait Connect: Send + Sync + 'static {
+    /// Opens one connection. Dropping the stream closes it.
+    fn connect(&self) -> Connecting<'_>;
+
+    /// Which server this is, for messages.
+    fn address(&self) -> String;
+}
+
+/// Where an adb server listens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Address {
+    host: String,
+    port: u16,
+}
+
+impl Address {
+    /// The server on this machine at its usual port.
+    pub fn local() -> Self {
+        Address::new("127.0.0.1", DEFAULT_PORT)
+    }
+
+    /// A host name or IP address (IPv6 without brackets) and a port.
+    pub fn new(host: impl Into<String>, port: u16) -> Self {
+        Address {
+            host: host.into(),
+            port,
+        }
+    }
+
+    /// Parses `HOST:PORT`, `[IPV6]:PORT`, `HOST`, `PORT`, each also behind `tcp:`.
+    ///
+    /// # Errors
+    /// [`DeviceError::BadAddress`] for anything else, such as adb's `localfilesystem:PATH`;
+    /// `from` says in the message where the text stood.
+    pub fn parse(text: &str, from: &'static str) -> Result<Self, DeviceError> {
+        let bad = |why| DeviceError::BadAddress {
+            text: text.to_owned(),
+            from,
+            why,
+        };
+        let rest = text.strip_prefix("tcp:").unwrap_or(text).trim();
+        const OTHER: [&str; 7] = [
+            "localfilesystem:",
+            "localabstract:",
+            "localreserved:",
+            "local:",
+            "unix:",
+            "vsock:",
+            "acceptfd:",
+        ];
+        if OTHER.iter().any(|scheme| rest.starts_with(scheme)) {
+            return Err(bad("only TCP is spoken here"));
+        }
+        let port_of = |port: &str| match port.parse::<u16>() {
+            Ok(port) if port != 0 => Ok(port),
+            _ => Err(bad("the port must be a number from 1 to 65535")),
+        };
+        let (host, port) = if let Some(bracketed) = rest.strip_prefix('[') {
+            let (host, tail) = bracketed
+                .split_once(']')
+                .ok_or_else(|| bad("the ] after the IPv6 address is missing"))?;
+            match tail {
+                "" => (host, DEFAULT_PORT),
+                tail => (
+                    host,
+                    port_of(
+                        tail.strip_prefix(':')
+                            .ok_or_else(|| bad("a : must stand before the port"))?,
+                    )?,
+                ),
+            }
+        } else if rest.parse::<std::net::Ipv6Addr>().is_ok() {
+            (rest, DEFAULT_PORT)
+        } else if !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()) {
+            ("127.0.0.1", port_of(rest)?)
+        } else {
+            match rest.split_once(':') {
+                Some((_, port)) if port.contains(':') => {
+                    return Err(bad("write an IPv6 address in brackets, as in [::1]:5037"));
+                }
+                Some(("", port)) => ("127.0.0.1", port_of(port)?),
+                Some((host, port)) => (host, port_of(port)?),
+                None => (rest, DEFAULT_PORT),
+            }
+        };
+        if host.is_empty() || host.chars().any(|c| c.is_whitespace() || c.is_control()) {
+            return Err(bad("the host is missing or has spaces in it"));
+        }
+        Ok(Address::new(host, port))
+    }
+
+    /// Host name or IP address, without brackets.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// TCP port.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Whether a server started here without further options would listen there.
+    pub fn is_local(&self) -> bool {
+        self.host.eq_ignore_ascii_case("localhost")
+            || self
+                .host
+                .parse::<IpAddr>()
+                .is_ok_and(|ip| ip == IpAddr::from([127, 0, 0, 1]) || ip.to_string() == "::1")
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.host.contains(':') {
+            write!(f, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(f, "{}:{}", self.host, self.port)
+        }
+    }
+}
+
+/// Connects by TCP, to each address of the host name in turn.
+#[derive(Debug, Clone)]
+pub struct Tcp(pub Address);
+
+impl Connect for Tcp {
+    fn connect(&self) -> Connecting<'_> {
+        Box::pin(async move {
+            let stream = TcpStream::connect((self.0.host(), self.0.port())).await?;
+            // Requests are small and each waits for its answer.
+            stream.set_nodelay(true)?;
+            Ok(Box::new(stream) as Box<dyn Stream>)
+        })
+    }
+
+    fn address(&self) -> String {
+        self.0.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn addresses_are_read_in_every_form_that_adb_takes() {
+        for (text, host, port) in [
+            ("127.0.0.1:5038", "127.0.0.1", 5038),
+            ("tcp:5038", "127.0.0.1", 5038),
+            ("tcp:build-host:5037", "build-host", 5037),
+            ("build-host", "build-host", 5037),
+            ("5040", "127.0.0.1", 5040),
+            (":5040", "127.0.0.1", 5040),
+            ("[::1]:5041", "::1", 5041),
+            ("tcp:[fe80::1]:1", "fe80::1", 1),
+            ("::1", "::1", 5037),
+            ("[::1]", "::1", 5037),
+        ] {
+            assert_eq!(
+                Address::parse(text, "--adb-server").unwrap(),
+                Address::new(host, port),
+                "{text}"
+            );
+        }
+        for text in [
+            "",
+            "tcp:",
+            "host:",
+            "host:0",
+            "host:65536",
+            "host:x",
+            "a:b:c",
+            "[::1",
+            "[::1]x",
+            "[::1]:",
+            "my host:1",
+            "localfilesystem:/tmp/adb",
+        ] {
+            assert!(Address::parse(text, "--adb-server").is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn only_the_plain_loopback_counts_as_local() {
+        for (text, local) in [
+            ("127.0.0.1:1", true),
+            ("localhost:1", true),
+            ("[::1]:1", true),
+            ("127.0.0.2:1", false),
+            ("0.0.0.0:1", false),
+            ("example.org:1", false),
+        ] {
+            let address = Address::parse(text, "--adb-server").unwrap();
+            assert_eq!(address.is_local(), local, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn printed_addresses_parse_back(host in "[a-z][a-z0-9.-]{0,20}|::1|fe80::[1-9]", port in 1u16..) {
+            let address = Address::new(host, port);
+            prop_assert_eq!(Address::parse(&address.to_string(), "test").unwrap(), address);
+        }
+
+        #[test]
+        fn no_text_panics(text in ".{0,40}") {
+            let _ = Address::parse(&text, "test");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Starts a program that outlives us: no terminal, no standard streams, no inherited files,
+//! a session (on Windows a process group) of its own. Owns what differs between systems.
+
+use std::io;
+use std::process::{Child, Command, Stdio};
+
+/// Starts `command` detached. The child is not waited for and not killed when dropped.
+pub(super) fn spawn(mut command: Command) -> io::Result<Child> {
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    system::spawn(command)
+}
+
+#[cfg(unix)]
+mod system {
+    use std::io;
+    use std::os::fd::RawFd;
+    use std::os::unix::process::CommandExt;
+    use std::process::{Child, Command};
+
+    pub(super) fn spawn(mut command: Command) -> io::Result<Child> {
+        let inherited = inheritable_files();
+        // SAFETY: between fork and exec only setsid and fcntl are called, which POSIX allows
+        // there; nothing allocates or takes a lock.
+        unsafe {
+            command.pre_exec(move || {
+                rustix::process::setsid()?;
+                for &fd in &inherited {
+                    // One that was closed since the list was made is no error.
+                    // SAFETY: only a flag is set; the number is not kept.
+                    let fd = std::os::fd::BorrowedFd::borrow_raw(fd);
+                    let _ = rustix::io::fcntl_setfd(fd, rustix::io::FdFlags::CLOEXEC);
+                }
+                Ok(())
+            });
+        }
+        command.spawn()
+    }
+
+    /// Our open files beyond the standard streams. Those we opened close by themselves at
+    /// exec; those our parent left open would not.
+    fn inheritable_files() -> Vec<RawFd> {
+        let Ok(entries) = std::fs::read_dir("/dev/fd") else {
+            return Vec::new();
+        };
+        entries
+            .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+            .filter(|&fd: &RawFd| fd > 2)
+            .collect()
+    }
+}
+
+#[cfg(windows)]
+mod system {
+    use std::io;
+    use std::os::windows::io::AsRawHandle;
+    use std::os::windows::process::CommandExt;
+    use std::process::{Child, Command};
+
+    const DETACHED_PROCESS: u32 = 0x0000_0008;
+    const CREATE_NEW_PROCESS_GROUP: u32 = 0x0000_0200;
+    const HANDLE_FLAG_INHERIT: u32 = 1;
+
+    #[link(name = "kernel32")]
+    unsafe extern "system" {
+        fn GetHandleInformation(handle: *mut std::ffi::c_void, flags: *mut u32) -> i32;
+        fn SetHandleInformation(handle: *mut std::ffi::c_void, mask: u32, flags: u32) -> i32;
+    }
+
+    pub(super) fn spawn(mut command: Command) -> io::Result<Child> {
+        command.creation_flags(DETACHED_PROCESS | CREATE_NEW_PROCESS_GROUP);
+        // std lets a child inherit whatever is inheritable: our own standard streams are, where
+        // our parent gave us pipes, and the parent would wait for their end.
+        let streams = [
+            io::stdin().as_raw_handle(),
+            io::stdout().as_raw_handle(),
+            io::stderr().as_raw_handle(),
+        ];
+        let mut restore = Vec::new();
+        for handle in streams {
+            let mut flags = 0;
+            // SAFETY: the handles are this process's standard streams; an absent one is null
+            // and refused with an error code.
+            unsafe {
+                if GetHandleInformation(handle, &mut flags) != 0 && flags & HANDLE_FLAG_INHERIT != 0
+                {
+                    SetHandleInformation(handle, HANDLE_FLAG_INHERIT, 0);
+                    restore.push(handle);
+                }
+            }
+        }
+        let child = command.spawn();
+        for handle in restore {
+            // SAFETY: as above.
+            unsafe {
+                SetHandleInformation(handle, HANDLE_FLAG_INHERIT, HANDLE_FLAG_INHERIT);
+            }
+        }
+        child
+    }
+}

@@ -1,0 +1,505 @@
+//! One phone: its commands and files through connections of their own, and its way back after
+//! a lost cable. Owns deadlines and what an answer of the server means for the phone; the
+//! framing is `wire`'s, `shell`'s and `sync`'s.
+
+use std::future::Future;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::OnceCell;
+use tokio::time::{sleep, timeout};
+
+use super::Output;
+use super::command::Command;
+use super::error::DeviceError;
+use super::list::{DeviceState, ListedDevice};
+use super::server::Server;
+use super::shell::{Framing, Marked, Packets, Shell};
+use super::sync::{self, RemoteStat};
+use super::wire::{Wire, WireError, printable};
+
+/// More output than this is no answer but a runaway command.
+const MAX_OUTPUT: usize = 64 << 20;
+
+/// Pause between two attempts to reach a server or device that is away.
+const RETRY: Duration = Duration::from_millis(200);
+
+/// A phone. Cheap to clone; each operation opens a connection of its own, and dropping the
+/// operation's future closes it.
+#[derive(Clone)]
+pub struct Device {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    server: Server,
+    serial: String,
+    usb: Option<String>,
+    route: Mutex<Route>,
+    features: OnceCell<Features>,
+}
+
+/// How the server is told which phone is meant: by serial, which outlives a replug, unless two
+/// phones share it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Route {
+    Serial,
+    Transport(u64),
+}
+
+/// What the phone's adbd and the server both know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Features {
+    /// Separate stdout, stderr, exit code; stdin that can be closed.
+    pub shell_v2: bool,
+    /// 64-bit sizes and errors in `stat`.
+    pub stat_v2: bool,
+}
+
+impl Features {
+    fn parse(list: &str) -> Self {
+        let has = |name| list.split(',').any(|feature| feature.trim() == name);
+        Features {
+            shell_v2: has("shell_v2"),
+            stat_v2: has("stat_v2"),
+        }
+    }
+}
+
+impl Device {
+    /// The device that `listed` names; `unique` where no other has its serial.
+    pub(super) fn new(server: Server, listed: &ListedDevice, unique: bool) -> Self {
+        let route = match listed.transport_id {
+            Some(id) if !unique => Route::Transport(id),
+            _ => Route::Serial,
+        };
+        Device {
+            inner: Arc::new(Inner {
+                server,
+                serial: listed.serial.clone(),
+                usb: listed.usb.clone(),
+                route: Mutex::new(route),
+                features: OnceCell::new(),
+            }),
+        }
+    }
+
+    /// The serial number by which the server knows it.
+    pub fn serial(&self) -> &str {
+        &self.inner.serial
+    }
+
+    /// The server behind which it is.
+    pub fn server(&self) -> &Server {
+        &self.inner.server
+    }
+
+    /// What the phone and the server can do. Asked once; later calls cost nothing.
+    ///
+    /// # Errors
+    /// As [`Device::run`].
+    pub async fn features(&self, deadline: Duration) -> Result<Features, DeviceError> {
+        let op = self.op("the list of features");
+        op.within_device(deadline, self.ask_features(op)).await
+    }
+
+    async fn ask_features(&self, op: Op<'_>) -> Result<Features, DeviceError> {
+        self.inner
+            .features
+            .get_or_try_init(|| async {
+                let mut wire = self.inner.server.open().await?;
+                let service = match self.route() {
+                    Route::Serial => format!("host-serial:{}:features", self.serial()),
+                    Route::Transport(id) => format!("host-transport-id:{id}:features"),
+                };
+                let list = async {
+                    wire.request(&service).await?;
+                    wire.text().await
+                };
+                match list.await {
+                    Ok(list) => Ok(Features::parse(&list)),
+                    Err(WireError::Fail(text)) => match op.unusable(&text) {
+                        Some(error) => Err(error),
+                        // A server from before features: nothing can be relied on.
+                        None => Ok(Features::default()),
+                    },
+                    Err(error) => Err(op.error(error)),
+                }
+            })
+            .await
+            .copied()
+    }
+
+    /// Runs `command` to its end, with no stdin.
+    ///
+    /// # Errors
+    /// [`DeviceError::Lost`] where the connection ends before the exit packet,
+    /// [`DeviceError::Deadline`] where it takes longer than `deadline`.
+    pub async fn run(&self, command: &Command, deadline: Duration) -> Result<Output, DeviceError> {
+        self.run_with_stdin(command, &[], deadline).await
+    }
+
+    /// Runs `command` to its end, feeding it `stdin` and then closing it.
+    ///
+    /// On phones without `shell_v2` (before Android 7) stderr arrives in stdout.
+    ///
+    /// # Errors
+    /// As [`Device::run`].
+    pub async fn run_with_stdin(
+        &self,
+        command: &Command,
+        stdin: &[u8],
+        deadline: Duration,
+    ) -> Result<Output, DeviceError> {
+        let what = brief(command);
+        let op = self.op(&what);
+        op.within_device(deadline, async {
+            let mut shell = self.start(command, Some(stdin.len()), op).await?;
+            shell.finish(stdin, MAX_OUTPUT).await
+        })
+        .await
+    }
+
+    /// Starts `command` and leaves it running; `deadline` is for the start alone.
+    ///
+    /// # Errors
+    /// As [`Device::run`].
+    pub async fn spawn(&self, command: &Command, deadline: Duration) -> Result<Shell, DeviceError> {
+        let what = brief(command);
+        let op = self.op(&what);
+        op.within_device(deadline, self.start(command, None, op))
+            .await
+    }
+
+    /// `stdin` is its length where it is known beforehand: without `shell_v2` that is the only
+    /// way to let the command see its end.
+    async fn start(
+        &self,
+        command: &Command,
+        stdin: Option<usize>,
+        op: Op<'_>,
+    ) -> Result<Shell, DeviceError> {
+        let (service, framing) = if self.ask_features(op).await?.shell_v2 {
+            let service = format!("shell,v2,raw:{}", command.text());
+            (service, Framing::Packets(Packets::default()))
+        } else {
+            // The newlines keep a trailing comment or here-document from taking in the mark.
+            let mark = format!("heaptap:{:016x}:", fastrand::u64(..));
+            let feed = match stdin {
+                Some(0) => "</dev/null ".to_owned(),
+                Some(length) => format!("head -c {length} | "),
+                None => String::new(),
+            };
+            let body = command.text();
+            let service = match stdin {
+                Some(0) => format!("exec:(\n{body}\n) {feed}2>&1\necho {mark}$?"),
+                _ => format!("exec:{feed}(\n{body}\n) 2>&1\necho {mark}$?"),
+            };
+            (service, Framing::Marked(Marked::new(&mark)))
+        };
+        Ok(Shell {
+            wire: self.open(&service, op).await?,
+            framing,
+            serial: self.serial().to_owned(),
+            what: op.what.to_owned(),
+        })
+    }
+
+    /// What is at `path`, links followed; `None` where nothing is (other errors are errors).
+    /// Without `stat_v2` (before Android 8) a file that may not be seen counts as absent.
+    ///
+    /// # Errors
+    /// As [`Device::run`]; [`DeviceError::Refused`] where the phone forbids it.
+    pub async fn stat(
+        &self,
+        path: &str,
+        deadline: Duration,
+    ) -> Result<Option<RemoteStat>, DeviceError> {
+        let what = format!("stat {}", printable(path.as_bytes()));
+        let op = self.op(&what);
+        op.within_device(deadline, async {
+            let v2 = self.ask_features(op).await?.stat_v2;
+            let mut wire = self.open("sync:", op).await?;
+            sync::stat(&mut wire, path, v2)
+                .await
+                .map_err(|e| op.error(e))
+        })
+        .await
+    }
+
+    /// Pulls `path` into `sink`, block by block; returns the bytes received. `sink` may end
+    /// the pull with an error (cancel, disk full), which comes back as [`DeviceError::Sink`].
+    /// `stall` is the longest silence allowed between two blocks. Dropping the future closes
+    /// the connection.
+    ///
+    /// # Errors
+    /// [`DeviceError::Lost`] where the stream ends before the phone's DONE;
+    /// [`DeviceError::Deadline`] where it is silent for longer than `stall`.
+    pub async fn pull(
+        &self,
+        path: &str,
+        sink: &mut (dyn FnMut(&[u8]) -> io::Result<()> + Send),
+        stall: Duration,
+    ) -> Result<u64, DeviceError> {
+        let what = format!("pull {}", printable(path.as_bytes()));
+        let op = self.op(&what);
+        let mut wire = op.within_device(stall, self.open("sync:", op)).await?;
+        sync::pull(&mut wire, op, path, sink, stall).await
+    }
+
+    /// Writes `bytes` to `path` on the phone with `mode`.
+    ///
+    /// # Errors
+    /// As [`Device::run`]; [`DeviceError::Refused`] where the phone forbids it.
+    pub async fn push(
+        &self,
+        bytes: &[u8],
+        path: &str,
+        mode: u32,
+        deadline: Duration,
+    ) -> Result<(), DeviceError> {
+        let what = format!("push to {}", printable(path.as_bytes()));
+        let op = self.op(&what);
+        op.within_device(deadline, async {
+            let mut wire = self.open("sync:", op).await?;
+            sync::push(&mut wire, bytes, path, mode)
+                .await
+                .map_err(|e| op.error(e))
+        })
+        .await
+    }
+
+    /// Waits until the server lists this device as ready again (after a pulled cable, a
+    /// restarted server, a disconnected network device, which it asks the server to connect
+    /// again). A local server that is gone is started again.
+    ///
+    /// # Errors
+    /// [`DeviceError::Deadline`] where it does not come back in time; what stands in its way
+    /// (such as [`DeviceError::NotReady`]) where that is known.
+    pub async fn wait_ready(&self, deadline: Duration) -> Result<(), DeviceError> {
+        let mut obstacle = None;
+        let waiting = async {
+            loop {
+                match self.follow_until_ready(&mut obstacle).await {
+                    Ok(()) => return,
+                    Err(error) => obstacle = Some(error),
+                }
+                sleep(RETRY).await;
+                if let Err(error) = self.inner.server.ensure_running().await {
+                    obstacle = Some(error);
+                }
+            }
+        };
+        if timeout(deadline, waiting).await.is_ok() {
+            return Ok(());
+        }
+        Err(obstacle.unwrap_or_else(|| DeviceError::Deadline {
+            serial: self.serial().to_owned(),
+            what: "becoming ready".to_owned(),
+            after: deadline,
+        }))
+    }
+
+    async fn follow_until_ready(
+        &self,
+        obstacle: &mut Option<DeviceError>,
+    ) -> Result<(), DeviceError> {
+        let mut tracker = self.inner.server.track().await?;
+        loop {
+            let devices = tracker.next().await?;
+            match self.find_in(&devices) {
+                Some(listed) if listed.state == DeviceState::Device => {
+                    self.adopt(listed);
+                    return Ok(());
+                }
+                Some(listed) => {
+                    *obstacle = Some(DeviceError::NotReady {
+                        serial: listed.serial.clone(),
+                        state: listed.state.clone(),
+                    });
+                }
+                None => {
+                    *obstacle = Some(DeviceError::Gone {
+                        serial: self.serial().to_owned(),
+                        what: "waiting for it to come back".to_owned(),
+                    });
+                    if is_network_serial(self.serial()) {
+                        // It answers once the attempt is over; the list then says how it went.
+                        let _ = self.inner.server.connect_device(self.serial()).await;
+                    }
+                }
+            }
+        }
+    }
+
+    /// This device in a list: the one with its serial; of several, the one on its transport,
+    /// or on its USB port.
+    fn find_in<'a>(&self, devices: &'a [ListedDevice]) -> Option<&'a ListedDevice> {
+        let same: Vec<&ListedDevice> = devices
+            .iter()
+            .filter(|d| d.serial == self.serial())
+            .collect();
+        match self.route() {
+            Route::Serial => same.first().copied(),
+            Route::Transport(id) => same
+                .iter()
+                .find(|d| d.transport_id == Some(id))
+                .or_else(|| {
+                    same.iter()
+                        .find(|d| d.usb.is_some() && d.usb == self.inner.usb)
+                })
+                .copied(),
+        }
+    }
+
+    /// A device that came back has a new transport id.
+    fn adopt(&self, listed: &ListedDevice) {
+        let mut route = self
+            .inner
+            .route
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let (Route::Transport(_), Some(id)) = (*route, listed.transport_id) {
+            *route = Route::Transport(id);
+        }
+    }
+
+    fn route(&self) -> Route {
+        *self
+            .inner
+            .route
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A connection to one of the phone's services.
+    async fn open(&self, service: &str, op: Op<'_>) -> Result<Wire, DeviceError> {
+        let mut wire = self.inner.server.open().await?;
+        let transport = match self.route() {
+            Route::Serial => format!("host:transport:{}", self.serial()),
+            Route::Transport(id) => format!("host:transport-id:{id}"),
+        };
+        let opened = async {
+            wire.request(&transport).await?;
+            wire.request(service).await
+        };
+        match opened.await {
+            Ok(()) => Ok(wire),
+            Err(error) => Err(op.error(error)),
+        }
+    }
+
+    fn op<'a>(&'a self, what: &'a str) -> Op<'a> {
+        Op {
+            serial: self.serial(),
+            what,
+        }
+    }
+}
+
+/// An operation on a phone, for messages and deadlines.
+#[derive(Clone, Copy)]
+pub(super) struct Op<'a> {
+    pub(super) serial: &'a str,
+    pub(super) what: &'a str,
+}
+
+impl Op<'_> {
+    /// What a failed step of the protocol means for this operation.
+    pub(super) fn error(self, error: WireError) -> DeviceError {
+        let (serial, what) = (self.serial.to_owned(), self.what.to_owned());
+        match error {
+            WireError::Closed(source) => DeviceError::Lost {
+                serial,
+                what,
+                source,
+            },
+            WireError::Fail(text) => {
+                self.unusable(&text)
+                    .unwrap_or(DeviceError::Refused { serial, what, text })
+            }
+            WireError::Garbled(detail) => DeviceError::Garbled {
+                serial,
+                what,
+                detail,
+            },
+        }
+    }
+
+    /// The server's words where it is the device's state that stops it.
+    fn unusable(self, text: &str) -> Option<DeviceError> {
+        let state = |state| {
+            Some(DeviceError::NotReady {
+                serial: self.serial.to_owned(),
+                state,
+            })
+        };
+        if text == "device offline" {
+            state(DeviceState::Offline)
+        } else if text.starts_with("device unauthorized") {
+            state(DeviceState::Unauthorized)
+        } else if text.starts_with("device still authorizing") {
+            state(DeviceState::Other("authorizing".to_owned()))
+        } else if text.starts_with("device still connecting") {
+            state(DeviceState::Other("connecting".to_owned()))
+        } else if text.starts_with("insufficient permissions") {
+            state(DeviceState::NoPermissions(text.to_owned()))
+        } else if (text.starts_with("device ") && text.ends_with(" not found"))
+            || text.starts_with("no devices")
+            || text == "device not found"
+            || text.starts_with("no device with transport id")
+        {
+            Some(DeviceError::Gone {
+                serial: self.serial.to_owned(),
+                what: self.what.to_owned(),
+            })
+        } else {
+            None
+        }
+    }
+
+    /// One step of the protocol, with a limit.
+    pub(super) async fn within<T>(
+        self,
+        limit: Duration,
+        step: impl Future<Output = Result<T, WireError>>,
+    ) -> Result<T, DeviceError> {
+        self.within_device(limit, async { step.await.map_err(|e| self.error(e)) })
+            .await
+    }
+
+    /// A whole operation, with a limit.
+    pub(super) async fn within_device<T>(
+        self,
+        limit: Duration,
+        operation: impl Future<Output = Result<T, DeviceError>>,
+    ) -> Result<T, DeviceError> {
+        timeout(limit, operation).await.unwrap_or_else(|_| {
+            Err(DeviceError::Deadline {
+                serial: self.serial.to_owned(),
+                what: self.what.to_owned(),
+                after: limit,
+            })
+        })
+    }
+}
+
+/// A command as messages show it: one line, not too long.
+fn brief(command: &Command) -> String {
+    const LIMIT: usize = 60;
+    let text = printable(command.text().as_bytes());
+    let mut brief = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if brief.chars().count() > LIMIT {
+        brief = brief.chars().take(LIMIT - 1).collect();
+        brief.push('…');
+    }
+    format!("`{brief}`")
+}
+
+/// Whether a serial is the address of a device that `connect` was used for.
+fn is_network_serial(serial: &str) -> bool {
+    serial
+        .rsplit_once(':')
+        .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
+}

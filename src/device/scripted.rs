@@ -1,0 +1,189 @@
+//! An adb server for tests that says exactly what a script tells it, over in-memory streams.
+//! Owns its side of the framing only; it knows no phone (that is `crate::phone`).
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+
+use super::connect::{Connect, Connecting, Stream};
+use super::handle::Device;
+use super::list::parse_list;
+use super::server::Server;
+
+/// One step of a connection's script.
+#[derive(Debug, Clone)]
+pub enum Step {
+    /// The next request must be this one.
+    Expect(String),
+    /// These bytes go out.
+    Say(Vec<u8>),
+    /// This many bytes come in; `expected` is compared where it is given.
+    Hear(usize, Option<Vec<u8>>),
+    /// Nothing happens any more, the connection stays open.
+    Hang,
+}
+
+/// A server that plays one script a connection, in order; further connections are refused.
+#[derive(Clone)]
+pub struct Scripted {
+    scripts: Arc<Mutex<VecDeque<Vec<Step>>>>,
+    /// Bytes in flight: 1 hands over every byte alone.
+    pipe: usize,
+    wrong: Arc<Mutex<Vec<String>>>,
+}
+
+impl Scripted {
+    pub fn new(scripts: impl IntoIterator<Item = Vec<Step>>) -> Self {
+        Scripted {
+            scripts: Arc::new(Mutex::new(scripts.into_iter().collect())),
+            pipe: 1 << 16,
+            wrong: Arc::default(),
+        }
+    }
+
+    /// Bytes arrive one by one.
+    pub fn byte_by_byte(mut self) -> Self {
+        self.pipe = 1;
+        self
+    }
+
+    pub fn server(&self) -> Server {
+        Server::over(self.clone())
+    }
+
+    /// The phone `S` behind this server.
+    pub fn phone(&self) -> Device {
+        let listed = parse_list("S\tdevice");
+        self.server().device(&listed[0], &listed)
+    }
+
+    /// What a script expected and did not get; scripts not yet played count.
+    pub fn complaints(&self) -> Vec<String> {
+        let mut wrong = self.wrong.lock().unwrap().clone();
+        wrong.extend(
+            self.scripts
+                .lock()
+                .unwrap()
+                .iter()
+                .map(|script| format!("not played: {script:?}")),
+        );
+        wrong
+    }
+}
+
+impl Connect for Scripted {
+    fn connect(&self) -> Connecting<'_> {
+        Box::pin(async move {
+            let script = self.scripts.lock().unwrap().pop_front();
+            let Some(script) = script else {
+                return Err(io::ErrorKind::ConnectionRefused.into());
+            };
+            let (ours, theirs) = tokio::io::duplex(self.pipe);
+            let wrong = Arc::clone(&self.wrong);
+            tokio::spawn(async move {
+                if let Err(complaint) = play(script, theirs).await {
+                    wrong.lock().unwrap().push(complaint);
+                }
+            });
+            Ok(Box::new(ours) as Box<dyn Stream>)
+        })
+    }
+
+    fn address(&self) -> String {
+        "script".to_owned()
+    }
+}
+
+/// Plays to the end, then closes. A client that leaves early is no complaint.
+async fn play(script: Vec<Step>, mut stream: DuplexStream) -> Result<(), String> {
+    for step in script {
+        match step {
+            Step::Expect(wanted) => {
+                let mut length = [0; 4];
+                if stream.read_exact(&mut length).await.is_err() {
+                    return Err(format!("no request where {wanted:?} was expected"));
+                }
+                let length = usize::from_str_radix(&String::from_utf8_lossy(&length), 16)
+                    .map_err(|_| format!("a request without length: {length:?}"))?;
+                let mut request = vec![0; length];
+                stream
+                    .read_exact(&mut request)
+                    .await
+                    .map_err(|e| e.to_string())?;
+                let request = String::from_utf8_lossy(&request);
+                if request != wanted {
+                    return Err(format!("expected {wanted:?}, got {request:?}"));
+                }
+            }
+            Step::Say(bytes) => {
+                if stream.write_all(&bytes).await.is_err() {
+                    return Ok(());
+                }
+            }
+            Step::Hear(length, expected) => {
+                let mut bytes = vec![0; length];
+                if stream.read_exact(&mut bytes).await.is_err() {
+                    return Err(format!("{length} bytes were expected"));
+                }
+                if let Some(expected) = expected
+                    && bytes != expected
+                {
+                    return Err(format!("expected {expected:?}, got {bytes:?}"));
+                }
+            }
+            Step::Hang => std::future::pending().await,
+        }
+    }
+    Ok(())
+}
+
+pub fn expect(service: &str) -> Step {
+    Step::Expect(service.to_owned())
+}
+
+pub fn say(bytes: impl AsRef<[u8]>) -> Step {
+    Step::Say(bytes.as_ref().to_vec())
+}
+
+/// `FAIL` with its text.
+pub fn fail(text: &str) -> Step {
+    say(format!("FAIL{:04x}{text}", text.len()))
+}
+
+/// `OKAY` with a text of its own length.
+pub fn okay_text(text: &str) -> Step {
+    say(format!("OKAY{:04x}{text}", text.len()))
+}
+
+/// A shell v2 packet.
+pub fn packet(id: u8, payload: &[u8]) -> Vec<u8> {
+    let mut packet = vec![id];
+    packet.extend((payload.len() as u32).to_le_bytes());
+    packet.extend(payload);
+    packet
+}
+
+/// A sync record: id, length or number, and payload.
+pub fn record(id: &[u8; 4], number: u32, payload: &[u8]) -> Vec<u8> {
+    let mut record = id.to_vec();
+    record.extend(number.to_le_bytes());
+    record.extend(payload);
+    record
+}
+
+/// The connection in which the phone `S` tells its features.
+pub fn features(list: &str) -> Vec<Step> {
+    vec![expect("host-serial:S:features"), okay_text(list)]
+}
+
+/// The beginning of every connection to one of the services of phone `S`.
+pub fn service(name: &str) -> Vec<Step> {
+    vec![
+        expect("host:transport:S"),
+        say("OKAY"),
+        expect(name),
+        say("OKAY"),
+    ]
+}

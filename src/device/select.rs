@@ -1,0 +1,214 @@
+//! Which of the listed devices is meant: `-s`, `ANDROID_SERIAL`, or the only one. Owns the
+//! forms adb knows and the errors of a choice; asks nobody.
+
+use std::fmt;
+
+use super::error::DeviceError;
+use super::list::{DeviceState, ListedDevice};
+
+/// Which device is meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Selector {
+    /// The only one connected.
+    Only,
+    /// By serial number (a network address without its port gets adb's 5555).
+    Serial(String),
+    /// `usb:PATH`, as in the list.
+    Usb(String),
+    /// `product:X`.
+    Product(String),
+    /// `model:X`, with underscores for spaces.
+    Model(String),
+    /// `device:X`.
+    Device(String),
+    /// `transport:N`, the server's number for one connection.
+    Transport(u64),
+}
+
+impl Selector {
+    /// Reads the argument of `-s`. Everything that has none of adb's prefixes is a serial.
+    pub fn parse(text: &str) -> Self {
+        let value = |prefix: &str| text.strip_prefix(prefix).map(str::to_owned);
+        if let Some(path) = value("usb:") {
+            Selector::Usb(path)
+        } else if let Some(name) = value("product:") {
+            Selector::Product(name)
+        } else if let Some(name) = value("model:") {
+            Selector::Model(name.replace(' ', "_"))
+        } else if let Some(name) = value("device:") {
+            Selector::Device(name)
+        } else if let Some(Ok(id)) = text
+            .strip_prefix("transport:")
+            .or_else(|| text.strip_prefix("transport_id:"))
+            .map(str::parse)
+        {
+            Selector::Transport(id)
+        } else {
+            Selector::Serial(text.to_owned())
+        }
+    }
+
+    /// `flag` where it was given, else `ANDROID_SERIAL`, else the only device.
+    pub fn from_flag_or_env(flag: Option<&str>) -> Self {
+        Self::resolve(flag, std::env::var("ANDROID_SERIAL").ok().as_deref())
+    }
+
+    fn resolve(flag: Option<&str>, variable: Option<&str>) -> Self {
+        flag.or(variable)
+            .filter(|text| !text.is_empty())
+            .map_or(Selector::Only, Selector::parse)
+    }
+
+    fn matches(&self, device: &ListedDevice) -> bool {
+        let is = |field: &Option<String>, wanted: &String| field.as_ref() == Some(wanted);
+        match self {
+            Selector::Only => true,
+            Selector::Serial(serial) => device.serial == *serial,
+            Selector::Usb(path) => is(&device.usb, path),
+            Selector::Product(name) => is(&device.product, name),
+            Selector::Model(name) => is(&device.model, name),
+            Selector::Device(name) => is(&device.device, name),
+            Selector::Transport(id) => device.transport_id == Some(*id),
+        }
+    }
+
+    /// The one device of `devices` that is meant and ready.
+    ///
+    /// # Errors
+    /// [`DeviceError::NoDevice`], [`DeviceError::NotFound`], [`DeviceError::Several`] or
+    /// [`DeviceError::NotReady`].
+    pub fn choose(
+        &self,
+        devices: &[ListedDevice],
+        address: &str,
+    ) -> Result<ListedDevice, DeviceError> {
+        let wanted = (*self != Selector::Only).then(|| self.to_string());
+        let mut fitting: Vec<&ListedDevice> = devices.iter().filter(|d| self.matches(d)).collect();
+        if let (Selector::Serial(serial), true) = (self, fitting.is_empty()) {
+            let network = format!("{serial}:5555");
+            fitting = devices.iter().filter(|d| d.serial == network).collect();
+        }
+        match (fitting.as_slice(), wanted) {
+            ([], None) => Err(DeviceError::NoDevice {
+                address: address.to_owned(),
+            }),
+            ([], Some(wanted)) => Err(DeviceError::NotFound {
+                wanted,
+                devices: devices.to_vec(),
+            }),
+            ([device], _) if device.state == DeviceState::Device => Ok((*device).clone()),
+            ([device], _) => Err(DeviceError::NotReady {
+                serial: device.serial.clone(),
+                state: device.state.clone(),
+            }),
+            (several, wanted) => Err(DeviceError::Several {
+                wanted,
+                devices: several.iter().map(|d| (*d).clone()).collect(),
+            }),
+        }
+    }
+}
+
+impl fmt::Display for Selector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Selector::Only => f.write_str("the only device"),
+            Selector::Serial(serial) => f.write_str(serial),
+            Selector::Usb(path) => write!(f, "usb:{path}"),
+            Selector::Product(name) => write!(f, "product:{name}"),
+            Selector::Model(name) => write!(f, "model:{name}"),
+            Selector::Device(name) => write!(f, "device:{name}"),
+            Selector::Transport(id) => write!(f, "transport:{id}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::list::parse_list;
+    use super::*;
+    use crate::error::{Classified, ErrorClass};
+
+    const TWO: &str = "\
+A1                     device usb:1-1 product:shiba model:Pixel_8 device:shiba transport_id:1
+10.0.0.7:5555          unauthorized transport_id:2
+";
+
+    fn choose(selector: &str, list: &str) -> Result<ListedDevice, DeviceError> {
+        Selector::resolve(Some(selector), None).choose(&parse_list(list), "127.0.0.1:5037")
+    }
+
+    #[test]
+    fn every_form_finds_the_device() {
+        for form in [
+            "A1",
+            "usb:1-1",
+            "product:shiba",
+            "model:Pixel_8",
+            "model:Pixel 8",
+            "device:shiba",
+            "transport:1",
+        ] {
+            assert_eq!(choose(form, TWO).unwrap().serial, "A1", "{form}");
+        }
+    }
+
+    #[test]
+    fn the_flag_counts_before_the_variable() {
+        assert_eq!(
+            Selector::resolve(Some("A"), Some("B")),
+            Selector::Serial("A".into())
+        );
+        assert_eq!(
+            Selector::resolve(None, Some("usb:2")),
+            Selector::Usb("2".into())
+        );
+        assert_eq!(Selector::resolve(None, Some("")), Selector::Only);
+        assert_eq!(Selector::resolve(None, None), Selector::Only);
+    }
+
+    #[test]
+    fn each_refusal_has_its_own_kind_and_exit_code_3() {
+        let twins = "S device usb:1-1 transport_id:5\nS device usb:1-2 transport_id:6\n";
+        for (selector, list, kind) in [
+            ("", "", "no-device"),
+            ("B2", TWO, "device-not-found"),
+            ("", TWO, "several-devices"),
+            ("S", twins, "several-devices"),
+            ("10.0.0.7", TWO, "device-unauthorized"),
+            ("", "A\toffline", "device-offline"),
+            (
+                "",
+                "A no permissions (x); see [y] usb:1-1",
+                "device-no-permissions",
+            ),
+            ("", "A\tauthorizing", "device-authorizing"),
+            ("", "A\trecovery", "device-recovery"),
+            ("", "A\tbootloader", "device-bootloader"),
+        ] {
+            let error = choose(selector, list).unwrap_err();
+            assert_eq!(error.kind(), kind, "{selector} in {list}");
+            assert_eq!(error.class(), ErrorClass::NoDevice, "{kind}");
+            assert!(error.help().is_some(), "{kind}");
+        }
+        assert_eq!(choose("transport:6", twins).unwrap().transport_id, Some(6));
+    }
+
+    #[test]
+    fn several_are_listed_with_what_to_type() {
+        let error = choose("", TWO).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "2 devices are connected and none was named: A1 (device, Pixel_8, 1-1, transport:1), \
+             10.0.0.7:5555 (unauthorized, transport:2)"
+        );
+        let help = error.help().unwrap();
+        assert!(
+            help.contains("-s A1") && help.contains("-s 10.0.0.7:5555"),
+            "{help}"
+        );
+        let twins = "S device usb:1-1 transport_id:5\nS device usb:1-2 transport_id:6\n";
+        let help = choose("S", twins).unwrap_err().help().unwrap();
+        assert!(help.contains("-s transport:5"), "{help}");
+    }
+}
