@@ -7,6 +7,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let files = [
         "perfetto/config.proto",
         "perfetto/trace.proto",
+        "perfetto/service.proto",
         "pprof/profile.proto",
     ];
     println!("cargo:rerun-if-changed=proto");

@@ -1,0 +1,248 @@
+//! What is known of installed packages, and the texts it is read from: `pm list packages`,
+//! `simpleperf_app_runner --show-app-type`, `packages.list`, the `android.packages_list`
+//! packet of a trace, `dumpsys package`. Pure: takes bytes, gives [`Package`]s.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::sections::{Sections, text_lines};
+use super::untrusted::shown;
+
+/// What the manifest of a package allows, as the phone's own package manager sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AppType {
+    /// `android:debuggable`: adb may profile it.
+    Debuggable,
+    /// `<profileable android:shell="true"/>`: adb may profile it.
+    Profileable,
+    /// Only the system may profile it.
+    PlatformOnly,
+    /// Neither debuggable nor profileable by adb's shell.
+    Closed,
+}
+
+impl AppType {
+    /// Whether a session of adb's shell may profile it on a production build.
+    pub fn allows_shell(self) -> bool {
+        matches!(self, AppType::Debuggable | AppType::Profileable)
+    }
+}
+
+/// Where [`Package::app_type`] was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AppTypeSource {
+    /// `simpleperf_app_runner PKG --show-app-type` (Android 12 and later).
+    AppRunner,
+    /// The packages list of a Perfetto trace.
+    PackagesTrace,
+    /// `/data/system/packages.list`, which only root reads.
+    PackagesList,
+    /// `run-as`, which tells debuggable packages only.
+    RunAs,
+    /// `dumpsys package`, whose words prove what they say but whose silence proves nothing.
+    Dumpsys,
+    /// The manifest in the APK.
+    Manifest,
+}
+
+/// An installed package.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Package {
+    /// Its name.
+    pub name: String,
+    /// Uid of its processes: `user * 100000 + appid`.
+    pub uid: Option<u32>,
+    /// The package that installed it.
+    pub installer: Option<String>,
+    /// What its manifest allows; `None` where it could not be read.
+    pub app_type: Option<AppType>,
+    /// Where that was read.
+    pub app_type_source: Option<AppTypeSource>,
+}
+
+impl Package {
+    /// A package of which only the name is known.
+    pub fn named(name: &str) -> Package {
+        Package {
+            name: name.to_owned(),
+            uid: None,
+            installer: None,
+            app_type: None,
+            app_type_source: None,
+        }
+    }
+
+    /// The appid: the uid without the user.
+    pub fn appid(&self) -> Option<u32> {
+        self.uid.map(|uid| uid % PER_USER)
+    }
+}
+
+/// Uids of one user: `uid / PER_USER` is the user, `uid % PER_USER` the appid.
+pub const PER_USER: u32 = 100_000;
+
+/// Reads `pm list packages -U -i [--user N]`: lines of
+/// `package:NAME  installer=NAME  uid:10123`, in the phone's order. With several users and no
+/// `--user` the uids are a list; the first counts.
+pub fn read_list(stdout: &[u8]) -> Vec<Package> {
+    text_lines(stdout)
+        .iter()
+        .filter_map(|line| {
+            let mut words = line.strip_prefix("package:")?.split_whitespace();
+            let mut package = Package::named(&shown(words.next()?.as_bytes()));
+            for word in words {
+                if let Some(installer) = word.strip_prefix("installer=") {
+                    package.installer =
+                        (installer != "null").then(|| shown(installer.as_bytes()));
+                } else if let Some(uids) = word.strip_prefix("uid:") {
+                    package.uid = uids.split(',').next().and_then(|uid| uid.parse().ok());
+                }
+            }
+            Some(package)
+        })
+        .collect()
+}
+
+/// Reads the answers of `simpleperf_app_runner PKG --show-app-type` by package. A package
+/// unknown to it, or a phone without it, has no entry.
+pub fn read_app_types(output: &[u8]) -> BTreeMap<String, AppType> {
+    let sections = Sections::read(output);
+    sections
+        .names()
+        .filter_map(|name| {
+            let kind = sections
+                .lines(name)
+                .iter()
+                .find_map(|line| match line.as_str() {
+                    "debuggable" => Some(AppType::Debuggable),
+                    "profileable" => Some(AppType::Profileable),
+                    "non_profileable" => Some(AppType::Closed),
+                    _ => None,
+                })?;
+            Some((name.to_owned(), kind))
+        })
+        .collect()
+}
+
+/// One row of the phone's list of packages, from a trace or from `packages.list`. heapprofd
+/// decides by the first row with the appid.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PackageRow {
+    /// Package name.
+    pub name: String,
+    /// Appid; a user's uid where the phone wrote that.
+    pub uid: u32,
+    /// `android:debuggable`.
+    pub debuggable: bool,
+    /// `<profileable android:shell="true"/>`; debuggable implies it.
+    pub profileable_from_shell: bool,
+    /// Profileable by the system (Android 12 and later).
+    pub profileable_by_platform: Option<bool>,
+}
+
+impl PackageRow {
+    /// What the row allows.
+    pub fn app_type(&self) -> AppType {
+        if self.debuggable {
+            AppType::Debuggable
+        } else if self.profileable_from_shell {
+            AppType::Profileable
+        } else if self.profileable_by_platform == Some(true) {
+            AppType::PlatformOnly
+        } else {
+            AppType::Closed
+        }
+    }
+}
+
+/// Reads `/data/system/packages.list`: space-separated columns 0 name, 1 appid, 2 debuggable,
+/// 3 data folder, 4 seinfo, 5 gids, 6 profileable from shell (Android 10+), 7 version code,
+/// 8 profileable by the platform (12+), 9 installer. Missing tail columns are tolerated, a
+/// line without the first three is not a row.
+pub fn read_packages_list(text: &[u8]) -> Vec<PackageRow> {
+    text_lines(text)
+        .iter()
+        .filter_map(|line| {
+            let columns: Vec<&str> = line.split(' ').collect();
+            let flag = |n: usize| columns.get(n).and_then(|c| match *c {
+                "0" => Some(false),
+                "1" => Some(true),
+                _ => None,
+            });
+            Some(PackageRow {
+                name: shown(columns.first()?.as_bytes()),
+                uid: columns.get(1)?.parse().ok()?,
+                debuggable: flag(2)?,
+                profileable_from_shell: flag(6) == Some(true),
+                profileable_by_platform: flag(8),
+            })
+        })
+        .collect()
+}
+
+/// Reads the rows of a trace that holds `android.packages_list`. `None` where the bytes are
+/// no such trace, or the phone could not read its list.
+pub fn read_packages_trace(bytes: &[u8]) -> Option<Vec<PackageRow>> {
+    use prost::Message as _;
+    let trace = crate::proto::perfetto::Trace::decode(bytes).ok()?;
+    let lists = trace.packet.into_iter().filter_map(|p| p.packages_list);
+    let mut rows = Vec::new();
+    let mut seen = false;
+    for list in lists {
+        if list.read_error() || list.parse_error() {
+            return None;
+        }
+        seen = true;
+        rows.extend(list.packages.iter().filter_map(|p| {
+            Some(PackageRow {
+                name: shown(p.name().as_bytes()),
+                uid: u32::try_from(p.uid()).ok()?,
+                debuggable: p.debuggable(),
+                profileable_from_shell: p.profileable_from_shell(),
+                profileable_by_platform: None,
+            })
+        }));
+    }
+    seen.then_some(rows)
+}
+
+/// What the first record of `dumpsys package PKG` proves: words in its flags count, missing
+/// ones prove nothing (many builds have no word for profileable). A second record is the one
+/// hidden below an updated system app.
+pub fn read_dumpsys(stdout: &[u8], name: &str) -> Option<AppType> {
+    let lines = text_lines(stdout);
+    let head = format!("Package [{name}]");
+    let start = lines.iter().position(|l| l.starts_with(&head))?;
+    let record = lines[start + 1..]
+        .iter()
+        .take_while(|l| !l.starts_with("Package [") && !l.starts_with("Hidden system packages:"));
+    let mut found = None;
+    for line in record {
+        let Some((key, flags)) = line.split_once("=[") else {
+            continue;
+        };
+        if !matches!(key, "flags" | "pkgFlags" | "privateFlags" | "privatePkgFlags") {
+            continue;
+        }
+        for word in flags.trim_end_matches(']').split_whitespace() {
+            match word {
+                "DEBUGGABLE" => return Some(AppType::Debuggable),
+                "PROFILEABLE_BY_SHELL" => found = Some(AppType::Profileable),
+                _ => {}
+            }
+        }
+    }
+    found
+}
+
+/// What `run-as PKG id` proves: it runs for debuggable packages only. A refusal proves
+/// nothing, since the package may be profileable.
+pub fn read_run_as(stdout: &[u8]) -> Option<AppType> {
+    text_lines(stdout)
+        .iter()
+        .any(|l| l.starts_with("uid="))
+        .then_some(AppType::Debuggable)
+}

@@ -1,0 +1,312 @@
+//! What is known of running processes, and the texts it is read from: `ps` of every kind, and
+//! a few files below `/proc/PID`. Pure: takes bytes, gives [`Process`]es.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::packages::PER_USER;
+use super::sections::Sections;
+use super::untrusted::shown;
+
+/// A process id on the phone.
+pub type Pid = u32;
+
+/// One row of `ps`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PsRow {
+    /// Process id.
+    pub pid: Pid,
+    /// Parent.
+    pub ppid: Option<Pid>,
+    /// Uid.
+    pub uid: Option<u32>,
+    /// One letter: R, S, D, T, Z, …
+    pub state: Option<char>,
+    /// argv0 without its folders; `[name]` for kernel threads.
+    pub name: String,
+}
+
+/// What kind of process it is, as far as that decides who may profile it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProcessKind {
+    /// A child of a zygote that runs an app, or one of its services.
+    App,
+    /// An app's process with a uid of its own (`isolatedProcess`, WebView's renderers).
+    Isolated,
+    /// An SDK sandbox (Android 13 and later).
+    SdkSandbox,
+    /// `system_server`.
+    SystemServer,
+    /// A zygote: what apps are forked from.
+    Zygote,
+    /// A native program: a daemon, or something started from a shell.
+    Native,
+    /// A thread of the kernel.
+    KernelThread,
+}
+
+/// A running process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Process {
+    /// Process id.
+    pub pid: Pid,
+    /// Parent.
+    pub ppid: Option<Pid>,
+    /// Uid.
+    pub uid: Option<u32>,
+    /// argv0, whole where it was read from `/proc/PID/cmdline`, else without its folders.
+    pub name: String,
+    /// What kind of process it is.
+    pub kind: ProcessKind,
+    /// 64 or 32, where the parent or the phone tells.
+    pub bits: Option<u8>,
+    /// State letter of `ps`.
+    pub state: Option<char>,
+    /// `oom_score_adj`: from 900 on the process is cached.
+    pub oom_score_adj: Option<i32>,
+    /// Whether the freezer holds it.
+    pub frozen: Option<bool>,
+    /// SELinux domain, such as `untrusted_app_32`.
+    pub domain: Option<String>,
+}
+
+/// From this `oom_score_adj` on, Android holds a process only to start it faster next time.
+pub const CACHED_ADJ: i32 = 900;
+
+impl Process {
+    /// The uid without the user.
+    pub fn appid(&self) -> Option<u32> {
+        self.uid.map(|uid| uid % PER_USER)
+    }
+
+    /// The user.
+    pub fn user(&self) -> Option<u32> {
+        self.uid.map(|uid| uid / PER_USER)
+    }
+
+    /// Whether it has an ART runtime.
+    pub fn has_art(&self) -> bool {
+        !matches!(self.kind, ProcessKind::Native | ProcessKind::KernelThread)
+    }
+}
+
+/// Reads `ps` in any of its forms, by its header: toybox (`PID PPID UID S NAME`,
+/// `USER PID PPID VSZ RSS WCHAN ADDR S NAME`) and the older toolbox, whose columns may be
+/// empty and whose state has no header. Rows that make no sense are left out.
+pub fn read_ps(stdout: &[u8]) -> Vec<PsRow> {
+    let text = String::from_utf8_lossy(stdout);
+    let mut lines = text.lines().map(|l| l.trim_end_matches('\r'));
+    let Some(header) = lines.find(|l| l.split_whitespace().any(|w| w == "PID")) else {
+        return Vec::new();
+    };
+    let columns: Vec<&str> = header.split_whitespace().collect();
+    let toolbox = columns.contains(&"PC") && !columns.contains(&"S");
+    lines
+        .filter_map(|line| {
+            if toolbox {
+                toolbox_row(line)
+            } else {
+                row(line, &columns)
+            }
+        })
+        .collect()
+}
+
+/// The last column takes the rest of the line: names hold blanks.
+fn row(line: &str, columns: &[&str]) -> Option<PsRow> {
+    let mut rest = line;
+    let mut cells = BTreeMap::new();
+    for (n, column) in columns.iter().enumerate() {
+        rest = rest.trim_start();
+        let cell = if n + 1 == columns.len() {
+            rest.trim_end()
+        } else {
+            let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
+            let (cell, tail) = rest.split_at(end);
+            rest = tail;
+            cell
+        };
+        cells.insert(*column, cell);
+    }
+    let get = |names: &[&str]| names.iter().find_map(|n| cells.get(n).copied());
+    Some(PsRow {
+        pid: get(&["PID"])?.parse().ok()?,
+        ppid: get(&["PPID"]).and_then(|v| v.parse().ok()),
+        uid: get(&["UID"])
+            .and_then(|v| v.parse().ok())
+            .or_else(|| uid_of_user(get(&["USER"])?)),
+        state: get(&["S", "STAT"]).and_then(|v| v.chars().next()),
+        name: shown(get(&["NAME", "CMD", "COMMAND"])?.as_bytes()),
+    })
+}
+
+/// `USER PID PPID VSIZE RSS [PCY] [WCHAN] PC S NAME`: the state is the first single capital
+/// after the fifth cell that stands alone, the name what follows.
+fn toolbox_row(line: &str) -> Option<PsRow> {
+    let mut at = 0;
+    let mut cells = Vec::new();
+    let mut tail = None;
+    while let Some(skip) = line[at..].find(|c: char| !c.is_whitespace()) {
+        let start = at + skip;
+        let end = line[start..]
+            .find(char::is_whitespace)
+            .map_or(line.len(), |n| start + n);
+        let cell = &line[start..end];
+        if cells.len() > 5 && cell.len() == 1 && cell.as_bytes()[0].is_ascii_uppercase() {
+            tail = Some((cell.chars().next(), line[end..].trim()));
+            break;
+        }
+        cells.push(cell);
+        at = end;
+    }
+    let (state, name) = tail?;
+    Some(PsRow {
+        pid: cells.get(1)?.parse().ok()?,
+        ppid: cells.get(2).and_then(|v| v.parse().ok()),
+        uid: cells.first().and_then(|u| uid_of_user(u)),
+        state,
+        name: shown(name.as_bytes()),
+    })
+}
+
+/// `u0_a123` is user 0, appid 10123; `u10_i5` is isolated. Other users of the system by the
+/// few names that matter.
+fn uid_of_user(user: &str) -> Option<u32> {
+    if let Some((id, app)) = user.strip_prefix('u').and_then(|r| r.split_once('_')) {
+        let id: u32 = id.parse().ok()?;
+        let digits = app.trim_start_matches(|c: char| c.is_ascii_alphabetic());
+        let number: u32 = digits.parse().ok()?;
+        let first = match &app[..app.len() - digits.len()] {
+            "a" => 10_000,
+            "i" => 99_000,
+            "ai" => 90_000,
+            _ => return None,
+        };
+        return id.checked_mul(PER_USER)?.checked_add(first)?.checked_add(number);
+    }
+    Some(match user {
+        "root" => 0,
+        "system" => 1000,
+        "radio" => 1001,
+        "shell" => 2000,
+        "nobody" => 9999,
+        _ => return user.parse().ok(),
+    })
+}
+
+/// What the files below `/proc/PID` say of one process.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ProcDetails {
+    /// argv0, whole.
+    pub argv0: Option<String>,
+    /// `oom_score_adj`.
+    pub oom_score_adj: Option<i32>,
+    /// Whether the freezer holds it.
+    pub frozen: Option<bool>,
+    /// SELinux domain.
+    pub domain: Option<String>,
+}
+
+/// Reads the answers of [`super::gather::DETAILS`], by pid.
+pub fn read_details(output: &[u8]) -> BTreeMap<Pid, ProcDetails> {
+    let sections = Sections::read(output);
+    let mut details: BTreeMap<Pid, ProcDetails> = BTreeMap::new();
+    for name in sections.names() {
+        let Some((what, pid)) = name.split_once(' ') else {
+            continue;
+        };
+        let Ok(pid) = pid.parse() else { continue };
+        let entry = details.entry(pid).or_default();
+        match what {
+            "cmdline" => {
+                let argv0 = sections
+                    .bytes(name)
+                    .split(|&b| b == 0 || b == b'\n')
+                    .next()
+                    .unwrap_or(&[]);
+                entry.argv0 = (!argv0.is_empty()).then(|| shown(argv0));
+            }
+            "adj" => entry.oom_score_adj = sections.number(name),
+            "events" => {
+                entry.frozen = sections.lines(name).iter().find_map(|l| match l.as_str() {
+                    "frozen 1" => Some(true),
+                    "frozen 0" => Some(false),
+                    _ => None,
+                });
+            }
+            "label" => {
+                entry.domain = sections.line(name).and_then(|l| {
+                    let domain = l.split(':').nth(2)?;
+                    let domain = domain.trim_end_matches('\0');
+                    (!domain.is_empty()).then(|| shown(domain.as_bytes()))
+                });
+            }
+            _ => {}
+        }
+    }
+    details
+}
+
+/// The processes of a phone, from the rows of `ps`. `is_64_bit` is the phone's preferred ABI.
+pub fn build_processes(rows: &[PsRow], is_64_bit: Option<bool>) -> Vec<Process> {
+    let names: BTreeMap<Pid, &str> = rows.iter().map(|r| (r.pid, r.name.as_str())).collect();
+    rows.iter()
+        .map(|row| {
+            let parent = row.ppid.and_then(|p| names.get(&p).copied());
+            Process {
+                pid: row.pid,
+                ppid: row.ppid,
+                uid: row.uid,
+                name: row.name.clone(),
+                kind: kind(row, parent),
+                bits: bits(&row.name, parent, is_64_bit),
+                state: row.state,
+                oom_score_adj: None,
+                frozen: None,
+                domain: None,
+            }
+        })
+        .collect()
+}
+
+/// Whether this is the name of a process that apps are forked from. App zygotes are called
+/// `PACKAGE_zygote`.
+pub fn is_zygote_name(name: &str) -> bool {
+    matches!(
+        name,
+        "zygote" | "zygote64" | "zygote32" | "usap32" | "usap64" | "<pre-initialized>"
+    ) || name.ends_with("_zygote")
+}
+
+fn kind(row: &PsRow, parent: Option<&str>) -> ProcessKind {
+    if row.name.starts_with('[') && row.uid == Some(0) || row.ppid == Some(2) {
+        return ProcessKind::KernelThread;
+    }
+    if is_zygote_name(&row.name) {
+        return ProcessKind::Zygote;
+    }
+    let of_zygote = parent.is_some_and(is_zygote_name);
+    match row.uid.map(|uid| uid % PER_USER) {
+        Some(1000) if of_zygote && row.name == "system_server" => ProcessKind::SystemServer,
+        Some(90_000..=99_999) => ProcessKind::Isolated,
+        Some(20_000..=29_999) if of_zygote => ProcessKind::SdkSandbox,
+        _ if of_zygote => ProcessKind::App,
+        _ => ProcessKind::Native,
+    }
+}
+
+/// On a phone of 64 bits `zygote64` forks the apps of 64 bits and `zygote` those of 32; on
+/// one of 32 bits everything has 32.
+fn bits(name: &str, parent: Option<&str>, is_64_bit: Option<bool>) -> Option<u8> {
+    if is_64_bit == Some(false) {
+        return Some(32);
+    }
+    let of = |zygote: &str| match zygote {
+        "zygote64" | "usap64" => Some(64),
+        "zygote" | "zygote32" | "usap32" if is_64_bit == Some(true) => Some(32),
+        _ => None,
+    };
+    of(name).or_else(|| of(parent?))
+}
