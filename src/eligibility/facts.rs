@@ -275,7 +275,11 @@ impl DeviceFacts {
     /// The SDK level that decides what works: a preview counts as the level it will be.
     pub fn api(&self) -> Option<u32> {
         let sdk = self.sdk?;
-        Some(if self.preview.is_some() { sdk.saturating_add(1) } else { sdk })
+        Some(if self.preview.is_some() {
+            sdk.saturating_add(1)
+        } else {
+            sdk
+        })
     }
 
     /// Whether heapprofd asks the manifest (`user`, or no type) and not the build; `None`

@@ -12,7 +12,12 @@
 //!
 //! Facts about the rules: `docs/eligibility.md`.
 
+mod assess;
+mod decide;
+mod error;
 mod facts;
+mod finding;
+mod gather;
 pub mod names;
 mod packages;
 mod processes;
@@ -20,7 +25,25 @@ mod properties;
 mod sections;
 mod untrusted;
 
+pub use assess::{
+    AssessOptions, Assessment, ProcessReport, Startup, TargetKind, TargetReport, assess,
+    resolve_pids,
+};
+pub use decide::Answer;
+pub use error::EligibilityError;
 pub use facts::{AndroidUser, BuildType, DeviceFacts, Root, Selinux, TracingSession};
+pub use finding::{Finding, FindingId, MANIFEST_SNIPPET, Scope, Severity};
 pub use packages::{AppType, AppTypeSource, Package, PackageRow};
 pub use processes::{Pid, Process, ProcessKind};
 pub use untrusted::shown;
+
+use crate::device::{Device, DeviceError};
+
+/// Asks a phone for everything that decides what may be profiled on it: one shell call, then
+/// three at once. What it does not answer stays unknown.
+///
+/// # Errors
+/// Where the phone is lost, or its shell is silent.
+pub async fn facts(device: &Device) -> Result<DeviceFacts, DeviceError> {
+    gather::device_facts(device).await
+}

@@ -136,7 +136,11 @@ mod tests {
             ("com.x", "com.xyz", false),
             ("surfaceflinger", "/system/bin/surfaceflinger", true),
             ("/system/bin/surfaceflinger", "surfaceflinger", true),
-            ("/vendor/bin/surfaceflinger", "/system/bin/surfaceflinger", true),
+            (
+                "/vendor/bin/surfaceflinger",
+                "/system/bin/surfaceflinger",
+                true,
+            ),
             ("a.b@1.0-service", "/vendor/bin/a.b@1.0-service", true),
             ("a.b", "/vendor/bin/a.b@2.0-service", true),
             ("dir", "/tmp/apps/dir@2/app_four", true),

@@ -95,8 +95,7 @@ pub fn read_list(stdout: &[u8]) -> Vec<Package> {
             let mut package = Package::named(&shown(words.next()?.as_bytes()));
             for word in words {
                 if let Some(installer) = word.strip_prefix("installer=") {
-                    package.installer =
-                        (installer != "null").then(|| shown(installer.as_bytes()));
+                    package.installer = (installer != "null").then(|| shown(installer.as_bytes()));
                 } else if let Some(uids) = word.strip_prefix("uid:") {
                     package.uid = uids.split(',').next().and_then(|uid| uid.parse().ok());
                 }
@@ -167,11 +166,13 @@ pub fn read_packages_list(text: &[u8]) -> Vec<PackageRow> {
         .iter()
         .filter_map(|line| {
             let columns: Vec<&str> = line.split(' ').collect();
-            let flag = |n: usize| columns.get(n).and_then(|c| match *c {
-                "0" => Some(false),
-                "1" => Some(true),
-                _ => None,
-            });
+            let flag = |n: usize| {
+                columns.get(n).and_then(|c| match *c {
+                    "0" => Some(false),
+                    "1" => Some(true),
+                    _ => None,
+                })
+            };
             Some(PackageRow {
                 name: shown(columns.first()?.as_bytes()),
                 uid: columns.get(1)?.parse().ok()?,
@@ -224,7 +225,10 @@ pub fn read_dumpsys(stdout: &[u8], name: &str) -> Option<AppType> {
         let Some((key, flags)) = line.split_once("=[") else {
             continue;
         };
-        if !matches!(key, "flags" | "pkgFlags" | "privateFlags" | "privatePkgFlags") {
+        if !matches!(
+            key,
+            "flags" | "pkgFlags" | "privateFlags" | "privatePkgFlags"
+        ) {
             continue;
         }
         for word in flags.trim_end_matches(']').split_whitespace() {

@@ -184,7 +184,10 @@ fn uid_of_user(user: &str) -> Option<u32> {
             "ai" => 90_000,
             _ => return None,
         };
-        return id.checked_mul(PER_USER)?.checked_add(first)?.checked_add(number);
+        return id
+            .checked_mul(PER_USER)?
+            .checked_add(first)?
+            .checked_add(number);
     }
     Some(match user {
         "root" => 0,

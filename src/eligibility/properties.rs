@@ -38,10 +38,7 @@ impl Properties {
     /// A property's value; `None` where it is not set, or is empty (Android knows no
     /// difference).
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.0
-            .get(name)
-            .map(|v| v.trim())
-            .filter(|v| !v.is_empty())
+        self.0.get(name).map(|v| v.trim()).filter(|v| !v.is_empty())
     }
 
     /// A property as a number.

@@ -1,0 +1,366 @@
+//! The decision: who may be profiled by a session of adb's shell. Pure functions over facts.
+//!
+//! On builds other than `user` heapprofd asks nobody, and only SELinux's list of processes
+//! that nobody profiles is left. On `user` builds the uid decides: below 10000 never; apps
+//! (10000..=19999) and, from Android 13 on, their SDK sandboxes (20000..=29999) as the
+//! manifest says; isolated processes and all others never.
+
+use serde::Serialize;
+
+use super::facts::{DeviceFacts, Selinux};
+use super::finding::{Finding, Scope};
+use super::packages::{AppType, PER_USER, Package};
+use super::processes::{CACHED_ADJ, Process, ProcessKind, is_zygote_name};
+
+/// Whether a process can be profiled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    /// Now.
+    Yes,
+    /// It does not run; it can be recorded from its start.
+    OnlyFromStartup,
+    /// It does not run; once it does, its Java heap can be dumped.
+    OnceRunning,
+    /// The facts were not to be had.
+    Unknown,
+    /// It would be empty.
+    No,
+}
+
+/// What was decided of one process, or of what would be one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdict {
+    /// Native heap profile.
+    pub native: Answer,
+    /// Java heap dump.
+    pub java: Answer,
+    /// Reasons and warnings.
+    pub findings: Vec<Finding>,
+}
+
+/// First SDK levels: native heap profiles, Java heap dumps, choice of heaps.
+pub const NATIVE_SDK: u32 = 29;
+/// Android 11.
+pub const JAVA_SDK: u32 = 30;
+/// Android 12.
+pub const HEAPS_SDK: u32 = 31;
+
+/// Below this much free space a recording may end early.
+const LITTLE_SPACE: u64 = 128 << 20;
+/// Sessions that the tracing service takes of one uid.
+const SESSIONS_PER_UID: usize = 5;
+
+/// What is to be said of the phone as a whole. Findings that block do so for every process.
+pub fn decide_device(d: &DeviceFacts) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if d.api().is_some_and(|sdk| sdk < NATIVE_SDK) {
+        findings.push(Finding::sdk_low(Scope::Native, &d.system()));
+    }
+    if d.api().is_some_and(|sdk| sdk < JAVA_SDK) {
+        findings.push(Finding::sdk_low(Scope::Java, &d.system()));
+    }
+    if d.api() == Some(29) && d.abis.first().is_some_and(|abi| abi.starts_with("x86")) {
+        findings.push(Finding::arch_x86());
+    }
+    if d.tracing_on == Some(false) {
+        findings.push(Finding::traced_off());
+    }
+    findings.extend(sessions(d));
+    if let Some(free) = d.free_bytes.filter(|&free| free < LITTLE_SPACE) {
+        findings.push(Finding::space(free));
+    }
+    if let Some(bridge) = &d.native_bridge {
+        findings.push(Finding::native_bridge(bridge));
+    }
+    if d.screen_on == Some(false) {
+        findings.push(Finding::screen_off());
+    }
+    findings
+}
+
+fn sessions(d: &DeviceFacts) -> Option<Finding> {
+    let all = d.sessions.as_deref().unwrap_or(&[]);
+    let ours = all
+        .iter()
+        .filter(|s| s.uid.is_some() && s.uid == d.shell_uid)
+        .count();
+    if ours >= SESSIONS_PER_UID {
+        return Some(Finding::session_limit(ours));
+    }
+    let list: Vec<String> = all
+        .iter()
+        .take(5)
+        .map(|s| {
+            let name = if s.name.is_empty() {
+                "unnamed"
+            } else {
+                &s.name
+            };
+            let age = match (s.start_realtime_ns, d.clock_s) {
+                (Some(start), Some(now)) if now > start / 1_000_000_000 => {
+                    format!(", since {} s", now - start / 1_000_000_000)
+                }
+                _ => String::new(),
+            };
+            let uid = s
+                .uid
+                .map_or_else(String::new, |uid| format!(" of uid {uid}"));
+            format!("{name}{uid}{age}")
+        })
+        .collect();
+    if d.heap_session {
+        let whose = if list.is_empty() {
+            String::new()
+        } else {
+            format!(" (sessions: {})", list.join("; "))
+        };
+        return Some(Finding::busy(format!(
+            "A heap profile is being recorded on this phone already{whose}"
+        )));
+    }
+    (!list.is_empty()).then(|| Finding::other_sessions(&list.join("; ")))
+}
+
+/// Whether one of `findings` blocks profiles of this kind.
+pub fn blocked(findings: &[Finding], scope: Scope) -> bool {
+    use super::finding::Severity;
+    findings
+        .iter()
+        .any(|f| f.severity == Severity::Blocks && (f.scope == scope || f.scope == Scope::Both))
+}
+
+/// Decides over a running process. `packages` are those that share its appid (its sandbox's,
+/// for an SDK sandbox), in the phone's order.
+pub fn decide_process(d: &DeviceFacts, p: &Process, packages: &[&Package]) -> Verdict {
+    let mut findings = Vec::new();
+    let mut unknown = false;
+    if d.api().is_some_and(|sdk| sdk < HEAPS_SDK)
+        && d.is_64_bit() == Some(true)
+        && p.bits == Some(32)
+    {
+        findings.push(Finding::arch_32(&p.name));
+    }
+    findings.extend(malloc_hooks(d, &p.name));
+    match domain_gate(d, p) {
+        Gate::Denied(finding) => findings.push(finding),
+        Gate::Unknown(finding) => {
+            unknown = true;
+            findings.push(finding);
+        }
+        Gate::Allowed => {}
+    }
+    if !unknown && !blocked(&findings, Scope::Both) {
+        match uid_gate(d, &p.name, p.uid, packages) {
+            Gate::Denied(finding) => findings.push(finding),
+            Gate::Unknown(finding) => {
+                unknown = true;
+                findings.push(finding);
+            }
+            Gate::Allowed => {}
+        }
+    }
+    if !p.has_art() {
+        findings.push(Finding::native_no_java(&p.name));
+    }
+    if p.frozen == Some(true) {
+        findings.push(Finding::frozen(&p.name));
+    } else if p.oom_score_adj.is_some_and(|adj| adj >= CACHED_ADJ) {
+        findings.push(Finding::cached(
+            &p.name,
+            d.api().is_none_or(|sdk| sdk >= 30),
+        ));
+    }
+    if matches!(p.state, Some('T' | 't')) {
+        findings.push(Finding::stopped(p));
+    }
+    let device = decide_device(d);
+    let answer = |scope, possible: bool| {
+        if !possible || blocked(&findings, scope) || blocked(&device, scope) {
+            Answer::No
+        } else if unknown {
+            Answer::Unknown
+        } else {
+            Answer::Yes
+        }
+    };
+    Verdict {
+        native: answer(Scope::Native, true),
+        java: answer(Scope::Java, p.has_art()),
+        findings,
+    }
+}
+
+/// Decides over an app that does not run: what a process of `package` called `name` would be.
+pub fn decide_app(d: &DeviceFacts, name: &str, packages: &[&Package], uid: Option<u32>) -> Verdict {
+    let mut findings: Vec<Finding> = malloc_hooks(d, name).into_iter().collect();
+    let mut unknown = false;
+    match uid_gate(d, name, uid, packages) {
+        Gate::Denied(finding) => findings.push(finding),
+        Gate::Unknown(finding) => {
+            unknown = true;
+            findings.push(finding);
+        }
+        Gate::Allowed => {}
+    }
+    let device = decide_device(d);
+    let answer = |scope, yes| {
+        if blocked(&findings, scope) || blocked(&device, scope) {
+            Answer::No
+        } else if unknown {
+            Answer::Unknown
+        } else {
+            yes
+        }
+    };
+    Verdict {
+        native: answer(Scope::Native, Answer::OnlyFromStartup),
+        java: answer(Scope::Java, Answer::OnceRunning),
+        findings,
+    }
+}
+
+enum Gate {
+    Allowed,
+    Denied(Finding),
+    Unknown(Finding),
+}
+
+/// Processes that SELinux, or the process itself, keeps from being profiled on every build.
+fn domain_gate(d: &DeviceFacts, p: &Process) -> Gate {
+    let permissive = matches!(d.selinux, Some(Selinux::Permissive | Selinux::Disabled));
+    let user = d.is_user_build() != Some(false);
+    match p.kind {
+        ProcessKind::KernelThread => return Gate::Denied(Finding::kernel_thread(&p.name)),
+        ProcessKind::Zygote if permissive && !user => {
+            return Gate::Unknown(Finding::zygote(&p.name, true));
+        }
+        ProcessKind::Zygote => return Gate::Denied(Finding::zygote(&p.name, false)),
+        _ => {}
+    }
+    let never = is_never_profiled(p, d.api().unwrap_or(HEAPS_SDK));
+    if never && (user || !permissive) {
+        return Gate::Denied(Finding::critical(&p.name));
+    }
+    Gate::Allowed
+}
+
+/// SELinux's never-profile domains, and what they do not hold before Android 12. Where the
+/// domain could not be read, the program's name stands for it.
+fn is_never_profiled(p: &Process, sdk: u32) -> bool {
+    const ALWAYS: [&str; 9] = [
+        "bpfloader",
+        "init",
+        "kernel",
+        "keystore",
+        "llkd",
+        "logd",
+        "ueventd",
+        "vendor_init",
+        "vold",
+    ];
+    const SINCE_12: [&str; 7] = [
+        "apexd",
+        "app_zygote",
+        "crash_dump",
+        "crosvm",
+        "logpersist",
+        "webview_zygote",
+        "zygote",
+    ];
+    const SINCE_12_PREFIX: [&str; 2] = ["hal_configstore", "recovery"];
+    let domain = match &p.domain {
+        Some(domain) => domain.as_str(),
+        None if p.has_art() => return false,
+        None => match super::names::normalized(&p.name) {
+            "keystore2" => "keystore",
+            "crash_dump32" | "crash_dump64" => "crash_dump",
+            name if name.starts_with("android.hardware.configstore") => "hal_configstore",
+            name => name,
+        },
+    };
+    ALWAYS.contains(&domain)
+        || sdk >= 31
+            && (SINCE_12.contains(&domain)
+                || SINCE_12_PREFIX
+                    .iter()
+                    .any(|prefix| domain.starts_with(prefix)))
+}
+
+/// heapprofd's own check, `CanProfile`: the build type, else the uid, else the manifest.
+fn uid_gate(d: &DeviceFacts, name: &str, uid: Option<u32>, packages: &[&Package]) -> Gate {
+    match d.is_user_build() {
+        Some(false) => return Gate::Allowed,
+        None => return Gate::Unknown(Finding::unknown(name)),
+        Some(true) => {}
+    }
+    let Some(uid) = uid else {
+        return Gate::Unknown(Finding::unknown(name));
+    };
+    match uid % PER_USER {
+        0..=9_999 => Gate::Denied(Finding::system_uid(name, uid)),
+        10_000..=19_999 => manifest_gate(name, packages),
+        20_000..=29_999 if d.api().is_none_or(|sdk| sdk >= 33) => manifest_gate(name, packages),
+        90_000..=99_999 => Gate::Denied(Finding::isolated(name)),
+        _ => Gate::Denied(Finding::uid_range(name, uid)),
+    }
+}
+
+/// What the manifests of the packages with one appid say: the first in `packages.list`
+/// decides for all, and its order is not known here; so they must agree.
+fn manifest_gate(name: &str, packages: &[&Package]) -> Gate {
+    let Some(first) = packages.first() else {
+        return Gate::Unknown(Finding::unknown(name));
+    };
+    let verdicts: Vec<Option<bool>> = packages
+        .iter()
+        .map(|p| p.app_type.map(AppType::allows_shell))
+        .collect();
+    if verdicts.iter().all(|v| *v == Some(true)) {
+        return Gate::Allowed;
+    }
+    if let Some(closed) = packages
+        .iter()
+        .find(|_| verdicts.iter().all(|v| *v == Some(false)))
+    {
+        let own = packages.iter().find(|p| is_process_of(name, &p.name));
+        return Gate::Denied(Finding::user_release(own.unwrap_or(closed)));
+    }
+    if verdicts.contains(&Some(true)) && verdicts.contains(&Some(false)) {
+        let own = packages
+            .iter()
+            .find(|p| is_process_of(name, &p.name))
+            .unwrap_or(first);
+        let others: Vec<&str> = packages
+            .iter()
+            .filter(|p| p.name != own.name)
+            .map(|p| p.name.as_str())
+            .collect();
+        return Gate::Unknown(Finding::shared_uid(&own.name, &others));
+    }
+    Gate::Unknown(Finding::unknown(name))
+}
+
+/// Whether a process of this name is surely one of `package`: its own name, or that and a
+/// `:suffix`. (Manifests may name processes freely: `false` proves nothing.)
+pub fn is_process_of(name: &str, package: &str) -> bool {
+    name.strip_prefix(package).is_some_and(|rest| {
+        rest.is_empty() || rest.starts_with(':') || is_zygote_name(name) && rest == "_zygote"
+    })
+}
+
+/// Debugging of malloc takes the hooks that heapprofd needs.
+fn malloc_hooks(d: &DeviceFacts, name: &str) -> Option<Finding> {
+    let program = d.malloc_debug_program.as_deref();
+    if d.malloc_debug.is_some() && program.is_none_or(|program| name.contains(program)) {
+        return Some(Finding::malloc_debug(name, "libc.debug.malloc.options"));
+    }
+    let (_, wrap) = d.wraps.iter().find(|(of, _)| of == name)?;
+    Some(
+        if wrap.contains("LIBC_DEBUG_MALLOC_OPTIONS") || wrap.contains("LIBC_HOOKS_ENABLE") {
+            Finding::malloc_debug(name, &format!("wrap.{name}"))
+        } else {
+            Finding::wrapped(name)
+        },
+    )
+}

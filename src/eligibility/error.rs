@@ -1,0 +1,79 @@
+//! Why a recording is refused before it starts.
+
+use super::assess::Assessment;
+use super::finding::{Finding, Scope, Severity};
+use crate::device::DeviceError;
+use crate::error::{Classified, ErrorClass};
+
+/// Why eligibility could not be found out, or is not given.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EligibilityError {
+    /// The phone was lost, or silent.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// No target may be profiled.
+    #[error("cannot profile {targets}: {why}")]
+    NotEligible {
+        /// The targets.
+        targets: String,
+        /// The first reason.
+        why: String,
+        /// What would help.
+        fix: Option<String>,
+        /// Whether the targets do not even exist.
+        missing: bool,
+    },
+}
+
+impl EligibilityError {
+    /// The refusal that an assessment amounts to.
+    pub(super) fn of(assessment: &Assessment, scope: Scope) -> EligibilityError {
+        let names: Vec<&str> = assessment
+            .targets
+            .iter()
+            .map(|t| t.target.as_str())
+            .collect();
+        let findings = assessment.findings(scope);
+        let reason: Option<&Finding> = findings
+            .iter()
+            .map(|(_, f)| *f)
+            .find(|f| f.severity == Severity::Blocks);
+        EligibilityError::NotEligible {
+            targets: names.join(", "),
+            why: reason.map_or_else(
+                || "nothing of it can be profiled".to_owned(),
+                |f| format!("{} ({})", f.what, f.why),
+            ),
+            fix: reason.and_then(|f| f.fix.clone()),
+            missing: assessment.targets.iter().all(|t| !t.found),
+        }
+    }
+}
+
+impl Classified for EligibilityError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            EligibilityError::Device(error) => error.class(),
+            EligibilityError::NotEligible { .. } => ErrorClass::NotEligible,
+        }
+    }
+
+    fn kind(&self) -> &'static str {
+        match self {
+            EligibilityError::Device(error) => error.kind(),
+            EligibilityError::NotEligible { missing: true, .. } => "target-not-found",
+            EligibilityError::NotEligible { .. } => "not-eligible",
+        }
+    }
+
+    fn help(&self) -> Option<String> {
+        match self {
+            EligibilityError::Device(error) => error.help(),
+            EligibilityError::NotEligible { fix, .. } => Some(match fix {
+                Some(fix) => format!("{fix}; --force records anyway"),
+                None => "--force records anyway".to_owned(),
+            }),
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! The shell calls. Each asks for many facts at once; whatever a phone lacks leaves a fact
+//! unknown. Only a lost or silent phone is an error.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use prost::Message as _;
+
+use super::facts::{DeviceFacts, Root};
+use super::packages::{
+    self, AppType, AppTypeSource, PER_USER, Package, PackageRow, read_app_types, read_dumpsys,
+    read_list, read_packages_list, read_packages_trace, read_run_as,
+};
+use super::processes::{Pid, ProcDetails, Process, build_processes, read_details, read_ps};
+use crate::device::{Command, Device, DeviceError, Output};
+use crate::proto::perfetto::{
+    DataSourceConfig, PackagesListConfig, TraceConfig,
+    trace_config::{BufferConfig, DataSource},
+};
+
+/// For what the shell and the kernel answer by themselves.
+const QUICK: Duration = Duration::from_secs(10);
+/// For what a system service answers; a busy or dying phone takes its time.
+const SERVICE: Duration = Duration::from_secs(20);
+
+/// Answers of the shell and the kernel alone.
+pub(super) const BASE: &str = "\
+    echo @@heaptap getprop; getprop; \
+    echo; echo @@heaptap id; id -u; \
+    echo; echo @@heaptap boot_id; cat /proc/sys/kernel/random/boot_id; \
+    echo; echo @@heaptap uptime; cat /proc/uptime; \
+    echo; echo @@heaptap date; date +%s; \
+    echo; echo @@heaptap getenforce; getenforce; \
+    echo; echo @@heaptap df; df -k /data/misc/perfetto-traces";
+
+/// Answers that system services have a part in.
+pub(super) const SERVICES: &str = "\
+    echo @@heaptap users; pm list users; \
+    echo; echo @@heaptap current_user; am get-current-user; \
+    echo; echo @@heaptap screen; cmd deviceidle get screen; \
+    echo; echo @@heaptap version; perfetto --version 2>&1";
+
+/// What the kernel says of the processes given as arguments.
+pub(super) const DETAILS: &str = "\
+    for p in \"$@\"; do \
+    echo; echo \"@@heaptap cmdline $p\"; cat /proc/$p/cmdline; \
+    echo; echo \"@@heaptap adj $p\"; cat /proc/$p/oom_score_adj; \
+    echo; echo \"@@heaptap label $p\"; cat /proc/$p/attr/current; \
+    echo; echo \"@@heaptap events $p\"; \
+    cat /sys/fs/cgroup/uid_*/pid_$p/cgroup.events /sys/fs/cgroup/*/uid_*/pid_$p/cgroup.events; \
+    done 2>/dev/null";
+
+/// What the manifests of the packages given as arguments allow (Android 12 and later).
+const APP_TYPES: &str = "\
+    for p in \"$@\"; do \
+    echo; echo \"@@heaptap $p\"; simpleperf_app_runner \"$p\" --show-app-type; \
+    done 2>/dev/null";
+
+/// More arguments than this go into another call, so that a command line never grows beyond
+/// what old phones take.
+const ARGUMENTS: usize = 200;
+
+/// Everything about the phone.
+pub(super) async fn device_facts(device: &Device) -> Result<DeviceFacts, DeviceError> {
+    let base = device.run(&Command::script(BASE), QUICK).await?;
+    let mut facts = DeviceFacts::read(device.serial(), &base.stdout);
+    let query = Command::program("perfetto").arg("--query-raw");
+    let services = Command::script(SERVICES);
+    let (services, query, su) = tokio::join!(
+        device.run(&services, SERVICE),
+        device.run(&query, SERVICE),
+        su_uid(device, &facts),
+    );
+    if let Some(out) = patient(services)? {
+        facts.read_services(&out.stdout);
+    }
+    if let Some(out) = patient(query)? {
+        if out.exit == 0 {
+            facts.read_query(&out.stdout);
+        }
+    }
+    if let Some(out) = su? {
+        facts.read_su(&out.stdout);
+    }
+    Ok(facts)
+}
+
+/// `su` of production builds may open a dialogue on the phone's screen: it is left alone
+/// unless the build says that it is made for root.
+async fn su_uid(device: &Device, facts: &DeviceFacts) -> Result<Option<Output>, DeviceError> {
+    if facts.root.is_some() || facts.debuggable != Some(true) {
+        return Ok(None);
+    }
+    let command = Command::program("su").args(["root", "id", "-u"]);
+    patient(device.run(&command, QUICK).await)
+}
+
+/// A service that does not answer in time leaves facts unknown; a lost phone is an error.
+fn patient(result: Result<Output, DeviceError>) -> Result<Option<Output>, DeviceError> {
+    match result {
+        Ok(out) => Ok(Some(out)),
+        Err(DeviceError::Deadline { .. } | DeviceError::Refused { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// All processes.
+pub(super) async fn processes(
+    device: &Device,
+    facts: &DeviceFacts,
+) -> Result<Vec<Process>, DeviceError> {
+    let exact = Command::program("ps").args(["-A", "-o", "PID,PPID,UID,S,NAME"]);
+    for command in [
+        exact,
+        Command::program("ps").arg("-A"),
+        Command::program("ps"),
+    ] {
+        let out = device.run(&command, QUICK).await?;
+        let rows = read_ps(&out.stdout);
+        // Old shells take any option for a filter and list nothing.
+        if rows.len() > 1 {
+            return Ok(build_processes(&rows, facts.is_64_bit()));
+        }
+    }
+    Ok(Vec::new())
+}
+
+/// What the kernel says of these processes.
+pub(super) async fn details(
+    device: &Device,
+    pids: &[Pid],
+) -> Result<BTreeMap<Pid, ProcDetails>, DeviceError> {
+    let mut all = BTreeMap::new();
+    for pids in pids.chunks(ARGUMENTS) {
+        let command = Command::script(DETAILS).args(pids.iter().map(Pid::to_string));
+        if let Some(out) = patient(device.run(&command, QUICK).await)? {
+            all.extend(read_details(&out.stdout));
+        }
+    }
+    Ok(all)
+}
+
+/// Which packages to list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Which {
+    All,
+    ThirdParty,
+}
+
+/// The packages installed for a user, in the phone's order; `None` where the package manager
+/// does not answer.
+pub(super) async fn packages(
+    device: &Device,
+    user: u32,
+    which: Which,
+) -> Result<Option<Vec<Package>>, DeviceError> {
+    let mut command = Command::program("pm").args(["list", "packages", "-U", "-i", "--user"]);
+    command = command.arg(user.to_string());
+    if which == Which::ThirdParty {
+        command = command.arg("-3");
+    }
+    let Some(out) = patient(device.run(&command, SERVICE).await)? else {
+        return Ok(None);
+    };
+    let list = read_list(&out.stdout);
+    Ok((!list.is_empty()).then_some(list))
+}
+
+/// Fills in what the manifests of `wanted` allow, by the cheapest exact source the phone has.
+pub(super) async fn app_types(
+    device: &Device,
+    facts: &DeviceFacts,
+    wanted: &mut [Package],
+) -> Result<(), DeviceError> {
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    if let Some(root) = facts.root {
+        let rows = packages_list(device, root).await?;
+        apply_rows(wanted, &rows, AppTypeSource::PackagesList);
+    }
+    if facts.api().is_none_or(|sdk| sdk >= 31) {
+        app_runner(device, wanted).await?;
+    }
+    if facts.api().is_none_or(|sdk| sdk >= 29) && wanted.iter().any(|p| p.app_type.is_none()) {
+        if let Some(rows) = packages_trace(device, wanted).await? {
+            apply_rows(wanted, &rows, AppTypeSource::PackagesTrace);
+        }
+    }
+    for package in wanted.iter_mut().filter(|p| p.app_type.is_none()).take(8) {
+        weak_sources(device, package).await?;
+    }
+    Ok(())
+}
+
+/// heapprofd looks up the first row with the appid, whatever its name.
+fn apply_rows(wanted: &mut [Package], rows: &[PackageRow], source: AppTypeSource) {
+    for package in wanted.iter_mut().filter(|p| p.app_type.is_none()) {
+        let row = rows.iter().find(|row| match package.appid() {
+            Some(appid) => row.uid % PER_USER == appid,
+            None => row.name == package.name,
+        });
+        if let Some(row) = row {
+            package.app_type = Some(row.app_type());
+            package.app_type_source = Some(source);
+        }
+    }
+}
+
+async fn packages_list(device: &Device, root: Root) -> Result<Vec<PackageRow>, DeviceError> {
+    let cat = ["cat", "/data/system/packages.list"];
+    let command = match root {
+        Root::Shell => Command::program("cat").arg(cat[1]),
+        Root::Su => Command::program("su").arg("root").args(cat),
+    };
+    let out = patient(device.run(&command, QUICK).await)?;
+    Ok(out.map_or_else(Vec::new, |out| read_packages_list(&out.stdout)))
+}
+
+async fn app_runner(device: &Device, wanted: &mut [Package]) -> Result<(), DeviceError> {
+    for chunk in wanted.chunks_mut(ARGUMENTS) {
+        let open = chunk.iter().filter(|p| p.app_type.is_none());
+        let names: Vec<&str> = open.map(|p| p.name.as_str()).collect();
+        if names.is_empty() {
+            continue;
+        }
+        let command = Command::script(APP_TYPES).args(&names);
+        let Some(out) = patient(device.run(&command, SERVICE).await)? else {
+            continue;
+        };
+        let types = read_app_types(&out.stdout);
+        for package in chunk.iter_mut() {
+            if let Some(kind) = types.get(&package.name) {
+                package.app_type = Some(*kind);
+                package.app_type_source = Some(AppTypeSource::AppRunner);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A short trace of the phone's list of packages: the very file that heapprofd asks.
+async fn packages_trace(
+    device: &Device,
+    wanted: &[Package],
+) -> Result<Option<Vec<PackageRow>>, DeviceError> {
+    let config = packages_trace_config(wanted.iter().map(|p| p.name.clone()).collect());
+    let command = Command::program("perfetto").args(["-c", "-", "-o", "-"]);
+    let out = device
+        .run_with_stdin(&command, &config.encode_to_vec(), SERVICE)
+        .await;
+    Ok(patient(out)?.and_then(|out| read_packages_trace(&out.stdout)))
+}
+
+fn packages_trace_config(names: Vec<String>) -> TraceConfig {
+    TraceConfig {
+        buffers: vec![BufferConfig {
+            size_kb: Some(2048),
+            ..BufferConfig::default()
+        }],
+        data_sources: vec![DataSource {
+            config: Some(DataSourceConfig {
+                name: Some("android.packages_list".to_owned()),
+                packages_list_config: Some(PackagesListConfig {
+                    package_name_filter: names,
+                    ..PackagesListConfig::default()
+                }),
+                ..DataSourceConfig::default()
+            }),
+            ..DataSource::default()
+        }],
+        // The list is written at the start; the service flushes at the end.
+        duration_ms: Some(200),
+        ..TraceConfig::default()
+    }
+}
+
+/// `run-as` and `dumpsys package` prove what they affirm and nothing else.
+async fn weak_sources(device: &Device, package: &mut Package) -> Result<(), DeviceError> {
+    let run_as = Command::program("run-as").args([package.name.as_str(), "id"]);
+    let dumpsys = Command::program("dumpsys").args(["package", package.name.as_str()]);
+    let (run_as, dumpsys) = tokio::join!(device.run(&run_as, QUICK), device.run(&dumpsys, SERVICE));
+    let mut found: Option<(AppType, AppTypeSource)> = None;
+    if let Some(out) = patient(run_as)? {
+        found = read_run_as(&out.stdout).map(|t| (t, AppTypeSource::RunAs));
+    }
+    if let Some(out) = patient(dumpsys)? {
+        found = found.or_else(|| {
+            read_dumpsys(&out.stdout, &package.name).map(|t| (t, AppTypeSource::Dumpsys))
+        });
+    }
+    if let Some((kind, source)) = found {
+        package.app_type = Some(kind);
+        package.app_type_source = Some(source);
+    }
+    Ok(())
+}
+
+/// The user whose packages count: the one asked for, else the one in the foreground.
+pub(super) fn user_of(facts: &DeviceFacts, asked: Option<u32>) -> u32 {
+    asked.or(facts.current_user).unwrap_or(0)
+}
+
+/// Packages with this appid, in the order of the list.
+pub(super) fn of_appid(list: &[Package], appid: u32) -> impl Iterator<Item = &Package> {
+    list.iter().filter(move |p| p.appid() == Some(appid))
+}
