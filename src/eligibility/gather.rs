@@ -8,8 +8,8 @@ use prost::Message as _;
 
 use super::facts::{DeviceFacts, Root};
 use super::packages::{
-    self, AppType, AppTypeSource, PER_USER, Package, PackageRow, read_app_types, read_dumpsys,
-    read_list, read_packages_list, read_packages_trace, read_run_as,
+    AppType, AppTypeSource, PER_USER, Package, PackageRow, read_app_types, read_dumpsys, read_list,
+    read_packages_list, read_packages_trace, read_run_as,
 };
 use super::processes::{Pid, ProcDetails, Process, build_processes, read_details, read_ps};
 use crate::device::{Command, Device, DeviceError, Output};
