@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args};
 
+use super::Console;
+use crate::config::{self, ConfigFile, FieldSetting, Options, Resolved, Targets};
+use crate::error::Failure;
 use crate::units::{ByteSize, parse_duration};
 
 /// Which processes.
@@ -51,7 +54,7 @@ pub struct CaptureArgs {
     #[arg(long, value_name = "SIZE", value_parser = ByteSize::parse)]
     pub shmem_size: Option<ByteSize>,
     /// Make the target wait where the shared memory is full (the default)
-    #[arg(long)]
+    #[arg(long, conflicts_with = "no_block_client")]
     pub block_client: bool,
     /// Lose the rest of the profile where the shared memory is full
     #[arg(long)]
@@ -71,11 +74,18 @@ pub struct CaptureArgs {
     /// Go on in children of a fork (Android 11+)
     #[arg(long)]
     pub disable_fork_teardown: bool,
+    /// Leave function names without Perfetto's marks ([jit], [aot] …)
+    #[arg(long)]
+    pub no_annotations: bool,
     /// Do not record the list of packages
     #[arg(long)]
     pub no_versions: bool,
-    /// Start from a config: YAML, or Perfetto's text or binary; options override it
-    #[arg(long, value_name = "FILE")]
+    /// Start from a preset, or a file with YAML or Perfetto's text or binary
+    ///
+    /// Options override it, targets add up. The presets, which configs/ explains, are
+    /// leak-hunt, startup, low-overhead, precise, peak, continuous, java-allocations,
+    /// all-heaps and long-run.
+    #[arg(long, value_name = "FILE|PRESET")]
     pub config: Option<std::path::PathBuf>,
     /// Any field of Perfetto's HeapprofdConfig: heapprofd.FIELD=VALUE
     #[arg(long = "set", value_name = "FIELD=VALUE", action = ArgAction::Append)]
@@ -103,16 +113,85 @@ pub struct RetiredArgs {
     pub traceconv_binary: Option<std::path::PathBuf>,
     /// Taken, without effect
     #[arg(long, hide = true)]
-    pub no_annotations: bool,
-    /// Taken, without effect
-    #[arg(long, hide = true)]
     pub no_android_tree_symbolization: bool,
     /// Taken, without effect
     #[arg(long, hide = true)]
     pub simpleperf: bool,
 }
 
+impl CaptureArgs {
+    /// What these flags and the config file they name ask for. Says which flags have no
+    /// effect, and what is allowed but probably not meant.
+    ///
+    /// # Errors
+    /// Where the file cannot be read, or something is refused with its reason.
+    pub fn resolve(&self, target: &TargetArgs, console: &Console) -> Result<Resolved, Failure> {
+        for option in self.retired.given() {
+            console.warn(format_args!("{option} has no effect any more"));
+        }
+        let file = self.config.as_deref().map(ConfigFile::load).transpose()?;
+        let resolved = config::resolve(file.as_ref(), &self.options(target)?)?;
+        for notice in &resolved.notices {
+            console.warn(&notice.message);
+        }
+        Ok(resolved)
+    }
+
+    fn options(&self, target: &TargetArgs) -> Result<Options, Failure> {
+        let on = |flag: bool| flag.then_some(true);
+        let settings: Result<Vec<_>, _> = self.set.iter().map(|s| FieldSetting::parse(s)).collect();
+        Ok(Options {
+            targets: Targets {
+                names: target.names.clone(),
+                pids: target.pids.clone(),
+                packages: target.packages.clone(),
+            },
+            interval_bytes: self.interval.map(|s| s.0),
+            duration: self.duration,
+            continuous: self.continuous_dump,
+            heaps: self.heaps.clone(),
+            all_heaps: on(self.all_heaps),
+            shmem_bytes: self.shmem_size.map(|s| s.0),
+            block_client: if self.no_block_client {
+                Some(false)
+            } else {
+                on(self.block_client)
+            },
+            block_client_timeout: self.block_client_timeout,
+            no_startup: on(self.no_startup),
+            no_running: on(self.no_running),
+            dump_at_max: on(self.dump_at_max),
+            disable_fork_teardown: on(self.disable_fork_teardown),
+            packages_list: self.no_versions.then_some(false),
+            launch: None,
+            snapshots: None,
+            settings: settings?,
+        })
+    }
+}
+
+impl RetiredArgs {
+    fn given(&self) -> Vec<&'static str> {
+        [
+            (self.idle_allocations, "--idle-allocations"),
+            (self.no_start, "--no-start"),
+            (self.traceconv_binary.is_some(), "--traceconv-binary"),
+            (
+                self.no_android_tree_symbolization,
+                "--no-android-tree-symbolization",
+            ),
+            (self.simpleperf, "--simpleperf"),
+        ]
+        .into_iter()
+        .filter_map(|(given, name)| given.then_some(name))
+        .collect()
+    }
+}
+
 /// A duration whose bare numbers are milliseconds.
+///
+/// # Errors
+/// Where it is none.
 pub fn milliseconds(text: &str) -> Result<Duration, crate::units::ParseUnitError> {
     parse_duration(text, Duration::from_millis(1))
 }

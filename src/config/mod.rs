@@ -1,6 +1,32 @@
 //! What to record: options, presets and Perfetto text become one [`CaptureSpec`], and that
 //! becomes the bytes of a TraceConfig. Owns every rule on which values are allowed; knows
 //! nothing of devices or files of a recording.
+//!
+//! ```text
+//! configs/*.yaml, preset ─┐
+//! Perfetto text, binary ──┼─► Options, template ─► CaptureSpec ─► for_sdk ─► EncodedConfig
+//! flags, --set ───────────┘        (resolve)         (rules)                  (encode)
+//! ```
+
+mod encode;
+mod error;
+mod file;
+mod options;
+mod preset;
+mod rules;
+mod text;
+mod yaml;
+
+pub use encode::{EncodedConfig, HEAPPROFD, Surroundings};
+pub use error::ConfigError;
+pub use file::ConfigFile;
+pub use options::{FieldSetting, Options, Resolved, resolve};
+pub use preset::{PRESETS, Preset};
+pub use rules::Notice;
+pub use text::{parse_text, print_text};
+
+#[cfg(test)]
+mod tests;
 
 use std::time::Duration;
 
@@ -13,10 +39,20 @@ pub struct Targets {
     pub names: Vec<String>,
     /// Process ids.
     pub pids: Vec<u32>,
+    /// Packages all of whose processes are meant; whoever knows the device turns them into
+    /// names before encoding.
+    pub packages: Vec<String>,
+}
+
+impl Targets {
+    /// Whether nothing is named.
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty() && self.pids.is_empty() && self.packages.is_empty()
+    }
 }
 
 /// What is to be recorded from a native heap, independent of how it was asked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct CaptureSpec {
     /// Which processes.
     pub targets: Targets,
@@ -46,15 +82,32 @@ pub struct CaptureSpec {
     pub disable_fork_teardown: bool,
     /// Record the list of packages, for deobfuscation and eligibility.
     pub packages_list: bool,
+    /// Record the names of processes, so that the trace tells whose heap it holds.
+    pub process_names: bool,
+    /// A config to start from: what it sets and this struct does not know is kept.
+    pub template: TraceConfig,
 }
 
-/// A config ready to send.
-#[derive(Debug, Clone, PartialEq)]
-pub struct EncodedConfig {
-    /// The message.
-    pub config: TraceConfig,
-    /// Its serialized form, as `perfetto -c -` takes it.
-    pub bytes: Vec<u8>,
-    /// The text that `perfetto --txt -c -` accepts.
-    pub text: String,
+impl Default for CaptureSpec {
+    /// heap_profile's defaults.
+    fn default() -> Self {
+        CaptureSpec {
+            targets: Targets::default(),
+            interval_bytes: 4096,
+            duration: None,
+            continuous: None,
+            heaps: Vec::new(),
+            all_heaps: false,
+            shmem_bytes: 8 << 20,
+            block_client: true,
+            block_client_timeout: None,
+            no_startup: false,
+            no_running: false,
+            dump_at_max: false,
+            disable_fork_teardown: false,
+            packages_list: true,
+            process_names: true,
+            template: TraceConfig::default(),
+        }
+    }
 }

@@ -1,0 +1,274 @@
+//! CaptureSpec to TraceConfig. Where a value differs from Perfetto's heap_profile, the
+//! constant here says why.
+
+use prost::Message as _;
+
+use super::{CaptureSpec, ConfigError, Targets, text};
+use crate::proto::perfetto::heapprofd_config::ContinuousDumpConfig;
+use crate::proto::perfetto::process_stats_config::Quirks;
+use crate::proto::perfetto::trace_config::buffer_config::FillPolicy;
+use crate::proto::perfetto::trace_config::{BufferConfig, DataSource, WriteFlushMode};
+use crate::proto::perfetto::{
+    DataSourceConfig, HeapprofdConfig, PackagesListConfig, ProcessStatsConfig, TraceConfig,
+};
+
+/// The data source that samples native heaps.
+pub const HEAPPROFD: &str = "android.heapprofd";
+const PACKAGES_LIST: &str = "android.packages_list";
+const PROCESS_STATS: &str = "linux.process_stats";
+
+/// The service drains its buffers into the file this often. heap_profile leaves 5 s, in which
+/// a large dump overwrites its own beginning.
+const FILE_WRITE_PERIOD_MS: u32 = 1000;
+/// Producers hand over what they hold this often; a killed perfetto or a reboot loses no more
+/// than this. heap_profile has 7 days.
+const FLUSH_PERIOD_MS: u32 = 5000;
+/// As heap_profile: a busy heapprofd needs its time.
+const FLUSH_TIMEOUT_MS: u32 = 30_000;
+/// heap_profile leaves 5 s, after which processes not yet dumped are dropped.
+const STOP_TIMEOUT_MS: u32 = 60_000;
+/// Twice heap_profile's, and drained five times as often.
+const BUFFER_KB: u64 = 128 << 10;
+const MIN_BUFFER_KB: u64 = 62 << 10;
+/// Lists of packages and processes have their own, so that no dump can push them out.
+const LISTS_BUFFER_KB: u32 = 4 << 10;
+/// What a recording leaves free on the device.
+const RESERVE_BYTES: u64 = 128 << 20;
+const MIN_FILE_BYTES: u64 = 1 << 20;
+
+/// What encoding wants to know of the device.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Surroundings {
+    /// Free bytes where the trace is written.
+    pub free_bytes: Option<u64>,
+    /// Memory of the device, bytes.
+    pub memory_bytes: Option<u64>,
+    /// A name for the session that no other session has.
+    pub session_name: Option<String>,
+}
+
+/// A config ready to send.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EncodedConfig {
+    /// The message.
+    pub config: TraceConfig,
+    /// Its serialized form, as `perfetto -c -` takes it.
+    pub bytes: Vec<u8>,
+    /// The text that `perfetto --txt -c -` accepts.
+    pub text: String,
+}
+
+impl CaptureSpec {
+    /// The config for a device.
+    ///
+    /// # Errors
+    /// Where [`CaptureSpec::validate`] refuses the spec.
+    pub fn encode(&self, device: &Surroundings) -> Result<EncodedConfig, ConfigError> {
+        self.validate()?;
+        let config = self.trace_config(device);
+        Ok(EncodedConfig {
+            bytes: config.encode_to_vec(),
+            text: text::print_text(&config),
+            config,
+        })
+    }
+
+    fn trace_config(&self, device: &Surroundings) -> TraceConfig {
+        let mut config = self.template.clone();
+        if config.buffers.is_empty() {
+            config.buffers.push(ring(buffer_kb(device.memory_bytes)));
+        }
+        self.write_to(heapprofd_in(&mut config));
+        self.put_lists(&mut config);
+        config.duration_ms = self
+            .duration
+            .map(|d| u32::try_from(d.as_millis()).unwrap_or(u32::MAX));
+        // Without it the trace stays in memory until the end, and a crash takes it along.
+        config.write_into_file = Some(true);
+        config
+            .file_write_period_ms
+            .get_or_insert(FILE_WRITE_PERIOD_MS);
+        if config.write_flush_mode.is_none() {
+            // The default since v54 waits for a flush before each write, for up to the flush
+            // timeout while heapprofd is busy dumping, and meanwhile the buffer runs over.
+            // Flushing by period keeps the two apart, and is all that older releases have.
+            config.set_write_flush_mode(WriteFlushMode::WriteFlushDisabled);
+            config.flush_period_ms.get_or_insert(FLUSH_PERIOD_MS);
+        }
+        config.flush_timeout_ms.get_or_insert(FLUSH_TIMEOUT_MS);
+        config
+            .data_source_stop_timeout_ms
+            .get_or_insert(STOP_TIMEOUT_MS);
+        if config.max_file_size_bytes.is_none() {
+            config.max_file_size_bytes = device.free_bytes.map(max_file_bytes);
+        }
+        if config.unique_session_name.is_none() {
+            config.unique_session_name.clone_from(&device.session_name);
+        }
+        config
+    }
+
+    fn put_lists(&self, config: &mut TraceConfig) {
+        let packages = self.packages_list && !config.data_sources.iter().any(is(PACKAGES_LIST));
+        let processes = self.process_names && !config.data_sources.iter().any(is(PROCESS_STATS));
+        if !packages && !processes {
+            return;
+        }
+        let buffer = u32::try_from(config.buffers.len()).unwrap_or(u32::MAX);
+        config.buffers.push(ring(LISTS_BUFFER_KB));
+        if packages {
+            let mut source = source(PACKAGES_LIST, buffer);
+            source.config.get_or_insert_default().packages_list_config =
+                Some(PackagesListConfig::default());
+            config.data_sources.push(source);
+        }
+        if processes {
+            let mut source = source(PROCESS_STATS, buffer);
+            let mut stats = ProcessStatsConfig {
+                scan_all_processes_on_start: Some(true),
+                ..ProcessStatsConfig::default()
+            };
+            // Names are all that is wanted; threads seen later belong to other data sources.
+            stats.push_quirks(Quirks::DisableOnDemand);
+            source.config.get_or_insert_default().process_stats_config = Some(stats);
+            config.data_sources.push(source);
+        }
+    }
+
+    /// Writes what this spec knows into a heapprofd config, keeping the rest.
+    pub(super) fn write_to(&self, heapprofd: &mut HeapprofdConfig) {
+        let on = |flag: bool| flag.then_some(true);
+        heapprofd.sampling_interval_bytes = Some(self.interval_bytes);
+        heapprofd.process_cmdline.clone_from(&self.targets.names);
+        heapprofd.pid = self.targets.pids.iter().map(|p| u64::from(*p)).collect();
+        let millis = |d: std::time::Duration| u32::try_from(d.as_millis()).unwrap_or(u32::MAX);
+        match self.continuous {
+            None => heapprofd.continuous_dump_config = None,
+            Some(period) => {
+                let dumps: &mut ContinuousDumpConfig =
+                    heapprofd.continuous_dump_config.get_or_insert_default();
+                dumps.dump_interval_ms = Some(millis(period));
+                dumps.dump_phase_ms.get_or_insert(0);
+            }
+        }
+        heapprofd.heaps.clone_from(&self.heaps);
+        heapprofd.all_heaps = on(self.all_heaps);
+        heapprofd.shmem_size_bytes = Some(self.shmem_bytes);
+        heapprofd.block_client = on(self.block_client);
+        heapprofd.block_client_timeout_us = self
+            .block_client_timeout
+            .map(|t| u32::try_from(t.as_micros()).unwrap_or(u32::MAX));
+        heapprofd.no_startup = on(self.no_startup);
+        heapprofd.no_running = on(self.no_running);
+        heapprofd.dump_at_max = on(self.dump_at_max);
+        heapprofd.disable_fork_teardown = on(self.disable_fork_teardown);
+    }
+
+    /// Takes over what a heapprofd config sets. What it leaves out means Perfetto's default.
+    pub(super) fn read_from(&mut self, heapprofd: &HeapprofdConfig) {
+        use std::time::Duration;
+        self.targets = Targets {
+            names: heapprofd.process_cmdline.clone(),
+            pids: heapprofd
+                .pid
+                .iter()
+                .map(|p| u32::try_from(*p).unwrap_or(0))
+                .collect(),
+            packages: std::mem::take(&mut self.targets.packages),
+        };
+        self.interval_bytes = heapprofd
+            .sampling_interval_bytes
+            .unwrap_or(CaptureSpec::default().interval_bytes);
+        self.continuous = heapprofd
+            .continuous_dump_config
+            .as_ref()
+            .map(ContinuousDumpConfig::dump_interval_ms)
+            .filter(|ms| *ms > 0)
+            .map(|ms| Duration::from_millis(ms.into()));
+        self.heaps.clone_from(&heapprofd.heaps);
+        self.all_heaps = heapprofd.all_heaps();
+        // heapprofd takes 0 for its default, which is the same.
+        self.shmem_bytes = match heapprofd.shmem_size_bytes() {
+            0 => CaptureSpec::default().shmem_bytes,
+            bytes => bytes,
+        };
+        self.block_client = heapprofd.block_client();
+        self.block_client_timeout = heapprofd
+            .block_client_timeout_us
+            .filter(|us| *us > 0)
+            .map(|us| Duration::from_micros(us.into()));
+        self.no_startup = heapprofd.no_startup();
+        self.no_running = heapprofd.no_running();
+        self.dump_at_max = heapprofd.dump_at_max();
+        self.disable_fork_teardown = heapprofd.disable_fork_teardown();
+    }
+}
+
+/// The heapprofd part of a config, where it has one.
+pub(super) fn heapprofd_of(config: &TraceConfig) -> Option<&HeapprofdConfig> {
+    config
+        .data_sources
+        .iter()
+        .find(|s| is(HEAPPROFD)(s))?
+        .config
+        .as_ref()?
+        .heapprofd_config
+        .as_ref()
+}
+
+/// The heapprofd part of a config, made where it has none.
+pub(super) fn heapprofd_in(config: &mut TraceConfig) -> &mut HeapprofdConfig {
+    let at = match config.data_sources.iter().position(is(HEAPPROFD)) {
+        Some(at) => at,
+        None => {
+            config.data_sources.insert(0, source(HEAPPROFD, 0));
+            0
+        }
+    };
+    config.data_sources[at]
+        .config
+        .get_or_insert_default()
+        .heapprofd_config
+        .get_or_insert_default()
+}
+
+fn is(name: &'static str) -> impl Fn(&DataSource) -> bool {
+    move |source| source.config.as_ref().is_some_and(|c| c.name() == name)
+}
+
+fn source(name: &str, buffer: u32) -> DataSource {
+    DataSource {
+        config: Some(DataSourceConfig {
+            name: Some(name.to_owned()),
+            target_buffer: Some(buffer),
+            ..DataSourceConfig::default()
+        }),
+        ..DataSource::default()
+    }
+}
+
+/// A ring: with a buffer that is drained all the time, a discarding one would stop for good
+/// the first time it is full.
+fn ring(size_kb: u32) -> BufferConfig {
+    let mut buffer = BufferConfig {
+        size_kb: Some(size_kb),
+        ..BufferConfig::default()
+    };
+    buffer.set_fill_policy(FillPolicy::RingBuffer);
+    buffer
+}
+
+/// A ring ends up whole in memory, so a small phone gets a smaller one.
+fn buffer_kb(memory_bytes: Option<u64>) -> u32 {
+    let kb = memory_bytes.map_or(BUFFER_KB, |bytes| {
+        (bytes / 1024 / 24).clamp(MIN_BUFFER_KB, 2 * BUFFER_KB)
+    });
+    u32::try_from(kb).unwrap_or(u32::MAX)
+}
+
+/// All that is free but a reserve; where little is free, half of it.
+fn max_file_bytes(free: u64) -> u64 {
+    free.saturating_sub(RESERVE_BYTES)
+        .max(free / 2)
+        .max(MIN_FILE_BYTES)
+}

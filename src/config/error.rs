@@ -1,0 +1,145 @@
+//! Why a config is refused.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::error::{Classified, ErrorClass};
+
+/// Why a config is refused.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// Nothing says which process to profile.
+    #[error("no process is named")]
+    NoTarget,
+    /// A value is known to fail or to harm.
+    #[error("{option} {value} cannot work: {why}")]
+    BadValue {
+        /// The option as it may be typed.
+        option: String,
+        /// Its value.
+        value: String,
+        /// What would happen.
+        why: String,
+        /// What to do instead.
+        help: String,
+    },
+    /// Two options exclude each other.
+    #[error("{first} and {second} exclude each other: {why}")]
+    Conflict {
+        /// One.
+        first: &'static str,
+        /// The other.
+        second: &'static str,
+        /// Why.
+        why: &'static str,
+    },
+    /// This phone's Android cannot do it.
+    #[error("{option} needs Android {needs}, this device runs API level {sdk}: {why}")]
+    TooOld {
+        /// The option.
+        option: &'static str,
+        /// The first release that has it.
+        needs: u32,
+        /// The device's API level.
+        sdk: u32,
+        /// What would happen instead.
+        why: &'static str,
+    },
+    /// `--set` names no field, or not in its form.
+    #[error("--set {setting}: {why}")]
+    BadSetting {
+        /// As typed.
+        setting: String,
+        /// What is wrong.
+        why: String,
+        /// Which there are.
+        help: String,
+    },
+    /// Neither a file nor a preset.
+    #[error("{} is neither a file nor a preset", path.display())]
+    NoSuchFile {
+        /// As typed.
+        path: PathBuf,
+        /// The presets.
+        presets: String,
+    },
+    /// The config file cannot be read.
+    #[error("could not read the config {}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The config file is no config.
+    #[error("{origin}: {why}")]
+    BadFile {
+        /// The file, with line and column where known.
+        origin: String,
+        /// What is wrong.
+        why: String,
+        /// What to do.
+        help: String,
+    },
+}
+
+impl ConfigError {
+    pub(super) fn bad_value(
+        option: impl Into<String>,
+        value: impl ToString,
+        why: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Self {
+        ConfigError::BadValue {
+            option: option.into(),
+            value: value.to_string(),
+            why: why.into(),
+            help: help.into(),
+        }
+    }
+}
+
+impl Classified for ConfigError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            ConfigError::Unreadable { .. } => ErrorClass::BadInput,
+            ConfigError::TooOld { .. } => ErrorClass::NotEligible,
+            _ => ErrorClass::Usage,
+        }
+    }
+
+    fn kind(&self) -> &'static str {
+        match self {
+            ConfigError::NoTarget => "no-target",
+            ConfigError::BadValue { .. } => "bad-value",
+            ConfigError::Conflict { .. } => "option-conflict",
+            ConfigError::TooOld { .. } => "android-too-old",
+            ConfigError::BadSetting { .. } => "bad-setting",
+            ConfigError::NoSuchFile { .. } => "config-not-found",
+            ConfigError::Unreadable { .. } => "config-unreadable",
+            ConfigError::BadFile { .. } => "config-invalid",
+        }
+    }
+
+    fn help(&self) -> Option<String> {
+        Some(match self {
+            ConfigError::NoTarget => {
+                "name one with -n NAME, -p PID or --package PKG; `heaptap apps` lists packages"
+                    .to_owned()
+            }
+            ConfigError::BadValue { help, .. }
+            | ConfigError::BadSetting { help, .. }
+            | ConfigError::BadFile { help, .. } => help.clone(),
+            ConfigError::Conflict { first, second, .. } => {
+                format!("leave out {first} or {second}")
+            }
+            ConfigError::TooOld { option, .. } => {
+                format!("leave out {option}, or use a newer device")
+            }
+            ConfigError::NoSuchFile { presets, .. } => format!("the presets are {presets}"),
+            ConfigError::Unreadable { .. } => "check the path and its permissions".to_owned(),
+        })
+    }
+}

@@ -1,0 +1,216 @@
+//! What was asked for, piece by piece, and how the pieces become one spec: a config file
+//! first, flags over it, single fields last.
+
+use std::time::Duration;
+
+use super::encode::heapprofd_in;
+use super::{CaptureSpec, ConfigError, ConfigFile, Notice, Targets, text};
+
+/// Options as given by flags or by a YAML config; `None` and empty mean not given.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Options {
+    /// Processes; those of a file and of flags add up.
+    pub targets: Targets,
+    /// Bytes between two samples.
+    pub interval_bytes: Option<u64>,
+    /// How long; zero means until stopped.
+    pub duration: Option<Duration>,
+    /// Period of continuous dumps; zero means none.
+    pub continuous: Option<Duration>,
+    /// Heaps by name.
+    pub heaps: Vec<String>,
+    /// All heaps.
+    pub all_heaps: Option<bool>,
+    /// Shared memory, bytes.
+    pub shmem_bytes: Option<u64>,
+    /// Block the client when the shared memory is full.
+    pub block_client: Option<bool>,
+    /// Give up blocking after this; zero means never.
+    pub block_client_timeout: Option<Duration>,
+    /// Do not hook processes that start later.
+    pub no_startup: Option<bool>,
+    /// Do not hook processes that run already.
+    pub no_running: Option<bool>,
+    /// Dump the state at the maximum only.
+    pub dump_at_max: Option<bool>,
+    /// Keep profiling across fork.
+    pub disable_fork_teardown: Option<bool>,
+    /// Record the list of packages.
+    pub packages_list: Option<bool>,
+    /// Start the app once the session is armed.
+    pub launch: Option<bool>,
+    /// Arm snapshots with this period.
+    pub snapshots: Option<Duration>,
+    /// Single fields.
+    pub settings: Vec<FieldSetting>,
+}
+
+/// One field of HeapprofdConfig by name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldSetting {
+    /// `skip_symbol_prefix`, `continuous_dump_config.dump_phase_ms`.
+    pub path: String,
+    /// As typed.
+    pub value: String,
+}
+
+impl FieldSetting {
+    /// Parses `heapprofd.FIELD=VALUE`.
+    ///
+    /// # Errors
+    /// Where it does not have that form.
+    pub fn parse(text: &str) -> Result<Self, ConfigError> {
+        let bad = |why: &str| ConfigError::BadSetting {
+            setting: text.to_owned(),
+            why: why.to_owned(),
+            help: "the form is --set heapprofd.FIELD=VALUE, such as \
+                   heapprofd.max_heapprofd_memory_kb=200000"
+                .to_owned(),
+        };
+        let (path, value) = text.split_once('=').ok_or_else(|| bad("it has no ="))?;
+        let path = path
+            .trim()
+            .strip_prefix("heapprofd.")
+            .ok_or_else(|| bad("only fields of heapprofd can be set"))?;
+        Ok(FieldSetting {
+            path: path.to_owned(),
+            value: value.trim().to_owned(),
+        })
+    }
+}
+
+/// A spec, and what was asked for beside it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resolved {
+    /// What to record; not yet validated, since targets may still be expanded.
+    pub spec: CaptureSpec,
+    /// Start the app once the session is armed.
+    pub launch: bool,
+    /// Arm snapshots with this period.
+    pub snapshots: Option<Duration>,
+    /// What is allowed but probably not meant.
+    pub notices: Vec<Notice>,
+}
+
+/// Makes one spec of a config file and of flags, which override it. Targets add up.
+///
+/// # Errors
+/// Where a field that is set does not exist, or the result breaks a rule.
+pub fn resolve(file: Option<&ConfigFile>, flags: &Options) -> Result<Resolved, ConfigError> {
+    let mut spec = CaptureSpec::default();
+    let mut asked = Options::default();
+    match file {
+        None => {}
+        Some(ConfigFile::Options(options)) => asked = (**options).clone(),
+        Some(ConfigFile::Template(template)) => {
+            spec.template = (**template).clone();
+            spec.duration = template
+                .duration_ms
+                .filter(|ms| *ms > 0)
+                .map(|ms| Duration::from_millis(ms.into()));
+            if let Some(heapprofd) = super::encode::heapprofd_of(template) {
+                spec.read_from(heapprofd);
+            }
+        }
+    }
+    asked.override_with(flags);
+    asked.apply(&mut spec);
+    if !asked.settings.is_empty() {
+        let mut template = std::mem::take(&mut spec.template);
+        spec.write_to(heapprofd_in(&mut template));
+        text::apply_settings(&mut template, &asked.settings)?;
+        spec.read_from(heapprofd_in(&mut template));
+        spec.template = template;
+    }
+    spec.validate()?;
+    Ok(Resolved {
+        launch: asked.launch.unwrap_or(false),
+        snapshots: asked.snapshots.filter(|s| !s.is_zero()),
+        notices: spec.notices(),
+        spec,
+    })
+}
+
+impl Options {
+    fn override_with(&mut self, flags: &Options) {
+        fn over<T: Clone>(mine: &mut Option<T>, theirs: &Option<T>) {
+            if theirs.is_some() {
+                mine.clone_from(theirs);
+            }
+        }
+        fn add<T: Clone + PartialEq>(mine: &mut Vec<T>, theirs: &[T]) {
+            for item in theirs {
+                if !mine.contains(item) {
+                    mine.push(item.clone());
+                }
+            }
+        }
+        add(&mut self.targets.names, &flags.targets.names);
+        add(&mut self.targets.pids, &flags.targets.pids);
+        add(&mut self.targets.packages, &flags.targets.packages);
+        over(&mut self.interval_bytes, &flags.interval_bytes);
+        over(&mut self.duration, &flags.duration);
+        over(&mut self.continuous, &flags.continuous);
+        // Which heaps is one choice: a flag for it replaces both ways of making it.
+        if !flags.heaps.is_empty() {
+            self.heaps.clone_from(&flags.heaps);
+            self.all_heaps = flags.all_heaps;
+        } else if flags.all_heaps == Some(true) {
+            self.heaps.clear();
+            self.all_heaps = Some(true);
+        }
+        over(&mut self.shmem_bytes, &flags.shmem_bytes);
+        over(&mut self.block_client, &flags.block_client);
+        over(&mut self.block_client_timeout, &flags.block_client_timeout);
+        over(&mut self.no_startup, &flags.no_startup);
+        over(&mut self.no_running, &flags.no_running);
+        over(&mut self.dump_at_max, &flags.dump_at_max);
+        over(
+            &mut self.disable_fork_teardown,
+            &flags.disable_fork_teardown,
+        );
+        over(&mut self.packages_list, &flags.packages_list);
+        over(&mut self.launch, &flags.launch);
+        over(&mut self.snapshots, &flags.snapshots);
+        self.settings.extend(flags.settings.iter().cloned());
+    }
+
+    fn apply(&self, spec: &mut CaptureSpec) {
+        fn put<T: Clone>(to: &mut T, from: &Option<T>) {
+            if let Some(value) = from {
+                to.clone_from(value);
+            }
+        }
+        spec.targets
+            .names
+            .extend(self.targets.names.iter().cloned());
+        spec.targets.pids.extend(&self.targets.pids);
+        spec.targets
+            .packages
+            .extend(self.targets.packages.iter().cloned());
+        put(&mut spec.interval_bytes, &self.interval_bytes);
+        for (to, from) in [
+            (&mut spec.duration, self.duration),
+            (&mut spec.continuous, self.continuous),
+            (&mut spec.block_client_timeout, self.block_client_timeout),
+        ] {
+            if let Some(time) = from {
+                *to = (!time.is_zero()).then_some(time);
+            }
+        }
+        if !self.heaps.is_empty() {
+            spec.heaps.clone_from(&self.heaps);
+            spec.all_heaps = false;
+        }
+        if let Some(all) = self.all_heaps {
+            spec.all_heaps = all;
+        }
+        put(&mut spec.shmem_bytes, &self.shmem_bytes);
+        put(&mut spec.block_client, &self.block_client);
+        put(&mut spec.no_startup, &self.no_startup);
+        put(&mut spec.no_running, &self.no_running);
+        put(&mut spec.dump_at_max, &self.dump_at_max);
+        put(&mut spec.disable_fork_teardown, &self.disable_fork_teardown);
+        put(&mut spec.packages_list, &self.packages_list);
+    }
+}

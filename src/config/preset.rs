@@ -1,0 +1,41 @@
+//! The presets of `configs/`, built in so that `--config NAME` works wherever heaptap does.
+
+/// A ready config.
+#[derive(Debug, Clone, Copy)]
+pub struct Preset {
+    /// As `--config` takes it.
+    pub name: &'static str,
+    /// The YAML, as in `configs/`.
+    pub text: &'static str,
+}
+
+macro_rules! presets {
+    ($($name:literal),* $(,)?) => {
+        /// Every preset, in the order of `docs/config.md`.
+        pub const PRESETS: &[Preset] = &[$(Preset {
+            name: $name,
+            text: include_str!(concat!("../../configs/", $name, ".yaml")),
+        }),*];
+    };
+}
+
+presets![
+    "leak-hunt",
+    "startup",
+    "low-overhead",
+    "precise",
+    "peak",
+    "continuous",
+    "java-allocations",
+    "all-heaps",
+    "long-run",
+];
+
+pub(super) fn find(name: &str) -> Option<&'static Preset> {
+    PRESETS.iter().find(|preset| preset.name == name)
+}
+
+pub(super) fn names() -> String {
+    let names: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
+    names.join(", ")
+}

@@ -1,0 +1,345 @@
+//! Which values are allowed, and what an Android release makes of them. Limits as of
+//! Perfetto v58; each rule says what would happen without it.
+
+use std::time::Duration;
+
+use super::encode::heapprofd_of;
+use super::{CaptureSpec, ConfigError};
+use crate::units::ByteSize;
+
+/// Something the user should know about what was asked for; it is recorded all the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notice {
+    /// A stable word.
+    pub kind: &'static str,
+    /// One sentence.
+    pub message: String,
+}
+
+impl Notice {
+    pub(super) fn new(kind: &'static str, message: impl Into<String>) -> Self {
+        Notice {
+            kind,
+            message: message.into(),
+        }
+    }
+}
+
+/// The tracing service refuses longer sessions.
+const MAX_DURATION: Duration = Duration::from_secs(7 * 24 * 3600);
+const MAX_HEAPS: usize = 64;
+const MAX_HEAP_NAME_BYTES: usize = 63;
+/// heapprofd reads no more of a process's command line.
+const MAX_PROCESS_NAME_BYTES: usize = 511;
+const MIN_SHMEM: u64 = 8192;
+/// Above 500 MiB heapprofd cuts the size to 500 MiB, which is no power of two, and fails.
+const MAX_SHMEM: u64 = 256 << 20;
+const DEFAULT_HEAP: &str = "libc.malloc";
+
+impl CaptureSpec {
+    /// Refuses what is known to fail, to record nothing, or to harm the target.
+    ///
+    /// # Errors
+    /// The first rule that is broken, with its reason.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        self.check_targets()?;
+        self.check_sampling()?;
+        self.check_heaps()?;
+        self.check_times()?;
+        if self.no_startup && self.no_running {
+            return Err(ConfigError::Conflict {
+                first: "--no-startup",
+                second: "--no-running",
+                why: "no process would be left to profile",
+            });
+        }
+        self.check_template()
+    }
+
+    fn check_targets(&self) -> Result<(), ConfigError> {
+        let all = heapprofd_of(&self.template).is_some_and(|h| h.all());
+        if self.targets.is_empty() && !all {
+            return Err(ConfigError::NoTarget);
+        }
+        for name in self.targets.names.iter().chain(&self.targets.packages) {
+            let why = if name.trim().is_empty() {
+                "the name is empty"
+            } else if name.len() > MAX_PROCESS_NAME_BYTES {
+                "heapprofd compares 511 bytes of a process name and would never match it"
+            } else if name.contains('\0') {
+                "a process name holds no NUL"
+            } else {
+                continue;
+            };
+            return Err(ConfigError::bad_value(
+                "-n",
+                format!("{name:?}"),
+                why,
+                "give the name as `heaptap apps` or `adb shell ps -A` shows it",
+            ));
+        }
+        if self.targets.pids.contains(&0) {
+            return Err(ConfigError::bad_value(
+                "-p",
+                0,
+                "no process has this id",
+                "see `adb shell ps -A`",
+            ));
+        }
+        if self.no_running && self.targets.names.is_empty() && self.targets.packages.is_empty() {
+            return Err(ConfigError::Conflict {
+                first: "--no-running",
+                second: "-p",
+                why: "a process id names a process that runs already",
+            });
+        }
+        Ok(())
+    }
+
+    fn check_sampling(&self) -> Result<(), ConfigError> {
+        if self.interval_bytes == 0 {
+            return Err(ConfigError::bad_value(
+                "--interval",
+                0,
+                "heapprofd refuses it, and on Android 10 and 11 it crashes the target",
+                "use 1 to record every allocation (slow), or 4096",
+            ));
+        }
+        let shmem = self.shmem_bytes;
+        let why = if shmem < MIN_SHMEM {
+            "the shared memory needs at least 8 KiB"
+        } else if shmem > MAX_SHMEM {
+            "heapprofd fails to create so much shared memory"
+        } else if !shmem.is_power_of_two() {
+            "the shared memory must be a power of two; heapprofd would record nothing"
+        } else {
+            return Ok(());
+        };
+        let near = shmem
+            .clamp(MIN_SHMEM, MAX_SHMEM)
+            .checked_next_power_of_two()
+            .map_or(MAX_SHMEM, |n| n.min(MAX_SHMEM));
+        Err(ConfigError::bad_value(
+            "--shmem-size",
+            shmem,
+            why,
+            format!("use {near} ({})", ByteSize(near)),
+        ))
+    }
+
+    fn check_heaps(&self) -> Result<(), ConfigError> {
+        if self.all_heaps && !self.heaps.is_empty() {
+            return Err(ConfigError::Conflict {
+                first: "--all-heaps",
+                second: "--heaps",
+                why: "all heaps leave none to choose",
+            });
+        }
+        if self.heaps.len() > MAX_HEAPS {
+            return Err(ConfigError::bad_value(
+                "--heaps",
+                format!("with {} names", self.heaps.len()),
+                "heapprofd knows at most 64 heaps",
+                "use --all-heaps",
+            ));
+        }
+        for heap in &self.heaps {
+            if heap.is_empty() || heap.len() > MAX_HEAP_NAME_BYTES || heap.contains('\0') {
+                return Err(ConfigError::bad_value(
+                    "--heaps",
+                    format!("{heap:?}"),
+                    "a heap's name has 1 to 63 bytes",
+                    "libc.malloc and com.android.art are the usual ones",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_times(&self) -> Result<(), ConfigError> {
+        if let Some(duration) = self.duration
+            && duration > MAX_DURATION
+        {
+            return Err(ConfigError::bad_value(
+                "--duration",
+                format!("{} s", duration.as_secs()),
+                "the tracing service refuses sessions of more than 7 days",
+                "leave it out to record until stopped",
+            ));
+        }
+        let times = [
+            ("--duration", self.duration, Duration::from_millis(1)),
+            (
+                "--continuous-dump",
+                self.continuous,
+                Duration::from_millis(1),
+            ),
+            (
+                "--block-client-timeout",
+                self.block_client_timeout,
+                Duration::from_micros(1),
+            ),
+        ];
+        for (option, value, unit) in times {
+            let Some(value) = value else { continue };
+            let counted = value.as_nanos() / unit.as_nanos();
+            if counted == 0 || counted > u128::from(u32::MAX) {
+                return Err(ConfigError::bad_value(
+                    option,
+                    format!("{value:?}"),
+                    format!("it is a whole number of {unit:?}, up to {}", u32::MAX),
+                    "give it with a unit, such as 500ms or 10s",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_template(&self) -> Result<(), ConfigError> {
+        let Some(heapprofd) = heapprofd_of(&self.template) else {
+            return Ok(());
+        };
+        if heapprofd.stream_allocations() {
+            return Err(ConfigError::bad_value(
+                "heapprofd.stream_allocations",
+                true,
+                "a stream of single allocations is not a heap profile, and no tool reads it",
+                "leave it out",
+            ));
+        }
+        let intervals = &heapprofd.heap_sampling_intervals;
+        if !intervals.is_empty() && (intervals.len() != self.heaps.len() || intervals.contains(&0))
+        {
+            return Err(ConfigError::bad_value(
+                "heapprofd.heap_sampling_intervals",
+                format!("{intervals:?}"),
+                "heapprofd wants one interval above 0 for each heap and else records nothing",
+                "give as many as --heaps has names",
+            ));
+        }
+        Ok(())
+    }
+
+    /// What this spec becomes on a device of API level `sdk`: options that it lacks are left
+    /// out where the recording is still what was asked for, and said to be so.
+    ///
+    /// # Errors
+    /// Where it would record something else than asked for.
+    pub fn for_sdk(&self, sdk: u32) -> Result<(CaptureSpec, Vec<Notice>), ConfigError> {
+        let mut spec = self.clone();
+        let mut notices = Vec::new();
+        if sdk < 29 {
+            return Err(ConfigError::TooOld {
+                option: "a native heap profile",
+                needs: 10,
+                sdk,
+                why: "it has no heapprofd",
+            });
+        }
+        if sdk < 31 {
+            if spec.heaps == [DEFAULT_HEAP] {
+                spec.heaps.clear();
+            }
+            let option = if !spec.heaps.is_empty() {
+                "--heaps"
+            } else if spec.all_heaps {
+                "--all-heaps"
+            } else {
+                ""
+            };
+            if !option.is_empty() {
+                return Err(ConfigError::TooOld {
+                    option,
+                    needs: 12,
+                    sdk,
+                    why: "only libc.malloc would be recorded",
+                });
+            }
+        }
+        if sdk == 30 && spec.dump_at_max {
+            notices.push(Notice::new(
+                "dump-at-max-inexact",
+                "Android 11 counts wrongly with --dump-at-max: take the figures as a hint",
+            ));
+        }
+        if sdk < 30 {
+            if spec.dump_at_max {
+                return Err(ConfigError::TooOld {
+                    option: "--dump-at-max",
+                    needs: 11,
+                    sdk,
+                    why: "the dump would show the end of the recording, not the maximum",
+                });
+            }
+            for (flag, name) in [
+                (&mut spec.no_startup, "--no-startup"),
+                (&mut spec.no_running, "--no-running"),
+                (&mut spec.disable_fork_teardown, "--disable-fork-teardown"),
+            ] {
+                if std::mem::take(flag) {
+                    notices.push(ignored(name));
+                }
+            }
+            if spec.block_client_timeout.take().is_some() {
+                notices.push(ignored("--block-client-timeout"));
+            }
+        }
+        Ok((spec, notices))
+    }
+
+    /// What is allowed but probably not meant.
+    pub fn notices(&self) -> Vec<Notice> {
+        let mut notices = Vec::new();
+        if self.interval_bytes < 512 {
+            notices.push(Notice::new(
+                "interval-small",
+                format!(
+                    "an interval of {} bytes slows the target down and may overrun its buffer; \
+                     4096 is usual",
+                    self.interval_bytes
+                ),
+            ));
+        }
+        if !self.block_client && self.block_client_timeout.is_some() {
+            notices.push(Notice::new(
+                "timeout-without-block",
+                "--block-client-timeout has no effect with --no-block-client",
+            ));
+        }
+        if self
+            .continuous
+            .is_some_and(|c| c < Duration::from_millis(500))
+        {
+            notices.push(Notice::new(
+                "dumps-frequent",
+                "dumps more often than every 500 ms may take longer than their period",
+            ));
+        }
+        for name in &self.targets.names {
+            if name.contains('@') {
+                notices.push(Notice::new(
+                    "name-cut",
+                    format!("heapprofd compares process names up to the first @: {name}"),
+                ));
+            }
+        }
+        if let Some(heapprofd) = heapprofd_of(&self.template)
+            && heapprofd.adaptive_sampling_shmem_threshold() > 0
+            && heapprofd.adaptive_sampling_max_sampling_interval_bytes() == 0
+        {
+            notices.push(Notice::new(
+                "adaptive-unbounded",
+                "adaptive sampling without adaptive_sampling_max_sampling_interval_bytes may \
+                 double the interval until nothing is sampled",
+            ));
+        }
+        notices
+    }
+}
+
+fn ignored(option: &'static str) -> Notice {
+    Notice::new(
+        "option-ignored",
+        format!("{option} has no effect before Android 11"),
+    )
+}

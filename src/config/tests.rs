@@ -1,0 +1,585 @@
+//! The rules of configs, as tables: what comes out, what is refused, and why.
+
+use std::path::Path;
+use std::time::Duration;
+
+use prost::Message as _;
+
+use super::*;
+use crate::error::{Classified as _, ErrorClass};
+use crate::proto::perfetto::trace_config::WriteFlushMode;
+
+fn named(name: &str) -> Options {
+    Options {
+        targets: Targets {
+            names: vec![name.to_owned()],
+            ..Targets::default()
+        },
+        ..Options::default()
+    }
+}
+
+fn spec_of(options: &Options) -> CaptureSpec {
+    resolve(None, options).expect("a good config").spec
+}
+
+fn refused(options: &Options) -> ConfigError {
+    resolve(None, options).expect_err("a bad config")
+}
+
+fn heapprofd(config: &TraceConfig) -> &crate::proto::perfetto::HeapprofdConfig {
+    encode::heapprofd_of(config).expect("a heapprofd source")
+}
+
+#[test]
+fn the_defaults_are_those_of_heap_profile_with_safer_times() {
+    let encoded = spec_of(&named("com.example.app"))
+        .encode(&Surroundings::default())
+        .unwrap();
+    let config = &encoded.config;
+    let hp = heapprofd(config);
+    assert_eq!(hp.sampling_interval_bytes, Some(4096));
+    assert_eq!(hp.shmem_size_bytes, Some(8 << 20));
+    assert_eq!(hp.block_client, Some(true));
+    assert_eq!(hp.process_cmdline, ["com.example.app"]);
+    assert_eq!(config.duration_ms, None);
+    assert_eq!(config.write_into_file, Some(true));
+    assert_eq!(config.file_write_period_ms, Some(1000));
+    assert_eq!(
+        config.write_flush_mode(),
+        WriteFlushMode::WriteFlushDisabled
+    );
+    assert_eq!(config.flush_period_ms, Some(5000));
+    assert_eq!(config.data_source_stop_timeout_ms, Some(60_000));
+    assert_eq!(config.max_file_size_bytes, None);
+    // The lists stand in a buffer of their own, which no dump can overwrite.
+    assert_eq!(config.buffers.len(), 2);
+    let buffers: Vec<_> = config
+        .data_sources
+        .iter()
+        .map(|s| {
+            let c = s.config.as_ref().unwrap();
+            (c.name().to_owned(), c.target_buffer())
+        })
+        .collect();
+    assert_eq!(
+        buffers,
+        [
+            ("android.heapprofd".to_owned(), 0),
+            ("android.packages_list".to_owned(), 1),
+            ("linux.process_stats".to_owned(), 1)
+        ]
+    );
+    assert_eq!(
+        TraceConfig::decode(encoded.bytes.as_slice()).unwrap(),
+        encoded.config
+    );
+}
+
+#[test]
+fn the_device_bounds_file_and_buffer() {
+    let spec = spec_of(&named("a"));
+    let of = |free, memory| {
+        let config = spec
+            .encode(&Surroundings {
+                free_bytes: free,
+                memory_bytes: memory,
+                session_name: Some("heaptap-1".to_owned()),
+            })
+            .unwrap()
+            .config;
+        (
+            config.max_file_size_bytes.map(|b| b >> 20),
+            config.buffers[0].size_kb() >> 10,
+        )
+    };
+    assert_eq!(of(Some(10 << 30), Some(12 << 30)), (Some(10112), 256));
+    assert_eq!(of(Some(100 << 20), Some(2 << 30)), (Some(50), 85));
+    assert_eq!(of(Some(0), Some(1 << 30)), (Some(1), 62));
+    assert_eq!(of(None, None), (None, 128));
+}
+
+#[test]
+fn every_option_sets_its_field() {
+    let options = Options {
+        interval_bytes: Some(1),
+        duration: Some(Duration::from_secs(30)),
+        continuous: Some(Duration::from_secs(10)),
+        heaps: vec!["libc.malloc".to_owned(), "com.android.art".to_owned()],
+        shmem_bytes: Some(16 << 20),
+        block_client: Some(false),
+        block_client_timeout: Some(Duration::from_micros(250)),
+        no_startup: Some(true),
+        dump_at_max: Some(true),
+        disable_fork_teardown: Some(true),
+        packages_list: Some(false),
+        ..named("a")
+    };
+    let text = spec_of(&options)
+        .encode(&Surroundings::default())
+        .unwrap()
+        .text;
+    for line in [
+        "sampling_interval_bytes: 1",
+        "process_cmdline: \"a\"",
+        "dump_phase_ms: 0",
+        "dump_interval_ms: 10000",
+        "shmem_size_bytes: 16777216",
+        "no_startup: true",
+        "dump_at_max: true",
+        "block_client_timeout_us: 250",
+        "disable_fork_teardown: true",
+        "heaps: \"libc.malloc\"",
+        "heaps: \"com.android.art\"",
+        "duration_ms: 30000",
+    ] {
+        assert!(
+            text.lines().any(|l| l.trim() == line),
+            "{line} is missing in\n{text}"
+        );
+    }
+    assert!(!text.contains("block_client: true"), "{text}");
+    assert!(!text.contains("packages_list"), "{text}");
+    assert_eq!(
+        parse_text(&text).unwrap(),
+        spec_of(&options)
+            .encode(&Surroundings::default())
+            .unwrap()
+            .config
+    );
+}
+
+#[test]
+fn names_with_quotes_survive_the_text_format() {
+    let name = "/tmp/a \"b\" \\c\u{e9}\n:d";
+    let encoded = spec_of(&named(name))
+        .encode(&Surroundings::default())
+        .unwrap();
+    let back = parse_text(&encoded.text).unwrap();
+    assert_eq!(back, encoded.config);
+    assert_eq!(heapprofd(&back).process_cmdline, [name]);
+}
+
+#[test]
+fn known_bad_values_are_refused_with_the_reason() {
+    let long = "x".repeat(64);
+    let cases: Vec<(Options, &str, &str)> = vec![
+        (Options::default(), "no-target", "no process"),
+        (named(""), "bad-value", "empty"),
+        (named(&"x".repeat(512)), "bad-value", "511"),
+        (
+            Options {
+                interval_bytes: Some(0),
+                ..named("a")
+            },
+            "bad-value",
+            "crashes the target",
+        ),
+        (
+            Options {
+                shmem_bytes: Some(4096),
+                ..named("a")
+            },
+            "bad-value",
+            "8 KiB",
+        ),
+        (
+            Options {
+                shmem_bytes: Some(3 << 20),
+                ..named("a")
+            },
+            "bad-value",
+            "power of two",
+        ),
+        (
+            Options {
+                shmem_bytes: Some(512 << 20),
+                ..named("a")
+            },
+            "bad-value",
+            "so much",
+        ),
+        (
+            Options {
+                heaps: vec![long],
+                ..named("a")
+            },
+            "bad-value",
+            "63 bytes",
+        ),
+        (
+            Options {
+                heaps: (0..65).map(|i| format!("h{i}")).collect(),
+                ..named("a")
+            },
+            "bad-value",
+            "64 heaps",
+        ),
+        (
+            Options {
+                heaps: vec!["libc.malloc".to_owned()],
+                all_heaps: Some(true),
+                ..named("a")
+            },
+            "option-conflict",
+            "--all-heaps",
+        ),
+        (
+            Options {
+                no_startup: Some(true),
+                no_running: Some(true),
+                ..named("a")
+            },
+            "option-conflict",
+            "--no-running",
+        ),
+        (
+            Options {
+                no_running: Some(true),
+                targets: Targets {
+                    pids: vec![12],
+                    ..Targets::default()
+                },
+                ..Options::default()
+            },
+            "option-conflict",
+            "-p",
+        ),
+        (
+            Options {
+                duration: Some(Duration::from_secs(8 * 24 * 3600)),
+                ..named("a")
+            },
+            "bad-value",
+            "7 days",
+        ),
+        (
+            Options {
+                continuous: Some(Duration::from_micros(10)),
+                ..named("a")
+            },
+            "bad-value",
+            "whole number",
+        ),
+    ];
+    for (options, kind, words) in cases {
+        let error = refused(&options);
+        assert_eq!(error.kind(), kind, "{error}");
+        assert!(error.to_string().contains(words), "{error}");
+        assert!(error.help().is_some_and(|h| !h.is_empty()), "{error}");
+        assert_eq!(error.class(), ErrorClass::Usage);
+    }
+}
+
+#[test]
+fn a_refused_size_names_one_that_works() {
+    let help = refused(&Options {
+        shmem_bytes: Some(5 << 20),
+        ..named("a")
+    })
+    .help();
+    assert_eq!(help.as_deref(), Some("use 8388608 (8.0 MiB)"));
+}
+
+#[test]
+fn android_releases_take_what_they_know() {
+    let with = |change: fn(&mut CaptureSpec)| {
+        let mut spec = spec_of(&named("a"));
+        change(&mut spec);
+        spec
+    };
+    type Case = (
+        fn(&mut CaptureSpec),
+        u32,
+        Result<Vec<&'static str>, &'static str>,
+    );
+    let cases: Vec<Case> = vec![
+        (|_| {}, 28, Err("Android 10")),
+        (|_| {}, 29, Ok(vec![])),
+        (|s| s.dump_at_max = true, 29, Err("Android 11")),
+        (
+            |s| s.dump_at_max = true,
+            30,
+            Ok(vec!["dump-at-max-inexact"]),
+        ),
+        (|s| s.dump_at_max = true, 31, Ok(vec![])),
+        (|s| s.no_running = true, 29, Ok(vec!["option-ignored"])),
+        (|s| s.no_running = true, 30, Ok(vec![])),
+        (|s| s.all_heaps = true, 30, Err("Android 12")),
+        (
+            |s| s.heaps = vec!["com.android.art".to_owned()],
+            30,
+            Err("only libc.malloc"),
+        ),
+        (
+            |s| s.heaps = vec!["com.android.art".to_owned()],
+            31,
+            Ok(vec![]),
+        ),
+        (|s| s.heaps = vec!["libc.malloc".to_owned()], 29, Ok(vec![])),
+    ];
+    for (change, sdk, expected) in cases {
+        match (with(change).for_sdk(sdk), expected) {
+            (Ok((_, notices)), Ok(kinds)) => {
+                assert_eq!(
+                    notices.iter().map(|n| n.kind).collect::<Vec<_>>(),
+                    kinds,
+                    "sdk {sdk}"
+                );
+            }
+            (Err(error), Err(words)) => {
+                assert!(error.to_string().contains(words), "{error}");
+                assert_eq!(error.class(), ErrorClass::NotEligible);
+            }
+            (got, expected) => panic!("sdk {sdk}: {got:?}, expected {expected:?}"),
+        }
+    }
+    let (spec, _) = with(|s| {
+        s.no_running = true;
+        s.heaps = vec!["libc.malloc".to_owned()];
+    })
+    .for_sdk(29)
+    .unwrap();
+    assert!(!spec.no_running && spec.heaps.is_empty());
+}
+
+#[test]
+fn single_fields_are_set_by_name() {
+    let set = |settings: &[&str]| {
+        let mut options = named("a");
+        for setting in settings {
+            options.settings.push(FieldSetting::parse(setting)?);
+        }
+        resolve(None, &options)
+    };
+    let spec = set(&[
+        "heapprofd.max_heapprofd_memory_kb=200000",
+        "heapprofd.skip_symbol_prefix=_Znw,_Zna",
+        "heapprofd.skip_symbol_prefix=malloc",
+        "heapprofd.continuous_dump_config.dump_phase_ms=700",
+        "heapprofd.continuous_dump_config.dump_interval_ms=2000",
+        "heapprofd.shmem_size_bytes=16MiB",
+        "heapprofd.disable_vfork_detection=true",
+    ])
+    .unwrap()
+    .spec;
+    assert_eq!(spec.shmem_bytes, 16 << 20);
+    assert_eq!(spec.continuous, Some(Duration::from_secs(2)));
+    let config = spec.encode(&Surroundings::default()).unwrap().config;
+    let hp = heapprofd(&config);
+    assert_eq!(hp.max_heapprofd_memory_kb, Some(200_000));
+    assert_eq!(hp.skip_symbol_prefix, ["_Znw", "_Zna", "malloc"]);
+    assert_eq!(hp.disable_vfork_detection, Some(true));
+    let dumps = hp.continuous_dump_config.as_ref().unwrap();
+    assert_eq!(
+        (dumps.dump_phase_ms, dumps.dump_interval_ms),
+        (Some(700), Some(2000))
+    );
+
+    for (setting, words, help) in [
+        (
+            "heapprofd.shmem_size=1",
+            "no field",
+            "did you mean shmem_size_bytes",
+        ),
+        ("heapprofd.foo=1", "no field", "sampling_interval_bytes"),
+        (
+            "heapprofd.no_running=maybe",
+            "true or false",
+            "no_running takes",
+        ),
+        ("heapprofd.pid=x", "not a number", "pid takes"),
+        (
+            "heapprofd.continuous_dump_config=1",
+            "is a message",
+            "dump_phase_ms",
+        ),
+        ("heapprofd.no_running.x=1", "has no fields", ""),
+        ("heapprofd.all", "no =", "--set heapprofd.FIELD=VALUE"),
+        ("ftrace.x=1", "only fields of heapprofd", "--set"),
+        ("heapprofd.sampling_interval_bytes=0", "crashes", "4096"),
+        (
+            "heapprofd.stream_allocations=true",
+            "not a heap profile",
+            "leave",
+        ),
+        (
+            "heapprofd.heap_sampling_intervals=4096",
+            "one interval",
+            "--heaps",
+        ),
+    ] {
+        let error = set(&[setting]).expect_err(setting);
+        assert!(error.to_string().contains(words), "{error}");
+        let given = error.help().unwrap();
+        assert!(given.contains(help), "{setting}: {given}");
+    }
+}
+
+#[test]
+fn every_preset_is_a_good_config_and_documented() {
+    let docs = include_str!("../../docs/config.md");
+    for preset in PRESETS {
+        let file = ConfigFile::load(Path::new(preset.name)).unwrap();
+        let resolved = resolve(Some(&file), &named("com.example.app")).unwrap();
+        resolved.spec.encode(&Surroundings::default()).unwrap();
+        assert!(resolved.notices.is_empty(), "{:?}", resolved.notices);
+        assert!(
+            preset.text.starts_with('#'),
+            "{} explains itself",
+            preset.name
+        );
+        assert!(
+            docs.contains(&format!("`{}`", preset.name)),
+            "docs/config.md lists {}",
+            preset.name
+        );
+    }
+    for key in yaml::KEYS {
+        assert!(
+            docs.contains(&format!("| `{key}`")),
+            "docs/config.md lists {key}"
+        );
+    }
+    let on_disk = std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("configs"))
+        .unwrap()
+        .count();
+    assert_eq!(on_disk, PRESETS.len(), "each file in configs/ is a preset");
+}
+
+#[test]
+fn presets_mean_what_they_say() {
+    let of = |name: &str| {
+        let file = ConfigFile::load(Path::new(name)).unwrap();
+        resolve(Some(&file), &named("a")).unwrap()
+    };
+    assert!(of("startup").launch && of("startup").spec.no_running);
+    assert!(of("peak").spec.dump_at_max);
+    assert_eq!(of("java-allocations").spec.heaps, ["com.android.art"]);
+    assert!(of("all-heaps").spec.all_heaps);
+    assert!(!of("low-overhead").spec.block_client);
+    assert_eq!(of("low-overhead").spec.interval_bytes, 65536);
+    assert_eq!(
+        of("continuous").spec.continuous,
+        Some(Duration::from_secs(5))
+    );
+    let long = of("long-run").spec;
+    assert_eq!(
+        heapprofd(&long.template).max_heapprofd_memory_kb,
+        Some(512_000)
+    );
+}
+
+#[test]
+fn flags_override_the_file_and_targets_add_up() {
+    let yaml = "names: [a, b]\ninterval: 64k\nheaps: [com.android.art]\nduration: 500\n\
+                block_client: false\nheapprofd:\n  skip_symbol_prefix: [x, y]\n";
+    let file = ConfigFile::parse(yaml.as_bytes(), "t.yaml").unwrap();
+    let spec = resolve(Some(&file), &named("c")).unwrap().spec;
+    assert_eq!(spec.targets.names, ["a", "b", "c"]);
+    assert_eq!(spec.interval_bytes, 65536);
+    assert_eq!(spec.duration, Some(Duration::from_millis(500)));
+    assert_eq!(heapprofd(&spec.template).skip_symbol_prefix, ["x", "y"]);
+    let spec = resolve(
+        Some(&file),
+        &Options {
+            all_heaps: Some(true),
+            interval_bytes: Some(1024),
+            duration: Some(Duration::ZERO),
+            block_client: Some(true),
+            ..named("a")
+        },
+    )
+    .unwrap()
+    .spec;
+    assert!(spec.all_heaps && spec.heaps.is_empty() && spec.block_client);
+    assert_eq!(spec.interval_bytes, 1024);
+    assert_eq!(spec.duration, None);
+    assert_eq!(spec.targets.names, ["a", "b"]);
+}
+
+#[test]
+fn perfetto_text_and_binary_are_templates() {
+    let text = r#"
+        # a config of somebody's
+        buffers: { size_kb: 1000 fill_policy: RING_BUFFER }
+        data_sources {
+          config {
+            name: "android.heapprofd"
+            target_buffer: 0
+            heapprofd_config {
+              sampling_interval_bytes: 8192
+              process_cmdline: "x"
+              adaptive_sampling_shmem_threshold: 1000000
+              adaptive_sampling_max_sampling_interval_bytes: 65536
+            }
+          }
+        }
+        data_sources { config { name: "linux.sys_stats" sys_stats_config { meminfo_period_ms: 100 } } }
+        duration_ms: 4000
+        flush_period_ms: 1234
+    "#;
+    let from_text = ConfigFile::parse(text.as_bytes(), "t.txt").unwrap();
+    let ConfigFile::Template(template) = &from_text else {
+        panic!("{from_text:?}");
+    };
+    let from_binary = ConfigFile::parse(&template.encode_to_vec(), "t.bin").unwrap();
+    assert_eq!(from_text, from_binary);
+
+    let spec = resolve(Some(&from_text), &named("y")).unwrap().spec;
+    assert_eq!(spec.interval_bytes, 8192);
+    assert_eq!(spec.duration, Some(Duration::from_secs(4)));
+    assert!(!spec.block_client, "as the config has it");
+    assert_eq!(spec.shmem_bytes, 8 << 20);
+    let config = spec.encode(&Surroundings::default()).unwrap().config;
+    assert_eq!(config.buffers.len(), 2, "one more for the lists");
+    assert_eq!(config.flush_period_ms, Some(1234));
+    assert_eq!(config.data_sources.len(), 4);
+    assert_eq!(heapprofd(&config).process_cmdline, ["x", "y"]);
+    assert_eq!(
+        heapprofd(&config).adaptive_sampling_shmem_threshold,
+        Some(1_000_000)
+    );
+}
+
+#[test]
+fn unknown_names_in_files_are_refused_with_their_place() {
+    for (text, words) in [
+        (
+            "names: [a]\nintervall: 4096\n",
+            "t:2:1: unknown key `intervall`: did you mean `interval`?",
+        ),
+        ("names: [a]\ncolour: red\n", "the keys are description"),
+        (
+            "names: [a]\ninterval: fast\n",
+            "t:2:11: interval: \"fast\" is not a size",
+        ),
+        (
+            "names: a\n",
+            "t:1:8: names: invalid type: string \"a\", expected a sequence",
+        ),
+        ("names: [a\n", "t:"),
+        ("# nothing\n", "empty"),
+        ("just words\n", "t:"),
+        (
+            "duration_ms: 5\nbuffers { size_kbb: 5 }\n",
+            "field 'size_kbb' not found",
+        ),
+        ("buffers { size_kb: 5 fill_policy: SQUARE }\n", "SQUARE"),
+        ("data_sources {", "end of input"),
+        ("heapprofd: 5\n", "heapprofd"),
+    ] {
+        let error = ConfigFile::parse(text.as_bytes(), "t").expect_err(text);
+        assert!(error.to_string().contains(words), "{text:?}: {error}");
+        assert_eq!(error.class(), ErrorClass::Usage);
+    }
+    // Field 200 of a TraceConfig, which nobody knows; then bytes that are no message.
+    let error = ConfigFile::parse(&[0xc0, 0x0c, 0x01], "t").expect_err("unknown field");
+    assert!(
+        error.to_string().contains("field 200 of TraceConfig"),
+        "{error}"
+    );
+    assert!(ConfigFile::parse(&[0xff; 40], "t").is_err());
+    let error = ConfigFile::load(Path::new("no-such-preset")).expect_err("no file");
+    assert!(error.help().unwrap().contains("leak-hunt"), "{error}");
+}

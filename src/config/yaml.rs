@@ -1,0 +1,230 @@
+//! heaptap's YAML configs. The one place that knows serde_yaml.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use serde::de::{self, Deserialize, Deserializer, IgnoredAny, Visitor};
+
+use super::options::FieldSetting;
+use super::text::nearest;
+use super::{ConfigError, Options, Targets, file};
+use crate::units::{ByteSize, parse_duration};
+
+/// Every key, as `docs/config.md` lists them.
+pub(super) const KEYS: &[&str] = &[
+    "description",
+    "names",
+    "pids",
+    "packages",
+    "interval",
+    "duration",
+    "continuous_dump",
+    "heaps",
+    "all_heaps",
+    "shmem_size",
+    "block_client",
+    "block_client_timeout",
+    "no_startup",
+    "no_running",
+    "dump_at_max",
+    "disable_fork_teardown",
+    "packages_list",
+    "launch",
+    "snapshots",
+    "heapprofd",
+];
+
+/// Reads a YAML config.
+pub(super) fn parse(text: &str, origin: &str) -> Result<Options, ConfigError> {
+    let fail = |error: serde_yaml::Error| {
+        let place = error.location().map_or_else(
+            || origin.to_owned(),
+            |at| format!("{origin}:{}:{}", at.line(), at.column()),
+        );
+        let why = error.to_string();
+        // The location stands in front already.
+        let why = why.split(" at line ").next().unwrap_or(&why);
+        file::bad(&place, why.to_owned())
+    };
+    if text
+        .lines()
+        .all(|line| line.trim().is_empty() || line.trim_start().starts_with('#'))
+    {
+        return Err(file::bad(origin, "the config is empty".to_owned()));
+    }
+    // First the keys alone: an unknown one is told with its place and the nearest known.
+    serde_yaml::from_str::<BTreeMap<Key, IgnoredAny>>(text).map_err(fail)?;
+    let document: Document = serde_yaml::from_str(text).map_err(fail)?;
+    document
+        .into_options()
+        .map_err(|why| file::bad(origin, why))
+}
+
+#[derive(serde::Deserialize)]
+#[serde(default)]
+#[derive(Default)]
+struct Document {
+    #[serde(rename = "description")]
+    _description: Option<String>,
+    names: Vec<String>,
+    pids: Vec<u32>,
+    packages: Vec<String>,
+    interval: Option<Size>,
+    duration: Option<Millis>,
+    continuous_dump: Option<Millis>,
+    heaps: Vec<String>,
+    all_heaps: Option<bool>,
+    shmem_size: Option<Size>,
+    block_client: Option<bool>,
+    block_client_timeout: Option<Micros>,
+    no_startup: Option<bool>,
+    no_running: Option<bool>,
+    dump_at_max: Option<bool>,
+    disable_fork_teardown: Option<bool>,
+    packages_list: Option<bool>,
+    launch: Option<bool>,
+    snapshots: Option<Millis>,
+    heapprofd: BTreeMap<String, serde_yaml::Value>,
+}
+
+impl Document {
+    fn into_options(self) -> Result<Options, String> {
+        let mut settings = Vec::new();
+        for (name, value) in self.heapprofd {
+            flatten(name, value, &mut settings)?;
+        }
+        Ok(Options {
+            targets: Targets {
+                names: self.names,
+                pids: self.pids,
+                packages: self.packages,
+            },
+            interval_bytes: self.interval.map(|s| s.0),
+            duration: self.duration.map(|d| d.0),
+            continuous: self.continuous_dump.map(|d| d.0),
+            heaps: self.heaps,
+            all_heaps: self.all_heaps,
+            shmem_bytes: self.shmem_size.map(|s| s.0),
+            block_client: self.block_client,
+            block_client_timeout: self.block_client_timeout.map(|d| d.0),
+            no_startup: self.no_startup,
+            no_running: self.no_running,
+            dump_at_max: self.dump_at_max,
+            disable_fork_teardown: self.disable_fork_teardown,
+            packages_list: self.packages_list,
+            launch: self.launch,
+            snapshots: self.snapshots.map(|d| d.0),
+            settings,
+        })
+    }
+}
+
+/// `heapprofd:` holds fields as `--set` does; nested ones become dotted paths.
+fn flatten(
+    path: String,
+    value: serde_yaml::Value,
+    settings: &mut Vec<FieldSetting>,
+) -> Result<(), String> {
+    use serde_yaml::Value;
+    let scalar = |value: &Value| match value {
+        Value::Bool(v) => Ok(v.to_string()),
+        Value::Number(v) => Ok(v.to_string()),
+        Value::String(v) => Ok(v.clone()),
+        _ => Err(format!("heapprofd.{path} is neither a value nor a list")),
+    };
+    match &value {
+        Value::Mapping(fields) => {
+            for (name, inner) in fields {
+                let name = name
+                    .as_str()
+                    .ok_or_else(|| format!("heapprofd.{path} has a key that is no name"))?;
+                flatten(format!("{path}.{name}"), inner.clone(), settings)?;
+            }
+        }
+        Value::Sequence(items) => {
+            for item in items {
+                settings.push(FieldSetting {
+                    path: path.clone(),
+                    value: scalar(item)?,
+                });
+            }
+        }
+        value => settings.push(FieldSetting {
+            value: scalar(value)?,
+            path,
+        }),
+    }
+    Ok(())
+}
+
+/// A key that is known.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Key(String);
+
+impl<'de> Deserialize<'de> for Key {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // Within the visitor, where serde_yaml adds the place of the key.
+        deserializer.deserialize_str(Scalar(|key: &str| {
+            if KEYS.contains(&key) {
+                return Ok(Key(key.to_owned()));
+            }
+            let hint = match nearest(key, KEYS.iter().copied()) {
+                Some(name) => format!("did you mean `{name}`?"),
+                None => format!("the keys are {}", KEYS.join(", ")),
+            };
+            Err(format!("unknown key `{key}`: {hint}"))
+        }))
+    }
+}
+
+struct Size(u64);
+struct Millis(Duration);
+struct Micros(Duration);
+
+impl<'de> Deserialize<'de> for Size {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Scalar(|text: &str| {
+            ByteSize::parse(text).map(|size| Size(size.0))
+        }))
+    }
+}
+
+impl<'de> Deserialize<'de> for Millis {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Scalar(|text: &str| {
+            parse_duration(text, Duration::from_millis(1)).map(Millis)
+        }))
+    }
+}
+
+impl<'de> Deserialize<'de> for Micros {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Scalar(|text: &str| {
+            parse_duration(text, Duration::from_micros(1)).map(Micros)
+        }))
+    }
+}
+
+/// A number or a word, parsed from its text.
+struct Scalar<F>(F);
+
+impl<T, W: fmt::Display, F: Fn(&str) -> Result<T, W>> Visitor<'_> for Scalar<F> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a word, or a number with its unit")
+    }
+
+    fn visit_u64<E: de::Error>(self, value: u64) -> Result<T, E> {
+        self.visit_str(&value.to_string())
+    }
+
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<T, E> {
+        self.visit_str(&value.to_string())
+    }
+
+    fn visit_str<E: de::Error>(self, value: &str) -> Result<T, E> {
+        (self.0)(value).map_err(E::custom)
+    }
+}
