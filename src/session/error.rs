@@ -157,6 +157,24 @@ pub enum SessionError {
         /// How long was waited.
         after: Duration,
     },
+    /// SELinux cannot be made permissive.
+    #[error("SELinux cannot be made permissive on {serial}: {text}")]
+    SelinuxStays {
+        /// The device.
+        serial: String,
+        /// What it said.
+        text: String,
+    },
+    /// The app cannot be stopped or started.
+    #[error("{package} could not be launched on {serial}: {why}")]
+    NotLaunched {
+        /// The device.
+        serial: String,
+        /// The app.
+        package: String,
+        /// Why.
+        why: String,
+    },
     /// The session has ended, so nothing can be asked of it.
     #[error("session {id} does not record any more")]
     NotRecording {
@@ -178,6 +196,8 @@ impl Classified for SessionError {
             | SessionError::NothingLeft { .. }
             | SessionError::NoSnapshot { .. }
             | SessionError::SnapshotLate { .. }
+            | SessionError::SelinuxStays { .. }
+            | SessionError::NotLaunched { .. }
             | SessionError::NotRecording { .. } => ErrorClass::Device,
             SessionError::NotFetched { .. } => ErrorClass::NotFetched,
             SessionError::Interrupted => ErrorClass::Interrupted,
@@ -213,6 +233,8 @@ impl Classified for SessionError {
             SessionError::NoSession { .. } => "no-session",
             SessionError::NoSnapshot { .. } => "snapshot-impossible",
             SessionError::SnapshotLate { .. } => "snapshot-late",
+            SessionError::SelinuxStays { .. } => "selinux-stays",
+            SessionError::NotLaunched { .. } => "not-launched",
             SessionError::NotRecording { .. } => "not-recording",
         }
     }
@@ -264,6 +286,12 @@ impl Classified for SessionError {
             }
             SessionError::SnapshotLate { .. } => {
                 "the recording goes on; a target that is frozen or gone takes no dump".to_owned()
+            }
+            SessionError::SelinuxStays { .. } => {
+                "this needs a userdebug build, where `su root setenforce 0` works".to_owned()
+            }
+            SessionError::NotLaunched { .. } => {
+                "start it by hand once the recording runs".to_owned()
             }
             SessionError::NotRecording { id } => format!("fetch it with: heaptap collect {id}"),
             SessionError::OddAnswer { .. } | SessionError::Interrupted => return None,

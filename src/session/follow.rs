@@ -12,7 +12,7 @@ use super::event::{Control, Controls, Progress, SessionEvent};
 use super::journal::BootId;
 use super::probe::{self, QUICK};
 use super::session::Session;
-use super::snapshot::{Snapshots, Taken};
+use super::snapshot::{NewScan, Taken};
 use crate::device::{Command, DeviceError, Shell, ShellEvent};
 
 /// Reports once a second and looks five times as often whether perfetto still runs.
@@ -62,14 +62,14 @@ impl Session {
     pub async fn follow(
         &mut self,
         controls: &mut Controls,
-        snapshots: &Snapshots,
+        scan: &NewScan,
     ) -> Result<FollowEnd, SessionError> {
         let (done, mut taken) = mpsc::unbounded_channel();
         let mut lost_at: Option<Instant> = None;
         let mut backoff = Duration::from_millis(100);
         loop {
             let error = match self
-                .watch(controls, snapshots, &done, &mut taken, &mut lost_at)
+                .watch(controls, scan, &done, &mut taken, &mut lost_at)
                 .await
             {
                 Ok(end) => return Ok(end),
@@ -99,7 +99,7 @@ impl Session {
     async fn watch(
         &mut self,
         controls: &mut Controls,
-        snapshots: &Snapshots,
+        scan: &NewScan,
         done: &mpsc::UnboundedSender<Taken>,
         taken: &mut mpsc::UnboundedReceiver<Taken>,
         lost_at: &mut Option<Instant>,
@@ -132,7 +132,7 @@ impl Session {
                     match control {
                         Some(Control::Stop) => return Ok(FollowEnd::StopAsked),
                         Some(Control::Snapshot { label }) => {
-                            self.begin_snapshot(label, snapshots, done.clone());
+                            self.begin_snapshot(label, scan, done.clone());
                         }
                         None => {}
                     }

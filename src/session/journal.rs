@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::id::SessionId;
+use super::snapshot::SnapshotWay;
 
 /// Version of the journal's format, in its first line.
 pub const JOURNAL_VERSION: u32 = 1;
@@ -55,6 +56,8 @@ pub struct Opening {
     pub stop_limit_ms: u64,
     /// How long data may wait before it reaches the file, milliseconds.
     pub write_period_ms: u64,
+    /// How dumps can be caused.
+    pub snapshots: SnapshotWay,
     /// The TraceConfig as text.
     pub config: String,
     /// The folder for the results, absolute.
@@ -299,6 +302,7 @@ pub(super) mod tests {
             pids: vec![],
             stop_limit_ms: 60_000,
             write_period_ms: 5000,
+            snapshots: SnapshotWay::Impossible,
             config: "duration_ms: 1".to_owned(),
             output: PathBuf::from("/tmp/out"),
             plan: serde_json::Value::Null,

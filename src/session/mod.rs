@@ -15,28 +15,32 @@
 mod error;
 mod event;
 mod follow;
+mod guard;
 mod id;
 mod journal;
 mod probe;
 mod pull;
+mod remote;
 #[expect(clippy::module_inception, reason = "the session itself")]
 mod session;
 mod snapshot;
 mod start;
 mod stop;
 mod store;
+mod target_app;
 
 pub use error::SessionError;
 pub use event::{Control, Controls, Events, Progress, SessionEvent};
 pub use follow::FollowEnd;
+pub use guard::{Relaxed, relax_selinux};
 pub use id::{ParseSessionIdError, SessionId};
 pub use journal::{BootId, Chronicle, JOURNAL_VERSION, Label, Opening, ProcessKey};
 pub use probe::{Moment, moment};
 pub use pull::{RawTrace, remove_parts};
+pub use remote::{RemoteTrace, fixed_path, remote_traces, writer_of};
 pub use session::Session;
-pub use snapshot::{
-    DumpScan, NewScan, SeenDump, Snapshot, SnapshotWay, Snapshots, snapshot_way, take_snapshot,
-};
+pub use snapshot::{DumpScan, NewScan, SeenDump, Snapshot, SnapshotWay, take_snapshot};
 pub use start::Background;
 pub use stop::Ending;
 pub use store::{STATE_DIR_VAR, SessionLock, Store};
+pub use target_app::{force_stop, launch};

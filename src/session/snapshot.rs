@@ -60,15 +60,6 @@ pub trait DumpScan: Send {
 /// Makes a scanner for one snapshot.
 pub type NewScan = Arc<dyn Fn() -> Box<dyn DumpScan> + Send + Sync>;
 
-/// What a session needs for taking snapshots.
-#[derive(Clone)]
-pub struct Snapshots {
-    /// How dumps are caused here.
-    pub way: SnapshotWay,
-    /// Reads the device's file.
-    pub scan: NewScan,
-}
-
 /// A snapshot whose dump is complete in the device's file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Snapshot {
@@ -97,30 +88,6 @@ const LOOK: Duration = Duration::from_millis(150);
 /// `dd` skips whole blocks of this size without reading them.
 const BLOCK: u64 = 64 << 10;
 
-/// Finds out how dumps can be caused on `device`.
-///
-/// # Errors
-/// Where the device cannot be asked.
-pub async fn snapshot_way(
-    device: &Device,
-    continuous: Option<Duration>,
-) -> Result<SnapshotWay, SessionError> {
-    if probe::moment(device).await?.uid == 0 {
-        return Ok(SnapshotWay::Signal { su: false });
-    }
-    let su = Command::program("su").args(["root", "id", "-u"]);
-    let output = device.run(&su, QUICK).await?;
-    if output.exit == 0 && output.stdout.trim_ascii() == b"0" {
-        return Ok(SnapshotWay::Signal { su: true });
-    }
-    Ok(match continuous {
-        Some(period) => SnapshotWay::Continuous {
-            period_ms: period.as_millis() as u64,
-        },
-        None => SnapshotWay::Impossible,
-    })
-}
-
 /// Takes a snapshot in a session that runs, whoever follows it.
 ///
 /// # Errors
@@ -131,7 +98,7 @@ pub async fn take_snapshot(
     store: &Store,
     chronicle: &Chronicle,
     label: String,
-    snapshots: &Snapshots,
+    scan: &NewScan,
 ) -> Result<Snapshot, SessionError> {
     let opening = &chronicle.opening;
     let not_recording = || SessionError::NotRecording {
@@ -151,7 +118,7 @@ pub async fn take_snapshot(
     if moment.boot_id != opening.boot_id {
         return Err(not_recording());
     }
-    if snapshots.way == SnapshotWay::Impossible {
+    if opening.snapshots == SnapshotWay::Impossible {
         return Err(SessionError::NoSnapshot {
             why: "this build's shell may not signal heapprofd, and no dumps were armed".to_owned(),
         });
@@ -167,7 +134,7 @@ pub async fn take_snapshot(
             path: journal.path().to_owned(),
             source,
         })?;
-    let extra = match &snapshots.way {
+    let extra = match &opening.snapshots {
         SnapshotWay::Signal { su } => {
             signal_heapprofd(device, *su).await?;
             Duration::ZERO
@@ -185,17 +152,15 @@ pub async fn take_snapshot(
         // Dumps of several processes come one after another.
         others: extra + 2 * period + Duration::from_secs(1),
     };
-    match waiting.until_complete((snapshots.scan)(), start).await? {
+    match waiting.until_complete(scan(), start).await? {
         Some(snapshot) => Ok(snapshot),
         // The file did not end at a packet's end when it was looked at: read all of it.
-        None => {
-            waiting
-                .until_complete((snapshots.scan)(), 0)
-                .await?
-                .ok_or(SessionError::SnapshotLate {
-                    after: waiting.limit,
-                })
-        }
+        None => waiting
+            .until_complete(scan(), 0)
+            .await?
+            .ok_or(SessionError::SnapshotLate {
+                after: waiting.limit,
+            }),
     }
 }
 
@@ -334,7 +299,7 @@ impl Session {
     pub(super) fn begin_snapshot(
         &self,
         label: String,
-        snapshots: &Snapshots,
+        scan: &NewScan,
         done: mpsc::UnboundedSender<Taken>,
     ) {
         self.tell(SessionEvent::SnapshotRequested {
@@ -343,10 +308,9 @@ impl Session {
         let device = self.device.clone();
         let store = self.store().clone();
         let chronicle = self.chronicle.clone();
-        let snapshots = snapshots.clone();
+        let scan = Arc::clone(scan);
         tokio::spawn(async move {
-            let result =
-                take_snapshot(&device, &store, &chronicle, label.clone(), &snapshots).await;
+            let result = take_snapshot(&device, &store, &chronicle, label.clone(), &scan).await;
             // The recording may have ended meanwhile.
             let _ = done.send(Taken { label, result });
         });

@@ -1,0 +1,76 @@
+//! The app to be recorded, as far as a recording stops and starts it (`--launch`).
+
+use std::time::Duration;
+
+use super::error::SessionError;
+use crate::device::{Command, Device};
+
+/// `am` is a program of Android's runtime and takes its time.
+const AM_LIMIT: Duration = Duration::from_secs(30);
+
+/// Ends every process of `package`.
+///
+/// # Errors
+/// Where the device refuses.
+pub async fn force_stop(
+    device: &Device,
+    package: &str,
+    user: Option<u32>,
+) -> Result<(), SessionError> {
+    let command = with_user(Command::program("am").arg("force-stop"), user).arg(package);
+    let output = device.run(&command, AM_LIMIT).await?;
+    if output.exit == 0 {
+        Ok(())
+    } else {
+        Err(not_launched(device, package, &output.stderr))
+    }
+}
+
+/// Starts the activity of `package` that its icon starts.
+///
+/// # Errors
+/// Where it has none, or the device refuses.
+pub async fn launch(device: &Device, package: &str, user: Option<u32>) -> Result<(), SessionError> {
+    let resolve = Command::program("cmd").args(["package", "resolve-activity", "--brief"]);
+    let resolve = with_user(resolve, user)
+        .args([
+            "-a",
+            "android.intent.action.MAIN",
+            "-c",
+            "android.intent.category.LAUNCHER",
+        ])
+        .arg(package);
+    let output = device.run(&resolve, AM_LIMIT).await?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let component = text.lines().map(str::trim).rfind(|l| l.contains('/'));
+    let Some(component) = component else {
+        return Err(not_launched(
+            device,
+            package,
+            b"it has no activity to launch",
+        ));
+    };
+    let start = with_user(Command::program("am").arg("start"), user).args(["-n", component]);
+    let output = device.run(&start, AM_LIMIT).await?;
+    // `am start` tells of errors on stderr and may exit 0.
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    if output.exit != 0 || complaint.lines().any(|l| l.starts_with("Error")) {
+        return Err(not_launched(device, package, &output.stderr));
+    }
+    Ok(())
+}
+
+fn with_user(command: Command, user: Option<u32>) -> Command {
+    match user {
+        Some(user) => command.arg("--user").arg(user.to_string()),
+        None => command,
+    }
+}
+
+fn not_launched(device: &Device, package: &str, why: &[u8]) -> SessionError {
+    SessionError::NotLaunched {
+        serial: device.serial().to_owned(),
+        package: package.to_owned(),
+        why: String::from_utf8_lossy(why).trim().to_owned(),
+    }
+}
