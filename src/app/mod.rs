@@ -1,4 +1,6 @@
 //! One use case a file: plain options in, events and an outcome out. Orchestrates the stages;
 //! never prints.
 
+pub mod labels;
 pub mod manifest;
+pub mod output;

@@ -1,5 +1,6 @@
 //! What a session tells its caller as it goes, and what the caller may ask of it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -116,7 +117,25 @@ pub enum Control {
     },
 }
 
-/// Where events go. Never blocks the session.
-pub type Events = tokio::sync::mpsc::UnboundedSender<SessionEvent>;
+/// Where events go. Must return at once: the session waits for it.
+#[derive(Clone)]
+pub struct Events(Arc<dyn Fn(SessionEvent) + Send + Sync>);
+
+impl Events {
+    /// Calls `take` with every event.
+    pub fn new(take: impl Fn(SessionEvent) + Send + Sync + 'static) -> Self {
+        Events(Arc::new(take))
+    }
+
+    /// Nobody listens.
+    pub fn ignored() -> Self {
+        Events::new(|_| {})
+    }
+
+    pub(super) fn tell(&self, event: SessionEvent) {
+        (self.0)(event);
+    }
+}
+
 /// Where requests come from.
 pub type Controls = tokio::sync::mpsc::UnboundedReceiver<Control>;

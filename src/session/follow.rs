@@ -73,7 +73,7 @@ impl Session {
                 .await
             {
                 Ok(end) => return Ok(end),
-                Err(SessionError::Device(error)) if is_passing(&error) => error,
+                Err(SessionError::Device(error)) if error.is_connection() => error,
                 Err(other) => return Err(other),
             };
             if lost_at.is_none() {
@@ -210,14 +210,6 @@ impl Session {
             source: None,
         }
     }
-}
-
-/// Whether the device may come back from this by itself.
-pub(super) fn is_passing(error: &DeviceError) -> bool {
-    matches!(
-        error,
-        DeviceError::Lost { .. } | DeviceError::Deadline { .. }
-    )
 }
 
 /// Ready when a stop is asked for; never where nobody can ask any more.

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::error::SessionError;
 use super::event::{Controls, SessionEvent};
-use super::follow::{is_passing, stop_asked};
+use super::follow::stop_asked;
 use super::id::SessionId;
 use super::journal::{self, Entry};
 use super::probe::QUICK;
@@ -101,7 +101,7 @@ impl Session {
                     }
                     why
                 }
-                Err(Attempt::Device(error)) if is_passing(&error) => error.to_string(),
+                Err(Attempt::Device(error)) if error.is_connection() => error.to_string(),
                 Err(Attempt::Device(error)) => return Err(self.not_fetched(&error.to_string())),
             };
             if got > furthest {

@@ -108,8 +108,7 @@ impl Session {
     }
 
     pub(super) fn tell(&self, event: SessionEvent) {
-        // Nobody listening is no reason to lose a recording.
-        let _ = self.events.send(event);
+        self.events.tell(event);
     }
 
     pub(super) fn warn(&self, text: String) {

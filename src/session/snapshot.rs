@@ -16,7 +16,7 @@ use super::journal::{Chronicle, Entry, Label};
 use super::probe::{self, QUICK};
 use super::session::Session;
 use super::store::Store;
-use crate::device::{Command, Device};
+use crate::device::{Command, Device, ShellEvent};
 
 /// How a dump can be caused in a recording.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -185,9 +185,10 @@ impl Waiting<'_> {
         let mut first_seen: Option<Instant> = None;
         let mut seen_before = 0;
         loop {
-            let bytes = self.read_from(at).await?;
-            at += bytes.len() as u64;
-            scan.push(&bytes);
+            let reading = self.scan_from(at, scan.as_mut());
+            at = tokio::time::timeout_at(deadline, reading)
+                .await
+                .map_err(|_| SessionError::SnapshotLate { after: self.limit })??;
             if scan.is_lost() {
                 return Ok(None);
             }
@@ -238,15 +239,28 @@ impl Waiting<'_> {
         }
     }
 
-    async fn read_from(&self, at: u64) -> Result<Vec<u8>, SessionError> {
+    /// Scans what the file has from `at` on; returns where it ended.
+    async fn scan_from(&self, at: u64, scan: &mut dyn DumpScan) -> Result<u64, SessionError> {
         let skip = at / BLOCK;
         let command = Command::script("dd if=\"$1\" bs=65536 skip=$2 2>/dev/null")
             .arg(self.path)
             .arg(skip.to_string());
-        let mut output = self.device.run(&command, self.limit).await?;
-        let known = usize::try_from(at - skip * BLOCK).unwrap_or(usize::MAX);
-        let known = known.min(output.stdout.len());
-        Ok(output.stdout.split_off(known))
+        let mut shell = self.device.spawn(&command, QUICK).await?;
+        let mut position = skip * BLOCK;
+        let mut end = at;
+        loop {
+            let bytes = match shell.next().await? {
+                ShellEvent::Stdout(bytes) => bytes,
+                ShellEvent::Stderr(_) => continue,
+                ShellEvent::Exit(_) => return Ok(end),
+            };
+            let known = usize::try_from(at.saturating_sub(position)).unwrap_or(usize::MAX);
+            position += bytes.len() as u64;
+            if let Some(new) = bytes.get(known..) {
+                scan.push(new);
+                end += new.len() as u64;
+            }
+        }
     }
 }
 

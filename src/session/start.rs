@@ -72,7 +72,7 @@ impl Session {
             .await;
         let output = match result {
             Ok(output) => output,
-            Err(error @ (DeviceError::Lost { .. } | DeviceError::Deadline { .. })) => {
+            Err(error) if error.is_connection() => {
                 return self.started_unseen(error).await;
             }
             Err(error) => return Err(error.into()),

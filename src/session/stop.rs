@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::error::SessionError;
 use super::event::{Controls, SessionEvent};
-use super::follow::{LineReader, is_passing, stop_asked};
+use super::follow::{LineReader, stop_asked};
 use super::journal::Entry;
 use super::probe::{self, QUICK};
 use super::session::Session;
@@ -68,7 +68,7 @@ impl Session {
             };
             let error = match attempt {
                 Ok(Ok(ending)) => return Ok(ending),
-                Ok(Err(error)) if is_passing(&error) => error,
+                Ok(Err(error)) if error.is_connection() => error,
                 Ok(Err(error)) => return Err(error.into()),
                 Err(_) => return Err(self.not_fetched(&late(limit))),
             };
@@ -85,7 +85,7 @@ impl Session {
             tokio::select! {
                 back = tokio::time::timeout_at(deadline, back) => match back {
                     Ok(Ok(())) => self.tell(SessionEvent::Reconnected { after: since.elapsed() }),
-                    Ok(Err(error)) if is_passing(&error) => {}
+                    Ok(Err(error)) if error.is_connection() => {}
                     Ok(Err(error)) => return Err(self.not_fetched(&error.to_string())),
                     Err(_) => return Err(self.not_fetched(&error.to_string())),
                 },

@@ -1,0 +1,107 @@
+//! Labels and dumps: which dump a snapshot's label belongs to.
+
+use std::collections::BTreeMap;
+
+use crate::session::Label;
+
+/// What binding needs to know of a dump.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DumpMoment<'a> {
+    /// The process.
+    pub pid: u64,
+    /// The heap.
+    pub heap: &'a str,
+    /// When the dump was made, BOOTTIME in ns; `None` where no clock tells.
+    pub made_ns: Option<u64>,
+}
+
+/// A label and the dumps it is bound to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Binding {
+    /// The label.
+    pub label: Label,
+    /// Index of the dump and the time from the request to it, ns; at most one for each
+    /// process and heap.
+    pub dumps: Vec<(usize, u64)>,
+}
+
+/// Binds each label, per process and heap, to the first dump made at or after the request.
+/// Several labels may share a dump; dumps that others caused stay without one.
+pub fn bind(labels: &[Label], dumps: &[DumpMoment<'_>]) -> Vec<Binding> {
+    let mut series: BTreeMap<(u64, &str), Vec<(u64, usize)>> = BTreeMap::new();
+    for (index, dump) in dumps.iter().enumerate() {
+        if let Some(made) = dump.made_ns {
+            let of_heap = series.entry((dump.pid, dump.heap)).or_default();
+            of_heap.push((made, index));
+        }
+    }
+    for of_heap in series.values_mut() {
+        of_heap.sort_unstable();
+    }
+    labels
+        .iter()
+        .map(|label| {
+            let first_after = |of_heap: &Vec<(u64, usize)>| {
+                let at = of_heap.partition_point(|(made, _)| *made < label.boot_ns);
+                of_heap
+                    .get(at)
+                    .map(|(made, index)| (*index, made - label.boot_ns))
+            };
+            let mut bound: Vec<(usize, u64)> = series.values().filter_map(first_after).collect();
+            bound.sort_unstable();
+            Binding {
+                label: label.clone(),
+                dumps: bound,
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn label(label: &str, boot_ns: u64) -> Label {
+        Label {
+            label: label.to_owned(),
+            boot_ns,
+        }
+    }
+
+    fn dump(pid: u64, heap: &str, made_ns: u64) -> DumpMoment<'_> {
+        DumpMoment {
+            pid,
+            heap,
+            made_ns: Some(made_ns),
+        }
+    }
+
+    #[test]
+    fn a_label_goes_to_the_first_dump_after_it_in_each_heap() {
+        let dumps = [
+            dump(1, "libc.malloc", 100),
+            dump(1, "libc.malloc", 200),
+            dump(1, "art", 210),
+            dump(2, "libc.malloc", 150),
+            dump(2, "libc.malloc", 300),
+            DumpMoment {
+                pid: 3,
+                heap: "libc.malloc",
+                made_ns: None,
+            },
+        ];
+        let bound = bind(
+            &[label("a", 101), label("b", 200), label("late", 301)],
+            &dumps,
+        );
+        assert_eq!(bound[0].dumps, [(1, 99), (2, 109), (3, 49)]);
+        assert_eq!(bound[1].dumps, [(1, 0), (2, 10), (4, 100)]);
+        assert_eq!(bound[2].dumps, []);
+    }
+
+    #[test]
+    fn the_order_of_dumps_in_the_trace_does_not_matter() {
+        let dumps = [dump(1, "h", 300), dump(1, "h", 100), dump(1, "h", 200)];
+        assert_eq!(bind(&[label("x", 150)], &dumps)[0].dumps, [(2, 50)]);
+    }
+}
