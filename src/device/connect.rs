@@ -4,7 +4,6 @@
 use std::fmt;
 use std::future::Future;
 use std::io;
-use std::net::IpAddr;
 use std::pin::Pin;
 
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -125,13 +124,9 @@ impl Address {
         self.port
     }
 
-    /// Whether a server started here without further options would listen there.
+    /// Whether a server started on this machine listens there: adb binds 127.0.0.1 alone.
     pub fn is_local(&self) -> bool {
-        self.host.eq_ignore_ascii_case("localhost")
-            || self
-                .host
-                .parse::<IpAddr>()
-                .is_ok_and(|ip| ip == IpAddr::from([127, 0, 0, 1]) || ip.to_string() == "::1")
+        self.host == "127.0.0.1" || self.host.eq_ignore_ascii_case("localhost")
     }
 }
 
@@ -212,7 +207,7 @@ mod tests {
         for (text, local) in [
             ("127.0.0.1:1", true),
             ("localhost:1", true),
-            ("[::1]:1", true),
+            ("[::1]:1", false),
             ("127.0.0.2:1", false),
             ("0.0.0.0:1", false),
             ("example.org:1", false),

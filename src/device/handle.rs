@@ -25,6 +25,13 @@ const MAX_OUTPUT: usize = 64 << 20;
 /// Pause between two attempts to reach a server or device that is away.
 const RETRY: Duration = Duration::from_millis(200);
 
+/// How long a phone that is listed as ready may take to run nothing at all.
+const PING: Duration = Duration::from_secs(5);
+
+/// Pause between two requests to connect to a phone on the network that is away. The first
+/// comes after it too: the server reconnects by itself where it can.
+const KNOCK: Duration = Duration::from_millis(500);
+
 /// A phone. Cheap to clone; each operation opens a connection of its own, and dropping the
 /// operation's future closes it.
 #[derive(Clone)]
@@ -270,19 +277,23 @@ impl Device {
         .await
     }
 
-    /// Waits until the server lists this device as ready again (after a pulled cable, a
-    /// restarted server, a disconnected network device, which it asks the server to connect
-    /// again). A local server that is gone is started again.
+    /// Waits until this device is listed as ready and runs a command again (after a pulled
+    /// cable, a restarted server, a disconnected network device, which it asks the server to
+    /// connect again). A local server that is gone is started again.
     ///
     /// # Errors
-    /// [`DeviceError::Deadline`] where it does not come back in time; what stands in its way
-    /// (such as [`DeviceError::NotReady`]) where that is known.
+    /// Where it does not come back in time: what stood in its way last, such as
+    /// [`DeviceError::Gone`], [`DeviceError::NotReady`] or [`DeviceError::Deadline`].
     pub async fn wait_ready(&self, deadline: Duration) -> Result<(), DeviceError> {
         let mut obstacle = None;
         let waiting = async {
             loop {
-                match self.follow_until_ready(&mut obstacle).await {
-                    Ok(()) => return,
+                match self.follow_until_listed(&mut obstacle).await {
+                    // The list may lag behind a cable just pulled: only an answer counts.
+                    Ok(()) => match self.run(&Command::program("true"), PING).await {
+                        Ok(_) => return,
+                        Err(error) => obstacle = Some(error),
+                    },
                     Err(error) => obstacle = Some(error),
                 }
                 sleep(RETRY).await;
@@ -301,14 +312,28 @@ impl Device {
         }))
     }
 
-    async fn follow_until_ready(
+    async fn follow_until_listed(
         &self,
         obstacle: &mut Option<DeviceError>,
     ) -> Result<(), DeviceError> {
         let mut tracker = self.inner.server.track().await?;
+        let mut absent = false;
         loop {
-            let devices = tracker.next().await?;
-            match self.find_in(&devices) {
+            let devices = if absent && is_network_serial(self.serial()) {
+                match timeout(KNOCK, tracker.next()).await {
+                    Ok(devices) => devices?,
+                    Err(_) => {
+                        // Whether it worked, the list will say.
+                        let _ = self.inner.server.connect_device(self.serial()).await;
+                        continue;
+                    }
+                }
+            } else {
+                tracker.next().await?
+            };
+            let listed = self.find_in(&devices);
+            absent = listed.is_none();
+            match listed {
                 Some(listed) if listed.state == DeviceState::Device => {
                     self.adopt(listed);
                     return Ok(());
@@ -324,10 +349,6 @@ impl Device {
                         serial: self.serial().to_owned(),
                         what: "waiting for it to come back".to_owned(),
                     });
-                    if is_network_serial(self.serial()) {
-                        // It answers once the attempt is over; the list then says how it went.
-                        let _ = self.inner.server.connect_device(self.serial()).await;
-                    }
                 }
             }
         }

@@ -121,6 +121,8 @@ pub(super) async fn start_server(
             return Err(failed(format!("it ended with {status}")));
         }
         if Instant::now() >= deadline {
+            // Ours, and of no use to anybody.
+            let _ = child.kill();
             return Err(failed(format!("no answer within {} s", START.as_secs())));
         }
         sleep(POLL).await;

@@ -6,6 +6,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+use tokio::sync::watch;
 
 use super::connect::{Connect, Connecting, Stream};
 use super::handle::Device;
@@ -21,6 +22,8 @@ pub enum Step {
     Say(Vec<u8>),
     /// This many bytes come in; `expected` is compared where it is given.
     Hear(usize, Option<Vec<u8>>),
+    /// Goes on once this many further connections have been made.
+    After(usize),
     /// Nothing happens any more, the connection stays open.
     Hang,
 }
@@ -32,6 +35,7 @@ pub struct Scripted {
     /// Bytes in flight: 1 hands over every byte alone.
     pipe: usize,
     wrong: Arc<Mutex<Vec<String>>>,
+    connections: watch::Sender<usize>,
 }
 
 impl Scripted {
@@ -40,6 +44,7 @@ impl Scripted {
             scripts: Arc::new(Mutex::new(scripts.into_iter().collect())),
             pipe: 1 << 16,
             wrong: Arc::default(),
+            connections: watch::Sender::new(0),
         }
     }
 
@@ -82,8 +87,10 @@ impl Connect for Scripted {
             };
             let (ours, theirs) = tokio::io::duplex(self.pipe);
             let wrong = Arc::clone(&self.wrong);
+            self.connections.send_modify(|made| *made += 1);
+            let connections = self.connections.subscribe();
             tokio::spawn(async move {
-                if let Err(complaint) = play(script, theirs).await {
+                if let Err(complaint) = play(script, theirs, connections).await {
                     wrong.lock().unwrap().push(complaint);
                 }
             });
@@ -97,7 +104,12 @@ impl Connect for Scripted {
 }
 
 /// Plays to the end, then closes. A client that leaves early is no complaint.
-async fn play(script: Vec<Step>, mut stream: DuplexStream) -> Result<(), String> {
+async fn play(
+    script: Vec<Step>,
+    mut stream: DuplexStream,
+    mut connections: watch::Receiver<usize>,
+) -> Result<(), String> {
+    let made_before = *connections.borrow();
     for step in script {
         match step {
             Step::Expect(wanted) => {
@@ -131,6 +143,12 @@ async fn play(script: Vec<Step>, mut stream: DuplexStream) -> Result<(), String>
                     && bytes != expected
                 {
                     return Err(format!("expected {expected:?}, got {bytes:?}"));
+                }
+            }
+            Step::After(more) => {
+                let enough = connections.wait_for(|made| *made >= made_before + more);
+                if enough.await.is_err() {
+                    return Err("the test ended first".to_owned());
                 }
             }
             Step::Hang => std::future::pending().await,

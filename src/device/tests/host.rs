@@ -175,33 +175,82 @@ async fn the_list_is_followed_also_from_old_servers() {
     assert_eq!(tracker.next().await.unwrap_err().kind(), "adb-server-lost");
 }
 
+/// The connections in which the phone `serial` shows that it answers.
+fn answers(serial: &str) -> [Vec<Step>; 2] {
+    let mut run = vec![
+        expect(&format!("host:transport:{serial}")),
+        say("OKAY"),
+        expect("shell,v2,raw:true"),
+        say("OKAY"),
+    ];
+    run.push(say(packet(3, &[0])));
+    let features = vec![
+        expect(&format!("host-serial:{serial}:features")),
+        okay_text("shell_v2"),
+    ];
+    [features, run]
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_phone_that_comes_back_is_ready_again() {
-    let script = Scripted::new([vec![
+    let mut scripts = vec![vec![
         expect("host:track-devices-l"),
         say("OKAY"),
         list_update(""),
         list_update("S                      offline transport_id:2\n"),
         list_update("S                      device transport_id:2\n"),
         Step::Hang,
-    ]]);
+    ]];
+    scripts.extend(answers("S"));
+    let script = Scripted::new(scripts);
     script.phone().wait_ready(SOON).await.unwrap();
+    assert_eq!(script.complaints(), Vec::<String>::new());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_dies_while_waiting_is_asked_again() {
-    let script = Scripted::new([
-        vec![expect("host:track-devices-l"), say("OKAY"), list_update("")],
-        vec![], // is it there?
+    let listed = || {
         vec![
             expect("host:track-devices-l"),
             say("OKAY"),
             list_update("S\tdevice\n"),
             Step::Hang,
+        ]
+    };
+    let mut scripts = vec![
+        vec![expect("host:track-devices-l"), say("OKAY"), list_update("")],
+        vec![], // is it there?
+        // The list still has it, but it is gone.
+        listed(),
+        vec![
+            expect("host-serial:S:features"),
+            fail("device 'S' not found"),
         ],
-    ]);
+        vec![],
+        listed(),
+    ];
+    scripts.extend(answers("S"));
+    let script = Scripted::new(scripts);
     script.phone().wait_ready(SOON).await.unwrap();
     assert_eq!(script.complaints(), Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_phone_that_is_listed_but_silent_is_not_ready() {
+    let mut scripts = Vec::new();
+    for _ in 0..2 {
+        scripts.push(vec![
+            expect("host:track-devices-l"),
+            say("OKAY"),
+            list_update("S\tdevice\n"),
+        ]);
+        scripts.push(vec![expect("host-serial:S:features"), Step::Hang]);
+        scripts.push(vec![]);
+    }
+    let script = Scripted::new(scripts);
+    let limit = std::time::Duration::from_secs(11);
+    let error = script.phone().wait_ready(limit).await.unwrap_err();
+    assert_eq!(error.kind(), "no-adb-server", "{error}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -229,24 +278,25 @@ async fn what_stands_in_the_way_is_told_at_the_deadline() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_network_phone_is_connected_again() {
+async fn a_network_phone_is_connected_again_until_it_answers() {
     let address = "10.0.0.7:5555";
     let listed = parse_list(&format!("{address}\tdevice"));
-    let script = Scripted::new([
+    let connect = |answer| vec![expect("host:connect:10.0.0.7:5555"), okay_text(answer)];
+    let mut scripts = vec![
         vec![
             expect("host:track-devices-l"),
             say("OKAY"),
             list_update(""),
+            Step::After(2),
             list_update(&format!("{address}\tdevice\n")),
             Step::Hang,
         ],
-        vec![
-            expect("host:connect:10.0.0.7:5555"),
-            okay_text("connected to 10.0.0.7:5555"),
-        ],
-    ]);
-    let server = script.server();
-    let phone = server.device(&listed[0], &listed);
+        connect("failed to connect to 10.0.0.7:5555"),
+        connect("connected to 10.0.0.7:5555"),
+    ];
+    scripts.extend(answers(address));
+    let script = Scripted::new(scripts);
+    let phone = script.server().device(&listed[0], &listed);
     phone.wait_ready(SOON).await.unwrap();
     assert_eq!(script.complaints(), Vec::<String>::new());
 }
