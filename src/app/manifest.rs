@@ -160,7 +160,7 @@ pub struct TraceFile {
 pub struct Dump {
     /// Position in `dumps`, counted from 0.
     pub index: u32,
-    /// The label bound to it.
+    /// The label bound to it; the first of several (`labels` has them all).
     pub label: Option<BoundLabel>,
     /// Trace time (BOOTTIME), ns; absent where no clock converts it.
     pub time_ns: Option<u64>,
@@ -210,7 +210,16 @@ pub struct Label {
     /// When, on the device's BOOTTIME clock, ns.
     pub requested_ns: u64,
     /// The dumps it is bound to; empty where none came after the request.
-    pub dumps: Vec<u32>,
+    pub dumps: Vec<LabelledDump>,
+}
+
+/// A dump that a label is bound to. Several labels may share one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LabelledDump {
+    /// Its index.
+    pub index: u32,
+    /// From the request to the dump, ms.
+    pub lag_ms: u64,
 }
 
 /// Sums of a dump. Bytes are scaled up by the sampling; objects are numbers of sampled

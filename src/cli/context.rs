@@ -4,7 +4,7 @@ use tokio::sync::OnceCell;
 
 use super::args::Globals;
 use super::console::Console;
-use crate::device::Device;
+use crate::device::{Device, Selector, Server};
 use crate::error::{ErrorClass, Failure};
 
 /// What every command is given.
@@ -13,24 +13,42 @@ pub struct Context {
     pub console: Console,
     /// The global flags.
     pub globals: Globals,
+    server: OnceCell<Server>,
     device: OnceCell<Device>,
 }
 
 impl Context {
     /// Takes the flags; connects to nothing yet.
-    ///
-    /// # Errors
-    /// Where two global flags contradict each other.
-    pub fn new(console: Console, globals: Globals) -> Result<Self, Failure> {
-        Ok(Context {
+    pub fn new(console: Console, globals: Globals) -> Self {
+        Context {
             console,
             globals,
+            server: OnceCell::new(),
             device: OnceCell::new(),
-        })
+        }
     }
 
-    /// The device that the flags name, connected on first use; with `--virtual`, a virtual
-    /// phone in this process, reached over loopback like any other.
+    /// The adb server that the flags name, found or started on first use; with `--virtual`,
+    /// that of a virtual phone in this process, reached over loopback like any other.
+    ///
+    /// # Errors
+    /// Where no server is to be had.
+    pub async fn server(&self) -> Result<&Server, Failure> {
+        self.server
+            .get_or_try_init(|| async {
+                if self.globals.virtual_phone.is_some() {
+                    return Err(Failure::new(
+                        ErrorClass::Bug,
+                        "not-built",
+                        "the virtual phone is not built yet",
+                    ));
+                }
+                Ok(Server::locate(self.globals.adb_server.as_deref()).await?)
+            })
+            .await
+    }
+
+    /// The device that the flags name, chosen on first use.
     ///
     /// # Errors
     /// No device, several and none named, unauthorized, offline, no adb server: each in its
@@ -38,11 +56,13 @@ impl Context {
     pub async fn device(&self) -> Result<&Device, Failure> {
         self.device
             .get_or_try_init(|| async {
-                Err(Failure::new(
-                    ErrorClass::NoDevice,
-                    "not-built",
-                    "this build cannot reach devices yet",
-                ))
+                let selector = if self.globals.virtual_phone.is_some() {
+                    // ANDROID_SERIAL means a real one.
+                    Selector::Only
+                } else {
+                    Selector::from_flag_or_env(self.globals.serial.as_deref())
+                };
+                Ok(self.server().await?.select(&selector).await?)
             })
             .await
     }

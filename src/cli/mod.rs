@@ -66,7 +66,7 @@ async fn run_typed(console: &Console, typed: Vec<OsString>) -> Result<Outcome, F
         Ok(cli) => cli,
         Err(error) => return render::usage(console, &error),
     };
-    let context = Context::new(console.clone(), cli.globals)?;
+    let context = Context::new(console.clone(), cli.globals);
     dispatch(&context, cli.command).await
 }
 

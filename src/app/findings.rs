@@ -1,0 +1,285 @@
+//! What a dump's flags mean, in words with the remedy, and which exit code they ask for.
+//! One table for the terminal, the manifest and the reports.
+
+use std::time::Duration;
+
+use crate::error::ErrorClass;
+use crate::profile::HeapDump;
+use crate::units::ByteSize;
+
+/// Something the user should know about a recording.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// A stable word.
+    pub kind: &'static str,
+    /// The exit code it asks for; `None` for what is worth knowing but leaves nothing missing.
+    pub class: Option<ErrorClass>,
+    /// What happened.
+    pub message: String,
+    /// What to do about it.
+    pub help: Option<String>,
+    /// The process it is about.
+    pub pid: Option<u64>,
+}
+
+/// A stack that could not be unwound is no rarity; so many are worth a word.
+const MANY_UNWINDING_ERRORS_PERCENT: u64 = 10;
+/// So long a wait in the allocator is felt by the app.
+const LONG_BLOCK: Duration = Duration::from_secs(1);
+
+/// What the flags of one dump mean. Flags are cumulative: of a series, ask the last dump of
+/// each process and heap.
+pub fn of_dump(dump: &HeapDump) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let who = describe(dump);
+    let mut add = |kind, class, message: String, help: &str| {
+        findings.push(Finding {
+            kind,
+            class,
+            message,
+            help: (!help.is_empty()).then(|| help.to_owned()),
+            pid: Some(dump.pid),
+        });
+    };
+    let incomplete = Some(ErrorClass::Incomplete);
+    let flags = &dump.flags;
+    if flags.rejected_concurrent {
+        add(
+            "rejected-concurrent",
+            incomplete,
+            format!("{who}: another session was profiling it already, so nothing was recorded"),
+            "stop the other session (`heaptap status`, or `adb shell killall perfetto`) and \
+             record again",
+        );
+    }
+    if flags.buffer_overran {
+        add(
+            "buffer-overran",
+            incomplete,
+            format!(
+                "{who}: it allocated faster than heapprofd could follow, and what came after \
+                 is missing"
+            ),
+            "record again with a longer interval (-i 16k), more shared memory (--shmem-size \
+             64MiB), and without --no-block-client",
+        );
+    }
+    if flags.buffer_corrupted {
+        add(
+            "buffer-corrupted",
+            incomplete,
+            format!("{who}: the memory shared with heapprofd was corrupted; distrust the figures"),
+            "the app may write where it should not: try it with HWASan or GWP-ASan",
+        );
+    }
+    if flags.hit_guardrail {
+        add(
+            "hit-guardrail",
+            incomplete,
+            format!("{who}: heapprofd reached its limit of memory or CPU time and ended early"),
+            "raise it with --set heapprofd.max_heapprofd_memory_kb=… or \
+             heapprofd.max_heapprofd_cpu_secs=…, or sample less with a longer interval",
+        );
+    }
+    match flags.client_error {
+        0 => {}
+        // Told as an overrun already, which always comes with it.
+        1 if flags.buffer_overran => {}
+        1 => add(
+            "client-timeout",
+            incomplete,
+            format!("{who}: it gave up waiting for heapprofd; what came after is missing"),
+            "record again with a longer interval, or without --block-client-timeout",
+        ),
+        2 => add(
+            "invalid-stack-bounds",
+            incomplete,
+            format!(
+                "{who}: it allocated on a stack of its own making (coroutines, makecontext), \
+                 which ends the profile of the process"
+            ),
+            "profile without the code that switches stacks, or record up to that moment",
+        ),
+        other => add(
+            "client-error",
+            incomplete,
+            format!("{who}: its side of the profiler failed with error {other}"),
+            "look for heapprofd in `adb logcat`",
+        ),
+    }
+    if dump.unfinished {
+        add(
+            "dump-unfinished",
+            incomplete,
+            format!("{who}: the last dump did not end in the trace; its figures are lower bounds"),
+            "stop with a single Ctrl-C and wait for the final dump",
+        );
+    }
+    if flags.disconnected {
+        add(
+            "disconnected",
+            None,
+            format!("{who}: it exited, or let go of heapprofd, before the recording ended"),
+            "if it should have lived: `adb logcat -b crash`",
+        );
+    }
+    if !flags.from_startup && !flags.rejected_concurrent {
+        add(
+            "not-from-startup",
+            None,
+            format!("{who}: hooked while it ran; what it allocated before is unseen"),
+            "to see all: --launch --no-running",
+        );
+    }
+    if dump.unwinding_errors > 0
+        && dump.unwinding_errors.saturating_mul(100)
+            >= dump
+                .heap_samples
+                .saturating_mul(MANY_UNWINDING_ERRORS_PERCENT)
+    {
+        add(
+            "unwinding-errors",
+            None,
+            format!(
+                "{who}: {} of {} stacks could not be followed to their end",
+                dump.unwinding_errors, dump.heap_samples
+            ),
+            "libraries need unwind tables (.eh_frame, .debug_frame or .gnu_debugdata): do not \
+             strip them",
+        );
+    }
+    let (now, asked) = (
+        dump.sampling_interval_bytes,
+        dump.orig_sampling_interval_bytes,
+    );
+    if asked > 0 && now > asked {
+        add(
+            "interval-raised",
+            None,
+            format!(
+                "{who}: sampling became coarser on the way, from one in {} to one in {}",
+                ByteSize(asked),
+                ByteSize(now)
+            ),
+            "figures of small callsites are less exact than asked for",
+        );
+    }
+    let blocked = Duration::from_micros(dump.client_spinlock_blocked_us);
+    if blocked >= LONG_BLOCK {
+        add(
+            "client-blocked",
+            None,
+            format!(
+                "{who}: its threads waited {:.1} s for the profiler in all",
+                blocked.as_secs_f64()
+            ),
+            "a longer interval (-i 16k) disturbs it less",
+        );
+    }
+    findings
+}
+
+fn describe(dump: &HeapDump) -> String {
+    let process = if dump.process.is_empty() {
+        format!("process {}", dump.pid)
+    } else {
+        format!("{} ({})", dump.process, dump.pid)
+    };
+    if dump.heap.is_empty() || dump.heap == "libc.malloc" {
+        process
+    } else {
+        format!("{process}, heap {}", dump.heap)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::DumpFlags;
+
+    fn kinds(change: impl FnOnce(&mut HeapDump)) -> Vec<(&'static str, Option<ErrorClass>)> {
+        let mut dump = HeapDump {
+            pid: 7,
+            process: "app".to_owned(),
+            heap: "libc.malloc".to_owned(),
+            heap_samples: 1000,
+            flags: DumpFlags {
+                from_startup: true,
+                ..DumpFlags::default()
+            },
+            ..HeapDump::default()
+        };
+        change(&mut dump);
+        let findings = of_dump(&dump);
+        for finding in &findings {
+            assert!(finding.message.starts_with("app (7)"), "{finding:?}");
+            assert!(finding.help.is_some(), "{} has a remedy", finding.kind);
+        }
+        findings.into_iter().map(|f| (f.kind, f.class)).collect()
+    }
+
+    #[test]
+    fn every_flag_is_told_and_a_clean_dump_says_nothing() {
+        let incomplete = Some(ErrorClass::Incomplete);
+        assert_eq!(kinds(|_| {}), []);
+        type Change = fn(&mut HeapDump);
+        let cases: [(Change, &str, Option<ErrorClass>); 13] = [
+            (
+                |d| d.flags.rejected_concurrent = true,
+                "rejected-concurrent",
+                incomplete,
+            ),
+            (
+                |d| d.flags.buffer_overran = true,
+                "buffer-overran",
+                incomplete,
+            ),
+            (
+                |d| d.flags.buffer_corrupted = true,
+                "buffer-corrupted",
+                incomplete,
+            ),
+            (
+                |d| d.flags.hit_guardrail = true,
+                "hit-guardrail",
+                incomplete,
+            ),
+            (|d| d.flags.client_error = 1, "client-timeout", incomplete),
+            (
+                |d| d.flags.client_error = 2,
+                "invalid-stack-bounds",
+                incomplete,
+            ),
+            (|d| d.flags.client_error = 9, "client-error", incomplete),
+            (|d| d.unfinished = true, "dump-unfinished", incomplete),
+            (|d| d.flags.disconnected = true, "disconnected", None),
+            (|d| d.flags.from_startup = false, "not-from-startup", None),
+            (|d| d.unwinding_errors = 100, "unwinding-errors", None),
+            (
+                |d| {
+                    d.orig_sampling_interval_bytes = 64;
+                    d.sampling_interval_bytes = 16384;
+                },
+                "interval-raised",
+                None,
+            ),
+            (
+                |d| d.client_spinlock_blocked_us = 2_000_000,
+                "client-blocked",
+                None,
+            ),
+        ];
+        for (change, kind, class) in cases {
+            assert_eq!(kinds(change), [(kind, class)]);
+        }
+        // An overrun and its timeout are one event; a few failed stacks are usual.
+        assert_eq!(
+            kinds(|d| {
+                d.flags.buffer_overran = true;
+                d.flags.client_error = 1;
+                d.unwinding_errors = 99;
+            }),
+            [("buffer-overran", incomplete)]
+        );
+    }
+}
