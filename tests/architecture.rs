@@ -1,0 +1,281 @@
+//! The rules of docs/architecture.md, held to the code: who may import whom, who may print,
+//! who may open sockets, who knows serde_yaml.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A source file, with comments and tests taken out.
+struct Source {
+    /// Relative to src/, with forward slashes.
+    path: String,
+    code: String,
+}
+
+impl Source {
+    /// The folder (or file) at the top level of src/ that it belongs to.
+    fn module(&self) -> &str {
+        let top = self.path.split('/').next().unwrap_or_default();
+        top.strip_suffix(".rs").unwrap_or(top)
+    }
+}
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn sources() -> Vec<Source> {
+    let src = root().join("src");
+    let mut found = Vec::new();
+    let mut folders = vec![src.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("src/ can be read") {
+            let path = entry.expect("src/ can be read").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|e| e == "rs") {
+                let relative = path.strip_prefix(&src).expect("below src/");
+                let relative = relative.to_string_lossy().replace('\\', "/");
+                if is_test_file(&relative) {
+                    continue;
+                }
+                let text = fs::read_to_string(&path).expect("sources are UTF-8");
+                found.push(Source {
+                    path: relative,
+                    code: without_tests_and_comments(&text),
+                });
+            }
+        }
+    }
+    assert!(found.len() > 20, "src/ was found");
+    found.sort_by(|a, b| a.path.cmp(&b.path));
+    found
+}
+
+/// Files that are compiled for tests only.
+fn is_test_file(path: &str) -> bool {
+    path.ends_with("/tests.rs") || path.contains("/tests/") || path.ends_with("/scripted.rs")
+}
+
+/// Lines up to the module of tests at the end, without comments.
+fn without_tests_and_comments(text: &str) -> String {
+    let mut code = String::new();
+    let mut lines = text.lines().peekable();
+    while let Some(line) = lines.next() {
+        let trimmed = line.trim();
+        let next = lines.peek().map(|l| l.trim()).unwrap_or_default();
+        if trimmed == "#[cfg(test)]" && next.starts_with("mod ") && next.ends_with('{') {
+            break;
+        }
+        if !trimmed.starts_with("//") {
+            code.push_str(line);
+            code.push('\n');
+        }
+    }
+    code
+}
+
+/// Top-level modules named after `crate::` in `code`, also within `use crate::{a, b::c}`.
+fn imports(code: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for (at, _) in code.match_indices("crate::") {
+        // `$crate::`, `other_crate::`
+        let before = code[..at].chars().next_back().unwrap_or(' ');
+        if before.is_alphanumeric() || before == '_' {
+            continue;
+        }
+        let rest = &code[at + "crate::".len()..];
+        if let Some(group) = rest.strip_prefix('{') {
+            let mut depth = 0;
+            let mut word = String::new();
+            for c in group.chars() {
+                match c {
+                    '{' => depth += 1,
+                    '}' if depth == 0 => break,
+                    '}' => depth -= 1,
+                    ',' if depth == 0 => {
+                        found.insert(first_word(&word));
+                        word.clear();
+                    }
+                    c if depth == 0 => word.push(c),
+                    _ => {}
+                }
+            }
+            found.insert(first_word(&word));
+        } else {
+            found.insert(first_word(rest));
+        }
+    }
+    found.remove("");
+    found
+}
+
+fn first_word(text: &str) -> String {
+    text.trim_start()
+        .chars()
+        .take_while(|c| c.is_alphanumeric() || *c == '_')
+        .collect()
+}
+
+/// The table of docs/architecture.md: module to what it may import.
+fn table() -> BTreeMap<String, BTreeSet<String>> {
+    let text = fs::read_to_string(root().join("docs/architecture.md")).expect("the page is there");
+    let names = |cell: &str| -> Vec<String> {
+        cell.split('`')
+            .skip(1)
+            .step_by(2)
+            .map(str::to_owned)
+            .collect()
+    };
+    let rows: Vec<(Vec<String>, String)> = text
+        .lines()
+        .filter(|line| line.starts_with("| `"))
+        .map(|line| {
+            let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+            assert_eq!(cells.len(), 3, "a row has three cells: {line}");
+            (names(cells[0]), cells[2].to_owned())
+        })
+        .collect();
+    let all: BTreeSet<String> = rows.iter().flat_map(|(names, _)| names.clone()).collect();
+    let mut table = BTreeMap::new();
+    for (modules, allowed) in rows {
+        // What stands in brackets explains.
+        let allowed = allowed.split('(').next().unwrap_or_default().trim();
+        let set: BTreeSet<String> = if allowed == "all" {
+            all.clone()
+        } else if let Some(except) = allowed.strip_prefix("all but") {
+            let except = names(except);
+            all.iter()
+                .filter(|n| !except.contains(n))
+                .cloned()
+                .collect()
+        } else if allowed == "nothing of ours" {
+            BTreeSet::new()
+        } else {
+            names(allowed).into_iter().collect()
+        };
+        for module in modules {
+            table.insert(module, set.clone());
+        }
+    }
+    table
+}
+
+#[test]
+fn modules_import_only_what_the_table_allows() {
+    let table = table();
+    let mut wrong = Vec::new();
+    for source in sources() {
+        let module = source.module();
+        if matches!(module, "lib" | "main") {
+            continue;
+        }
+        let Some(allowed) = table.get(module) else {
+            panic!("docs/architecture.md has no row for `{module}`");
+        };
+        for import in imports(&source.code) {
+            if import != module && !allowed.contains(&import) {
+                wrong.push(format!("src/{} imports {import}", source.path));
+            }
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "docs/architecture.md forbids:\n{}",
+        wrong.join("\n")
+    );
+}
+
+#[test]
+fn every_row_of_the_table_exists() {
+    for module in table().keys() {
+        let folder = root().join("src").join(module);
+        assert!(
+            folder.is_dir() || folder.with_extension("rs").is_file(),
+            "docs/architecture.md names `{module}`, which is not in src/"
+        );
+    }
+}
+
+/// Fails for every file outside `allowed` that contains one of `words`.
+fn only_in(words: &[&str], allowed: impl Fn(&Source) -> bool, rule: &str) {
+    let mut wrong = Vec::new();
+    for source in sources() {
+        if allowed(&source) {
+            continue;
+        }
+        for word in words {
+            if source.code.contains(word) {
+                wrong.push(format!("src/{} has {word}", source.path));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{rule}:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn only_the_command_line_prints() {
+    only_in(
+        &["println!(", "eprintln!(", "print!(", "eprint!(", "dbg!("],
+        |source| source.module() == "cli",
+        "only `cli` prints; everything else hands events to it",
+    );
+}
+
+#[test]
+fn only_one_file_knows_serde_yaml() {
+    only_in(
+        &["serde_yaml"],
+        |source| source.path == "config/yaml.rs",
+        "serde_yaml is deprecated and stays in one file",
+    );
+}
+
+#[test]
+fn only_device_and_phone_open_sockets() {
+    only_in(
+        &[
+            "TcpStream",
+            "TcpListener",
+            "UdpSocket",
+            "UnixStream",
+            "UnixListener",
+        ],
+        |source| matches!(source.module(), "device" | "phone"),
+        "only `device` and `phone` open sockets",
+    );
+}
+
+#[test]
+fn the_decoder_shares_nothing_with_the_encoder() {
+    only_in(
+        &["prost::", "crate::proto"],
+        |source| !matches!(source.module(), "trace" | "import"),
+        "the virtual phone encodes with prost, so the decoder reads the wire itself",
+    );
+}
+
+#[test]
+fn files_open_with_what_they_own_and_stay_readable() {
+    let mut wrong = Vec::new();
+    for source in sources() {
+        let text = fs::read_to_string(root().join("src").join(&source.path)).expect("it is there");
+        if !text.starts_with("//!") {
+            wrong.push(format!("src/{} does not say what it owns", source.path));
+        }
+        let lines = source.code.lines().count();
+        if lines > 700 {
+            wrong.push(format!("src/{} has {lines} lines of code", source.path));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn imports_are_found_in_every_form() {
+    let code = "use crate::units::Pid;\nuse crate::{device::{Device, Command}, error};\n\
+                let x = crate::proto::A; pub(crate) fn f() {} mycrate::no::x(); $crate::session!()";
+    let found: Vec<String> = imports(code).into_iter().collect();
+    assert_eq!(found, ["device", "error", "proto", "session", "units"]);
+    assert!(Path::new("docs").exists(), "tests run at the root");
+}
