@@ -3,102 +3,20 @@
 //!
 //! Shapes:
 //! * [`Tables`]: strings, mappings, frames and callsites, shared by all dumps of a recording;
+//! * [`Symbols`]: names that symbolization and deobfuscation add, by frame;
+//! * [`Recording`]: both, and what the trace says beside its samples;
 //! * [`HeapDump`]: one heap of one process at one moment, as cumulative figures by callsite;
 //! * [`Health`]: what was lost or damaged on the way here.
 
+mod dump;
+mod health;
+pub(crate) mod index;
+mod recording;
+mod symbols;
 mod tables;
 
+pub use dump::{DumpFlags, DumpKind, Figures, HeapDump};
+pub use health::{Damage, Health, ServiceStats};
+pub use recording::{HeapRequest, Package, Process, Recording, SystemInfo};
+pub use symbols::{Line, Symbols};
 pub use tables::{CallsiteId, Frame, FrameId, Mapping, MappingId, StringId, Tables};
-
-/// What one callsite has done since profiling began. Bytes are already scaled up by the
-/// sampling; counts are numbers of *sampled* allocations.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Figures {
-    /// Bytes allocated since profiling began.
-    pub alloc_space: i64,
-    /// Sampled allocations since profiling began.
-    pub alloc_objects: i64,
-    /// Bytes allocated and not yet freed.
-    pub space: i64,
-    /// Sampled allocations not yet freed.
-    pub objects: i64,
-}
-
-/// What the figures of a dump mean.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum DumpKind {
-    /// Cumulative allocations and what is still held.
-    #[default]
-    Cumulative,
-    /// `dump_at_max`: the state when the heap was largest; nothing is known of frees.
-    AtMaximum,
-    /// `com.android.art`: allocations only, frees are not known.
-    AllocationsOnly,
-}
-
-/// Flags of one dump, as heapprofd reports them for a process and heap.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct DumpFlags {
-    /// Hooked at launch; otherwise earlier allocations are unseen.
-    pub from_startup: bool,
-    /// Another session owns the process; there are no samples.
-    pub rejected_concurrent: bool,
-    /// The target left before the session ended.
-    pub disconnected: bool,
-    /// The shared buffer was full and the client gave up.
-    pub buffer_overran: bool,
-    /// The shared buffer was corrupted.
-    pub buffer_corrupted: bool,
-    /// A memory or CPU limit of the daemon was hit.
-    pub hit_guardrail: bool,
-    /// 0 none, 1 hit timeout, 2 invalid stack bounds; others as the wire has them.
-    pub client_error: u32,
-}
-
-/// One heap of one process at one moment.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct HeapDump {
-    /// Process id on the device.
-    pub pid: u64,
-    /// Process name where the trace has one, else empty.
-    pub process: String,
-    /// `libc.malloc`, `com.android.art`, a custom heap; `unknown` before Android 12.
-    pub heap: String,
-    /// Trace time (BOOTTIME) of the dump in ns; `None` where no clock converts it.
-    pub time_ns: Option<u64>,
-    /// The dump's own timestamp as it stands in the trace (MONOTONIC_COARSE, ns).
-    pub raw_time_ns: u64,
-    /// Final sampling interval in bytes; 0 where the trace does not say.
-    pub sampling_interval_bytes: u64,
-    /// The configured interval, where it differs or is stated; 0 otherwise.
-    pub orig_sampling_interval_bytes: u64,
-    /// What the figures mean.
-    pub kind: DumpKind,
-    /// The daemon's flags.
-    pub flags: DumpFlags,
-    /// Unwinding errors since profiling began.
-    pub unwinding_errors: u64,
-    /// Samples unwound since profiling began.
-    pub heap_samples: u64,
-    /// µs for which the client was blocked on its lock.
-    pub client_spinlock_blocked_us: u64,
-    /// The last packet of the dump never came: what is here is a lower bound.
-    pub unfinished: bool,
-    /// Callsites with their cumulative figures, in order of [`CallsiteId`]; a callsite that
-    /// freed all it allocated stays.
-    pub samples: Vec<(CallsiteId, Figures)>,
-}
-
-impl HeapDump {
-    /// Sums over all callsites (saturating).
-    pub fn totals(&self) -> Figures {
-        let mut total = Figures::default();
-        for (_, f) in &self.samples {
-            total.alloc_space = total.alloc_space.saturating_add(f.alloc_space);
-            total.alloc_objects = total.alloc_objects.saturating_add(f.alloc_objects);
-            total.space = total.space.saturating_add(f.space);
-            total.objects = total.objects.saturating_add(f.objects);
-        }
-        total
-    }
-}

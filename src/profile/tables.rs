@@ -1,8 +1,12 @@
 //! The tables that all dumps of a recording share: strings, mappings, frames, callsites.
+//! Each entry stands once; ids are dense and given in order of first appearance, so that
+//! equal input gives equal ids. A callsite is its frames in one flat array: no allocation per
+//! frame or callsite.
 
+use super::index::{Index, Seed};
 use crate::units::BuildId;
 
-/// Index of an interned string in [`Tables`].
+/// Index of an interned string in [`Tables`]; 0 is the empty string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct StringId(pub u32);
 /// Index of a [`Mapping`].
@@ -34,8 +38,9 @@ pub struct Mapping {
     pub load_bias: u64,
 }
 
-/// A code location: identity is (mapping, rel_pc, recorded name).
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+/// A code location: identity is (mapping, rel_pc, recorded name); of a frame without mapping
+/// (name, file, line).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Frame {
     /// The mapping, where there is one.
     pub mapping: Option<MappingId>,
@@ -43,10 +48,239 @@ pub struct Frame {
     pub rel_pc: u64,
     /// Name as recorded: mangled, a Java method, or empty.
     pub name: StringId,
+    /// Source file, of a frame without mapping only; else empty.
+    pub file: StringId,
+    /// Line in `file`; 0 where unknown.
+    pub line: u32,
 }
 
 /// Strings, mappings, frames and callsites. Append-only: an id once given stays valid.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Tables {
-    _private: (),
+    seed: Seed,
+    text: String,
+    text_ends: Vec<usize>,
+    text_index: Index,
+    mappings: Vec<Mapping>,
+    mapping_index: Index,
+    frames: Vec<Frame>,
+    frame_index: Index,
+    stack: Vec<u32>,
+    stack_ends: Vec<usize>,
+    stack_index: Index,
+}
+
+impl Default for Tables {
+    fn default() -> Self {
+        let mut tables = Tables {
+            seed: Seed::default(),
+            text: String::new(),
+            text_ends: Vec::new(),
+            text_index: Index::default(),
+            mappings: Vec::new(),
+            mapping_index: Index::default(),
+            frames: Vec::new(),
+            frame_index: Index::default(),
+            stack: Vec::new(),
+            stack_ends: Vec::new(),
+            stack_index: Index::default(),
+        };
+        tables.intern_str("");
+        tables
+    }
+}
+
+/// The part of a flat array that belongs to entry `id`, given where each entry ends.
+#[inline]
+fn span(ends: &[usize], id: u32) -> std::ops::Range<usize> {
+    let id = id as usize;
+    let start = if id == 0 { 0 } else { ends[id - 1] };
+    start..ends[id]
+}
+
+fn next_id(len: usize) -> u32 {
+    u32::try_from(len).expect("a table outgrows memory before it has 2^32 entries")
+}
+
+impl Tables {
+    /// The id of a text.
+    pub fn intern_str(&mut self, text: &str) -> StringId {
+        let hash = self.seed.bytes(text.as_bytes());
+        let next = next_id(self.text_ends.len());
+        let (all, ends) = (&self.text, &self.text_ends);
+        let (id, there) = self.text_index.find_or_insert(hash, next, |id| {
+            all.as_bytes()[span(ends, id)] == *text.as_bytes()
+        });
+        if !there {
+            self.text.push_str(text);
+            self.text_ends.push(self.text.len());
+        }
+        StringId(id)
+    }
+
+    /// The id of a text that may not be UTF-8; what is not becomes U+FFFD.
+    pub fn intern_bytes(&mut self, text: &[u8]) -> StringId {
+        self.intern_str(&String::from_utf8_lossy(text))
+    }
+
+    /// The id of a mapping.
+    pub fn intern_mapping(&mut self, mapping: Mapping) -> MappingId {
+        let words = [
+            u64::from(mapping.path.0),
+            mapping.start,
+            mapping.end,
+            mapping.exact_offset,
+            mapping.start_offset,
+            mapping.load_bias,
+        ];
+        let hash = words.iter().fold(
+            self.seed.bytes(&mapping.build_id.0),
+            |hash, word| self.seed.number(hash.rotate_left(5) ^ word),
+        );
+        let next = next_id(self.mappings.len());
+        let mappings = &self.mappings;
+        let (id, there) = self
+            .mapping_index
+            .find_or_insert(hash, next, |id| mappings[id as usize] == mapping);
+        if !there {
+            self.mappings.push(mapping);
+        }
+        MappingId(id)
+    }
+
+    /// The id of a frame.
+    pub fn intern_frame(&mut self, frame: Frame) -> FrameId {
+        let mapping = frame.mapping.map_or(u64::from(u32::MAX), |m| u64::from(m.0));
+        let hash = self.seed.number(
+            self.seed.number(frame.rel_pc) ^ (mapping << 32 | u64::from(frame.name.0)),
+        );
+        let hash = self
+            .seed
+            .number(hash ^ (u64::from(frame.line) << 32 | u64::from(frame.file.0)));
+        let next = next_id(self.frames.len());
+        let frames = &self.frames;
+        let (id, there) = self
+            .frame_index
+            .find_or_insert(hash, next, |id| frames[id as usize] == frame);
+        if !there {
+            self.frames.push(frame);
+        }
+        FrameId(id)
+    }
+
+    /// The id of a callstack, given as raw [`FrameId`]s, leaf first.
+    pub fn intern_callsite(&mut self, leaf_first: &[u32]) -> CallsiteId {
+        let hash = self.seed.words(leaf_first);
+        let next = next_id(self.stack_ends.len());
+        let (stack, ends) = (&self.stack, &self.stack_ends);
+        let (id, there) = self
+            .stack_index
+            .find_or_insert(hash, next, |id| stack[span(ends, id)] == *leaf_first);
+        if !there {
+            self.stack.extend_from_slice(leaf_first);
+            self.stack_ends.push(self.stack.len());
+        }
+        CallsiteId(id)
+    }
+
+    /// The text of an id of these tables.
+    pub fn string(&self, id: StringId) -> &str {
+        &self.text[span(&self.text_ends, id.0)]
+    }
+
+    /// The mapping of an id of these tables.
+    pub fn mapping(&self, id: MappingId) -> &Mapping {
+        &self.mappings[id.0 as usize]
+    }
+
+    /// The frame of an id of these tables.
+    pub fn frame(&self, id: FrameId) -> &Frame {
+        &self.frames[id.0 as usize]
+    }
+
+    /// The frames of a callsite, leaf first.
+    pub fn callsite(&self, id: CallsiteId) -> impl DoubleEndedIterator<Item = FrameId> + '_ {
+        self.raw_callsite(id).iter().map(|&frame| FrameId(frame))
+    }
+
+    /// The frames of a callsite as raw ids, leaf first.
+    pub(crate) fn raw_callsite(&self, id: CallsiteId) -> &[u32] {
+        &self.stack[span(&self.stack_ends, id.0)]
+    }
+
+    /// All mappings, in order of their ids.
+    pub fn mappings(&self) -> &[Mapping] {
+        &self.mappings
+    }
+
+    /// All frames, in order of their ids.
+    pub fn frames(&self) -> &[Frame] {
+        &self.frames
+    }
+
+    /// Number of distinct strings.
+    pub fn string_count(&self) -> usize {
+        self.text_ends.len()
+    }
+
+    /// Number of distinct callsites.
+    pub fn callsite_count(&self) -> usize {
+        self.stack_ends.len()
+    }
+
+    /// Gives back what only interning needs, once nothing more will be interned.
+    pub(crate) fn seal(&mut self) {
+        self.text_index = Index::default();
+        self.mapping_index = Index::default();
+        self.frame_index = Index::default();
+        self.stack_index = Index::default();
+        self.text.shrink_to_fit();
+        self.frames.shrink_to_fit();
+        self.stack.shrink_to_fit();
+        self.stack_ends.shrink_to_fit();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_entries_share_an_id_and_read_back() {
+        let mut tables = Tables::default();
+        assert_eq!(tables.intern_str(""), StringId::default());
+        let name = tables.intern_str("malloc");
+        assert_eq!(tables.intern_bytes(b"malloc"), name);
+        let mapping = Mapping {
+            path: tables.intern_str("/lib/libc.so"),
+            start: 0x1000,
+            end: 0x2000,
+            ..Mapping::default()
+        };
+        let lib = tables.intern_mapping(mapping.clone());
+        assert_eq!(tables.intern_mapping(mapping), lib);
+        let frame = |rel_pc| Frame {
+            mapping: Some(lib),
+            rel_pc,
+            name,
+            file: StringId::default(),
+            line: 0,
+        };
+        let leaf = tables.intern_frame(frame(16));
+        let root = tables.intern_frame(frame(32));
+        assert_ne!(leaf, root);
+        assert_eq!(tables.intern_frame(frame(16)), leaf);
+        let site = tables.intern_callsite(&[leaf.0, root.0]);
+        assert_eq!(tables.intern_callsite(&[leaf.0, root.0]), site);
+        assert_ne!(tables.intern_callsite(&[root.0, leaf.0]), site);
+        assert_eq!(tables.callsite(site).collect::<Vec<_>>(), [leaf, root]);
+        assert_eq!(tables.string(tables.frame(leaf).name), "malloc");
+    }
+
+    #[test]
+    fn text_that_is_no_utf8_is_kept_as_far_as_it_is() {
+        let mut tables = Tables::default();
+        let id = tables.intern_bytes(b"/data/\xff.so");
+        assert_eq!(tables.string(id), "/data/\u{fffd}.so");
+    }
 }

@@ -1,0 +1,147 @@
+//! An open-addressing index from content to dense ids, the one hash table behind all tables
+//! of the model. Owns hashing and probing; the content itself stays in the caller's arena, so
+//! that an entry costs eight bytes and no allocation of its own.
+
+use std::hash::{BuildHasher, RandomState};
+
+/// Hashes short byte and word strings. Seeded per process, so that a crafted file cannot aim
+/// for collisions; nothing that is written depends on the order of hashes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Seed(u64);
+
+impl Default for Seed {
+    fn default() -> Self {
+        Seed(RandomState::new().hash_one(0x6865_6170u32))
+    }
+}
+
+const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
+
+#[inline]
+fn fold(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
+    (product as u64) ^ ((product >> 64) as u64)
+}
+
+impl Seed {
+    /// Hash of a byte string.
+    #[inline]
+    pub(crate) fn bytes(self, bytes: &[u8]) -> u64 {
+        let mut hash = self.0 ^ bytes.len() as u64;
+        let mut chunks = bytes.chunks_exact(8);
+        for chunk in &mut chunks {
+            let mut word = [0; 8];
+            word.copy_from_slice(chunk);
+            hash = fold(hash ^ u64::from_le_bytes(word), MULTIPLIER ^ self.0);
+        }
+        let mut word = [0; 8];
+        word[..chunks.remainder().len()].copy_from_slice(chunks.remainder());
+        fold(hash ^ u64::from_le_bytes(word), MULTIPLIER)
+    }
+
+    /// Hash of a string of 32-bit words.
+    #[inline]
+    pub(crate) fn words(self, words: &[u32]) -> u64 {
+        let mut hash = self.0 ^ words.len() as u64;
+        let mut pairs = words.chunks_exact(2);
+        for pair in &mut pairs {
+            let word = u64::from(pair[0]) | u64::from(pair[1]) << 32;
+            hash = fold(hash ^ word, MULTIPLIER ^ self.0);
+        }
+        let last = pairs.remainder().first().copied().map_or(0, u64::from);
+        fold(hash ^ last, MULTIPLIER)
+    }
+
+    /// Hash of one number.
+    #[inline]
+    pub(crate) fn number(self, number: u64) -> u64 {
+        fold(number ^ self.0, MULTIPLIER)
+    }
+}
+
+const EMPTY: u32 = u32::MAX;
+
+/// From hash to id; equality is asked of the caller.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Index {
+    /// Upper half of the hash and the id; the length is a power of two, or zero.
+    slots: Vec<(u32, u32)>,
+    used: usize,
+}
+
+impl Index {
+    /// The id of the entry for which `same` holds, or `next` after having entered it.
+    /// The flag says whether it was there.
+    #[inline]
+    pub(crate) fn find_or_insert(
+        &mut self,
+        hash: u64,
+        next: u32,
+        mut same: impl FnMut(u32) -> bool,
+    ) -> (u32, bool) {
+        if self.used * 4 >= self.slots.len() * 3 {
+            self.grow();
+        }
+        let tag = (hash >> 32) as u32;
+        let mask = self.slots.len() - 1;
+        let mut at = tag as usize & mask;
+        loop {
+            let (found, id) = self.slots[at];
+            if id == EMPTY {
+                self.slots[at] = (tag, next);
+                self.used += 1;
+                return (next, false);
+            }
+            if found == tag && same(id) {
+                return (id, true);
+            }
+            at = (at + 1) & mask;
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let size = (self.slots.len() * 2).max(64);
+        let old = std::mem::replace(&mut self.slots, vec![(0, EMPTY); size]);
+        for (tag, id) in old.into_iter().filter(|slot| slot.1 != EMPTY) {
+            let mut at = tag as usize & (size - 1);
+            while self.slots[at].1 != EMPTY {
+                at = (at + 1) & (size - 1);
+            }
+            self.slots[at] = (tag, id);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_content_gets_one_id_through_growth() {
+        let seed = Seed::default();
+        let mut index = Index::default();
+        let mut kept: Vec<Vec<u8>> = Vec::new();
+        for round in 0..2 {
+            for n in 0..1000u32 {
+                let text = format!("name {n}").into_bytes();
+                let (id, there) =
+                    index.find_or_insert(seed.bytes(&text), kept.len() as u32, |id| {
+                        kept[id as usize] == text
+                    });
+                assert_eq!((id, there), (n, round == 1));
+                if !there {
+                    kept.push(text);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn length_and_order_change_the_hash() {
+        let seed = Seed::default();
+        assert_ne!(seed.bytes(b"a"), seed.bytes(b"a\0"));
+        assert_ne!(seed.words(&[1, 2]), seed.words(&[2, 1]));
+        assert_ne!(seed.words(&[1]), seed.words(&[1, 0]));
+    }
+}

@@ -1,0 +1,102 @@
+//! Packets compressed in the trace: `compressed_packets` (50, zlib or gzip) and
+//! `zstd_compressed_packets` (133). Each holds one complete stream that inflates to a row of
+//! packets; they do not nest.
+
+use super::wire::varint;
+use std::io::Read;
+
+/// The service compresses batches of well under a megabyte; a bundle that inflates beyond this
+/// is hostile.
+const LARGEST: u64 = 256 << 20;
+
+/// Why a bundle can't be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum BundleError {
+    #[error("compressed packets that do not inflate")]
+    Codec,
+    #[error("compressed packets that inflate beyond all measure")]
+    TooLarge,
+}
+
+/// Inflates a bundle, and says whether it broke off: what came before is in `out`.
+pub(super) fn inflate(zstd: bool, data: &[u8], out: &mut Vec<u8>) -> Result<(), BundleError> {
+    out.clear();
+    if zstd {
+        let decoder = zstd::stream::read::Decoder::with_buffer(data).map_err(|_| BundleError::Codec)?;
+        read_all(decoder.single_frame(), out)
+    } else if data.starts_with(&[0x1f, 0x8b]) {
+        read_all(flate2::bufread::GzDecoder::new(data), out)
+    } else {
+        read_all(flate2::bufread::ZlibDecoder::new(data), out)
+    }
+}
+
+fn read_all(reader: impl Read, out: &mut Vec<u8>) -> Result<(), BundleError> {
+    match reader.take(LARGEST).read_to_end(out) {
+        Ok(_) if out.len() as u64 == LARGEST => Err(BundleError::TooLarge),
+        Ok(_) => Ok(()),
+        Err(_) => Err(BundleError::Codec),
+    }
+}
+
+/// The packets of an inflated bundle, as ranges; `Err` gives where it stops being packets.
+pub(super) fn packets(
+    inflated: &[u8],
+) -> impl Iterator<Item = Result<std::ops::Range<usize>, usize>> + '_ {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let start = at;
+        if start >= inflated.len() {
+            return None;
+        }
+        let mut pos = start + 1;
+        let length = (inflated[start] == 0x0a)
+            .then(|| varint(inflated, &mut pos).ok())
+            .flatten();
+        match length {
+            Some(length) if length <= (inflated.len() - pos) as u64 => {
+                at = pos + length as usize;
+                Some(Ok(pos..at))
+            }
+            _ => {
+                at = inflated.len();
+                Some(Err(start))
+            }
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn inflates_each_codec_and_splits() {
+        let plain = [0x0a, 2, 0x50, 1, 0x0a, 0, 0x0a, 3, 1];
+        let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+        zlib.write_all(&plain).unwrap();
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(&plain).unwrap();
+        let zstd = zstd::stream::encode_all(&plain[..], 1).unwrap();
+        for (is_zstd, data) in [
+            (false, zlib.finish().unwrap()),
+            (false, gzip.finish().unwrap()),
+            (true, zstd),
+        ] {
+            let mut out = Vec::new();
+            inflate(is_zstd, &data, &mut out).unwrap();
+            assert_eq!(out, plain);
+            assert!(inflate(is_zstd, &data[..data.len() / 2], &mut out).is_err());
+        }
+        let found: Vec<_> = packets(&plain).collect();
+        assert_eq!(found, [Ok(2..4), Ok(6..6), Err(6)]);
+    }
+
+    #[test]
+    fn refuses_what_is_no_bundle() {
+        let mut out = Vec::new();
+        assert_eq!(inflate(false, b"plain text", &mut out), Err(BundleError::Codec));
+        assert_eq!(inflate(true, b"plain text", &mut out), Err(BundleError::Codec));
+    }
+}

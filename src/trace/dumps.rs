@@ -1,0 +1,329 @@
+//! The second reading: profile packets to finished dumps.
+//!
+//! A dump is a chain of packets on one sequence, up to one with `continued` unset; its header
+//! repeats in each. Chains whose end never came, and dumps one of whose packets is lost or
+//! damaged, come out flagged as unfinished.
+
+use super::clocks::{Clock, Clocks};
+use super::framing::{Source, Window};
+use super::interning::{Callstacks, LOST_CALLSTACK, ScopeId, lost_frame};
+use super::order::{Entry, RunId, Runs, arrange};
+use super::packet::{Packet, payload};
+use super::profile_packet::{Header, Outline, each_part, each_sample};
+use super::reader::PlaceReader;
+use super::series::{Series, Taken};
+use super::survey::Survey;
+use super::TraceError;
+use crate::profile::{CallsiteId, DumpKind, Health, HeapDump, Recording};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A trace after its first reading.
+pub struct Trace {
+    recording: Arc<Recording>,
+    health: Health,
+    clocks: Clocks,
+    callstacks: Callstacks,
+    lost_callstack: CallsiteId,
+    entries: Vec<Entry>,
+    runs: Runs,
+    reader: PlaceReader,
+}
+
+/// The heap that producers before Android 12 do not name.
+const UNNAMED_HEAP: &str = "unknown";
+/// Java allocations; its frees are not to be trusted.
+const ART_HEAP: &str = "com.android.art";
+
+impl Trace {
+    /// Reads everything but samples.
+    ///
+    /// # Errors
+    /// Where the source can't be read; damage in it is no error.
+    pub fn open(source: Box<dyn Source>) -> Result<Trace, TraceError> {
+        let (survey, window) = Survey::read(Window::new(source)?)?;
+        let Survey {
+            mut recording,
+            mut health,
+            clocks,
+            mut interning,
+            mut entries,
+            symbols,
+            ..
+        } = survey;
+        let runs = arrange(
+            &mut entries,
+            |scope| interning.has_no_callstacks(scope),
+            &mut health,
+        );
+        let tables = &mut recording.tables;
+        for run in &runs.scopes {
+            interning.settle(run, tables, &mut health);
+        }
+        let mut own: Vec<ScopeId> = entries.iter().filter_map(|e| e.own_tables).collect();
+        own.sort_unstable();
+        own.dedup();
+        for scope in own {
+            interning.settle(&[scope], tables, &mut health);
+        }
+        let lost = lost_frame(tables, LOST_CALLSTACK);
+        let lost_callstack = tables.intern_callsite(&[lost.0]);
+        symbols.apply(&mut recording);
+        recording.tables.seal();
+        recording.started_ns = recording.started_ns.or(clocks.first_trace_time());
+        Ok(Trace {
+            recording: Arc::new(recording),
+            health,
+            clocks,
+            callstacks: interning.into_callstacks(),
+            lost_callstack,
+            entries,
+            runs,
+            reader: PlaceReader::new(window),
+        })
+    }
+
+    /// What holds for all dumps.
+    pub fn recording(&self) -> &Arc<Recording> {
+        &self.recording
+    }
+
+    /// Reads all dumps and gives each to `sink` as soon as it is complete. Dumps of one heap
+    /// come in order of their time.
+    ///
+    /// # Errors
+    /// The sink's, at once; and where the source can't be read.
+    pub fn read_dumps<E: From<TraceError>>(
+        mut self,
+        sink: impl FnMut(HeapDump) -> Result<(), E>,
+    ) -> Result<Health, E> {
+        let mut assembly = Assembly {
+            recording: &self.recording,
+            clocks: &self.clocks,
+            callstacks: &self.callstacks,
+            lost_callstack: self.lost_callstack,
+            runs: &self.runs,
+            health: self.health,
+            chains: HashMap::new(),
+            series: HashMap::new(),
+            sink,
+        };
+        for (entry, &run) in self.entries.iter().zip(&self.runs.of_entry) {
+            let body = self.reader.body(entry.place).map_err(TraceError::from)?;
+            assembly.packet(entry, run, body)?;
+        }
+        assembly.end()
+    }
+}
+
+/// The dumps of a run that are not complete yet.
+#[derive(Debug, Default)]
+struct Chain {
+    parts: Vec<Part>,
+    /// Number of the last packet.
+    index: Option<u64>,
+}
+
+#[derive(Debug)]
+struct Part {
+    header: Header,
+    unfinished: bool,
+}
+
+type SeriesKey = (RunId, u64, String);
+
+struct Assembly<'a, S> {
+    recording: &'a Recording,
+    clocks: &'a Clocks,
+    callstacks: &'a Callstacks,
+    lost_callstack: CallsiteId,
+    runs: &'a Runs,
+    health: Health,
+    chains: HashMap<RunId, Chain>,
+    series: HashMap<SeriesKey, Series>,
+    sink: S,
+}
+
+impl<S, E> Assembly<'_, S>
+where
+    S: FnMut(HeapDump) -> Result<(), E>,
+    E: From<TraceError>,
+{
+    fn packet(&mut self, entry: &Entry, run: RunId, body: &[u8]) -> Result<(), E> {
+        let (packet, _) = Packet::read(body);
+        let gap = self.number(run, entry.index);
+        let chain = self.chains.entry(run).or_default();
+        for part in &mut chain.parts {
+            part.unfinished |= gap;
+        }
+        let mut continued = false;
+        for message in packet.all(payload::PROFILE_PACKET) {
+            let mut parts = Vec::new();
+            // Damage was noted at the first reading.
+            let damaged = each_part(message, |part| parts.push(part)).is_err() || entry.damaged;
+            for part in parts {
+                self.part(part, entry, run, damaged || gap)?;
+            }
+            continued = Outline::read(message).0.continued;
+        }
+        if !continued {
+            let parts = std::mem::take(&mut self.chains.entry(run).or_default().parts);
+            for part in parts {
+                self.finish(run, part)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Follows the numbering of a run; says whether packets are missing right before this one.
+    fn number(&mut self, run: RunId, index: Option<u64>) -> bool {
+        let chain = self.chains.entry(run).or_default();
+        let Some(index) = index else { return false };
+        let expected = chain.index.map_or(0, |last| last.saturating_add(1));
+        if index < expected {
+            if chain.index == Some(index) {
+                self.health.repeated_profile_packets += 1;
+            } else {
+                self.health.inconsistent_profile_packets += 1;
+            }
+            return false;
+        }
+        chain.index = Some(index);
+        let missing = index - expected;
+        self.health.missing_profile_packets =
+            self.health.missing_profile_packets.saturating_add(missing);
+        missing > 0
+    }
+
+    fn part(
+        &mut self,
+        message: &[u8],
+        entry: &Entry,
+        run: RunId,
+        partial: bool,
+    ) -> Result<(), E> {
+        let (mut header, outcome) = Header::read(message);
+        if header.heap.is_empty() {
+            header.heap.push_str(UNNAMED_HEAP);
+        }
+        let mut unfinished = partial || outcome.is_err();
+        let chain = self.chains.entry(run).or_default();
+        let open = chain
+            .parts
+            .iter()
+            .rposition(|part| part.header.pid == header.pid && part.header.heap == header.heap);
+        let same = open.filter(|&at| chain.parts[at].header.timestamp == header.timestamp);
+        if let (Some(at), None) = (open, same) {
+            // A later dump of the same heap: the end of the one before is lost.
+            let mut before = chain.parts.remove(at);
+            before.unfinished = true;
+            self.finish(run, before)?;
+        }
+        let key = (run, header.pid, header.heap.clone());
+        let series = self.series.entry(key).or_default();
+        if same.is_none() {
+            series.begin(false);
+        }
+        let counts = header.orig_sampling_interval_bytes > 0;
+        let scopes = &self.runs.scopes[run.0 as usize];
+        let health = &mut self.health;
+        let callstacks = self.callstacks;
+        let lost = self.lost_callstack;
+        let mut resolve_lost = 0;
+        let mut malformed = 0;
+        let outcome = each_sample(message, |sample| {
+            let taken = series.take(&sample, counts, |iid| {
+                entry
+                    .own_tables
+                    .iter()
+                    .chain(std::iter::once(&entry.scope))
+                    .chain(scopes)
+                    .find_map(|&scope| callstacks.get(scope, iid))
+                    .unwrap_or_else(|| {
+                        resolve_lost += 1;
+                        lost
+                    })
+            });
+            malformed += u64::from(taken == Taken::Malformed);
+        });
+        health.lost_callstacks += resolve_lost;
+        health.malformed_samples += malformed;
+        if let Err(error) = outcome {
+            unfinished = true;
+            health.add_damage(
+                entry.place.offset,
+                u64::from(entry.place.length),
+                format!("samples are damaged: {error}"),
+            );
+        }
+        let chain = self.chains.entry(run).or_default();
+        match same {
+            Some(at) => {
+                let part = &mut chain.parts[at];
+                part.header = header;
+                part.unfinished |= unfinished;
+            }
+            None => chain.parts.push(Part { header, unfinished }),
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, run: RunId, part: Part) -> Result<(), E> {
+        let Part { header, unfinished } = part;
+        self.health.unfinished_dumps += u64::from(unfinished);
+        let series = self
+            .series
+            .get_mut(&(run, header.pid, header.heap.clone()))
+            .expect("a part opens its series");
+        let requests = &self.recording.requests;
+        let asked_for_maximum = !requests.is_empty() && requests.iter().all(|r| r.dump_at_max);
+        let kind = if header.heap == ART_HEAP {
+            DumpKind::AllocationsOnly
+        } else if series.is_at_maximum() || asked_for_maximum {
+            DumpKind::AtMaximum
+        } else {
+            DumpKind::Cumulative
+        };
+        let samples = series.finish(kind, !unfinished && !header.flags.rejected_concurrent);
+        let clock = self.clocks.trace_clock();
+        let convert = |time, to| match time {
+            0 => None,
+            time => self.clocks.convert(Clock::MONOTONIC_COARSE, time, to),
+        };
+        let time_ns = convert(header.timestamp, clock);
+        if time_ns.is_none() && header.timestamp != 0 {
+            self.health.dumps_without_clock += 1;
+        }
+        let process = self.recording.processes.get(&header.pid);
+        (self.sink)(HeapDump {
+            pid: header.pid,
+            process: process.map(|p| p.name.clone()).unwrap_or_default(),
+            heap: header.heap,
+            time_ns,
+            wall_time_ns: convert(header.timestamp, Clock::REALTIME),
+            start_ns: convert(header.start_timestamp, clock),
+            raw_time_ns: header.timestamp,
+            sampling_interval_bytes: header.sampling_interval_bytes,
+            orig_sampling_interval_bytes: header.orig_sampling_interval_bytes,
+            kind,
+            flags: header.flags,
+            unwinding_errors: header.unwinding_errors,
+            heap_samples: header.heap_samples,
+            client_spinlock_blocked_us: header.client_spinlock_blocked_us,
+            unfinished,
+            samples,
+        })
+    }
+
+    fn end(mut self) -> Result<Health, E> {
+        let mut left: Vec<(RunId, Chain)> = self.chains.drain().collect();
+        left.sort_unstable_by_key(|(run, _)| *run);
+        for (run, chain) in left {
+            for mut part in chain.parts {
+                part.unfinished = true;
+                self.finish(run, part)?;
+            }
+        }
+        Ok(self.health)
+    }
+}

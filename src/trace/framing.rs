@@ -1,0 +1,400 @@
+//! A trace file as a row of packets, and how to go on after damage. Owns reading the file in
+//! pieces; knows of a packet only as much as tells a real one from chance.
+//!
+//! A trace is `message Trace { repeated TracePacket packet = 1; }`: the byte 0x0a, a length,
+//! the packet, and again. There is no checksum. After bytes that can't be read, the next packet
+//! is looked for: a place from which a whole packet parses that carries a field every real one
+//! carries, and behind which another begins or the file ends.
+
+use super::wire::{Fields, Value, varint};
+use crate::profile::Health;
+use std::io::{self, Read, Seek, SeekFrom};
+
+/// Where a trace is read from: a file, or bytes in memory.
+pub trait Source: Read + Seek + Send {}
+impl<T: Read + Seek + Send> Source for T {}
+
+/// How much is read ahead.
+const AHEAD: usize = 1 << 20;
+/// A longer packet is taken for a damaged length: the service splits at half a megabyte.
+const LONGEST_PACKET: u64 = 1 << 30;
+/// While looking for the next packet, longer ones are not considered.
+const LONGEST_FOUND: u64 = 4 << 20;
+/// Tag of `Trace.packet`.
+const PACKET_TAG: u8 = 0x0a;
+
+/// A window on the bytes of a source, for forward reading with a little going back.
+pub struct Window {
+    source: Box<dyn Source>,
+    buffer: Vec<u8>,
+    start: u64,
+    size: u64,
+}
+
+impl Window {
+    /// Opens a source; asks it for its size.
+    ///
+    /// # Errors
+    /// Where the source cannot seek.
+    pub fn new(mut source: Box<dyn Source>) -> io::Result<Self> {
+        let size = source.seek(SeekFrom::End(0))?;
+        Ok(Window {
+            source,
+            buffer: Vec::new(),
+            start: 0,
+            size,
+        })
+    }
+
+    /// Size of the source in bytes.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// `want` bytes from `at`; fewer only where the source ends. Allocates no more than the
+    /// source holds.
+    ///
+    /// # Errors
+    /// Where the source can't be read.
+    pub fn get(&mut self, at: u64, want: usize) -> io::Result<&[u8]> {
+        let want = (want as u64).min(self.size.saturating_sub(at)) as usize;
+        let end = self.start + self.buffer.len() as u64;
+        if at < self.start || at + want as u64 > end {
+            self.load(at, want)?;
+        }
+        let from = (at - self.start) as usize;
+        let to = (from + want).min(self.buffer.len());
+        Ok(&self.buffer[from..to])
+    }
+
+    #[cold]
+    fn load(&mut self, at: u64, want: usize) -> io::Result<()> {
+        let end = self.start + self.buffer.len() as u64;
+        if at >= self.start && at < end {
+            self.buffer.drain(..(at - self.start) as usize);
+        } else {
+            self.buffer.clear();
+        }
+        self.start = at;
+        let have = self.buffer.len();
+        let goal = want
+            .max(AHEAD)
+            .min(self.size.saturating_sub(at) as usize)
+            .max(have);
+        self.source.seek(SeekFrom::Start(at + have as u64))?;
+        self.buffer.reserve_exact(goal - have);
+        self.source
+            .by_ref()
+            .take((goal - have) as u64)
+            .read_to_end(&mut self.buffer)?;
+        if self.buffer.len() < goal {
+            // The file became shorter while it was read.
+            self.size = at + self.buffer.len() as u64;
+        }
+        Ok(())
+    }
+}
+
+/// The packets of a window, from its start.
+pub struct Packets {
+    window: Window,
+    pos: u64,
+    /// Where the last packet's tag stood.
+    last: u64,
+}
+
+/// Where a packet's body lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extent {
+    /// Offset of the first byte of the body.
+    pub offset: u64,
+    /// Length of the body.
+    pub length: usize,
+}
+
+enum Step {
+    Packet(Extent),
+    Skip(u64),
+    Broken(&'static str),
+}
+
+impl Packets {
+    /// Starts at the first byte.
+    pub fn new(window: Window) -> Self {
+        Packets {
+            window,
+            pos: 0,
+            last: 0,
+        }
+    }
+
+    /// Gives the window back.
+    pub fn into_window(self) -> Window {
+        self.window
+    }
+
+    /// The next packet; what lies before it and can't be read goes into `health`.
+    ///
+    /// # Errors
+    /// Where the source can't be read.
+    pub fn next(&mut self, health: &mut Health) -> io::Result<Option<Extent>> {
+        loop {
+            if self.pos >= self.window.size() {
+                return Ok(None);
+            }
+            self.last = self.pos;
+            match self.step()? {
+                Step::Packet(extent) => {
+                    self.pos = extent.offset + extent.length as u64;
+                    return Ok(Some(extent));
+                }
+                Step::Skip(to) => self.pos = to,
+                Step::Broken(what) => self.recover(self.pos, what, health)?,
+            }
+        }
+    }
+
+    /// The body of a packet that [`Self::next`] gave.
+    ///
+    /// # Errors
+    /// Where the source can't be read.
+    pub fn body(&mut self, extent: Extent) -> io::Result<&[u8]> {
+        self.window.get(extent.offset, extent.length)
+    }
+
+    /// To be told when the body of the last packet is no packet. Where another packet begins
+    /// behind it, only its content is damaged; else its length is not to be trusted, and the
+    /// next packet is looked for inside.
+    ///
+    /// # Errors
+    /// Where the source can't be read.
+    pub fn reject(&mut self, what: &'static str, health: &mut Health) -> io::Result<()> {
+        if self.pos >= self.window.size() || self.is_packet(self.pos, 0)? {
+            health.add_damage(self.last, self.pos - self.last, what);
+            return Ok(());
+        }
+        self.recover(self.last, what, health)
+    }
+
+    fn step(&mut self) -> io::Result<Step> {
+        let size = self.window.size();
+        let head = self.window.get(self.pos, 24)?;
+        let mut at = 0;
+        if head[0] == PACKET_TAG {
+            at = 1;
+            let Ok(length) = varint(head, &mut at) else {
+                return Ok(Step::Broken("length of a packet can't be read"));
+            };
+            let offset = self.pos + at as u64;
+            if length > size - offset {
+                return Ok(Step::Broken("the file ends inside a packet"));
+            }
+            if length > LONGEST_PACKET {
+                return Ok(Step::Broken("length of a packet is absurd"));
+            }
+            return Ok(Step::Packet(Extent {
+                offset,
+                length: length as usize,
+            }));
+        }
+        // Fields other than `packet` are legal, though nobody writes them: skipped if what
+        // follows is a packet again.
+        let end = match Fields::new(head).next() {
+            Ok(Some((number, value))) if number != 1 && !matches!(value, Value::Bytes(_)) => {
+                let mut fields = Fields::new(head);
+                let _ = fields.next();
+                Some(self.pos + fields.position() as u64)
+            }
+            _ => {
+                let tag = varint(head, &mut at);
+                let length = varint(head, &mut at);
+                match (tag, length) {
+                    (Ok(tag), Ok(length))
+                        if tag & 7 == 2
+                            && tag >> 3 > 1
+                            && length <= size - (self.pos + at as u64) =>
+                    {
+                        Some(self.pos + at as u64 + length)
+                    }
+                    _ => None,
+                }
+            }
+        };
+        if let Some(end) = end
+            && (end == size || self.is_packet(end, 0)?)
+        {
+            return Ok(Step::Skip(end));
+        }
+        Ok(Step::Broken("bytes that are no packet"))
+    }
+
+    /// Moves to the next packet behind `from`, or to the end.
+    fn recover(&mut self, from: u64, what: &'static str, health: &mut Health) -> io::Result<()> {
+        let size = self.window.size();
+        let mut at = from + 1;
+        let found = loop {
+            let piece = self.window.get(at, AHEAD / 4)?;
+            if piece.is_empty() {
+                break size;
+            }
+            match piece.iter().position(|&byte| byte == PACKET_TAG) {
+                None => at += piece.len() as u64,
+                Some(ahead) => {
+                    at += ahead as u64;
+                    if self.is_packet(at, 1)? {
+                        break at;
+                    }
+                    at += 1;
+                }
+            }
+        };
+        health.add_damage(from, found - from, what);
+        self.pos = found;
+        Ok(())
+    }
+
+    /// Whether a packet stands at `at`, and `more` further ones behind it or the end.
+    fn is_packet(&mut self, at: u64, more: u32) -> io::Result<bool> {
+        let size = self.window.size();
+        if at >= size {
+            return Ok(false);
+        }
+        let head = self.window.get(at, 11)?;
+        let mut pos = 1;
+        if head[0] != PACKET_TAG {
+            return Ok(false);
+        }
+        let Ok(length) = varint(head, &mut pos) else {
+            return Ok(false);
+        };
+        let offset = at + pos as u64;
+        if length > LONGEST_FOUND || length > size - offset {
+            return Ok(false);
+        }
+        let body = self.window.get(offset, length as usize)?;
+        if !looks_real(body) {
+            return Ok(false);
+        }
+        let end = offset + length;
+        Ok(end == size || more == 0 || self.is_packet(end, more - 1)?)
+    }
+}
+
+/// Whether a body parses as a packet and carries what real ones carry: the service stamps each
+/// packet with the sequence or uid of its writer, and tools append symbol, deobfuscation and
+/// compressed packets with nothing beside them.
+fn looks_real(body: &[u8]) -> bool {
+    const WRITER_UID: u32 = 3;
+    const SEQUENCE: u32 = 10;
+    const ALONE: [u32; 4] = [50, 61, 64, 133];
+    const HIGHEST: u32 = 2048;
+    let mut fields = Fields::new(body);
+    let mut stamped = false;
+    loop {
+        match fields.next() {
+            Ok(None) => return stamped,
+            Ok(Some((number, value))) if number <= HIGHEST => {
+                stamped |= match value {
+                    Value::Bytes(_) => ALONE.contains(&number),
+                    Value::Varint(n) => {
+                        (number == SEQUENCE && n != 0 && n <= u64::from(u32::MAX))
+                            || number == WRITER_UID
+                    }
+                    _ => false,
+                };
+            }
+            _ => return false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A packet of `fill` bytes of payload on sequence 1.
+    fn packet(fill: usize) -> Vec<u8> {
+        assert!(fill < 100);
+        let mut out = vec![PACKET_TAG, fill as u8 + 4, 0x12, fill as u8];
+        out.extend(std::iter::repeat_n(0xff, fill));
+        out.extend([0x50, 1]);
+        out
+    }
+
+    fn read(bytes: Vec<u8>) -> (Vec<Extent>, Health) {
+        let mut health = Health::default();
+        let window = Window::new(Box::new(io::Cursor::new(bytes))).unwrap();
+        let mut packets = Packets::new(window);
+        let mut found = Vec::new();
+        while let Some(extent) = packets.next(&mut health).unwrap() {
+            let body = packets.body(extent).unwrap();
+            let whole = looks_real(body) || body.is_empty();
+            if whole {
+                found.push(extent);
+            } else {
+                packets.reject("no packet", &mut health).unwrap();
+            }
+        }
+        (found, health)
+    }
+
+    #[test]
+    fn reads_packets_back_to_back() {
+        let bytes = [packet(3), vec![PACKET_TAG, 0], packet(60)].concat();
+        let (found, health) = read(bytes);
+        assert_eq!(found.len(), 3);
+        assert_eq!(health, Health::default());
+    }
+
+    #[test]
+    fn goes_on_behind_zeros_text_and_bad_lengths() {
+        let long = vec![PACKET_TAG, 0xff, 0xff, 0xff, 0xff, 0x7f];
+        for (garbage, name) in [
+            (vec![0; 4096], "zeros"),
+            (b"this is no trace at all\n".to_vec(), "text"),
+            (long, "length"),
+        ] {
+            for (before, after) in [(0, 2), (2, 2), (2, 0)] {
+                let bytes = [
+                    packet(9).repeat(before),
+                    garbage.clone(),
+                    packet(9).repeat(after),
+                ]
+                .concat();
+                let (found, health) = read(bytes);
+                assert_eq!(found.len(), before + after, "{name} {before} {after}");
+                assert_eq!(health.damage_count, 1, "{name} {before} {after}");
+                let damage = &health.damage[0];
+                assert_eq!(damage.offset, (before * packet(9).len()) as u64);
+                assert_eq!(damage.bytes, garbage.len() as u64);
+            }
+        }
+    }
+
+    #[test]
+    fn a_packet_damaged_inside_costs_only_itself() {
+        let mut damaged = packet(9);
+        damaged[3] = 90;
+        let (found, health) = read([packet(5), damaged, packet(5), packet(5)].concat());
+        assert_eq!(found.len(), 3);
+        assert_eq!((health.damage_count, health.damage[0].bytes), (1, 15));
+    }
+
+    #[test]
+    fn a_cut_tail_is_said() {
+        let bytes = [packet(9), packet(9)].concat();
+        let size = packet(9).len();
+        for cut in 1..size {
+            let (found, health) = read(bytes[..size + cut].to_vec());
+            assert_eq!(found.len(), 1, "{cut}");
+            assert_eq!(health.damage[0].offset, size as u64, "{cut}");
+        }
+    }
+
+    #[test]
+    fn fields_other_than_packet_are_skipped() {
+        let bytes = [packet(3), vec![0x10, 7], packet(3)].concat();
+        let (found, health) = read(bytes);
+        assert_eq!((found.len(), health.damage_count), (2, 0));
+    }
+}

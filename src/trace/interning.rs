@@ -1,0 +1,579 @@
+//! Interned data: from the producer's ids to entries of [`Tables`], eagerly where all parts are
+//! known, at the end of the trace for what came late.
+//!
+//! Ids hold within a *scope*: one generation of one sequence (`InternedData`, Android 11 and
+//! later), or one chain of profile packets that carries its own tables (Android 10, one string
+//! table for all). Within a scope the first definition of an id wins; 0 means "none".
+
+use super::iids::IidMap;
+use super::wire::{Fields, Value, WireError};
+use crate::profile::index::{Index, Seed};
+use crate::profile::{CallsiteId, Frame, FrameId, Health, Mapping, MappingId, StringId, Tables};
+use crate::units::BuildId;
+use std::collections::HashMap;
+
+/// Where the tables stand in the message that carries them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Layout {
+    /// `InternedData`: a table for each kind of string.
+    InternedData,
+    /// `ProfilePacket` of Android 10: one string table for all kinds.
+    ProfilePacket,
+}
+
+/// What a field of either message holds.
+enum Table {
+    Strings(usize),
+    Mappings,
+    Frames,
+    Callstacks,
+}
+
+const BUILD_IDS: usize = 0;
+const PATHS: usize = 1;
+const SOURCES: usize = 2;
+const FUNCTIONS: usize = 3;
+
+impl Layout {
+    #[inline]
+    fn table(self, field: u32) -> Option<Table> {
+        Some(match (self, field) {
+            (Layout::InternedData, 16) => Table::Strings(BUILD_IDS),
+            (Layout::InternedData, 17) => Table::Strings(PATHS),
+            (Layout::InternedData, 18) => Table::Strings(SOURCES),
+            (Layout::InternedData, 5) => Table::Strings(FUNCTIONS),
+            (Layout::InternedData, 19) | (Layout::ProfilePacket, 4) => Table::Mappings,
+            (Layout::InternedData, 6) | (Layout::ProfilePacket, 2) => Table::Frames,
+            (Layout::InternedData, 7) | (Layout::ProfilePacket, 3) => Table::Callstacks,
+            (Layout::ProfilePacket, 1) => Table::Strings(BUILD_IDS),
+            _ => return None,
+        })
+    }
+}
+
+/// Index of a scope.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct ScopeId(pub(super) u32);
+
+#[derive(Debug, Default)]
+struct Scope {
+    one_string_table: bool,
+    strings: [IidMap; 4],
+    mappings: IidMap,
+    frames: IidMap,
+    callstacks: IidMap,
+    late: Late,
+}
+
+/// Definitions whose parts are not all known yet, by id.
+#[derive(Debug, Default)]
+struct Late {
+    mappings: HashMap<u64, RawMapping>,
+    frames: HashMap<u64, RawFrame>,
+    /// Frame ids, root first.
+    callstacks: HashMap<u64, Box<[u64]>>,
+}
+
+#[derive(Debug, Default, Clone)]
+struct RawMapping {
+    iid: Option<u64>,
+    build_id: u64,
+    path: Vec<u64>,
+    start: u64,
+    end: u64,
+    exact_offset: u64,
+    start_offset: u64,
+    load_bias: u64,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct RawFrame {
+    iid: Option<u64>,
+    name: u64,
+    mapping: u64,
+    rel_pc: u64,
+    source: u64,
+    line: u32,
+}
+
+/// All scopes of a trace, filling one set of [`Tables`].
+#[derive(Debug, Default)]
+pub(super) struct Interning {
+    scopes: Vec<Scope>,
+    raw: RawStrings,
+    /// Reused for the frames of one callstack.
+    stack: Vec<u32>,
+}
+
+impl Interning {
+    /// Opens a scope.
+    pub(super) fn open(&mut self, layout: Layout) -> ScopeId {
+        self.scopes.push(Scope {
+            one_string_table: layout == Layout::ProfilePacket,
+            ..Scope::default()
+        });
+        ScopeId(u32::try_from(self.scopes.len() - 1).expect("fewer scopes than bytes in memory"))
+    }
+
+    /// Whether a scope defines no callstack.
+    pub(super) fn has_no_callstacks(&self, scope: ScopeId) -> bool {
+        let scope = &self.scopes[scope.0 as usize];
+        scope.callstacks.is_empty() && scope.late.callstacks.is_empty()
+    }
+
+    /// Enters all definitions of a message. The kinds are read one after another, since within
+    /// a message they come in any order.
+    ///
+    /// # Errors
+    /// Where the message or an entry is damaged; all entries that could be read are entered.
+    pub(super) fn add(
+        &mut self,
+        scope: ScopeId,
+        layout: Layout,
+        message: &[u8],
+        tables: &mut Tables,
+    ) -> Result<(), WireError> {
+        let mut kinds = [false; 3];
+        let mut outcome = Ok(());
+        let mut note = |result: Result<(), WireError>| {
+            if result.is_err() && outcome.is_ok() {
+                outcome = result;
+            }
+        };
+        let at = scope.0 as usize;
+        note(each_field(message, |number, value| {
+            match layout.table(number) {
+                Some(Table::Strings(kind)) => {
+                    let (iid, text) = read_string(value.bytes())?;
+                    if let Some(iid) = iid {
+                        let id = self.raw.intern(text);
+                        self.scopes[at].strings[kind].define(iid, id);
+                    }
+                }
+                Some(Table::Mappings) => kinds[0] = true,
+                Some(Table::Frames) => kinds[1] = true,
+                Some(Table::Callstacks) => kinds[2] = true,
+                None => {}
+            }
+            Ok(())
+        }));
+        // The errors of the later rounds over the same fields are those of the first.
+        let _ = !kinds[0]
+            || each_field(message, |number, value| {
+                if let Some(Table::Mappings) = layout.table(number) {
+                    note(read_mapping(value.bytes()).map(|raw| self.add_mapping(at, raw, tables)));
+                }
+                Ok(())
+            })
+            .is_ok();
+        let _ = !kinds[1]
+            || each_field(message, |number, value| {
+                if let Some(Table::Frames) = layout.table(number) {
+                    note(read_frame(value.bytes()).map(|raw| self.add_frame(at, raw, tables)));
+                }
+                Ok(())
+            })
+            .is_ok();
+        let _ = !kinds[2]
+            || each_field(message, |number, value| {
+                if let Some(Table::Callstacks) = layout.table(number) {
+                    note(self.add_callstack(at, value.bytes(), tables));
+                }
+                Ok(())
+            })
+            .is_ok();
+        outcome
+    }
+
+    fn add_mapping(&mut self, at: usize, raw: RawMapping, tables: &mut Tables) {
+        let Some(iid) = raw.iid else { return };
+        if self.scopes[at].late.mappings.contains_key(&iid) {
+            return;
+        }
+        match self.mapping(&[at], &raw, tables, false) {
+            Some(id) => self.scopes[at].mappings.define(iid, id.0),
+            None => {
+                self.scopes[at].late.mappings.insert(iid, raw);
+            }
+        }
+    }
+
+    fn add_frame(&mut self, at: usize, raw: RawFrame, tables: &mut Tables) {
+        let Some(iid) = raw.iid else { return };
+        let late = &self.scopes[at].late.frames;
+        if !late.is_empty() && late.contains_key(&iid) {
+            return;
+        }
+        match self.frame(&[at], &raw, tables, false) {
+            Some(id) => self.scopes[at].frames.define(iid, id.0),
+            None => {
+                self.scopes[at].late.frames.insert(iid, raw);
+            }
+        }
+    }
+
+    fn add_callstack(
+        &mut self,
+        at: usize,
+        message: &[u8],
+        tables: &mut Tables,
+    ) -> Result<(), WireError> {
+        let mut stack = std::mem::take(&mut self.stack);
+        stack.clear();
+        let scope = &mut self.scopes[at];
+        let mut iid = None;
+        let mut known = true;
+        let outcome = each_field(message, |number, value| match number {
+            1 => {
+                iid = Some(value.number());
+                Ok(())
+            }
+            2 => value.numbers(|frame| match scope.frames.get(frame) {
+                Some(id) => stack.push(id),
+                None => known = false,
+            }),
+            _ => Ok(()),
+        });
+        if let (Some(iid), Ok(())) = (iid, outcome)
+            && (scope.late.callstacks.is_empty() || !scope.late.callstacks.contains_key(&iid))
+        {
+            if known && !stack.is_empty() {
+                stack.reverse();
+                scope
+                    .callstacks
+                    .define(iid, tables.intern_callsite(&stack).0);
+            } else {
+                let mut frames = Vec::new();
+                each_field(message, |number, value| match number {
+                    2 => value.numbers(|frame| frames.push(frame)),
+                    _ => Ok(()),
+                })?;
+                scope
+                    .late
+                    .callstacks
+                    .insert(iid, frames.into_boxed_slice());
+            }
+        }
+        self.stack = stack;
+        outcome
+    }
+
+    /// Looks a string up in the scopes of a run; iid 0 is the empty string.
+    fn string(&self, run: &[usize], kind: usize, iid: u64) -> Option<u32> {
+        run.iter()
+            .find_map(|&at| {
+                let scope = &self.scopes[at];
+                let kind = if scope.one_string_table { 0 } else { kind };
+                scope.strings[kind].get(iid)
+            })
+            .or((iid == 0).then_some(RawStrings::EMPTY))
+    }
+
+    /// Builds a mapping; `None` if a part is unknown, unless `settle` takes it as it is.
+    fn mapping(
+        &self,
+        run: &[usize],
+        raw: &RawMapping,
+        tables: &mut Tables,
+        settle: bool,
+    ) -> Option<MappingId> {
+        let build_id = match self.string(run, BUILD_IDS, raw.build_id) {
+            Some(id) => BuildId(self.raw.get(id).to_vec()),
+            None if settle => BuildId::default(),
+            None => return None,
+        };
+        let mut path: Vec<u8> = Vec::new();
+        for &part in &raw.path {
+            match self.string(run, PATHS, part) {
+                Some(id) => {
+                    path.push(b'/');
+                    path.extend_from_slice(self.raw.get(id));
+                }
+                None if settle => break,
+                None => return None,
+            }
+        }
+        // Chrome stores a full path as one part.
+        let path = if path.starts_with(b"//") {
+            &path[1..]
+        } else {
+            &path[..]
+        };
+        let path = tables.intern_bytes(path);
+        Some(tables.intern_mapping(Mapping {
+            path,
+            build_id,
+            start: raw.start,
+            end: raw.end,
+            exact_offset: raw.exact_offset,
+            start_offset: raw.start_offset,
+            load_bias: raw.load_bias,
+        }))
+    }
+
+    fn frame(
+        &self,
+        run: &[usize],
+        raw: &RawFrame,
+        tables: &mut Tables,
+        settle: bool,
+    ) -> Option<FrameId> {
+        let text = |kind, iid| match self.string(run, kind, iid) {
+            Some(id) => Some(self.raw.get(id)),
+            None if settle => Some(&[][..]),
+            None => None,
+        };
+        let mapping = if raw.mapping == 0 {
+            None
+        } else {
+            let found = run
+                .iter()
+                .find_map(|&at| self.scopes[at].mappings.get(raw.mapping));
+            if found.is_none() && !settle {
+                return None;
+            }
+            found.map(MappingId)
+        };
+        let name = text(FUNCTIONS, raw.name)?;
+        let (file, line) = if raw.mapping == 0 {
+            (text(SOURCES, raw.source)?, raw.line)
+        } else {
+            (&[][..], 0)
+        };
+        let name = tables.intern_bytes(name);
+        let file = tables.intern_bytes(file);
+        Some(tables.intern_frame(Frame {
+            mapping,
+            rel_pc: raw.rel_pc,
+            name,
+            file,
+            line,
+        }))
+    }
+
+    /// Resolves what came late, looking into all scopes of a run: its own first.
+    pub(super) fn settle(&mut self, run: &[ScopeId], tables: &mut Tables, health: &mut Health) {
+        for &ScopeId(own) in run {
+            let own = own as usize;
+            let mut order = vec![own];
+            order.extend(run.iter().map(|s| s.0 as usize).filter(|&at| at != own));
+            let late = std::mem::take(&mut self.scopes[own].late);
+            for (iid, raw) in sorted(late.mappings) {
+                if let Some(id) = self.mapping(&order, &raw, tables, true) {
+                    self.scopes[own].mappings.define(iid, id.0);
+                }
+            }
+            self.scopes[own].late.frames = late.frames;
+            self.scopes[own].late.callstacks = late.callstacks;
+        }
+        for &ScopeId(own) in run {
+            let own = own as usize;
+            let mut order = vec![own];
+            order.extend(run.iter().map(|s| s.0 as usize).filter(|&at| at != own));
+            let frames = std::mem::take(&mut self.scopes[own].late.frames);
+            for (iid, raw) in sorted(frames) {
+                let id = self.frame(&order, &raw, tables, false).or_else(|| {
+                    health.lost_frames += 1;
+                    self.frame(&order, &raw, tables, true)
+                });
+                if let Some(id) = id {
+                    self.scopes[own].frames.define(iid, id.0);
+                }
+            }
+        }
+        for &ScopeId(own) in run {
+            let own = own as usize;
+            let mut order = vec![own];
+            order.extend(run.iter().map(|s| s.0 as usize).filter(|&at| at != own));
+            let callstacks = std::mem::take(&mut self.scopes[own].late.callstacks);
+            for (iid, frames) in sorted(callstacks) {
+                if frames.is_empty() {
+                    continue;
+                }
+                let lost = lost_frame(tables, LOST_FRAME);
+                let stack: Vec<u32> = frames
+                    .iter()
+                    .rev()
+                    .map(|&frame| {
+                        let known = order
+                            .iter()
+                            .find_map(|&at| self.scopes[at].frames.get(frame));
+                        known.unwrap_or_else(|| {
+                            health.lost_frames += 1;
+                            lost.0
+                        })
+                    })
+                    .collect();
+                let id = tables.intern_callsite(&stack).0;
+                self.scopes[own].callstacks.define(iid, id);
+            }
+        }
+    }
+
+    /// Ends interning: what remains is callstack ids, per scope.
+    pub(super) fn into_callstacks(self) -> Callstacks {
+        Callstacks {
+            scopes: self.scopes.into_iter().map(|s| s.callstacks).collect(),
+        }
+    }
+}
+
+/// Name of a frame that the trace refers to and does not define.
+pub(super) const LOST_FRAME: &str = "[frame lost]";
+/// Name of the only frame of a callstack that the trace refers to and does not define.
+pub(super) const LOST_CALLSTACK: &str = "[callstack lost]";
+
+/// A frame that stands for what is lost.
+pub(super) fn lost_frame(tables: &mut Tables, name: &str) -> FrameId {
+    let name = tables.intern_str(name);
+    tables.intern_frame(Frame {
+        mapping: None,
+        rel_pc: 0,
+        name,
+        file: StringId::default(),
+        line: 0,
+    })
+}
+
+fn sorted<T>(map: HashMap<u64, T>) -> Vec<(u64, T)> {
+    let mut entries: Vec<_> = map.into_iter().collect();
+    entries.sort_unstable_by_key(|entry| entry.0);
+    entries
+}
+
+/// Callsites by scope and callstack id.
+#[derive(Debug, Default)]
+pub(super) struct Callstacks {
+    scopes: Vec<IidMap>,
+}
+
+impl Callstacks {
+    /// The callsite of a callstack id in one scope.
+    #[inline]
+    pub(super) fn get(&self, scope: ScopeId, iid: u64) -> Option<CallsiteId> {
+        self.scopes[scope.0 as usize].get(iid).map(CallsiteId)
+    }
+}
+
+/// Raw byte strings, each once.
+#[derive(Debug)]
+struct RawStrings {
+    seed: Seed,
+    index: Index,
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Default for RawStrings {
+    fn default() -> Self {
+        let mut strings = RawStrings {
+            seed: Seed::default(),
+            index: Index::default(),
+            bytes: Vec::new(),
+            ends: Vec::new(),
+        };
+        strings.intern(b"");
+        strings
+    }
+}
+
+impl RawStrings {
+    const EMPTY: u32 = 0;
+
+    fn intern(&mut self, text: &[u8]) -> u32 {
+        let next = u32::try_from(self.ends.len()).expect("fewer strings than bytes in memory");
+        let (bytes, ends) = (&self.bytes, &self.ends);
+        let (id, there) = self
+            .index
+            .find_or_insert(self.seed.bytes(text), next, |id| {
+                bytes[span(ends, id)] == *text
+            });
+        if !there {
+            self.bytes.extend_from_slice(text);
+            self.ends.push(self.bytes.len());
+        }
+        id
+    }
+
+    fn get(&self, id: u32) -> &[u8] {
+        &self.bytes[span(&self.ends, id)]
+    }
+}
+
+fn span(ends: &[usize], id: u32) -> std::ops::Range<usize> {
+    let id = id as usize;
+    let start = if id == 0 { 0 } else { ends[id - 1] };
+    start..ends[id]
+}
+
+/// Calls `each` for every field; goes on after an error of `each`, and gives the first.
+#[inline]
+fn each_field<'a>(
+    message: &'a [u8],
+    mut each: impl FnMut(u32, Value<'a>) -> Result<(), WireError>,
+) -> Result<(), WireError> {
+    let mut fields = Fields::new(message);
+    let mut outcome = Ok(());
+    loop {
+        match fields.next() {
+            Ok(Some((number, value))) => {
+                if let Err(error) = each(number, value)
+                    && outcome.is_ok()
+                {
+                    outcome = Err(error);
+                }
+            }
+            Ok(None) => return outcome,
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn read_string(message: &[u8]) -> Result<(Option<u64>, &[u8]), WireError> {
+    let (mut iid, mut text) = (None, &[][..]);
+    let mut fields = Fields::new(message);
+    while let Some((number, value)) = fields.next()? {
+        match number {
+            1 => iid = Some(value.number()),
+            2 => text = value.bytes(),
+            _ => {}
+        }
+    }
+    Ok((iid, text))
+}
+
+fn read_mapping(message: &[u8]) -> Result<RawMapping, WireError> {
+    let mut raw = RawMapping::default();
+    let mut fields = Fields::new(message);
+    while let Some((number, value)) = fields.next()? {
+        match number {
+            1 => raw.iid = Some(value.number()),
+            2 => raw.build_id = value.number(),
+            3 => raw.start_offset = value.number(),
+            4 => raw.start = value.number(),
+            5 => raw.end = value.number(),
+            6 => raw.load_bias = value.number(),
+            7 => value.numbers(|part| raw.path.push(part))?,
+            8 => raw.exact_offset = value.number(),
+            _ => {}
+        }
+    }
+    Ok(raw)
+}
+
+fn read_frame(message: &[u8]) -> Result<RawFrame, WireError> {
+    let mut raw = RawFrame::default();
+    let mut fields = Fields::new(message);
+    while let Some((number, value)) = fields.next()? {
+        match number {
+            1 => raw.iid = Some(value.number()),
+            2 => raw.name = value.number(),
+            3 => raw.mapping = value.number(),
+            4 => raw.rel_pc = value.number(),
+            5 => raw.source = value.number(),
+            6 => raw.line = value.number() as u32,
+            _ => {}
+        }
+    }
+    Ok(raw)
+}

@@ -1,0 +1,244 @@
+//! What a trace says beside its samples: packages, processes, the config it was recorded with,
+//! the system, the service's account of its buffers. Each function reads one payload.
+
+use super::wire::{Fields, WireError};
+use crate::profile::{HeapRequest, Package, Process, Recording, ServiceStats, SystemInfo};
+
+/// Calls `each` for the messages of a repeated field.
+fn each_message<'a>(
+    message: &'a [u8],
+    field: u32,
+    mut each: impl FnMut(&'a [u8]) -> Result<(), WireError>,
+) -> Result<(), WireError> {
+    let mut fields = Fields::new(message);
+    while let Some((number, value)) = fields.next()? {
+        if number == field {
+            each(value.bytes())?;
+        }
+    }
+    Ok(())
+}
+
+/// `PackagesList` (47): the first entry of a name wins.
+pub(super) fn read_packages(message: &[u8], recording: &mut Recording) -> Result<(), WireError> {
+    let mut fields = Fields::new(message);
+    while let Some((number, value)) = fields.next()? {
+        match number {
+            1 => {
+                let package = read_package(value.bytes())?;
+                recording.packages.push(package);
+            }
+            2 | 3 => recording.packages_incomplete |= value.flag(),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn read_package(message: &[u8]) -> Result<Package, WireError> {
+    let mut package = Package::default();
+    let mut fields = Fields::new(message);
+    while let Some((number, value)) = fields.next()? {
+        match number {
+            1 => package.name = value.text(),
+            2 => package.uid = value.number(),
+            3 => package.debuggable = value.flag(),
+            4 => package.profileable_from_shell = value.flag(),
+            5 => package.version_code = value.number() as i64,
+            _ => {}
+        }
+    }
+    Ok(package)
+}
+
+/// `ProcessTree` (2): a process is called by the first word of its command line.
+pub(super) fn read_process_tree(
+    message: &[u8],
+    recording: &mut Recording,
+) -> Result<(), WireError> {
+    each_message(message, 1, |process| {
+        let (mut pid, mut uid) = (0, None);
+        let mut cmdline: Vec<String> = Vec::new();
+        let mut fields = Fields::new(process);
+        while let Some((number, value)) = fields.next()? {
+            match number {
+                1 => pid = value.number(),
+                3 => cmdline.push(value.text()),
+                5 => uid = Some(value.number()),
+                _ => {}
+            }
+        }
+        if let Some(first) = cmdline.first() {
+            let name = match cmdline.len() {
+                1 => first.split(' ').next().unwrap_or(first),
+                _ => first,
+            };
+            recording.processes.insert(
+                pid,
+                Process {
+                    name: name.to_owned(),
+                    uid,
+                },
+            );
+        }
+        Ok(())
+    })
+}
+
+/// `TraceConfig` (33), as far as it asks for native heap profiles.
+pub(super) fn read_config(message: &[u8], recording: &mut Recording) -> Result<(), WireError> {
+    recording.has_config = true;
+    each_message(message, 2, |source| {
+        each_message(source, 1, |config| {
+            let mut fields = Fields::new(config);
+            let (mut name, mut request) = (String::new(), None);
+            while let Some((number, value)) = fields.next()? {
+                match number {
+                    1 => name = value.text(),
+                    105 => request = Some(read_heapprofd_config(value.bytes())?),
+                    _ => {}
+                }
+            }
+            if name == "android.heapprofd" {
+                recording.requests.push(request.unwrap_or_default());
+            }
+            recording.data_sources.push(name);
+            Ok(())
+        })
+    })
+}
+
+fn read_heapprofd_config(message: &[u8]) -> Result<HeapRequest, WireError> {
+    let mut request = HeapRequest::default();
+    let mut fields = Fields::new(message);
+    while let Some((number, value)) = fields.next()? {
+        match number {
+            1 => request.sampling_interval_bytes = value.number(),
+            2 => request.process_cmdline.push(value.text()),
+            4 => value.numbers(|pid| request.pids.push(pid))?,
+            5 => request.all = value.flag(),
+            6 => each_dump_interval(value.bytes(), &mut request)?,
+            8 => request.shmem_size_bytes = value.number(),
+            10 => request.no_startup = value.flag(),
+            11 => request.no_running = value.flag(),
+            13 => request.dump_at_max = value.flag(),
+            15 => request.min_anonymous_memory_kb = value.number(),
+            20 => request.heaps.push(value.text()),
+            21 => request.all_heaps = value.flag(),
+            27 => request.exclude_heaps.push(value.text()),
+            _ => {}
+        }
+    }
+    Ok(request)
+}
+
+fn each_dump_interval(message: &[u8], request: &mut HeapRequest) -> Result<(), WireError> {
+    let mut fields = Fields::new(message);
+    while let Some((number, value)) = fields.next()? {
+        if number == 6 {
+            request.dump_interval_ms = value.number();
+        }
+    }
+    Ok(())
+}
+
+/// `SystemInfo` (45).
+pub(super) fn read_system_info(message: &[u8], system: &mut SystemInfo) -> Result<(), WireError> {
+    let mut fields = Fields::new(message);
+    while let Some((number, value)) = fields.next()? {
+        match number {
+            1 => {
+                let mut utsname = Fields::new(value.bytes());
+                while let Some((number, value)) = utsname.next()? {
+                    match number {
+                        3 => system.kernel = value.text(),
+                        4 => system.machine = value.text(),
+                        _ => {}
+                    }
+                }
+            }
+            2 => system.fingerprint = value.text(),
+            4 => system.tracing_service = value.text(),
+            5 => system.sdk = value.number(),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// `TraceStats` (35): the last one is final.
+pub(super) fn read_stats(message: &[u8]) -> Result<ServiceStats, WireError> {
+    let mut stats = ServiceStats::default();
+    let mut fields = Fields::new(message);
+    while let Some((number, value)) = fields.next()? {
+        match number {
+            1 => {
+                let mut buffer = Fields::new(value.bytes());
+                while let Some((number, value)) = buffer.next()? {
+                    let sum = match number {
+                        3 => &mut stats.chunks_overwritten,
+                        18 => &mut stats.chunks_discarded,
+                        6 => &mut stats.patches_failed,
+                        9 => &mut stats.abi_violations,
+                        19 => &mut stats.writer_packet_loss,
+                        _ => continue,
+                    };
+                    *sum = sum.saturating_add(value.number());
+                }
+            }
+            8 => stats.chunks_discarded = stats.chunks_discarded.saturating_add(value.number()),
+            10 => stats.invalid_packets = value.number(),
+            14 => stats.flushes_failed = value.number(),
+            15 => stats.final_flush_failed = value.number() == 2,
+            _ => {}
+        }
+    }
+    Ok(stats)
+}
+
+/// Whether a `ServiceEvent` (69) says that tracing began.
+pub(super) fn is_tracing_start(message: &[u8]) -> Result<bool, WireError> {
+    let mut fields = Fields::new(message);
+    let mut started = false;
+    while let Some((number, value)) = fields.next()? {
+        started |= number == 2 && value.flag();
+    }
+    Ok(started)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
+        let mut out = vec![number << 3 | 2, bytes.len() as u8];
+        out.extend(bytes);
+        out
+    }
+
+    #[test]
+    fn reads_packages() {
+        let entry = [field(1, b"com.x"), vec![0x10, 0x94, 0x4e, 0x18, 1]].concat();
+        let mut recording = Recording::default();
+        let list = [field(1, &entry), vec![0x18, 1]].concat();
+        read_packages(&list, &mut recording).unwrap();
+        assert_eq!(recording.packages.len(), 1);
+        let package = &recording.packages[0];
+        assert_eq!((package.name.as_str(), package.uid), ("com.x", 10004));
+        assert!(package.debuggable && !package.profileable_from_shell);
+        assert!(recording.packages_incomplete);
+    }
+
+    #[test]
+    fn a_process_is_called_by_its_first_word() {
+        let one = [vec![0x08, 5], field(3, b"app_process -x")].concat();
+        let two = [vec![0x08, 6], field(3, b"/bin/a b"), field(3, b"-v")].concat();
+        let none = vec![0x08, 7];
+        let tree = [field(1, &one), field(1, &two), field(1, &none)].concat();
+        let mut recording = Recording::default();
+        read_process_tree(&tree, &mut recording).unwrap();
+        assert_eq!(recording.processes[&5].name, "app_process");
+        assert_eq!(recording.processes[&6].name, "/bin/a b");
+        assert!(!recording.processes.contains_key(&7));
+    }
+}

@@ -1,0 +1,264 @@
+//! The order of profile packets, where the file does not keep it.
+//!
+//! heapprofd numbers its packets per sequence from 0. In a sound trace they stand in that order
+//! and a generation of interned data begins but once. Where they do not, either several traces
+//! stand in one file (`cat a b`: numbers start again), or packets of one run are out of order
+//! or under a foreign sequence: then the numbers and times of all of them fit into one run, and
+//! are taken as one.
+
+use super::interning::ScopeId;
+use super::reader::Place;
+use crate::profile::Health;
+use std::collections::{BTreeMap, HashMap};
+
+/// One profile packet, as the first reading left it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Entry {
+    pub(super) place: Place,
+    pub(super) sequence: u32,
+    /// The generation it stands in.
+    pub(super) scope: ScopeId,
+    /// Tables of its own chain, Android 10.
+    pub(super) own_tables: Option<ScopeId>,
+    pub(super) index: Option<u64>,
+    pub(super) timestamp: u64,
+    /// Damaged inside, or carrying a dump whose end can't be told.
+    pub(super) damaged: bool,
+}
+
+/// Packets that share their interned data and their heaps' history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct RunId(pub(super) u32);
+
+/// What [`arrange`] decides.
+#[derive(Debug, Default)]
+pub(super) struct Runs {
+    /// Scopes of a run.
+    pub(super) scopes: Vec<Vec<ScopeId>>,
+    /// The run of an entry, by its position.
+    pub(super) of_entry: Vec<RunId>,
+}
+
+/// Sorts entries within runs that are out of order, and says which scopes belong together.
+/// Entries of different runs keep their places relative to the file.
+pub(super) fn arrange(
+    entries: &mut [Entry],
+    has_no_callstacks: impl Fn(ScopeId) -> bool,
+    health: &mut Health,
+) -> Runs {
+    let mut by_sequence: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+    for (at, entry) in entries.iter().enumerate() {
+        by_sequence.entry(entry.sequence).or_default().push(at);
+    }
+    adopt(entries, &mut by_sequence, has_no_callstacks, health);
+
+    let mut runs = Runs {
+        scopes: Vec::new(),
+        of_entry: vec![RunId(0); entries.len()],
+    };
+    let mut sorted = Vec::new();
+    for positions in by_sequence.values() {
+        let mut known: HashMap<ScopeId, RunId> = HashMap::new();
+        let mixed = is_one_run(entries, positions);
+        if mixed {
+            let first = RunId(runs.scopes.len() as u32);
+            runs.scopes.push(Vec::new());
+            sorted.clear();
+            sorted.extend(positions.iter().map(|&at| entries[at]));
+            sorted.sort_by_key(|entry| entry.index);
+            for (&at, &entry) in positions.iter().zip(&sorted) {
+                if entries[at].index != entry.index {
+                    health.reordered_profile_packets += 1;
+                }
+                if known.insert(entry.scope, first).is_none() {
+                    runs.scopes[first.0 as usize].push(entry.scope);
+                }
+            }
+            for (&at, &entry) in positions.iter().zip(&sorted) {
+                entries[at] = entry;
+                runs.of_entry[at] = first;
+            }
+        } else {
+            for &at in positions {
+                let scope = entries[at].scope;
+                runs.of_entry[at] = *known.entry(scope).or_insert_with(|| {
+                    runs.scopes.push(vec![scope]);
+                    RunId(runs.scopes.len() as u32 - 1)
+                });
+            }
+        }
+    }
+    runs
+}
+
+/// Whether packets that are not in order are those of one run, only shuffled: each number once,
+/// and in order of numbers the times never fall.
+fn is_one_run(entries: &[Entry], positions: &[usize]) -> bool {
+    let in_order = positions
+        .windows(2)
+        .all(|pair| entries[pair[0]].index <= entries[pair[1]].index);
+    let one_scope = positions
+        .windows(2)
+        .all(|pair| entries[pair[0]].scope == entries[pair[1]].scope);
+    !(in_order && one_scope) && fits(entries, positions.iter().copied())
+}
+
+fn fits(entries: &[Entry], positions: impl Iterator<Item = usize>) -> bool {
+    let mut numbered = Vec::new();
+    for at in positions {
+        let Some(index) = entries[at].index else {
+            return false;
+        };
+        numbered.push((index, entries[at].timestamp));
+    }
+    numbered.sort_unstable();
+    numbered
+        .windows(2)
+        .all(|pair| pair[0].0 < pair[1].0 && pair[0].1 <= pair[1].1)
+}
+
+/// Gives the packets of a sequence that never defined a callstack to the one sequence whose
+/// numbering they complete, if there is exactly one.
+fn adopt(
+    entries: &mut [Entry],
+    by_sequence: &mut BTreeMap<u32, Vec<usize>>,
+    has_no_callstacks: impl Fn(ScopeId) -> bool,
+    health: &mut Health,
+) {
+    let orphans: Vec<u32> = by_sequence
+        .iter()
+        .filter(|(_, positions)| {
+            positions.iter().all(|&at| {
+                entries[at].own_tables.is_none() && has_no_callstacks(entries[at].scope)
+            }) && positions.iter().any(|&at| entries[at].index != Some(0))
+        })
+        .map(|(&sequence, _)| sequence)
+        .collect();
+    for orphan in orphans {
+        let fitting: Vec<u32> = by_sequence
+            .iter()
+            .filter(|&(&sequence, positions)| {
+                sequence != orphan
+                    && !has_no_callstacks(entries[positions[0]].scope)
+                    && completes(entries, &by_sequence[&orphan], positions)
+            })
+            .map(|(&sequence, _)| sequence)
+            .collect();
+        let &[parent] = &fitting[..] else { continue };
+        let Some(moved) = by_sequence.remove(&orphan) else {
+            continue;
+        };
+        health.adopted_profile_packets += moved.len() as u64;
+        let scope = entries[by_sequence[&parent][0]].scope;
+        for &at in &moved {
+            entries[at].scope = scope;
+            entries[at].sequence = parent;
+        }
+        let positions = by_sequence.entry(parent).or_default();
+        positions.extend(moved);
+        positions.sort_unstable();
+    }
+}
+
+/// Whether both together are one run without a gap that neither alone is.
+fn completes(entries: &[Entry], orphan: &[usize], parent: &[usize]) -> bool {
+    let both = || orphan.iter().chain(parent).copied();
+    if !fits(entries, both()) {
+        return false;
+    }
+    let mut numbers: Vec<u64> = both().filter_map(|at| entries[at].index).collect();
+    numbers.sort_unstable();
+    numbers.windows(2).all(|pair| pair[0] + 1 == pair[1])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(sequence: u32, scope: u32, index: u64, timestamp: u64) -> Entry {
+        Entry {
+            place: Place::default(),
+            sequence,
+            scope: ScopeId(scope),
+            own_tables: None,
+            index: Some(index),
+            timestamp,
+            damaged: false,
+        }
+    }
+
+    fn order(entries: &mut [Entry], orphan: Option<u32>) -> (Vec<(u64, u32)>, Health) {
+        let mut health = Health::default();
+        let runs = arrange(entries, |scope| Some(scope.0) == orphan, &mut health);
+        let order = entries
+            .iter()
+            .zip(&runs.of_entry)
+            .map(|(entry, run)| (entry.index.unwrap(), run.0))
+            .collect();
+        (order, health)
+    }
+
+    #[test]
+    fn a_sound_trace_is_left_alone() {
+        let mut entries = [
+            entry(1, 0, 0, 5),
+            entry(2, 1, 0, 6),
+            entry(1, 0, 1, 7),
+            entry(2, 1, 1, 8),
+        ];
+        let (found, health) = order(&mut entries, None);
+        assert_eq!(found, [(0, 0), (0, 1), (1, 0), (1, 1)]);
+        assert_eq!(health, Health::default());
+    }
+
+    #[test]
+    fn shuffled_packets_are_put_right_within_their_run() {
+        // Another generation begins in the middle of the file, since its first packet does.
+        let mut entries = [
+            entry(1, 0, 2, 30),
+            entry(2, 5, 0, 1),
+            entry(1, 0, 1, 20),
+            entry(1, 1, 0, 10),
+        ];
+        let (found, health) = order(&mut entries, None);
+        assert_eq!(found, [(0, 0), (0, 1), (1, 0), (2, 0)]);
+        assert_eq!(health.reordered_profile_packets, 2);
+    }
+
+    #[test]
+    fn two_traces_in_one_file_stay_two_runs() {
+        let mut entries = [
+            entry(1, 0, 0, 10),
+            entry(1, 0, 1, 20),
+            entry(1, 1, 0, 10),
+            entry(1, 1, 1, 20),
+        ];
+        let (found, health) = order(&mut entries, None);
+        assert_eq!(found, [(0, 0), (1, 0), (0, 1), (1, 1)]);
+        assert_eq!(health, Health::default());
+    }
+
+    #[test]
+    fn packets_under_a_foreign_sequence_go_where_their_numbers_fit() {
+        let mut entries = [
+            entry(1, 0, 0, 10),
+            entry(77, 9, 1, 20),
+            entry(1, 0, 2, 30),
+            entry(77, 9, 3, 40),
+        ];
+        let (found, health) = order(&mut entries, Some(9));
+        assert_eq!(found, [(0, 0), (1, 0), (2, 0), (3, 0)]);
+        assert_eq!(health.adopted_profile_packets, 2);
+    }
+
+    #[test]
+    fn and_nowhere_if_they_fit_twice() {
+        let mut entries = [
+            entry(1, 0, 0, 10),
+            entry(2, 1, 0, 10),
+            entry(77, 9, 1, 20),
+        ];
+        let (_, health) = order(&mut entries, Some(9));
+        assert_eq!(health.adopted_profile_packets, 0);
+    }
+}

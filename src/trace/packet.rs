@@ -1,0 +1,90 @@
+//! `TracePacket`: its stamps, and the payloads that matter here. Owns the packet's field
+//! numbers; the payloads' own are in the modules that read them.
+
+use super::wire::{Fields, Value, WireError};
+
+/// Payloads heaptap reads, by field number of `TracePacket`.
+pub(super) mod payload {
+    pub(in crate::trace) const PROCESS_TREE: u32 = 2;
+    pub(in crate::trace) const CLOCK_SNAPSHOT: u32 = 6;
+    pub(in crate::trace) const INTERNED_DATA: u32 = 12;
+    pub(in crate::trace) const TRACE_CONFIG: u32 = 33;
+    pub(in crate::trace) const TRACE_STATS: u32 = 35;
+    pub(in crate::trace) const PROFILE_PACKET: u32 = 37;
+    pub(in crate::trace) const SYSTEM_INFO: u32 = 45;
+    pub(in crate::trace) const PACKAGES_LIST: u32 = 47;
+    pub(in crate::trace) const DEFLATED: u32 = 50;
+    pub(in crate::trace) const MODULE_SYMBOLS: u32 = 61;
+    pub(in crate::trace) const DEOBFUSCATION: u32 = 64;
+    pub(in crate::trace) const SERVICE_EVENT: u32 = 69;
+    pub(in crate::trace) const ZSTD: u32 = 133;
+}
+use payload::*;
+
+/// A packet's stamps and payloads.
+#[derive(Debug, Default)]
+pub(super) struct Packet<'a> {
+    /// In the sequence's clock; absent on packets without a time of their own.
+    pub(super) timestamp: Option<u64>,
+    /// Sequence of its writer; 0 where the packet has none.
+    pub(super) sequence: u32,
+    /// A new generation of interned data begins.
+    pub(super) clears_state: bool,
+    /// Packets before it were lost, or it is the first.
+    pub(super) previous_dropped: bool,
+    /// The first packet of its sequence, where the service says so.
+    pub(super) first_on_sequence: bool,
+    /// Payloads by field number, in order.
+    pub(super) payloads: Vec<(u32, &'a [u8])>,
+}
+
+impl<'a> Packet<'a> {
+    /// Reads a packet. What stands before damage is kept.
+    pub(super) fn read(body: &'a [u8]) -> (Packet<'a>, Result<(), WireError>) {
+        let mut packet = Packet::default();
+        let mut fields = Fields::new(body);
+        loop {
+            match fields.next() {
+                Ok(Some((number, Value::Bytes(bytes)))) => {
+                    if matches!(
+                        number,
+                        PROCESS_TREE
+                            | CLOCK_SNAPSHOT
+                            | INTERNED_DATA
+                            | TRACE_CONFIG
+                            | TRACE_STATS
+                            | PROFILE_PACKET
+                            | SYSTEM_INFO
+                            | PACKAGES_LIST
+                            | DEFLATED
+                            | MODULE_SYMBOLS
+                            | DEOBFUSCATION
+                            | SERVICE_EVENT
+                            | ZSTD
+                    ) {
+                        packet.payloads.push((number, bytes));
+                    }
+                }
+                Ok(Some((number, value))) => match number {
+                    8 => packet.timestamp = Some(value.number()),
+                    10 => packet.sequence = value.number() as u32,
+                    13 => packet.clears_state |= value.number() & 1 != 0,
+                    41 => packet.clears_state |= value.flag(),
+                    42 => packet.previous_dropped = value.flag(),
+                    87 => packet.first_on_sequence = value.flag(),
+                    _ => {}
+                },
+                Ok(None) => return (packet, Ok(())),
+                Err(error) => return (packet, Err(error)),
+            }
+        }
+    }
+
+    /// Payloads of one kind.
+    pub(super) fn all(&self, kind: u32) -> impl Iterator<Item = &'a [u8]> + '_ {
+        self.payloads
+            .iter()
+            .filter(move |payload| payload.0 == kind)
+            .map(|payload| payload.1)
+    }
+}

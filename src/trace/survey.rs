@@ -1,0 +1,258 @@
+//! The first reading of a trace: everything but samples.
+
+use super::bundle;
+use super::clocks::Clocks;
+use super::framing::{Packets, Window};
+use super::interning::{Interning, Layout, ScopeId};
+use super::metadata;
+use super::order::Entry;
+use super::packet::{Packet, payload};
+use super::profile_packet::Outline;
+use super::reader::Place;
+use super::symbols::ModuleSymbols;
+use super::wire::WireError;
+use crate::profile::{Health, Recording};
+use std::collections::{HashMap, HashSet};
+use std::io;
+
+/// What the first reading gathers.
+#[derive(Default)]
+pub(super) struct Survey {
+    pub(super) recording: Recording,
+    pub(super) health: Health,
+    pub(super) clocks: Clocks,
+    pub(super) interning: Interning,
+    pub(super) entries: Vec<Entry>,
+    pub(super) symbols: ModuleSymbols,
+    sequences: HashMap<u32, Sequence>,
+    lossy: HashSet<u32>,
+    /// The largest timestamp seen: the time of packets that have none.
+    now: u64,
+}
+
+/// Where a sequence stands.
+#[derive(Debug, Clone, Copy)]
+struct Sequence {
+    scope: ScopeId,
+    /// Tables of the chain in progress, Android 10.
+    chain_tables: Option<ScopeId>,
+}
+
+impl Survey {
+    /// Reads all packets of a window.
+    ///
+    /// # Errors
+    /// Where the source can't be read.
+    pub(super) fn read(window: Window) -> io::Result<(Survey, Window)> {
+        let mut survey = Survey::default();
+        let mut health = Health::default();
+        let mut packets = Packets::new(window);
+        let mut inflated = Vec::new();
+        while let Some(extent) = packets.next(&mut health)? {
+            let body = packets.body(extent)?;
+            let place = Place {
+                offset: extent.offset,
+                length: extent.length as u32,
+                inner: None,
+            };
+            let (packet, outcome) = Packet::read(body);
+            if let Err(error) = outcome {
+                survey.packet(&packet, place, true);
+                packets.reject(error.what, &mut health)?;
+                continue;
+            }
+            survey.packet(&packet, place, false);
+            for &(kind, data) in &packet.payloads {
+                if kind == payload::DEFLATED || kind == payload::ZSTD {
+                    if let Err(error) = bundle::inflate(kind == payload::ZSTD, data, &mut inflated) {
+                        health.add_damage(
+                            extent.offset,
+                            extent.length as u64,
+                            error.to_string(),
+                        );
+                    }
+                    survey.bundle(&inflated, place);
+                }
+            }
+        }
+        // Damage of the framing and inside packets, in order of the file.
+        survey.health.damage.extend(health.damage);
+        survey.health.damage.sort_by_key(|damage| damage.offset);
+        survey.health.damage.truncate(32);
+        survey.health.damage_count += health.damage_count;
+        survey.health.sequences_with_loss = survey.lossy.len() as u64;
+        Ok((survey, packets.into_window()))
+    }
+
+    fn bundle(&mut self, inflated: &[u8], outer: Place) {
+        for range in bundle::packets(inflated) {
+            match range {
+                Ok(range) => {
+                    let place = Place {
+                        inner: Some((range.start as u32, range.len() as u32)),
+                        ..outer
+                    };
+                    let (packet, outcome) = Packet::read(&inflated[range]);
+                    self.packet(&packet, place, outcome.is_err());
+                    self.note(outcome, place, "a compressed packet");
+                }
+                Err(at) => self.health.add_damage(
+                    outer.offset,
+                    u64::from(outer.length),
+                    format!("compressed packets break off at byte {at} once inflated"),
+                ),
+            }
+        }
+    }
+
+    fn note(&mut self, outcome: Result<(), WireError>, place: Place, what: &str) {
+        if let Err(error) = outcome {
+            self.health.add_damage(
+                place.offset,
+                u64::from(place.length),
+                format!("{what} is damaged inside: {error}"),
+            );
+        }
+    }
+
+    fn packet(&mut self, packet: &Packet, place: Place, damaged: bool) {
+        let id = packet.sequence;
+        if let Some(time) = packet.timestamp {
+            self.now = self.now.max(time);
+        }
+        let timestamp = packet.timestamp.unwrap_or(self.now);
+        if id != 0 {
+            let known = self.sequences.contains_key(&id);
+            if packet.previous_dropped && known && !packet.clears_state && !packet.first_on_sequence
+            {
+                self.lossy.insert(id);
+            }
+            if packet.clears_state && known {
+                self.new_scope(id);
+            }
+        }
+        for message in packet.all(payload::INTERNED_DATA) {
+            if id == 0 {
+                continue;
+            }
+            let scope = self.sequence(id).scope;
+            let outcome = self.interning.add(
+                scope,
+                Layout::InternedData,
+                message,
+                &mut self.recording.tables,
+            );
+            if !damaged {
+                self.note(outcome, place, "interned data");
+            }
+        }
+        for &(kind, message) in &packet.payloads {
+            let recording = &mut self.recording;
+            let (outcome, what) = match kind {
+                payload::PROFILE_PACKET => {
+                    self.profile_packet(message, id, place, timestamp, damaged);
+                    continue;
+                }
+                payload::CLOCK_SNAPSHOT => (self.clocks.add(message, id), "a clock snapshot"),
+                payload::PROCESS_TREE => (
+                    metadata::read_process_tree(message, recording),
+                    "the process tree",
+                ),
+                payload::PACKAGES_LIST => (
+                    metadata::read_packages(message, recording),
+                    "the packages list",
+                ),
+                payload::MODULE_SYMBOLS => (
+                    self.symbols.add(message, &mut recording.tables),
+                    "a packet of symbols",
+                ),
+                payload::TRACE_CONFIG if !recording.has_config => {
+                    (metadata::read_config(message, recording), "the config")
+                }
+                payload::SYSTEM_INFO => (
+                    metadata::read_system_info(message, &mut recording.system),
+                    "the system info",
+                ),
+                payload::TRACE_STATS => match metadata::read_stats(message) {
+                    Ok(stats) => {
+                        self.health.service = Some(stats);
+                        continue;
+                    }
+                    Err(error) => (Err(error), "the service's statistics"),
+                },
+                payload::SERVICE_EVENT => match metadata::is_tracing_start(message) {
+                    Ok(started) => {
+                        if started {
+                            // Service events always count in BOOTTIME.
+                            recording.started_ns = recording.started_ns.or(packet.timestamp);
+                        }
+                        continue;
+                    }
+                    Err(error) => (Err(error), "a service event"),
+                },
+                _ => continue,
+            };
+            if !damaged {
+                self.note(outcome, place, what);
+            }
+        }
+    }
+
+    fn sequence(&mut self, id: u32) -> &mut Sequence {
+        if !self.sequences.contains_key(&id) {
+            self.new_scope(id);
+        }
+        self.sequences.get_mut(&id).expect("entered just above")
+    }
+
+    fn new_scope(&mut self, id: u32) {
+        let scope = self.interning.open(Layout::InternedData);
+        self.sequences.insert(
+            id,
+            Sequence {
+                scope,
+                chain_tables: None,
+            },
+        );
+    }
+
+    fn profile_packet(
+        &mut self,
+        message: &[u8],
+        id: u32,
+        place: Place,
+        timestamp: u64,
+        damaged: bool,
+    ) {
+        let (outline, outcome) = Outline::read(message);
+        let damaged = damaged || outcome.is_err();
+        self.note(outcome, place, "a profile packet");
+        if id == 0 && !outline.has_tables {
+            self.health.packets_without_sequence += u64::from(outline.has_dumps);
+            return;
+        }
+        let mut own_tables = self.sequence(id).chain_tables;
+        if outline.has_tables {
+            let scope = own_tables.unwrap_or_else(|| self.interning.open(Layout::ProfilePacket));
+            own_tables = Some(scope);
+            let outcome = self.interning.add(
+                scope,
+                Layout::ProfilePacket,
+                message,
+                &mut self.recording.tables,
+            );
+            self.note(outcome, place, "tables of a profile packet");
+        }
+        self.sequence(id).chain_tables = own_tables.filter(|_| outline.continued);
+        let scope = self.sequence(id).scope;
+        self.entries.push(Entry {
+            place,
+            sequence: id,
+            scope,
+            own_tables,
+            index: outline.index,
+            timestamp,
+            damaged,
+        });
+    }
+}

@@ -1,0 +1,268 @@
+//! Protocol buffers' wire format, read without a schema and without copying. Knows nothing of
+//! Perfetto's messages.
+//!
+//! A message is a row of fields; each begins with a tag, `number << 3 | type`, as a varint:
+//! type 0 is a varint, 1 eight bytes, 2 a length and so many bytes, 5 four bytes. Types 3 and
+//! 4 (groups) and 6 and 7 do not occur in traces and count as damage, as does field number 0.
+
+/// Bytes that are no wire format, and where in the message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{what} at byte {at}")]
+pub struct WireError {
+    /// Offset in the message.
+    pub at: usize,
+    /// What is wrong.
+    pub what: &'static str,
+}
+
+/// A field's value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Value<'a> {
+    /// Type 0.
+    Varint(u64),
+    /// Type 1.
+    Fixed64(u64),
+    /// Type 2: bytes, text, a message, or packed numbers.
+    Bytes(&'a [u8]),
+    /// Type 5.
+    Fixed32(u32),
+}
+
+impl<'a> Value<'a> {
+    /// The bytes of a length-delimited field; empty for any other type.
+    #[inline]
+    pub fn bytes(self) -> &'a [u8] {
+        match self {
+            Value::Bytes(bytes) => bytes,
+            _ => &[],
+        }
+    }
+
+    /// The number of a varint or fixed field; 0 for bytes.
+    #[inline]
+    pub fn number(self) -> u64 {
+        match self {
+            Value::Varint(n) | Value::Fixed64(n) => n,
+            Value::Fixed32(n) => u64::from(n),
+            Value::Bytes(_) => 0,
+        }
+    }
+
+    /// A bool as proto reads it: any number but 0.
+    #[inline]
+    pub fn flag(self) -> bool {
+        self.number() != 0
+    }
+
+    /// Text; what is not UTF-8 becomes U+FFFD.
+    pub fn text(self) -> String {
+        String::from_utf8_lossy(self.bytes()).into_owned()
+    }
+
+    /// Calls `each` for a repeated number, packed or not.
+    ///
+    /// # Errors
+    /// Where packed varints are cut or too long; those before were given.
+    #[inline]
+    pub fn numbers(self, mut each: impl FnMut(u64)) -> Result<(), WireError> {
+        match self {
+            Value::Bytes(bytes) => {
+                let mut pos = 0;
+                while pos < bytes.len() {
+                    each(varint(bytes, &mut pos)?);
+                }
+                Ok(())
+            }
+            other => {
+                each(other.number());
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Reads a varint at `pos` and moves `pos` behind it.
+///
+/// # Errors
+/// Where the message ends first, or the number has more than ten bytes.
+#[inline]
+pub fn varint(bytes: &[u8], pos: &mut usize) -> Result<u64, WireError> {
+    match bytes.get(*pos) {
+        Some(&byte) if byte < 0x80 => {
+            *pos += 1;
+            Ok(u64::from(byte))
+        }
+        _ => long_varint(bytes, pos),
+    }
+}
+
+fn long_varint(bytes: &[u8], pos: &mut usize) -> Result<u64, WireError> {
+    let start = *pos;
+    let mut value = 0u64;
+    for (count, &byte) in bytes[start..].iter().take(10).enumerate() {
+        value |= u64::from(byte & 0x7f) << (7 * count as u32);
+        if byte < 0x80 {
+            *pos = start + count + 1;
+            return Ok(value);
+        }
+    }
+    Err(WireError {
+        at: start,
+        what: if bytes.len() - start < 10 {
+            "number cut off"
+        } else {
+            "number of more than ten bytes"
+        },
+    })
+}
+
+/// The fields of a message, in order.
+#[derive(Debug, Clone, Copy)]
+pub struct Fields<'a> {
+    bytes: &'a [u8],
+    pos: usize,
+}
+
+impl<'a> Fields<'a> {
+    /// Reads a message.
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Fields { bytes, pos: 0 }
+    }
+
+    /// Offset of the next field.
+    pub fn position(&self) -> usize {
+        self.pos
+    }
+
+    /// The next field, or `None` at the end.
+    ///
+    /// # Errors
+    /// Where the bytes are no wire format; what came before was right.
+    #[inline]
+    #[allow(clippy::should_implement_trait, reason = "fallible, and ends with an error")]
+    pub fn next(&mut self) -> Result<Option<(u32, Value<'a>)>, WireError> {
+        if self.pos >= self.bytes.len() {
+            return Ok(None);
+        }
+        let start = self.pos;
+        let error = |what| WireError { at: start, what };
+        let mut pos = self.pos;
+        let tag = varint(self.bytes, &mut pos)?;
+        let number = tag >> 3;
+        if number == 0 || number > 0x1fff_ffff {
+            return Err(error("field number out of range"));
+        }
+        let value = match tag & 7 {
+            0 => Value::Varint(varint(self.bytes, &mut pos)?),
+            2 => {
+                let length = varint(self.bytes, &mut pos)?;
+                let rest = &self.bytes[pos..];
+                if length > rest.len() as u64 {
+                    return Err(error("field longer than its message"));
+                }
+                pos += length as usize;
+                Value::Bytes(&rest[..length as usize])
+            }
+            1 => Value::Fixed64(u64::from_le_bytes(fixed(self.bytes, &mut pos)?)),
+            5 => Value::Fixed32(u32::from_le_bytes(fixed(self.bytes, &mut pos)?)),
+            _ => return Err(error("unknown wire type")),
+        };
+        self.pos = pos;
+        Ok(Some((number as u32, value)))
+    }
+}
+
+fn fixed<const N: usize>(bytes: &[u8], pos: &mut usize) -> Result<[u8; N], WireError> {
+    let end = *pos + N;
+    let Some(slice) = bytes.get(*pos..end) else {
+        return Err(WireError {
+            at: *pos,
+            what: "fixed number cut off",
+        });
+    };
+    let mut value = [0; N];
+    value.copy_from_slice(slice);
+    *pos = end;
+    Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn put_varint(out: &mut Vec<u8>, mut n: u64) {
+        while n >= 0x80 {
+            out.push(n as u8 | 0x80);
+            n >>= 7;
+        }
+        out.push(n as u8);
+    }
+
+    #[test]
+    fn reads_every_type_in_order() {
+        let bytes = [
+            0x08, 0x96, 0x01, // 1: varint 150
+            0x12, 0x02, b'h', b'i', // 2: "hi"
+            0x19, 1, 0, 0, 0, 0, 0, 0, 0, // 3: fixed64 1
+            0x25, 2, 0, 0, 0, // 4: fixed32 2
+        ];
+        let mut fields = Fields::new(&bytes);
+        assert_eq!(fields.next(), Ok(Some((1, Value::Varint(150)))));
+        assert_eq!(fields.next(), Ok(Some((2, Value::Bytes(b"hi")))));
+        assert_eq!(fields.next(), Ok(Some((3, Value::Fixed64(1)))));
+        assert_eq!(fields.next(), Ok(Some((4, Value::Fixed32(2)))));
+        assert_eq!(fields.next(), Ok(None));
+    }
+
+    #[test]
+    fn says_what_is_wrong() {
+        for (bytes, what) in [
+            (&[0x0a, 0x05, 1][..], "field longer than its message"),
+            (&[0x00, 0x01], "field number out of range"),
+            (&[0x0b], "unknown wire type"),
+            (&[0x08], "number cut off"),
+            (&[0x08, 0x80, 0x80], "number cut off"),
+            (&[0x08, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1], "number of more than ten bytes"),
+            (&[0x0d, 1, 2], "fixed number cut off"),
+        ] {
+            assert_eq!(Fields::new(bytes).next().map_err(|e| e.what), Err(what));
+        }
+    }
+
+    #[test]
+    fn repeated_numbers_come_packed_or_not() {
+        let mut seen = Vec::new();
+        Value::Bytes(&[1, 0x80, 1]).numbers(|n| seen.push(n)).unwrap();
+        Value::Varint(7).numbers(|n| seen.push(n)).unwrap();
+        assert_eq!(seen, [1, 128, 7]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_end_in_a_row_of_fields_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let mut fields = Fields::new(&bytes);
+            let mut last = 0;
+            while let Ok(Some((number, value))) = fields.next() {
+                prop_assert!(number > 0);
+                prop_assert!(fields.position() > last && fields.position() <= bytes.len());
+                prop_assert!(value.bytes().len() < bytes.len());
+                last = fields.position();
+            }
+        }
+
+        #[test]
+        fn what_was_written_is_read(numbers in proptest::collection::vec((1u32..0x1fff_ffff, any::<u64>()), 0..20)) {
+            let mut bytes = Vec::new();
+            for &(field, number) in &numbers {
+                put_varint(&mut bytes, u64::from(field) << 3);
+                put_varint(&mut bytes, number);
+            }
+            let mut fields = Fields::new(&bytes);
+            for &(field, number) in &numbers {
+                prop_assert_eq!(fields.next(), Ok(Some((field, Value::Varint(number)))));
+            }
+            prop_assert_eq!(fields.next(), Ok(None));
+        }
+    }
+}
