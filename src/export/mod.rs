@@ -1,1 +1,7 @@
-//! (being built)
+//! Profiles in the formats of other tools: from the model to bytes. Knows neither traces nor
+//! where the bytes go.
+
+pub mod annotation;
+pub mod gzip;
+pub mod names;
+pub mod pprof;

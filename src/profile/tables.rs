@@ -133,10 +133,11 @@ impl Tables {
             mapping.start_offset,
             mapping.load_bias,
         ];
-        let hash = words.iter().fold(
-            self.seed.bytes(&mapping.build_id.0),
-            |hash, word| self.seed.number(hash.rotate_left(5) ^ word),
-        );
+        let hash = words
+            .iter()
+            .fold(self.seed.bytes(&mapping.build_id.0), |hash, word| {
+                self.seed.number(hash.rotate_left(5) ^ word)
+            });
         let next = next_id(self.mappings.len());
         let mappings = &self.mappings;
         let (id, there) = self
@@ -150,10 +151,12 @@ impl Tables {
 
     /// The id of a frame.
     pub fn intern_frame(&mut self, frame: Frame) -> FrameId {
-        let mapping = frame.mapping.map_or(u64::from(u32::MAX), |m| u64::from(m.0));
-        let hash = self.seed.number(
-            self.seed.number(frame.rel_pc) ^ (mapping << 32 | u64::from(frame.name.0)),
-        );
+        let mapping = frame
+            .mapping
+            .map_or(u64::from(u32::MAX), |m| u64::from(m.0));
+        let hash = self
+            .seed
+            .number(self.seed.number(frame.rel_pc) ^ (mapping << 32 | u64::from(frame.name.0)));
         let hash = self
             .seed
             .number(hash ^ (u64::from(frame.line) << 32 | u64::from(frame.file.0)));

@@ -22,7 +22,8 @@ pub(super) enum BundleError {
 pub(super) fn inflate(zstd: bool, data: &[u8], out: &mut Vec<u8>) -> Result<(), BundleError> {
     out.clear();
     if zstd {
-        let decoder = zstd::stream::read::Decoder::with_buffer(data).map_err(|_| BundleError::Codec)?;
+        let decoder =
+            zstd::stream::read::Decoder::with_buffer(data).map_err(|_| BundleError::Codec)?;
         read_all(decoder.single_frame(), out)
     } else if data.starts_with(&[0x1f, 0x8b]) {
         read_all(flate2::bufread::GzDecoder::new(data), out)
@@ -96,7 +97,13 @@ mod tests {
     #[test]
     fn refuses_what_is_no_bundle() {
         let mut out = Vec::new();
-        assert_eq!(inflate(false, b"plain text", &mut out), Err(BundleError::Codec));
-        assert_eq!(inflate(true, b"plain text", &mut out), Err(BundleError::Codec));
+        assert_eq!(
+            inflate(false, b"plain text", &mut out),
+            Err(BundleError::Codec)
+        );
+        assert_eq!(
+            inflate(true, b"plain text", &mut out),
+            Err(BundleError::Codec)
+        );
     }
 }

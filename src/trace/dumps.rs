@@ -4,6 +4,7 @@
 //! repeats in each. Chains whose end never came, and dumps one of whose packets is lost or
 //! damaged, come out flagged as unfinished.
 
+use super::TraceError;
 use super::clocks::{Clock, Clocks};
 use super::framing::{Source, Window};
 use super::interning::{Callstacks, LOST_CALLSTACK, ScopeId, lost_frame};
@@ -13,7 +14,6 @@ use super::profile_packet::{Header, Outline, each_part, each_sample};
 use super::reader::PlaceReader;
 use super::series::{Series, Taken};
 use super::survey::Survey;
-use super::TraceError;
 use crate::profile::{CallsiteId, DumpKind, Health, HeapDump, Recording};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -195,13 +195,7 @@ where
         missing > 0
     }
 
-    fn part(
-        &mut self,
-        message: &[u8],
-        entry: &Entry,
-        run: RunId,
-        partial: bool,
-    ) -> Result<(), E> {
+    fn part(&mut self, message: &[u8], entry: &Entry, run: RunId, partial: bool) -> Result<(), E> {
         let (mut header, outcome) = Header::read(message);
         if header.heap.is_empty() {
             header.heap.push_str(UNNAMED_HEAP);

@@ -248,10 +248,7 @@ impl Interning {
                     2 => value.numbers(|frame| frames.push(frame)),
                     _ => Ok(()),
                 })?;
-                scope
-                    .late
-                    .callstacks
-                    .insert(iid, frames.into_boxed_slice());
+                scope.late.callstacks.insert(iid, frames.into_boxed_slice());
             }
         }
         self.stack = stack;

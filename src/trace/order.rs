@@ -128,9 +128,10 @@ fn adopt(
     let orphans: Vec<u32> = by_sequence
         .iter()
         .filter(|(_, positions)| {
-            positions.iter().all(|&at| {
-                entries[at].own_tables.is_none() && has_no_callstacks(entries[at].scope)
-            }) && positions.iter().any(|&at| entries[at].index != Some(0))
+            positions
+                .iter()
+                .all(|&at| entries[at].own_tables.is_none() && has_no_callstacks(entries[at].scope))
+                && positions.iter().any(|&at| entries[at].index != Some(0))
         })
         .map(|(&sequence, _)| sequence)
         .collect();
@@ -253,11 +254,7 @@ mod tests {
 
     #[test]
     fn and_nowhere_if_they_fit_twice() {
-        let mut entries = [
-            entry(1, 0, 0, 10),
-            entry(2, 1, 0, 10),
-            entry(77, 9, 1, 20),
-        ];
+        let mut entries = [entry(1, 0, 0, 10), entry(2, 1, 0, 10), entry(77, 9, 1, 20)];
         let (_, health) = order(&mut entries, Some(9));
         assert_eq!(health.adopted_profile_packets, 0);
     }

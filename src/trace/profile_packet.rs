@@ -116,10 +116,7 @@ pub(super) struct Sample {
 /// # Errors
 /// Where the message is damaged; samples that are whole were given.
 #[inline]
-pub(super) fn each_sample(
-    message: &[u8],
-    mut each: impl FnMut(Sample),
-) -> Result<(), WireError> {
+pub(super) fn each_sample(message: &[u8], mut each: impl FnMut(Sample)) -> Result<(), WireError> {
     let mut outcome = Ok(());
     let mut fields = Fields::new(message);
     while let Some((number, value)) = fields.next()? {

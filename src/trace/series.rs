@@ -279,7 +279,10 @@ mod tests {
     #[test]
     fn sums_beyond_the_range_saturate() {
         let mut series = Series::default();
-        let all = dump(&mut series, &[sample(1, u64::MAX, 0), sample(11, 1 << 62, 0)]);
+        let all = dump(
+            &mut series,
+            &[sample(1, u64::MAX, 0), sample(11, 1 << 62, 0)],
+        );
         assert_eq!(all, [(1, i64::MAX, i64::MAX)]);
     }
 }

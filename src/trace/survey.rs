@@ -64,12 +64,9 @@ impl Survey {
             survey.packet(&packet, place, false);
             for &(kind, data) in &packet.payloads {
                 if kind == payload::DEFLATED || kind == payload::ZSTD {
-                    if let Err(error) = bundle::inflate(kind == payload::ZSTD, data, &mut inflated) {
-                        health.add_damage(
-                            extent.offset,
-                            extent.length as u64,
-                            error.to_string(),
-                        );
+                    if let Err(error) = bundle::inflate(kind == payload::ZSTD, data, &mut inflated)
+                    {
+                        health.add_damage(extent.offset, extent.length as u64, error.to_string());
                     }
                     survey.bundle(&inflated, place);
                 }

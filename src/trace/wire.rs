@@ -139,7 +139,10 @@ impl<'a> Fields<'a> {
     /// # Errors
     /// Where the bytes are no wire format; what came before was right.
     #[inline]
-    #[allow(clippy::should_implement_trait, reason = "fallible, and ends with an error")]
+    #[allow(
+        clippy::should_implement_trait,
+        reason = "fallible, and ends with an error"
+    )]
     pub fn next(&mut self) -> Result<Option<(u32, Value<'a>)>, WireError> {
         if self.pos >= self.bytes.len() {
             return Ok(None);
@@ -223,7 +226,10 @@ mod tests {
             (&[0x0b], "unknown wire type"),
             (&[0x08], "number cut off"),
             (&[0x08, 0x80, 0x80], "number cut off"),
-            (&[0x08, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1], "number of more than ten bytes"),
+            (
+                &[0x08, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1],
+                "number of more than ten bytes",
+            ),
             (&[0x0d, 1, 2], "fixed number cut off"),
         ] {
             assert_eq!(Fields::new(bytes).next().map_err(|e| e.what), Err(what));
@@ -233,7 +239,9 @@ mod tests {
     #[test]
     fn repeated_numbers_come_packed_or_not() {
         let mut seen = Vec::new();
-        Value::Bytes(&[1, 0x80, 1]).numbers(|n| seen.push(n)).unwrap();
+        Value::Bytes(&[1, 0x80, 1])
+            .numbers(|n| seen.push(n))
+            .unwrap();
         Value::Varint(7).numbers(|n| seen.push(n)).unwrap();
         assert_eq!(seen, [1, 128, 7]);
     }

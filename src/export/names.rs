@@ -1,0 +1,77 @@
+//! What a function is called: demangled, deobfuscated, or, without any name, module and offset.
+
+use std::borrow::Cow;
+
+/// A longer mangled name is shown as it is: demangling may grow it without measure.
+const LONGEST: usize = 16 << 10;
+
+/// A recorded name as people read it. Names that are not mangled, or do not demangle, stay.
+pub fn demangle(name: &str) -> Cow<'_, str> {
+    if name.len() > LONGEST {
+        return Cow::Borrowed(name);
+    }
+    if name.starts_with("_R") || is_legacy_rust(name) {
+        if let Ok(demangled) = rustc_demangle::try_demangle(name) {
+            return Cow::Owned(format!("{demangled:#}"));
+        }
+    }
+    if name.starts_with("_Z") || name.starts_with("__Z") {
+        // Recursion in the demangler is bounded by its own parse options.
+        if let Ok(symbol) = cpp_demangle::Symbol::new(name)
+            && let Ok(demangled) = symbol.demangle()
+        {
+            return Cow::Owned(demangled);
+        }
+    }
+    Cow::Borrowed(name)
+}
+
+/// Rust's first mangling is C++'s with a hash of 16 digits as the last part.
+fn is_legacy_rust(name: &str) -> bool {
+    name.strip_suffix('E')
+        .and_then(|name| name.get(name.len().checked_sub(19)?..))
+        .and_then(|tail| tail.strip_prefix("17h"))
+        .is_some_and(|hash| hash.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
+
+/// The last part of a path: `/system/lib64/libc.so` is called `libc.so`.
+pub fn basename(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// What a frame without a name is called.
+pub fn nameless(module: &str, rel_pc: u64) -> String {
+    match basename(module) {
+        "" => format!("0x{rel_pc:x}"),
+        module => format!("{module}+0x{rel_pc:x}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn demangles_cpp_and_both_manglings_of_rust() {
+        for (raw, shown) in [
+            ("_ZN3foo3barEv", "foo::bar()"),
+            ("_ZN5alloc3vec3foo17h0123456789abcdefE", "alloc::vec::foo"),
+            ("_RNvCs1234_7mycrate3foo", "mycrate::foo"),
+            ("malloc", "malloc"),
+            ("_Zbroken", "_Zbroken"),
+            ("com.example.Main.run", "com.example.Main.run"),
+            ("", ""),
+        ] {
+            assert_eq!(demangle(raw), shown, "{raw}");
+        }
+    }
+
+    #[test]
+    fn a_nameless_frame_is_its_module_and_offset() {
+        assert_eq!(
+            nameless("/system/lib64/libart.so", 0x1f0),
+            "libart.so+0x1f0"
+        );
+        assert_eq!(nameless("", 16), "0x10");
+    }
+}

@@ -1,0 +1,286 @@
+//! What all profiles of a recording share: locations, functions, names, and each callsite's
+//! location ids as they stand on the wire, built once and copied into every dump.
+
+use super::wire::{put_varint, varint_len};
+use crate::export::annotation::{Annotation, FrameClass, Walk, classify};
+use crate::export::names::{demangle, nameless};
+use crate::profile::index::{Index, Seed};
+use crate::profile::{CallsiteId, FrameId, MappingId, Recording};
+
+/// A name of a function or file in [`Locations::text`]; 0 is the empty one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct NameId(pub(super) u32);
+
+/// A pprof location: a frame, and how it is annotated. Its id is its position + 1.
+#[derive(Debug, Clone)]
+pub(super) struct Location {
+    pub(super) mapping: Option<MappingId>,
+    /// In [start, end) of its mapping; 0 where there is none.
+    pub(super) address: u64,
+    /// In [`Locations::lines`], innermost first.
+    pub(super) lines: std::ops::Range<u32>,
+    /// Some function of it has a name of its own.
+    pub(super) named: bool,
+    pub(super) symbolized: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LocationLine {
+    /// Position + 1 in [`Locations::functions`].
+    pub(super) function: u32,
+    pub(super) line: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Function {
+    pub(super) name: NameId,
+    pub(super) system_name: NameId,
+    pub(super) file: NameId,
+}
+
+/// The shared part of all profiles of a recording.
+#[derive(Debug)]
+pub(super) struct Locations {
+    pub(super) locations: Vec<Location>,
+    pub(super) lines: Vec<LocationLine>,
+    pub(super) functions: Vec<Function>,
+    names: Names,
+    /// `location_id` fields of all callsites, tag and length included.
+    encoded: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+/// Tag of `Sample.location_id`, packed.
+const LOCATION_IDS: u8 = 0x0a;
+
+impl Locations {
+    /// Builds the shared part; its cost follows the number of distinct callsites and frames.
+    pub(super) fn build(recording: &Recording, annotations: bool) -> Locations {
+        let classes = if annotations {
+            classify(recording)
+        } else {
+            Vec::new()
+        };
+        let mut builder = Builder {
+            recording,
+            by_frame: vec![[0; KINDS]; recording.tables.frames().len()],
+            functions: Index::default(),
+            seed: Seed::default(),
+            made: Locations {
+                locations: Vec::new(),
+                lines: Vec::new(),
+                functions: Vec::new(),
+                names: Names::default(),
+                encoded: Vec::new(),
+                ends: Vec::with_capacity(recording.tables.callsite_count()),
+            },
+        };
+        builder.all(&classes);
+        builder.made.encoded.shrink_to_fit();
+        builder.made
+    }
+
+    /// The `location_id` field of a callsite, as it stands on the wire.
+    #[inline]
+    pub(super) fn encoded(&self, callsite: CallsiteId) -> &[u8] {
+        let at = callsite.0 as usize;
+        let start = if at == 0 { 0 } else { self.ends[at - 1] };
+        &self.encoded[start..self.ends[at]]
+    }
+
+    /// A name's text.
+    pub(super) fn text(&self, name: NameId) -> &str {
+        self.names.get(name)
+    }
+
+    /// Number of names.
+    pub(super) fn name_count(&self) -> usize {
+        self.names.ends.len()
+    }
+}
+
+const KINDS: usize = 6;
+
+struct Builder<'a> {
+    recording: &'a Recording,
+    /// Location ids by frame and annotation; 0 is none yet.
+    by_frame: Vec<[u32; KINDS]>,
+    functions: Index,
+    seed: Seed,
+    made: Locations,
+}
+
+impl Builder<'_> {
+    fn all(&mut self, classes: &[FrameClass]) {
+        let tables = &self.recording.tables;
+        let mut annotations = Vec::new();
+        let mut ids = Vec::new();
+        for callsite in 0..tables.callsite_count() as u32 {
+            let frames = tables.raw_callsite(CallsiteId(callsite));
+            annotations.clear();
+            if !classes.is_empty() {
+                let mut walk = Walk::default();
+                let root_first = frames.iter().rev();
+                annotations.extend(root_first.map(|&f| walk.step(classes[f as usize])));
+            }
+            ids.clear();
+            let mut length = 0;
+            for (depth, &frame) in frames.iter().enumerate() {
+                let annotation = match annotations.len() {
+                    0 => Annotation::None,
+                    n => annotations[n - 1 - depth],
+                };
+                let known = self.by_frame[frame as usize][annotation as usize];
+                let id = if known != 0 {
+                    known
+                } else {
+                    self.location(FrameId(frame), annotation)
+                };
+                length += varint_len(u64::from(id));
+                ids.push(id);
+            }
+            let out = &mut self.made.encoded;
+            out.push(LOCATION_IDS);
+            put_varint(out, length as u64);
+            for &id in &ids {
+                put_varint(out, u64::from(id));
+            }
+            self.made.ends.push(out.len());
+        }
+    }
+
+    #[cold]
+    fn location(&mut self, id: FrameId, annotation: Annotation) -> u32 {
+        let tables = &self.recording.tables;
+        let frame = tables.frame(id);
+        let raw = tables.string(frame.name);
+        let start = self.made.lines.len() as u32;
+        let symbols = self.recording.symbols.lines(id);
+        let mut named = false;
+        for symbol in symbols {
+            let name = tables.string(symbol.function);
+            named |= !name.is_empty();
+            let file = tables.string(symbol.file);
+            self.line(name, name, file, symbol.line, annotation);
+        }
+        if !named {
+            // A symbolizer that knew nothing leaves empty names: the recorded one is better.
+            self.made.lines.truncate(start as usize);
+            let file = tables.string(frame.file);
+            named = !raw.is_empty();
+            if named {
+                let name = match self.recording.symbols.name(id) {
+                    Some(name) => std::borrow::Cow::Borrowed(tables.string(name)),
+                    None => demangle(raw),
+                };
+                self.line(&name, raw, file, frame.line, annotation);
+            } else {
+                let module = frame
+                    .mapping
+                    .map_or("", |id| tables.string(tables.mapping(id).path));
+                let name = nameless(module, frame.rel_pc);
+                self.line(&name, "", file, frame.line, Annotation::None);
+            }
+        }
+        let address = frame.mapping.map_or(0, |mapping| {
+            let m = tables.mapping(mapping);
+            let address = frame
+                .rel_pc
+                .wrapping_sub(m.load_bias)
+                .wrapping_sub(m.exact_offset.wrapping_sub(m.start_offset))
+                .wrapping_add(m.start);
+            if (m.start..m.end).contains(&address) {
+                address
+            } else {
+                0
+            }
+        });
+        self.made.locations.push(Location {
+            mapping: frame.mapping,
+            address,
+            lines: start..self.made.lines.len() as u32,
+            named,
+            symbolized: !symbols.is_empty(),
+        });
+        let location = self.made.locations.len() as u32;
+        self.by_frame[id.0 as usize][annotation as usize] = location;
+        location
+    }
+
+    fn line(&mut self, name: &str, system: &str, file: &str, line: u32, annotation: Annotation) {
+        let names = &mut self.made.names;
+        let name = match annotation {
+            Annotation::None => names.intern(name),
+            _ if name.is_empty() => names.intern(name),
+            _ => names.intern(&format!("{name}{}", annotation.suffix())),
+        };
+        let function = Function {
+            name,
+            system_name: names.intern(system),
+            file: names.intern(file),
+        };
+        let hash = self
+            .seed
+            .words(&[function.name.0, function.system_name.0, function.file.0]);
+        let functions = &mut self.made.functions;
+        let next = functions.len() as u32;
+        let (id, there) = self
+            .functions
+            .find_or_insert(hash, next, |id| functions[id as usize] == function);
+        if !there {
+            functions.push(function);
+        }
+        self.made.lines.push(LocationLine {
+            function: id + 1,
+            line,
+        });
+    }
+}
+
+/// Texts, each once.
+#[derive(Debug)]
+struct Names {
+    seed: Seed,
+    index: Index,
+    text: String,
+    ends: Vec<usize>,
+}
+
+impl Default for Names {
+    fn default() -> Self {
+        let mut names = Names {
+            seed: Seed::default(),
+            index: Index::default(),
+            text: String::new(),
+            ends: Vec::new(),
+        };
+        names.intern("");
+        names
+    }
+}
+
+impl Names {
+    fn intern(&mut self, name: &str) -> NameId {
+        let next = u32::try_from(self.ends.len()).expect("fewer names than bytes in memory");
+        let hash = self.seed.bytes(name.as_bytes());
+        let (text, ends) = (&self.text, &self.ends);
+        let (id, there) = self
+            .index
+            .find_or_insert(hash, next, |id| get(text, ends, id) == name);
+        if !there {
+            self.text.push_str(name);
+            self.ends.push(self.text.len());
+        }
+        NameId(id)
+    }
+
+    fn get(&self, name: NameId) -> &str {
+        get(&self.text, &self.ends, name.0)
+    }
+}
+
+fn get<'a>(text: &'a str, ends: &[usize], id: u32) -> &'a str {
+    let id = id as usize;
+    let start = if id == 0 { 0 } else { ends[id - 1] };
+    &text[start..ends[id]]
+}

@@ -1,0 +1,48 @@
+//! Writing protocol buffers: tags, varints, messages of known and unknown length.
+
+/// Appends a varint.
+#[inline]
+pub(super) fn put_varint(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+/// Bytes that a varint takes.
+#[inline]
+pub(super) fn varint_len(number: u64) -> usize {
+    (70 - (number | 1).leading_zeros() as usize) / 7
+}
+
+/// Appends a number as a field, unless it is 0, which proto3 leaves out.
+#[inline]
+pub(super) fn put_number(out: &mut Vec<u8>, field: u32, number: u64) {
+    if number != 0 {
+        put_varint(out, u64::from(field) << 3);
+        put_varint(out, number);
+    }
+}
+
+/// Appends bytes, text or a message as a field.
+#[inline]
+pub(super) fn put_bytes(out: &mut Vec<u8>, field: u32, bytes: &[u8]) {
+    put_varint(out, u64::from(field) << 3 | 2);
+    put_varint(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_what_is_written() {
+        for number in [0, 1, 127, 128, 16383, 16384, u64::from(u32::MAX), u64::MAX] {
+            let mut out = Vec::new();
+            put_varint(&mut out, number);
+            assert_eq!(out.len(), varint_len(number), "{number}");
+        }
+    }
+}
