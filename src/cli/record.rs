@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::capture_args::{CaptureArgs, TargetArgs, milliseconds};
 use super::{Context, Outcome};
+use crate::config::Surroundings;
 use crate::error::{ErrorClass, Failure};
 
 /// Flags of `record`.
@@ -55,8 +56,14 @@ pub struct Args {
 /// Runs the command.
 ///
 /// # Errors
-/// Always, until it is built.
-pub async fn run(_ctx: &Context, _args: Args) -> Result<Outcome, Failure> {
+/// Where what is asked for is refused; else always, until it is built.
+pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    let resolved = args.capture.resolve(&args.target, &ctx.console)?;
+    if args.capture.print_config {
+        let encoded = resolved.spec.encode(&Surroundings::default())?;
+        ctx.console.raw(encoded.text.as_bytes());
+        return Ok(Outcome::Done);
+    }
     Err(Failure::new(
         ErrorClass::Bug,
         "not-built",

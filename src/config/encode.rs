@@ -78,7 +78,14 @@ impl CaptureSpec {
         if config.buffers.is_empty() {
             config.buffers.push(ring(buffer_kb(device.memory_bytes)));
         }
-        self.write_to(heapprofd_in(&mut config));
+        let heapprofd = heapprofd_in(&mut config);
+        self.write_to(heapprofd);
+        // A package that nobody expanded stands for its main process.
+        for package in &self.targets.packages {
+            if !heapprofd.process_cmdline.contains(package) {
+                heapprofd.process_cmdline.push(package.clone());
+            }
+        }
         self.put_lists(&mut config);
         config.duration_ms = self
             .duration

@@ -1,0 +1,206 @@
+//! The command line as scripts meet it: exit codes, streams, JSON, help, completions.
+
+use std::io::Read as _;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+fn heaptap(args: &[&str]) -> Output {
+    command(args).output().expect("the binary runs")
+}
+
+fn command(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_heaptap"));
+    command.args(args).stdin(Stdio::null());
+    for name in [
+        "ANDROID_SERIAL",
+        "ADB_SERVER_SOCKET",
+        "ANDROID_ADB_SERVER_ADDRESS",
+        "NO_COLOR",
+        "CLICOLOR_FORCE",
+    ] {
+        command.env_remove(name);
+    }
+    command
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("UTF-8")
+}
+
+#[test]
+fn help_and_version_are_data() {
+    for args in [
+        &["--help"][..],
+        &["help"],
+        &["help", "record"],
+        &["record", "--help"],
+    ] {
+        let output = heaptap(args);
+        assert_eq!(output.status.code(), Some(0), "{args:?}");
+        assert!(text(&output.stdout).contains("Usage:"), "{args:?}");
+        assert!(output.stderr.is_empty(), "{args:?}");
+    }
+    let version = heaptap(&["--version"]);
+    assert!(text(&version.stdout).starts_with(concat!("heaptap ", env!("CARGO_PKG_VERSION"))));
+}
+
+#[test]
+fn wrong_usage_exits_2_with_a_hint_on_stderr() {
+    let output = heaptap(&["recrod"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(output.stdout.is_empty());
+    let stderr = text(&output.stderr);
+    assert!(stderr.starts_with("error: "), "{stderr}");
+    assert!(stderr.contains("did you mean `record`?"), "{stderr}");
+
+    for args in [
+        &[][..],
+        &["record", "--duration"],
+        &["record", "-n", "a", "--block-client", "--no-block-client"],
+        &["record", "-n", "a", "-d", "soon"],
+        &["devices", "--json", "--json-lines"],
+        &["devices", "--virtual", "-s", "x"],
+        &["completions", "tcsh"],
+    ] {
+        let output = heaptap(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(!output.stderr.is_empty(), "{args:?}");
+    }
+}
+
+#[test]
+fn in_json_a_failure_is_a_document() {
+    for args in [
+        &["recrod", "--json"][..],
+        &["--json", "record", "-d", "soon"],
+        &["--json-lines", "nonsense"],
+        &["--json"],
+    ] {
+        let output = heaptap(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let error = &document["error"];
+        assert_eq!(error["code"], 2, "{args:?}");
+        assert_eq!(error["kind"], "usage");
+        assert!(error["message"].as_str().is_some_and(|m| !m.is_empty()));
+        assert!(error["help"].is_string());
+    }
+}
+
+#[test]
+fn colours_follow_the_flag_and_never_a_pipe() {
+    let plain = heaptap(&["--help"]);
+    assert!(!text(&plain.stdout).contains('\x1b'));
+    let coloured = heaptap(&["--color", "always", "--help"]);
+    assert!(text(&coloured.stdout).contains('\x1b'));
+    let never = heaptap(&["--color=never", "nonsense"]);
+    assert!(!text(&never.stderr).contains('\x1b'));
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_failure() {
+    let mut child = command(&["completions", "bash"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    drop(child.stdout.take());
+    let mut said = String::new();
+    child
+        .stderr
+        .take()
+        .expect("piped")
+        .read_to_string(&mut said)
+        .expect("UTF-8");
+    assert_eq!(child.wait().expect("ends").code(), Some(0), "{said}");
+    assert_eq!(said, "");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_stdout_is_told() {
+    let full = std::fs::OpenOptions::new()
+        .write(true)
+        .open("/dev/full")
+        .expect("Linux has it");
+    let output = command(&["completions", "bash"])
+        .stdout(full)
+        .output()
+        .expect("the binary runs");
+    assert_eq!(output.status.code(), Some(11));
+    assert!(text(&output.stderr).contains("standard output"));
+}
+
+#[test]
+fn completions_know_the_commands() {
+    for shell in ["bash", "zsh", "fish", "powershell"] {
+        let output = heaptap(&["completions", shell]);
+        assert_eq!(output.status.code(), Some(0), "{shell}");
+        let script = text(&output.stdout);
+        for word in ["virtual-phone", "snapshot", "shmem-size"] {
+            assert!(script.contains(word), "{shell} completes {word}");
+        }
+    }
+}
+
+#[test]
+fn print_config_needs_no_device() {
+    let output = heaptap(&[
+        "record",
+        "-n",
+        "com.example.app",
+        "-i",
+        "16k",
+        "--print-config",
+    ]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let config = heaptap::config::parse_text(text(&output.stdout)).expect("Perfetto's text");
+    assert!(config.write_into_file());
+    assert!(text(&output.stdout).contains("sampling_interval_bytes: 16384"));
+}
+
+#[test]
+fn a_refused_config_says_why_before_any_device_is_asked() {
+    for (args, words) in [
+        (&["-n", "a", "-i", "0"][..], "crashes the target"),
+        (&["-n", "a", "--shmem-size", "3mb"], "power of two"),
+        (
+            &["-n", "a", "--no-startup", "--no-running"],
+            "exclude each other",
+        ),
+        (&["-n", "a", "--set", "heapprofd.no_runing=1"], "no field"),
+        (
+            &["-n", "a", "--config", "leek-hunt"],
+            "neither a file nor a preset",
+        ),
+        (&[], "no process is named"),
+    ] {
+        let mut all = vec!["record"];
+        all.extend(args);
+        let output = heaptap(&all);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        let stderr = text(&output.stderr);
+        assert!(stderr.contains(words), "{stderr}");
+        assert!(stderr.contains("help: "), "{stderr}");
+    }
+}
+
+#[test]
+fn retired_options_are_taken_and_said_to_be() {
+    let output = heaptap(&[
+        "record",
+        "-n",
+        "a",
+        "--no-start",
+        "--idle-allocations",
+        "--print-config",
+    ]);
+    assert_eq!(output.status.code(), Some(0));
+    let stderr = text(&output.stderr);
+    assert!(stderr.contains("--no-start has no effect"), "{stderr}");
+    assert!(
+        stderr.contains("--idle-allocations has no effect"),
+        "{stderr}"
+    );
+}
