@@ -250,3 +250,131 @@ pub fn read_run_as(stdout: &[u8]) -> Option<AppType> {
         .any(|l| l.starts_with("uid="))
         .then_some(AppType::Debuggable)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_is_read_with_and_without_installers() {
+        let list = read_list(
+            b"WARNING: linker: x\npackage:com.example.app  installer=null  uid:10234\r\n\
+              package:com.example.app.demo  installer=com.android.vending  uid:10245\n\
+              package:com.both uid:10241,1010241\npackage:old\nError: java.lang.X\n",
+        );
+        let rows: Vec<_> = list
+            .iter()
+            .map(|p| (p.name.as_str(), p.uid, p.installer.as_deref()))
+            .collect();
+        assert_eq!(
+            rows,
+            [
+                ("com.example.app", Some(10_234), None),
+                (
+                    "com.example.app.demo",
+                    Some(10_245),
+                    Some("com.android.vending")
+                ),
+                ("com.both", Some(10_241), None),
+                ("old", None, None),
+            ]
+        );
+    }
+
+    #[test]
+    fn app_types_come_by_package() {
+        let types = read_app_types(
+            b"@@heaptap a\ndebuggable\n\n@@heaptap b\r\nprofileable\r\n\n@@heaptap c\n\
+              non_profileable\n\n@@heaptap d\nfailed to find package d\n\n@@heaptap e\n",
+        );
+        assert_eq!(types.len(), 3);
+        assert_eq!(types["a"], AppType::Debuggable);
+        assert_eq!(types["b"], AppType::Profileable);
+        assert_eq!(types["c"], AppType::Closed);
+    }
+
+    #[test]
+    fn packages_list_may_lack_its_tail() {
+        let rows = read_packages_list(
+            b"com.a 10100 1 /data/user/0/com.a default:targetSdkVersion=33 none 1 42 1 @null\n\
+              com.b 10101 0 /data/user/0/com.b default 3003,1004 1 42 1 com.android.vending\n\
+              com.c 10102 0 /data/user/0/com.c default none 0 42 1 @system\n\
+              com.d 10103 0 /data/user/0/com.d default none 0 42 0 @null\n\
+              com.e 10104 0 /data/user/0/com.e default none\n\
+              com.f x 0\n\ncom.g 10105\n",
+        );
+        let kinds: Vec<_> = rows
+            .iter()
+            .map(|r| (r.name.as_str(), r.app_type()))
+            .collect();
+        assert_eq!(
+            kinds,
+            [
+                ("com.a", AppType::Debuggable),
+                ("com.b", AppType::Profileable),
+                ("com.c", AppType::PlatformOnly),
+                ("com.d", AppType::Closed),
+                ("com.e", AppType::Closed),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_trace_tells_rows_or_that_it_could_not() {
+        use crate::proto::perfetto::{
+            PackagesList, Trace, TracePacket, packages_list::PackageInfo,
+        };
+        use prost::Message as _;
+        let trace = |list: Option<PackagesList>| {
+            Trace {
+                packet: vec![
+                    TracePacket::default(),
+                    TracePacket {
+                        packages_list: list,
+                        ..TracePacket::default()
+                    },
+                ],
+            }
+            .encode_to_vec()
+        };
+        let info = PackageInfo {
+            name: Some("com.a".into()),
+            uid: Some(10_100),
+            profileable_from_shell: Some(true),
+            ..PackageInfo::default()
+        };
+        let rows = read_packages_trace(&trace(Some(PackagesList {
+            packages: vec![info],
+            ..PackagesList::default()
+        })));
+        assert_eq!(rows.map(|r| r[0].app_type()), Some(AppType::Profileable));
+        let failed = PackagesList {
+            read_error: Some(true),
+            ..PackagesList::default()
+        };
+        assert_eq!(read_packages_trace(&trace(Some(failed))), None);
+        assert_eq!(read_packages_trace(&trace(None)), None);
+        assert_eq!(read_packages_trace(b"Service error: x"), None);
+        assert_eq!(read_packages_trace(b""), None);
+    }
+
+    #[test]
+    fn dumpsys_proves_only_what_it_affirms() {
+        let text = b"Packages:\n  Package [com.a] (1a2b):\n    userId=10100\n    \
+            flags=[ DEBUGGABLE HAS_CODE ]\n  Package [com.b] (2):\n    flags=[ HAS_CODE ]\n    \
+            privateFlags=[ PROFILEABLE_BY_SHELL ]\n  Package [com.c] (3):\n    pkgFlags=0x2\n\
+            Hidden system packages:\n  Package [com.c] (4):\n    flags=[ DEBUGGABLE ]\n";
+        assert_eq!(read_dumpsys(text, "com.a"), Some(AppType::Debuggable));
+        assert_eq!(read_dumpsys(text, "com.b"), Some(AppType::Profileable));
+        assert_eq!(read_dumpsys(text, "com.c"), None);
+        assert_eq!(read_dumpsys(text, "com"), None);
+        assert_eq!(
+            read_run_as(b"uid=10100(u0_a100) gid=10100\n"),
+            Some(AppType::Debuggable)
+        );
+        assert_eq!(
+            read_run_as(b"run-as: package not debuggable: com.b\n"),
+            None
+        );
+    }
+}

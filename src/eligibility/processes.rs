@@ -313,3 +313,112 @@ fn bits(name: &str, parent: Option<&str>, is_64_bit: Option<bool>) -> Option<u8>
     };
     of(name).or_else(|| of(parent?))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOYBOX: &[u8] = b"  PID  PPID   UID S NAME\n\
+        1     0     0 S init\n\
+        2     0     0 S [kthreadd]\n\
+        53     2     0 I [kworker/6:0H-events_highpri]\n\
+        502     1  1000 S surfaceflinger\n\
+        700     1     0 S zygote64\n\
+        701     1     0 S zygote\n\
+        702   700  1053 S webview_zygote\n\
+        900   700  1000 S system_server\n\
+        4711   700 10234 S com.example.app\r\n\
+        4712   700 10234 S com.example.app:service\n\
+        4713   701 10242 S com.example.legacy\n\
+        4714   702 99001 S com.google.android.webview:sandboxed_process0:C:0\n\
+        4715   700 20234 S com.example.app_sdk_sandbox\n\
+        4716   700 10250 S name with blanks\n\
+        4717  4711 10234 S helper\n\
+        x y z\n";
+
+    fn list() -> Vec<Process> {
+        build_processes(&read_ps(TOYBOX), Some(true))
+    }
+
+    #[test]
+    fn kinds_and_bits_follow_from_parents_and_uids() {
+        let of = |name: &str| {
+            let list = list();
+            let p = list.iter().find(|p| p.name == name).expect("listed");
+            (p.kind, p.bits)
+        };
+        use ProcessKind as K;
+        assert_eq!(of("init"), (K::Native, None));
+        assert_eq!(of("[kthreadd]"), (K::KernelThread, None));
+        assert_eq!(of("[kworker/6:0H-events_highpri]"), (K::KernelThread, None));
+        assert_eq!(of("surfaceflinger"), (K::Native, None));
+        assert_eq!(of("zygote64"), (K::Zygote, Some(64)));
+        assert_eq!(of("webview_zygote").0, K::Zygote);
+        assert_eq!(of("system_server"), (K::SystemServer, Some(64)));
+        assert_eq!(of("com.example.app"), (K::App, Some(64)));
+        assert_eq!(of("com.example.legacy"), (K::App, Some(32)));
+        assert_eq!(
+            of("com.google.android.webview:sandboxed_process0:C:0").0,
+            K::Isolated
+        );
+        assert_eq!(of("com.example.app_sdk_sandbox").0, K::SdkSandbox);
+        assert_eq!(of("name with blanks").0, K::App);
+        assert_eq!(of("helper").0, K::Native);
+    }
+
+    #[test]
+    fn users_and_appids_come_from_uids() {
+        let rows =
+            read_ps(b"USER PID PPID VSZ RSS WCHAN ADDR S NAME\nu10_a234 7 1 0 0 x 0 S com.a\n");
+        let p = &build_processes(&rows, Some(false))[0];
+        assert_eq!(
+            (p.uid, p.user(), p.appid()),
+            (Some(1_010_234), Some(10), Some(10_234))
+        );
+        assert_eq!(p.bits, Some(32));
+        for (user, uid) in [
+            ("root", Some(0)),
+            ("u0_i12", Some(99_012)),
+            ("u0_ai3", Some(90_003)),
+            ("10061", Some(10_061)),
+            ("media", None),
+            ("u0_x1", None),
+            ("u99999999_a1", None),
+        ] {
+            assert_eq!(uid_of_user(user), uid, "{user}");
+        }
+    }
+
+    #[test]
+    fn older_forms_of_ps_are_read_too() {
+        let one = |text: &str| read_ps(text.as_bytes()).pop();
+        let row = one(
+            "USER     PID   PPID  VSIZE  RSS   WCHAN            PC  NAME\n\
+             radio     1998  1308  889828 50184 SyS_epoll_ b7363fa5 S com.android.phone\n",
+        );
+        let row = row.expect("a row");
+        assert_eq!((row.pid, row.ppid, row.uid), (1998, Some(1308), Some(1001)));
+        assert_eq!(
+            (row.state, row.name.as_str()),
+            (Some('S'), "com.android.phone")
+        );
+        let none = one("USER PID PPID VSIZE RSS WCHAN PC NAME\nroot 626 2 0 0 fg ffff 00 S \n");
+        assert_eq!(none.expect("a row").name, "");
+        assert!(read_ps(b"sh: ps: not found\n").is_empty());
+        assert!(read_ps(b"PID\nnot a number\n").is_empty());
+    }
+
+    #[test]
+    fn details_are_read_by_pid() {
+        let d = read_details(
+            b"\n@@heaptap cmdline 7\n/system/bin/app\0-x\0\n@@heaptap adj 7\n905\n\
+              @@heaptap label 7\nu:r:untrusted_app_32:s0:c1,c2\0\n@@heaptap events 7\npopulated 1\nfrozen 1\n\
+              @@heaptap cmdline 8\n\n@@heaptap adj 8\ncat: x\n@@heaptap junk z\n",
+        );
+        assert_eq!(d[&7].argv0.as_deref(), Some("/system/bin/app"));
+        assert_eq!(d[&7].oom_score_adj, Some(905));
+        assert_eq!(d[&7].frozen, Some(true));
+        assert_eq!(d[&7].domain.as_deref(), Some("untrusted_app_32"));
+        assert_eq!(d[&8], ProcDetails::default());
+    }
+}
