@@ -14,6 +14,8 @@
 
 mod assess;
 mod decide;
+#[cfg(test)]
+mod decide_table;
 mod error;
 mod facts;
 mod finding;
