@@ -167,6 +167,7 @@ pub async fn assess(
     whole_names(device, targets, &mut snapshot).await?;
 
     let asked = list_targets(targets, options);
+    other_users(device, &asked, &mut snapshot, options.user, user).await?;
     let pids: BTreeSet<Pid> = asked
         .iter()
         .flat_map(|a| matching(a, &snapshot, options.user))
@@ -186,6 +187,35 @@ pub async fn assess(
         }
     }
     Ok(build_assessment(facts, &asked, &snapshot, options))
+}
+
+/// A name matches in every user, but packages were listed for one: adds those that only
+/// other users have.
+async fn other_users(
+    device: &Device,
+    asked: &[Asked],
+    snapshot: &mut Snapshot,
+    only: Option<u32>,
+    listed: u32,
+) -> Result<(), EligibilityError> {
+    let matched = asked.iter().flat_map(|a| matching(a, snapshot, only));
+    let users: BTreeSet<u32> = matched
+        .filter_map(Process::user)
+        .filter(|u| *u != listed)
+        .collect();
+    for user in users {
+        let more = gather::packages(device, user, Which::All).await?;
+        let Some(list) = &mut snapshot.packages else {
+            snapshot.packages = more;
+            continue;
+        };
+        for package in more.into_iter().flatten() {
+            if !list.iter().any(|p| p.name == package.name) {
+                list.push(package);
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Patterns with a root are compared with the whole argv0, which `ps` does not show.

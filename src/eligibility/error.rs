@@ -12,6 +12,12 @@ pub enum EligibilityError {
     /// The phone was lost, or silent.
     #[error(transparent)]
     Device(#[from] DeviceError),
+    /// The package manager lists nothing.
+    #[error("the phone lists no packages for user {user}")]
+    NoPackages {
+        /// The user.
+        user: u32,
+    },
     /// No target may be profiled.
     #[error("cannot profile {targets}: {why}")]
     NotEligible {
@@ -55,6 +61,7 @@ impl Classified for EligibilityError {
     fn class(&self) -> ErrorClass {
         match self {
             EligibilityError::Device(error) => error.class(),
+            EligibilityError::NoPackages { .. } => ErrorClass::Device,
             EligibilityError::NotEligible { .. } => ErrorClass::NotEligible,
         }
     }
@@ -62,6 +69,7 @@ impl Classified for EligibilityError {
     fn kind(&self) -> &'static str {
         match self {
             EligibilityError::Device(error) => error.kind(),
+            EligibilityError::NoPackages { .. } => "no-packages",
             EligibilityError::NotEligible { missing: true, .. } => "target-not-found",
             EligibilityError::NotEligible { .. } => "not-eligible",
         }
@@ -70,6 +78,11 @@ impl Classified for EligibilityError {
     fn help(&self) -> Option<String> {
         match self {
             EligibilityError::Device(error) => error.help(),
+            EligibilityError::NoPackages { .. } => Some(
+                "see whether the phone has that user: adb shell pm list users; a phone that is \
+                 still booting needs a moment"
+                    .to_owned(),
+            ),
             EligibilityError::NotEligible { fix, .. } => Some(match fix {
                 Some(fix) => format!("{fix}; --force records anyway"),
                 None => "--force records anyway".to_owned(),

@@ -550,14 +550,23 @@ impl Finding {
         .fix(manifest_fix())
     }
 
-    pub(super) fn no_allocation(name: &str) -> Finding {
+    pub(super) fn no_allocation(name: &str, heaps: &[String]) -> Finding {
+        let why = if heaps.is_empty() {
+            "the profiler attaches at the first allocation, and counts from there".to_owned()
+        } else {
+            format!(
+                "the profiler attaches at the first allocation; and the process may have no heap \
+                 called {}",
+                heaps.join(", ")
+            )
+        };
         Finding::new(
             FindingId::NoAllocation,
             Severity::Warning,
             Scope::Native,
             format!("{name} allocated nothing that was sampled while it was recorded"),
         )
-        .why("the profiler attaches at the first allocation, and counts from there")
+        .why(why)
         .fix("use the app while recording, record longer, or from its start: --launch")
     }
 

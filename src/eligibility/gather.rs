@@ -60,6 +60,9 @@ const APP_TYPES: &str = "\
 /// what old phones take.
 const ARGUMENTS: usize = 200;
 
+/// Up to so many packages are asked for one by one.
+const FEW: usize = 40;
+
 /// Everything about the phone.
 pub(super) async fn device_facts(device: &Device) -> Result<DeviceFacts, DeviceError> {
     let base = device.run(&Command::script(BASE), QUICK).await?;
@@ -179,18 +182,30 @@ pub(super) async fn app_types(
         let rows = packages_list(device, root).await?;
         apply_rows(wanted, &rows, AppTypeSource::PackagesList);
     }
-    if facts.api().is_none_or(|sdk| sdk >= 31) {
+    let has_runner = facts.api().is_none_or(|sdk| sdk >= 31);
+    // The runner takes some 10 ms for each package, the trace half a second for all.
+    let traced_first = !has_runner || open(wanted) > FEW;
+    if has_runner && !traced_first {
         app_runner(device, wanted).await?;
     }
-    if facts.api().is_none_or(|sdk| sdk >= 29) && wanted.iter().any(|p| p.app_type.is_none()) {
+    let has_trace = facts.api().is_none_or(|sdk| sdk >= 29) && facts.tracing_on != Some(false);
+    if has_trace && open(wanted) > 0 {
         if let Some(rows) = packages_trace(device, wanted).await? {
             apply_rows(wanted, &rows, AppTypeSource::PackagesTrace);
         }
+    }
+    if has_runner && traced_first && open(wanted) > 0 {
+        app_runner(device, wanted).await?;
     }
     for package in wanted.iter_mut().filter(|p| p.app_type.is_none()).take(8) {
         weak_sources(device, package).await?;
     }
     Ok(())
+}
+
+/// Packages whose manifest is not known yet.
+fn open(wanted: &[Package]) -> usize {
+    wanted.iter().filter(|p| p.app_type.is_none()).count()
 }
 
 /// heapprofd looks up the first row with the appid, whatever its name.
@@ -244,7 +259,8 @@ async fn packages_trace(
     device: &Device,
     wanted: &[Package],
 ) -> Result<Option<Vec<PackageRow>>, DeviceError> {
-    let config = packages_trace_config(wanted.iter().map(|p| p.name.clone()).collect());
+    let names = wanted.iter().map(|p| p.name.clone()).collect();
+    let config = packages_trace_config(names);
     let command = Command::program("perfetto").args(["-c", "-", "-o", "-"]);
     let out = device
         .run_with_stdin(&command, &config.encode_to_vec(), SERVICE)

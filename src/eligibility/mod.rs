@@ -13,6 +13,8 @@
 //! Facts about the rules: `docs/eligibility.md`.
 
 mod assess;
+#[cfg(test)]
+mod assess_tests;
 mod decide;
 #[cfg(test)]
 mod decide_table;
@@ -20,8 +22,10 @@ mod error;
 mod facts;
 mod finding;
 mod gather;
+mod installed;
 pub mod names;
 mod packages;
+mod post_mortem;
 mod processes;
 mod properties;
 mod sections;
@@ -35,7 +39,9 @@ pub use decide::Answer;
 pub use error::EligibilityError;
 pub use facts::{AndroidUser, BuildType, DeviceFacts, Root, Selinux, TracingSession};
 pub use finding::{Finding, FindingId, MANIFEST_SNIPPET, Scope, Severity};
+pub use installed::{InstalledApp, ListOptions, RunningProcess, list_apps};
 pub use packages::{AppType, AppTypeSource, Package, PackageRow};
+pub use post_mortem::{EmptyTarget, Evidence, LogLine, explain, parse_log, read_log};
 pub use processes::{Pid, Process, ProcessKind};
 pub use untrusted::shown;
 
