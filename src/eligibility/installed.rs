@@ -1,0 +1,152 @@
+//! The phone's packages with what may be profiled: what `apps` shows.
+
+use serde::Serialize;
+
+use super::decide::{Answer, decide_app, decide_process};
+use super::error::EligibilityError;
+use super::facts::DeviceFacts;
+use super::finding::{Finding, Severity};
+use super::gather::{self, Which, of_appid, user_of};
+use super::packages::{PER_USER, Package};
+use super::processes::{Pid, Process};
+use crate::device::Device;
+
+/// Which packages to list.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ListOptions {
+    /// Only those whose name contains this (case does not matter), those of the system too.
+    pub filter: Option<String>,
+    /// Those of the system too, also without a filter.
+    pub all: bool,
+    /// The user or profile; without it the one in the foreground.
+    pub user: Option<u32>,
+}
+
+/// One package.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct InstalledApp {
+    /// The package.
+    #[serde(flatten)]
+    pub package: Package,
+    /// Whether it came with the system; `None` where the phone did not tell.
+    pub system: Option<bool>,
+    /// Its running processes: those with its uid, and SDK sandboxes of it.
+    pub processes: Vec<RunningProcess>,
+    /// Native heap profile.
+    pub native: Answer,
+    /// Java heap dump.
+    pub java: Answer,
+    /// Why not, where an answer is no or unknown.
+    pub findings: Vec<Finding>,
+}
+
+/// A process of an app.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RunningProcess {
+    /// Its id.
+    pub pid: Pid,
+    /// Its name.
+    pub name: String,
+}
+
+/// Lists packages: three shell calls, and one more for all their manifests. In the order of
+/// their names.
+///
+/// # Errors
+/// Where the phone is lost or silent, or its package manager does not answer.
+pub async fn list_apps(
+    device: &Device,
+    facts: &DeviceFacts,
+    options: &ListOptions,
+) -> Result<Vec<InstalledApp>, EligibilityError> {
+    let user = user_of(facts, options.user);
+    let (all, third_party, processes) = tokio::join!(
+        gather::packages(device, user, Which::All),
+        gather::packages(device, user, Which::ThirdParty),
+        gather::processes(device, facts),
+    );
+    let all = all?.ok_or(EligibilityError::NoPackages { user })?;
+    let third_party = third_party?;
+    let processes = processes?;
+    let is_system = |name: &str| {
+        third_party
+            .as_ref()
+            .map(|list| !list.iter().any(|p| p.name == name))
+    };
+    let filter = options.filter.as_deref().map(str::to_lowercase);
+    let mut wanted: Vec<Package> = all
+        .iter()
+        .filter(|p| match &filter {
+            Some(filter) => p.name.to_lowercase().contains(filter),
+            None => options.all || is_system(&p.name) != Some(true),
+        })
+        .cloned()
+        .collect();
+    // Packages that share a uid share a verdict: their manifests are asked too.
+    let listed = wanted.len();
+    let sharing: Vec<Package> = all
+        .iter()
+        .filter(|p| {
+            p.appid()
+                .is_some_and(|a| a >= 10_000 && of_appid(&wanted, a).next().is_some())
+        })
+        .filter(|p| !wanted.iter().any(|w| w.name == p.name))
+        .cloned()
+        .collect();
+    wanted.extend(sharing);
+    gather::app_types(device, facts, &mut wanted).await?;
+    let mut apps: Vec<InstalledApp> = wanted[..listed]
+        .iter()
+        .map(|p| build_app(facts, p, &wanted, &processes, is_system(&p.name)))
+        .collect();
+    apps.sort_by(|a, b| a.package.name.cmp(&b.package.name));
+    Ok(apps)
+}
+
+fn build_app(
+    facts: &DeviceFacts,
+    package: &Package,
+    known: &[Package],
+    processes: &[Process],
+    system: Option<bool>,
+) -> InstalledApp {
+    let owners: Vec<&Package> = match package.appid() {
+        Some(appid) => of_appid(known, appid).collect(),
+        None => vec![package],
+    };
+    let is_own = |p: &&Process| {
+        let of_uid = p.uid.is_some() && p.uid == package.uid;
+        let of_sandbox = p.user() == package.uid.map(|uid| uid / PER_USER)
+            && package.appid().map(|a| a + 10_000) == p.appid();
+        let shared = owners.len() > 1 || package.appid().is_none_or(|a| a < 10_000);
+        if shared {
+            super::decide::is_process_of(&p.name, &package.name)
+        } else {
+            of_uid || of_sandbox
+        }
+    };
+    let own: Vec<&Process> = processes.iter().filter(is_own).collect();
+    let main = own.iter().find(|p| p.name == package.name).or(own.first());
+    let verdict = match main {
+        Some(process) => decide_process(facts, process, &owners),
+        None => decide_app(facts, &package.name, &owners, package.uid),
+    };
+    InstalledApp {
+        package: package.clone(),
+        system,
+        processes: own
+            .iter()
+            .map(|p| RunningProcess {
+                pid: p.pid,
+                name: p.name.clone(),
+            })
+            .collect(),
+        native: verdict.native,
+        java: verdict.java,
+        findings: verdict
+            .findings
+            .into_iter()
+            .filter(|f| f.severity != Severity::Note)
+            .collect(),
+    }
+}
