@@ -1,25 +1,119 @@
 //! `heaptap apps`: shows packages with what may be profiled.
 
-use super::{Context, Outcome};
-use crate::error::{ErrorClass, Failure};
+use std::collections::BTreeMap;
+
+use comfy_table::{ContentArrangement, Table, presets};
+
+use super::check::show_finding;
+use super::{Console, Context, Outcome};
+use crate::app::apps::{AppsReport, list};
+use crate::eligibility::{Answer, AppType, Finding, InstalledApp, ListOptions, Severity};
+use crate::error::Failure;
 
 /// Flags of `apps`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  heaptap apps example")]
+#[command(after_help = "Examples:\n  \
+    heaptap apps                  what was installed on the phone\n  \
+    heaptap apps systemui         every package with that in its name\n  \
+    heaptap apps --all --json")]
 pub struct Args {
-    /// Only packages whose name contains this
+    /// Only packages whose name contains this, those of the system too
     #[arg(value_name = "FILTER")]
     pub filter: Option<String>,
+    /// Those that came with the system, too
+    #[arg(long)]
+    pub all: bool,
 }
 
 /// Runs the command.
 ///
 /// # Errors
-/// Always, until it is built.
-pub async fn run(_ctx: &Context, _args: Args) -> Result<Outcome, Failure> {
-    Err(Failure::new(
-        ErrorClass::Bug,
-        "not-built",
-        "`apps` is not built yet",
-    ))
+/// Where the phone cannot be reached or is lost.
+pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    let options = ListOptions {
+        filter: args.filter,
+        all: args.all,
+        user: ctx.globals.user,
+    };
+    let report = list(ctx.device().await?, &options).await?;
+    let console = &ctx.console;
+    if console.is_json() {
+        console.json(&report);
+        return Ok(Outcome::Done);
+    }
+    show(console, &report);
+    if report.apps.is_empty() {
+        console.say(match &options.filter {
+            Some(filter) => format!("no package has \"{filter}\" in its name"),
+            None => "no apps were installed on this phone; --all lists those of the system".into(),
+        });
+    } else if options.filter.is_none() && !options.all {
+        console.say("Apps that were installed; --all adds those of the system.");
+    }
+    Ok(Outcome::Done)
+}
+
+fn show(console: &Console, report: &AppsReport) {
+    for finding in &report.findings {
+        show_finding(console, finding, "");
+    }
+    if report.apps.is_empty() {
+        return;
+    }
+    let mut table = Table::new();
+    table
+        .force_no_tty()
+        .load_style(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Disabled)
+        .set_header(["PACKAGE", "UID", "TYPE", "NATIVE", "JAVA", "RUNNING"]);
+    for app in &report.apps {
+        table.add_row(row(app));
+    }
+    for line in table.lines() {
+        console.data(line.trim_end());
+    }
+    let mut reasons: BTreeMap<&str, (&Finding, usize)> = BTreeMap::new();
+    for finding in report.apps.iter().flat_map(|a| &a.findings) {
+        if finding.severity == Severity::Blocks {
+            reasons.entry(finding.id.as_str()).or_insert((finding, 0)).1 += 1;
+        }
+    }
+    for (finding, count) in reasons.into_values() {
+        console.say(format_args!(
+            "{count} not: {} ({}); fix: {}",
+            finding.id.as_str(),
+            finding.why,
+            finding.fix.as_deref().unwrap_or("none")
+        ));
+    }
+}
+
+fn row(app: &InstalledApp) -> [String; 6] {
+    let kind = match app.package.app_type {
+        Some(AppType::Debuggable) => "debuggable",
+        Some(AppType::Profileable) => "profileable",
+        Some(AppType::PlatformOnly | AppType::Closed) => "closed",
+        None => "?",
+    };
+    let pids: Vec<String> = app.processes.iter().map(|p| p.pid.to_string()).collect();
+    // Whether it runs stands in its own column.
+    let word = |a: Answer| match a {
+        Answer::Yes | Answer::OnlyFromStartup | Answer::OnceRunning => "yes",
+        Answer::Unknown => "?",
+        Answer::No => "no",
+    };
+    [
+        app.package.name.clone(),
+        app.package
+            .uid
+            .map_or_else(|| "?".to_owned(), |u| u.to_string()),
+        kind.to_owned(),
+        word(app.native).to_owned(),
+        word(app.java).to_owned(),
+        if pids.is_empty() {
+            "-".to_owned()
+        } else {
+            pids.join(" ")
+        },
+    ]
 }

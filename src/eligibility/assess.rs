@@ -6,9 +6,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::decide::{
-    Answer, HEAPS_SDK, Verdict, decide_app, decide_device, decide_process, is_process_of,
-};
+use super::decide::{Answer, Verdict, decide_app, decide_device, decide_process, is_process_of};
 use super::error::EligibilityError;
 use super::facts::DeviceFacts;
 use super::finding::{Finding, FindingId, Scope, Severity};
@@ -33,47 +31,24 @@ pub enum Startup {
 }
 
 /// How to assess.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AssessOptions {
-    /// Packages whose processes are all targets.
-    pub packages: Vec<String>,
     /// The user or profile; without it every user's processes match.
     pub user: Option<u32>,
     /// What becomes of targets that do not run.
     pub startup: Startup,
-    /// Options that need a certain SDK level: flag, level.
-    pub options: Vec<(&'static str, u32)>,
-    /// Whether heaps were chosen.
-    pub chooses_heaps: bool,
 }
 
 impl AssessOptions {
-    /// What a recording asks for.
-    pub fn of_spec(spec: &CaptureSpec) -> AssessOptions {
-        let mut options = Vec::new();
-        let mut needs_11 = |on: bool, flag| {
-            if on {
-                options.push((flag, 30));
-            }
-        };
-        needs_11(spec.no_startup, "--no-startup");
-        needs_11(spec.no_running, "--no-running");
-        needs_11(spec.dump_at_max, "--dump-at-max");
-        needs_11(
-            spec.block_client_timeout.is_some(),
-            "--block-client-timeout",
-        );
-        needs_11(spec.disable_fork_teardown, "--disable-fork-teardown");
+    /// What a recording asks for. (`--launch` asks for [`Startup::Asked`] too.)
+    pub fn of_spec(spec: &CaptureSpec, user: Option<u32>) -> AssessOptions {
         AssessOptions {
-            packages: Vec::new(),
-            user: None,
+            user,
             startup: match (spec.no_startup, spec.no_running) {
                 (true, _) => Startup::Off,
                 (_, true) => Startup::Asked,
                 _ => Startup::Allowed,
             },
-            options,
-            chooses_heaps: spec.all_heaps || !spec.heaps.is_empty(),
         }
     }
 }
@@ -166,7 +141,7 @@ pub async fn assess(
     };
     whole_names(device, targets, &mut snapshot).await?;
 
-    let asked = list_targets(targets, options);
+    let asked = list_targets(targets);
     other_users(device, &asked, &mut snapshot, options.user, user).await?;
     let pids: BTreeSet<Pid> = asked
         .iter()
@@ -269,7 +244,7 @@ pub async fn resolve_pids(
         packages: None,
     };
     whole_names(device, targets, &mut snapshot).await?;
-    let mut found: Vec<(Pid, String)> = list_targets(targets, &AssessOptions::default())
+    let mut found: Vec<(Pid, String)> = list_targets(targets)
         .iter()
         .flat_map(|asked| matching(asked, &snapshot, user))
         .map(|p| (p.pid, p.name.clone()))
@@ -286,10 +261,10 @@ pub(super) enum Asked {
     Package(String),
 }
 
-pub(super) fn list_targets(targets: &Targets, options: &AssessOptions) -> Vec<Asked> {
+pub(super) fn list_targets(targets: &Targets) -> Vec<Asked> {
     let names = targets.names.iter().cloned().map(Asked::Name);
     let pids = targets.pids.iter().copied().map(Asked::Pid);
-    let packages = options.packages.iter().cloned().map(Asked::Package);
+    let packages = targets.packages.iter().cloned().map(Asked::Package);
     names.chain(pids).chain(packages).collect()
 }
 
@@ -378,17 +353,6 @@ pub(super) fn build_assessment(
     s: &Snapshot,
     options: &AssessOptions,
 ) -> Assessment {
-    let mut device = decide_device(facts);
-    if let Some(sdk) = facts.api() {
-        if options.chooses_heaps && sdk < HEAPS_SDK {
-            device.push(Finding::heaps_old());
-        }
-        for (flag, needs) in &options.options {
-            if sdk < *needs {
-                device.push(Finding::option_old(flag, "Android 11"));
-            }
-        }
-    }
     let mut resolved = Targets::default();
     let targets = asked
         .iter()
@@ -399,7 +363,7 @@ pub(super) fn build_assessment(
         })
         .collect();
     Assessment {
-        device,
+        device: decide_device(facts),
         targets,
         resolved,
     }

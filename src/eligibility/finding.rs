@@ -13,8 +13,6 @@ use crate::units::ByteSize;
 #[allow(missing_docs)]
 pub enum FindingId {
     SdkLow,
-    HeapsOld,
-    OptOld,
     NotInstalled,
     NotRunning,
     Subproc,
@@ -51,8 +49,6 @@ impl FindingId {
         use FindingId as F;
         match self {
             F::SdkLow => "SDK_LOW",
-            F::HeapsOld => "HEAPS_OLD",
-            F::OptOld => "OPT_OLD",
             F::NotInstalled => "NOT_INSTALLED",
             F::NotRunning => "NOT_RUNNING",
             F::Subproc => "SUBPROC",
@@ -165,27 +161,6 @@ impl Finding {
         )
         .why("its system has no such data source")
         .fix(format!("use a phone or an emulator with {needs} or newer"))
-    }
-
-    pub(super) fn heaps_old() -> Finding {
-        Finding::new(
-            FindingId::HeapsOld,
-            Severity::Warning,
-            Scope::Native,
-            "Choosing heaps needs Android 12; only libc.malloc will be recorded",
-        )
-        .why("older versions ignore the list of heaps")
-        .fix("leave --heaps and --all-heaps out, or use Android 12 or newer")
-    }
-
-    pub(super) fn option_old(option: &str, needs: &str) -> Finding {
-        Finding::new(
-            FindingId::OptOld,
-            Severity::Warning,
-            Scope::Native,
-            format!("{option} has no effect before {needs}"),
-        )
-        .why("the heapprofd of this phone does not know it")
     }
 
     pub(super) fn not_installed(name: &str, user: u32, similar: &[&str]) -> Finding {

@@ -13,11 +13,7 @@
 //! Facts about the rules: `docs/eligibility.md`.
 
 mod assess;
-#[cfg(test)]
-mod assess_tests;
 mod decide;
-#[cfg(test)]
-mod decide_table;
 mod error;
 mod facts;
 mod finding;
@@ -29,6 +25,8 @@ mod post_mortem;
 mod processes;
 mod properties;
 mod sections;
+#[cfg(test)]
+mod tests;
 mod untrusted;
 
 pub use assess::{
@@ -54,4 +52,9 @@ use crate::device::{Device, DeviceError};
 /// Where the phone is lost, or its shell is silent.
 pub async fn facts(device: &Device) -> Result<DeviceFacts, DeviceError> {
     gather::device_facts(device).await
+}
+
+/// What is to be said of a phone as a whole, whatever the target.
+pub fn about_device(facts: &DeviceFacts) -> Vec<Finding> {
+    decide::decide_device(facts)
 }

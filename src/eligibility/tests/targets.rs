@@ -1,13 +1,15 @@
 //! What targets resolve to, and what is said of those that are not there. The shell calls are
 //! left out: everything here is pure.
 
-use super::assess::{AssessOptions, Assessment, Snapshot, Startup, build_assessment, list_targets};
-use super::decide::Answer;
-use super::facts::{BuildType, DeviceFacts, Selinux};
-use super::finding::{FindingId as F, Scope};
-use super::packages::{AppType, read_list};
-use super::processes::{build_processes, read_ps};
 use crate::config::Targets;
+use crate::eligibility::assess::{
+    AssessOptions, Assessment, Snapshot, Startup, build_assessment, list_targets,
+};
+use crate::eligibility::decide::Answer;
+use crate::eligibility::facts::{BuildType, DeviceFacts, Selinux};
+use crate::eligibility::finding::{FindingId as F, Scope};
+use crate::eligibility::packages::{AppType, read_list};
+use crate::eligibility::processes::{build_processes, read_ps};
 use crate::error::{Classified as _, ErrorClass};
 
 const PS: &[u8] = b"PID PPID UID S NAME\n\
@@ -63,19 +65,19 @@ fn snapshot() -> Snapshot {
 fn names(names: &[&str]) -> Targets {
     Targets {
         names: names.iter().map(|n| (*n).to_owned()).collect(),
-        pids: Vec::new(),
+        ..Targets::default()
     }
 }
 
 fn assess(build: BuildType, targets: &Targets, options: &AssessOptions) -> Assessment {
-    let asked = list_targets(targets, options);
+    let asked = list_targets(targets);
     build_assessment(&facts(build), &asked, &snapshot(), options)
 }
 
-fn of_package(package: &str) -> AssessOptions {
-    AssessOptions {
+fn of_package(package: &str) -> Targets {
+    Targets {
         packages: vec![package.to_owned()],
-        ..AssessOptions::default()
+        ..Targets::default()
     }
 }
 
@@ -169,8 +171,8 @@ fn a_name_that_would_match_more_becomes_a_pid() {
 fn a_package_is_all_its_processes_that_may_be_profiled() {
     let a = assess(
         BuildType::User,
-        &Targets::default(),
         &of_package("com.example.app"),
+        &AssessOptions::default(),
     );
     let pids: Vec<u32> = a.targets[0]
         .processes
@@ -189,8 +191,8 @@ fn a_package_is_all_its_processes_that_may_be_profiled() {
     );
     let a = assess(
         BuildType::Userdebug,
-        &Targets::default(),
         &of_package("com.example.app"),
+        &AssessOptions::default(),
     );
     assert!(
         a.resolved
@@ -200,8 +202,8 @@ fn a_package_is_all_its_processes_that_may_be_profiled() {
     // Another package's own process is not this one's, though the uid is.
     let a = assess(
         BuildType::User,
-        &Targets::default(),
         &of_package("com.shared.a"),
+        &AssessOptions::default(),
     );
     assert_eq!(a.resolved.names, ["com.shared.a"]);
 }
@@ -209,8 +211,8 @@ fn a_package_is_all_its_processes_that_may_be_profiled() {
 #[test]
 fn pids_are_taken_as_they_are_and_missed_when_gone() {
     let targets = Targets {
-        names: Vec::new(),
         pids: vec![1010, 4],
+        ..Targets::default()
     };
     let a = assess(BuildType::User, &targets, &AssessOptions::default());
     assert_eq!(a.resolved.pids, [1010, 4]);
@@ -298,7 +300,7 @@ fn a_package_manager_that_is_silent_claims_nothing() {
         ..snapshot()
     };
     let targets = names(&["com.example.app", "com.not.there"]);
-    let asked = list_targets(&targets, &AssessOptions::default());
+    let asked = list_targets(&targets);
     let a = build_assessment(
         &facts(BuildType::User),
         &asked,
@@ -310,29 +312,10 @@ fn a_package_manager_that_is_silent_claims_nothing() {
 }
 
 #[test]
-fn options_that_a_version_ignores_are_said() {
-    let options = AssessOptions {
-        chooses_heaps: true,
-        options: vec![("--dump-at-max", 30)],
-        ..AssessOptions::default()
-    };
-    let asked = list_targets(&names(&["com.example.app"]), &options);
-    let old = DeviceFacts {
-        sdk: Some(29),
-        ..facts(BuildType::User)
-    };
-    let a = build_assessment(&old, &asked, &snapshot(), &options);
-    let device: Vec<F> = a.device.iter().map(|f| f.id).collect();
-    assert_eq!(device, [F::SdkLow, F::HeapsOld, F::OptOld]);
-    let new = build_assessment(&facts(BuildType::User), &asked, &snapshot(), &options);
-    assert!(new.device.is_empty());
-}
-
-#[test]
 fn another_recording_that_waits_for_a_name_is_told() {
     let mut d = facts(BuildType::User);
     d.armed_names = vec!["com.example.app".into()];
-    let asked = list_targets(&names(&["com.example.app"]), &AssessOptions::default());
+    let asked = list_targets(&names(&["com.example.app"]));
     let a = build_assessment(&d, &asked, &snapshot(), &AssessOptions::default());
     assert!(ids(&a).contains(&F::Busy));
 }

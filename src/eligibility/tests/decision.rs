@@ -1,11 +1,11 @@
 //! The decision table, whole: every kind of process on every build and version. The columns
 //! are those of `docs/eligibility.md`.
 
-use super::decide::{Answer, decide_app, decide_device, decide_process};
-use super::facts::{BuildType, DeviceFacts, Selinux};
-use super::finding::FindingId as F;
-use super::packages::{AppType, Package};
-use super::processes::{Process, ProcessKind};
+use crate::eligibility::decide::{Answer, decide_app, decide_device, decide_process};
+use crate::eligibility::facts::{BuildType, DeviceFacts, Selinux};
+use crate::eligibility::finding::FindingId as F;
+use crate::eligibility::packages::{AppType, Package};
+use crate::eligibility::processes::{Process, ProcessKind};
 
 const VERSIONS: [u32; 9] = [28, 29, 30, 31, 32, 33, 34, 35, 36];
 
@@ -143,8 +143,9 @@ fn every_kind_of_process_on_every_build_and_version() {
                 if let Some(id) = id {
                     assert!(v.findings.iter().any(|f| f.id == id), "no {id:?}: {at}");
                 }
-                let blocks =
-                    |f: &&super::finding::Finding| f.severity == super::finding::Severity::Blocks;
+                let blocks = |f: &&crate::eligibility::finding::Finding| {
+                    f.severity == crate::eligibility::finding::Severity::Blocks
+                };
                 if matches!(cell, Both | Native) {
                     assert_eq!(v.findings.iter().find(blocks), None, "{at}");
                 }
@@ -416,7 +417,7 @@ fn a_phone_that_cannot_record_answers_no_for_every_process() {
     assert_eq!((v.native, v.java), (Answer::No, Answer::No));
     assert_eq!(decide_device(&off)[0].id, F::TracedOff);
 
-    let session = |uid| super::facts::TracingSession {
+    let session = |uid| crate::eligibility::facts::TracingSession {
         id: 1,
         uid: Some(uid),
         state: "STARTED".into(),
@@ -458,6 +459,6 @@ fn small_matters_of_a_phone_are_said() {
     assert!(
         decide_device(&preview)
             .iter()
-            .all(|f| f.scope == super::finding::Scope::Java)
+            .all(|f| f.scope == crate::eligibility::finding::Scope::Java)
     );
 }

@@ -1,0 +1,4 @@
+//! Tests that span several files of eligibility.
+
+mod decision;
+mod targets;
