@@ -58,6 +58,15 @@ impl Address {
     /// [`DeviceError::BadAddress`] for anything else, such as adb's `localfilesystem:PATH`;
     /// `from` says in the message where the text stood.
     pub fn parse(text: &str, from: &'static str) -> Result<Self, DeviceError> {
+        Self::parse_with_port(text, from, DEFAULT_PORT)
+    }
+
+    /// As [`Address::parse`], with another port where the text has none.
+    pub(super) fn parse_with_port(
+        text: &str,
+        from: &'static str,
+        default_port: u16,
+    ) -> Result<Self, DeviceError> {
         let bad = |why| DeviceError::BadAddress {
             text: text.to_owned(),
             from,
@@ -85,7 +94,7 @@ impl Address {
                 .split_once(']')
                 .ok_or_else(|| bad("the ] after the IPv6 address is missing"))?;
             match tail {
-                "" => (host, DEFAULT_PORT),
+                "" => (host, default_port),
                 tail => (
                     host,
                     port_of(
@@ -95,7 +104,7 @@ impl Address {
                 ),
             }
         } else if rest.parse::<std::net::Ipv6Addr>().is_ok() {
-            (rest, DEFAULT_PORT)
+            (rest, default_port)
         } else if !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()) {
             ("127.0.0.1", port_of(rest)?)
         } else {
@@ -105,7 +114,7 @@ impl Address {
                 }
                 Some(("", port)) => ("127.0.0.1", port_of(port)?),
                 Some((host, port)) => (host, port_of(port)?),
-                None => (rest, DEFAULT_PORT),
+                None => (rest, default_port),
             }
         };
         if host.is_empty() || host.chars().any(|c| c.is_whitespace() || c.is_control()) {

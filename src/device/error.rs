@@ -14,8 +14,8 @@ use crate::error::{Classified, ErrorClass};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeviceError {
-    /// The server's address makes no sense.
-    #[error("{text:?} ({from}) is not the address of an adb server: {why}")]
+    /// An address of a server or a phone makes no sense.
+    #[error("{text:?} ({from}) is no address: {why}")]
     BadAddress {
         /// What was given.
         text: String,
@@ -91,6 +91,16 @@ pub enum DeviceError {
         what: String,
         /// What came instead.
         detail: String,
+    },
+    /// The server could not connect to, disconnect from or pair with a phone on the network.
+    #[error("could not {what} {at}: {text}")]
+    Network {
+        /// `connect to`, `pair with`, …
+        what: &'static str,
+        /// The phone's address.
+        at: String,
+        /// The server's words.
+        text: String,
     },
     /// No device is connected.
     #[error("no device is connected to the adb server at {address}")]
@@ -197,6 +207,7 @@ impl DeviceError {
             | DeviceError::AdbMissing { .. }
             | DeviceError::ServerRefused { .. }
             | DeviceError::NotAdb { .. }
+            | DeviceError::Network { .. }
             | DeviceError::NotFound { .. }
             | DeviceError::Several { .. }
             | DeviceError::Refused { .. }
@@ -217,6 +228,7 @@ impl Classified for DeviceError {
             | DeviceError::ServerSilent { .. }
             | DeviceError::ServerRefused { .. }
             | DeviceError::NotAdb { .. }
+            | DeviceError::Network { .. }
             | DeviceError::NoDevice { .. }
             | DeviceError::NotFound { .. }
             | DeviceError::Several { .. }
@@ -240,6 +252,7 @@ impl Classified for DeviceError {
             DeviceError::ServerSilent { .. } => "adb-server-silent",
             DeviceError::ServerRefused { .. } => "adb-server-refused",
             DeviceError::NotAdb { .. } => "not-an-adb-server",
+            DeviceError::Network { .. } => "device-unreachable",
             DeviceError::NoDevice { .. } => "no-device",
             DeviceError::NotFound { .. } => "device-not-found",
             DeviceError::Several { .. } => "several-devices",
@@ -286,6 +299,12 @@ impl Classified for DeviceError {
             DeviceError::ServerRefused { .. } => "the server may be too old: update adb".into(),
             DeviceError::NotAdb { .. } => {
                 "another program may use that port: name the server with --adb-server HOST:PORT".into()
+            }
+            DeviceError::Network { .. } => {
+                "phone and computer must be in one network, with wireless debugging on; since \
+                 Android 11 a phone is paired once: `heaptap devices --pair HOST:PORT CODE`, with \
+                 the port and the code that it shows, then `--connect` with its other port"
+                    .into()
             }
             DeviceError::NoDevice { .. } => {
                 "connect a phone by cable and enable USB debugging in its developer options, connect \

@@ -20,6 +20,7 @@
 //!
 //! `docs/adb.md` describes the protocol as it is spoken here.
 
+mod adb_client;
 mod command;
 mod connect;
 mod detach;
@@ -37,6 +38,7 @@ mod sync;
 mod tests;
 mod wire;
 
+pub use adb_client::Announced;
 pub use command::Command;
 pub use connect::{Address, Connect, Connecting, DEFAULT_PORT, Stream, Tcp};
 pub use error::DeviceError;

@@ -28,8 +28,8 @@ pub struct Server {
 
 struct Inner {
     connector: Box<dyn Connect>,
-    /// Where a server may be started when nothing answers.
-    start_at: Option<Address>,
+    /// Where that leads, where it is TCP; a local server may be started there.
+    tcp: Option<Address>,
 }
 
 impl Server {
@@ -51,11 +51,10 @@ impl Server {
     /// The server at `address`, started when it is needed and the address is this machine's.
     /// Does nothing yet.
     pub fn at(address: Address) -> Self {
-        let start_at = address.is_local().then(|| address.clone());
         Server {
             inner: Arc::new(Inner {
-                connector: Box::new(Tcp(address)),
-                start_at,
+                connector: Box::new(Tcp(address.clone())),
+                tcp: Some(address),
             }),
         }
     }
@@ -65,7 +64,7 @@ impl Server {
         Server {
             inner: Arc::new(Inner {
                 connector: Box::new(connector),
-                start_at: None,
+                tcp: None,
             }),
         }
     }
@@ -82,8 +81,10 @@ impl Server {
     pub async fn ensure_running(&self) -> Result<(), DeviceError> {
         match self.open().await {
             Ok(_) => Ok(()),
-            Err(DeviceError::NoServer { address, source }) => match &self.inner.start_at {
-                Some(at) if source.kind() == std::io::ErrorKind::ConnectionRefused => {
+            Err(DeviceError::NoServer { address, source }) => match &self.inner.tcp {
+                Some(at)
+                    if at.is_local() && source.kind() == std::io::ErrorKind::ConnectionRefused =>
+                {
                     host_adb::start_server(at, &*self.inner.connector).await
                 }
                 _ => Err(DeviceError::NoServer { address, source }),
@@ -164,6 +165,11 @@ impl Server {
     pub(super) async fn connect_device(&self, address: &str) -> Result<String, DeviceError> {
         self.ask(&format!("host:connect:{address}"), CONNECT_DEVICE)
             .await
+    }
+
+    /// Its address, where it is reached by TCP.
+    pub(super) fn tcp_address(&self) -> Option<&Address> {
+        self.inner.tcp.as_ref()
     }
 
     /// A new connection.
