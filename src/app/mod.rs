@@ -3,6 +3,8 @@
 
 pub mod apps;
 pub mod check;
+pub mod devices;
+pub mod doctor;
 pub mod findings;
 pub mod labels;
 pub mod manifest;

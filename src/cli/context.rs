@@ -48,6 +48,16 @@ impl Context {
             .await
     }
 
+    /// Which device the flags mean.
+    pub fn selector(&self) -> Selector {
+        if self.globals.virtual_phone.is_some() {
+            // ANDROID_SERIAL means a real one.
+            Selector::Only
+        } else {
+            Selector::from_flag_or_env(self.globals.serial.as_deref())
+        }
+    }
+
     /// The device that the flags name, chosen on first use.
     ///
     /// # Errors
@@ -55,15 +65,7 @@ impl Context {
     /// own words.
     pub async fn device(&self) -> Result<&Device, Failure> {
         self.device
-            .get_or_try_init(|| async {
-                let selector = if self.globals.virtual_phone.is_some() {
-                    // ANDROID_SERIAL means a real one.
-                    Selector::Only
-                } else {
-                    Selector::from_flag_or_env(self.globals.serial.as_deref())
-                };
-                Ok(self.server().await?.select(&selector).await?)
-            })
+            .get_or_try_init(|| async { Ok(self.server().await?.select(&self.selector()).await?) })
             .await
     }
 }

@@ -30,6 +30,9 @@ const PHONE_PORT: u16 = 5555;
 /// No system runs a program of this name.
 const NO_PROGRAM: &str = "\0";
 
+/// What a server says that is older than the request, as pairing and mDNS are in 2020.
+const UNKNOWN: &str = "unknown host service";
+
 /// A service that a phone on the network announces.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Announced {
@@ -128,6 +131,13 @@ impl Server {
                     what: format!("{what} {at}"),
                     source: Some(source),
                 },
+                RustADBError::ADBRequestFailed(text) if text == UNKNOWN => {
+                    DeviceError::ServerRefused {
+                        address: self.address(),
+                        what: format!("{what} {at}"),
+                        text,
+                    }
+                }
                 RustADBError::ADBRequestFailed(text) => network(what, at, &text),
                 other => network(what, at, &other.to_string()),
             }),
@@ -247,7 +257,11 @@ mod tests {
     #[tokio::test]
     async fn what_cannot_be_asked_is_refused_before_anybody_is_asked() {
         let server = Server::at(Address::new("127.0.0.1", 1));
-        for (at, code) in [("127.0.0.1", "123456"), ("127.0.0.1:1", "12x"), ("a b:1", "1")] {
+        for (at, code) in [
+            ("127.0.0.1", "123456"),
+            ("127.0.0.1:1", "12x"),
+            ("a b:1", "1"),
+        ] {
             assert!(server.pair_with(at, code).await.is_err(), "{at} {code}");
         }
     }

@@ -33,7 +33,7 @@ pub use assess::{
     AssessOptions, Assessment, ProcessReport, Startup, TargetKind, TargetReport, assess,
     resolve_pids,
 };
-pub use decide::Answer;
+pub use decide::{Answer, decide_device};
 pub use error::EligibilityError;
 pub use facts::{AndroidUser, BuildType, DeviceFacts, Root, Selinux, TracingSession};
 pub use finding::{Finding, FindingId, MANIFEST_SNIPPET, Scope, Severity};

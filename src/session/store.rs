@@ -58,6 +58,11 @@ impl Store {
         Ok(Store { folder })
     }
 
+    /// Where the journals are.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// Writes the journal of a new session, locked by this process.
     ///
     /// # Errors
