@@ -9,3 +9,4 @@ pub mod findings;
 pub mod labels;
 pub mod manifest;
 pub mod output;
+pub mod summary;
