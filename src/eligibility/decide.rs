@@ -28,6 +28,19 @@ pub enum Answer {
     No,
 }
 
+impl Answer {
+    /// The answer as scripts see it, such as `only-from-startup`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Answer::Yes => "yes",
+            Answer::OnlyFromStartup => "only-from-startup",
+            Answer::OnceRunning => "once-running",
+            Answer::Unknown => "unknown",
+            Answer::No => "no",
+        }
+    }
+}
+
 /// What was decided of one process, or of what would be one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use prost::Message as _;
 
 use super::facts::{DeviceFacts, Root};
+use super::manifest_xml::read_manifest;
 use super::packages::{
     AppType, AppTypeSource, PER_USER, Package, PackageRow, read_app_types, read_dumpsys, read_list,
     read_packages_list, read_packages_trace, read_run_as,
@@ -77,10 +78,10 @@ pub(super) async fn device_facts(device: &Device) -> Result<DeviceFacts, DeviceE
     if let Some(out) = patient(services)? {
         facts.read_services(&out.stdout);
     }
-    if let Some(out) = patient(query)? {
-        if out.exit == 0 {
-            facts.read_query(&out.stdout);
-        }
+    if let Some(out) = patient(query)?
+        && out.exit == 0
+    {
+        facts.read_query(&out.stdout);
     }
     if let Some(out) = su? {
         facts.read_su(&out.stdout);
@@ -189,10 +190,11 @@ pub(super) async fn app_types(
         app_runner(device, wanted).await?;
     }
     let has_trace = facts.api().is_none_or(|sdk| sdk >= 29) && facts.tracing_on != Some(false);
-    if has_trace && open(wanted) > 0 {
-        if let Some(rows) = packages_trace(device, wanted).await? {
-            apply_rows(wanted, &rows, AppTypeSource::PackagesTrace);
-        }
+    if has_trace
+        && open(wanted) > 0
+        && let Some(rows) = packages_trace(device, wanted).await?
+    {
+        apply_rows(wanted, &rows, AppTypeSource::PackagesTrace);
     }
     if has_runner && traced_first && open(wanted) > 0 {
         app_runner(device, wanted).await?;
@@ -291,7 +293,8 @@ fn packages_trace_config(names: Vec<String>) -> TraceConfig {
     }
 }
 
-/// `run-as` and `dumpsys package` prove what they affirm and nothing else.
+/// `run-as` and `dumpsys package` prove what they affirm and nothing else; the manifest in
+/// the APK says all, and takes two more calls.
 async fn weak_sources(device: &Device, package: &mut Package) -> Result<(), DeviceError> {
     let run_as = Command::program("run-as").args([package.name.as_str(), "id"]);
     let dumpsys = Command::program("dumpsys").args(["package", package.name.as_str()]);
@@ -305,11 +308,33 @@ async fn weak_sources(device: &Device, package: &mut Package) -> Result<(), Devi
             read_dumpsys(&out.stdout, &package.name).map(|t| (t, AppTypeSource::Dumpsys))
         });
     }
+    if found.is_none() {
+        let manifest = manifest_of_apk(device, &package.name).await?;
+        found = manifest.map(|t| (t, AppTypeSource::Manifest));
+    }
     if let Some((kind, source)) = found {
         package.app_type = Some(kind);
         package.app_type_source = Some(source);
     }
     Ok(())
+}
+
+async fn manifest_of_apk(device: &Device, name: &str) -> Result<Option<AppType>, DeviceError> {
+    let path = Command::program("pm").args(["path", name]);
+    let Some(out) = patient(device.run(&path, SERVICE).await)? else {
+        return Ok(None);
+    };
+    let lines = super::sections::text_lines(&out.stdout);
+    let base = lines
+        .iter()
+        .filter_map(|l| l.strip_prefix("package:"))
+        .find(|p| p.ends_with("/base.apk") || lines.len() == 1);
+    let Some(base) = base else {
+        return Ok(None);
+    };
+    let unzip = Command::program("unzip").args(["-p", base, "AndroidManifest.xml"]);
+    let out = patient(device.run(&unzip, SERVICE).await)?;
+    Ok(out.and_then(|out| read_manifest(&out.stdout)))
 }
 
 /// The user whose packages count: the one asked for, else the one in the foreground.

@@ -19,6 +19,7 @@ mod facts;
 mod finding;
 mod gather;
 mod installed;
+mod manifest_xml;
 pub mod names;
 mod packages;
 mod post_mortem;
