@@ -3,6 +3,7 @@
 #
 #   ports/windows.sh build     heaptap.exe (release) in target/ports/windows
 #   ports/windows.sh run ARG…  heaptap.exe ARG… under wine, in the current folder
+#   ports/windows.sh test [NAME…]  the library's unit tests under wine
 #   ports/windows.sh           build, then run the demo into a fresh folder and show it
 #
 # By hand, not in CI: fetches 300 MB and needs root for a chroot. See docs/ports.md.
@@ -13,14 +14,29 @@ repo=$(cd "$here/.." && pwd)
 out=$ports/windows
 target=x86_64-pc-windows-gnu
 
-build() {
+cargo_inside() {
     compiler
     mkdir -p "$out"
     inside env CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER=x86_64-w64-mingw32-gcc \
-        cargo build --manifest-path /src/Cargo.toml --locked --release \
-        -Zbuild-std=std,panic_unwind --target $target
+        cargo "$1" --manifest-path /src/Cargo.toml --locked --release \
+        -Zbuild-std=std,panic_unwind,test --target $target "${@:2}"
+}
+
+build() {
+    cargo_inside build
     cp "$ports/build/target/$target/release/heaptap.exe" "$out/"
     prng_stub
+}
+
+unit_tests() {
+    # cargo says on stderr where it put the program.
+    local said program
+    said=$(cargo_inside test --lib --no-run 2>&1) || fail "the tests do not build: $said"
+    program=$(sed -n 's/.*Executable.*(\(.*\.exe\))/\1/p' <<<"$said")
+    cp "$ports/${program#/}" "$out/tests.exe"
+    prng_stub
+    cd "$repo"
+    program=tests.exe run "$@"
 }
 
 # wine 8 lacks bcryptprimitives.dll, which std takes its random numbers from; this one passes
@@ -54,7 +70,7 @@ run() {
     local wine
     wine=$(command -v wine64 || echo /usr/lib/wine/wine64)
     WINEPREFIX=$ports/wine WINEDEBUG=${WINEDEBUG:--all} \
-        timeout -s KILL "${HEAPTAP_WINE_SECONDS:-180}" "$wine" "$out/heaptap.exe" "$@"
+        timeout -s KILL "${HEAPTAP_WINE_SECONDS:-180}" "$wine" "$out/${program:-heaptap.exe}" "$@"
 }
 
 demo() {
@@ -73,6 +89,7 @@ demo() {
 case ${1:-all} in
 build) build ;;
 run) shift; run "$@" ;;
+test) shift; unit_tests "$@" ;;
 all) build; demo ;;
 *) sed -n '2,/^set -e/s/^#\( \|$\)//p' "$0"; exit 2 ;;
 esac
