@@ -22,33 +22,34 @@ compiler() {
     for tool in gcc g++ cpp; do
         ln -sfn "x86_64-w64-mingw32-$tool-win32" "$root/usr/bin/x86_64-w64-mingw32-$tool"
     done
-    mkdir -p "$root"/{proc,dev,sys,tmp,root,src,build,etc/ssl/certs}
+    mkdir -p "$root"/{proc,dev,sys,tmp,root,build,etc/ssl/certs}
     rm -f "$root/etc/ssl/certs/ca-certificates.crt"
     find "$root/usr/share/ca-certificates" -name '*.crt' -exec cat {} + \
         >"$root/etc/ssl/certs/ca-certificates.crt"
     touch "$root/.installed"
 }
 
-# inside CMD...: runs CMD in the root with the repository at /src (read-only) and a build
-# folder at /build. RUSTC_BOOTSTRAP lets a stable compiler build its own std.
+# inside CMD...: runs CMD in the root, in the repository (read-only, at its own path: tests look
+# for their data where they were compiled), with a build folder at /build. RUSTC_BOOTSTRAP lets
+# a stable compiler build its own std.
 inside() {
     cp -L /etc/resolv.conf /etc/hosts "$root/etc/" 2>/dev/null || true
     cp -n /etc/nsswitch.conf "$root/etc/" 2>/dev/null || true
     # A machine behind a proxy that opens TLS has its own list.
     [ ! -s /etc/ssl/certs/ca-certificates.crt ] ||
         cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
-    mkdir -p "$ports/build"
+    mkdir -p "$ports/build" "$root$repo"
     unshare --mount --pid --fork --kill-child --propagation private bash -c '
         set -e; root=$1 src=$2 build=$3; shift 3
         mount -t proc proc "$root/proc"; mount --rbind /dev "$root/dev"
-        mount --bind "$src" "$root/src"; mount -o remount,ro,bind "$root/src"
+        mount --bind "$src" "$root$src"; mount -o remount,ro,bind "$root$src"
         mount --bind "$build" "$root/build"
         exec env -i PATH=/usr/bin:/usr/sbin HOME=/root TERM=dumb \
             SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt RUSTC_BOOTSTRAP=1 \
             CARGO_HOME=/build/cargo CARGO_TARGET_DIR=/build/target \
             CARGO_BUILD_JOBS="$CARGO_BUILD_JOBS" \
-            "$(command -v chroot)" "$root" "$@"
-    ' bash "$root" "${HEAPTAP_PORTS_SOURCE:-$repo}" "$ports/build" "$@"
+            "$(command -v chroot)" "$root" sh -c "cd \"\$0\" && exec \"\$@\"" "$src" "$@"
+    ' bash "$root" "$repo" "$ports/build" "$@"
 }
 CARGO_BUILD_JOBS=${CARGO_BUILD_JOBS:-$(nproc)}
 export CARGO_BUILD_JOBS

@@ -26,7 +26,7 @@ zig
 mkdir -p "$out"
 # No strip: that would be rust-objcopy, which Debian does not have.
 inside env CARGO_ZIGBUILD_ZIG_PATH=/build/zig/ziglang/zig CARGO_PROFILE_RELEASE_STRIP=none \
-    /build/zig/bin/cargo-zigbuild zigbuild --manifest-path /src/Cargo.toml --locked --release \
+    /build/zig/bin/cargo-zigbuild zigbuild --locked --release \
     -Zbuild-std=std,panic_unwind --target $target
 cp "$ports/build/target/$target/release/heaptap" "$out/"
 magic=$(od -An -tx4 -N8 "$out/heaptap")

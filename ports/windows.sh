@@ -18,7 +18,7 @@ cargo_inside() {
     compiler
     mkdir -p "$out"
     inside env CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER=x86_64-w64-mingw32-gcc \
-        cargo "$1" --manifest-path /src/Cargo.toml --locked --release \
+        cargo "$1" --locked --release \
         -Zbuild-std=std,panic_unwind,test --target $target "${@:2}"
 }
 

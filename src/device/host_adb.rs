@@ -147,6 +147,6 @@ mod tests {
         let first: PathBuf = ["/sdk", "platform-tools", name].iter().collect();
         assert_eq!(places[0], first);
         assert_eq!(places.iter().filter(|p| **p == first).count(), 1);
-        assert!(places.len() >= 3);
+        assert!(places.len() >= 2, "and where it usually lies: {places:?}");
     }
 }

@@ -143,6 +143,8 @@ impl Session {
     /// # Errors
     /// Where the journal cannot be removed.
     pub fn forget(self) -> Result<(), SessionError> {
+        // Closed first: Windows may keep the name of an open file.
+        drop(self.journal);
         self.store.forget(&self.chronicle.opening.id, self.lock)
     }
 }

@@ -217,7 +217,8 @@ mod tests {
         let store = Store::in_folder(dir.path()).unwrap();
         let opening = opening();
         let id = opening.id.clone();
-        let (_journal, lock) = store.create(opening).unwrap();
+        let (journal, lock) = store.create(opening).unwrap();
+        drop(journal);
         assert!(store.is_locked(&id));
         assert!(matches!(store.lock(&id), Err(SessionError::Busy { .. })));
         drop(lock);
