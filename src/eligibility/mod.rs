@@ -20,11 +20,13 @@ mod finding;
 mod gather;
 mod installed;
 mod manifest_xml;
+mod matching;
 pub mod names;
 mod packages;
 mod post_mortem;
 mod processes;
 mod properties;
+mod report;
 mod sections;
 #[cfg(test)]
 mod tests;

@@ -2,12 +2,11 @@
 //! left out: everything here is pure.
 
 use crate::config::Targets;
-use crate::eligibility::assess::{
-    AssessOptions, Assessment, Snapshot, Startup, build_assessment, list_targets,
-};
+use crate::eligibility::assess::{AssessOptions, Assessment, Startup, build_assessment};
 use crate::eligibility::decide::Answer;
 use crate::eligibility::facts::{BuildType, DeviceFacts, Selinux};
 use crate::eligibility::finding::{FindingId as F, Scope};
+use crate::eligibility::matching::{Snapshot, list_targets};
 use crate::eligibility::packages::{AppType, read_list};
 use crate::eligibility::processes::{build_processes, read_ps};
 use crate::error::{Classified as _, ErrorClass};

@@ -1,0 +1,167 @@
+//! Which processes a target means, and what the config gets for it. Pure.
+
+use std::collections::BTreeSet;
+
+use super::assess::{AssessOptions, Startup, TargetReport};
+use super::decide::{Answer, is_process_of};
+use super::gather::of_appid;
+use super::names;
+use super::packages::Package;
+use super::processes::{Pid, Process, ProcessKind};
+use crate::config::Targets;
+
+/// The state of the phone that targets are matched against.
+pub(super) struct Snapshot {
+    pub(super) processes: Vec<Process>,
+    pub(super) packages: Option<Vec<Package>>,
+}
+
+/// A target as given.
+pub(super) enum Asked {
+    Name(String),
+    Pid(Pid),
+    Package(String),
+}
+
+pub(super) fn list_targets(targets: &Targets) -> Vec<Asked> {
+    let names = targets.names.iter().cloned().map(Asked::Name);
+    let pids = targets.pids.iter().copied().map(Asked::Pid);
+    let packages = targets.packages.iter().cloned().map(Asked::Package);
+    names.chain(pids).chain(packages).collect()
+}
+
+/// The running processes that a target means. Zombies have no heap any more.
+pub(super) fn matching<'a>(asked: &Asked, s: &'a Snapshot, user: Option<u32>) -> Vec<&'a Process> {
+    s.processes
+        .iter()
+        .filter(|p| !matches!(p.state, Some('Z' | 'X')))
+        .filter(|p| user.is_none() || p.user() == user || matches!(asked, Asked::Pid(_)))
+        .filter(|p| match asked {
+            Asked::Name(name) => {
+                p.kind != ProcessKind::KernelThread && names::matches_native(name, &p.name)
+            }
+            Asked::Pid(pid) => p.pid == *pid,
+            Asked::Package(package) => belongs_to(p, package, s.packages.as_deref()),
+        })
+        .collect()
+}
+
+/// Whether a process is one of a package: by uid, since manifests name processes freely; an
+/// SDK sandbox by the app's uid; an isolated process by its name. Of several packages with
+/// one uid, another one's own processes are not this one's.
+pub(super) fn belongs_to(p: &Process, package: &str, list: Option<&[Package]>) -> bool {
+    if is_process_of(&p.name, package) {
+        return true;
+    }
+    let list = list.unwrap_or(&[]);
+    let Some(appid) = list
+        .iter()
+        .find(|l| l.name == package)
+        .and_then(Package::appid)
+    else {
+        return false;
+    };
+    let of_another = || {
+        of_appid(list, appid)
+            .any(|other| other.name != package && is_process_of(&p.name, &other.name))
+    };
+    owner_appid(p) == Some(appid) && appid >= 10_000 && !of_another()
+}
+
+/// The appid of the app behind a process: an SDK sandbox's is 10000 higher.
+pub(super) fn owner_appid(p: &Process) -> Option<u32> {
+    match p.appid()? {
+        sandbox @ 20_000..=29_999 => Some(sandbox - 10_000),
+        appid => Some(appid),
+    }
+}
+
+/// The package that a process name starts with: `com.x` of `com.x:remote`.
+pub(super) fn package_of_name(name: &str) -> &str {
+    name.split(':').next().unwrap_or(name)
+}
+
+/// Every package whose manifest matters to the decision.
+pub(super) fn wanted_packages(asked: &[Asked], s: &Snapshot, user: Option<u32>) -> Vec<Package> {
+    let list = s.packages.as_deref().unwrap_or(&[]);
+    let mut appids = BTreeSet::new();
+    for a in asked {
+        let of_processes = matching(a, s, user).into_iter().filter_map(owner_appid);
+        appids.extend(of_processes);
+        let named = match a {
+            Asked::Name(name) => package_of_name(name),
+            Asked::Package(name) => name,
+            Asked::Pid(_) => continue,
+        };
+        appids.extend(
+            list.iter()
+                .filter(|l| l.name == named)
+                .filter_map(Package::appid),
+        );
+    }
+    list.iter()
+        .filter(|p| {
+            p.appid()
+                .is_some_and(|a| a >= 10_000 && appids.contains(&a))
+        })
+        .cloned()
+        .collect()
+}
+
+/// What the config gets for a target. An exact name stays as it is, so that it also matches
+/// after a restart; patterns and packages become the names of their processes, or pids where
+/// such a name would match other processes too.
+pub(super) fn resolve(
+    asked: &Asked,
+    report: &TargetReport,
+    s: &Snapshot,
+    o: &AssessOptions,
+    to: &mut Targets,
+) {
+    let mut add_name = |name: &str| {
+        if !to.names.iter().any(|n| n == name) {
+            to.names.push(name.to_owned());
+        }
+    };
+    let whole = match asked {
+        Asked::Pid(pid) => {
+            to.pids.push(*pid);
+            return;
+        }
+        Asked::Name(name) if !names::is_pattern(name) && o.user.is_none() => {
+            add_name(name);
+            return;
+        }
+        // Nothing runs yet: a user cannot be told apart beforehand.
+        Asked::Name(name) if !names::is_pattern(name) && report.processes.is_empty() => {
+            add_name(name);
+            return;
+        }
+        Asked::Name(_) => false,
+        Asked::Package(package) => {
+            if o.startup != Startup::Off {
+                add_name(package);
+            }
+            true
+        }
+    };
+    let meant: BTreeSet<Pid> = report.processes.iter().map(|p| p.process.pid).collect();
+    for p in &report.processes {
+        if whole && p.native == Answer::No {
+            continue;
+        }
+        let name = &p.process.name;
+        let covers_others = s
+            .processes
+            .iter()
+            .any(|q| names::matches_native(name, &q.name) && !meant.contains(&q.pid));
+        let damaged = name.contains('\u{fffd}') || names::is_pattern(name);
+        if covers_others || damaged {
+            if !to.pids.contains(&p.process.pid) {
+                to.pids.push(p.process.pid);
+            }
+        } else {
+            add_name(name);
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! What is said of one target: of each of its processes, or of a target without any. Pure.
+
+use std::collections::BTreeSet;
+
+use super::assess::{AssessOptions, ProcessReport, Startup, TargetKind, TargetReport};
+use super::decide::{
+    Answer, Verdict, blocked, decide_app, decide_device, decide_process, is_process_of,
+};
+use super::facts::DeviceFacts;
+use super::finding::{Finding, Scope, Severity};
+use super::gather::{of_appid, user_of};
+use super::matching::{Asked, Snapshot, belongs_to, matching, owner_appid, package_of_name};
+use super::names;
+use super::packages::Package;
+use super::processes::{Process, ProcessKind};
+use super::untrusted::shown;
+
+pub(super) fn report(
+    facts: &DeviceFacts,
+    asked: &Asked,
+    s: &Snapshot,
+    options: &AssessOptions,
+) -> TargetReport {
+    let list = s.packages.as_deref().unwrap_or(&[]);
+    let matched = matching(asked, s, options.user);
+    let processes: Vec<ProcessReport> = matched
+        .iter()
+        .map(|p| process_report(facts, p, list))
+        .collect();
+    let (target, kind) = match asked {
+        Asked::Name(name) => (shown(name.as_bytes()), TargetKind::Name),
+        Asked::Pid(pid) => (pid.to_string(), TargetKind::Pid),
+        Asked::Package(name) => (shown(name.as_bytes()), TargetKind::Package),
+    };
+    let mut report = TargetReport {
+        target,
+        kind,
+        found: !processes.is_empty(),
+        packages: Vec::new(),
+        native: Answer::No,
+        java: Answer::No,
+        processes,
+        findings: Vec::new(),
+    };
+    if report.processes.is_empty() {
+        absent(facts, asked, s, options, &mut report);
+    } else {
+        report.native = best(&report.processes, |p| p.native);
+        report.java = best(&report.processes, |p| p.java);
+        about_names(asked, &matched, s, options, &mut report);
+        if facts
+            .armed_names
+            .iter()
+            .any(|n| n == names::normalized(&report.target))
+        {
+            report.findings.push(Finding::busy(format!(
+                "Another recording waits for {} to start",
+                report.target
+            )));
+        }
+    }
+    let appids: BTreeSet<u32> = matched.iter().filter_map(|p| owner_appid(p)).collect();
+    let of_processes = list.iter().filter(|p| {
+        p.appid()
+            .is_some_and(|a| a >= 10_000 && appids.contains(&a))
+    });
+    report.packages.extend(of_processes.cloned());
+    report
+}
+
+fn best(processes: &[ProcessReport], of: impl Fn(&ProcessReport) -> Answer) -> Answer {
+    processes.iter().map(of).min().unwrap_or(Answer::No)
+}
+
+fn process_report(facts: &DeviceFacts, p: &Process, list: &[Package]) -> ProcessReport {
+    let owners: Vec<&Package> = owner_appid(p)
+        .map(|appid| of_appid(list, appid).collect())
+        .unwrap_or_default();
+    let Verdict {
+        native,
+        java,
+        findings,
+    } = decide_process(facts, p, &owners);
+    let package = match owners.as_slice() {
+        [only] => Some(only.name.clone()),
+        several => several
+            .iter()
+            .find(|o| is_process_of(&p.name, &o.name))
+            .map(|o| o.name.clone()),
+    };
+    ProcessReport {
+        process: p.clone(),
+        package,
+        native,
+        java,
+        findings,
+    }
+}
+
+/// What is to be said of a target without a process.
+fn absent(
+    facts: &DeviceFacts,
+    asked: &Asked,
+    s: &Snapshot,
+    options: &AssessOptions,
+    report: &mut TargetReport,
+) {
+    let user = user_of(facts, options.user);
+    let severity = match options.startup {
+        Startup::Off => Severity::Blocks,
+        Startup::Allowed | Startup::Asked => Severity::Note,
+    };
+    let (Asked::Name(name) | Asked::Package(name)) = asked else {
+        if let Asked::Pid(pid) = asked {
+            report.findings.push(Finding::pid_gone(*pid));
+        }
+        return;
+    };
+    let package_name = package_of_name(name);
+    let list = s.packages.as_deref();
+    let package = list.and_then(|l| l.iter().find(|p| p.name == package_name));
+    if let (Some(package), Some(list)) = (package, list) {
+        report.found = true;
+        let sharing: Vec<&Package> = package
+            .appid()
+            .map(|appid| of_appid(list, appid).collect())
+            .unwrap_or_else(|| vec![package]);
+        let verdict = decide_app(facts, name, &sharing, package.uid);
+        report.packages = sharing.into_iter().cloned().collect();
+        report.findings = verdict.findings;
+        report
+            .findings
+            .push(Finding::not_running(&report.target, severity));
+        let off = severity == Severity::Blocks;
+        report.native = if off { Answer::No } else { verdict.native };
+        report.java = verdict.java;
+        return;
+    }
+    let could_be_app = name.contains('.') && !name.starts_with('/') && !names::is_pattern(name);
+    let answer = match (options.startup, facts.is_user_build()) {
+        // Nothing that adb's shell starts may be profiled on a production build; an app may
+        // name its processes freely.
+        (Startup::Asked, Some(true)) if could_be_app => Answer::Unknown,
+        (Startup::Asked, Some(false)) => Answer::OnlyFromStartup,
+        (Startup::Asked, None) => Answer::Unknown,
+        (Startup::Allowed, Some(false)) if !could_be_app && !names::is_pattern(name) => {
+            Answer::OnlyFromStartup
+        }
+        _ => Answer::No,
+    };
+    let blocked = blocked(&decide_device(facts), Scope::Native);
+    report.native = if blocked { Answer::No } else { answer };
+    if answer != Answer::No {
+        report
+            .findings
+            .push(Finding::not_running(&report.target, severity));
+    } else if could_be_app && list.is_some() {
+        let similar = similar_names(package_name, list.unwrap_or(&[]));
+        report
+            .findings
+            .push(Finding::not_installed(&report.target, user, &similar));
+    } else {
+        report
+            .findings
+            .push(Finding::not_running(&report.target, Severity::Blocks));
+    }
+}
+
+/// Installed packages that a mistyped name may mean: those that share its last part, that
+/// hold it, or that differ in few letters. At most three.
+fn similar_names<'a>(name: &str, list: &'a [Package]) -> Vec<&'a str> {
+    let wanted = name.to_ascii_lowercase();
+    let last = wanted.rsplit('.').next().unwrap_or(&wanted).to_owned();
+    let mut scored: Vec<(usize, &str)> = list
+        .iter()
+        .filter_map(|p| {
+            let have = p.name.to_ascii_lowercase();
+            let distance = edit_distance(&wanted, &have, 3);
+            let score = match distance {
+                Some(d) => d,
+                None if have.contains(&wanted) || wanted.contains(&have) => 4,
+                None if last.len() > 3 && have.rsplit('.').next() == Some(last.as_str()) => 5,
+                None => return None,
+            };
+            Some((score, p.name.as_str()))
+        })
+        .collect();
+    scored.sort_unstable();
+    scored.into_iter().map(|(_, name)| name).take(3).collect()
+}
+
+/// Levenshtein's distance, if it is at most `limit`.
+fn edit_distance(a: &str, b: &str, limit: usize) -> Option<usize> {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    if a.len().abs_diff(b.len()) > limit || a.len() > 256 {
+        return None;
+    }
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let substituted = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = substituted.min(row[j] + 1).min(row[j + 1] + 1);
+        }
+    }
+    row.last().copied().filter(|d| *d <= limit)
+}
+
+/// What a name covers besides what was meant, and what it does not cover.
+fn about_names(
+    asked: &Asked,
+    matched: &[&Process],
+    s: &Snapshot,
+    options: &AssessOptions,
+    report: &mut TargetReport,
+) {
+    let Asked::Name(name) = asked else { return };
+    let users: BTreeSet<u32> = matched.iter().filter_map(|p| p.user()).collect();
+    if users.len() > 1 && options.user.is_none() {
+        let users: Vec<u32> = users.into_iter().collect();
+        let pids: Vec<u32> = matched.iter().map(|p| p.pid).collect();
+        report
+            .findings
+            .push(Finding::other_users(&report.target, &users, &pids));
+    }
+    let package = package_of_name(name);
+    let installed = |p: &Package| p.name == package;
+    if names::is_pattern(name) || !s.packages.iter().flatten().any(installed) {
+        return;
+    }
+    let others: BTreeSet<&str> = s
+        .processes
+        .iter()
+        .filter(|p| p.kind == ProcessKind::App && belongs_to(p, package, s.packages.as_deref()))
+        .filter(|p| !names::matches_native(name, &p.name))
+        .map(|p| p.name.as_str())
+        .collect();
+    if !others.is_empty() {
+        let others: Vec<&str> = others.into_iter().collect();
+        report
+            .findings
+            .push(Finding::subprocesses(&report.target, &others, package));
+    }
+}
