@@ -24,6 +24,8 @@ const LITTLE_DISK: u64 = 1 << 30;
 const NO_DISK: u64 = 64 << 20;
 /// Clocks further apart than this make times in reports misleading.
 const CLOCK_SKEW: u64 = 120;
+/// Android 11: the first whose perfetto can be asked for the service's state.
+const QUERY_SDK: u32 = 30;
 /// One question to the phone.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -290,11 +292,23 @@ fn judge(facts: &DeviceFacts, now: SystemTime) -> Vec<Check> {
             "the phone does not tell its build type".to_owned(),
         ),
     });
-    match facts.tracing_on {
-        Some(true) => checks.push(ok("tracing", "the tracing daemon runs".to_owned())),
+    match (facts.tracing_on, &facts.sessions) {
+        (Some(true), None) if facts.api().is_some_and(|sdk| sdk >= QUERY_SDK) => checks.push(
+            check(
+                "tracing",
+                Side::Phone,
+                Status::Fail,
+                "the tracing service does not answer, although it is switched on",
+            )
+            .fix(
+                "switch it off and on: `adb shell setprop persist.traced.enable 0`, then 1; else \
+                 restart the phone",
+            ),
+        ),
+        (Some(true), _) => checks.push(ok("tracing", "the tracing daemon runs".to_owned())),
         // Said among the findings.
-        Some(false) => {}
-        None => checks.push(
+        (Some(false), _) => {}
+        (None, _) => checks.push(
             warn(
                 "tracing",
                 "whether the tracing daemon runs is unknown".to_owned(),
@@ -485,6 +499,7 @@ mod tests {
     fn a_good_phone_has_nothing_but_good_findings() {
         let mut facts = facts();
         facts.perfetto_version = Some("45.0".into());
+        facts.sessions = Some(Vec::new());
         let checks = judge(&facts, at(1_800_000_030));
         for id in [
             "android",
@@ -505,9 +520,11 @@ mod tests {
         old.sdk = Some(28);
         let mut off = facts();
         off.tracing_on = Some(false);
+        let dead = facts();
         let mut full = facts();
+        full.sessions = Some(Vec::new());
         full.free_bytes = Some(1 << 20);
-        for (facts, fails) in [(old, true), (off, true), (full, false)] {
+        for (facts, fails) in [(old, true), (off, true), (dead, true), (full, false)] {
             let checks = judge(&facts, at(1_800_000_000));
             let worst = checks.iter().map(|c| c.status).max();
             assert_eq!(worst == Some(Status::Fail), fails, "{checks:#?}");
