@@ -1,0 +1,123 @@
+//! What a recording's journal keeps for whoever finishes it: facts for the manifest that
+//! cannot be asked again, and how the results are to be written.
+
+use serde::{Deserialize, Serialize};
+use time::OffsetDateTime;
+
+use super::manifest;
+use crate::eligibility::{Answer, Assessment, BuildType, DeviceFacts, Scope};
+use crate::session::SessionError;
+
+/// Kept in the journal as JSON.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The phone.
+    pub device: manifest::Device,
+    /// What was to be recorded, and what the check said of it.
+    pub targets: Vec<manifest::Target>,
+    /// What happened before the recording.
+    pub steps: Vec<manifest::Step>,
+    /// SHA-256 of the config that was sent, hex.
+    pub config_sha256: String,
+    /// The recording ends by itself after this, ms.
+    pub duration_ms: Option<u64>,
+    /// The recording ends by itself at this size, bytes.
+    pub size_limit: Option<u64>,
+    /// SELinux was relaxed for it.
+    pub selinux_relaxed: bool,
+    /// The shell was root by itself (`adb root`).
+    pub shell_is_root: bool,
+    /// Warnings from before the recording.
+    pub warnings: Vec<manifest::Warning>,
+}
+
+impl Plan {
+    /// The plan in a journal.
+    ///
+    /// # Errors
+    /// Where it is of another version of heaptap.
+    pub fn read(value: &serde_json::Value) -> Result<Plan, SessionError> {
+        serde_json::from_value(value.clone()).map_err(|source| SessionError::State {
+            path: "the plan of the session".into(),
+            source: std::io::Error::new(std::io::ErrorKind::InvalidData, source),
+        })
+    }
+
+    /// As the journal keeps it.
+    pub fn to_value(&self) -> serde_json::Value {
+        serde_json::to_value(self).expect("plain values become JSON")
+    }
+}
+
+/// The phone, as the manifest describes it.
+pub fn manifest_device(facts: &DeviceFacts) -> manifest::Device {
+    manifest::Device {
+        serial: facts.serial.clone(),
+        model: facts.model.clone(),
+        build_fingerprint: facts.fingerprint.clone(),
+        android: facts.release.clone(),
+        sdk: facts.sdk,
+        build_type: facts.build_type.as_ref().map(|t| match t {
+            BuildType::User => "user".to_owned(),
+            BuildType::Userdebug => "userdebug".to_owned(),
+            BuildType::Eng => "eng".to_owned(),
+            BuildType::Other(other) => other.clone(),
+        }),
+        abi: facts.abis.first().cloned(),
+    }
+}
+
+/// The targets, as the manifest describes them: one entry a process, or one for a target
+/// that does not run.
+pub fn manifest_targets(assessment: &Assessment) -> Vec<manifest::Target> {
+    let reasons = |findings: &[crate::eligibility::Finding]| {
+        findings
+            .iter()
+            .filter(|f| f.scope != Scope::Java)
+            .map(|f| f.what.clone())
+            .collect()
+    };
+    let mut targets = Vec::new();
+    for target in &assessment.targets {
+        for report in &target.processes {
+            targets.push(manifest::Target {
+                name: report.process.name.clone(),
+                pid: Some(report.process.pid),
+                eligibility: Some(manifest::Eligibility {
+                    verdict: verdict(report.native).to_owned(),
+                    reasons: reasons(&report.findings),
+                }),
+                from_startup: None,
+            });
+        }
+        if target.processes.is_empty() {
+            targets.push(manifest::Target {
+                name: target.target.clone(),
+                pid: None,
+                eligibility: Some(manifest::Eligibility {
+                    verdict: verdict(target.native).to_owned(),
+                    reasons: reasons(&target.findings),
+                }),
+                from_startup: None,
+            });
+        }
+    }
+    targets
+}
+
+fn verdict(answer: Answer) -> &'static str {
+    match answer {
+        Answer::Yes => "yes",
+        Answer::OnlyFromStartup | Answer::OnceRunning => "only-from-startup",
+        Answer::Unknown => "unknown",
+        Answer::No => "no",
+    }
+}
+
+/// A step that happens now.
+pub fn step(name: &str) -> manifest::Step {
+    manifest::Step {
+        step: name.to_owned(),
+        at: OffsetDateTime::now_utc(),
+    }
+}

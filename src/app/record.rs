@@ -1,0 +1,436 @@
+//! `record`: from the check to the finished folder. Puts the stages in order; each of them
+//! is its own module's.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+use time::OffsetDateTime;
+
+use super::finish::{self, EndedBy, Finished};
+use super::output::{OutputFolder, default_name};
+use super::plan::{self, Plan};
+use super::sessions;
+use crate::config::{CaptureSpec, EncodedConfig, Surroundings, Targets};
+use crate::device::Device;
+use crate::eligibility::{
+    self, AssessOptions, Assessment, DeviceFacts, Finding, Root, Scope, Severity,
+};
+use crate::error::Failure;
+use crate::session::{
+    self, Background, BootId, Control, Controls, Events, FollowEnd, JOURNAL_VERSION, Opening,
+    Session, SessionError, SessionEvent, SessionId, SnapshotWay, Store,
+};
+
+/// What is to be recorded, and how.
+#[derive(Debug, Clone)]
+pub struct RecordOptions {
+    /// What to record; targets as they were given.
+    pub spec: CaptureSpec,
+    /// The folder for the results; a name of its own where `None`.
+    pub output: Option<PathBuf>,
+    /// Record even where no target looks eligible.
+    pub force: bool,
+    /// Force-stop the app, and start it once the recording is armed.
+    pub launch: bool,
+    /// Arm continuous dumps of this period where heapprofd cannot be signalled.
+    pub snapshots: Option<Duration>,
+    /// Return once it runs.
+    pub detach: bool,
+    /// Record again with a longer interval where the buffer overran.
+    pub retry_overrun: bool,
+    /// Make SELinux permissive meanwhile.
+    pub disable_selinux: bool,
+    /// Android user or work profile.
+    pub user: Option<u32>,
+}
+
+/// What happens in a recording, for whoever shows it.
+#[derive(Debug, Clone, Serialize)]
+#[serde(untagged)]
+#[non_exhaustive]
+pub enum RecordEvent {
+    /// The check is done; graver findings first.
+    Checked(Checked),
+    /// In the session.
+    Session(SessionEvent),
+    /// Another step.
+    Step(Step),
+}
+
+/// What the check found.
+#[derive(Debug, Clone, Serialize)]
+#[serde(tag = "event", rename = "checked")]
+pub struct Checked {
+    /// The phone: `Pixel 8, Android 14 (SDK 34, user)`.
+    pub device: String,
+    /// Warnings and notes; what blocks is an error.
+    pub findings: Vec<Finding>,
+    /// What snapshots will need.
+    pub snapshots: SnapshotWay,
+    /// Where the results will be.
+    pub output: PathBuf,
+}
+
+/// Steps beside the session's own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Step {
+    /// The app was stopped and started again.
+    Launched {
+        /// Its package.
+        package: String,
+    },
+    /// The trace is being converted.
+    Converting,
+    /// The buffer overran; it is recorded again.
+    Again {
+        /// The new interval, bytes.
+        interval_bytes: u64,
+    },
+    /// An earlier recording stood in the way, and is fetched first.
+    CollectingFirst {
+        /// The earlier session, where it is known.
+        session: Option<SessionId>,
+    },
+}
+
+/// Takes the events of a recording; must return at once.
+pub type Tell = std::sync::Arc<dyn Fn(RecordEvent) + Send + Sync>;
+
+/// How `record` came out.
+#[derive(Debug)]
+pub enum Recorded {
+    /// It runs on the device.
+    Detached {
+        /// The session.
+        session: SessionId,
+        /// Where the results will be.
+        output: PathBuf,
+    },
+    /// It is finished.
+    Finished(Box<Finished>),
+}
+
+/// Records.
+///
+/// # Errors
+/// The failure of whatever stage could not go on; what was recorded is then still on the
+/// device, and the failure names the command that fetches it.
+pub async fn record(
+    device: &Device,
+    store: &Store,
+    options: &RecordOptions,
+    controls: &mut Controls,
+    tell: &Tell,
+) -> Result<Recorded, Failure> {
+    let started_at = OffsetDateTime::now_utc();
+    let wanted = options.output.clone().unwrap_or_else(|| {
+        PathBuf::from(default_name(&first_target(&options.spec.targets), started_at))
+    });
+    let folder = OutputFolder::prepare(&wanted)?;
+    let prepared = tokio::select! {
+        prepared = prepare(device, options, &folder, tell) => prepared,
+        () = stop_asked(controls) => Err(SessionError::Interrupted.into()),
+    };
+    let prepared = match prepared {
+        Ok(prepared) => prepared,
+        Err(failure) => {
+            folder.discard();
+            return Err(failure);
+        }
+    };
+    if prepared.opening.removable || options.detach {
+        // Only Android 10's one file can hold an earlier recording.
+    } else {
+        sessions::make_way(device, store, &prepared.opening.remote_path, controls, tell).await?;
+    }
+    let session = match start(device, store, options, &prepared, controls, tell).await {
+        Ok(session) => session,
+        Err(failure) => {
+            folder.discard();
+            return Err(failure);
+        }
+    };
+    if options.detach {
+        return Ok(Recorded::Detached {
+            session: session.release(),
+            output: folder.path().to_owned(),
+        });
+    }
+    let finished = run_to_end(session, controls, tell).await?;
+    Ok(Recorded::Finished(Box::new(finished)))
+}
+
+/// Follows a session that runs, ends it, and finishes it.
+///
+/// # Errors
+/// As [`record`].
+pub(super) async fn run_to_end(
+    mut session: Session,
+    controls: &mut Controls,
+    tell: &Tell,
+) -> Result<Finished, Failure> {
+    let scan = finish::new_scan();
+    let followed = session.follow(controls, &scan).await?;
+    let ended_by = match followed {
+        FollowEnd::StopAsked => match session.stop(controls).await? {
+            session::Ending::Over => EndedBy::Interrupted,
+            session::Ending::Rebooted => EndedBy::Reboot,
+        },
+        FollowEnd::Rebooted => EndedBy::Reboot,
+        FollowEnd::Over => EndedBy::Itself,
+    };
+    finish::finish(session, ended_by, controls, tell).await
+}
+
+struct Prepared {
+    opening: Opening,
+    encoded: EncodedConfig,
+    package: Option<String>,
+    background: Background,
+    relax_selinux: bool,
+    shell_is_root: bool,
+}
+
+/// Everything before the device is told anything.
+async fn prepare(
+    device: &Device,
+    options: &RecordOptions,
+    folder: &OutputFolder,
+    tell: &Tell,
+) -> Result<Prepared, Failure> {
+    let facts = eligibility::facts(device).await?;
+    let mut assess = AssessOptions::of_spec(&options.spec);
+    assess.packages.clone_from(&options.spec.targets.packages);
+    assess.user = options.user;
+    if options.launch {
+        assess.startup = eligibility::Startup::Asked;
+    }
+    let assessment =
+        eligibility::assess(device, &facts, &options.spec.targets, &assess).await?;
+    if let Some(refusal) = assessment.refusal(Scope::Native)
+        && !options.force
+    {
+        return Err(refusal.into());
+    }
+    let mut spec = options.spec.clone();
+    spec.targets = Targets {
+        packages: Vec::new(),
+        ..assessment.resolved.clone()
+    };
+    let snapshots = snapshot_way(&facts, &mut spec, options.snapshots);
+    let id = SessionId::random();
+    let encoded = spec.encode(&Surroundings {
+        free_bytes: facts.free_bytes,
+        session_name: Some(format!("heaptap-{id}")),
+        ..Surroundings::default()
+    })?;
+    let opening = opening(device, id, &facts, &assessment, &spec, &encoded, snapshots, folder)
+        .await?;
+    tell(RecordEvent::Checked(Checked {
+        device: describe(&facts),
+        findings: warnings(&assessment),
+        snapshots: opening.snapshots.clone(),
+        output: folder.path().to_owned(),
+    }));
+    Ok(Prepared {
+        package: options
+            .launch
+            .then(|| package_of(&options.spec.targets, &assessment))
+            .flatten(),
+        // Earlier perfettos do not know the long form.
+        background: if facts.api().is_some_and(|api| api >= 33) {
+            Background::Wait
+        } else {
+            Background::Now
+        },
+        relax_selinux: options.disable_selinux,
+        shell_is_root: facts.root == Some(Root::Shell),
+        opening,
+        encoded,
+    })
+}
+
+#[expect(clippy::too_many_arguments, reason = "the journal gathers from everywhere")]
+async fn opening(
+    device: &Device,
+    id: SessionId,
+    facts: &DeviceFacts,
+    assessment: &Assessment,
+    spec: &CaptureSpec,
+    encoded: &EncodedConfig,
+    snapshots: SnapshotWay,
+    folder: &OutputFolder,
+) -> Result<Opening, Failure> {
+    let boot_id = match &facts.boot_id {
+        Some(boot_id) => BootId(boot_id.clone()),
+        None => session::moment(device).await?.boot_id,
+    };
+    let shell_is_root = facts.root == Some(Root::Shell);
+    // Android 10's shell may not remove a trace.
+    let removable = facts.api().is_none_or(|api| api >= 30);
+    let config = &encoded.config;
+    let plan = Plan {
+        device: plan::manifest_device(facts),
+        targets: plan::manifest_targets(assessment),
+        steps: vec![plan::step("checked")],
+        config_sha256: super::hex(&Sha256::digest(&encoded.bytes)),
+        duration_ms: spec.duration.map(|d| d.as_millis() as u64),
+        size_limit: config.max_file_size_bytes,
+        selinux_relaxed: false,
+        shell_is_root,
+        warnings: Vec::new(),
+    };
+    let millis = |value: Option<u32>, default: u64| value.map_or(default, u64::from);
+    Ok(Opening {
+        version: JOURNAL_VERSION,
+        serial: device.serial().to_owned(),
+        server: device.server().address(),
+        boot_id,
+        remote_path: if removable {
+            id.remote_path()
+        } else {
+            session::fixed_path(shell_is_root)
+        },
+        id,
+        removable,
+        time: OffsetDateTime::now_utc(),
+        names: spec.targets.names.clone(),
+        pids: spec.targets.pids.clone(),
+        // perfetto's own defaults are 5 s each; a write period of 5 s.
+        stop_limit_ms: millis(config.flush_timeout_ms, 5000)
+            + millis(config.data_source_stop_timeout_ms, 5000),
+        write_period_ms: millis(config.file_write_period_ms, 5000)
+            + millis(config.flush_period_ms, 5000).min(60_000),
+        snapshots,
+        config: encoded.text.clone(),
+        output: folder.path().to_owned(),
+        plan: plan.to_value(),
+    })
+}
+
+/// How snapshots will be taken; arms continuous dumps where nothing else works and they were
+/// asked for.
+fn snapshot_way(
+    facts: &DeviceFacts,
+    spec: &mut CaptureSpec,
+    armed: Option<Duration>,
+) -> SnapshotWay {
+    let central = facts.api().is_none_or(|api| api >= 31) || facts.is_user_build() == Some(false);
+    match facts.root {
+        Some(root) if central => return SnapshotWay::Signal { su: root == Root::Su },
+        _ => {}
+    }
+    if spec.continuous.is_none() {
+        spec.continuous = armed;
+    }
+    match spec.continuous {
+        Some(period) => SnapshotWay::Continuous {
+            period_ms: period.as_millis() as u64,
+        },
+        None => SnapshotWay::Impossible,
+    }
+}
+
+/// Starts the session, relaxed and launched as asked. Interrupted, it leaves nothing behind.
+async fn start(
+    device: &Device,
+    store: &Store,
+    options: &RecordOptions,
+    prepared: &Prepared,
+    controls: &mut Controls,
+    tell: &Tell,
+) -> Result<Session, Failure> {
+    let id = prepared.opening.id.clone();
+    let starting = async {
+        let mut opening = prepared.opening.clone();
+        if prepared.relax_selinux {
+            let relaxed =
+                session::relax_selinux(device, prepared.shell_is_root, &opening.remote_path)
+                    .await?;
+            let mut plan = Plan::read(&opening.plan)?;
+            plan.selinux_relaxed = relaxed == session::Relaxed::UntilTheEnd;
+            opening.plan = plan.to_value();
+        }
+        if let Some(package) = &prepared.package {
+            session::force_stop(device, package, options.user).await?;
+        }
+        let session = Session::start(
+            device.clone(),
+            store.clone(),
+            opening,
+            &prepared.encoded.bytes,
+            prepared.background,
+            session_events(tell),
+        )
+        .await?;
+        if let Some(package) = &prepared.package {
+            session::launch(device, package, options.user).await?;
+            tell(RecordEvent::Step(Step::Launched {
+                package: package.clone(),
+            }));
+        }
+        Ok(session)
+    };
+    tokio::select! {
+        started = starting => return started,
+        () = stop_asked(controls) => {}
+    }
+    sessions::abandon(device, store, &id, controls, session_events(tell)).await?;
+    Err(SessionError::Interrupted.into())
+}
+
+/// The session's events as ours.
+pub(super) fn session_events(tell: &Tell) -> Events {
+    let tell = std::sync::Arc::clone(tell);
+    Events::new(move |event| tell(RecordEvent::Session(event)))
+}
+
+async fn stop_asked(controls: &mut Controls) {
+    loop {
+        match controls.recv().await {
+            Some(Control::Stop) => return,
+            // There is nothing yet to take a snapshot of.
+            Some(Control::Snapshot { .. }) => {}
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// The package that `--launch` starts: of the first target that is an app.
+fn package_of(targets: &Targets, assessment: &Assessment) -> Option<String> {
+    let named = targets.packages.first().cloned();
+    named.or_else(|| {
+        assessment
+            .targets
+            .iter()
+            .find_map(|t| t.packages.first())
+            .map(|p| p.name.clone())
+    })
+}
+
+fn first_target(targets: &Targets) -> String {
+    let named = targets.names.first().or(targets.packages.first()).cloned();
+    named
+        .or_else(|| targets.pids.first().map(|pid| format!("pid{pid}")))
+        .unwrap_or_else(|| "recording".to_owned())
+}
+
+fn warnings(assessment: &Assessment) -> Vec<Finding> {
+    assessment
+        .findings(Scope::Native)
+        .into_iter()
+        .map(|(_, finding)| finding.clone())
+        .filter(|f| f.severity != Severity::Note)
+        .collect()
+}
+
+fn describe(facts: &DeviceFacts) -> String {
+    match &facts.model {
+        Some(model) => format!("{model}, {}", facts.system()),
+        None => format!("{}, {}", facts.serial, facts.system()),
+    }
+}
