@@ -36,3 +36,18 @@ pub struct Finished {
     /// What the exit code tells of; `None` where nothing is missing.
     pub class: Option<ErrorClass>,
 }
+
+/// Makes scanners for snapshots.
+pub fn new_scan() -> NewScan {
+    todo!()
+}
+
+/// Takes a session whose perfetto has ended to its end.
+pub async fn finish(
+    mut session: Session,
+    ended_by: EndedBy,
+    controls: &mut Controls,
+    tell: &Tell,
+) -> Result<Finished, Failure> {
+    todo!()
+}

@@ -6,7 +6,22 @@ pub mod check;
 pub mod devices;
 pub mod doctor;
 pub mod findings;
+pub mod finish;
 pub mod labels;
 pub mod manifest;
 pub mod output;
+pub mod plan;
+pub mod record;
+pub mod sessions;
 pub mod summary;
+
+use std::fmt::Write as _;
+
+/// Bytes as lower-case hex.
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

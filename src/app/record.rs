@@ -128,7 +128,10 @@ pub async fn record(
 ) -> Result<Recorded, Failure> {
     let started_at = OffsetDateTime::now_utc();
     let wanted = options.output.clone().unwrap_or_else(|| {
-        PathBuf::from(default_name(&first_target(&options.spec.targets), started_at))
+        PathBuf::from(default_name(
+            &first_target(&options.spec.targets),
+            started_at,
+        ))
     });
     let folder = OutputFolder::prepare(&wanted)?;
     let prepared = tokio::select! {
@@ -209,8 +212,7 @@ async fn prepare(
     if options.launch {
         assess.startup = eligibility::Startup::Asked;
     }
-    let assessment =
-        eligibility::assess(device, &facts, &options.spec.targets, &assess).await?;
+    let assessment = eligibility::assess(device, &facts, &options.spec.targets, &assess).await?;
     if let Some(refusal) = assessment.refusal(Scope::Native)
         && !options.force
     {
@@ -228,8 +230,17 @@ async fn prepare(
         session_name: Some(format!("heaptap-{id}")),
         ..Surroundings::default()
     })?;
-    let opening = opening(device, id, &facts, &assessment, &spec, &encoded, snapshots, folder)
-        .await?;
+    let opening = opening(
+        device,
+        id,
+        &facts,
+        &assessment,
+        &spec,
+        &encoded,
+        snapshots,
+        folder,
+    )
+    .await?;
     tell(RecordEvent::Checked(Checked {
         device: describe(&facts),
         findings: warnings(&assessment),
@@ -254,7 +265,10 @@ async fn prepare(
     })
 }
 
-#[expect(clippy::too_many_arguments, reason = "the journal gathers from everywhere")]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the journal gathers from everywhere"
+)]
 async fn opening(
     device: &Device,
     id: SessionId,
@@ -321,7 +335,11 @@ fn snapshot_way(
 ) -> SnapshotWay {
     let central = facts.api().is_none_or(|api| api >= 31) || facts.is_user_build() == Some(false);
     match facts.root {
-        Some(root) if central => return SnapshotWay::Signal { su: root == Root::Su },
+        Some(root) if central => {
+            return SnapshotWay::Signal {
+                su: root == Root::Su,
+            };
+        }
         _ => {}
     }
     if spec.continuous.is_none() {

@@ -94,11 +94,7 @@ pub async fn status(store: &Store, device: Option<&Device>) -> Result<Vec<Sessio
     Ok(all)
 }
 
-async fn status_of(
-    store: &Store,
-    chronicle: &Chronicle,
-    device: Option<&Device>,
-) -> SessionStatus {
+async fn status_of(store: &Store, chronicle: &Chronicle, device: Option<&Device>) -> SessionStatus {
     let opening = &chronicle.opening;
     let locked = store.is_locked(&opening.id);
     let reached = reach(opening, device).await;
@@ -399,7 +395,7 @@ async fn collect_known(
 
 /// Makes sure that perfetto has ended, however far whoever began it came.
 async fn end(session: &mut Session, controls: &mut Controls) -> Result<EndedBy, Failure> {
-    if session.is_pulled() {
+    if session.chronicle().pulled.is_some() {
         return Ok(EndedBy::Unknown);
     }
     session.find_process().await?;

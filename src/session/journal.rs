@@ -94,6 +94,11 @@ pub enum Entry {
     Stopping,
     /// perfetto has ended and its file is complete.
     Ended,
+    /// The results go elsewhere.
+    Moved {
+        /// The folder, absolute.
+        output: PathBuf,
+    },
     /// The trace is on this host, whole and synced.
     Pulled {
         /// Its size in bytes.
@@ -147,6 +152,11 @@ impl Chronicle {
             Entry::Label(label) => self.labels.push(label),
             Entry::Stopping => self.stopping = true,
             Entry::Ended => self.ended = true,
+            // What was fetched into the old folder counts for nothing in the new one.
+            Entry::Moved { output } => {
+                self.opening.output = output;
+                self.pulled = None;
+            }
             Entry::Pulled { size, sha256 } => self.pulled = Some((size, sha256)),
             Entry::Opened(_) | Entry::Unknown => {}
         }

@@ -41,6 +41,6 @@ pub use remote::{RemoteTrace, fixed_path, remote_traces, writer_of};
 pub use session::Session;
 pub use snapshot::{DumpScan, NewScan, SeenDump, Snapshot, SnapshotWay, take_snapshot};
 pub use start::Background;
-pub use stop::Ending;
+pub use stop::{Ending, stop_for_another};
 pub use store::{STATE_DIR_VAR, SessionLock, Store};
 pub use target_app::{force_stop, launch};

@@ -1,10 +1,12 @@
 //! One recording session as this process knows it: the device, the journal, the lock.
 
+use std::path::Path;
+
 use super::error::SessionError;
 use super::event::{Events, SessionEvent};
 use super::id::SessionId;
 use super::journal::{Chronicle, Entry, Journal, Opening};
-use super::probe::QUICK;
+use super::probe::{self, QUICK};
 use super::store::{SessionLock, Store};
 use crate::device::{Command, Device};
 
@@ -14,7 +16,8 @@ pub struct Session {
     pub(super) chronicle: Chronicle,
     store: Store,
     journal: Journal,
-    lock: SessionLock,
+    /// `None` where another process takes it to its end.
+    lock: Option<SessionLock>,
     events: Events,
 }
 
@@ -26,7 +29,7 @@ impl Session {
         events: Events,
     ) -> Result<Session, SessionError> {
         let (journal, lock) = store.create(opening)?;
-        Self::assemble(device, store, journal, lock, events)
+        Self::assemble(device, store, journal, Some(lock), events)
     }
 
     /// Goes on with a session that another process began.
@@ -41,14 +44,25 @@ impl Session {
     ) -> Result<Session, SessionError> {
         let lock = store.lock(id)?;
         let journal = store.open(id)?;
-        Self::assemble(device, store, journal, lock, events)
+        Self::assemble(device, store, journal, Some(lock), events)
+    }
+
+    /// Looks at a session that another process takes to its end.
+    pub(super) fn beside(
+        device: Device,
+        store: Store,
+        id: &SessionId,
+        events: Events,
+    ) -> Result<Session, SessionError> {
+        let journal = store.open(id)?;
+        Self::assemble(device, store, journal, None, events)
     }
 
     fn assemble(
         device: Device,
         store: Store,
         journal: Journal,
-        lock: SessionLock,
+        lock: Option<SessionLock>,
         events: Events,
     ) -> Result<Session, SessionError> {
         let chronicle = journal.read().map_err(|source| SessionError::State {
@@ -90,6 +104,36 @@ impl Session {
             source,
         })?;
         Ok(&self.chronicle)
+    }
+
+    /// What the journal said when it was last read.
+    pub fn chronicle(&self) -> &Chronicle {
+        &self.chronicle
+    }
+
+    /// Has the results written to `output`, an absolute path.
+    ///
+    /// # Errors
+    /// Where the journal cannot be written.
+    pub fn move_output(&mut self, output: &Path) -> Result<(), SessionError> {
+        self.append(Entry::Moved {
+            output: output.to_owned(),
+        })
+    }
+
+    /// Whether its perfetto runs: the same boot, process, start time and command line.
+    ///
+    /// # Errors
+    /// Where the device cannot be asked.
+    pub async fn is_running(&self) -> Result<bool, SessionError> {
+        let Some(process) = &self.chronicle.process else {
+            return Ok(false);
+        };
+        if probe::moment(&self.device).await?.boot_id != self.opening().boot_id {
+            return Ok(false);
+        }
+        let now = probe::process(&self.device, process.pid).await?;
+        Ok(now.is_some_and(|p| p.key == *process && p.writes_to(&self.opening().remote_path)))
     }
 
     /// Appends to the journal, and takes in what others appended.
@@ -145,6 +189,11 @@ impl Session {
     pub fn forget(self) -> Result<(), SessionError> {
         // Closed first: Windows may keep the name of an open file.
         drop(self.journal);
-        self.store.forget(&self.chronicle.opening.id, self.lock)
+        match self.lock {
+            Some(lock) => self.store.forget(&self.chronicle.opening.id, lock),
+            None => Err(SessionError::Busy {
+                id: self.chronicle.opening.id,
+            }),
+        }
     }
 }

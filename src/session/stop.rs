@@ -8,12 +8,14 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::error::SessionError;
-use super::event::{Controls, SessionEvent};
+use super::event::{Controls, Events, SessionEvent};
 use super::follow::{LineReader, stop_asked};
+use super::id::SessionId;
 use super::journal::Entry;
 use super::probe::{self, QUICK};
 use super::session::Session;
-use crate::device::{Command, DeviceError, ShellEvent};
+use super::store::Store;
+use crate::device::{Command, Device, DeviceError, ShellEvent};
 
 /// `$1` pid, `$2` start ticks, `$3` boot id, `$4` trace file. SIGTERM is bit 14 of the mask
 /// of caught signals: the 4 of its fourth hex digit from the right. A perfetto that has only
@@ -35,6 +37,9 @@ echo over"#;
 
 /// What a device may take beyond its own timeouts.
 const SLACK: Duration = Duration::from_secs(15);
+
+/// How often to look whether another process has let go of a session.
+const LOCK_LOOK: Duration = Duration::from_millis(50);
 
 /// How a recording ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -160,6 +165,34 @@ impl Session {
             id: self.id().clone(),
             why: why.to_owned(),
         }
+    }
+}
+
+/// Ends a session that another process records, and waits until that process has taken it to
+/// its end, or has gone.
+///
+/// # Errors
+/// As [`Session::stop`].
+pub async fn stop_for_another(
+    device: &Device,
+    store: &Store,
+    id: &SessionId,
+    controls: &mut Controls,
+    events: Events,
+) -> Result<(), SessionError> {
+    let mut session = Session::beside(device.clone(), store.clone(), id, events)?;
+    session.find_process().await?;
+    if session.is_running().await? {
+        session.stop(controls).await?;
+    }
+    let over = async {
+        while store.is_locked(id) {
+            tokio::time::sleep(LOCK_LOOK).await;
+        }
+    };
+    tokio::select! {
+        () = over => Ok(()),
+        () = stop_asked(controls) => Err(session.not_fetched("it was interrupted")),
     }
 }
 

@@ -69,7 +69,7 @@ impl Store {
     /// Where this host cannot write.
     pub fn create(&self, opening: Opening) -> Result<(Journal, SessionLock), SessionError> {
         let id = opening.id.clone();
-        let lock = self.lock(&id)?;
+        let lock = self.take_lock(&id)?;
         let path = self.journal_path(&id);
         let journal = Journal::create(&path, opening)
             .map_err(|source| SessionError::State { path, source })?;
@@ -91,8 +91,20 @@ impl Store {
     /// Takes the right to finish `id`.
     ///
     /// # Errors
-    /// [`SessionError::Busy`] where another process has it.
+    /// [`SessionError::Busy`] where another process has it,
+    /// [`SessionError::NoSuchSession`] where it is finished.
     pub fn lock(&self, id: &SessionId) -> Result<SessionLock, SessionError> {
+        self.open(id)?;
+        let lock = self.take_lock(id)?;
+        // Whoever had the lock may have finished the session.
+        if let Err(error) = self.open(id) {
+            let _ = remove_if_there(&self.lock_path(id));
+            return Err(error);
+        }
+        Ok(lock)
+    }
+
+    fn take_lock(&self, id: &SessionId) -> Result<SessionLock, SessionError> {
         let path = self.lock_path(id);
         let state = |source| SessionError::State {
             path: path.clone(),

@@ -1,0 +1,217 @@
+//! Keys while a recording runs: single ones, without Enter, read on a plain thread, since a
+//! blocked read must never hold the exit. Ctrl-C stays a signal. The terminal is put back
+//! when [`Keys`] is dropped.
+
+use tokio::sync::mpsc;
+
+/// A key that means something here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Key {
+    /// A character.
+    Char(char),
+    /// Enter.
+    Enter,
+    /// Escape.
+    Escape,
+    /// Backspace.
+    Backspace,
+}
+
+/// Keys of the terminal, as long as this lives.
+pub(super) struct Keys {
+    receiver: mpsc::UnboundedReceiver<Key>,
+    _mode: system::Mode,
+}
+
+impl Keys {
+    /// Starts to read keys; `None` where there is no terminal, or another process has it.
+    pub(super) fn read() -> Option<Keys> {
+        let mode = system::Mode::enter()?;
+        let (sender, receiver) = mpsc::unbounded_channel();
+        std::thread::Builder::new()
+            .name("keys".to_owned())
+            .spawn(move || system::read(&sender))
+            .ok()?;
+        Some(Keys {
+            receiver,
+            _mode: mode,
+        })
+    }
+
+    /// The next key; never where there are no more.
+    pub(super) async fn next(&mut self) -> Key {
+        match self.receiver.recv().await {
+            Some(key) => key,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+#[cfg(unix)]
+mod system {
+    use std::io::{IsTerminal as _, Read as _};
+
+    use rustix::termios::{
+        LocalModes, OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr,
+    };
+    use tokio::sync::mpsc::UnboundedSender;
+
+    use super::Key;
+
+    /// The terminal's settings from before.
+    pub(super) struct Mode(Termios);
+
+    impl Mode {
+        /// Keys at once and without echo; signals as before.
+        pub(super) fn enter() -> Option<Mode> {
+            let stdin = std::io::stdin();
+            // Changing the terminal from the background would stop this process.
+            if !stdin.is_terminal() || tcgetpgrp(&stdin).ok()? != rustix::process::getpgrp() {
+                return None;
+            }
+            let before = tcgetattr(&stdin).ok()?;
+            let mut wanted = before.clone();
+            wanted.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
+            tcsetattr(&stdin, OptionalActions::Drain, &wanted).ok()?;
+            Some(Mode(before))
+        }
+    }
+
+    impl Drop for Mode {
+        fn drop(&mut self) {
+            // A terminal that is gone needs nothing.
+            let _ = tcsetattr(std::io::stdin(), OptionalActions::Drain, &self.0);
+        }
+    }
+
+    pub(super) fn read(sender: &UnboundedSender<Key>) {
+        let mut pending: Vec<u8> = Vec::new();
+        for byte in std::io::stdin().lock().bytes() {
+            let Ok(byte) = byte else { return };
+            let key = match byte {
+                b'\r' | b'\n' => Some(Key::Enter),
+                0x1b => Some(Key::Escape),
+                0x7f | 0x08 => Some(Key::Backspace),
+                // Letters beyond ASCII come as several bytes.
+                0x80.. => {
+                    pending.push(byte);
+                    let whole = std::str::from_utf8(&pending).ok().map(str::to_owned);
+                    if whole.is_some() || pending.len() >= 4 {
+                        pending.clear();
+                    }
+                    whole.and_then(|text| text.chars().next()).map(Key::Char)
+                }
+                byte if byte.is_ascii_control() => None,
+                byte => Some(Key::Char(char::from(byte))),
+            };
+            if key.is_some_and(|key| sender.send(key).is_err()) {
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(not(unix))]
+mod system {
+    use std::io::IsTerminal as _;
+
+    use tokio::sync::mpsc::UnboundedSender;
+
+    use super::Key;
+
+    /// Reading a key changes nothing here.
+    pub(super) struct Mode;
+
+    impl Mode {
+        pub(super) fn enter() -> Option<Mode> {
+            (std::io::stdin().is_terminal() && console::Term::stdout().is_term()).then_some(Mode)
+        }
+    }
+
+    pub(super) fn read(sender: &UnboundedSender<Key>) {
+        let terminal = console::Term::stdout();
+        while let Ok(key) = terminal.read_key() {
+            let key = match key {
+                console::Key::Char(c) => Key::Char(c),
+                console::Key::Enter => Key::Enter,
+                console::Key::Escape => Key::Escape,
+                console::Key::Backspace => Key::Backspace,
+                _ => continue,
+            };
+            if sender.send(key).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// What a person at the keys is doing: nothing, or typing a label.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) enum Typing {
+    /// Nothing.
+    #[default]
+    Idle,
+    /// A label, so far.
+    Label(String),
+}
+
+/// Longest label that is taken.
+const LONGEST_LABEL: usize = 60;
+
+impl Typing {
+    /// Takes a key; a finished label comes back (empty: the default one is wanted).
+    pub(super) fn take(&mut self, key: Key) -> Option<String> {
+        match (&mut *self, key) {
+            (Typing::Idle, Key::Char('s' | 'S')) => {
+                *self = Typing::Label(String::new());
+                None
+            }
+            (Typing::Idle, _) => None,
+            (Typing::Label(text), Key::Enter) => {
+                let text = std::mem::take(text);
+                *self = Typing::Idle;
+                Some(text.trim().to_owned())
+            }
+            (Typing::Label(_), Key::Escape) => {
+                *self = Typing::Idle;
+                None
+            }
+            (Typing::Label(text), Key::Backspace) => {
+                text.pop();
+                None
+            }
+            (Typing::Label(text), Key::Char(c)) => {
+                if text.chars().count() < LONGEST_LABEL {
+                    text.push(c);
+                }
+                None
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s_asks_for_a_label_and_enter_takes_it() {
+        let mut typing = Typing::default();
+        let mut type_in = |keys: &str| {
+            keys.chars()
+                .filter_map(|c| {
+                    typing.take(match c {
+                        '\n' => Key::Enter,
+                        '\x1b' => Key::Escape,
+                        '\x08' => Key::Backspace,
+                        c => Key::Char(c),
+                    })
+                })
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(type_in("xs\x08logim\x08n ü\n"), ["login ü"]);
+        assert_eq!(type_in("s\n"), [""]);
+        assert_eq!(type_in("sabc\x1bx\n"), Vec::<String>::new());
+        assert_eq!(type_in("ss\n"), ["s"]);
+    }
+}
