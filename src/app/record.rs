@@ -145,9 +145,8 @@ pub async fn record(
             return Err(failure);
         }
     };
-    if prepared.opening.removable || options.detach {
-        // Only Android 10's one file can hold an earlier recording.
-    } else {
+    // Only Android 10's one file can hold an earlier recording.
+    if !prepared.opening.removable {
         sessions::make_way(device, store, &prepared.opening.remote_path, controls, tell).await?;
     }
     let session = match start(device, store, options, &prepared, controls, tell).await {

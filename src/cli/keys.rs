@@ -51,9 +51,7 @@ impl Keys {
 mod system {
     use std::io::{IsTerminal as _, Read as _};
 
-    use rustix::termios::{
-        LocalModes, OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr,
-    };
+    use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr};
     use tokio::sync::mpsc::UnboundedSender;
 
     use super::Key;
@@ -71,7 +69,9 @@ mod system {
             }
             let before = tcgetattr(&stdin).ok()?;
             let mut wanted = before.clone();
-            wanted.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
+            wanted
+                .local_modes
+                .remove(LocalModes::ICANON | LocalModes::ECHO);
             tcsetattr(&stdin, OptionalActions::Drain, &wanted).ok()?;
             Some(Mode(before))
         }

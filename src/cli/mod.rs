@@ -14,9 +14,12 @@ mod demo;
 mod devices;
 mod doctor;
 mod exit;
+mod keys;
+mod progress;
 mod record;
 mod render;
 mod sessions;
+mod signals;
 mod virtual_phone;
 
 pub use args::{Cli, Command, Globals};

@@ -1,12 +1,18 @@
 //! `heaptap record`: shows a recording as it goes: status line, keys, events, summary.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde_json::json;
+
 use super::capture_args::{CaptureArgs, TargetArgs, milliseconds};
+use super::progress::{self, Show};
+use super::signals::watch_signals;
 use super::{Context, Outcome};
-use crate::config::Surroundings;
-use crate::error::{ErrorClass, Failure};
+use crate::app::record::{self, RecordOptions, Recorded};
+use crate::config::{CaptureSpec, Surroundings};
+use crate::error::Failure;
+use crate::session::{SessionError, SessionId, Store};
 
 /// Flags of `record`.
 #[derive(Debug, clap::Args)]
@@ -56,17 +62,67 @@ pub struct Args {
 /// Runs the command.
 ///
 /// # Errors
-/// Where what is asked for is refused; else always, until it is built.
+/// Whatever kept it from recording, or from fetching what it recorded.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let resolved = args.capture.resolve(&args.target, &ctx.console)?;
     if args.capture.print_config {
-        let encoded = resolved.spec.encode(&Surroundings::default())?;
-        ctx.console.raw(encoded.text.as_bytes());
-        return Ok(Outcome::Done);
+        return print_config(ctx, &resolved.spec);
     }
-    Err(Failure::new(
-        ErrorClass::Bug,
-        "not-built",
-        "`record` is not built yet",
-    ))
+    // From here on a signal means: end it in good order.
+    let mut signals = watch_signals()?;
+    let store = Store::of_user()?;
+    let options = RecordOptions {
+        spec: resolved.spec,
+        output: args.output,
+        force: args.force,
+        launch: args.launch || resolved.launch,
+        snapshots: args.snapshots.or(resolved.snapshots),
+        detach: args.detach,
+        retry_overrun: args.retry_overrun,
+        disable_selinux: args.disable_selinux,
+        user: ctx.globals.user,
+    };
+    let device = tokio::select! {
+        device = ctx.device() => device?,
+        _ = signals.recv() => return Err(SessionError::Interrupted.into()),
+    };
+    let mut show = Show::new(ctx, !options.detach);
+    let recorded = show
+        .during(signals, async |controls, tell| {
+            record::record(device, &store, &options, controls, tell).await
+        })
+        .await?;
+    match recorded {
+        Recorded::Detached { session, output } => {
+            detached(ctx, &session, &output);
+            Ok(Outcome::Done)
+        }
+        Recorded::Finished(finished) => Ok(progress::finished(ctx, &finished)),
+    }
+}
+
+/// `--print-config`: what would be sent, without a device.
+fn print_config(ctx: &Context, spec: &CaptureSpec) -> Result<Outcome, Failure> {
+    let encoded = spec.encode(&Surroundings::default())?;
+    if ctx.console.is_json() {
+        ctx.console.json(&json!({ "config": encoded.text }));
+    } else {
+        ctx.console.raw(encoded.text.as_bytes());
+    }
+    Ok(Outcome::Done)
+}
+
+fn detached(ctx: &Context, session: &SessionId, output: &Path) {
+    let console = &ctx.console;
+    if console.is_json() {
+        console.json(&json!({ "session": session, "output": output, "detached": true }));
+        return;
+    }
+    console.data(session);
+    console.say(format_args!(
+        "recording in the background; go on with:\n  \
+         heaptap status {session}\n  heaptap snapshot {session} --label NAME\n  \
+         heaptap stop {session}      ends it and writes {}",
+        output.display()
+    ));
 }

@@ -5,6 +5,8 @@ use std::io;
 
 use tokio::sync::mpsc;
 
+use crate::error::{ErrorClass, Failure};
+
 /// What was received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Signal {
@@ -14,12 +16,26 @@ pub(super) enum Signal {
     Terminate,
 }
 
+/// As [`watch`], with the failure as the command line shows it.
+///
+/// # Errors
+/// Where the system lets no handler be set.
+pub(super) fn watch_signals() -> Result<mpsc::UnboundedReceiver<Signal>, Failure> {
+    watch().map_err(|error| {
+        Failure::new(
+            ErrorClass::Bug,
+            "no-signals",
+            format!("could not watch for signals: {error}"),
+        )
+    })
+}
+
 /// Sends every signal received from now on; none of them ends the process any more.
 ///
 /// # Errors
 /// Where the system lets no handler be set.
 #[cfg(unix)]
-pub(super) fn watch() -> io::Result<mpsc::UnboundedReceiver<Signal>> {
+fn watch() -> io::Result<mpsc::UnboundedReceiver<Signal>> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
@@ -46,7 +62,7 @@ pub(super) fn watch() -> io::Result<mpsc::UnboundedReceiver<Signal>> {
 /// # Errors
 /// Where the system lets no handler be set.
 #[cfg(windows)]
-pub(super) fn watch() -> io::Result<mpsc::UnboundedReceiver<Signal>> {
+fn watch() -> io::Result<mpsc::UnboundedReceiver<Signal>> {
     use tokio::signal::windows::{ctrl_break, ctrl_c, ctrl_close, ctrl_logoff, ctrl_shutdown};
     let mut interrupt = ctrl_c()?;
     let mut break_ = ctrl_break()?;

@@ -76,6 +76,9 @@ pub struct HeapDump {
     pub start_ns: Option<u64>,
     /// The dump's own timestamp as it stands in the trace (MONOTONIC_COARSE, ns).
     pub raw_time_ns: u64,
+    /// When the daemon wrote the dump, trace time (BOOTTIME) in ns; `None` where the trace does
+    /// not say. `time_ns` is that of the last event in it, and may be long before.
+    pub written_ns: Option<u64>,
     /// Final sampling interval in bytes; 0 where the trace does not say.
     pub sampling_interval_bytes: u64,
     /// The configured interval, where it differs or is stated; 0 otherwise.

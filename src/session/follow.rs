@@ -154,7 +154,12 @@ impl Session {
         Ok(self.device.spawn(&command, QUICK).await?)
     }
 
-    fn take_line(&self, line: &str, report: &mut Progress, lost_at: &mut Option<Instant>) -> Line {
+    fn take_line(
+        &mut self,
+        line: &str,
+        report: &mut Progress,
+        lost_at: &mut Option<Instant>,
+    ) -> Line {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         match word {
             "boot" if BootId(rest.to_owned()) != self.opening().boot_id => return Line::Rebooted,
@@ -187,7 +192,9 @@ impl Session {
             "report" => {
                 report.pids.sort_unstable();
                 report.pids.dedup();
-                self.tell(SessionEvent::Progress(std::mem::take(report)));
+                let report = std::mem::take(report);
+                self.last = Some(report.clone());
+                self.tell(SessionEvent::Progress(report));
             }
             "over" => return Line::Over,
             _ => {}

@@ -62,6 +62,7 @@ impl Session {
         controls: &mut Controls,
     ) -> Result<RawTrace, SessionError> {
         self.append(Entry::Ended)?;
+        let mut ended_told = false;
         let mut last_progress = Instant::now();
         let mut furthest = 0;
         let mut mismatches = 0;
@@ -69,7 +70,7 @@ impl Session {
         loop {
             let mut got = 0;
             let attempt = tokio::select! {
-                attempt = self.pull_once(goal, &mut got) => attempt,
+                attempt = self.pull_once(goal, &mut got, &mut ended_told) => attempt,
                 () = stop_asked(controls) => return Err(self.not_fetched("it was interrupted")),
             };
             let why = match attempt {
@@ -82,6 +83,12 @@ impl Session {
                     return Ok(trace);
                 }
                 Ok(None) => {
+                    // Nothing ever came of it, and nobody ended it.
+                    if self.last.as_ref().is_some_and(|p| p.trace_bytes == 0)
+                        && !self.chronicle.stopping
+                    {
+                        return Err(self.rejection().await);
+                    }
                     return Err(SessionError::NothingLeft {
                         serial: self.device.serial().to_owned(),
                         id: self.id().clone(),
@@ -126,7 +133,12 @@ impl Session {
         }
     }
 
-    async fn pull_once(&self, goal: &Path, got: &mut u64) -> Result<Option<RawTrace>, Attempt> {
+    async fn pull_once(
+        &self,
+        goal: &Path,
+        got: &mut u64,
+        ended_told: &mut bool,
+    ) -> Result<Option<RawTrace>, Attempt> {
         let remote = &self.opening().remote_path;
         let Some(before) = self
             .device
@@ -136,6 +148,9 @@ impl Session {
         else {
             return Ok(None);
         };
+        if !std::mem::replace(ended_told, true) {
+            self.tell(SessionEvent::Ended { size: before.size });
+        }
         let (pulled, theirs) =
             tokio::join!(self.receive(goal, before.size, got), self.remote_hash());
         let (file, size, sha256) = pulled?;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::error::SessionError;
-use super::event::{Events, SessionEvent};
+use super::event::{Events, Progress, SessionEvent};
 use super::id::SessionId;
 use super::journal::{Chronicle, Entry, Journal, Opening};
 use super::probe::{self, QUICK};
@@ -19,6 +19,8 @@ pub struct Session {
     /// `None` where another process takes it to its end.
     lock: Option<SessionLock>,
     events: Events,
+    /// The last report of the device, where it was followed.
+    pub(super) last: Option<Progress>,
 }
 
 impl Session {
@@ -76,6 +78,7 @@ impl Session {
             journal,
             lock,
             events,
+            last: None,
         })
     }
 
@@ -109,6 +112,11 @@ impl Session {
     /// What the journal said when it was last read.
     pub fn chronicle(&self) -> &Chronicle {
         &self.chronicle
+    }
+
+    /// The last report of the device; `None` where this process did not follow it.
+    pub fn last_progress(&self) -> Option<&Progress> {
+        self.last.as_ref()
     }
 
     /// Has the results written to `output`, an absolute path.

@@ -127,6 +127,8 @@ struct Chain {
 #[derive(Debug)]
 struct Part {
     header: Header,
+    /// Time of the last packet that carried some of it.
+    written: Option<u64>,
     unfinished: bool,
 }
 
@@ -162,7 +164,7 @@ where
             // Damage was noted at the first reading.
             let damaged = each_part(message, |part| parts.push(part)).is_err() || entry.damaged;
             for part in parts {
-                self.part(part, entry, run, damaged || gap)?;
+                self.part(part, packet.timestamp, entry, run, damaged || gap)?;
             }
             continued = Outline::read(message).0.continued;
         }
@@ -195,7 +197,14 @@ where
         missing > 0
     }
 
-    fn part(&mut self, message: &[u8], entry: &Entry, run: RunId, partial: bool) -> Result<(), E> {
+    fn part(
+        &mut self,
+        message: &[u8],
+        written: Option<u64>,
+        entry: &Entry,
+        run: RunId,
+        partial: bool,
+    ) -> Result<(), E> {
         let (mut header, outcome) = Header::read(message);
         if header.heap.is_empty() {
             header.heap.push_str(UNNAMED_HEAP);
@@ -255,15 +264,24 @@ where
             Some(at) => {
                 let part = &mut chain.parts[at];
                 part.header = header;
+                part.written = written.or(part.written);
                 part.unfinished |= unfinished;
             }
-            None => chain.parts.push(Part { header, unfinished }),
+            None => chain.parts.push(Part {
+                header,
+                written,
+                unfinished,
+            }),
         }
         Ok(())
     }
 
     fn finish(&mut self, run: RunId, part: Part) -> Result<(), E> {
-        let Part { header, unfinished } = part;
+        let Part {
+            header,
+            written,
+            unfinished,
+        } = part;
         self.health.unfinished_dumps += u64::from(unfinished);
         let series = self
             .series
@@ -297,6 +315,7 @@ where
             wall_time_ns: convert(header.timestamp, Clock::REALTIME),
             start_ns: convert(header.start_timestamp, clock),
             raw_time_ns: header.timestamp,
+            written_ns: written,
             sampling_interval_bytes: header.sampling_interval_bytes,
             orig_sampling_interval_bytes: header.orig_sampling_interval_bytes,
             kind,

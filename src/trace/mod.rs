@@ -24,6 +24,7 @@
 //! | `survey` | the first reading |
 //! | `order` | which packets belong together, and in which order |
 //! | `profile_packet`, `series`, `dumps` | the second reading: samples, sums, dumps |
+//! | `scan` | which dumps are complete in a trace that is still being written |
 
 mod bundle;
 mod clocks;
@@ -36,6 +37,7 @@ mod order;
 mod packet;
 mod profile_packet;
 mod reader;
+mod scan;
 mod series;
 mod survey;
 mod symbols;
@@ -43,6 +45,7 @@ mod wire;
 
 pub use dumps::Trace;
 pub use framing::Source;
+pub use scan::{CompleteDump, DumpScanner};
 
 use crate::error::{Classified, ErrorClass};
 use crate::profile::{Health, Package, Recording};

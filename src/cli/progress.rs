@@ -1,0 +1,294 @@
+//! A recording as it goes, on the console: the status line, what happens as lines, keys and
+//! signals as requests. Shared by `record`, `stop` and `collect`.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use indicatif::ProgressBar;
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use super::console::Console;
+use super::keys::{Keys, Typing};
+use super::signals::Signal;
+use super::{Context, Outcome, Style};
+use crate::app::finish::Finished;
+use crate::app::record::{Checked, RecordEvent, Step, Tell};
+use crate::eligibility::Severity;
+use crate::error::Failure;
+use crate::session::{Control, Controls, Progress, SessionEvent, SnapshotWay};
+use crate::units::{ByteSize, HumanDuration};
+
+/// Shows what happens, and passes on what is asked for.
+pub(super) struct Show {
+    console: Console,
+    bar: ProgressBar,
+    keys: Option<Keys>,
+    typing: Typing,
+    last: Progress,
+    snapshots: usize,
+    can_snapshot: bool,
+    recording: bool,
+    stopping: bool,
+    pulling: Option<ProgressBar>,
+}
+
+impl Show {
+    /// A console for a recording; `with_keys` where one is followed.
+    pub(super) fn new(ctx: &Context, with_keys: bool) -> Show {
+        Show {
+            bar: ctx.console.status(),
+            keys: (with_keys && ctx.console.shows_progress())
+                .then(Keys::read)
+                .flatten(),
+            console: ctx.console.clone(),
+            typing: Typing::default(),
+            last: Progress::default(),
+            snapshots: 0,
+            can_snapshot: false,
+            recording: false,
+            stopping: false,
+            pulling: None,
+        }
+    }
+
+    /// Does `work`, showing its events and giving it what signals and keys ask for.
+    pub(super) async fn during<T>(
+        &mut self,
+        mut signals: mpsc::UnboundedReceiver<Signal>,
+        work: impl AsyncFnOnce(&mut Controls, &Tell) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let (ask, mut controls) = mpsc::unbounded_channel();
+        let (happened, mut events) = mpsc::unbounded_channel();
+        let tell: Tell = Arc::new(move |event| {
+            // The receiver lives as long as the work.
+            let _ = happened.send(event);
+        });
+        let mut work = pin!(work(&mut controls, &tell));
+        let result = loop {
+            let keys = self.keys.as_mut();
+            let key = async {
+                match keys {
+                    Some(keys) => keys.next().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                Some(event) = events.recv() => self.event(&event),
+                Some(_) = signals.recv() => {
+                    self.asked_to_stop();
+                    let _ = ask.send(Control::Stop);
+                }
+                key = key => {
+                    if let Some(label) = self.typing.take(key) {
+                        let label = self.label_or_default(label);
+                        let _ = ask.send(Control::Snapshot { label });
+                    }
+                    self.draw();
+                }
+                result = &mut work => break result,
+            }
+        };
+        while let Ok(event) = events.try_recv() {
+            self.event(&event);
+        }
+        self.keys = None;
+        self.bar.finish_and_clear();
+        if let Some(bar) = self.pulling.take() {
+            bar.finish_and_clear();
+        }
+        result
+    }
+
+    fn label_or_default(&self, label: String) -> String {
+        if label.is_empty() {
+            format!("snapshot-{}", self.snapshots + 1)
+        } else {
+            label
+        }
+    }
+
+    fn asked_to_stop(&mut self) {
+        if self.recording && self.stopping {
+            self.console.say("not waiting any longer");
+        }
+        self.stopping = true;
+    }
+
+    fn event(&mut self, event: &RecordEvent) {
+        self.console.event(event);
+        match event {
+            RecordEvent::Checked(checked) => self.checked(checked),
+            RecordEvent::Session(event) => self.session(event),
+            RecordEvent::Step(step) => self.step(step),
+        }
+        self.draw();
+    }
+
+    fn checked(&mut self, checked: &Checked) {
+        self.can_snapshot = checked.snapshots != SnapshotWay::Impossible;
+        self.console.say(&checked.device);
+        for finding in &checked.findings {
+            let style = match finding.severity {
+                Severity::Blocks | Severity::Warning => Style::Warn,
+                Severity::Note => Style::Dim,
+            };
+            let label = self.console.on_stderr(style, "warning");
+            self.console
+                .say(format_args!("{label}: {} ({})", finding.what, finding.why));
+            if let Some(fix) = &finding.fix {
+                let label = self.console.on_stderr(Style::Help, "help");
+                self.console.say(format_args!("{label}: {fix}"));
+            }
+        }
+        match &checked.snapshots {
+            SnapshotWay::Signal { .. } => {}
+            SnapshotWay::Continuous { period_ms } => self.console.say(format_args!(
+                "snapshots: a label waits for the next dump, at most {}",
+                HumanDuration(std::time::Duration::from_millis(*period_ms))
+            )),
+            SnapshotWay::Impossible => self.console.say(
+                "snapshots: not in this recording, since this build's shell may not ask for \
+                 them; --snapshots arms them",
+            ),
+        }
+    }
+
+    fn step(&mut self, step: &Step) {
+        match step {
+            Step::Launched { package } => self.console.say(format_args!("started {package}")),
+            Step::Converting => self.console.set_status(&self.bar, "converting …"),
+            Step::Again { interval_bytes } => self.console.say(format_args!(
+                "the buffer overran: recording again, sampling every {}",
+                ByteSize(*interval_bytes)
+            )),
+            Step::CollectingFirst { session } => self.console.say(match session {
+                Some(session) => format!("fetching the earlier recording {session} first"),
+                None => "fetching an earlier recording first".to_owned(),
+            }),
+        }
+    }
+
+    fn session(&mut self, event: &SessionEvent) {
+        let console = &self.console;
+        match event {
+            SessionEvent::Started { session, .. } => {
+                self.recording = true;
+                console.say(match (self.keys.is_some(), self.can_snapshot) {
+                    (true, true) => {
+                        format!("recording {session}; press s for a snapshot, Ctrl-C to end")
+                    }
+                    _ => format!("recording {session}; Ctrl-C ends it"),
+                });
+            }
+            SessionEvent::SlowStart => console.warn(
+                "a data source of the phone is slow to start; the recording goes on without \
+                 waiting for it",
+            ),
+            SessionEvent::Progress(progress) => self.last = progress.clone(),
+            SessionEvent::ConnectionLost { why } => console.say(format_args!(
+                "{why}; the recording goes on on the phone, waiting for it to come back"
+            )),
+            SessionEvent::Reconnected { after } => {
+                console.say(format_args!(
+                    "connected again after {}",
+                    HumanDuration(*after)
+                ));
+            }
+            SessionEvent::Stopping => {
+                self.stopping = true;
+                console.say("ending: waiting for the last dump (Ctrl-C again to leave it there)");
+            }
+            SessionEvent::Ended { size } => {
+                self.recording = false;
+                console.detail(format_args!("ended on the phone: {}", ByteSize(*size)));
+            }
+            SessionEvent::Pulling { bytes, total } => {
+                let bar = self
+                    .pulling
+                    .get_or_insert_with(|| console.bytes_bar(*total, "fetching"));
+                bar.set_position(*bytes);
+            }
+            SessionEvent::PullRetry { why } => {
+                console.say(format_args!("fetching broke off ({why}); trying again"));
+            }
+            SessionEvent::Pulled { bytes } => {
+                if let Some(bar) = self.pulling.take() {
+                    bar.finish_and_clear();
+                }
+                console.detail(format_args!("fetched {}", ByteSize(*bytes)));
+            }
+            SessionEvent::SnapshotRequested { label } => {
+                self.snapshots += 1;
+                console.say(format_args!("snapshot {label}: asked for"));
+            }
+            SessionEvent::SnapshotTaken { label, lag, dumps } => console.say(format_args!(
+                "snapshot {label}: complete after {} ({dumps} {})",
+                HumanDuration(*lag),
+                if *dumps == 1 { "dump" } else { "dumps" }
+            )),
+            SessionEvent::SnapshotFailed { label, why } => {
+                console.warn(format_args!("snapshot {label}: {why}"));
+            }
+            SessionEvent::Warning { text } => console.warn(text),
+        }
+    }
+
+    fn draw(&self) {
+        let text = match &self.typing {
+            Typing::Label(text) => format!("label: {text}▏  Enter: take it  Esc: not"),
+            Typing::Idle if !self.recording => return,
+            Typing::Idle => self.status_line(),
+        };
+        self.console.set_status(&self.bar, text);
+    }
+
+    fn status_line(&self) -> String {
+        let last = &self.last;
+        let mut parts = vec![
+            HumanDuration(last.elapsed).to_string(),
+            match last.pids.len() {
+                0 => "no process".to_owned(),
+                1 => "1 process".to_owned(),
+                n => format!("{n} processes"),
+            },
+            format!("trace {}", ByteSize(last.trace_bytes)),
+        ];
+        if let Some(free) = last.free_bytes {
+            parts.push(format!("{} free", ByteSize(free)));
+        }
+        match self.snapshots {
+            0 => {}
+            1 => parts.push("1 snapshot".to_owned()),
+            n => parts.push(format!("{n} snapshots")),
+        }
+        if self.stopping {
+            parts.push("ending …".to_owned());
+        }
+        parts.join("  ")
+    }
+}
+
+/// Shows a finished recording; the outcome is its exit code.
+pub(super) fn finished(ctx: &Context, finished: &Finished) -> Outcome {
+    let console = &ctx.console;
+    if console.is_json() {
+        console.json(&json!({
+            "event": "finished",
+            "session": finished.session,
+            "output": finished.output,
+            "manifest": finished.manifest,
+        }));
+    } else {
+        for warning in &finished.manifest.warnings {
+            console.warn(&warning.message);
+            if let Some(help) = &warning.help {
+                let label = console.on_stderr(Style::Help, "help");
+                console.complain(format_args!("{label}: {help}"));
+            }
+        }
+        console.data(format_args!("{}", finished.output.display()));
+    }
+    Outcome::from(finished.class)
+}

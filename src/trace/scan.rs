@@ -1,0 +1,187 @@
+//! Which dumps are complete in a trace that is still being written: packets as they come, no
+//! samples, no interned data, no going back. Owns the framing of a growing file; a packet that
+//! is not whole yet is waited for.
+
+use std::collections::HashMap;
+
+use super::bundle;
+use super::packet::{Packet, payload};
+use super::profile_packet::{Header, Outline, each_part};
+use super::wire::varint;
+
+/// A longer packet is none: the service splits at half a megabyte.
+const LONGEST_PACKET: u64 = 64 << 20;
+/// Tag of `Trace.packet`.
+const PACKET_TAG: u8 = 0x0a;
+
+/// A dump whose last packet is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CompleteDump {
+    /// The process.
+    pub pid: u64,
+    /// The heap; empty before Android 12.
+    pub heap: String,
+    /// When its last packet was written, BOOTTIME in ns.
+    pub written_ns: u64,
+}
+
+/// Takes a trace from a packet's start on, in pieces of any size.
+#[derive(Debug, Default)]
+pub struct DumpScanner {
+    /// What came of a packet that is not whole yet.
+    rest: Vec<u8>,
+    /// Processes and heaps of unfinished chains, by sequence.
+    chains: HashMap<u32, Vec<(u64, String)>>,
+    dumps: Vec<CompleteDump>,
+    last_time: u64,
+    lost: bool,
+}
+
+impl DumpScanner {
+    /// Takes the next bytes.
+    pub fn push(&mut self, bytes: &[u8]) {
+        if self.lost {
+            return;
+        }
+        let mut rest = std::mem::take(&mut self.rest);
+        rest.extend_from_slice(bytes);
+        let mut at = 0;
+        while at < rest.len() {
+            let mut pos = at + 1;
+            if rest[at] != PACKET_TAG {
+                self.lost = true;
+                return;
+            }
+            let Ok(length) = varint(&rest, &mut pos) else {
+                // A varint has ten bytes at most.
+                self.lost = rest.len() - at > 11;
+                break;
+            };
+            if length > LONGEST_PACKET {
+                self.lost = true;
+                return;
+            }
+            let end = pos + length as usize;
+            let Some(body) = rest.get(pos..end) else {
+                break;
+            };
+            self.packet(body, true);
+            at = end;
+        }
+        rest.drain(..at);
+        self.rest = rest;
+    }
+
+    /// The complete dumps so far.
+    pub fn dumps(&self) -> &[CompleteDump] {
+        &self.dumps
+    }
+
+    /// What came is no row of packets: it did not begin at a packet's start.
+    pub fn is_lost(&self) -> bool {
+        self.lost
+    }
+
+    fn packet(&mut self, body: &[u8], may_bundle: bool) {
+        let (packet, _) = Packet::read(body);
+        self.last_time = packet.timestamp.unwrap_or(self.last_time);
+        let mut is_profile = false;
+        let mut continued = false;
+        for (kind, message) in &packet.payloads {
+            match *kind {
+                payload::DEFLATED | payload::ZSTD if may_bundle => {
+                    let mut inflated = Vec::new();
+                    // What inflated before damage counts.
+                    let _ = bundle::inflate(*kind == payload::ZSTD, message, &mut inflated);
+                    for range in bundle::packets(&inflated).map_while(Result::ok) {
+                        self.packet(&inflated[range], false);
+                    }
+                }
+                payload::PROFILE_PACKET => {
+                    is_profile = true;
+                    continued = Outline::read(message).0.continued;
+                    let chain = self.chains.entry(packet.sequence).or_default();
+                    // Damage is told when the trace is converted.
+                    let _ = each_part(message, |part| {
+                        let (header, _) = Header::read(part);
+                        let key = (header.pid, header.heap);
+                        if !chain.contains(&key) {
+                            chain.push(key);
+                        }
+                    });
+                }
+                _ => {}
+            }
+        }
+        if is_profile && !continued {
+            let chain = self.chains.remove(&packet.sequence).unwrap_or_default();
+            let written_ns = self.last_time;
+            self.dumps
+                .extend(chain.into_iter().map(|(pid, heap)| CompleteDump {
+                    pid,
+                    heap,
+                    written_ns,
+                }));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
+        let mut out = vec![number << 3 | 2, bytes.len() as u8];
+        out.extend_from_slice(bytes);
+        out
+    }
+
+    /// A trace of one profile packet; all numbers are below 128.
+    fn packet(sequence: u8, time: u8, pids: &[u8], continued: bool) -> Vec<u8> {
+        let mut profile = vec![6 << 3, u8::from(continued)];
+        for pid in pids {
+            let dump = [vec![1 << 3, *pid], field(11, b"libc.malloc")].concat();
+            profile.extend(field(5, &dump));
+        }
+        let mut body = vec![8 << 3, time, 10 << 3, sequence];
+        // Field 37 has a tag of two bytes.
+        body.extend([0xaa, 0x02, profile.len() as u8]);
+        body.extend(profile);
+        field(1, &body)
+    }
+
+    fn scan(bytes: &[u8], step: usize) -> DumpScanner {
+        let mut scanner = DumpScanner::default();
+        bytes.chunks(step).for_each(|piece| scanner.push(piece));
+        scanner
+    }
+
+    #[test]
+    fn a_dump_is_complete_with_the_last_packet_of_its_chain() {
+        let bytes = [
+            packet(1, 10, &[7], true),
+            packet(2, 11, &[8], true),
+            packet(1, 12, &[7], true),
+            packet(1, 13, &[], false),
+            packet(3, 14, &[9], false),
+        ]
+        .concat();
+        for step in [1, 2, 7, bytes.len()] {
+            let scanner = scan(&bytes, step);
+            let found: Vec<_> = scanner
+                .dumps()
+                .iter()
+                .map(|d| (d.pid, d.written_ns))
+                .collect();
+            assert_eq!(found, [(7, 13), (9, 14)], "in steps of {step}");
+            assert!(!scanner.is_lost());
+        }
+    }
+
+    #[test]
+    fn what_does_not_begin_with_a_packet_is_said() {
+        let bytes = packet(1, 10, &[7], false);
+        assert!(scan(&bytes[1..], bytes.len()).is_lost());
+        assert!(scan(&[0x0a, 0xff, 0xff, 0xff, 0xff, 0x7f], 1).is_lost());
+        assert!(scan(&[0x0a; 1], 1).dumps().is_empty());
+    }
+}
