@@ -67,6 +67,8 @@ pub struct Checked {
     pub device: String,
     /// Warnings and notes; what blocks is an error.
     pub findings: Vec<Finding>,
+    /// What the phone's version leaves out of the config.
+    pub notices: Vec<String>,
     /// What snapshots will need.
     pub snapshots: SnapshotWay,
     /// Where the results will be.
@@ -205,9 +207,7 @@ async fn prepare(
     tell: &Tell,
 ) -> Result<Prepared, Failure> {
     let facts = eligibility::facts(device).await?;
-    let mut assess = AssessOptions::of_spec(&options.spec);
-    assess.packages.clone_from(&options.spec.targets.packages);
-    assess.user = options.user;
+    let mut assess = AssessOptions::of_spec(&options.spec, options.user);
     if options.launch {
         assess.startup = eligibility::Startup::Asked;
     }
@@ -217,7 +217,10 @@ async fn prepare(
     {
         return Err(refusal.into());
     }
-    let mut spec = options.spec.clone();
+    let (mut spec, notices) = match facts.api() {
+        Some(api) => options.spec.for_sdk(api)?,
+        None => (options.spec.clone(), Vec::new()),
+    };
     spec.targets = Targets {
         packages: Vec::new(),
         ..assessment.resolved.clone()
@@ -243,6 +246,7 @@ async fn prepare(
     tell(RecordEvent::Checked(Checked {
         device: describe(&facts),
         findings: warnings(&assessment),
+        notices: notices.into_iter().map(|n| n.message).collect(),
         snapshots: opening.snapshots.clone(),
         output: folder.path().to_owned(),
     }));

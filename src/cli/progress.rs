@@ -142,6 +142,9 @@ impl Show {
                 self.console.say(format_args!("{label}: {fix}"));
             }
         }
+        for notice in &checked.notices {
+            self.console.warn(notice);
+        }
         match &checked.snapshots {
             SnapshotWay::Signal { .. } => {}
             SnapshotWay::Continuous { period_ms } => self.console.say(format_args!(
