@@ -15,8 +15,8 @@ type Answers = HashMap<String, Vec<u8>>;
 
 /// Serves on loopback for as long as the test runs; returns `HOST:PORT`.
 fn serve(answers: Answers) -> String {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    let address = listener.local_addr().unwrap().to_string();
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("loopback has a free port");
+    let address = listener.local_addr().expect("bound").to_string();
     let answers = Arc::new(answers);
     std::thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
@@ -33,7 +33,8 @@ fn talk(mut stream: TcpStream, answers: &Answers) -> std::io::Result<()> {
     loop {
         let mut length = [0; 4];
         stream.read_exact(&mut length)?;
-        let length = usize::from_str_radix(&String::from_utf8_lossy(&length), 16).unwrap();
+        let length = usize::from_str_radix(&String::from_utf8_lossy(&length), 16)
+            .expect("requests begin with their length");
         let mut request = vec![0; length];
         stream.read_exact(&mut request)?;
         let request = String::from_utf8_lossy(&request).into_owned();
@@ -250,8 +251,9 @@ fn fake_adb(folder: &Path) {
     use std::os::unix::fs::PermissionsExt as _;
     let path = folder.join("adb");
     let script = "#!/bin/sh\necho \"$@\" >>\"${0%/*}/ran\"\nexit 1\n";
-    std::fs::write(&path, script).unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    std::fs::write(&path, script).expect("a temporary folder is writable");
+    let executable = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(&path, executable).expect("a temporary folder is ours");
 }
 
 #[cfg(unix)]
