@@ -289,16 +289,10 @@ pub async fn collect(
         Err(error @ (SessionError::NoSession { .. } | SessionError::NoSuchSession { .. })) => {
             let device = device().await?;
             let trace = choose_orphan(&device, wanted, error).await?;
+            let id = trace.id.clone();
             adopt(store, &device, trace, output).await?;
-            Box::pin(collect(
-                store,
-                async || Ok(device.clone()),
-                wanted,
-                None,
-                controls,
-                tell,
-            ))
-            .await
+            let chronicle = choose(store, Some(id.as_str()), "collect")?;
+            collect_known(store, device, chronicle, None, controls, tell).await
         }
         Err(error) => Err(error.into()),
     }
