@@ -173,7 +173,7 @@ pub fn decide_process(d: &DeviceFacts, p: &Process, packages: &[&Package]) -> Ve
             Gate::Allowed => {}
         }
     }
-    if !p.has_art() {
+    if !p.has_art() && !blocked(&findings, Scope::Both) {
         findings.push(Finding::native_no_java(&p.name));
     }
     if p.frozen == Some(true) {

@@ -174,7 +174,7 @@ impl Finding {
         if similar.is_empty() {
             f.fix("`heaptap apps` lists what is installed; `--user ID` looks at another user")
         } else {
-            f.fix(format!("similar: {}", similar.join(", ")))
+            f.fix(format!("did you mean {}?", similar.join(", or ")))
         }
     }
 
@@ -193,6 +193,17 @@ impl Finding {
                 .why("it can be recorded from its start on; a Java heap dump needs it running")
                 .fix("start it, now or once the recording runs; --launch does both"),
         }
+    }
+
+    pub(super) fn no_match(pattern: &str) -> Finding {
+        Finding::new(
+            FindingId::NotRunning,
+            Severity::Blocks,
+            Scope::Both,
+            format!("No process matches {pattern}"),
+        )
+        .why("patterns are resolved to the processes that run")
+        .fix("start it first, or give its whole name: that can be recorded from its start")
     }
 
     pub(super) fn pid_gone(pid: u32) -> Finding {

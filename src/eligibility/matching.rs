@@ -147,7 +147,8 @@ pub(super) fn resolve(
     };
     let meant: BTreeSet<Pid> = report.processes.iter().map(|p| p.process.pid).collect();
     for p in &report.processes {
-        if whole && p.native == Answer::No {
+        // Where none may be, --force means them all.
+        if whole && p.native == Answer::No && report.native != Answer::No {
             continue;
         }
         let name = &p.process.name;

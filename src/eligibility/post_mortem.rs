@@ -22,7 +22,7 @@ pub struct LogLine {
     /// Seconds since the epoch, by the phone's clock.
     pub time_s: Option<f64>,
     /// Process that logged it.
-    pub pid: Option<Pid>,
+    pub pid: Pid,
     /// Its tag.
     pub tag: String,
     /// The text.
@@ -57,7 +57,8 @@ pub async fn read_log(device: &Device, since_s: Option<i64>) -> Result<Vec<LogLi
     }
 }
 
-/// Reads `logcat -v epoch`: `  1707120000.123  1234  1240 I perfetto: text`.
+/// Reads `logcat -v epoch`, `  1707120000.123  1234  1240 I perfetto: text`, and the form
+/// that phones without it give, `11-20 09:00:00.000  1234  1240 I perfetto: text`.
 pub fn parse_log(stdout: &[u8]) -> Vec<LogLine> {
     text_lines(stdout)
         .iter()
@@ -70,13 +71,16 @@ pub fn parse_log(stdout: &[u8]) -> Vec<LogLine> {
                 rest = tail;
                 Some(word)
             };
-            let time: f64 = word()?.parse().ok()?;
-            let pid = word()?.parse().ok();
+            let time: Option<f64> = word()?.parse().ok();
+            if time.is_none() {
+                word()?;
+            }
+            let pid: Pid = word()?.parse().ok()?;
             let _thread = word()?;
             let _level = word()?;
             let (tag, text) = rest.split_once(": ")?;
             Some(LogLine {
-                time_s: Some(time),
+                time_s: time,
                 pid,
                 tag: shown(tag.trim().as_bytes()),
                 text: shown(text.trim().as_bytes()),
@@ -184,7 +188,7 @@ fn is_about(report: &TargetReport, target: &EmptyTarget) -> bool {
 fn logged_causes(target: &EmptyTarget, log: &[LogLine]) -> Vec<Finding> {
     let names_target = |line: &&LogLine| {
         let by_pid = target.pid.is_some_and(|pid| {
-            line.pid == Some(pid)
+            line.pid == pid
                 || line
                     .text
                     .split(|c: char| !c.is_ascii_digit())
@@ -273,7 +277,10 @@ mod tests {
     fn the_log_names_who_was_refused() {
         let log = parse_log(LOG);
         assert_eq!(log.len(), 3);
-        assert_eq!((log[0].pid, log[0].tag.as_str()), (Some(4711), "perfetto"));
+        let threadtime = parse_log(b"11-20 09:00:00.000    10    11 E perfetto: a.cc:1 x: y\n");
+        assert_eq!((threadtime[0].time_s, threadtime[0].pid), (None, 10));
+        assert_eq!(threadtime[0].text, "a.cc:1 x: y");
+        assert_eq!((log[0].pid, log[0].tag.as_str()), (4711, "perfetto"));
         assert_eq!(log[1].tag, "libc");
         let evidence = Evidence {
             log: &log,

@@ -154,6 +154,8 @@ fn absent(
         report
             .findings
             .push(Finding::not_running(&report.target, severity));
+    } else if names::is_pattern(name) {
+        report.findings.push(Finding::no_match(&report.target));
     } else if could_be_app && list.is_some() {
         let similar = similar_names(package_name, list.unwrap_or(&[]));
         report
