@@ -20,6 +20,7 @@ mod record;
 mod render;
 mod sessions;
 mod signals;
+mod summary;
 mod virtual_phone;
 
 pub use args::{Cli, Command, Globals};

@@ -1,0 +1,646 @@
+//! How a finished recording looks in the terminal: what is held and by whom, what went wrong
+//! and what to do about it, what was written, and the commands one would want next.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::console::{Console, Style};
+use crate::app::manifest::{self, Manifest};
+use crate::app::summary::{HeapSummary, TopCallsite};
+use crate::profile::DumpKind;
+use crate::units::ByteSize;
+
+/// Callers shown where no terminal's width decides.
+const CALLERS: usize = 3;
+/// Heaps shown in full; the others by their totals.
+const FULL_HEAPS: usize = 4;
+/// Dumps named in a line; of more, the first, the labelled and the last.
+const DUMPS: usize = 5;
+
+#[derive(Serialize)]
+struct Document<'a> {
+    output: &'a Path,
+    manifest: &'a Manifest,
+}
+
+/// Shows a finished recording: in words, or in a JSON mode as one document of its folder and
+/// its manifest.
+pub fn show(console: &Console, folder: &Path, manifest: &Manifest, heaps: &[HeapSummary]) {
+    if console.is_json() {
+        console.json(&Document {
+            output: folder,
+            manifest,
+        });
+    } else {
+        let page = Page {
+            console,
+            width: console.stdout_width(),
+        };
+        for heap in page.heaps(manifest, heaps) {
+            console.data(heap);
+        }
+    }
+    for warning in &manifest.warnings {
+        console.warn(&warning.message);
+        if let Some(help) = &warning.help {
+            console.complain(format_args!(
+                "   {}: {help}",
+                console.on_stderr(Style::Help, "help")
+            ));
+        }
+    }
+    console.say(written(folder, manifest));
+    let next = next_commands(folder, manifest, heaps);
+    if !next.is_empty() {
+        console.say(format_args!(
+            "\n{}",
+            console.on_stderr(Style::Strong, "next")
+        ));
+    }
+    for (what, command) in next {
+        console.say(format_args!(
+            "  {what}\n    {}",
+            console.on_stderr(Style::Help, command)
+        ));
+    }
+}
+
+struct Page<'a> {
+    console: &'a Console,
+    width: Option<usize>,
+}
+
+impl Page<'_> {
+    /// One block of lines for each heap.
+    fn heaps(&self, manifest: &Manifest, heaps: &[HeapSummary]) -> Vec<String> {
+        let mut blocks: Vec<String> = heaps
+            .iter()
+            .take(FULL_HEAPS)
+            .map(|heap| self.heap(manifest, heap))
+            .collect();
+        let others = heaps.get(FULL_HEAPS..).unwrap_or_default();
+        if !others.is_empty() {
+            let mut block = String::new();
+            for heap in others {
+                let _ = writeln!(block, "{}  {}", self.title(heap), headline(heap));
+            }
+            blocks.push(block);
+        }
+        blocks
+    }
+
+    fn title(&self, heap: &HeapSummary) -> String {
+        let name = if heap.process.is_empty() {
+            format!("process {}", heap.pid)
+        } else {
+            heap.process.clone()
+        };
+        let mut title = self.console.styled(Style::Strong, name).to_string();
+        if !heap.process.is_empty() {
+            let _ = write!(title, "  pid {}", heap.pid);
+        }
+        if !heap.heap.is_empty() {
+            let _ = write!(title, "  {}", heap.heap);
+        }
+        title
+    }
+
+    fn heap(&self, manifest: &Manifest, heap: &HeapSummary) -> String {
+        let mut block = format!("{}\n", self.title(heap));
+        let totals = &heap.totals;
+        let mut line = |what: &str, bytes: i64, count: i64, more: &str| {
+            let _ = writeln!(
+                block,
+                "  {what:<9}  {:>10}  in {} sampled allocations{more}",
+                size(bytes),
+                thousands(count)
+            );
+        };
+        match heap.kind {
+            DumpKind::Cumulative => {
+                line("held", totals.space, totals.objects, "");
+                line("allocated", totals.alloc_space, totals.alloc_objects, "");
+            }
+            DumpKind::AtMaximum => line(
+                "held",
+                totals.space,
+                totals.objects,
+                ", when the heap was largest",
+            ),
+            DumpKind::AllocationsOnly => line(
+                "allocated",
+                totals.alloc_space,
+                totals.alloc_objects,
+                "; what was freed is not known",
+            ),
+        }
+        if heap.dumps > 1 {
+            let _ = writeln!(block, "  {}", self.series(manifest, heap));
+        }
+        if heap.top.is_empty() {
+            let why = if heap.callsites == 0 {
+                "no samples"
+            } else {
+                "nothing is held any more"
+            };
+            let _ = writeln!(block, "  {why}");
+            return block;
+        }
+        block.push('\n');
+        self.table(heap, &mut block);
+        block
+    }
+
+    /// What was held at each dump, as far as a line takes them.
+    fn series(&self, manifest: &Manifest, heap: &HeapSummary) -> String {
+        let mine: Vec<&manifest::Dump> = manifest
+            .dumps
+            .iter()
+            .filter(|d| d.pid == heap.pid && d.heap == heap.heap)
+            .collect();
+        let last = mine.len().saturating_sub(1);
+        let few = mine.len() <= DUMPS;
+        let mut shown: Vec<String> = mine
+            .iter()
+            .enumerate()
+            .filter(|(at, dump)| few || *at == 0 || *at == last || dump.label.is_some())
+            .map(|(at, dump)| {
+                let bytes = dump.totals.space.unwrap_or(dump.totals.alloc_space);
+                let name = match &dump.label {
+                    Some(label) => label.name.clone(),
+                    None if at == 0 => "first".to_owned(),
+                    None if at == last => "last".to_owned(),
+                    None => return size(bytes),
+                };
+                format!("{name} {}", size(bytes))
+            })
+            .collect();
+        if shown.len() > 2 * DUMPS {
+            let left = shown.len() - 2 * DUMPS;
+            shown.splice(DUMPS..DUMPS + left, [format!("({left} more)")]);
+        }
+        format!("{} dumps: {}", mine.len(), shown.join(", "))
+    }
+
+    fn table(&self, heap: &HeapSummary, block: &mut String) {
+        let console = self.console;
+        let frees = heap.knows_frees();
+        let of = |site: &TopCallsite| {
+            if frees {
+                (site.figures.space, site.figures.objects)
+            } else {
+                (site.figures.alloc_space, site.figures.alloc_objects)
+            }
+        };
+        let total = if frees {
+            heap.totals.space
+        } else {
+            heap.totals.alloc_space
+        };
+        let heading = format!(
+            "  {:>10}  {:>6}  {:>9}  callsite",
+            if frees { "held" } else { "allocated" },
+            "share",
+            "sampled"
+        );
+        let _ = writeln!(block, "{}", console.styled(Style::Dim, heading));
+        let room = self.width.map(|width| width.saturating_sub(33).max(20));
+        let mut rest = total;
+        for site in &heap.top {
+            let (bytes, count) = of(site);
+            rest = rest.saturating_sub(bytes);
+            let _ = writeln!(
+                block,
+                "  {:>10}  {:>6}  {:>9}  {}",
+                size(bytes),
+                share(bytes, total),
+                thousands(count),
+                self.chain(site, room)
+            );
+        }
+        if rest > 0 && heap.callsites > heap.top.len() {
+            let _ = writeln!(
+                block,
+                "  {:>10}  {:>6}  {:>9}  in other callsites",
+                size(rest),
+                share(rest, total),
+                ""
+            );
+        }
+    }
+
+    /// The function that allocated and as many of its callers as fit.
+    fn chain(&self, site: &TopCallsite, room: Option<usize>) -> String {
+        let mut names = site.frames.iter().map(|f| short(&f.function));
+        let first = names.next().unwrap_or_default();
+        let first_width = console::measure_text_width(&first);
+        let Some(room) = room else {
+            let callers: Vec<String> = names.take(CALLERS).collect();
+            let mut chain = first;
+            for caller in callers {
+                let _ = write!(chain, " <- {caller}");
+            }
+            return chain;
+        };
+        if first_width > room {
+            let cut = console::truncate_str(&first, room, "…").into_owned();
+            return self.console.styled(Style::Strong, cut).to_string();
+        }
+        let mut used = first_width;
+        let mut callers = String::new();
+        for caller in names {
+            let width = console::measure_text_width(&caller) + 4;
+            if used + width > room {
+                // A cut name is worth showing where enough of it is left.
+                let left = room.saturating_sub(used);
+                if left > 16 {
+                    let _ = write!(
+                        callers,
+                        " <- {}",
+                        console::truncate_str(&caller, left - 4, "…")
+                    );
+                }
+                break;
+            }
+            used += width;
+            let _ = write!(callers, " <- {caller}");
+        }
+        format!(
+            "{}{}",
+            self.console.styled(Style::Strong, first),
+            self.console.styled(Style::Dim, callers)
+        )
+    }
+}
+
+fn headline(heap: &HeapSummary) -> String {
+    if heap.knows_frees() {
+        format!("held {}", size(heap.totals.space))
+    } else {
+        format!("allocated {}", size(heap.totals.alloc_space))
+    }
+}
+
+/// What lies in the folder, in a line.
+fn written(folder: &Path, manifest: &Manifest) -> String {
+    let mut parts = Vec::new();
+    if let Some(trace) = &manifest.trace
+        && manifest.session.is_some()
+    {
+        parts.push(format!("{} ({})", trace.file, ByteSize(trace.size)));
+    }
+    let profiles = manifest.dumps.iter().filter(|d| d.file.is_some()).count();
+    parts.push(match profiles {
+        0 => "no profile".to_owned(),
+        1 => "1 profile (.pb.gz)".to_owned(),
+        n => format!("{n} profiles (.pb.gz)"),
+    });
+    parts.push(manifest::FILE_NAME.to_owned());
+    format!("wrote {}: {}", folder.display(), parts.join(", "))
+}
+
+/// Commands one would want next, each with what it is good for.
+fn next_commands(
+    folder: &Path,
+    manifest: &Manifest,
+    heaps: &[HeapSummary],
+) -> Vec<(String, String)> {
+    let file = |dump: &manifest::Dump| {
+        dump.file
+            .as_ref()
+            .map(|file| quoted(&folder.join(file).display().to_string()))
+    };
+    let mut next = Vec::new();
+    let Some(heap) = heaps.iter().find(|h| !h.top.is_empty()) else {
+        return next;
+    };
+    let mine: Vec<&manifest::Dump> = manifest
+        .dumps
+        .iter()
+        .filter(|d| d.pid == heap.pid && d.heap == heap.heap && d.file.is_some())
+        .collect();
+    let Some(last) = mine.last() else {
+        return next;
+    };
+    let what = match heap.kind {
+        DumpKind::Cumulative => "what is held, as a flame graph in the browser:",
+        DumpKind::AtMaximum => "what was held at the maximum, as a flame graph in the browser:",
+        DumpKind::AllocationsOnly => "what was allocated, as a flame graph in the browser:",
+    };
+    if let Some(last) = file(last) {
+        next.push((what.to_owned(), format!("go tool pprof -http=: {last}")));
+    }
+    // Labels tell which dumps are worth comparing; without, the ends of the series.
+    let labelled: Vec<&&manifest::Dump> = mine.iter().filter(|d| d.label.is_some()).collect();
+    let pair = match labelled.as_slice() {
+        [from, .., to] => Some((**from, **to)),
+        [from] if from.index != last.index => Some((**from, *last)),
+        _ if mine.len() > 1 => Some((mine[0], *last)),
+        _ => None,
+    };
+    if let Some((from, to)) = pair
+        && heap.kind == DumpKind::Cumulative
+        && let (Some(base), Some(goal)) = (file(from), file(to))
+    {
+        let name = |dump: &manifest::Dump, other: &str| {
+            dump.label
+                .as_ref()
+                .map_or(other.to_owned(), |l| format!("{:?}", l.name))
+        };
+        next.push((
+            format!(
+                "what grew from {} to {}:",
+                name(from, "the first dump"),
+                name(to, "the last")
+            ),
+            format!("go tool pprof -top -diff_base={base} {goal}"),
+        ));
+    }
+    next
+}
+
+/// Quoted for a shell where it has to be.
+fn quoted(path: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_./:@+=,\\~".contains(c);
+    if !path.is_empty() && path.chars().all(plain) {
+        path.to_owned()
+    } else if path.contains('\'') {
+        format!("\"{path}\"")
+    } else {
+        format!("'{path}'")
+    }
+}
+
+fn size(bytes: i64) -> String {
+    let text = ByteSize(bytes.unsigned_abs()).to_string();
+    if bytes < 0 { format!("-{text}") } else { text }
+}
+
+fn share(part: i64, total: i64) -> String {
+    if total <= 0 {
+        return String::new();
+    }
+    format!("{:.1}%", part as f64 * 100.0 / total as f64)
+}
+
+/// `12345678` as `12,345,678`.
+fn thousands(number: i64) -> String {
+    let digits = number.unsigned_abs().to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3 + 1);
+    if number < 0 {
+        text.push('-');
+    }
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A function without its parameters and template arguments: the profile has the whole name.
+fn short(function: &str) -> String {
+    if function.contains("operator") {
+        // Its own brackets are part of the name.
+        return function.to_owned();
+    }
+    let function = function.replace("(anonymous namespace)", "{anonymous}");
+    let mut text = String::with_capacity(function.len());
+    let (mut parens, mut angles) = (0u32, 0u32);
+    let mut previous = ' ';
+    for c in function.chars() {
+        // `<init>` of Java and `<T as Trait>::f` of Rust follow no identifier.
+        let of_template = previous.is_alphanumeric() || previous == '_';
+        match c {
+            '(' => parens += 1,
+            ')' => parens = parens.saturating_sub(1),
+            _ if parens > 0 => {}
+            '<' if angles > 0 => angles += 1,
+            '<' if of_template => {
+                text.push_str("<…>");
+                angles = 1;
+            }
+            '>' if angles > 0 && previous != '-' => angles -= 1,
+            c if angles == 0 => text.push(c),
+            _ => {}
+        }
+        previous = c;
+    }
+    let name = text.trim_end().trim_end_matches(" const").trim_end();
+    if name.is_empty() {
+        function
+    } else {
+        name.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::summary::NamedFrame;
+    use crate::profile::{Figures, HeapDump};
+
+    fn plain() -> Console {
+        Console::from_raw_args(&["heaptap".into(), "--color=never".into()])
+    }
+
+    fn site(space: i64, frames: &[&str]) -> TopCallsite {
+        TopCallsite {
+            figures: Figures {
+                space,
+                objects: space / 4096,
+                alloc_space: space * 3,
+                alloc_objects: space * 3 / 4096,
+            },
+            frames: frames
+                .iter()
+                .map(|f| NamedFrame {
+                    function: (*f).to_owned(),
+                    module: "libapp.so".to_owned(),
+                })
+                .collect(),
+        }
+    }
+
+    fn example() -> (Manifest, HeapSummary) {
+        let dump = |index: u32, space: i64, label: Option<&str>| {
+            let mut dump = manifest::Dump::new(
+                index,
+                &HeapDump {
+                    pid: 4242,
+                    process: "com.example.app".to_owned(),
+                    heap: "libc.malloc".to_owned(),
+                    ..HeapDump::default()
+                },
+                Some(format!("heap_dump.{index}.4242.libc.malloc.pb.gz")),
+            );
+            dump.totals.space = Some(space);
+            dump.label = label.map(|name| manifest::BoundLabel {
+                name: name.to_owned(),
+                lag_ms: 3,
+            });
+            dump
+        };
+        let mut manifest = Manifest::new("0.1.0");
+        manifest.dumps = vec![
+            dump(0, 1 << 20, None),
+            dump(1, 5 << 20, Some("after-login")),
+            dump(2, 12 << 20, None),
+        ];
+        let heap = HeapSummary {
+            pid: 4242,
+            process: "com.example.app".to_owned(),
+            heap: "libc.malloc".to_owned(),
+            kind: DumpKind::Cumulative,
+            last_index: 2,
+            dumps: 3,
+            totals: Figures {
+                space: 12 << 20,
+                objects: 3021,
+                alloc_space: 88 << 20,
+                alloc_objects: 1_021_332,
+            },
+            interval_bytes: 4096,
+            callsites: 215,
+            top: vec![
+                site(
+                    9 << 20,
+                    &[
+                        "LeakyCache::put(Key const&, std::string)",
+                        "ImageLoader::decode(int)",
+                        "Activity.onCreate",
+                        "main",
+                    ],
+                ),
+                site(
+                    1 << 20,
+                    &[
+                        "a::very::long::function::name::of::somebody::who::likes::them::so::much<int>(int)",
+                    ],
+                ),
+            ],
+        };
+        (manifest, heap)
+    }
+
+    #[test]
+    fn the_page_of_a_heap() {
+        let (manifest, heap) = example();
+        let console = plain();
+        let page = |width| {
+            Page {
+                console: &console,
+                width,
+            }
+            .heaps(&manifest, std::slice::from_ref(&heap))
+            .remove(0)
+        };
+        assert_eq!(
+            page(Some(72)),
+            "\
+com.example.app  pid 4242  libc.malloc
+  held         12.0 MiB  in 3,021 sampled allocations
+  allocated    88.0 MiB  in 1,021,332 sampled allocations
+  3 dumps: first 1.0 MiB, after-login 5.0 MiB, last 12.0 MiB
+
+        held   share    sampled  callsite
+     9.0 MiB   75.0%      2,304  LeakyCache::put <- ImageLoader::decode
+     1.0 MiB    8.3%        256  a::very::long::function::name::of::som…
+     2.0 MiB   16.7%             in other callsites
+"
+        );
+        // In a pipe nothing is cut.
+        let piped = page(None);
+        assert!(
+            piped.contains("LeakyCache::put <- ImageLoader::decode <- Activity.onCreate <- main\n"),
+            "{piped}"
+        );
+        assert!(piped.contains("likes::them::so::much<…>\n"), "{piped}");
+    }
+
+    #[test]
+    fn every_width_is_kept() {
+        let (manifest, heap) = example();
+        let console = plain();
+        for width in 60..200 {
+            let page = Page {
+                console: &console,
+                width: Some(width),
+            };
+            for line in page.heap(&manifest, &heap).lines() {
+                assert!(
+                    console::measure_text_width(line) <= width,
+                    "{width}: {line}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn the_next_commands_fit_the_recording() {
+        let (mut manifest, heap) = example();
+        let commands = |manifest: &Manifest, heap: &HeapSummary| -> Vec<String> {
+            next_commands(Path::new("my out"), manifest, std::slice::from_ref(heap))
+                .into_iter()
+                .map(|(what, command)| format!("{what} {command}"))
+                .collect()
+        };
+        assert_eq!(
+            commands(&manifest, &heap),
+            [
+                "what is held, as a flame graph in the browser: go tool pprof -http=: \
+                 'my out/heap_dump.2.4242.libc.malloc.pb.gz'",
+                "what grew from \"after-login\" to the last: go tool pprof -top \
+                 -diff_base='my out/heap_dump.1.4242.libc.malloc.pb.gz' \
+                 'my out/heap_dump.2.4242.libc.malloc.pb.gz'"
+            ]
+            .map(|c| c.replace('/', std::path::MAIN_SEPARATOR_STR))
+        );
+        // Heaps without frees cannot be compared by what is held.
+        let art = HeapSummary {
+            kind: DumpKind::AllocationsOnly,
+            ..heap.clone()
+        };
+        assert_eq!(commands(&manifest, &art).len(), 1);
+        manifest.dumps.truncate(1);
+        assert_eq!(commands(&manifest, &heap).len(), 1);
+        manifest.dumps.clear();
+        assert_eq!(commands(&manifest, &heap), Vec::<String>::new());
+    }
+
+    #[test]
+    fn long_names_are_shortened_but_stay_recognizable() {
+        for (name, expected) in [
+            ("foo(int, char)", "foo"),
+            ("a::b<int, c<d> >::e(f) const", "a::b<…>::e"),
+            ("(anonymous namespace)::f()", "{anonymous}::f"),
+            ("com.example.Main.<init>", "com.example.Main.<init>"),
+            ("<T as core::Trait>::f", "<T as core::Trait>::f"),
+            ("S::operator()(int)", "S::operator()(int)"),
+            (
+                "std::vector<int>::push_back(int&&)",
+                "std::vector<…>::push_back",
+            ),
+            ("libapp.so+0x1f0", "libapp.so+0x1f0"),
+            ("malloc", "malloc"),
+            ("", ""),
+        ] {
+            assert_eq!(short(name), expected);
+        }
+    }
+
+    #[test]
+    fn numbers_are_grouped() {
+        for (number, text) in [
+            (0, "0"),
+            (999, "999"),
+            (1000, "1,000"),
+            (-1_234_567, "-1,234,567"),
+        ] {
+            assert_eq!(thousands(number), text);
+        }
+    }
+}
