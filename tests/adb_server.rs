@@ -16,6 +16,10 @@ type Answers = HashMap<String, Vec<u8>>;
 /// Serves on loopback for as long as the test runs; returns `HOST:PORT`.
 fn serve(answers: Answers) -> String {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("loopback has a free port");
+    serve_on(listener, answers)
+}
+
+fn serve_on(listener: TcpListener, answers: Answers) -> String {
     let address = listener.local_addr().expect("bound").to_string();
     let answers = Arc::new(answers);
     std::thread::spawn(move || {
@@ -160,6 +164,24 @@ fn devices_shows_every_state_with_its_fix() {
     );
     assert!(shown.contains("Allow USB debugging"), "{shown}");
     assert!(!shown.contains("\u{1b}[2J"), "{shown}");
+}
+
+#[test]
+fn a_server_is_reached_by_ipv6_and_by_name() {
+    let server = serve(listing(ODD));
+    let port = server.rsplit_once(':').unwrap().1;
+    let mut addresses = vec![format!("localhost:{port}"), format!("tcp:localhost:{port}")];
+    // A machine without IPv6 has no ::1.
+    if let Ok(listener) = TcpListener::bind(("::1", 0)) {
+        addresses.push(serve_on(listener, listing(ODD)));
+    }
+    for address in addresses {
+        let output = heaptap(&["--adb-server", &address, "devices", "--json"])
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(0), "{address}: {output:?}");
+        assert_eq!(json(&output)["devices"][1]["serial"], "B2");
+    }
 }
 
 #[test]

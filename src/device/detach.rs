@@ -101,3 +101,31 @@ mod system {
         child
     }
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use std::os::fd::AsRawFd as _;
+
+    #[test]
+    fn a_detached_program_has_a_session_of_its_own_and_none_of_our_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let seen = folder.path().join("seen");
+        // A file as a careless parent leaves it: not closed at exec.
+        let leaked = std::fs::File::open("/dev/zero").unwrap();
+        rustix::io::fcntl_setfd(&leaked, rustix::io::FdFlags::empty()).unwrap();
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", "readlink /proc/$$/fd/* >\"$0\"; read end"])
+            .arg(&seen);
+        let mut child = spawn(command).unwrap();
+        let pid = rustix::process::Pid::from_child(&child);
+        // Its stdin is empty, so it ends by itself; until it is waited for it has a session.
+        assert_eq!(rustix::process::getsid(Some(pid)).unwrap(), pid);
+        child.wait().unwrap();
+        let seen = std::fs::read_to_string(&seen).unwrap();
+        assert!(seen.matches("/dev/null").count() >= 2, "{seen}");
+        assert!(!seen.contains("/dev/zero"), "{seen}");
+        assert!(leaked.as_raw_fd() > 2);
+    }
+}
