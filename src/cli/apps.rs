@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use comfy_table::{ContentArrangement, Table, presets};
 
 use super::check::show_finding;
-use super::{Console, Context, Outcome};
+use super::{Console, Context, Outcome, Style};
 use crate::app::apps::{AppsReport, list};
 use crate::eligibility::{Answer, AppType, Finding, InstalledApp, ListOptions, Severity};
 use crate::error::Failure;
@@ -79,12 +79,18 @@ fn show(console: &Console, report: &AppsReport) {
         }
     }
     for (finding, count) in reasons.into_values() {
+        let apps = if count == 1 { "app" } else { "apps" };
         console.say(format_args!(
-            "{count} not: {} ({}); fix: {}",
-            finding.id.as_str(),
+            "no for {count} {apps}: {} [{}]",
             finding.why,
-            finding.fix.as_deref().unwrap_or("none")
+            finding.id.as_str()
         ));
+        if let Some(fix) = &finding.fix {
+            console.say(format_args!(
+                "  {}: {fix}",
+                console.on_stderr(Style::Help, "fix")
+            ));
+        }
     }
 }
 

@@ -109,10 +109,11 @@ fn show_target(console: &Console, t: &TargetReport) {
         let head = format!("{name} ({})", only.process.pid);
         show_process(console, only, &head, "");
     } else {
-        console.data(format_args!(
-            "{kind}{name}: {} processes",
-            t.processes.len()
-        ));
+        let count = match t.processes.len() {
+            1 => "1 process".to_owned(),
+            n => format!("{n} processes"),
+        };
+        console.data(format_args!("{kind}{name}: {count}"));
         for p in &t.processes {
             let head = format!("{} ({})", p.process.name, p.process.pid);
             show_process(console, p, &head, "  ");
