@@ -116,7 +116,7 @@ pub async fn finish(
     let chronicle = session.reread()?.clone();
     let elapsed = session.last_progress().map(|p| p.elapsed);
     let cause = Cause::of(ended_by, &chronicle, &plan, trace.size, elapsed);
-    let mut manifest = Manifest::new(env!("CARGO_PKG_VERSION"));
+    let mut manifest = Manifest::default();
     manifest.steps = steps;
     describe(&mut manifest, &chronicle, &plan, &trace, cause);
     if plan.selinux_relaxed {

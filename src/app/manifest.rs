@@ -5,6 +5,7 @@
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
@@ -348,14 +349,26 @@ pub struct Warning {
     pub dumps: Vec<u32>,
 }
 
-impl Manifest {
+/// The version of heaptap, with the commit where the build was told it (`HEAPTAP_COMMIT`).
+pub fn version() -> &'static str {
+    static VERSION: LazyLock<String> = LazyLock::new(|| {
+        let version = env!("CARGO_PKG_VERSION");
+        match option_env!("HEAPTAP_COMMIT") {
+            Some(commit) if !commit.is_empty() => format!("{version} ({commit})"),
+            _ => version.to_owned(),
+        }
+    });
+    &VERSION
+}
+
+impl Default for Manifest {
     /// An empty manifest of this version of heaptap.
-    pub fn new(version: &str) -> Self {
+    fn default() -> Self {
         Manifest {
             schema_version: SCHEMA_VERSION,
             tool: Tool {
                 name: "heaptap".to_owned(),
-                version: version.to_owned(),
+                version: version().to_owned(),
             },
             outcome: Outcome {
                 exit_code: 0,
@@ -374,7 +387,9 @@ impl Manifest {
             warnings: Vec::new(),
         }
     }
+}
 
+impl Manifest {
     /// Writes the manifest into `folder`, whole or not at all: a temporary file beside the
     /// goal, synced and renamed. To be called last, so that its presence says that the other
     /// files are there.
@@ -605,7 +620,7 @@ mod tests {
                 pid: Some(4242),
                 dumps: vec![0],
             }],
-            ..Manifest::new("0.1.0")
+            ..Manifest::default()
         }
     }
 

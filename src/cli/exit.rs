@@ -83,7 +83,7 @@ fn bug(what: String) -> Failure {
         "please report it with the command you ran, the lines above, and `heaptap --version` \
          ({}); RUST_BACKTRACE=1 adds where it came from. A recording on a phone is not lost: \
          `heaptap status` lists it",
-        super::args::version()
+        crate::app::manifest::version()
     ))
 }
 
