@@ -2,6 +2,7 @@
 
 use super::bundle;
 use super::clocks::Clocks;
+use super::deobfuscation::DeobfuscationMaps;
 use super::framing::{Packets, Window};
 use super::interning::{Interning, Layout, ScopeId};
 use super::metadata;
@@ -24,6 +25,7 @@ pub(super) struct Survey {
     pub(super) interning: Interning,
     pub(super) entries: Vec<Entry>,
     pub(super) symbols: ModuleSymbols,
+    pub(super) deobfuscation: DeobfuscationMaps,
     sequences: HashMap<u32, Sequence>,
     lossy: HashSet<u32>,
     /// The largest timestamp seen: the time of packets that have none.
@@ -163,6 +165,9 @@ impl Survey {
                     self.symbols.add(message, &mut recording.tables),
                     "a packet of symbols",
                 ),
+                payload::DEOBFUSCATION => {
+                    (self.deobfuscation.add(message), "a packet of deobfuscation")
+                }
                 payload::TRACE_CONFIG if !recording.has_config => {
                     (metadata::read_config(message, recording), "the config")
                 }
