@@ -438,7 +438,7 @@ impl Manifest {
 }
 
 /// Temporary files are private by default; a manifest is as readable as its neighbours.
-fn temporary_in(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
+pub(super) fn temporary_in(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(".manifest-");
     #[cfg(unix)]

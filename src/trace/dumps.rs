@@ -95,6 +95,11 @@ impl Trace {
         &self.recording
     }
 
+    /// Loss and damage as far as the first reading found them.
+    pub fn health(&self) -> &Health {
+        &self.health
+    }
+
     /// Reads all dumps and gives each to `sink` as soon as it is complete. Dumps of one heap
     /// come in order of their time.
     ///

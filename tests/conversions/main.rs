@@ -140,7 +140,12 @@ fn look() {
                         let near = ours
                             .iter()
                             .filter(|o| o.0.pid == *pid)
-                            .nth(std::env::var("NTH").ok().and_then(|n| n.parse().ok()).unwrap_or((*idx as usize).min(ours.len()) - 1))
+                            .nth(
+                                std::env::var("NTH")
+                                    .ok()
+                                    .and_then(|n| n.parse().ok())
+                                    .unwrap_or((*idx as usize).min(ours.len()) - 1),
+                            )
                             .or(ours.last());
                         if let Some(o) = near {
                             println!(
