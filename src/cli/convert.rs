@@ -116,7 +116,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         }
     };
     let class = converted.class();
-    let mut manifest = Manifest::new(env!("CARGO_PKG_VERSION"));
+    let mut manifest = Manifest::default();
     manifest.outcome = manifest::Outcome {
         exit_code: class.map_or(0, ErrorClass::exit_code),
         complete: class.is_none(),
