@@ -47,18 +47,21 @@ mod exit {
     pub const INCOMPLETE: i32 = 6;
     pub const NO_SAMPLES: i32 = 7;
     pub const NOT_FETCHED: i32 = 10;
+    pub const INTERRUPTED: i32 = 130;
 }
 
-/// Starts a recording into `out` and waits until the phone has a trace that grows.
+/// Starts a recording into `out` and waits until it says that it records and the phone's trace
+/// grows.
 fn record(phone: &Phone, config: &str, more: &[&str]) -> Run {
     let config = phone.write("config.txtproto", config);
     let mut args = vec!["record", "-n", TARGET, "--config", &config, "-o", "out"];
     args.extend(more);
     let mut run = phone.heaptap(&args);
     let mut early = false;
-    until("a trace on the phone", SOON, || {
+    until("the recording", PATIENCE, || {
         early = run.ended();
-        early || phone.traces().iter().any(|(_, size)| *size > 0)
+        let traced = phone.traces().iter().any(|(_, size)| *size > 0);
+        early || traced && run.said().contains("Ctrl-C ends it")
     });
     if early {
         panic!("the recording ended at once: {:?}", run.end(SOON));
@@ -193,7 +196,7 @@ fn doctor_finds_the_bench_healthy() {
     let ended = phone.heaptap(&["doctor"]).end(SOON);
     assert_eq!(ended.code(), Some(exit::DONE), "{ended:?}");
     // A phone whose tracing is off is not.
-    phone.on(&["pkill", "-KILL", "-x", "traced"]);
+    phone.signal("KILL", "traced");
     let ill = phone.heaptap(&["doctor"]).end(SOON);
     assert_eq!(ill.code(), Some(exit::NO_DEVICE), "{ill:?}");
 }
@@ -444,13 +447,28 @@ fn without_a_tracing_daemon_nothing_starts() {
     };
     phone.signal("KILL", "traced");
     let config = phone.write("config.txtproto", STATS_AND_HEAP);
-    let ended = phone
-        .heaptap(&[
-            "record", "-n", TARGET, "--config", &config, "-o", "out", "--json",
-        ])
-        .end(PATIENCE);
-    assert_eq!(ended.code(), Some(exit::DEVICE_FAILED), "{ended:?}");
-    assert!(!kind(&ended).is_empty());
+    let record = |more: &[&str]| {
+        let mut args = vec!["record", "-n", TARGET, "--config", &config, "--json"];
+        args.extend(more);
+        phone.heaptap(&args).end(PATIENCE)
+    };
+    let checked = record(&[]);
+    assert_eq!(checked.code(), Some(exit::NOT_ELIGIBLE), "{checked:?}");
+    assert!(checked.words().contains("tracing daemon"), "{checked:?}");
+    // Told to try all the same, it is perfetto that fails.
+    let forced = record(&["--force"]);
+    assert_eq!(forced.code(), Some(exit::DEVICE_FAILED), "{forced:?}");
+    assert!(!kind(&forced).is_empty());
+    assert_eq!(phone.traces(), [], "nothing is left: {forced:?}");
+}
+
+/// A source that traced_probes registers but, without tracefs, never reports as started or
+/// stopped.
+fn with_ftrace() -> String {
+    format!(
+        "{STATS_AND_HEAP}data_source_stop_timeout_ms: 2000 data_sources {{ config {{ \
+         name: \"linux.ftrace\" ftrace_config {{ ftrace_events: \"sched/sched_switch\" }} }} }}\n"
+    )
 }
 
 #[test]
@@ -458,16 +476,32 @@ fn a_source_that_cannot_start_does_not_hang_it() {
     let Some(phone) = Phone::boot("ftrace") else {
         return;
     };
-    // Registered by traced_probes, but without tracefs it never reports its start, nor its end.
-    let config = format!(
-        "{STATS_AND_HEAP}data_sources {{ config {{ name: \"linux.ftrace\" ftrace_config {{ \
-         ftrace_events: \"sched/sched_switch\" }} }} }}\n"
-    );
-    let run = record(&phone, &config, &[]);
+    let run = record(&phone, &with_ftrace(), &[]);
+    assert!(run.said().contains("slow to start"), "{}", run.said());
     run.signal("INT");
-    let ended = run.end(Duration::from_secs(90));
+    let ended = run.end(PATIENCE);
     assert_eq!(ended.code(), Some(exit::NO_SAMPLES), "{ended:?}");
     assert_collected(&phone, &ended);
+}
+
+#[test]
+fn an_interrupted_start_leaves_nothing_behind() {
+    let Some(phone) = Phone::boot("early") else {
+        return;
+    };
+    // The start waits 30 s for its sources.
+    let config = phone.write("config.txtproto", &with_ftrace());
+    let run = phone.heaptap(&["record", "-n", TARGET, "--config", &config, "-o", "out"]);
+    until("perfetto", SOON, || {
+        phone.shell("pidof perfetto").status.success()
+    });
+    run.signal("INT");
+    let ended = run.end(PATIENCE);
+    assert_eq!(ended.code(), Some(exit::INTERRUPTED), "{ended:?}");
+    assert!(!phone.shell("pidof perfetto").status.success(), "{ended:?}");
+    assert_eq!(phone.traces(), [], "{ended:?}");
+    let status = phone.heaptap(&["status", "--json"]).end(SOON);
+    assert!(!status.stdout.contains(TARGET), "{status:?}");
 }
 
 #[test]
