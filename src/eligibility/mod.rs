@@ -42,7 +42,10 @@ pub use facts::{AndroidUser, BuildType, DeviceFacts, Root, Selinux, TracingSessi
 pub use finding::{Finding, FindingId, MANIFEST_SNIPPET, Scope, Severity};
 pub use installed::{InstalledApp, ListOptions, RunningProcess, list_apps};
 pub use packages::{AppType, AppTypeSource, Package, PackageRow};
-pub use post_mortem::{EmptyTarget, Evidence, LogLine, explain, parse_log, read_log};
+pub use post_mortem::{
+    EmptyTarget, Evidence, Known, KnownProcess, KnownTarget, LogLine, Recorded, empty_targets,
+    explain, parse_log, read_log,
+};
 pub use processes::{Pid, Process, ProcessKind};
 pub use untrusted::shown;
 
