@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::manifest::{self, Manifest};
 use super::plan::{self, Plan};
 use super::record::{RecordEvent, Step, Tell};
+use super::summary::HeapSummary;
 use crate::error::{ErrorClass, Failure};
 use crate::session::{
     Chronicle, Controls, DumpScan, NewScan, RawTrace, SeenDump, Session, SessionError, SessionId,
@@ -42,6 +43,8 @@ pub struct Finished {
     pub output: PathBuf,
     /// What its manifest says.
     pub manifest: Manifest,
+    /// What the terminal shows of each heap.
+    pub heaps: Vec<HeapSummary>,
     /// What the exit code tells of; `None` where nothing is missing.
     pub class: Option<ErrorClass>,
 }
@@ -136,6 +139,8 @@ pub async fn finish(
         session: id,
         output,
         manifest,
+        // Filled by the conversion.
+        heaps: Vec::new(),
         class,
     })
 }

@@ -22,7 +22,7 @@ use crate::session::{Control, SessionEvent, Store};
 #[command(after_help = "Example:\n  heaptap demo -o out")]
 pub struct Args {
     /// The folder to write to; must be empty or new [default: heaptap-demo-TIME]
-    #[arg(short, long, value_name = "DIR")]
+    #[arg(short, long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     pub output: Option<PathBuf>,
 }
 

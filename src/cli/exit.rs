@@ -111,3 +111,24 @@ pub(super) fn finish(console: &Console, result: Result<Outcome, Failure>) -> Exi
         Some(class) => ExitCode::from(class.exit_code()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_a_bug_and_says_how_to_report_it() {
+        let failure = catch_panics(|| panic!("out of cheese")).expect_err("a bug");
+        assert_eq!(failure.class, ErrorClass::Bug);
+        assert_eq!(failure.kind, "bug");
+        assert!(failure.help.is_some_and(|h| h.contains("--version")));
+        assert_eq!(catch_panics(|| Ok(Outcome::Done)).ok(), Some(Outcome::Done));
+    }
+
+    #[test]
+    fn of_several_classes_the_gravest_decides() {
+        let classes = [ErrorClass::Empty, ErrorClass::HostWrite];
+        assert_eq!(Outcome::of(classes), Outcome::Ended(ErrorClass::HostWrite));
+        assert_eq!(Outcome::of([]), Outcome::Done);
+    }
+}

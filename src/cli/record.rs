@@ -29,7 +29,7 @@ pub struct Args {
     #[command(flatten)]
     pub capture: CaptureArgs,
     /// The folder to write to; must be empty or new [default: heaptap-TARGET-TIME]
-    #[arg(short, long, value_name = "DIR", help_heading = "How to record")]
+    #[arg(short, long, value_name = "DIR", value_hint = clap::ValueHint::DirPath, help_heading = "How to record")]
     pub output: Option<PathBuf>,
     /// Record even where the target does not look eligible
     #[arg(long, help_heading = "How to record")]
