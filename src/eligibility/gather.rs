@@ -68,24 +68,21 @@ const FEW: usize = 40;
 
 /// Everything about the phone.
 pub(super) async fn device_facts(device: &Device) -> Result<DeviceFacts, DeviceError> {
-    let base = device.run(&Command::script(BASE), QUICK).await?;
-    let mut facts = DeviceFacts::read(device.serial(), &base.stdout);
+    let (base, services) = (Command::script(BASE), Command::script(SERVICES));
     let query = Command::program("perfetto").arg("--query-raw");
-    let services = Command::script(SERVICES);
-    let (services, query, su) = tokio::join!(
-        device.run(&services, SERVICE),
-        device.run(&query, SERVICE),
-        su_uid(device, &facts),
-    );
-    if let Some(out) = patient(services)? {
+    let (base, services, query) = tokio::try_join!(
+        device.run(&base, QUICK),
+        async { patient(device.run(&services, SERVICE).await) },
+        async { patient(device.run(&query, SERVICE).await) },
+    )?;
+    let mut facts = DeviceFacts::read(device.serial(), &base.stdout);
+    if let Some(out) = services {
         facts.read_services(&out.stdout);
     }
-    if let Some(out) = patient(query)?
-        && out.exit == 0
-    {
+    if let Some(out) = query.filter(|out| out.exit == 0) {
         facts.read_query(&out.stdout);
     }
-    if let Some(out) = su? {
+    if let Some(out) = su_uid(device, &facts).await? {
         facts.read_su(&out.stdout);
     }
     Ok(facts)

@@ -51,8 +51,8 @@ pub use untrusted::shown;
 
 use crate::device::{Device, DeviceError};
 
-/// Asks a phone for everything that decides what may be profiled on it: one shell call, then
-/// three at once. What it does not answer stays unknown.
+/// Asks a phone for everything that decides what may be profiled on it: three shell calls
+/// at once. What it does not answer stays unknown.
 ///
 /// # Errors
 /// Where the phone is lost, or its shell is silent.
