@@ -19,8 +19,8 @@ use crate::eligibility::{
 };
 use crate::error::Failure;
 use crate::session::{
-    self, Background, BootId, Control, Controls, Events, FollowEnd, JOURNAL_VERSION, Opening,
-    Session, SessionError, SessionEvent, SessionId, SnapshotWay, Store,
+    self, Background, BootId, Controls, Events, FollowEnd, JOURNAL_VERSION, Opening, Session,
+    SessionError, SessionEvent, SessionId, SnapshotWay, Store,
 };
 
 /// What is to be recorded, and how.
@@ -138,7 +138,7 @@ pub async fn record(
     let folder = OutputFolder::prepare(&wanted)?;
     let prepared = tokio::select! {
         prepared = prepare(device, options, &folder, tell) => prepared,
-        () = stop_asked(controls) => Err(SessionError::Interrupted.into()),
+        () = session::stop_asked(controls) => Err(SessionError::Interrupted.into()),
     };
     let prepared = match prepared {
         Ok(prepared) => prepared,
@@ -151,14 +151,27 @@ pub async fn record(
     if !prepared.opening.removable {
         sessions::make_way(device, store, &prepared.opening.remote_path, controls, tell).await?;
     }
-    let session = match start(device, store, options, &prepared, controls, tell).await {
-        Ok(session) => session,
+    let started = start(device, store, options, &prepared, controls, tell).await;
+    let (mut session, stop_asked) = match started {
+        Ok(started) => started,
         Err(failure) => {
             folder.discard();
             return Err(failure);
         }
     };
+    if stop_asked {
+        let finished = stop_and_finish(session, controls, tell).await?;
+        return Ok(Recorded::Finished(Box::new(finished)));
+    }
     if options.detach {
+        match session.confirm().await {
+            Err(error @ SessionError::Rejected { .. }) => {
+                session.forget()?;
+                folder.discard();
+                return Err(error.into());
+            }
+            confirmed => confirmed?,
+        }
         return Ok(Recorded::Detached {
             session: session.release(),
             output: folder.path().to_owned(),
@@ -180,12 +193,21 @@ pub(super) async fn run_to_end(
     let scan = finish::new_scan();
     let followed = session.follow(controls, &scan).await?;
     let ended_by = match followed {
-        FollowEnd::StopAsked => match session.stop(controls).await? {
-            session::Ending::Over => EndedBy::Interrupted,
-            session::Ending::Rebooted => EndedBy::Reboot,
-        },
+        FollowEnd::StopAsked => return stop_and_finish(session, controls, tell).await,
         FollowEnd::Rebooted => EndedBy::Reboot,
         FollowEnd::Over => EndedBy::Itself,
+    };
+    finish::finish(session, ended_by, controls, tell).await
+}
+
+async fn stop_and_finish(
+    mut session: Session,
+    controls: &mut Controls,
+    tell: &Tell,
+) -> Result<Finished, Failure> {
+    let ended_by = match session.stop(controls).await? {
+        session::Ending::Over => EndedBy::Interrupted,
+        session::Ending::Rebooted => EndedBy::Reboot,
     };
     finish::finish(session, ended_by, controls, tell).await
 }
@@ -212,6 +234,13 @@ async fn prepare(
         assess.startup = eligibility::Startup::Asked;
     }
     let assessment = eligibility::assess(device, &facts, &options.spec.targets, &assess).await?;
+    if facts.tracing_on == Some(false) && !options.force {
+        return Err(SessionError::TracingOff {
+            serial: device.serial().to_owned(),
+            text: "its daemon does not run".to_owned(),
+        }
+        .into());
+    }
     if let Some(refusal) = assessment.refusal(Scope::Native)
         && !options.force
     {
@@ -229,7 +258,6 @@ async fn prepare(
     let id = SessionId::random();
     let encoded = spec.encode(&Surroundings {
         free_bytes: facts.free_bytes,
-        session_name: Some(format!("heaptap-{id}")),
         ..Surroundings::default()
     })?;
     let opening = opening(
@@ -255,8 +283,9 @@ async fn prepare(
             .launch
             .then(|| package_of(&options.spec.targets, &assessment))
             .flatten(),
-        // Earlier perfettos do not know the long form.
-        background: if facts.api().is_some_and(|api| api >= 33) {
+        // Only who starts the app needs to know when every data source is up; earlier
+        // perfettos cannot wait.
+        background: if options.launch && facts.api().is_some_and(|api| api >= 33) {
             Background::Wait
         } else {
             Background::Now
@@ -356,7 +385,8 @@ fn snapshot_way(
     }
 }
 
-/// Starts the session, relaxed and launched as asked. Interrupted, it leaves nothing behind.
+/// Starts the session, relaxed and launched as asked. Interrupted before perfetto runs, it
+/// leaves nothing behind; afterwards the session comes with the request to stop it.
 async fn start(
     device: &Device,
     store: &Store,
@@ -364,7 +394,7 @@ async fn start(
     prepared: &Prepared,
     controls: &mut Controls,
     tell: &Tell,
-) -> Result<Session, Failure> {
+) -> Result<(Session, bool), Failure> {
     let id = prepared.opening.id.clone();
     let starting = async {
         let mut opening = prepared.opening.clone();
@@ -394,31 +424,22 @@ async fn start(
                 package: package.clone(),
             }));
         }
-        Ok(session)
+        Ok((session, false))
     };
     tokio::select! {
         started = starting => return started,
-        () = stop_asked(controls) => {}
+        () = session::stop_asked(controls) => {}
     }
-    sessions::abandon(device, store, &id, controls, session_events(tell)).await?;
-    Err(SessionError::Interrupted.into())
+    match sessions::abandon(device, store, &id, controls, session_events(tell)).await? {
+        Some(session) => Ok((session, true)),
+        None => Err(SessionError::Interrupted.into()),
+    }
 }
 
 /// The session's events as ours.
 pub(super) fn session_events(tell: &Tell) -> Events {
     let tell = std::sync::Arc::clone(tell);
     Events::new(move |event| tell(RecordEvent::Session(event)))
-}
-
-async fn stop_asked(controls: &mut Controls) {
-    loop {
-        match controls.recv().await {
-            Some(Control::Stop) => return,
-            // There is nothing yet to take a snapshot of.
-            Some(Control::Snapshot { .. }) => {}
-            None => std::future::pending().await,
-        }
-    }
 }
 
 /// The package that `--launch` starts: of the first target that is an app.

@@ -403,29 +403,44 @@ async fn end(session: &mut Session, controls: &mut Controls) -> Result<EndedBy, 
     })
 }
 
-/// Undoes a session that was interrupted while it was being started.
+/// Looks after a session that was interrupted while it was being started: one whose perfetto
+/// runs is returned, of any other nothing is left.
 ///
 /// # Errors
-/// Where the device cannot be tidied up; the journal then stays for `collect`.
+/// Where the device cannot be asked; the journal then stays for `collect`.
 pub(super) async fn abandon(
     device: &Device,
     store: &Store,
     id: &SessionId,
     controls: &mut Controls,
     events: Events,
-) -> Result<(), SessionError> {
+) -> Result<Option<Session>, SessionError> {
     let mut session = match Session::resume(device.clone(), store.clone(), id, events) {
         Ok(session) => session,
         // It came no further than to ask questions.
-        Err(SessionError::NoSuchSession { .. }) => return Ok(()),
+        Err(SessionError::NoSuchSession { .. }) => return Ok(None),
         Err(error) => return Err(error),
     };
-    session.find_process().await?;
-    if session.is_running().await? {
-        session.stop(controls).await?;
+    let asking = async {
+        session.find_process().await?;
+        session.is_running().await
+    };
+    let running = tokio::select! {
+        running = asking => running?,
+        () = session::stop_asked(controls) => {
+            return Err(SessionError::NotFetched {
+                serial: device.serial().to_owned(),
+                id: id.clone(),
+                why: "it was interrupted while it was started".to_owned(),
+            });
+        }
+    };
+    if running {
+        return Ok(Some(session));
     }
     session.remove_remote().await;
-    session.forget()
+    session.forget()?;
+    Ok(None)
 }
 
 /// Fetches what stands in Android 10's one file before it is written again.
