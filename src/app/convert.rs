@@ -12,7 +12,7 @@ use crate::error::{Classified, ErrorClass};
 use crate::export::gzip::Gzip;
 use crate::export::pprof::{Pprof, PprofOptions};
 use crate::import::{self, ImportError, OpenTrace};
-use crate::profile::{DumpKind, Health, HeapDump, Recording};
+use crate::profile::{DumpKind, Health, HeapDump, Package, Recording};
 use crate::trace::{Trace, TraceError};
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
@@ -79,6 +79,8 @@ pub struct Converted {
     pub symbolization: manifest::Symbolization,
     /// Loss and damage, of each trace in the input.
     pub health: Vec<Health>,
+    /// The phone's packages, where a trace lists them.
+    pub packages: Vec<Package>,
 }
 
 impl Converted {
@@ -182,6 +184,7 @@ pub fn convert(request: &Request) -> Result<Converted, ConvertError> {
             libraries_missing: Vec::new(),
         },
         health: Vec::new(),
+        packages: Vec::new(),
     };
     for trace in traces {
         convert_trace(trace, request, &mut all)?;
@@ -271,6 +274,7 @@ fn convert_trace(
     all.heaps.extend(summarizer.finish(&recording));
     add_symbolization(&recording, &mut all.symbolization);
     all.health.push(health);
+    all.packages.extend(recording.packages.iter().cloned());
     Ok(())
 }
 

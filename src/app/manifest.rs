@@ -137,8 +137,8 @@ pub struct Config {
 /// One step of the recording.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
-    /// `checked`, `armed`, `started`, `launched`, `stop-requested`, `trace-complete`,
-    /// `pulled`, `converted`.
+    /// `checked`, `started`, `launched`, `stop-requested`, `trace-complete`, `received` (the
+    /// device's last byte), `pulled` (verified and synced), `converted`.
     pub step: String,
     /// The host's clock.
     #[serde(with = "time::serde::rfc3339")]
@@ -168,6 +168,9 @@ pub struct Dump {
     /// Wall time, where the trace ties its clocks to it.
     #[serde(with = "time::serde::rfc3339::option")]
     pub time: Option<OffsetDateTime>,
+    /// When the daemon wrote it, BOOTTIME in ns: what a label is bound by; absent where the
+    /// trace does not say. `time_ns` is that of the last event in it, which may be earlier.
+    pub written_ns: Option<u64>,
     /// Process id.
     pub pid: u64,
     /// Process name; empty where the trace has none.
@@ -291,6 +294,7 @@ impl Dump {
             label: None,
             time_ns: dump.time_ns,
             time: None,
+            written_ns: dump.written_ns,
             pid: dump.pid,
             process: dump.process.clone(),
             heap: dump.heap.clone(),

@@ -18,6 +18,7 @@ use crate::eligibility::{
     self, AssessOptions, Assessment, DeviceFacts, Finding, Root, Scope, Severity,
 };
 use crate::error::Failure;
+use crate::export::pprof::{PprofOptions, SampleNames};
 use crate::session::{
     self, Background, BootId, Controls, Events, FollowEnd, JOURNAL_VERSION, Opening, Session,
     SessionError, SessionEvent, SessionId, SnapshotWay, Store,
@@ -44,6 +45,8 @@ pub struct RecordOptions {
     pub disable_selinux: bool,
     /// Android user or work profile.
     pub user: Option<u32>,
+    /// How profiles are written.
+    pub pprof: PprofOptions,
 }
 
 /// What happens in a recording, for whoever shows it.
@@ -262,6 +265,7 @@ async fn prepare(
     })?;
     let opening = opening(
         device,
+        options,
         id,
         &facts,
         &assessment,
@@ -303,6 +307,7 @@ async fn prepare(
 )]
 async fn opening(
     device: &Device,
+    options: &RecordOptions,
     id: SessionId,
     facts: &DeviceFacts,
     assessment: &Assessment,
@@ -328,7 +333,10 @@ async fn opening(
         size_limit: config.max_file_size_bytes,
         selinux_relaxed: false,
         shell_is_root,
-        warnings: Vec::new(),
+        known: assessment.known(facts),
+        heaps: spec.heaps.clone(),
+        perfetto_names: options.pprof.sample_names == SampleNames::Perfetto,
+        annotations: options.pprof.annotations,
     };
     let millis = |value: Option<u32>, default: u64| value.map_or(default, u64::from);
     Ok(Opening {

@@ -345,7 +345,10 @@ async fn adopt(
         size_limit: None,
         selinux_relaxed: false,
         shell_is_root: facts.root == Some(Root::Shell),
-        warnings: Vec::new(),
+        known: eligibility::Known::default(),
+        heaps: Vec::new(),
+        perfetto_names: false,
+        annotations: true,
     };
     let opening = Opening {
         version: JOURNAL_VERSION,

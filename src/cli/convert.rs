@@ -49,6 +49,15 @@ pub enum Format {
     Pprof,
 }
 
+impl From<SampleNamesArg> for SampleNames {
+    fn from(names: SampleNamesArg) -> Self {
+        match names {
+            SampleNamesArg::Heaptap => SampleNames::Pprof,
+            SampleNamesArg::Perfetto => SampleNames::Perfetto,
+        }
+    }
+}
+
 /// Whose names the sample types of a pprof carry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum SampleNamesArg {
@@ -97,10 +106,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             timestamps: args.timestamps,
         },
         pprof: PprofOptions {
-            sample_names: match args.sample_names {
-                SampleNamesArg::Heaptap => SampleNames::Pprof,
-                SampleNamesArg::Perfetto => SampleNames::Perfetto,
-            },
+            sample_names: args.sample_names.into(),
             annotations: !args.no_annotations,
         },
     };

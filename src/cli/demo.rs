@@ -15,6 +15,7 @@ use crate::app::output::default_name;
 use crate::app::record::{self, RecordEvent, RecordOptions, Recorded, Tell};
 use crate::config::{self, Options, Targets};
 use crate::error::{ErrorClass, Failure};
+use crate::export::pprof::PprofOptions;
 use crate::session::{Control, SessionEvent, Store};
 
 /// Flags of `demo`.
@@ -178,6 +179,7 @@ fn options(output: Option<PathBuf>) -> Result<RecordOptions, Failure> {
         retry_overrun: false,
         disable_selinux: false,
         user: None,
+        pprof: PprofOptions::default(),
     })
 }
 

@@ -126,6 +126,7 @@ impl Session {
         let process = facts.key;
         let pid = process.pid;
         self.append(Entry::Started { process, boot_ns })?;
+        self.note_step("started");
         self.tell(SessionEvent::Started {
             session: self.opening().id.clone(),
             pid,
