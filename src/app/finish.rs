@@ -133,8 +133,13 @@ pub async fn finish(
     let empty = empty_targets(&plan, &converted);
     let all_empty = converted.dumps.iter().all(|d| d.file.is_none());
     let some_empty = (!empty.is_empty() && !all_empty).then_some(ErrorClass::Incomplete);
-    let classes = [converted.class(), cause.class(), some_empty];
-    let class = ErrorClass::first_of(classes.into_iter().flatten());
+    let of_trace = converted.class().map(|class| match class {
+        // The file is what the device wrote, byte for byte: what is missing was never written.
+        ErrorClass::BadInput if all_empty => ErrorClass::Empty,
+        ErrorClass::BadInput => ErrorClass::Incomplete,
+        other => other,
+    });
+    let class = ErrorClass::first_of([of_trace, cause.class(), some_empty].into_iter().flatten());
 
     let mut manifest = Manifest::default();
     describe(&mut manifest, &chronicle, &plan, &trace);

@@ -546,6 +546,7 @@ mod tests {
                 process: "com.example.app".to_owned(),
                 heap: "libc.malloc".to_owned(),
                 time_ns: Some(5_000_000_000),
+                written_ns: Some(5_100_000_000),
                 sampling_interval_bytes: 4096,
                 ..HeapDump::default()
             },

@@ -155,17 +155,13 @@ pub async fn record(
         sessions::make_way(device, store, &prepared.opening.remote_path, controls, tell).await?;
     }
     let started = start(device, store, options, &prepared, controls, tell).await;
-    let (mut session, stop_asked) = match started {
-        Ok(started) => started,
+    let mut session = match started {
+        Ok(session) => session,
         Err(failure) => {
             folder.discard();
             return Err(failure);
         }
     };
-    if stop_asked {
-        let finished = stop_and_finish(session, controls, tell).await?;
-        return Ok(Recorded::Finished(Box::new(finished)));
-    }
     if options.detach {
         match session.confirm().await {
             Err(error @ SessionError::Rejected { .. }) => {
@@ -196,21 +192,12 @@ pub(super) async fn run_to_end(
     let scan = finish::new_scan();
     let followed = session.follow(controls, &scan).await?;
     let ended_by = match followed {
-        FollowEnd::StopAsked => return stop_and_finish(session, controls, tell).await,
+        FollowEnd::StopAsked => match session.stop(controls).await? {
+            session::Ending::Over => EndedBy::Interrupted,
+            session::Ending::Rebooted => EndedBy::Reboot,
+        },
         FollowEnd::Rebooted => EndedBy::Reboot,
         FollowEnd::Over => EndedBy::Itself,
-    };
-    finish::finish(session, ended_by, controls, tell).await
-}
-
-async fn stop_and_finish(
-    mut session: Session,
-    controls: &mut Controls,
-    tell: &Tell,
-) -> Result<Finished, Failure> {
-    let ended_by = match session.stop(controls).await? {
-        session::Ending::Over => EndedBy::Interrupted,
-        session::Ending::Rebooted => EndedBy::Reboot,
     };
     finish::finish(session, ended_by, controls, tell).await
 }
@@ -237,13 +224,6 @@ async fn prepare(
         assess.startup = eligibility::Startup::Asked;
     }
     let assessment = eligibility::assess(device, &facts, &options.spec.targets, &assess).await?;
-    if facts.tracing_on == Some(false) && !options.force {
-        return Err(SessionError::TracingOff {
-            serial: device.serial().to_owned(),
-            text: "its daemon does not run".to_owned(),
-        }
-        .into());
-    }
     if let Some(refusal) = assessment.refusal(Scope::Native)
         && !options.force
     {
@@ -287,9 +267,8 @@ async fn prepare(
             .launch
             .then(|| package_of(&options.spec.targets, &assessment))
             .flatten(),
-        // Only who starts the app needs to know when every data source is up; earlier
-        // perfettos cannot wait.
-        background: if options.launch && facts.api().is_some_and(|api| api >= 33) {
+        // Earlier perfettos cannot wait for their data sources.
+        background: if facts.api().is_some_and(|api| api >= 33) {
             Background::Wait
         } else {
             Background::Now
@@ -393,8 +372,7 @@ fn snapshot_way(
     }
 }
 
-/// Starts the session, relaxed and launched as asked. Interrupted before perfetto runs, it
-/// leaves nothing behind; afterwards the session comes with the request to stop it.
+/// Starts the session, relaxed and launched as asked. Interrupted, it leaves nothing behind.
 async fn start(
     device: &Device,
     store: &Store,
@@ -402,7 +380,7 @@ async fn start(
     prepared: &Prepared,
     controls: &mut Controls,
     tell: &Tell,
-) -> Result<(Session, bool), Failure> {
+) -> Result<Session, Failure> {
     let id = prepared.opening.id.clone();
     let starting = async {
         let mut opening = prepared.opening.clone();
@@ -432,16 +410,14 @@ async fn start(
                 package: package.clone(),
             }));
         }
-        Ok((session, false))
+        Ok(session)
     };
     tokio::select! {
         started = starting => return started,
         () = session::stop_asked(controls) => {}
     }
-    match sessions::abandon(device, store, &id, controls, session_events(tell)).await? {
-        Some(session) => Ok((session, true)),
-        None => Err(SessionError::Interrupted.into()),
-    }
+    sessions::abandon(device, store, &id, controls, session_events(tell)).await?;
+    Err(SessionError::Interrupted.into())
 }
 
 /// The session's events as ours.

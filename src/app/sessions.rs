@@ -406,22 +406,21 @@ async fn end(session: &mut Session, controls: &mut Controls) -> Result<EndedBy, 
     })
 }
 
-/// Looks after a session that was interrupted while it was being started: one whose perfetto
-/// runs is returned, of any other nothing is left.
+/// Undoes a session that was interrupted while it was being started.
 ///
 /// # Errors
-/// Where the device cannot be asked; the journal then stays for `collect`.
+/// Where the device cannot be tidied up; the journal then stays for `collect`.
 pub(super) async fn abandon(
     device: &Device,
     store: &Store,
     id: &SessionId,
     controls: &mut Controls,
     events: Events,
-) -> Result<Option<Session>, SessionError> {
+) -> Result<(), SessionError> {
     let mut session = match Session::resume(device.clone(), store.clone(), id, events) {
         Ok(session) => session,
         // It came no further than to ask questions.
-        Err(SessionError::NoSuchSession { .. }) => return Ok(None),
+        Err(SessionError::NoSuchSession { .. }) => return Ok(()),
         Err(error) => return Err(error),
     };
     let asking = async {
@@ -439,11 +438,10 @@ pub(super) async fn abandon(
         }
     };
     if running {
-        return Ok(Some(session));
+        session.stop(controls).await?;
     }
     session.remove_remote().await;
-    session.forget()?;
-    Ok(None)
+    session.forget()
 }
 
 /// Fetches what stands in Android 10's one file before it is written again.
