@@ -47,6 +47,7 @@ mod exit {
     pub const INCOMPLETE: i32 = 6;
     pub const NO_SAMPLES: i32 = 7;
     pub const NOT_FETCHED: i32 = 10;
+    pub const HOST: i32 = 11;
     pub const INTERRUPTED: i32 = 130;
 }
 
@@ -460,6 +461,64 @@ fn without_a_tracing_daemon_nothing_starts() {
     assert_eq!(forced.code(), Some(exit::DEVICE_FAILED), "{forced:?}");
     assert!(!kind(&forced).is_empty());
     assert_eq!(phone.traces(), [], "nothing is left: {forced:?}");
+}
+
+#[test]
+fn a_full_disk_leaves_the_recording_on_the_phone() {
+    let Some(phone) = Phone::boot("full") else {
+        return;
+    };
+    let config = phone.write("config.txtproto", STATS_AND_HEAP);
+    // A disk of 8 KiB where the recording is to go, seen by this one process alone.
+    let small = "mkdir small && mount -t tmpfs -o size=8k none small && exec \"$@\"";
+    let heaptap = env!("CARGO_BIN_EXE_heaptap");
+    let run = phone.host(
+        "unshare",
+        &[
+            "--mount",
+            "sh",
+            "-c",
+            small,
+            "sh",
+            heaptap,
+            "record",
+            "-n",
+            TARGET,
+            "--config",
+            &config,
+            "-o",
+            "small/out",
+        ],
+    );
+    until("a trace that does not fit", SOON, || {
+        run.said().contains("Ctrl-C ends it") && phone.traces().iter().any(|t| t.1 > 16 << 10)
+    });
+    run.signal("INT");
+    let full = run.end(PATIENCE);
+    assert_eq!(full.code(), Some(exit::HOST), "{full:?}");
+    assert!(full.words().contains("heaptap collect"), "{full:?}");
+    let collect = phone.heaptap(&["collect", "-o", "out"]).end(PATIENCE);
+    assert_eq!(collect.code(), Some(exit::NO_SAMPLES), "{collect:?}");
+    assert_collected(&phone, &collect);
+}
+
+#[test]
+fn android_10_is_recorded_its_way() {
+    let Some(phone) = Phone::boot("ten") else {
+        return;
+    };
+    let props = phone.file("/data/fake/props");
+    let text = fs::read_to_string(&props).expect("of every phone");
+    let text = text
+        .replace("sdk=34", "sdk=29")
+        .replace("=14\n", "=10\n")
+        .replace("x86_64", "arm64-v8a");
+    fs::write(&props, text).expect("writable");
+    let run = record(&phone, STATS_AND_HEAP, &["--force"]);
+    run.signal("INT");
+    let ended = run.end(PATIENCE);
+    assert_eq!(ended.code(), Some(exit::NO_SAMPLES), "{ended:?}");
+    assert_collected(&phone, &ended);
 }
 
 /// A source that traced_probes registers but, without tracefs, never reports as started or
