@@ -217,6 +217,22 @@ fn check_tells_apart_what_may_be_profiled() {
 }
 
 #[test]
+fn a_silent_phone_is_told_from_an_absent_one() {
+    let Some(phone) = Phone::boot("silent") else {
+        return;
+    };
+    phone.signal("STOP", "adbd");
+    let silent = phone.heaptap(&["check", TARGET, "--json"]).end(PATIENCE);
+    assert_eq!(silent.code(), Some(exit::DEVICE_FAILED), "{silent:?}");
+    let devices = phone.heaptap(&["devices"]).end(PATIENCE);
+    assert_eq!(devices.code(), Some(exit::DONE), "{devices:?}");
+    phone.host("adb", &["disconnect"]).end(SOON);
+    let absent = phone.heaptap(&["check", TARGET, "--json"]).end(PATIENCE);
+    assert_eq!(absent.code(), Some(exit::NO_DEVICE), "{absent:?}");
+    assert_ne!(kind(&silent), kind(&absent));
+}
+
+#[test]
 fn a_recording_is_stopped_and_pulled() {
     let Some(phone) = Phone::boot("record") else {
         return;
@@ -281,8 +297,9 @@ fn a_recording_survives_its_adb_server() {
         return;
     };
     let run = record(&phone, STATS_AND_HEAP, &[]);
+    // The next server knows no phone: whoever starts it has to connect again.
     phone.host("adb", &["kill-server"]).end(SOON);
-    phone.connect(SERIAL);
+    until("the loss", SOON, || run.said().contains("waiting for it"));
     run.signal("INT");
     let ended = run.end(PATIENCE);
     assert_eq!(ended.code(), Some(exit::NO_SAMPLES), "{ended:?}");
