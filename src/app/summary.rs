@@ -63,6 +63,8 @@ pub struct NamedFrame {
     pub function: String,
     /// File name of its library; empty where unknown.
     pub module: String,
+    /// It called itself, however often: callsites that differ in the depth are one.
+    pub recursive: bool,
 }
 
 /// Collects what [`HeapSummary`] shows.
@@ -168,18 +170,24 @@ fn name(
 }
 
 fn frames_of(recording: &Recording, callsite: CallsiteId) -> Vec<NamedFrame> {
-    let mut frames = Vec::new();
+    let mut frames: Vec<NamedFrame> = Vec::new();
     let mut allocator: Option<NamedFrame> = None;
     for frame in recording.tables.callsite(callsite) {
         for named in names_of(recording, frame) {
             if frames.is_empty() && is_allocator(&named) {
                 allocator.get_or_insert(named);
+                continue;
+            }
+            let calls_itself = frames
+                .last()
+                .is_some_and(|last| last.function == named.function && last.module == named.module);
+            if calls_itself && let Some(last) = frames.last_mut() {
+                last.recursive = true;
+            } else if frames.len() == FRAMES {
+                return frames;
             } else {
                 frames.push(named);
             }
-        }
-        if frames.len() >= FRAMES {
-            break;
         }
     }
     if frames.is_empty() {
@@ -187,6 +195,7 @@ fn frames_of(recording: &Recording, callsite: CallsiteId) -> Vec<NamedFrame> {
         frames.push(allocator.unwrap_or_else(|| NamedFrame {
             function: "(no stack)".to_owned(),
             module: String::new(),
+            recursive: false,
         }));
     }
     frames
@@ -207,6 +216,7 @@ fn names_of(recording: &Recording, id: FrameId) -> Vec<NamedFrame> {
             .map(|line| NamedFrame {
                 function: tables.string(line.function).to_owned(),
                 module: module.clone(),
+                recursive: false,
             })
             .collect();
     }
@@ -215,7 +225,11 @@ fn names_of(recording: &Recording, id: FrameId) -> Vec<NamedFrame> {
         "" => nameless(path, frame.rel_pc),
         name => demangle(name).into_owned(),
     };
-    vec![NamedFrame { function, module }]
+    vec![NamedFrame {
+        function,
+        module,
+        recursive: false,
+    }]
 }
 
 /// Functions that hand out memory for others: who called them is what matters.
@@ -287,6 +301,9 @@ mod tests {
     use super::*;
     use crate::profile::{Frame, Mapping, StringId};
 
+    const LIBC: &str = "/apex/com.android.runtime/lib64/bionic/libc.so";
+    const APP: &str = "/data/app/x/lib/arm64/libapp.so";
+
     struct Stacks(Recording);
 
     impl Stacks {
@@ -331,27 +348,29 @@ mod tests {
     #[test]
     fn the_allocators_own_frames_are_skipped() {
         let mut stacks = Stacks(Recording::default());
-        let libc = "/apex/com.android.runtime/lib64/bionic/libc.so";
-        let app = "/data/app/x/lib/arm64/libapp.so";
-        let cases: [(&[(&str, &str, u64)], &[&str]); 6] = [
+        type Case = (
+            &'static [(&'static str, &'static str, u64)],
+            &'static [&'static str],
+        );
+        let cases: [Case; 6] = [
             (
                 &[
-                    ("malloc", libc, 1),
-                    ("_ZN3app4leakEv", app, 2),
-                    ("main", app, 3),
+                    ("malloc", LIBC, 1),
+                    ("_ZN3app4leakEv", APP, 2),
+                    ("main", APP, 3),
                 ],
                 &["app::leak()", "main"],
             ),
             (
                 &[
-                    ("malloc", libc, 1),
+                    ("malloc", LIBC, 1),
                     ("_Znwm", "/system/lib64/libc++.so", 2),
-                    ("f", app, 3),
+                    ("f", APP, 3),
                 ],
                 &["f"],
             ),
             (
-                &[("", libc, 0x40), ("strdup", libc, 2), ("g", app, 4)],
+                &[("", LIBC, 0x40), ("strdup", LIBC, 2), ("g", APP, 4)],
                 &["strdup", "g"],
             ),
             (
@@ -365,9 +384,9 @@ mod tests {
                 ],
                 &["com.example.Main.onCreate"],
             ),
-            (&[("malloc", libc, 1)], &["malloc"]),
+            (&[("malloc", LIBC, 1)], &["malloc"]),
             (
-                &[("", app, 0x1f0), ("main", app, 3)],
+                &[("", APP, 0x1f0), ("main", APP, 3)],
                 &["libapp.so+0x1f0", "main"],
             ),
         ];
@@ -428,6 +447,32 @@ mod tests {
             both
         });
         assert_eq!(small.top[0].figures.space, 7);
+    }
+
+    #[test]
+    fn recursion_of_any_depth_is_one_row() {
+        let mut stacks = Stacks(Recording::default());
+        let main = ("main", "/a", 9);
+        let walk = ("walk", "/a", 1);
+        let once = stacks.callsite(&[walk, main]);
+        let twice = stacks.callsite(&[walk, walk, main]);
+        let often = stacks.callsite(&[walk, ("walk", "/a", 2), walk, walk, main]);
+        let mut summarizer = Summarizer::default();
+        summarizer.add(
+            0,
+            &HeapDump {
+                samples: vec![(once, held(1)), (twice, held(10)), (often, held(20))],
+                ..HeapDump::default()
+            },
+        );
+        let summary = summarizer.finish(&stacks.0).remove(0);
+        let shown: Vec<(i64, bool)> = summary
+            .top
+            .iter()
+            .map(|site| (site.figures.space, site.frames[0].recursive))
+            .collect();
+        assert_eq!(shown, [(30, true), (1, false)]);
+        assert_eq!(functions(&summary.top[0]), ["walk", "main"]);
     }
 
     #[test]

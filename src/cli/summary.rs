@@ -233,7 +233,13 @@ impl Page<'_> {
 
     /// The function that allocated and as many of its callers as fit.
     fn chain(&self, site: &TopCallsite, room: Option<usize>) -> String {
-        let mut names = site.frames.iter().map(|f| short(&f.function));
+        let mut names = site.frames.iter().map(|frame| {
+            let mut name = short(&frame.function);
+            if frame.recursive {
+                name.push_str(" (recursive)");
+            }
+            name
+        });
         let first = names.next().unwrap_or_default();
         let first_width = console::measure_text_width(&first);
         let Some(room) = room else {
@@ -393,7 +399,7 @@ fn thousands(number: i64) -> String {
         text.push('-');
     }
     for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);
@@ -460,6 +466,7 @@ mod tests {
                 .map(|f| NamedFrame {
                     function: (*f).to_owned(),
                     module: "libapp.so".to_owned(),
+                    recursive: false,
                 })
                 .collect(),
         }
