@@ -224,7 +224,10 @@ impl Finding {
             Scope::Both,
             format!("{package} also runs {}", others.join(", ")),
         )
-        .why(format!("the name {name} does not cover them"))
+        .why(match others.len() {
+            1 => format!("the name {name} does not cover it"),
+            _ => format!("the name {name} does not cover them"),
+        })
         .fix(format!(
             "add them: -n {name},{}; or all of them: --package {package}",
             others.join(",")

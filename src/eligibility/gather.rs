@@ -51,13 +51,13 @@ pub(super) const DETAILS: &str = "\
     echo; echo \"@@heaptap label $p\"; cat /proc/$p/attr/current; \
     echo; echo \"@@heaptap events $p\"; \
     cat /sys/fs/cgroup/uid_*/pid_$p/cgroup.events /sys/fs/cgroup/*/uid_*/pid_$p/cgroup.events; \
-    done 2>/dev/null";
+    done";
 
 /// What the manifests of the packages given as arguments allow (Android 12 and later).
 const APP_TYPES: &str = "\
     for p in \"$@\"; do \
     echo; echo \"@@heaptap $p\"; simpleperf_app_runner \"$p\" --show-app-type; \
-    done 2>/dev/null";
+    done";
 
 /// More arguments than this go into another call, so that a command line never grows beyond
 /// what old phones take.
