@@ -3,7 +3,6 @@
 
 pub mod apps;
 pub mod check;
-pub mod convert;
 pub mod devices;
 pub mod doctor;
 pub mod findings;
@@ -15,7 +14,6 @@ pub mod plan;
 pub mod record;
 pub mod sessions;
 pub mod summary;
-pub mod trace_findings;
 
 use std::fmt::Write as _;
 

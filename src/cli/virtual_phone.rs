@@ -2,6 +2,7 @@
 
 use super::{Context, Outcome};
 use crate::error::{ErrorClass, Failure};
+use crate::phone::{PhoneSpec, VirtualPhone};
 
 /// Flags of `virtual-phone`.
 #[derive(Debug, clap::Args)]
@@ -15,14 +16,30 @@ pub struct Args {
     pub spec: String,
 }
 
-/// Runs the command.
+/// Runs the command: prints the address, serves until Ctrl-C or `adb kill-server`.
 ///
 /// # Errors
-/// Always, until it is built.
-pub async fn run(_ctx: &Context, _args: Args) -> Result<Outcome, Failure> {
-    Err(Failure::new(
-        ErrorClass::Bug,
-        "not-built",
-        "`virtual-phone` is not built yet",
-    ))
+/// A SPEC that can't be understood; a port that can't be had.
+pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    let mut spec = PhoneSpec::parse(&args.spec)?;
+    // Whoever serves it for others may also end it as adb does.
+    spec.killable = true;
+    let phone = VirtualPhone::start_on(spec, args.port).map_err(|error| {
+        Failure::new(
+            ErrorClass::NoDevice,
+            "port-taken",
+            format!("can't listen on 127.0.0.1:{}: {error}", args.port),
+        )
+        .with_help("choose another --port; 0 lets the system choose")
+    })?;
+    ctx.console.data(&format!("listening on {}", phone.addr()));
+    let ended = tokio::task::spawn_blocking({
+        let phone = std::sync::Arc::new(phone);
+        move || phone.wait()
+    });
+    tokio::select! {
+        _ = ended => {}
+        _ = tokio::signal::ctrl_c() => {}
+    }
+    Ok(Outcome::Done)
 }

@@ -1,1 +1,164 @@
-//! (being built)
+//! The virtual phone: an adb server in this process, speaking the real wire protocol on
+//! loopback, and behind it Android phones with files, processes, a shell, packages and
+//! perfetto. It shares no code with what records, pulls and decodes: nothing there knows that
+//! it talks to it. `docs/virtual-phone.md` is its manual.
+//!
+//! ```no_run
+//! use heaptap::phone::{PhoneSpec, VirtualPhone};
+//!
+//! let phone = VirtualPhone::start(PhoneSpec::parse("android=14,speed=20")?)?;
+//! println!("adb -P {} shell getprop", phone.addr().port());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod access;
+mod clock;
+mod commands;
+mod events;
+mod faults;
+mod files;
+mod fs;
+mod io;
+mod kernel;
+mod logcat;
+mod packages;
+mod population;
+mod process;
+mod procfs;
+mod properties;
+mod server;
+mod shell;
+mod spec;
+mod tracing;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+pub use self::faults::{Fault, FaultError, FaultKind, Faults};
+use self::kernel::Kernel;
+use self::server::{Link, Server};
+pub use self::spec::{Abi, AppState, BuildType, PhoneSpec, SpecError};
+pub use self::tracing::{DumpTruth, RecordingTruth, SiteTruth};
+
+/// A running adb server with its phones. Dropping it ends both.
+pub struct VirtualPhone {
+    server: Arc<Server>,
+    phones: Vec<Arc<Kernel>>,
+    faults: Arc<Faults>,
+}
+
+impl VirtualPhone {
+    /// Starts on a free port of 127.0.0.1.
+    ///
+    /// # Errors
+    /// Where this host gives no port or no thread.
+    pub fn start(spec: PhoneSpec) -> std::io::Result<VirtualPhone> {
+        Self::start_on(spec, 0)
+    }
+
+    /// Starts on a given port of 127.0.0.1; 0 lets the system choose.
+    ///
+    /// # Errors
+    /// Where the port is taken, or this host gives no thread.
+    pub fn start_on(spec: PhoneSpec, port: u16) -> std::io::Result<VirtualPhone> {
+        let faults = Arc::new(Faults::new(&spec.faults));
+        let phones: Vec<Arc<Kernel>> = (1..=spec.devices)
+            .map(|n| {
+                let serial = match n {
+                    1 => spec.serial.clone(),
+                    n => format!("{}-{n}", spec.serial),
+                };
+                Kernel::new(spec.clone(), serial, faults.clone())
+            })
+            .collect();
+        let server = Server::start(port, phones.clone(), faults.clone(), spec.killable)?;
+        Ok(VirtualPhone {
+            server,
+            phones,
+            faults,
+        })
+    }
+
+    /// Where the adb server listens.
+    pub fn addr(&self) -> SocketAddr {
+        self.server.address()
+    }
+
+    /// Serial numbers of the phones.
+    pub fn serials(&self) -> Vec<String> {
+        self.phones.iter().map(|k| k.serial.clone()).collect()
+    }
+
+    /// What is to go wrong; more can be added while it runs.
+    pub fn faults(&self) -> &Faults {
+        &self.faults
+    }
+
+    /// What was really allocated during each recording of the first phone, so far.
+    pub fn truth(&self) -> Vec<RecordingTruth> {
+        let first = self.phones.first();
+        first
+            .map(|k| k.state().tracing.truths.clone())
+            .unwrap_or_default()
+    }
+
+    /// Whether a path exists on the first phone, whoever may read it.
+    pub fn has_file(&self, path: &str) -> bool {
+        self.file(path).is_some()
+    }
+
+    /// Bytes of a file on the first phone, whoever may read it.
+    pub fn file(&self, path: &str) -> Option<Vec<u8>> {
+        let kernel = self.phones.first()?;
+        kernel.read_all(&kernel::Cred::root(), "/", path).ok()
+    }
+
+    /// Names in a directory of the first phone, whoever may read it.
+    pub fn list(&self, path: &str) -> Vec<String> {
+        let listed = self
+            .phones
+            .first()
+            .and_then(|k| k.list(&kernel::Cred::root(), "/", path).ok());
+        listed.unwrap_or_default()
+    }
+
+    /// The first phone's boot clock in nanoseconds.
+    pub fn boot_ns(&self) -> u64 {
+        self.phones.first().map_or(0, |k| k.clock.boot())
+    }
+
+    /// Pulls the cable of a phone (by its place in [`VirtualPhone::serials`]): it is no longer
+    /// listed, and its connections are cut.
+    pub fn unplug(&self, phone: usize) {
+        self.server.set_link(phone, Link::Gone);
+    }
+
+    /// Plugs it in again.
+    pub fn plug_in(&self, phone: usize) {
+        self.server.set_link(phone, Link::Device);
+    }
+
+    /// Restarts a phone: its processes and recordings end, files stay, the boot id changes.
+    pub fn reboot(&self, phone: usize) {
+        if let Some(kernel) = self.phones.get(phone) {
+            kernel.reboot();
+            self.server.cut(phone);
+        }
+    }
+
+    /// Waits until someone ends the server (`host:kill`, where the SPEC says `killable`).
+    pub fn wait(&self) {
+        self.server.wait();
+    }
+
+    /// Ends the server and its phones.
+    pub fn shutdown(&self) {
+        self.server.end();
+    }
+}
+
+impl Drop for VirtualPhone {
+    fn drop(&mut self) {
+        self.shutdown();
+    }
+}

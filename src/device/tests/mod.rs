@@ -2,7 +2,6 @@
 //! whole answer counts as one.
 
 mod files;
-mod garbage;
 mod host;
 mod shells;
 

@@ -2,5 +2,4 @@
 
 mod calls;
 mod decision;
-mod hostile;
 mod targets;

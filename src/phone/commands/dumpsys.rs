@@ -1,0 +1,196 @@
+//! dumpsys: package, meminfo, power, activity.
+
+use super::{Cmd, Done};
+use crate::phone::packages::{Package, Profiling};
+use crate::phone::process::{Process, Role};
+
+pub(super) fn dumpsys(cmd: &mut Cmd) -> Done {
+    let mut args = cmd.args();
+    // `-t SECONDS` comes before the service.
+    if args.first().is_some_and(|a| a == "-t") && args.len() > 1 {
+        args.drain(..2);
+    }
+    let Some((service, rest)) = args.split_first() else {
+        cmd.out("Currently running services:\n  activity\n  meminfo\n  package\n  power\n")?;
+        return Ok(0);
+    };
+    match service.as_str() {
+        "-l" => cmd.out("Currently running services:\n  activity\n  meminfo\n  package\n  power\n")?,
+        "package" => package(cmd, rest)?,
+        "power" => {
+            let on = cmd.kernel.state().screen_on;
+            let wake = if on { "Awake" } else { "Asleep" };
+            cmd.out(&format!(
+                "POWER MANAGER (dumpsys power)\n\nPower Manager State:\n  mDirty=0x0\n  mWakefulness={wake}\n  mWakefulnessChanging=false\n  mIsPowered=true\n  mPlugType=2\n  mBatteryLevel=87\nDisplay Power: state={}\n",
+                if on { "ON" } else { "OFF" }
+            ))?;
+        }
+        "activity" => activity(cmd, rest)?,
+        "meminfo" => meminfo(cmd, rest)?,
+        "battery" => cmd.out("Current Battery Service state:\n  AC powered: false\n  USB powered: true\n  level: 87\n  scale: 100\n")?,
+        "window" => {
+            let top = cmd.kernel.state().foreground.clone();
+            cmd.out(&format!("WINDOW MANAGER WINDOWS (dumpsys window windows)\n  mCurrentFocus=Window{{4c0de u0 {top}/{top}.MainActivity}}\n"))?;
+        }
+        other => {
+            cmd.err(&format!("Can't find service: {other}\n"))?;
+            return Ok(0);
+        }
+    }
+    Ok(0)
+}
+
+fn package(cmd: &Cmd, rest: &[String]) -> Result<(), super::Halt> {
+    let wanted = rest.iter().rev().find(|a| !a.starts_with('-'));
+    let all = cmd.kernel.state().packages.clone();
+    let shown: Vec<&Package> = all
+        .iter()
+        .filter(|p| wanted.is_none_or(|w| p.name == *w))
+        .collect();
+    if shown.is_empty() {
+        return cmd.out(&format!(
+            "Unable to find package: {}\n",
+            wanted.map_or("", String::as_str)
+        ));
+    }
+    let android = cmd.kernel.spec.android;
+    let mut out = String::new();
+    if let Some(name) = wanted {
+        out.push_str(&format!("Activity Resolver Table:\n  Non-Data Actions:\n      android.intent.action.MAIN:\n        7c1a2b {name}/.MainActivity filter 2f3a\n\n"));
+    }
+    out.push_str("Packages:\n");
+    for p in shown {
+        let mut flags = vec!["HAS_CODE", "ALLOW_CLEAR_USER_DATA", "ALLOW_BACKUP"];
+        if p.debuggable() {
+            flags.insert(0, "DEBUGGABLE");
+        }
+        if p.system {
+            flags.insert(0, "SYSTEM");
+        }
+        let flags = flags.join(" ");
+        let mut private = "PRIVATE_FLAG_ACTIVITIES_RESIZE_MODE_RESIZEABLE_VIA_SDK_VERSION ALLOW_AUDIO_PLAYBACK_CAPTURE PRIVATE_FLAG_ALLOW_NATIVE_HEAP_POINTER_TAGGING".to_owned();
+        // Real release builds have no word for shell=true; only newer ones print this one.
+        if android >= 12 && p.profiling != Profiling::Closed {
+            private.push_str(" ]\n    privateFlagsExt=[ PRIVATE_FLAG_EXT_PROFILEABLE");
+        }
+        let uid_key = if android >= 14 { "appId" } else { "userId" };
+        let abi = match (p.bits_32, cmd.kernel.spec.abi.name()) {
+            (true, "arm64-v8a") => "armeabi-v7a",
+            (true, "x86_64") => "x86",
+            (_, abi) => abi,
+        };
+        out.push_str(&format!(
+            "  Package [{}] (9f3c{}):\n    {uid_key}={}\n",
+            p.name, p.appid, p.appid
+        ));
+        if let Some(shared) = p.shared_user {
+            out.push_str(&format!(
+                "    sharedUser=SharedUserSetting{{b1d6c2e {shared}/{}}}\n",
+                p.appid
+            ));
+        }
+        out.push_str(&format!(
+            "    pkg=Package{{8e3d1f0 {name}}}\n    codePath={code}\n    resourcePath={code}\n    primaryCpuAbi={abi}\n    secondaryCpuAbi=null\n    versionCode={version} minSdk=26 targetSdk=33\n    versionName=1.{version}\n    splits=[base]\n    flags=[ {flags} ]\n    pkgFlags=[ {flags} ]\n    privatePkgFlags=[ {private} ]\n    privateFlags=[ {private} ]\n    dataDir=/data/user/0/{name}\n    installerPackageName={installer}\n    signatures=PackageSignatures{{1c2d version:2, signatures:[a1b2c3d4], past signatures:[]}}\n",
+            name = p.name,
+            code = p.code_path(),
+            version = p.version,
+            installer = p.installer.unwrap_or("null"),
+        ));
+        for user in p.users {
+            out.push_str(&format!(
+                "    User {user}: ceDataInode=13{} installed=true hidden=false suspended=false stopped=false notLaunched=false enabled=0\n",
+                p.appid
+            ));
+        }
+        out.push('\n');
+    }
+    cmd.out(&out)
+}
+
+fn activity(cmd: &Cmd, rest: &[String]) -> Result<(), super::Halt> {
+    let state = cmd.kernel.state();
+    let top = state.foreground.clone();
+    let apps: Vec<Process> = state
+        .processes
+        .iter()
+        .filter(|p| matches!(p.role, Role::App { .. }))
+        .cloned()
+        .collect();
+    drop(state);
+    match rest.first().map(String::as_str) {
+        Some("activities" | "top" | "a") => cmd.out(&format!(
+            "ACTIVITY MANAGER ACTIVITIES (dumpsys activity activities)\n  ResumedActivity: ActivityRecord{{5d1f6a7 u0 {top}/.MainActivity t12}}\n  topResumedActivity=ActivityRecord{{5d1f6a7 u0 {top}/.MainActivity t12}}\n"
+        )),
+        Some("processes" | "p" | "lru") => {
+            let wanted = rest.get(1);
+            let mut out = "ACTIVITY MANAGER RUNNING PROCESSES (dumpsys activity processes)\n  All known processes:\n".to_owned();
+            for p in apps.iter().filter(|p| wanted.is_none_or(|w| p.name().starts_with(w.as_str()))) {
+                let proc_state = match p.oom_score_adj {
+                    i32::MIN..=-700 => 0,
+                    -699..=0 => 2,
+                    1..=250 => 6,
+                    251..=899 => 12,
+                    _ => 16,
+                };
+                out.push_str(&format!(
+                    "  *APP* UID {uid} ProcessRecord{{{pid:x}a1 {pid}:{name}/{user}}}\n    pid={pid}\n    curAdj={adj} setAdj={adj}\n    curProcState={proc_state} mRepProcState={proc_state} setProcState={proc_state}\n    isFrozen={frozen}\n",
+                    uid = p.uid,
+                    pid = p.pid,
+                    name = p.name(),
+                    user = super::files::user_name(p.uid),
+                    adj = p.oom_score_adj,
+                    frozen = p.frozen,
+                ));
+            }
+            cmd.out(&out)
+        }
+        Some("exit-info") => cmd.out("ACTIVITY MANAGER PROCESS EXIT INFO (dumpsys activity exit-info)\n"),
+        Some("settings") => cmd.out("ACTIVITY MANAGER SETTINGS (dumpsys activity settings) activity_manager_constants:\n  use_freezer=true\n"),
+        _ => cmd.out(&format!("ACTIVITY MANAGER (dumpsys activity)\n  mFocusedApp={top}\n")),
+    }
+}
+
+fn meminfo(cmd: &Cmd, rest: &[String]) -> Result<(), super::Halt> {
+    let wanted = rest.iter().find(|a| !a.starts_with('-'));
+    let now = cmd.kernel.clock.boot() / 1_000_000;
+    let state = cmd.kernel.state();
+    let found: Vec<Process> = state
+        .processes
+        .iter()
+        .filter(|p| wanted.is_none_or(|w| p.name() == *w || p.pid.to_string() == *w))
+        .filter(|p| p.role != Role::Kernel)
+        .cloned()
+        .collect();
+    drop(state);
+    let Some(wanted) = wanted else {
+        let mut out = format!(
+            "Applications Memory Usage (in Kilobytes):\nUptime: {now} Realtime: {now}\n\nTotal PSS by process:\n"
+        );
+        for p in found {
+            out.push_str(&format!(
+                "    {:>8}K: {} (pid {})\n",
+                p.rss_kb * 7 / 10,
+                p.name(),
+                p.pid
+            ));
+        }
+        return cmd.out(&out);
+    };
+    let Some(p) = found.first() else {
+        return cmd.out(&format!("No process found for: {wanted}\n"));
+    };
+    let native = p.rss_kb * 3 / 10;
+    let dalvik = p.rss_kb * 2 / 10;
+    let total = p.rss_kb * 7 / 10;
+    cmd.out(&format!(
+        "Applications Memory Usage (in Kilobytes):\nUptime: {now} Realtime: {now}\n\n** MEMINFO in pid {} [{}] **\n                   Pss  Private  Private  SwapPss      Rss     Heap     Heap     Heap\n                 Total    Dirty    Clean    Dirty    Total     Size    Alloc     Free\n                ------   ------   ------   ------   ------   ------   ------   ------\n  Native Heap {native:>8} {native:>8}        0      112 {native:>8} {:>8} {native:>8}     1024\n  Dalvik Heap {dalvik:>8} {dalvik:>8}        0       64 {dalvik:>8} {:>8} {dalvik:>8}     2048\n        TOTAL {total:>8} {total:>8}        0      176 {:>8} {:>8} {:>8}     3072\n \n App Summary\n                       Pss(KB)                        Rss(KB)\n                        ------                         ------\n           Java Heap: {dalvik:>8}                          {dalvik:>8}\n         Native Heap: {native:>8}                          {native:>8}\n           TOTAL PSS: {total:>8}            TOTAL RSS: {:>8}      TOTAL SWAP PSS:      176\n",
+        p.pid,
+        p.name(),
+        native + 1024,
+        dalvik + 2048,
+        p.rss_kb,
+        native + dalvik + 3072,
+        native + dalvik,
+        p.rss_kb,
+    ))
+}

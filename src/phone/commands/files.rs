@@ -1,0 +1,659 @@
+//! Programs on files: cat, ls, rm, stat, df and their kin, as toybox has them.
+
+use super::{Cmd, Done, flags};
+use crate::phone::faults::FaultKind;
+use crate::phone::files::Body;
+use crate::phone::fs::{DEVICE, DIRECTORY, Errno, LINK, Stat};
+use crate::phone::io::Fd;
+use crate::phone::logcat::timestamp;
+
+pub(super) fn cat(cmd: &mut Cmd) -> Done {
+    let (_, paths) = flags(&cmd.args(), "");
+    let stdin = cmd.fds.get(0).cloned().unwrap_or(Fd::Null);
+    if paths.is_empty() {
+        cmd.each_block(&stdin, |b| cmd.out_bytes(b))?;
+        return Ok(0);
+    }
+    let mut status = 0;
+    for path in &paths {
+        if path == "-" {
+            cmd.each_block(&stdin, |b| cmd.out_bytes(b))?;
+            continue;
+        }
+        match cmd.kernel.open_read(&cmd.cred, &cmd.cwd, path) {
+            Ok(fd) => cmd.each_block(&fd, |b| cmd.out_bytes(b))?,
+            Err(errno) => {
+                cmd.failed(path, errno)?;
+                status = 1;
+            }
+        }
+    }
+    Ok(status)
+}
+
+fn type_letter(mode: u32) -> char {
+    match mode & 0o170_000 {
+        DIRECTORY => 'd',
+        LINK => 'l',
+        DEVICE => 'c',
+        _ => '-',
+    }
+}
+
+fn mode_text(mode: u32) -> String {
+    let mut text = String::from(type_letter(mode));
+    for shift in [6, 3, 0] {
+        for (bit, c) in [(4, 'r'), (2, 'w'), (1, 'x')] {
+            text.push(if mode >> shift & bit != 0 { c } else { '-' });
+        }
+    }
+    text
+}
+
+/// Name of a uid as Android's libc gives it.
+pub(crate) fn user_name(uid: u32) -> String {
+    let (user, appid) = (uid / 100_000, uid % 100_000);
+    match uid {
+        0 => "root".to_owned(),
+        1000 => "system".to_owned(),
+        1001 => "radio".to_owned(),
+        1010 => "wifi".to_owned(),
+        1013 => "media".to_owned(),
+        1015 => "sdcard_rw".to_owned(),
+        1017 => "keystore".to_owned(),
+        1036 => "logd".to_owned(),
+        1040 => "mediaex".to_owned(),
+        1041 => "audioserver".to_owned(),
+        1046 => "mediacodec".to_owned(),
+        1047 => "cameraserver".to_owned(),
+        1053 => "webview_zygote".to_owned(),
+        1066 => "statsd".to_owned(),
+        1069 => "lmkd".to_owned(),
+        2000 => "shell".to_owned(),
+        9999 => "nobody".to_owned(),
+        _ if appid >= 90_000 => format!("u{user}_i{}", appid - 90_000),
+        _ if appid >= 10_000 => format!("u{user}_a{}", appid - 10_000),
+        _ => uid.to_string(),
+    }
+}
+
+fn long_line(name: &str, stat: &Stat, link: Option<&str>) -> String {
+    let year = 2024;
+    let time = timestamp(stat.mtime.max(0) as u64 * 1_000_000_000);
+    let to = link.map(|l| format!(" -> {l}")).unwrap_or_default();
+    format!(
+        "{} 1 {:<6} {:<6} {:>10} {year}-{} {name}{to}\n",
+        mode_text(stat.mode),
+        user_name(stat.uid),
+        user_name(stat.gid),
+        stat.size,
+        &time[..11],
+    )
+}
+
+pub(super) fn ls(cmd: &mut Cmd) -> Done {
+    let (options, mut paths) = flags(&cmd.args(), "");
+    let has = |c: char| options.iter().any(|o| o.0 == c);
+    if paths.is_empty() {
+        paths.push(".".to_owned());
+    }
+    let mut status = 0;
+    let many = paths.len() > 1;
+    for path in &paths {
+        let follow = !has('l') || path.ends_with('/');
+        let entry = match cmd.kernel.entry(&cmd.cred, &cmd.cwd, path, follow) {
+            Ok(entry) => entry,
+            Err(errno) => {
+                cmd.failed(path, errno)?;
+                status = 1;
+                continue;
+            }
+        };
+        if !matches!(entry.body, Body::Directory(_)) || has('d') {
+            let link = match &entry.body {
+                Body::Link(to) => Some(to.as_str()),
+                _ => None,
+            };
+            if has('l') {
+                cmd.out(&long_line(path, &entry.stat, link))?;
+            } else {
+                cmd.out(&format!("{path}\n"))?;
+            }
+            continue;
+        }
+        let mut names = match cmd.kernel.list(&cmd.cred, &cmd.cwd, path) {
+            Ok(names) => names,
+            Err(errno) => {
+                cmd.failed(path, errno)?;
+                status = 1;
+                continue;
+            }
+        };
+        names.retain(|n| has('a') || has('A') || !n.starts_with('.'));
+        names.sort();
+        if many {
+            cmd.out(&format!("{path}:\n"))?;
+        }
+        if has('l') {
+            cmd.out(&format!("total {}\n", names.len() * 4))?;
+        }
+        for name in names {
+            let full = format!("{path}/{name}");
+            let Ok(entry) = cmd.kernel.entry(&cmd.cred, &cmd.cwd, &full, false) else {
+                continue;
+            };
+            if has('l') {
+                let link = match &entry.body {
+                    Body::Link(to) => Some(to.as_str()),
+                    _ => None,
+                };
+                cmd.out(&long_line(&name, &entry.stat, link))?;
+            } else {
+                cmd.out(&format!("{name}\n"))?;
+            }
+        }
+    }
+    Ok(status)
+}
+
+pub(super) fn rm(cmd: &mut Cmd) -> Done {
+    let (options, paths) = flags(&cmd.args(), "");
+    let has = |c: char| options.iter().any(|o| o.0 == c);
+    let directories = cmd.name() == "rmdir";
+    if paths.is_empty() && !has('f') {
+        cmd.err(&format!("{}: Needs 1 argument\n", cmd.name()))?;
+        return Ok(1);
+    }
+    let mut status = 0;
+    for path in &paths {
+        let tree = has('r') || has('R');
+        let entry = cmd.kernel.entry(&cmd.cred, &cmd.cwd, path, false);
+        let is_directory = matches!(entry.as_ref().map(|e| &e.body), Ok(Body::Directory(_)));
+        let result = match entry {
+            Err(errno) => Err(errno),
+            Ok(_) if is_directory && !tree && !directories => Err(Errno::IsDirectory),
+            Ok(_) if !is_directory && directories => Err(Errno::NotDirectory),
+            Ok(_) => cmd
+                .kernel
+                .remove(&cmd.cred, &cmd.cwd, path, tree && !directories),
+        };
+        match result {
+            Err(Errno::NoEntry) if has('f') => {}
+            Err(errno) => {
+                cmd.failed(path, errno)?;
+                status = 1;
+            }
+            Ok(()) => {}
+        }
+    }
+    Ok(status)
+}
+
+pub(super) fn mkdir(cmd: &mut Cmd) -> Done {
+    let (options, paths) = flags(&cmd.args(), "m");
+    let parents = options.iter().any(|o| o.0 == 'p');
+    let mut status = 0;
+    for path in &paths {
+        let parts: Vec<&str> = path.split('/').collect();
+        let first = if parents { 1 } else { parts.len() };
+        for end in first..=parts.len() {
+            let part = parts[..end].join("/");
+            if part.is_empty() {
+                continue;
+            }
+            match cmd.kernel.make_directory(&cmd.cred, &cmd.cwd, &part) {
+                Ok(()) => {}
+                Err(Errno::Exists) if parents => {}
+                Err(_) if parents && end < parts.len() => {}
+                Err(errno) => {
+                    cmd.err(&format!("mkdir: '{path}': {}\n", errno.text()))?;
+                    status = 1;
+                }
+            }
+        }
+    }
+    Ok(status)
+}
+
+pub(super) fn touch(cmd: &mut Cmd) -> Done {
+    let (_, paths) = flags(&cmd.args(), "dtr");
+    let mut status = 0;
+    for path in &paths {
+        if let Err(errno) = cmd
+            .kernel
+            .open_write(&cmd.cred, &cmd.cwd, path, 0o666, true)
+        {
+            cmd.err(&format!("touch: '{path}': {}\n", errno.text()))?;
+            status = 1;
+        }
+    }
+    Ok(status)
+}
+
+pub(super) fn chmod(cmd: &mut Cmd) -> Done {
+    let (_, rest) = flags(&cmd.args(), "");
+    let Some((mode, paths)) = rest.split_first() else {
+        cmd.err("chmod: Needs 2 arguments\n")?;
+        return Ok(1);
+    };
+    let mut status = 0;
+    for path in paths {
+        let old = cmd.kernel.entry(&cmd.cred, &cmd.cwd, path, true);
+        let old = old.map_or(0o644, |e| e.stat.mode & 0o7777);
+        let mode = match (u32::from_str_radix(mode, 8), mode.rsplit_once('+')) {
+            (Ok(mode), _) => mode,
+            (_, Some((_, "x"))) => old | 0o111,
+            (_, Some((_, "r"))) => old | 0o444,
+            (_, Some((_, "w"))) => old | 0o222,
+            _ => {
+                cmd.err(&format!("chmod: bad mode '{mode}'\n"))?;
+                return Ok(1);
+            }
+        };
+        if let Err(errno) = cmd.kernel.change_mode(&cmd.cred, &cmd.cwd, path, mode) {
+            cmd.err(&format!(
+                "chmod: '{path}' to {mode:04o}: {}\n",
+                errno.text()
+            ))?;
+            status = 1;
+        }
+    }
+    Ok(status)
+}
+
+pub(super) fn mv(cmd: &mut Cmd) -> Done {
+    let (_, paths) = flags(&cmd.args(), "");
+    let [from, to] = paths.as_slice() else {
+        cmd.err("mv: Needs 2 arguments\n")?;
+        return Ok(1);
+    };
+    match cmd.kernel.rename(&cmd.cred, &cmd.cwd, from, to) {
+        Ok(()) => Ok(0),
+        Err(errno) => {
+            cmd.err(&format!("mv: bad '{from}': {}\n", errno.text()))?;
+            Ok(1)
+        }
+    }
+}
+
+fn copy(cmd: &Cmd, from: &Fd, to: &str, mode: u32) -> Done {
+    let fd = match cmd.kernel.open_write(&cmd.cred, &cmd.cwd, to, mode, false) {
+        Ok(fd) => fd,
+        Err(errno) => {
+            cmd.failed(to, errno)?;
+            return Ok(1);
+        }
+    };
+    let mut full = false;
+    cmd.each_block(from, |b| {
+        full |= fd.write(&cmd.kernel, cmd.pid, b).is_err();
+        Ok(())
+    })?;
+    if full {
+        cmd.failed(to, Errno::NoSpace)?;
+        return Ok(1);
+    }
+    Ok(0)
+}
+
+pub(super) fn cp(cmd: &mut Cmd) -> Done {
+    let (_, paths) = flags(&cmd.args(), "");
+    let [from, to] = paths.as_slice() else {
+        cmd.err("cp: Needs 2 arguments\n")?;
+        return Ok(1);
+    };
+    let input = match cmd.kernel.open_read(&cmd.cred, &cmd.cwd, from) {
+        Ok(fd) => fd,
+        Err(errno) => {
+            cmd.err(&format!("cp: bad '{from}': {}\n", errno.text()))?;
+            return Ok(1);
+        }
+    };
+    let into = cmd.kernel.entry(&cmd.cred, &cmd.cwd, to, true);
+    let to = match into.map(|e| e.body) {
+        Ok(Body::Directory(_)) => {
+            format!("{to}/{}", from.rsplit('/').next().unwrap_or(from))
+        }
+        _ => to.clone(),
+    };
+    copy(cmd, &input, &to, 0o644)
+}
+
+pub(super) fn dd(cmd: &mut Cmd) -> Done {
+    let (mut input, mut output) = (None, None);
+    let (mut size, mut count) = (512u64, u64::MAX);
+    for arg in cmd.args() {
+        let (key, value) = arg.split_once('=').unwrap_or((&arg, ""));
+        match key {
+            "if" => input = Some(value.to_owned()),
+            "of" => output = Some(value.to_owned()),
+            "bs" => {
+                size = crate::units::ByteSize::parse(value).map_or(512, |s| s.0);
+            }
+            "count" => count = value.parse().unwrap_or(0),
+            "status" | "conv" => {}
+            _ => {
+                cmd.err(&format!("dd: bad {key}\n"))?;
+                return Ok(1);
+            }
+        }
+    }
+    let from = match &input {
+        None => cmd.fds.get(0).cloned().unwrap_or(Fd::Null),
+        Some(path) => match cmd.kernel.open_read(&cmd.cred, &cmd.cwd, path) {
+            Ok(fd) => fd,
+            Err(errno) => {
+                cmd.failed(path, errno)?;
+                return Ok(1);
+            }
+        },
+    };
+    let to = match &output {
+        None => cmd.fds.get(1).cloned().unwrap_or(Fd::Null),
+        Some(path) => match cmd
+            .kernel
+            .open_write(&cmd.cred, &cmd.cwd, path, 0o666, false)
+        {
+            Ok(fd) => fd,
+            Err(errno) => {
+                cmd.failed(path, errno)?;
+                return Ok(1);
+            }
+        },
+    };
+    let mut left = size.saturating_mul(count);
+    let mut copied = 0u64;
+    while left > 0 {
+        let block = from.read(&cmd.kernel, cmd.pid, left.min(64 << 10) as usize)?;
+        if block.is_empty() {
+            break;
+        }
+        left -= block.len() as u64;
+        copied += block.len() as u64;
+        if to.write(&cmd.kernel, cmd.pid, &block).is_err() {
+            cmd.err("dd: write error: No space left on device\n")?;
+            return Ok(1);
+        }
+    }
+    let blocks = copied / size.max(1);
+    cmd.err(&format!(
+        "{blocks}+0 records in\n{blocks}+0 records out\n{copied} bytes copied, 0.01 s, 100 M/s\n"
+    ))?;
+    Ok(0)
+}
+
+pub(super) fn ln(cmd: &mut Cmd) -> Done {
+    cmd.err("ln: cannot create symbolic link: Permission denied\n")?;
+    Ok(1)
+}
+
+pub(super) fn readlink(cmd: &mut Cmd) -> Done {
+    let (options, paths) = flags(&cmd.args(), "");
+    let whole = cmd.name() == "realpath" || options.iter().any(|o| o.0 == 'f');
+    let mut status = 0;
+    for path in &paths {
+        let entry = cmd.kernel.entry(&cmd.cred, &cmd.cwd, path, whole);
+        match entry {
+            Ok(_) if whole => {
+                let parts = crate::phone::fs::normalize(&cmd.cwd, path);
+                let resolved = cmd.kernel.state().tree.resolve(&parts, true);
+                let resolved = resolved.map_or(parts, |r| r).join("/");
+                cmd.out(&format!("/{resolved}\n"))?;
+            }
+            Ok(entry) => match entry.body {
+                Body::Link(to) => cmd.out(&format!("{to}\n"))?,
+                _ => status = 1,
+            },
+            Err(errno) => {
+                if whole {
+                    cmd.failed(path, errno)?;
+                }
+                status = 1;
+            }
+        }
+    }
+    Ok(status)
+}
+
+/// `stat -c FORMAT`, and toybox's long form without.
+pub(super) fn stat(cmd: &mut Cmd) -> Done {
+    let (options, paths) = flags(&cmd.args(), "c");
+    let follow = options.iter().any(|o| o.0 == 'L');
+    let format = options
+        .iter()
+        .find(|o| o.0 == 'c')
+        .and_then(|o| o.1.clone());
+    let mut status = 0;
+    for path in &paths {
+        let stat = match cmd.kernel.entry(&cmd.cred, &cmd.cwd, path, follow) {
+            Ok(entry) => entry.stat,
+            Err(errno) => {
+                cmd.err(&format!("stat: '{path}': {}\n", errno.text()))?;
+                status = 1;
+                continue;
+            }
+        };
+        let stat = match cmd.kernel.faults.strikes(FaultKind::StatLies) {
+            Some(more) => Stat {
+                size: stat.size.saturating_add_signed(more.unwrap_or(0)),
+                ..stat
+            },
+            None => stat,
+        };
+        match &format {
+            Some(format) => cmd.out(&format!("{}\n", stat_format(format, path, &stat)))?,
+            None => cmd.out(&format!(
+                "  File: {path}\n  Size: {}\t Blocks: {}\t IO Blocks: 512\t{}\nDevice: fd05h/64773d\t Inode: {}\t Links: 1\nAccess: ({:04o}/{})\tUid: ({:>5}/{:>8})\tGid: ({:>5}/{:>8})\nModify: {}\n",
+                stat.size,
+                stat.size.div_ceil(512),
+                type_name(&stat),
+                stat.inode,
+                stat.mode & 0o7777,
+                mode_text(stat.mode),
+                stat.uid,
+                user_name(stat.uid),
+                stat.gid,
+                user_name(stat.gid),
+                stat.mtime,
+            ))?,
+        }
+    }
+    Ok(status)
+}
+
+fn type_name(stat: &Stat) -> &'static str {
+    match stat.mode & 0o170_000 {
+        DIRECTORY => "directory",
+        LINK => "symbolic link",
+        DEVICE => "character device",
+        _ if stat.size == 0 => "regular empty file",
+        _ => "regular file",
+    }
+}
+
+fn stat_format(format: &str, path: &str, stat: &Stat) -> String {
+    let mut out = String::new();
+    let mut chars = format.chars();
+    while let Some(c) = chars.next() {
+        if c != '%' {
+            out.push(c);
+            continue;
+        }
+        out.push_str(&match chars.next() {
+            Some('s') => stat.size.to_string(),
+            Some('Y' | 'X' | 'Z') => stat.mtime.to_string(),
+            Some('a') => format!("{:o}", stat.mode & 0o7777),
+            Some('f') => format!("{:x}", stat.mode),
+            Some('A') => mode_text(stat.mode),
+            Some('u') => stat.uid.to_string(),
+            Some('U') => user_name(stat.uid),
+            Some('g') => stat.gid.to_string(),
+            Some('G') => user_name(stat.gid),
+            Some('i') => stat.inode.to_string(),
+            Some('n') => path.to_owned(),
+            Some('N') => format!("'{path}'"),
+            Some('F') => type_name(stat).to_owned(),
+            Some('b') => stat.size.div_ceil(512).to_string(),
+            Some('B') => "512".to_owned(),
+            Some('h') => "1".to_owned(),
+            Some('%') => "%".to_owned(),
+            Some(other) => format!("%{other}"),
+            None => "%".to_owned(),
+        });
+    }
+    out
+}
+
+/// Bytes of all files below a path.
+fn usage(cmd: &Cmd, path: &str, depth: usize) -> u64 {
+    match cmd.kernel.entry(&cmd.cred, &cmd.cwd, path, false) {
+        Ok(entry) => match entry.body {
+            Body::File(data) => data.len(),
+            Body::Directory(names) if depth < 32 => names
+                .iter()
+                .map(|n| usage(cmd, &format!("{path}/{n}"), depth + 1))
+                .sum(),
+            _ => 0,
+        },
+        Err(_) => 0,
+    }
+}
+
+pub(super) fn du(cmd: &mut Cmd) -> Done {
+    let (_, paths) = flags(&cmd.args(), "d");
+    for path in &paths {
+        let kb = usage(cmd, path, 0).div_ceil(1024);
+        cmd.out(&format!("{kb}\t{path}\n"))?;
+    }
+    Ok(0)
+}
+
+/// Free space below /data is what the phone was given, less what was written since.
+pub(super) fn df(cmd: &mut Cmd) -> Done {
+    let (options, paths) = flags(&cmd.args(), "");
+    let human = options.iter().any(|o| o.0 == 'h');
+    let written = usage(cmd, "/data/local/tmp", 0) + usage(cmd, "/data/misc/perfetto-traces", 0);
+    let free = cmd.kernel.spec.space.saturating_sub(written);
+    let free = match cmd.kernel.faults.value(FaultKind::DiskFull, 0) {
+        Some(limit) => free.min(limit),
+        None => free,
+    };
+    let total: u64 = 112 << 30;
+    let rows = [
+        ("/dev/block/dm-5", 911_356 << 10, 0, "/"),
+        ("tmpfs", 3_915_540 << 10, 3_914_100 << 10, "/dev"),
+        ("/dev/block/dm-47", total, free, "/data"),
+        ("/dev/fuse", total, free, "/storage/emulated"),
+    ];
+    let mut out = if human {
+        "Filesystem        Size Used Avail Use% Mounted on\n".to_owned()
+    } else {
+        "Filesystem       1K-blocks     Used Available Use% Mounted on\n".to_owned()
+    };
+    let mut status = 0;
+    let mut row = |(name, size, avail, mount): (&str, u64, u64, &str)| {
+        let used = size.saturating_sub(avail);
+        let percent = used * 100 / size.max(1);
+        let line = if human {
+            let g = |b: u64| format!("{:.1}G", b as f64 / (1u64 << 30) as f64);
+            format!(
+                "{name:<17} {:>4} {:>4} {:>5} {percent:>3}% {mount}\n",
+                g(size),
+                g(used),
+                g(avail)
+            )
+        } else {
+            format!(
+                "{name:<16} {:>9} {:>8} {:>9} {percent:>3}% {mount}\n",
+                size / 1024,
+                used / 1024,
+                avail / 1024
+            )
+        };
+        out.push_str(&line);
+    };
+    if paths.is_empty() {
+        rows.into_iter().for_each(row);
+    } else {
+        for path in &paths {
+            if let Err(errno) = cmd.kernel.entry(&cmd.cred, &cmd.cwd, path, true) {
+                cmd.err(&format!("df: '{path}': {}\n", errno.text()))?;
+                status = 1;
+                continue;
+            }
+            let parts = crate::phone::fs::normalize(&cmd.cwd, path);
+            let parts = cmd
+                .kernel
+                .state()
+                .tree
+                .resolve(&parts, true)
+                .unwrap_or(parts);
+            let absolute = format!("/{}", parts.join("/"));
+            let best = rows
+                .iter()
+                .filter(|r| absolute.starts_with(r.3))
+                .max_by_key(|r| r.3.len());
+            row(*best.unwrap_or(&rows[0]));
+        }
+    }
+    cmd.out(&out)?;
+    Ok(status)
+}
+
+pub(super) fn find(cmd: &mut Cmd) -> Done {
+    let args = cmd.args();
+    let paths: Vec<&String> = args.iter().take_while(|a| !a.starts_with('-')).collect();
+    let mut name = None;
+    let mut kind = None;
+    let mut i = paths.len();
+    while i < args.len() {
+        match (args[i].as_str(), args.get(i + 1)) {
+            ("-name", Some(pattern)) => name = Some(pattern.clone()),
+            ("-type", Some(letter)) => kind = Some(letter.clone()),
+            ("-maxdepth" | "-mindepth", Some(_)) => {}
+            (other, _) => {
+                cmd.err(&format!("find: bad arg '{other}'\n"))?;
+                return Ok(1);
+            }
+        }
+        i += 2;
+    }
+    let dot = ".".to_owned();
+    let roots = if paths.is_empty() { vec![&dot] } else { paths };
+    let mut stack: Vec<String> = roots.into_iter().rev().cloned().collect();
+    let mut status = 0;
+    while let Some(path) = stack.pop() {
+        let entry = match cmd.kernel.entry(&cmd.cred, &cmd.cwd, &path, false) {
+            Ok(entry) => entry,
+            Err(errno) => {
+                cmd.err(&format!("find: '{path}': {}\n", errno.text()))?;
+                status = 1;
+                continue;
+            }
+        };
+        let base: Vec<char> = path.rsplit('/').next().unwrap_or(&path).chars().collect();
+        let named = name.as_ref().is_none_or(|n| {
+            let pattern = crate::phone::shell::pattern::unquoted(n);
+            crate::phone::shell::pattern::matches(&pattern, &base)
+        });
+        let typed = kind
+            .as_ref()
+            .is_none_or(|k| match type_letter(entry.stat.mode) {
+                '-' => k == "f",
+                letter => k.starts_with(letter),
+            });
+        if named && typed {
+            cmd.out(&format!("{path}\n"))?;
+        }
+        if matches!(entry.body, Body::Directory(_)) && !path.starts_with("/proc") {
+            match cmd.kernel.list(&cmd.cred, &cmd.cwd, &path) {
+                Ok(names) => stack.extend(names.iter().rev().map(|n| format!("{path}/{n}"))),
+                Err(errno) => {
+                    cmd.err(&format!("find: '{path}': {}\n", errno.text()))?;
+                    status = 1;
+                }
+            }
+        }
+    }
+    Ok(status)
+}

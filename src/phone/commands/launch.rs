@@ -1,0 +1,382 @@
+//! Programs that run other programs: sh, su, run-as, setsid, nohup, timeout, xargs, env.
+
+use super::{Cmd, Done, find, flags, names, on_thread, run};
+use crate::phone::access::has_su;
+use crate::phone::clock::MILLI;
+use crate::phone::io::{Fd, Stop};
+use crate::phone::kernel::Cred;
+use crate::phone::process::{SIGHUP, signal_number};
+use crate::phone::shell::Shell;
+
+pub(super) fn sh(cmd: &mut Cmd) -> Done {
+    let args = cmd.args();
+    let mut options = Vec::new();
+    let mut i = 0;
+    while let Some(arg) = args.get(i) {
+        if arg == "-" {
+            i += 1;
+            break;
+        }
+        if !arg.starts_with('-') || arg == "-c" {
+            break;
+        }
+        options.push(arg.clone());
+        i += 1;
+    }
+    // `-ec` and the like carry -c among their letters.
+    let combined = options.last().is_some_and(|o| o.ends_with('c'));
+    if args.get(i).is_some_and(|a| a == "-c") || combined {
+        i += usize::from(!combined);
+        let Some(script) = args.get(i) else {
+            cmd.err("sh: -c requires an argument\n")?;
+            return Ok(2);
+        };
+        let name = args.get(i + 1).cloned().unwrap_or_else(|| "sh".to_owned());
+        let rest = args
+            .get(i + 2..)
+            .map(<[String]>::to_vec)
+            .unwrap_or_default();
+        let set = options
+            .iter()
+            .map(|o| o.trim_end_matches('c'))
+            .filter(|o| o.len() > 1);
+        let set: String = set.map(|o| format!("set {o}\n")).collect();
+        let shell = Shell::new(cmd, name, rest);
+        return Ok(shell.run_script(&format!("{set}{script}"))?);
+    }
+    match args.get(i) {
+        Some(path) => {
+            let script = match cmd.kernel.read_all(&cmd.cred, &cmd.cwd, path) {
+                Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+                Err(errno) => {
+                    cmd.err(&format!("sh: {path}: {}\n", errno.text()))?;
+                    return Ok(127);
+                }
+            };
+            let shell = Shell::new(cmd, path.clone(), args[i + 1..].to_vec());
+            Ok(shell.run_script(&script)?)
+        }
+        None => {
+            let shell = Shell::new(cmd, "sh".to_owned(), Vec::new());
+            Ok(shell.run_stdin()?)
+        }
+    }
+}
+
+/// Runs `argv` in this program's place under another identity.
+fn become_user(cmd: &mut Cmd, cred: Cred, argv: Vec<String>) -> Done {
+    if let Some(p) = cmd.kernel.state().processes.get_mut(cmd.pid) {
+        p.uid = cred.uid;
+        p.domain = cred.domain.to_owned();
+    }
+    cmd.cred = cred;
+    cmd.exec(argv)
+}
+
+/// `su [USER] [-c] COMMAND…`, as on userdebug builds.
+pub(super) fn su(cmd: &mut Cmd) -> Done {
+    if !has_su(&cmd.kernel.spec) {
+        cmd.err("sh: su: inaccessible or not found\n")?;
+        return Ok(127);
+    }
+    let mut args = cmd.args();
+    let mut cred = Cred::root();
+    if let Some(user) = args.first() {
+        let uid = match user.as_str() {
+            "root" => Some(0),
+            "shell" => Some(2000),
+            "system" => Some(1000),
+            "-" | "-c" => None,
+            other => other.parse().ok(),
+        };
+        match uid {
+            Some(uid) => {
+                cred.uid = uid;
+                cred.gid = uid;
+                args.remove(0);
+            }
+            None if user.starts_with('-') => {}
+            None => {
+                cmd.err(&format!("su: invalid uid/gid '{user}'\n"))?;
+                return Ok(1);
+            }
+        }
+    }
+    if args.first().is_some_and(|a| a == "-c") {
+        args[0] = "-c".to_owned();
+        args.insert(0, "sh".to_owned());
+    }
+    if args.is_empty() {
+        args.push("sh".to_owned());
+    }
+    become_user(cmd, cred, args)
+}
+
+/// `run-as PACKAGE COMMAND…`: only for debuggable apps.
+pub(super) fn run_as(cmd: &mut Cmd) -> Done {
+    let mut args = cmd.args();
+    let mut user = 0;
+    if args.first().is_some_and(|a| a == "--user") && args.len() > 1 {
+        user = args[1].parse().unwrap_or(0);
+        args.drain(..2);
+    }
+    if args.is_empty() {
+        cmd.err("run-as: usage: run-as <package-name> [--user <uid>] <command> [<args>]\n")?;
+        return Ok(1);
+    }
+    let name = args.remove(0);
+    let package = {
+        let state = cmd.kernel.state();
+        state.packages.iter().find(|p| p.name == name).cloned()
+    };
+    let Some(package) = package.filter(|p| p.users.contains(&user)) else {
+        cmd.err(&format!("run-as: unknown package: {name}\n"))?;
+        return Ok(1);
+    };
+    if package.appid < 10_000 {
+        cmd.err(&format!("run-as: package not an application: {name}\n"))?;
+        return Ok(1);
+    }
+    if !package.debuggable() {
+        cmd.err(&format!("run-as: package not debuggable: {name}\n"))?;
+        return Ok(1);
+    }
+    let uid = package.uid(user);
+    let cred = Cred {
+        uid,
+        gid: uid,
+        groups: vec![uid],
+        domain: "runas_app",
+    };
+    cmd.cwd = format!("/data/user/{user}/{name}");
+    if args.is_empty() {
+        args.push("sh".to_owned());
+    }
+    become_user(cmd, cred, args)
+}
+
+pub(super) fn nohup(cmd: &mut Cmd) -> Done {
+    let args = cmd.args();
+    if let Some(p) = cmd.kernel.state().processes.get_mut(cmd.pid) {
+        p.ignored.insert(SIGHUP);
+    }
+    cmd.exec(args)
+}
+
+/// Runs a program in a session of its own; a group leader forks first and does not wait.
+pub(super) fn setsid(cmd: &mut Cmd) -> Done {
+    let (options, argv) = {
+        let args = cmd.args();
+        let first = args
+            .iter()
+            .position(|a| !a.starts_with('-'))
+            .unwrap_or(args.len());
+        (args[..first].to_vec(), args[first..].to_vec())
+    };
+    let wait = options.iter().any(|o| o.contains('w'));
+    let leads = {
+        let state = cmd.kernel.state();
+        state
+            .processes
+            .get(cmd.pid)
+            .is_some_and(|p| p.group == cmd.pid)
+    };
+    if !leads || wait {
+        if let Some(p) = cmd.kernel.state().processes.get_mut(cmd.pid) {
+            p.group = p.pid;
+        }
+        return cmd.exec(argv);
+    }
+    let Some(pid) = cmd.kernel.spawn_process(1, &cmd.cred, &argv) else {
+        cmd.err("setsid: fork: Try again\n")?;
+        return Ok(1);
+    };
+    if let Some(p) = cmd.kernel.state().processes.get_mut(pid) {
+        p.group = pid;
+    }
+    let mut child = Cmd {
+        kernel: cmd.kernel.clone(),
+        pid,
+        cred: cmd.cred.clone(),
+        argv,
+        env: cmd.env.clone(),
+        cwd: cmd.cwd.clone(),
+        fds: cmd.fds.clone(),
+        depth: cmd.depth,
+    };
+    let kernel = cmd.kernel.clone();
+    let started = on_thread(&cmd.kernel, move || {
+        let status = match run(&mut child) {
+            Ok(status) => status,
+            Err(Stop::Killed(signal)) => 128 + signal,
+            Err(Stop::Signal) => 1,
+        };
+        drop(child);
+        kernel.end_process(pid, status);
+    });
+    if !started {
+        cmd.kernel.end_process(pid, 1);
+        return Ok(1);
+    }
+    Ok(0)
+}
+
+/// `timeout [-s SIGNAL] SECONDS COMMAND…` on the phone's clock.
+pub(super) fn timeout(cmd: &mut Cmd) -> Done {
+    let mut args = cmd.args();
+    let mut signal = 15;
+    while let Some(arg) = args.first().cloned() {
+        match arg.as_str() {
+            "-s" if args.len() > 1 => {
+                signal = signal_number(&args[1]).unwrap_or(15);
+                args.drain(..2);
+            }
+            "-k" if args.len() > 1 => {
+                args.drain(..2);
+            }
+            a if a.starts_with('-') => {
+                args.remove(0);
+            }
+            _ => break,
+        }
+    }
+    let Some(seconds) = args.first().and_then(|a| super::system::seconds(a)) else {
+        cmd.err("timeout: Needs 2 arguments\n")?;
+        return Ok(1);
+    };
+    args.remove(0);
+    let deadline = cmd.kernel.clock.boot() + (seconds * 1_000.0) as u64 * MILLI;
+    let Some(pid) = cmd.kernel.spawn_process(cmd.pid, &cmd.cred, &args) else {
+        return Ok(125);
+    };
+    let mut child = Cmd {
+        kernel: cmd.kernel.clone(),
+        pid,
+        cred: cmd.cred.clone(),
+        argv: args,
+        env: cmd.env.clone(),
+        cwd: cmd.cwd.clone(),
+        fds: cmd.fds.clone(),
+        depth: cmd.depth,
+    };
+    let kernel = cmd.kernel.clone();
+    let started = on_thread(&cmd.kernel, move || {
+        let status = match run(&mut child) {
+            Ok(status) => status,
+            Err(Stop::Killed(signal)) => 128 + signal,
+            Err(Stop::Signal) => 1,
+        };
+        drop(child);
+        kernel.end_process(pid, status);
+    });
+    if !started {
+        cmd.kernel.end_process(pid, 1);
+        return Ok(125);
+    }
+    let kernel = cmd.kernel.clone();
+    let ended = || {
+        let state = kernel.state();
+        match state.processes.get(pid) {
+            Some(_) => None,
+            None => Some(state.processes.status(pid).unwrap_or(125)),
+        }
+    };
+    if let Some(status) = cmd.kernel.block(cmd.pid, Some(deadline), ended)? {
+        return Ok(status);
+    }
+    cmd.kernel.signal(&cmd.cred, pid, signal);
+    cmd.kernel.block(cmd.pid, None, ended)?;
+    Ok(124)
+}
+
+pub(super) fn env(cmd: &mut Cmd) -> Done {
+    let mut args = cmd.args();
+    while let Some((name, value)) = args.first().and_then(|a| a.split_once('=')) {
+        cmd.env.insert(name.to_owned(), value.to_owned());
+        args.remove(0);
+    }
+    if !args.is_empty() {
+        return cmd.exec(args);
+    }
+    for (name, value) in &cmd.env {
+        cmd.out(&format!("{name}={value}\n"))?;
+    }
+    Ok(0)
+}
+
+pub(super) fn printenv(cmd: &mut Cmd) -> Done {
+    match cmd.args().first() {
+        None => env(cmd),
+        Some(name) => match cmd.env.get(name) {
+            Some(value) => {
+                cmd.out(&format!("{value}\n"))?;
+                Ok(0)
+            }
+            None => Ok(1),
+        },
+    }
+}
+
+pub(super) fn toybox(cmd: &mut Cmd) -> Done {
+    let args = cmd.args();
+    if args.is_empty() {
+        let all = names(&cmd.kernel.spec).join(" ");
+        cmd.out(&format!("{all}\n"))?;
+        return Ok(0);
+    }
+    cmd.exec(args)
+}
+
+pub(super) fn which(cmd: &mut Cmd) -> Done {
+    let (_, wanted) = flags(&cmd.args(), "");
+    let mut status = 0;
+    for name in wanted {
+        match find(&cmd.kernel.spec, &name) {
+            Some(path) => cmd.out(&format!("{path}\n"))?,
+            None => status = 1,
+        }
+    }
+    Ok(status)
+}
+
+pub(super) fn xargs(cmd: &mut Cmd) -> Done {
+    let mut args = cmd.args();
+    let zero = args.first().is_some_and(|a| a == "-0");
+    let one = args.first().is_some_and(|a| a == "-n1")
+        || args.starts_with(&["-n".to_owned(), "1".to_owned()]);
+    while args.first().is_some_and(|a| a.starts_with('-')) {
+        let takes = args[0] == "-n";
+        args.remove(0);
+        if takes && !args.is_empty() {
+            args.remove(0);
+        }
+    }
+    if args.is_empty() {
+        args.push("echo".to_owned());
+    }
+    let input = String::from_utf8_lossy(&cmd.stdin()?).into_owned();
+    let items: Vec<String> = if zero {
+        input
+            .split('\0')
+            .filter(|s| !s.is_empty())
+            .map(str::to_owned)
+            .collect()
+    } else {
+        input.split_whitespace().map(str::to_owned).collect()
+    };
+    let batches: Vec<Vec<String>> = if one {
+        items.into_iter().map(|i| vec![i]).collect()
+    } else {
+        vec![items]
+    };
+    let mut status = 0;
+    cmd.fds.set(0, Fd::Null);
+    for batch in batches {
+        let mut argv = args.clone();
+        argv.extend(batch);
+        if cmd.exec(argv)? != 0 {
+            status = 123;
+        }
+    }
+    Ok(status)
+}

@@ -1,0 +1,183 @@
+//! pm, cmd and simpleperf_app_runner: what is installed and what may be profiled.
+
+use super::{Cmd, Done, flags};
+use crate::phone::packages::{Package, Profiling};
+
+fn installed(cmd: &Cmd, user: Option<u32>) -> Vec<Package> {
+    let state = cmd.kernel.state();
+    let all = state.packages.iter();
+    all.filter(|p| user.is_none_or(|u| p.users.contains(&u)))
+        .cloned()
+        .collect()
+}
+
+/// Takes `--user N` (or `all`, `current`) out of the arguments.
+pub(super) fn take_user(args: &mut Vec<String>) -> Option<u32> {
+    let at = args.iter().position(|a| a == "--user")?;
+    args.remove(at);
+    if at >= args.len() {
+        return None;
+    }
+    match args.remove(at).as_str() {
+        "all" => None,
+        "current" => Some(0),
+        n => n.parse().ok(),
+    }
+}
+
+pub(super) fn pm(cmd: &mut Cmd) -> Done {
+    let mut args = cmd.args();
+    let user = take_user(&mut args);
+    let Some((verb, rest)) = args.split_first() else {
+        cmd.out("Package manager (package) commands:\n  help\n    Print this help text.\n")?;
+        return Ok(1);
+    };
+    match (verb.as_str(), rest) {
+        ("path", [name, ..]) => {
+            let found = installed(cmd, Some(user.unwrap_or(0)));
+            match found.iter().find(|p| p.name == *name) {
+                Some(p) => {
+                    cmd.out(&format!("package:{}\n", p.apk()))?;
+                    Ok(0)
+                }
+                None => Ok(1),
+            }
+        }
+        ("list", [what, rest @ ..]) => match what.as_str() {
+            "packages" | "package" => list(cmd, rest, user),
+            "users" => {
+                cmd.out("Users:\n\tUserInfo{0:Owner:c13} running\n\tUserInfo{10:Work profile:1030} running\n")?;
+                Ok(0)
+            }
+            "features" => {
+                cmd.out("feature:reqGlEsVersion=0x30002\nfeature:android.hardware.wifi\n")?;
+                Ok(0)
+            }
+            other => {
+                cmd.err(&format!("Error: unknown list type '{other}'\n"))?;
+                Ok(255)
+            }
+        },
+        ("resolve-activity", rest) => {
+            let name = rest.last().cloned().unwrap_or_default();
+            let found = installed(cmd, Some(user.unwrap_or(0)));
+            match found
+                .iter()
+                .find(|p| p.name == name)
+                .and_then(|p| p.activity)
+            {
+                Some(activity) => cmd.out(&format!(
+                    "priority=0 preferredOrder=0 match=0x108000\n{name}/{activity}\n"
+                ))?,
+                None => cmd.out("No activity found\n")?,
+            }
+            Ok(0)
+        }
+        ("dump", [name]) => cmd.exec(vec![
+            "dumpsys".to_owned(),
+            "package".to_owned(),
+            name.clone(),
+        ]),
+        ("clear" | "uninstall" | "install" | "grant" | "revoke", _) => {
+            cmd.out("Failure [not supported on this virtual phone]\n")?;
+            Ok(1)
+        }
+        (verb, _) => {
+            cmd.err(&format!("Unknown command: {verb}\n"))?;
+            Ok(255)
+        }
+    }
+}
+
+/// `pm list packages`: the filter is a substring, as on every phone.
+fn list(cmd: &mut Cmd, rest: &[String], user: Option<u32>) -> Done {
+    let (options, filter) = flags(rest, "");
+    let has = |c: char| options.iter().any(|o| o.0 == c);
+    let options: Vec<&String> = rest.iter().filter(|a| a.starts_with("--")).collect();
+    if let Some(bad) = options
+        .iter()
+        .find(|o| !["--show-versioncode", "--apex-only"].contains(&o.as_str()))
+    {
+        cmd.err(&format!("\nException occurred while executing 'list':\njava.lang.IllegalArgumentException: Unknown option {bad}\n"))?;
+        return Ok(255);
+    }
+    let filter: Vec<&String> = filter.iter().filter(|f| !f.starts_with("--")).collect();
+    let versions = options.iter().any(|o| *o == "--show-versioncode");
+    for p in installed(cmd, Some(user.unwrap_or(0))) {
+        let hit = filter.first().is_none_or(|f| p.name.contains(f.as_str()));
+        if !hit || (has('3') && p.system) || (has('s') && !p.system) || (has('d')) {
+            continue;
+        }
+        let mut line = "package:".to_owned();
+        if has('f') {
+            line.push_str(&format!("{}=", p.apk()));
+        }
+        line.push_str(p.name);
+        if versions {
+            line.push_str(&format!(" versionCode:{}", p.version));
+        }
+        if has('i') {
+            line.push_str(&format!("  installer={}", p.installer.unwrap_or("null")));
+        }
+        if has('U') {
+            line.push_str(&format!(" uid:{}", p.uid(user.unwrap_or(0))));
+        }
+        cmd.out(&format!("{line}\n"))?;
+    }
+    Ok(0)
+}
+
+/// `cmd SERVICE …`: the services that have programs of their own.
+pub(super) fn cmd(cmd: &mut Cmd) -> Done {
+    let args = cmd.args();
+    let Some((service, rest)) = args.split_first() else {
+        cmd.err("cmd: No service specified; use -l to list all running services\n")?;
+        return Ok(20);
+    };
+    let program = match service.as_str() {
+        "package" => "pm",
+        "activity" => "am",
+        "settings" => "settings",
+        "input" => "input",
+        "-l" => {
+            cmd.out("Currently running services:\n  activity\n  package\n  settings\n")?;
+            return Ok(0);
+        }
+        other => {
+            cmd.err(&format!("cmd: Can't find service: {other}\n"))?;
+            return Ok(20);
+        }
+    };
+    let mut argv = vec![program.to_owned()];
+    argv.extend(rest.iter().cloned());
+    cmd.exec(argv)
+}
+
+/// `simpleperf_app_runner PACKAGE --show-app-type` of Android 12 and later.
+pub(super) fn simpleperf_app_runner(cmd: &mut Cmd) -> Done {
+    let mut args = cmd.args();
+    let user = take_user(&mut args).unwrap_or(0);
+    let Some(name) = args.iter().find(|a| !a.starts_with("--")) else {
+        cmd.err("simpleperf_app_runner: no package name\n")?;
+        return Ok(1);
+    };
+    let package = installed(cmd, Some(user))
+        .into_iter()
+        .find(|p| p.name == *name);
+    let Some(package) = package else {
+        cmd.err(&format!(
+            "simpleperf_app_runner: failed to find package {name}\n"
+        ))?;
+        return Ok(1);
+    };
+    if !args.iter().any(|a| a == "--show-app-type") {
+        cmd.err("simpleperf_app_runner: unsupported on this virtual phone\n")?;
+        return Ok(1);
+    }
+    cmd.out(match package.profiling {
+        Profiling::Debuggable => "debuggable\n",
+        Profiling::Shell => "profileable\n",
+        Profiling::Platform | Profiling::Closed => "non_profileable\n",
+    })?;
+    Ok(0)
+}

@@ -1,0 +1,548 @@
+//! The perfetto client: options, config, output file, background, queries.
+
+use std::sync::Arc;
+
+use prost::Message as _;
+
+use super::{Cmd, Done, on_thread};
+use crate::phone::clock::MILLI;
+use crate::phone::faults::FaultKind;
+use crate::phone::fs::{Errno, FileData, Kind, Node, normalize};
+use crate::phone::io::{Fd, Fds, Stop};
+use crate::phone::kernel::Kernel;
+use crate::phone::process::{Pid, SIGINT, SIGTERM};
+use crate::phone::tracing::Session;
+use crate::phone::tracing::config;
+use crate::phone::tracing::recording::{self, Outcome};
+use crate::proto::perfetto as pb;
+
+/// Where SELinux lets the client write.
+const TRACES: &str = "/data/misc/perfetto-traces/";
+/// How long `-D` waits for the sources.
+const WAIT_FOR_SOURCES: u64 = 30_000 * MILLI;
+
+#[derive(Default)]
+struct Options {
+    config: Option<String>,
+    text: bool,
+    out: Option<String>,
+    background: bool,
+    wait: bool,
+    detach: Option<String>,
+    attach: Option<String>,
+    is_detached: Option<String>,
+    stop: bool,
+    query: bool,
+    raw: bool,
+    version: bool,
+    no_clobber: bool,
+}
+
+fn options(args: &[String], version: u32) -> Result<Options, String> {
+    let mut o = Options::default();
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        let (name, inline) = match arg.split_once('=') {
+            Some((name, value)) if arg.starts_with("--") => (name, Some(value.to_owned())),
+            _ => (arg.as_str(), None),
+        };
+        let mut value = || {
+            let given = inline.clone().or_else(|| args.next().cloned());
+            given.ok_or_else(|| format!("perfetto: option requires an argument: {name}"))
+        };
+        match name {
+            "-c" | "--config" => o.config = Some(value()?),
+            "-o" | "--out" => o.out = Some(value()?),
+            "--txt" => o.text = true,
+            "-d" | "--background" => o.background = true,
+            "-D" | "--background-wait" if version >= 25 => {
+                o.background = true;
+                o.wait = true;
+            }
+            "--detach" => o.detach = Some(value()?),
+            "--attach" => o.attach = Some(value()?),
+            "--is_detached" => o.is_detached = Some(value()?),
+            "--stop" => o.stop = true,
+            "--query" => o.query = true,
+            "--query-raw" => {
+                o.query = true;
+                o.raw = true;
+            }
+            "--long" | "--upload" | "--dropbox" => {}
+            "--version" => o.version = true,
+            "--no-guardrails" => {}
+            "--no-clobber" if version >= 54 => o.no_clobber = true,
+            other => return Err(format!("perfetto: unrecognized option '{other}'")),
+        }
+    }
+    Ok(o)
+}
+
+pub(super) fn perfetto(cmd: &mut Cmd) -> Done {
+    let version = cmd.kernel.spec.perfetto_version();
+    let options = match options(&cmd.args(), version) {
+        Ok(options) => options,
+        Err(text) => {
+            cmd.err(&format!("{text}\nUsage: perfetto\n  --background     -d      : Exits immediately and continues in the background\n  --config         -c      : /path/to/trace/config/file or - for stdin\n  --out            -o      : /path/to/out/trace/file or - for stdout\n"))?;
+            return Ok(1);
+        }
+    };
+    if options.version {
+        cmd.out(&format!("Perfetto v{version}.0 (N/A)\n"))?;
+        return Ok(0);
+    }
+    if cmd.kernel.faults.strikes(FaultKind::PerfettoFail).is_some() {
+        cmd.err("perfetto: error while loading shared libraries: libperfetto.so: cannot open shared object file\n")?;
+        return Ok(1);
+    }
+    let traced = {
+        let state = cmd.kernel.state();
+        state
+            .processes
+            .iter()
+            .any(|p| p.name() == "/system/bin/traced")
+    };
+    let unreachable = "[000.001] perfetto_cmd.cc:1004      Could not connect to the traced socket /dev/socket/traced_consumer. Ensure traced is running or use tracebox --autodaemonize.\n";
+    if let Some(key) = &options.is_detached {
+        if !traced {
+            cmd.err(unreachable)?;
+            return Ok(1);
+        }
+        let state = cmd.kernel.state();
+        let found = state
+            .tracing
+            .sessions
+            .iter()
+            .any(|s| s.key.as_ref() == Some(key));
+        return Ok(if found { 0 } else { 2 });
+    }
+    if options.query {
+        if !traced {
+            cmd.err(unreachable)?;
+            return Ok(1);
+        }
+        return query(cmd, options.raw);
+    }
+    if let Some(key) = &options.attach {
+        return attach(cmd, key, options.stop);
+    }
+    let Some(source) = &options.config else {
+        cmd.err("perfetto: --config/-c is required\n")?;
+        return Ok(1);
+    };
+    let config = match read_config(cmd, source, options.text)? {
+        Ok(config) => config,
+        Err(text) => {
+            cmd.err(&format!("[000.001] perfetto_cmd.cc:690       {text}\n"))?;
+            return Ok(1);
+        }
+    };
+    let Some(out) = options.out.clone() else {
+        cmd.err("[000.001] perfetto_cmd.cc:720       --out is required\n")?;
+        return Ok(1);
+    };
+    if options.detach.is_some() && !config.write_into_file() {
+        cmd.err("[000.001] perfetto_cmd.cc:751       TraceConfig's write_into_file must be true when using --detach\n")?;
+        return Ok(1);
+    }
+    let file = match open_output(cmd, &out, options.no_clobber) {
+        Ok(file) => file,
+        Err(errno) => {
+            cmd.err(&format!(
+                "[000.002] perfetto_cmd.cc:1189      Failed to open {out}. If you get permission denied in /data/misc/perfetto-traces, the file might have been created by another user, try deleting it first. (errno: {}, {})\n",
+                errno.number(),
+                errno.text()
+            ))?;
+            return Ok(1);
+        }
+    };
+    if !traced {
+        remove_output(cmd, &out);
+        cmd.err(unreachable)?;
+        if options.wait {
+            cmd.err(
+                "[000.010] perfetto_cmd.cc:1020      Background process failed, WaitStatus=1\n",
+            )?;
+        }
+        return Ok(1);
+    }
+    let work = Work {
+        config,
+        file,
+        out,
+        key: options.detach.clone(),
+    };
+    if options.detach.is_some() {
+        return detach(cmd, work);
+    }
+    if options.background {
+        return background(cmd, work, options.wait);
+    }
+    catch_signals(&cmd.kernel, cmd.pid);
+    let duration = work.config.duration_ms();
+    cmd.err(&format!(
+        "[000.003] perfetto_cmd.cc:1053      Connected to the Perfetto traced service, starting tracing{}\n",
+        if duration > 0 { format!(" for {duration} ms") } else { String::new() }
+    ))?;
+    let to_stdout = work.out == "-";
+    let file = work.file.clone();
+    let out = work.out.clone();
+    match record(&cmd.kernel, cmd.pid, work) {
+        Ended::Rejected(text) => {
+            cmd.err(&format!(
+                "[000.010] perfetto_cmd.cc:1210      Service error: {text}\n"
+            ))?;
+            Ok(0)
+        }
+        Ended::Ran(Outcome::Finished) => {
+            if to_stdout {
+                cmd.out_bytes(&file.contents())?;
+            } else {
+                cmd.err(&format!(
+                    "[010.000] perfetto_cmd.cc:1330      Wrote {} bytes into {out}\n",
+                    file.len()
+                ))?;
+            }
+            Ok(0)
+        }
+        Ended::Ran(Outcome::Killed(signal)) => Err(Stop::Killed(signal).into()),
+        Ended::Ran(Outcome::Disconnected) => {
+            cmd.err("[010.000] perfetto_cmd.cc:1240      Disconnected from the traced service\n")?;
+            Ok(1)
+        }
+    }
+}
+
+/// What a session needs.
+struct Work {
+    config: pb::TraceConfig,
+    file: Arc<FileData>,
+    out: String,
+    key: Option<String>,
+}
+
+fn read_config(
+    cmd: &Cmd,
+    source: &str,
+    text: bool,
+) -> Result<Result<pb::TraceConfig, String>, super::Halt> {
+    let bytes = if source == "-" {
+        cmd.stdin()?
+    } else {
+        // SELinux keeps the client from the shell's own files.
+        let allowed = source.starts_with("/data/misc/perfetto-configs/");
+        let enforcing = cmd.kernel.state().enforcing;
+        let read = if allowed || !enforcing {
+            cmd.kernel.read_all(&cmd.cred, &cmd.cwd, source)
+        } else {
+            Err(Errno::Access)
+        };
+        match read {
+            Ok(bytes) => bytes,
+            Err(errno) => {
+                return Ok(Err(format!(
+                    "Could not open {source} (errno: {}, {})",
+                    errno.number(),
+                    errno.text()
+                )));
+            }
+        }
+    };
+    if bytes.is_empty() {
+        return Ok(Err("The TraceConfig is empty".to_owned()));
+    }
+    let parsed = if text {
+        config::parse_text(&cmd.kernel.spec, &String::from_utf8_lossy(&bytes))
+    } else {
+        config::decode(&bytes).map_err(|_| {
+            "The trace config is invalid, bailing out. Did you forget --txt?".to_owned()
+        })
+    };
+    Ok(parsed)
+}
+
+/// Opens the output as the client does: truncated, 0600, only in its own directory.
+fn open_output(cmd: &Cmd, out: &str, no_clobber: bool) -> Result<Arc<FileData>, Errno> {
+    if out == "-" {
+        return Ok(Arc::default());
+    }
+    let parts = normalize(&cmd.cwd, out);
+    let mut state = cmd.kernel.state();
+    let own = out.starts_with(TRACES) && parts.len() == 4;
+    if !own && state.enforcing {
+        return Err(Errno::Access);
+    }
+    if let Some(node) = state.tree.node(&parts) {
+        let Kind::File(data) = &node.kind else {
+            return Err(Errno::IsDirectory);
+        };
+        // Neither root nor the shell may overwrite what the other made.
+        if node.uid != cmd.cred.uid {
+            return Err(Errno::Access);
+        }
+        if no_clobber {
+            return Err(Errno::Exists);
+        }
+        data.truncate(0);
+        return Ok(data.clone());
+    }
+    let now = (cmd.kernel.clock.real() / 1_000_000_000) as i64;
+    let data = FileData::new(Vec::new(), now);
+    let mut node = Node::new(Kind::File(data.clone()), 0o600, cmd.cred.uid, cmd.cred.gid);
+    node.label = "perfetto_traces_data_file";
+    node.mtime = now;
+    state.tree.put(&parts, node)?;
+    Ok(data)
+}
+
+fn remove_output(cmd: &Cmd, out: &str) {
+    remove_path(&cmd.kernel, &normalize(&cmd.cwd, out));
+}
+
+fn remove_path(kernel: &Kernel, parts: &[String]) {
+    kernel.state().tree.remove(parts);
+    kernel.events.notify();
+}
+
+fn catch_signals(kernel: &Kernel, pid: Pid) {
+    if let Some(p) = kernel.state().processes.get_mut(pid) {
+        p.caught.extend([SIGINT, SIGTERM]);
+        p.ignored.remove(&SIGINT);
+        p.ignored.remove(&SIGTERM);
+    }
+}
+
+enum Ended {
+    Rejected(String),
+    Ran(Outcome),
+}
+
+/// Registers a session and records it on this thread; `pid` is who is signalled to stop it.
+fn record(kernel: &Kernel, pid: Pid, work: Work) -> Ended {
+    let config = &work.config;
+    let session = Session {
+        id: 0,
+        uid: 2000,
+        name: config.unique_session_name.clone().filter(|n| !n.is_empty()),
+        started: false,
+        key: work.key.clone(),
+        stop: false,
+        buffers_kb: config.buffers.iter().map(|b| b.size_kb()).collect(),
+        duration_ms: config.duration_ms(),
+        sources: config.data_sources.len() as u32,
+        start_real: kernel.clock.real(),
+    };
+    let mut why = config::rejection(&kernel.spec, config);
+    if kernel.faults.strikes(FaultKind::PerfettoReject).is_some() {
+        why = Some("Too many concurrent tracing sessions".to_owned());
+    }
+    let opened = match why {
+        Some(why) => Err(why),
+        None => kernel.state().tracing.open(session),
+    };
+    match opened {
+        Err(why) => {
+            if work.out != "-" {
+                remove_path(kernel, &normalize("/", &work.out));
+            }
+            kernel.log(pid, 'E', "perfetto", &format!("Service error: {why}"));
+            Ended::Rejected(why)
+        }
+        Ok(id) => {
+            kernel.log(
+                pid,
+                'I',
+                "perfetto",
+                "Enabled tracing, uid:2000, session started",
+            );
+            Ended::Ran(recording::run(
+                kernel,
+                pid,
+                id,
+                work.config,
+                work.file,
+                &work.out,
+            ))
+        }
+    }
+}
+
+/// Forks, prints the child's pid and leaves it to record.
+fn background(cmd: &mut Cmd, work: Work, wait: bool) -> Done {
+    let Some(pid) = cmd.kernel.spawn_process(1, &cmd.cred, &cmd.argv) else {
+        cmd.err("perfetto: fork failed: Try again\n")?;
+        return Ok(1);
+    };
+    {
+        let mut state = cmd.kernel.state();
+        if let Some(p) = state.processes.get_mut(pid) {
+            // daemonize() makes a session of its own.
+            p.group = pid;
+            p.domain = "perfetto".to_owned();
+        }
+    }
+    catch_signals(&cmd.kernel, pid);
+    let triggers = work.config.trigger_config.is_some();
+    let kernel = cmd.kernel.clone();
+    let started = on_thread(&cmd.kernel, move || {
+        let status = match record(&kernel, pid, work) {
+            Ended::Ran(Outcome::Killed(signal)) => 128 + signal,
+            Ended::Ran(Outcome::Disconnected) => 1,
+            Ended::Ran(Outcome::Finished) | Ended::Rejected(_) => 0,
+        };
+        kernel.end_process(pid, status);
+    });
+    if !started {
+        cmd.kernel.end_process(pid, 1);
+        return Ok(1);
+    }
+    let noise = cmd
+        .kernel
+        .faults
+        .strikes(FaultKind::PerfettoNoise)
+        .is_some();
+    let mut status = 0;
+    if wait {
+        let deadline = cmd.kernel.clock.boot() + WAIT_FOR_SOURCES;
+        let kernel = cmd.kernel.clone();
+        let ready = || {
+            let state = kernel.state();
+            let gone = state.processes.get(pid).is_none();
+            (gone || state.tracing.sessions.iter().any(|s| s.started)).then_some(())
+        };
+        if triggers || cmd.kernel.block(cmd.pid, Some(deadline), ready)?.is_none() {
+            cmd.err("Timeout waiting for all data sources to start\n")?;
+            status = 2;
+        }
+    }
+    if noise {
+        cmd.err("WARNING: linker: Warning: \"/vendor/lib64/libfoo.so\" unused DT entry: DT_RPATH (type 0xf arg 0x1b2) (ignoring)\n")?;
+        cmd.out("WARNING: linker: 4242 entries ignored\n")?;
+    }
+    cmd.out(&format!("{pid}\n"))?;
+    // The parent's files are not the child's: daemonize() points those at /dev/null.
+    cmd.fds = Fds::new(
+        Fd::Null,
+        cmd.fds.get(1).cloned().unwrap_or(Fd::Null),
+        Fd::Null,
+    );
+    Ok(status)
+}
+
+/// `--detach`: the session stays with the service.
+fn detach(cmd: &mut Cmd, work: Work) -> Done {
+    let traced = {
+        let state = cmd.kernel.state();
+        let mut all = state.processes.iter();
+        all.find(|p| p.name() == "/system/bin/traced")
+            .map(|p| p.pid)
+    };
+    let Some(traced) = traced else { return Ok(1) };
+    let kernel = cmd.kernel.clone();
+    let started = on_thread(&cmd.kernel, move || {
+        record(&kernel, traced, work);
+    });
+    Ok(u8::from(!started))
+}
+
+/// `--attach=KEY [--stop]`: waits for a detached session's end.
+fn attach(cmd: &mut Cmd, key: &str, stop: bool) -> Done {
+    let id = {
+        let mut state = cmd.kernel.state();
+        let found = state
+            .tracing
+            .sessions
+            .iter_mut()
+            .find(|s| s.key.as_deref() == Some(key));
+        found.map(|s| {
+            s.stop |= stop;
+            s.id
+        })
+    };
+    let Some(id) = id else {
+        cmd.err(&format!("[000.002] perfetto_cmd.cc:1370      Session re-attach failed. Check service logs for details (key {key})\n"))?;
+        return Ok(1);
+    };
+    cmd.kernel.events.notify();
+    let kernel = cmd.kernel.clone();
+    let ended = || {
+        let state = kernel.state();
+        state
+            .tracing
+            .sessions
+            .iter()
+            .all(|s| s.id != id)
+            .then_some(())
+    };
+    cmd.kernel.block(cmd.pid, None, ended)?;
+    Ok(0)
+}
+
+/// Data sources of a phone, with the Android release that brought each.
+const SOURCES: [(&str, u32); 9] = [
+    ("android.heapprofd", 10),
+    ("android.java_hprof", 11),
+    ("android.java_hprof.oom", 14),
+    ("android.log", 10),
+    ("android.packages_list", 10),
+    ("android.power", 10),
+    ("linux.ftrace", 10),
+    ("linux.process_stats", 10),
+    ("linux.sys_stats", 10),
+];
+
+fn query(cmd: &mut Cmd, raw: bool) -> Done {
+    let spec = &cmd.kernel.spec;
+    let version = format!("Perfetto v{}.0 (N/A)", spec.perfetto_version());
+    let sources = SOURCES.iter().filter(|(_, since)| *since <= spec.android);
+    let sessions = cmd.kernel.state().tracing.sessions.clone();
+    let state = |s: &Session| if s.started { "STARTED" } else { "CONFIGURED" };
+    if raw {
+        use pb::tracing_service_state as ts;
+        let service = pb::TracingServiceState {
+            data_sources: sources
+                .map(|(name, _)| ts::DataSource {
+                    ds_descriptor: Some(ts::DataSourceDescriptor {
+                        name: Some((*name).to_owned()),
+                    }),
+                })
+                .collect(),
+            tracing_service_version: Some(version),
+            tracing_sessions: sessions
+                .iter()
+                .filter(|_| spec.android >= 12)
+                .map(|s| ts::TracingSession {
+                    id: Some(s.id),
+                    consumer_uid: Some(s.uid as i32),
+                    state: Some(state(s).to_owned()),
+                    unique_session_name: s.name.clone(),
+                    start_realtime_ns: Some(s.start_real as i64),
+                })
+                .collect(),
+        };
+        cmd.out_bytes(&service.encode_to_vec())?;
+        return Ok(0);
+    }
+    let mut out = format!(
+        "{version}\n\nPRODUCER PROCESSES CONNECTED:\n\nID     PID      UID      FLAGS  NAME                                       SDK\n==     ===      ===      =====  ====                                       ===\n1      640      9999     n/a    perfetto.traced_probes                     {version}\n\nDATA SOURCES REGISTERED:\n\nNAME                                     PRODUCER                 DETAILS\n===                                      ========                 ========\n"
+    );
+    for (name, _) in sources {
+        out.push_str(&format!("{name:<40} perfetto.traced_probes (1)\n"));
+    }
+    out.push_str("\nTRACING SESSIONS:\n\nID      UID        STATE      BUF (#) KB   DUR (s)   #DS  STARTED  NAME\n===     ===        =====      ==========   =======   ===  =======  ====\n");
+    for s in &sessions {
+        let kb: u32 = s.buffers_kb.iter().sum();
+        out.push_str(&format!(
+            "{:<7} {:<10} {:<10} ({}) {kb:<7} {:<9} {:<4} 00:00:00 {}\n",
+            s.id,
+            s.uid,
+            state(s),
+            s.buffers_kb.len(),
+            s.duration_ms / 1_000,
+            s.sources,
+            s.name.as_deref().unwrap_or(""),
+        ));
+    }
+    cmd.out(&out)?;
+    Ok(0)
+}

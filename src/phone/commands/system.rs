@@ -1,0 +1,327 @@
+//! Properties, SELinux, identity, time, the log.
+
+use super::files::user_name;
+use super::{Cmd, Done, flags};
+use crate::phone::access::may_set_property;
+use crate::phone::clock::{MILLI, SECOND};
+use crate::phone::fs::Errno;
+use crate::phone::logcat::LogFilter;
+use crate::phone::procfs::kernel_release;
+
+pub(super) fn yes(_cmd: &mut Cmd) -> Done {
+    Ok(0)
+}
+
+pub(super) fn no(_cmd: &mut Cmd) -> Done {
+    Ok(1)
+}
+
+pub(super) fn getprop(cmd: &mut Cmd) -> Done {
+    let args = cmd.args();
+    let all = cmd.kernel.state().properties.clone();
+    match args.first() {
+        Some(name) => {
+            let default = args.get(1).cloned().unwrap_or_default();
+            let value = all.get(name).cloned().filter(|v| !v.is_empty());
+            cmd.out(&format!("{}\n", value.unwrap_or(default)))?;
+        }
+        None => {
+            let lines: String = all.iter().map(|(k, v)| format!("[{k}]: [{v}]\n")).collect();
+            cmd.out(&lines)?;
+        }
+    }
+    Ok(0)
+}
+
+pub(super) fn setprop(cmd: &mut Cmd) -> Done {
+    let args = cmd.args();
+    let [name, value] = args.as_slice() else {
+        cmd.err("setprop: Needs 2 arguments\n")?;
+        return Ok(1);
+    };
+    if !may_set_property(&cmd.kernel.spec, &cmd.cred, name) {
+        cmd.err(&format!(
+            "Failed to set property '{name}' to '{value}'.\nSee dmesg for error reason.\n"
+        ))?;
+        return Ok(1);
+    }
+    {
+        let mut state = cmd.kernel.state();
+        state.properties.insert(name.clone(), value.clone());
+        if name == "persist.traced.enable" {
+            if value == "1" {
+                crate::phone::population::start_traced(&mut state);
+            } else {
+                crate::phone::population::stop_traced(&mut state);
+            }
+        }
+    }
+    cmd.kernel.events.notify();
+    Ok(0)
+}
+
+pub(super) fn getenforce(cmd: &mut Cmd) -> Done {
+    let enforcing = cmd.kernel.state().enforcing;
+    cmd.out(if enforcing {
+        "Enforcing\n"
+    } else {
+        "Permissive\n"
+    })?;
+    Ok(0)
+}
+
+pub(super) fn setenforce(cmd: &mut Cmd) -> Done {
+    let on = match cmd.args().first().map(String::as_str) {
+        Some("1" | "Enforcing" | "enforcing") => true,
+        Some("0" | "Permissive" | "permissive") => false,
+        _ => {
+            cmd.err("usage: setenforce [enforcing|permissive|1|0]\n")?;
+            return Ok(1);
+        }
+    };
+    if !cmd.cred.is_root() {
+        cmd.err("setenforce: Couldn't set enforcing status to '")?;
+        cmd.err(&format!("{}': {}\n", u8::from(on), Errno::Access.text()))?;
+        return Ok(1);
+    }
+    cmd.kernel.state().enforcing = on;
+    cmd.kernel.events.notify();
+    Ok(0)
+}
+
+pub(super) fn id(cmd: &mut Cmd) -> Done {
+    let (options, _) = flags(&cmd.args(), "");
+    let has = |c: char| options.iter().any(|o| o.0 == c);
+    let uid = cmd.cred.uid;
+    let name = user_name(uid);
+    let text = if cmd.name() == "whoami" || (has('u') && has('n')) {
+        name
+    } else if has('u') {
+        uid.to_string()
+    } else if has('g') {
+        cmd.cred.gid.to_string()
+    } else if has('Z') {
+        format!("u:r:{}:s0", cmd.cred.domain)
+    } else {
+        let groups: Vec<String> = cmd
+            .cred
+            .groups
+            .iter()
+            .map(|g| format!("{g}({})", user_name(*g)))
+            .collect();
+        format!(
+            "uid={uid}({name}) gid={}({}) groups={} context=u:r:{}:s0",
+            cmd.cred.gid,
+            user_name(cmd.cred.gid),
+            groups.join(","),
+            cmd.cred.domain
+        )
+    };
+    cmd.out(&format!("{text}\n"))?;
+    Ok(0)
+}
+
+pub(super) fn uname(cmd: &mut Cmd) -> Done {
+    let (options, _) = flags(&cmd.args(), "");
+    let machine = match cmd.kernel.spec.abi.name() {
+        "arm64-v8a" => "aarch64",
+        "armeabi-v7a" => "armv8l",
+        "x86_64" => "x86_64",
+        _ => "i686",
+    };
+    let release = kernel_release(&cmd.kernel);
+    let text = match options.first().map(|o| o.0) {
+        Some('r') => release.to_owned(),
+        Some('m') => machine.to_owned(),
+        Some('n') => "localhost".to_owned(),
+        Some('a') => format!("Linux localhost {release} #1 SMP PREEMPT {machine} Toybox"),
+        _ => "Linux".to_owned(),
+    };
+    cmd.out(&format!("{text}\n"))?;
+    Ok(0)
+}
+
+pub(super) fn hostname(cmd: &mut Cmd) -> Done {
+    cmd.out("localhost\n")?;
+    Ok(0)
+}
+
+pub(super) fn pwd(cmd: &mut Cmd) -> Done {
+    cmd.out(&format!("{}\n", cmd.cwd))?;
+    Ok(0)
+}
+
+/// `1`, `0.5`, `2s`, `3m`, `1h` in seconds.
+pub(super) fn seconds(text: &str) -> Option<f64> {
+    let (number, factor) = match text.char_indices().last()? {
+        (i, 's') => (&text[..i], 1.0),
+        (i, 'm') => (&text[..i], 60.0),
+        (i, 'h') => (&text[..i], 3600.0),
+        (i, 'd') => (&text[..i], 86_400.0),
+        _ => (text, 1.0),
+    };
+    let value = number.parse::<f64>().ok()? * factor;
+    (value.is_finite() && value >= 0.0).then_some(value)
+}
+
+pub(super) fn sleep(cmd: &mut Cmd) -> Done {
+    let Some(seconds) = cmd.args().iter().map(|a| seconds(a)).sum::<Option<f64>>() else {
+        cmd.err("sleep: bad number\n")?;
+        return Ok(1);
+    };
+    if cmd.args().is_empty() {
+        cmd.err("sleep: Needs 1 argument\n")?;
+        return Ok(1);
+    }
+    let deadline = cmd.kernel.clock.boot() + (seconds * SECOND as f64) as u64;
+    cmd.kernel.block(cmd.pid, Some(deadline), || None::<()>)?;
+    Ok(0)
+}
+
+pub(super) fn uptime(cmd: &mut Cmd) -> Done {
+    let up = cmd.kernel.clock.boot() / SECOND;
+    cmd.out(&format!(
+        " {} up {:02}:{:02},  0 users,  load average: 2.31, 2.14, 1.97\n",
+        time_of(cmd.kernel.clock.real()).map_or_else(String::new, |t| {
+            format!("{:02}:{:02}:{:02}", t.hour(), t.minute(), t.second())
+        }),
+        up / 3600,
+        up / 60 % 60
+    ))?;
+    Ok(0)
+}
+
+fn time_of(real: u64) -> Option<time::OffsetDateTime> {
+    time::OffsetDateTime::from_unix_timestamp_nanos(i128::from(real)).ok()
+}
+
+/// `date [+FORMAT]`; setting the clock is not for the shell.
+pub(super) fn date(cmd: &mut Cmd) -> Done {
+    let real = cmd.kernel.clock.real();
+    let Some(t) = time_of(real) else { return Ok(1) };
+    let args = cmd.args();
+    if args.iter().any(|a| a == "-s") {
+        cmd.err("date: cannot set date: Operation not permitted\n")?;
+        return Ok(1);
+    }
+    let format = args.iter().find_map(|a| a.strip_prefix('+'));
+    let format = format.unwrap_or("%a %b %e %H:%M:%S %Z %Y");
+    let mut out = String::new();
+    let mut chars = format.chars();
+    while let Some(c) = chars.next() {
+        if c != '%' {
+            out.push(c);
+            continue;
+        }
+        let month = t.month().to_string();
+        let weekday = t.weekday().to_string();
+        out.push_str(&match chars.next() {
+            Some('s') => (real / SECOND).to_string(),
+            Some('N') => format!("{:09}", real % SECOND),
+            Some('Y') => t.year().to_string(),
+            Some('m') => format!("{:02}", u8::from(t.month())),
+            Some('d') => format!("{:02}", t.day()),
+            Some('e') => format!("{:>2}", t.day()),
+            Some('H') => format!("{:02}", t.hour()),
+            Some('M') => format!("{:02}", t.minute()),
+            Some('S') => format!("{:02}", t.second()),
+            Some('F') => format!("{}-{:02}-{:02}", t.year(), u8::from(t.month()), t.day()),
+            Some('T') => format!("{:02}:{:02}:{:02}", t.hour(), t.minute(), t.second()),
+            Some('Z') => "UTC".to_owned(),
+            Some('z') => "+0000".to_owned(),
+            Some('a') => weekday[..3].to_owned(),
+            Some('b') => month[..3].to_owned(),
+            Some('%') => "%".to_owned(),
+            Some(other) => format!("%{other}"),
+            None => "%".to_owned(),
+        });
+    }
+    cmd.out(&format!("{out}\n"))?;
+    Ok(0)
+}
+
+pub(super) fn log(cmd: &mut Cmd) -> Done {
+    let (options, rest) = flags(&cmd.args(), "pt");
+    let value = |c: char| options.iter().find(|o| o.0 == c).and_then(|o| o.1.clone());
+    let level = value('p')
+        .and_then(|p| p.chars().next())
+        .unwrap_or('i')
+        .to_ascii_uppercase();
+    let tag = value('t').unwrap_or_else(|| "log".to_owned());
+    cmd.kernel.log(cmd.pid, level, &tag, &rest.join(" "));
+    Ok(0)
+}
+
+pub(super) fn logcat(cmd: &mut Cmd) -> Done {
+    let mut filter = LogFilter::default();
+    let mut format = "threadtime".to_owned();
+    let (mut dump, mut tail, mut pid, mut clear) = (false, None, None, false);
+    let args = cmd.args();
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        let mut value = |inline: &str| match inline {
+            "" => args.next().cloned().unwrap_or_default(),
+            inline => inline.to_owned(),
+        };
+        match arg.as_str() {
+            "-d" => dump = true,
+            "-c" => clear = true,
+            "-s" => filter.silence(),
+            "-t" | "-T" => {
+                let text = value("");
+                tail = text.parse::<usize>().ok();
+                dump |= arg == "-t";
+            }
+            "-b" | "-e" | "-r" | "-n" => {
+                value("");
+            }
+            a if a.starts_with("-v") => {
+                let word = value(&a[2..]);
+                if !matches!(
+                    word.as_str(),
+                    "UTC" | "usec" | "color" | "year" | "printable"
+                ) {
+                    format = word;
+                }
+            }
+            a if a.starts_with("--pid=") => pid = a[6..].parse::<u32>().ok(),
+            a if a.starts_with("-b") => {}
+            a if a.starts_with('-') => {
+                cmd.err(&format!("logcat: unrecognized option '{a}'\n"))?;
+                return Ok(1);
+            }
+            a => {
+                if !filter.add(a) {
+                    cmd.err(&format!("Invalid filter expression '{a}'\n"))?;
+                    return Ok(1);
+                }
+            }
+        }
+    }
+    if clear {
+        cmd.kernel.state().log.clear();
+        return Ok(0);
+    }
+    cmd.out("--------- beginning of main\n")?;
+    let mut seen = 0;
+    loop {
+        let (mut lines, by_now) = cmd.kernel.state().log.after(seen);
+        seen = by_now;
+        lines.retain(|l| filter.passes(l) && pid.is_none_or(|p| p == l.pid));
+        if let Some(n) = tail.take() {
+            lines.drain(..lines.len().saturating_sub(n));
+        }
+        let text: String = lines
+            .iter()
+            .map(|l| format!("{}\n", l.format(&format)))
+            .collect();
+        cmd.out(&text)?;
+        if dump {
+            return Ok(0);
+        }
+        let kernel = cmd.kernel.clone();
+        let more = || (kernel.state().log.after(seen).1 > seen).then_some(());
+        let soon = cmd.kernel.clock.boot() + 500 * MILLI;
+        cmd.kernel.block(cmd.pid, Some(soon), more)?;
+    }
+}

@@ -1,0 +1,316 @@
+//! File operations of a process: paths to nodes, /proc included, with permissions checked as
+//! the phone's kernel does.
+
+use std::sync::Arc;
+
+use super::access::{FileAction, Want, label_allows, mode_allows};
+use super::clock::SECOND;
+use super::fs::{DIRECTORY, Errno, FileData, Kind, Node, Stat, normalize};
+use super::io::Fd;
+use super::kernel::{Cred, Kernel, State};
+use super::procfs;
+
+/// What a path leads to.
+pub(crate) struct Entry {
+    pub(crate) stat: Stat,
+    pub(crate) label: &'static str,
+    pub(crate) body: Body,
+}
+
+/// The contents of an [`Entry`].
+pub(crate) enum Body {
+    Directory(Vec<String>),
+    File(Arc<FileData>),
+    Link(String),
+    Device(&'static str),
+}
+
+impl Kernel {
+    fn lookup(
+        &self,
+        state: &State,
+        cred: &Cred,
+        parts: &[String],
+        follow: bool,
+    ) -> Result<(Entry, Vec<String>), Errno> {
+        let parts = state.tree.resolve(parts, follow)?;
+        if parts.first().is_some_and(|p| p == "proc") && parts.len() > 1 {
+            let entry = procfs::lookup(self, state, cred, &parts[1..])?;
+            return Ok((entry, parts));
+        }
+        for depth in 0..parts.len() {
+            let node = state.tree.node(&parts[..depth]).ok_or(Errno::NoEntry)?;
+            let stat = node.stat();
+            if stat.mode & DIRECTORY == 0 {
+                return Err(Errno::NotDirectory);
+            }
+            if !mode_allows(cred, &stat, Want::Search) {
+                return Err(Errno::Access);
+            }
+        }
+        let node = state.tree.node(&parts).ok_or(Errno::NoEntry)?;
+        let body = match &node.kind {
+            Kind::Directory(entries) => {
+                let mut names: Vec<String> = entries.keys().cloned().collect();
+                if parts.len() == 1 && parts[0] == "proc" {
+                    names.extend(procfs::names(state));
+                }
+                Body::Directory(names)
+            }
+            Kind::File(data) => Body::File(data.clone()),
+            Kind::Link(to) => Body::Link(to.clone()),
+            Kind::Device(name) => Body::Device(name),
+        };
+        let entry = Entry {
+            stat: node.stat(),
+            label: node.label,
+            body,
+        };
+        Ok((entry, parts))
+    }
+
+    /// What is at `path`; nothing but search permission is needed.
+    pub(crate) fn entry(
+        &self,
+        cred: &Cred,
+        cwd: &str,
+        path: &str,
+        follow: bool,
+    ) -> Result<Entry, Errno> {
+        if path.is_empty() {
+            return Err(Errno::NoEntry);
+        }
+        let state = self.state();
+        let found = self.lookup(&state, cred, &normalize(cwd, path), follow)?;
+        Ok(found.0)
+    }
+
+    /// Names in a directory, sorted; `.` and `..` are left out.
+    pub(crate) fn list(&self, cred: &Cred, cwd: &str, path: &str) -> Result<Vec<String>, Errno> {
+        let entry = self.entry(cred, cwd, path, true)?;
+        let enforcing = self.state().enforcing;
+        let Body::Directory(names) = entry.body else {
+            return Err(Errno::NotDirectory);
+        };
+        if !mode_allows(cred, &entry.stat, Want::Read)
+            || !label_allows(&self.spec, enforcing, cred, entry.label, FileAction::Read)
+        {
+            return Err(Errno::Access);
+        }
+        Ok(names)
+    }
+
+    /// Opens a file to read.
+    pub(crate) fn open_read(&self, cred: &Cred, cwd: &str, path: &str) -> Result<Fd, Errno> {
+        let entry = self.entry(cred, cwd, path, true)?;
+        let enforcing = self.state().enforcing;
+        if !mode_allows(cred, &entry.stat, Want::Read)
+            || !label_allows(&self.spec, enforcing, cred, entry.label, FileAction::Read)
+        {
+            return Err(Errno::Access);
+        }
+        match entry.body {
+            Body::File(data) => Ok(Fd::file(data, false)),
+            Body::Device(name) => Ok(device(name)),
+            Body::Directory(_) => Err(Errno::IsDirectory),
+            Body::Link(_) => Err(Errno::Loop),
+        }
+    }
+
+    /// All bytes of a file.
+    pub(crate) fn read_all(&self, cred: &Cred, cwd: &str, path: &str) -> Result<Vec<u8>, Errno> {
+        match self.open_read(cred, cwd, path)? {
+            Fd::File { data, .. } => Ok(data.contents()),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// Opens a file to write, made with `mode` where it is new.
+    pub(crate) fn open_write(
+        &self,
+        cred: &Cred,
+        cwd: &str,
+        path: &str,
+        mode: u32,
+        append: bool,
+    ) -> Result<Fd, Errno> {
+        let mut state = self.state();
+        let parts = normalize(cwd, path);
+        match self.lookup(&state, cred, &parts, true) {
+            Ok((entry, _)) => {
+                if matches!(entry.body, Body::Directory(_)) {
+                    return Err(Errno::IsDirectory);
+                }
+                if parts.first().is_some_and(|p| p == "system" || p == "apex") {
+                    return Err(Errno::ReadOnly);
+                }
+                let action = FileAction::Write;
+                if !mode_allows(cred, &entry.stat, Want::Write)
+                    || !label_allows(&self.spec, state.enforcing, cred, entry.label, action)
+                {
+                    return Err(Errno::Access);
+                }
+                match entry.body {
+                    Body::File(data) => {
+                        if !append {
+                            data.truncate(0);
+                        }
+                        Ok(Fd::file(data, append))
+                    }
+                    Body::Device(name) => Ok(device(name)),
+                    _ => Err(Errno::IsDirectory),
+                }
+            }
+            Err(Errno::NoEntry) => {
+                let resolved = self.parent_for_change(&state, cred, &parts, FileAction::Write)?;
+                let label = state.tree.node(&resolved[..resolved.len() - 1]);
+                let label = label.map_or("system_file", |n| n.label);
+                let now = (self.clock.real() / SECOND) as i64;
+                let data = FileData::new(Vec::new(), now);
+                let mut node =
+                    Node::new(Kind::File(data.clone()), mode & 0o777, cred.uid, cred.gid);
+                node.label = label;
+                node.mtime = now;
+                state.tree.put(&resolved, node)?;
+                drop(state);
+                self.events.notify();
+                Ok(Fd::file(data, append))
+            }
+            Err(other) => Err(other),
+        }
+    }
+
+    /// The resolved path of a name to be made or removed, its directory being writable.
+    fn parent_for_change(
+        &self,
+        state: &State,
+        cred: &Cred,
+        parts: &[String],
+        action: FileAction,
+    ) -> Result<Vec<String>, Errno> {
+        let (name, above) = parts.split_last().ok_or(Errno::Perm)?;
+        let (parent, mut resolved) = self.lookup(state, cred, above, true)?;
+        if parent.stat.mode & DIRECTORY == 0 {
+            return Err(Errno::NotDirectory);
+        }
+        if resolved.is_empty() || ["system", "apex", "vendor"].contains(&resolved[0].as_str()) {
+            return Err(Errno::ReadOnly);
+        }
+        if !mode_allows(cred, &parent.stat, Want::Write)
+            || !label_allows(&self.spec, state.enforcing, cred, parent.label, action)
+        {
+            return Err(Errno::Access);
+        }
+        resolved.push(name.clone());
+        Ok(resolved)
+    }
+
+    /// Removes a file or an empty directory; `tree` removes whatever is below.
+    pub(crate) fn remove(
+        &self,
+        cred: &Cred,
+        cwd: &str,
+        path: &str,
+        tree: bool,
+    ) -> Result<(), Errno> {
+        let mut state = self.state();
+        let parts = normalize(cwd, path);
+        let (entry, _) = self.lookup(&state, cred, &parts, false)?;
+        let resolved = self.parent_for_change(&state, cred, &parts, FileAction::Remove)?;
+        if let Body::Directory(names) = &entry.body
+            && !tree
+            && !names.is_empty()
+        {
+            return Err(Errno::NotEmpty);
+        }
+        let parent = &state.tree.node(&resolved[..resolved.len() - 1]);
+        if let Some(parent) = parent
+            && parent.mode & 0o1000 != 0
+            && !cred.is_root()
+            && cred.uid != entry.stat.uid
+            && cred.uid != parent.uid
+        {
+            return Err(Errno::Perm);
+        }
+        if resolved.get(2).is_some_and(|d| d == "perfetto-traces")
+            && self
+                .faults
+                .strikes(super::faults::FaultKind::RmFail)
+                .is_some()
+        {
+            return Err(Errno::Access);
+        }
+        state.tree.remove(&resolved);
+        drop(state);
+        self.events.notify();
+        Ok(())
+    }
+
+    /// Makes a directory.
+    pub(crate) fn make_directory(&self, cred: &Cred, cwd: &str, path: &str) -> Result<(), Errno> {
+        let mut state = self.state();
+        let parts = normalize(cwd, path);
+        if self.lookup(&state, cred, &parts, true).is_ok() {
+            return Err(Errno::Exists);
+        }
+        let resolved = self.parent_for_change(&state, cred, &parts, FileAction::Write)?;
+        let label = state.tree.node(&resolved[..resolved.len() - 1]);
+        let label = label.map_or("system_file", |n| n.label);
+        let mut node = Node::new(
+            Kind::Directory(Default::default()),
+            0o771,
+            cred.uid,
+            cred.gid,
+        );
+        node.label = label;
+        node.mtime = (self.clock.real() / SECOND) as i64;
+        state.tree.put(&resolved, node)
+    }
+
+    /// Renames a file or directory.
+    pub(crate) fn rename(&self, cred: &Cred, cwd: &str, from: &str, to: &str) -> Result<(), Errno> {
+        let mut state = self.state();
+        let from_parts = normalize(cwd, from);
+        self.lookup(&state, cred, &from_parts, false)?;
+        let old = self.parent_for_change(&state, cred, &from_parts, FileAction::Remove)?;
+        let mut to_parts = normalize(cwd, to);
+        if let Ok((entry, _)) = self.lookup(&state, cred, &to_parts, true)
+            && matches!(entry.body, Body::Directory(_))
+            && let Some(name) = from_parts.last()
+        {
+            to_parts.push(name.clone());
+        }
+        let new = self.parent_for_change(&state, cred, &to_parts, FileAction::Write)?;
+        if new.starts_with(&old) {
+            return Err(Errno::Perm);
+        }
+        let node = state.tree.remove(&old).ok_or(Errno::NoEntry)?;
+        state.tree.put(&new, node)
+    }
+
+    /// Changes permission bits; the owner's right.
+    pub(crate) fn change_mode(
+        &self,
+        cred: &Cred,
+        cwd: &str,
+        path: &str,
+        mode: u32,
+    ) -> Result<(), Errno> {
+        let mut state = self.state();
+        let (entry, resolved) = self.lookup(&state, cred, &normalize(cwd, path), true)?;
+        if !cred.is_root() && cred.uid != entry.stat.uid {
+            return Err(Errno::Perm);
+        }
+        let node = state.tree.node_mut(&resolved).ok_or(Errno::Perm)?;
+        node.mode = mode & 0o7777;
+        Ok(())
+    }
+}
+
+fn device(name: &str) -> Fd {
+    match name {
+        "zero" => Fd::Zero,
+        "full" => Fd::Full,
+        _ => Fd::Null,
+    }
+}

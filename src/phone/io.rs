@@ -1,0 +1,273 @@
+//! File descriptors of the phone's processes: pipes, files, and the ends that the adb server
+//! holds. Owns blocking and broken pipes; knows nothing of paths.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use super::events::{Events, lock};
+use super::fs::FileData;
+use super::kernel::Kernel;
+use super::process::Pid;
+
+/// Bytes that a pipe holds before its writer waits.
+const PIPE_CAPACITY: usize = 64 << 10;
+
+struct PipeState {
+    events: Arc<Events>,
+    bytes: Mutex<VecDeque<u8>>,
+    readers: AtomicUsize,
+    writers: AtomicUsize,
+}
+
+/// The reading end of a pipe.
+pub(crate) struct PipeReader(Arc<PipeState>);
+/// The writing end of a pipe.
+pub(crate) struct PipeWriter(Arc<PipeState>);
+
+/// A new pipe.
+pub(crate) fn pipe(events: &Arc<Events>) -> (PipeReader, PipeWriter) {
+    let state = Arc::new(PipeState {
+        events: events.clone(),
+        bytes: Mutex::default(),
+        readers: AtomicUsize::new(1),
+        writers: AtomicUsize::new(1),
+    });
+    (PipeReader(state.clone()), PipeWriter(state))
+}
+
+impl Clone for PipeReader {
+    fn clone(&self) -> Self {
+        self.0.readers.fetch_add(1, Ordering::SeqCst);
+        PipeReader(self.0.clone())
+    }
+}
+
+impl Clone for PipeWriter {
+    fn clone(&self) -> Self {
+        self.0.writers.fetch_add(1, Ordering::SeqCst);
+        PipeWriter(self.0.clone())
+    }
+}
+
+impl Drop for PipeReader {
+    fn drop(&mut self) {
+        self.0.readers.fetch_sub(1, Ordering::SeqCst);
+        self.0.events.notify();
+    }
+}
+
+impl Drop for PipeWriter {
+    fn drop(&mut self) {
+        self.0.writers.fetch_sub(1, Ordering::SeqCst);
+        self.0.events.notify();
+    }
+}
+
+impl PipeWriter {
+    /// Puts bytes in, regardless of the capacity; false where nobody reads any more.
+    pub(crate) fn push(&self, bytes: &[u8]) -> bool {
+        if self.0.readers.load(Ordering::SeqCst) == 0 {
+            return false;
+        }
+        lock(&self.0.bytes).extend(bytes);
+        self.0.events.notify();
+        true
+    }
+
+    /// Bytes that wait to be read.
+    pub(crate) fn waiting(&self) -> usize {
+        lock(&self.0.bytes).len()
+    }
+}
+
+impl PipeReader {
+    /// What is there, up to `limit` bytes; `None` where nothing is yet, empty at the end.
+    fn take(&self, limit: usize) -> Option<Vec<u8>> {
+        // The writers are counted first: one that leaves in between has left its bytes.
+        let open = self.0.writers.load(Ordering::SeqCst) > 0;
+        let mut bytes = lock(&self.0.bytes);
+        if bytes.is_empty() {
+            return (!open).then(Vec::new);
+        }
+        let n = bytes.len().min(limit);
+        let taken = bytes.drain(..n).collect();
+        drop(bytes);
+        self.0.events.notify();
+        Some(taken)
+    }
+}
+
+/// Where the output of a shell service goes.
+pub(crate) trait Sink: Send + Sync {
+    /// Sends bytes of stdout (`error` false) or stderr; false where nobody listens any more.
+    fn send(&self, error: bool, bytes: &[u8]) -> bool;
+}
+
+/// One open file.
+#[derive(Clone)]
+pub(crate) enum Fd {
+    /// `/dev/null`.
+    Null,
+    /// `/dev/zero`.
+    Zero,
+    /// `/dev/full`.
+    Full,
+    /// The reading end of a pipe.
+    Read(PipeReader),
+    /// The writing end of a pipe.
+    Write(PipeWriter),
+    /// A file, read or written from a shared position; `append` writes at its end.
+    File {
+        data: Arc<FileData>,
+        position: Arc<Mutex<u64>>,
+        append: bool,
+    },
+    /// The adb connection's stdout or stderr.
+    Sink { sink: Arc<dyn Sink>, error: bool },
+}
+
+/// Why a command does not go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// The process was ended by this signal.
+    Killed(u8),
+    /// A caught signal waits to be handled.
+    Signal,
+}
+
+/// Why a write failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WriteError {
+    /// Nobody reads (SIGPIPE).
+    Broken,
+    /// No space left on the device.
+    Full,
+    /// Not open for writing.
+    NotWritable,
+    /// The process ended.
+    Stopped(Stop),
+}
+
+impl Fd {
+    /// A file from its start.
+    pub(crate) fn file(data: Arc<FileData>, append: bool) -> Fd {
+        Fd::File {
+            data,
+            position: Arc::default(),
+            append,
+        }
+    }
+
+    /// Reads up to `limit` bytes; empty at the end. A directory or an output reads as empty.
+    pub(crate) fn read(&self, kernel: &Kernel, pid: Pid, limit: usize) -> Result<Vec<u8>, Stop> {
+        match self {
+            Fd::Zero => Ok(vec![0; limit.min(64 << 10)]),
+            Fd::Read(pipe) => {
+                let bytes = kernel.block(pid, None, || pipe.take(limit))?;
+                Ok(bytes.unwrap_or_default())
+            }
+            Fd::File { data, position, .. } => {
+                let mut at = lock(position);
+                let bytes = data.read_at(*at, limit);
+                *at += bytes.len() as u64;
+                Ok(bytes)
+            }
+            Fd::Null | Fd::Full | Fd::Write(_) | Fd::Sink { .. } => Ok(Vec::new()),
+        }
+    }
+
+    /// Gives back bytes that were read too far; only files can.
+    pub(crate) fn unread(&self, count: u64) {
+        if let Fd::File { position, .. } = self {
+            let mut at = lock(position);
+            *at = at.saturating_sub(count);
+        }
+    }
+
+    /// Whether reading ahead of what is needed can be undone.
+    pub(crate) fn can_unread(&self) -> bool {
+        matches!(self, Fd::File { .. })
+    }
+
+    /// Writes all of `bytes`.
+    pub(crate) fn write(&self, kernel: &Kernel, pid: Pid, bytes: &[u8]) -> Result<(), WriteError> {
+        match self {
+            Fd::Null | Fd::Zero => Ok(()),
+            Fd::Full => Err(WriteError::Full),
+            Fd::Read(_) => Err(WriteError::NotWritable),
+            Fd::Write(pipe) => {
+                for part in bytes.chunks(PIPE_CAPACITY) {
+                    let room = || {
+                        let broken = pipe.0.readers.load(Ordering::SeqCst) == 0;
+                        (broken || pipe.waiting() < PIPE_CAPACITY).then_some(())
+                    };
+                    kernel.block(pid, None, room).map_err(WriteError::Stopped)?;
+                    if !pipe.push(part) {
+                        return Err(WriteError::Broken);
+                    }
+                }
+                Ok(())
+            }
+            Fd::File {
+                data,
+                position,
+                append,
+            } => {
+                let mut at = lock(position);
+                let offset = if *append { data.len() } else { *at };
+                kernel.write_file(data, offset, bytes)?;
+                *at = offset + bytes.len() as u64;
+                Ok(())
+            }
+            Fd::Sink { sink, error } => {
+                if sink.send(*error, bytes) {
+                    Ok(())
+                } else {
+                    Err(WriteError::Broken)
+                }
+            }
+        }
+    }
+}
+
+/// The open files of a process by number.
+#[derive(Clone, Default)]
+pub(crate) struct Fds(BTreeMap<u32, Fd>);
+
+impl Fds {
+    pub(crate) fn new(stdin: Fd, stdout: Fd, stderr: Fd) -> Self {
+        Fds(BTreeMap::from([(0, stdin), (1, stdout), (2, stderr)]))
+    }
+
+    pub(crate) fn get(&self, fd: u32) -> Option<&Fd> {
+        self.0.get(&fd)
+    }
+
+    pub(crate) fn set(&mut self, fd: u32, to: Fd) {
+        self.0.insert(fd, to);
+    }
+
+    pub(crate) fn close(&mut self, fd: u32) {
+        self.0.remove(&fd);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pipe_ends_with_its_last_writer() {
+        let events = Arc::new(Events::default());
+        let (reader, writer) = pipe(&events);
+        let second = writer.clone();
+        assert!(writer.push(b"ab"));
+        drop(writer);
+        assert_eq!(reader.take(1), Some(b"a".to_vec()));
+        assert_eq!(reader.take(9), Some(b"b".to_vec()));
+        assert_eq!(reader.take(9), None);
+        drop(second);
+        assert_eq!(reader.take(9), Some(Vec::new()));
+    }
+}

@@ -1,0 +1,246 @@
+//! The installed packages: what their manifests allow, where they came from, which processes
+//! they have, and the verdict of heapprofd's CanProfile on a uid.
+
+use super::spec::{BuildType, PhoneSpec};
+
+/// What a manifest says on profiling.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Profiling {
+    /// `android:debuggable`.
+    Debuggable,
+    /// `<profileable android:shell="true"/>`.
+    Shell,
+    /// Nothing said: profileable by the platform only, since 12.
+    Platform,
+    /// `<profileable android:enabled="false"/>`.
+    Closed,
+}
+
+/// One package.
+#[derive(Debug, Clone)]
+pub(crate) struct Package {
+    pub(crate) name: &'static str,
+    pub(crate) appid: u32,
+    pub(crate) profiling: Profiling,
+    pub(crate) system: bool,
+    pub(crate) version: u64,
+    pub(crate) installer: Option<&'static str>,
+    /// Android users that have it.
+    pub(crate) users: &'static [u32],
+    /// Suffixes of the processes that run once it is started (`""`, `:service`).
+    pub(crate) processes: &'static [&'static str],
+    /// A 32-bit app.
+    pub(crate) bits_32: bool,
+    /// The activity that a launcher starts.
+    pub(crate) activity: Option<&'static str>,
+    /// `android:sharedUserId`.
+    pub(crate) shared_user: Option<&'static str>,
+}
+
+/// The main app: debuggable, in the foreground.
+pub(crate) const APP: &str = "com.example.app";
+
+const PLAY: Option<&str> = Some("com.android.vending");
+const USER_0: &[u32] = &[0];
+const BOTH: &[u32] = &[0, 10];
+
+/// Every package that a phone starts with.
+pub(crate) fn installed() -> Vec<Package> {
+    let app = |name, appid, profiling, installer| Package {
+        name,
+        appid,
+        profiling,
+        system: false,
+        version: 42,
+        installer,
+        users: USER_0,
+        processes: &[""],
+        bits_32: false,
+        activity: Some(".MainActivity"),
+        shared_user: None,
+    };
+    let system = |name, appid| Package {
+        system: true,
+        version: 34,
+        users: BOTH,
+        activity: None,
+        ..app(name, appid, Profiling::Platform, None)
+    };
+    vec![
+        Package {
+            processes: &["", ":service"],
+            ..app(APP, 10_234, Profiling::Debuggable, None)
+        },
+        app("com.example.profileable", 10_235, Profiling::Shell, PLAY),
+        app("com.example.platform", 10_236, Profiling::Platform, PLAY),
+        app("com.example.closed", 10_237, Profiling::Closed, PLAY),
+        app("com.example.idle", 10_238, Profiling::Debuggable, None),
+        app("com.example.frozen", 10_239, Profiling::Debuggable, None),
+        Package {
+            users: &[10],
+            ..app("com.example.work", 10_240, Profiling::Debuggable, None)
+        },
+        Package {
+            users: BOTH,
+            ..app("com.example.chat", 10_241, Profiling::Shell, PLAY)
+        },
+        Package {
+            bits_32: true,
+            ..app("com.example.legacy", 10_242, Profiling::Debuggable, None)
+        },
+        Package {
+            processes: &[
+                "",
+                ":sandboxed_process0:org.chromium.content.app.SandboxedProcessService0:0",
+            ],
+            ..app("com.example.browser", 10_243, Profiling::Shell, PLAY)
+        },
+        app("com.example.stopped", 10_244, Profiling::Debuggable, None),
+        app("com.example.app.demo", 10_245, Profiling::Platform, PLAY),
+        Package {
+            shared_user: Some("android.uid.system"),
+            activity: Some(".Settings"),
+            ..system("com.android.settings", 1_000)
+        },
+        Package {
+            shared_user: Some("android.uid.phone"),
+            ..system("com.android.phone", 1_001)
+        },
+        system("com.android.systemui", 10_101),
+        Package {
+            activity: Some(".NexusLauncherActivity"),
+            ..system("com.google.android.apps.nexuslauncher", 10_102)
+        },
+        system("com.google.android.webview", 10_103),
+        Package {
+            shared_user: Some("android.uid.system"),
+            processes: &[],
+            ..system("android", 1_000)
+        },
+        Package {
+            shared_user: Some("android.uid.shell"),
+            processes: &[],
+            ..system("com.android.shell", 2_000)
+        },
+    ]
+}
+
+impl Package {
+    pub(crate) fn debuggable(&self) -> bool {
+        self.profiling == Profiling::Debuggable
+    }
+
+    /// Column 6 of packages.list: debuggable implies it.
+    pub(crate) fn profileable_from_shell(&self) -> bool {
+        matches!(self.profiling, Profiling::Debuggable | Profiling::Shell)
+    }
+
+    /// Column 8 of packages.list.
+    pub(crate) fn profileable_by_platform(&self) -> bool {
+        self.profiling != Profiling::Closed
+    }
+
+    pub(crate) fn uid(&self, user: u32) -> u32 {
+        user * 100_000 + self.appid
+    }
+
+    /// Directory of the APK.
+    pub(crate) fn code_path(&self) -> String {
+        if self.system {
+            return match self.name {
+                "android" => "/system/framework".to_owned(),
+                name => format!(
+                    "/system/priv-app/{}",
+                    name.rsplit('.').next().unwrap_or(name)
+                ),
+            };
+        }
+        // Random parts, as the installer makes them; fixed per package here.
+        let mark = self.appid % 100;
+        format!(
+            "/data/app/~~kQ3bZr{mark}Ttq8Wm2vYdN1g==/{}-x7Hf{mark}pLq0sVbR4eJ2wKzA==",
+            self.name
+        )
+    }
+
+    /// Path of the APK.
+    pub(crate) fn apk(&self) -> String {
+        match self.name {
+            "android" => "/system/framework/framework-res.apk".to_owned(),
+            name if self.system => format!(
+                "{}/{}.apk",
+                self.code_path(),
+                name.rsplit('.').next().unwrap_or(name)
+            ),
+            _ => format!("{}/base.apk", self.code_path()),
+        }
+    }
+
+    /// A line of /data/system/packages.list.
+    pub(crate) fn list_line(&self, android: u32) -> String {
+        let mut line = format!(
+            "{} {} {} /data/user/0/{} default:targetSdkVersion=33 none {} {}",
+            self.name,
+            self.appid,
+            u8::from(self.debuggable()),
+            self.name,
+            u8::from(self.profileable_from_shell()),
+            self.version,
+        );
+        if android >= 12 {
+            let installer = match (self.system, self.installer) {
+                (true, _) => "@system",
+                (false, Some(name)) => name,
+                (false, None) => "@null",
+            };
+            line.push_str(&format!(
+                " {} {installer}",
+                u8::from(self.profileable_by_platform())
+            ));
+        }
+        line
+    }
+}
+
+/// heapprofd's decision on a process of `uid` for a session started over adb, and its reason
+/// where it is no.
+pub(crate) fn can_profile(spec: &PhoneSpec, packages: &[Package], uid: u32) -> bool {
+    if spec.build != BuildType::User {
+        return true;
+    }
+    let appid = uid % 100_000;
+    let appid = match appid {
+        10_000..=19_999 => appid,
+        20_000..=29_999 if spec.android >= 13 => appid - 10_000,
+        _ => return false,
+    };
+    packages
+        .iter()
+        .find(|p| p.appid == appid)
+        .is_some_and(Package::profileable_from_shell)
+}
+
+/// SELinux domains that heapprofd may never touch.
+pub(crate) fn never_profile(android: u32, domain: &str) -> bool {
+    const ALWAYS: [&str; 8] = [
+        "bpfloader",
+        "init",
+        "kernel",
+        "keystore",
+        "llkd",
+        "logd",
+        "ueventd",
+        "vold",
+    ];
+    const SINCE_12: [&str; 8] = [
+        "apexd",
+        "app_zygote",
+        "hal_configstore_default",
+        "logpersist",
+        "recovery",
+        "vendor_init",
+        "webview_zygote",
+        "zygote",
+    ];
+    ALWAYS.contains(&domain) || (android >= 12 && SINCE_12.contains(&domain))
+}

@@ -1,0 +1,284 @@
+//! The phone's processes: what `ps` shows, who may signal whom, and what a signal does.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::clock::BootNs;
+
+/// A process id on the phone.
+pub(crate) type Pid = u32;
+
+/// The uid of everything that adb starts on a phone without root.
+pub(crate) const SHELL: u32 = 2000;
+/// Root.
+pub(crate) const ROOT: u32 = 0;
+/// The daemons of perfetto.
+pub(crate) const NOBODY: u32 = 9999;
+
+/// Names and numbers of the signals that `kill` takes.
+pub(crate) const SIGNALS: [(u8, &str); 17] = [
+    (1, "HUP"),
+    (2, "INT"),
+    (3, "QUIT"),
+    (4, "ILL"),
+    (6, "ABRT"),
+    (8, "FPE"),
+    (9, "KILL"),
+    (10, "USR1"),
+    (11, "SEGV"),
+    (12, "USR2"),
+    (13, "PIPE"),
+    (14, "ALRM"),
+    (15, "TERM"),
+    (17, "CHLD"),
+    (18, "CONT"),
+    (19, "STOP"),
+    (20, "TSTP"),
+];
+
+pub(crate) const SIGHUP: u8 = 1;
+pub(crate) const SIGINT: u8 = 2;
+pub(crate) const SIGQUIT: u8 = 3;
+pub(crate) const SIGKILL: u8 = 9;
+pub(crate) const SIGUSR1: u8 = 10;
+pub(crate) const SIGPIPE: u8 = 13;
+pub(crate) const SIGTERM: u8 = 15;
+const SIGCHLD: u8 = 17;
+const SIGCONT: u8 = 18;
+const SIGSTOP: u8 = 19;
+
+/// The number of a signal given as `9`, `KILL` or `SIGKILL`.
+pub(crate) fn signal_number(name: &str) -> Option<u8> {
+    if let Ok(number) = name.parse::<u8>() {
+        return (number < 65).then_some(number);
+    }
+    let upper = name.to_ascii_uppercase();
+    let plain = upper.strip_prefix("SIG").unwrap_or(&upper);
+    SIGNALS.iter().find(|(_, n)| *n == plain).map(|(n, _)| *n)
+}
+
+/// What a process is to Android.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// A thread of the kernel: no command line.
+    Kernel,
+    /// A native daemon or command.
+    Native,
+    /// zygote or zygote64.
+    Zygote,
+    /// system_server.
+    SystemServer,
+    /// A process of an app's package.
+    App {
+        package: String,
+        user: u32,
+        isolated: bool,
+    },
+    /// Something started over adb; a thread of ours runs it.
+    Command,
+}
+
+/// One process.
+#[derive(Debug, Clone)]
+pub(crate) struct Process {
+    pub(crate) pid: Pid,
+    pub(crate) ppid: Pid,
+    /// Process group: signals to `-group` reach all of it.
+    pub(crate) group: Pid,
+    pub(crate) uid: u32,
+    pub(crate) argv: Vec<String>,
+    /// SELinux domain, such as `untrusted_app`.
+    pub(crate) domain: String,
+    pub(crate) role: Role,
+    pub(crate) started: BootNs,
+    pub(crate) vsz_kb: u64,
+    pub(crate) rss_kb: u64,
+    pub(crate) bits_32: bool,
+    /// Whether the system froze it: no code of it runs.
+    pub(crate) frozen: bool,
+    /// Whether it allocates nothing.
+    pub(crate) idle: bool,
+    pub(crate) oom_score_adj: i32,
+    pub(crate) stopped: bool,
+    pub(crate) caught: BTreeSet<u8>,
+    pub(crate) ignored: BTreeSet<u8>,
+    pub(crate) pending: Vec<u8>,
+}
+
+impl Process {
+    /// The name as `ps` shows it: argv0, or the thread's name in brackets.
+    pub(crate) fn name(&self) -> &str {
+        self.argv.first().map_or("", String::as_str)
+    }
+
+    /// The kernel's 15-byte name: the last part of an app's name, the first of a program's.
+    pub(crate) fn comm(&self) -> String {
+        let argv0 = self.name();
+        let base = argv0.rsplit('/').next().unwrap_or(argv0);
+        match self.role {
+            Role::App { .. } => {
+                let skip = argv0.chars().count().saturating_sub(15);
+                argv0.chars().skip(skip).collect()
+            }
+            _ => base.chars().take(15).collect(),
+        }
+    }
+
+    /// One letter, as in /proc/PID/stat.
+    pub(crate) fn state(&self) -> char {
+        match self.role {
+            _ if self.stopped => 'T',
+            Role::Kernel => 'I',
+            _ => 'S',
+        }
+    }
+
+    /// The command line with its NUL ends; kernel threads have none.
+    pub(crate) fn cmdline(&self) -> Vec<u8> {
+        if self.role == Role::Kernel {
+            return Vec::new();
+        }
+        let mut bytes = Vec::new();
+        for arg in &self.argv {
+            bytes.extend_from_slice(arg.as_bytes());
+            bytes.push(0);
+        }
+        bytes
+    }
+}
+
+/// What came of a signal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Delivered {
+    /// No such process.
+    NoProcess,
+    /// Not allowed.
+    Denied,
+    /// Ignored, caught, stopped or continued.
+    Alive,
+    /// It ended.
+    Ended,
+}
+
+/// All processes of a phone, and how those ended that someone may wait for.
+#[derive(Default)]
+pub(crate) struct Processes {
+    table: BTreeMap<Pid, Process>,
+    statuses: BTreeMap<Pid, u8>,
+    next: Pid,
+    /// Counts what may concern those who watch processes.
+    changes: u64,
+}
+
+impl Processes {
+    /// An unused pid; they count up and start again at 300 after 32767.
+    pub(crate) fn allocate(&mut self) -> Pid {
+        loop {
+            self.next = if self.next >= 32_767 {
+                300
+            } else {
+                self.next + 1
+            };
+            if !self.table.contains_key(&self.next) {
+                self.statuses.remove(&self.next);
+                return self.next;
+            }
+        }
+    }
+
+    /// The next pid will be above this.
+    pub(crate) fn skip_to(&mut self, pid: Pid) {
+        self.next = self.next.max(pid);
+    }
+
+    pub(crate) fn insert(&mut self, process: Process) {
+        self.changes += 1;
+        self.table.insert(process.pid, process);
+    }
+
+    pub(crate) fn get(&self, pid: Pid) -> Option<&Process> {
+        self.table.get(&pid)
+    }
+
+    pub(crate) fn get_mut(&mut self, pid: Pid) -> Option<&mut Process> {
+        self.changes += 1;
+        self.table.get_mut(&pid)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Process> {
+        self.table.values()
+    }
+
+    /// Removes a process, its children now belonging to init.
+    pub(crate) fn end(&mut self, pid: Pid, status: u8) {
+        if self.table.remove(&pid).is_some() {
+            self.changes += 1;
+            self.statuses.insert(pid, status);
+            for p in self.table.values_mut().filter(|p| p.ppid == pid) {
+                p.ppid = 1;
+            }
+        }
+    }
+
+    /// Removes all and forgets all.
+    pub(crate) fn clear(&mut self) {
+        *self = Processes {
+            changes: self.changes + 1,
+            ..Processes::default()
+        };
+    }
+
+    /// Counts up with every change.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// How an ended process ended.
+    pub(crate) fn status(&self, pid: Pid) -> Option<u8> {
+        self.statuses.get(&pid).copied()
+    }
+
+    /// Sends a signal as `sender` (a uid) in SELinux terms already allowed.
+    pub(crate) fn signal(&mut self, sender: u32, pid: Pid, signal: u8) -> Delivered {
+        let Some(process) = self.table.get_mut(&pid) else {
+            return Delivered::NoProcess;
+        };
+        if sender != ROOT && sender != process.uid {
+            return Delivered::Denied;
+        }
+        if signal == 0 || process.role == Role::Kernel {
+            return Delivered::Alive;
+        }
+        match signal {
+            SIGKILL => {}
+            SIGSTOP => {
+                process.stopped = true;
+                return Delivered::Alive;
+            }
+            SIGCONT => {
+                process.stopped = false;
+                return Delivered::Alive;
+            }
+            s if process.caught.contains(&s) => {
+                process.pending.push(s);
+                return Delivered::Alive;
+            }
+            s if process.ignored.contains(&s) || s == SIGCHLD => return Delivered::Alive,
+            _ => {}
+        }
+        self.end(pid, 128 + signal);
+        Delivered::Ended
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_have_names_and_numbers() {
+        assert_eq!(signal_number("9"), Some(9));
+        assert_eq!(signal_number("SIGTERM"), Some(15));
+        assert_eq!(signal_number("usr1"), Some(10));
+        assert_eq!(signal_number("NOPE"), None);
+    }
+}

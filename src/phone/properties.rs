@@ -1,0 +1,138 @@
+//! System properties of the phone at boot.
+
+use std::collections::BTreeMap;
+
+use super::faults::{FaultKind, Faults};
+use super::spec::{Abi, BuildType, PhoneSpec};
+
+/// Device names by Android release, of the years when each was new.
+fn model(android: u32) -> (&'static str, &'static str, &'static str) {
+    match android {
+        10 => ("Pixel 3a", "sargo", "QQ3A.200805.001"),
+        11 => ("Pixel 4a", "sunfish", "RQ3A.211001.001"),
+        12 => ("Pixel 5", "redfin", "SP1A.210812.015"),
+        13 => ("Pixel 6", "oriole", "TQ3A.230901.001"),
+        14 => ("Pixel 8", "shiba", "UQ1A.240205.002"),
+        15 => ("Pixel 9", "tokay", "AP4A.250205.002"),
+        _ => ("Pixel 10", "frankel", "BP3A.250905.014"),
+    }
+}
+
+/// `product`, `model` and `device` of `adb devices -l`.
+pub(crate) fn listing(spec: &PhoneSpec) -> (String, String, String) {
+    let (model, device, _) = model(spec.android);
+    (
+        device.to_owned(),
+        model.replace(' ', "_"),
+        device.to_owned(),
+    )
+}
+
+/// All properties.
+pub(crate) fn at_boot(spec: &PhoneSpec, serial: &str, faults: &Faults) -> BTreeMap<String, String> {
+    let (model, device, id) = model(spec.android);
+    let (build, release, sdk) = (spec.build.name(), spec.android, spec.sdk());
+    let tags = if spec.build == BuildType::User {
+        "release-keys"
+    } else {
+        "dev-keys"
+    };
+    let incremental = 11_000_000 + release * 31_415;
+    let fingerprint =
+        format!("google/{device}/{device}:{release}/{id}/{incremental}:{build}/{tags}");
+    let (list, list32, list64) = match spec.abi {
+        Abi::Arm64 => (
+            "arm64-v8a,armeabi-v7a,armeabi",
+            "armeabi-v7a,armeabi",
+            "arm64-v8a",
+        ),
+        Abi::Arm => ("armeabi-v7a,armeabi", "armeabi-v7a,armeabi", ""),
+        Abi::X86_64 => ("x86_64,x86", "x86", "x86_64"),
+        Abi::X86 => ("x86", "x86", ""),
+    };
+    let debuggable = u8::from(spec.build != BuildType::User).to_string();
+    let traced = if faults.strikes(FaultKind::TracedOff).is_some() {
+        "0"
+    } else {
+        "1"
+    };
+    let mut all: BTreeMap<String, String> = [
+        ("dalvik.vm.heapgrowthlimit", "256m"),
+        ("dalvik.vm.heapsize", "512m"),
+        ("dalvik.vm.usejit", "true"),
+        ("dev.bootcomplete", "1"),
+        ("init.svc.adbd", "running"),
+        ("init.svc.heapprofd", "stopped"),
+        ("init.svc.logd", "running"),
+        ("init.svc.surfaceflinger", "running"),
+        (
+            "init.svc.traced",
+            if traced == "1" { "running" } else { "stopped" },
+        ),
+        (
+            "init.svc.traced_probes",
+            if traced == "1" { "running" } else { "stopped" },
+        ),
+        ("init.svc.zygote", "running"),
+        ("persist.sys.timezone", "UTC"),
+        ("persist.sys.usb.config", "adb"),
+        ("persist.traced.enable", traced),
+        (
+            "ro.adb.secure",
+            if spec.build == BuildType::User {
+                "1"
+            } else {
+                "0"
+            },
+        ),
+        ("ro.boot.hardware", device),
+        ("ro.boot.serialno", serial),
+        ("ro.boot.verifiedbootstate", "green"),
+        ("ro.build.characteristics", "nosdcard"),
+        ("ro.build.fingerprint", &fingerprint),
+        ("ro.build.id", id),
+        ("ro.build.display.id", id),
+        ("ro.build.tags", tags),
+        ("ro.build.type", build),
+        ("ro.build.version.codename", "REL"),
+        ("ro.build.version.incremental", &incremental.to_string()),
+        ("ro.build.version.release", &release.to_string()),
+        ("ro.build.version.sdk", &sdk.to_string()),
+        ("ro.build.version.security_patch", "2024-02-05"),
+        ("ro.crypto.state", "encrypted"),
+        ("ro.dalvik.vm.native.bridge", "0"),
+        ("ro.debuggable", &debuggable),
+        ("ro.hardware", device),
+        ("ro.product.brand", "google"),
+        ("ro.product.cpu.abi", spec.abi.name()),
+        ("ro.product.cpu.abilist", list),
+        ("ro.product.cpu.abilist32", list32),
+        ("ro.product.cpu.abilist64", list64),
+        ("ro.product.device", device),
+        ("ro.product.manufacturer", "Google"),
+        ("ro.product.model", model),
+        ("ro.product.name", device),
+        ("ro.secure", "1"),
+        ("ro.serialno", serial),
+        ("ro.system.build.version.release", &release.to_string()),
+        ("ro.system.build.version.sdk", &sdk.to_string()),
+        (
+            "ro.zygote",
+            if spec.abi.is_64_bit() {
+                "zygote64_32"
+            } else {
+                "zygote32"
+            },
+        ),
+        ("sys.boot_completed", "1"),
+        ("sys.usb.state", "adb"),
+    ]
+    .into_iter()
+    .map(|(k, v)| (k.to_owned(), v.to_owned()))
+    .collect();
+    if release >= 11 {
+        let key = "ro.build.version.release_or_codename";
+        all.insert(key.to_owned(), release.to_string());
+    }
+    all
+}

@@ -1,0 +1,452 @@
+//! Host services: versions, device lists, transports, forwards.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::wire::Wire;
+use super::{Forward, Link, Server, shell, sync};
+use crate::phone::events::lock;
+use crate::phone::faults::FaultKind;
+use crate::phone::properties;
+
+/// Protocol version of adb 1.0.41.
+const VERSION: u64 = 41;
+
+/// Words of an adb server on a device that is not to be used.
+const UNAUTHORIZED: &str = "device unauthorized.\nThis adb server's $ADB_VENDOR_KEYS is not set\n\
+    Try 'adb kill-server' if that seems wrong.\n\
+    Otherwise check for a confirmation dialog on your device.";
+
+/// Whom a service is meant for.
+enum Target<'a> {
+    Any,
+    Usb,
+    Local,
+    Serial(&'a str),
+    Transport(u64),
+}
+
+impl Server {
+    /// Serves a connection: host services one after another, until one takes it over.
+    pub(super) fn requests(self: &Arc<Self>, wire: &Arc<Wire>, id: u64) -> io::Result<()> {
+        let mut device: Option<usize> = None;
+        loop {
+            let service = wire.request()?;
+            if self.faults.strikes(FaultKind::Hang).is_some() {
+                wire.silence(None);
+                return Ok(());
+            }
+            if let Some(ms) = self.faults.value(FaultKind::Slow, 500) {
+                std::thread::sleep(Duration::from_millis(ms));
+            }
+            if self.faults.strikes(FaultKind::Drop).is_some() {
+                return Ok(());
+            }
+            if let Some(port) = device
+                && !service.starts_with("host:")
+            {
+                return self.device_service(wire, port, &service);
+            }
+            let (target, verb) = match split(&service) {
+                Some(split) => split,
+                None => return wire.fail("unknown host service"),
+            };
+            match self.host_service(wire, id, target, verb, device)? {
+                Next::Transport(port) => device = Some(port),
+                Next::Done => return Ok(()),
+            }
+        }
+    }
+
+    fn host_service(
+        self: &Arc<Self>,
+        wire: &Arc<Wire>,
+        id: u64,
+        target: Target<'_>,
+        verb: &str,
+        transported: Option<usize>,
+    ) -> io::Result<Next> {
+        let done = |result: io::Result<()>| result.map(|()| Next::Done);
+        let (name, argument) = verb.split_once(':').unwrap_or((verb, ""));
+        match name {
+            "version" => {
+                let version = self
+                    .faults
+                    .value(FaultKind::OldServer, 40)
+                    .unwrap_or(VERSION);
+                done(wire.answer(&format!("{version:04x}")))
+            }
+            "kill" => {
+                if !self.killable {
+                    return done(wire.fail("this server is embedded: it can't be killed"));
+                }
+                wire.okay()?;
+                self.end();
+                Ok(Next::Done)
+            }
+            "devices" => done(wire.answer(&self.list(false))),
+            "devices-l" => done(wire.answer(&self.list(true))),
+            "track-devices" => done(self.track(wire, false)),
+            "track-devices-l" => done(self.track(wire, true)),
+            "host-features" => done(wire.answer(&self.features(&[]))),
+            "server-status" => done(wire.fail("unknown host service")),
+            "connect" => {
+                let at = format!("failed to connect to '{argument}': Connection refused");
+                done(wire.answer(&at))
+            }
+            "disconnect" => done(match argument {
+                "" => wire.answer("disconnected everything"),
+                serial if self.ports.iter().any(|p| p.kernel.serial == serial) => {
+                    wire.answer(&format!("disconnected {serial}"))
+                }
+                serial => wire.fail(&format!("no such device '{serial}'")),
+            }),
+            "transport" | "transport-any" | "transport-usb" | "transport-local"
+            | "transport-id" | "tport" => {
+                let wanted = match (name, argument.split_once(':').unwrap_or((argument, ""))) {
+                    ("transport", _) => Target::Serial(argument),
+                    ("transport-id", _) => Target::Transport(argument.parse().unwrap_or(0)),
+                    ("transport-usb", _) | ("tport", ("usb", _)) => Target::Usb,
+                    ("transport-local", _) | ("tport", ("local", _)) => Target::Local,
+                    ("tport", ("serial", serial)) => Target::Serial(serial),
+                    _ => Target::Any,
+                };
+                let port = match self.find(&wanted) {
+                    Ok(port) => port,
+                    Err(text) => return done(wire.fail(&text)),
+                };
+                if self.faults.strikes(FaultKind::TransportFail).is_some() {
+                    return done(wire.fail("device offline"));
+                }
+                self.reached(id, port);
+                wire.okay()?;
+                if name == "tport" {
+                    let transport = self.ports[port].transport.load(Ordering::SeqCst);
+                    wire.write(&transport.to_le_bytes())?;
+                }
+                self.vanish(port);
+                Ok(Next::Transport(port))
+            }
+            "get-state" | "get-serialno" | "get-devpath" | "features" | "get-product" => {
+                let port = match transported.map_or_else(|| self.find(&target), Ok) {
+                    Ok(port) => port,
+                    Err(text) => return done(wire.fail(&text)),
+                };
+                let kernel = &self.ports[port].kernel;
+                done(wire.answer(&match name {
+                    "get-state" => "device".to_owned(),
+                    "get-serialno" => kernel.serial.clone(),
+                    "get-devpath" => format!("usb:1-{}", port + 1),
+                    "get-product" => properties::listing(&kernel.spec).0,
+                    _ => self.features(&self.missing_features()),
+                }))
+            }
+            "forward" | "killforward" | "killforward-all" | "list-forward" => {
+                done(self.forward(wire, &target, transported, name, argument))
+            }
+            _ if name.starts_with("wait-for-") => done(self.wait_for(wire, &target, name)),
+            "reconnect-offline" | "reconnect" => done(wire.answer("reconnecting")),
+            _ => done(wire.fail(&format!("unknown host service '{verb}'"))),
+        }
+    }
+
+    /// The faults that take a device away after a number of transports.
+    fn vanish(self: &Arc<Self>, port: usize) {
+        if self.faults.strikes(FaultKind::Vanish).is_some() {
+            self.set_link(port, Link::Gone);
+        }
+        if let Some(ms) = self.faults.value(FaultKind::Blink, 300) {
+            self.set_link(port, Link::Gone);
+            let server = self.clone();
+            // Without a thread the device stays away.
+            let _ = std::thread::Builder::new().spawn(move || {
+                std::thread::sleep(Duration::from_millis(ms));
+                if !server.has_ended() {
+                    server.set_link(port, Link::Device);
+                }
+            });
+        }
+    }
+
+    fn missing_features(&self) -> Vec<&'static str> {
+        let mut missing = Vec::new();
+        if self.faults.strikes(FaultKind::NoShellV2).is_some() {
+            missing.extend(["shell_v2", "cmd"]);
+        }
+        if self.faults.strikes(FaultKind::NoStatV2).is_some() {
+            missing.extend(["stat_v2", "ls_v2"]);
+        }
+        missing
+    }
+
+    fn features(&self, missing: &[&str]) -> String {
+        let all = [
+            "shell_v2",
+            "cmd",
+            "stat_v2",
+            "ls_v2",
+            "fixed_push_mkdir",
+            "apex",
+            "abb",
+            "abb_exec",
+            "fixed_push_symlink_timestamp",
+            "sendrecv_v2",
+        ];
+        let kept: Vec<&str> = all.into_iter().filter(|f| !missing.contains(f)).collect();
+        kept.join(",")
+    }
+
+    /// The one device that is meant, or the words of the refusal.
+    fn find(&self, target: &Target<'_>) -> Result<usize, String> {
+        let listed = self.listed();
+        let matching: Vec<&(usize, Link)> = listed
+            .iter()
+            .filter(|(i, _)| {
+                let port = &self.ports[*i];
+                match target {
+                    Target::Any | Target::Usb => true,
+                    Target::Local => false,
+                    Target::Serial(serial) => {
+                        let (product, model, device) = properties::listing(&port.kernel.spec);
+                        port.kernel.serial == *serial
+                            || *serial == format!("usb:1-{}", i + 1)
+                            || *serial == format!("product:{product}")
+                            || *serial == format!("model:{model}")
+                            || *serial == format!("device:{device}")
+                    }
+                    Target::Transport(id) => port.transport.load(Ordering::SeqCst) == *id,
+                }
+            })
+            .collect();
+        match (&matching[..], target) {
+            ([(port, link)], _) => match link {
+                Link::Device => Ok(*port),
+                Link::Offline => Err("device offline".to_owned()),
+                Link::Unauthorized => Err(UNAUTHORIZED.to_owned()),
+                _ => Err(
+                    "insufficient permissions for device: missing udev rules? user is in the \
+                     plugdev group\nSee [http://developer.android.com/tools/device.html] for \
+                     more information"
+                        .to_owned(),
+                ),
+            },
+            ([], Target::Serial(serial)) => Err(format!("device '{serial}' not found")),
+            ([], Target::Transport(id)) => Err(format!("no device with transport id '{id}'")),
+            ([], _) => Err("no devices/emulators found".to_owned()),
+            _ => Err("more than one device/emulator".to_owned()),
+        }
+    }
+
+    fn list(&self, long: bool) -> String {
+        let mut text = String::new();
+        for (i, link) in self.listed() {
+            let port = &self.ports[i];
+            let state = match link {
+                Link::Device => "device",
+                Link::Offline => "offline",
+                Link::Unauthorized => "unauthorized",
+                _ => {
+                    "no permissions (missing udev rules? user is in the plugdev group); see \
+                     [http://developer.android.com/tools/device.html]"
+                }
+            };
+            let serial = &port.kernel.serial;
+            if !long {
+                text.push_str(&format!("{serial}\t{state}\n"));
+                continue;
+            }
+            text.push_str(&format!("{serial:<22} {state} usb:1-{}", i + 1));
+            if link == Link::Device {
+                let (product, model, device) = properties::listing(&port.kernel.spec);
+                text.push_str(&format!(" product:{product} model:{model} device:{device}"));
+            }
+            let transport = port.transport.load(Ordering::SeqCst);
+            text.push_str(&format!(" transport_id:{transport}\n"));
+        }
+        text
+    }
+
+    /// Sends the list whenever it changes, until the peer leaves.
+    fn track(&self, wire: &Wire, long: bool) -> io::Result<()> {
+        wire.okay()?;
+        let mut last = None;
+        while !self.has_ended() {
+            let seen = self.changes.seen();
+            let list = self.list(long);
+            if last.as_ref() != Some(&list) {
+                wire.body(&list)?;
+                last = Some(list);
+            }
+            self.changes.wait(seen, None);
+        }
+        Ok(())
+    }
+
+    fn wait_for(&self, wire: &Wire, target: &Target<'_>, name: &str) -> io::Result<()> {
+        let state = name.rsplit('-').next().unwrap_or("device");
+        wire.okay()?;
+        loop {
+            let seen = self.changes.seen();
+            let found = self.find(target);
+            let reached = match state {
+                "disconnect" => found.is_err(),
+                "any" | "device" => found.is_ok(),
+                _ => false,
+            };
+            if reached {
+                return wire.okay();
+            }
+            if self.has_ended() {
+                return Ok(());
+            }
+            self.changes.wait(seen, None);
+        }
+    }
+
+    /// Forward rules are kept and listed; no port is opened for them.
+    fn forward(
+        &self,
+        wire: &Wire,
+        target: &Target<'_>,
+        transported: Option<usize>,
+        name: &str,
+        argument: &str,
+    ) -> io::Result<()> {
+        let mut rules = lock(&self.forwards);
+        if name == "list-forward" {
+            let line = |f: &Forward| format!("{} {} {}\n", f.serial, f.local, f.remote);
+            return wire.answer(&rules.iter().map(line).collect::<String>());
+        }
+        if name == "killforward-all" {
+            rules.clear();
+            wire.okay()?;
+            return wire.okay();
+        }
+        if name == "killforward" {
+            let before = rules.len();
+            rules.retain(|f| f.local != argument);
+            if rules.len() == before {
+                return wire.fail(&format!("listener '{argument}' not found"));
+            }
+            wire.okay()?;
+            return wire.okay();
+        }
+        let port = match transported.map_or_else(|| self.find(target), Ok) {
+            Ok(port) => port,
+            Err(text) => return wire.fail(&text),
+        };
+        let rebind = !argument.starts_with("norebind:");
+        let rule = argument.strip_prefix("norebind:").unwrap_or(argument);
+        let Some((local, remote)) = rule.split_once(';') else {
+            return wire.fail("bad forward: no ';'");
+        };
+        let chosen = match local {
+            "tcp:0" => format!("tcp:{}", 40_000 + rules.len()),
+            local => local.to_owned(),
+        };
+        if !rebind && rules.iter().any(|f| f.local == chosen) {
+            return wire.fail(&format!("cannot rebind existing socket '{chosen}'"));
+        }
+        rules.retain(|f| f.local != chosen);
+        rules.push(Forward {
+            serial: self.ports[port].kernel.serial.clone(),
+            local: chosen.clone(),
+            remote: remote.to_owned(),
+        });
+        wire.okay()?;
+        wire.okay()?;
+        match chosen.strip_prefix("tcp:") {
+            Some(number) if local == "tcp:0" => wire.body(number),
+            _ => Ok(()),
+        }
+    }
+
+    /// A service of the device: the connection is now raw.
+    fn device_service(
+        self: &Arc<Self>,
+        wire: &Arc<Wire>,
+        port: usize,
+        service: &str,
+    ) -> io::Result<()> {
+        let kernel = &self.ports[port].kernel;
+        let (name, argument) = service.split_once(':').unwrap_or((service, ""));
+        if kernel.is_off() {
+            return wire.fail("closed");
+        }
+        let (base, options) = name.split_once(',').unwrap_or((name, ""));
+        match base {
+            "shell"
+                if options.starts_with("v2")
+                    && self.faults.strikes(FaultKind::NoShellV2).is_none() =>
+            {
+                shell::serve(kernel, wire, argument, &shell::Protocol::parse(options))
+            }
+            "shell" => shell::serve(
+                kernel,
+                wire,
+                argument,
+                &shell::Protocol::plain(argument.is_empty()),
+            ),
+            "exec" => shell::serve(kernel, wire, argument, &shell::Protocol::plain(false)),
+            "sync" => sync::serve(kernel, wire),
+            "root" | "unroot" | "remount" => {
+                wire.okay()?;
+                let text = match (base, crate::phone::access::has_su(&kernel.spec)) {
+                    ("root", false) => "adbd cannot run as root in production builds\n",
+                    ("unroot", _) => "adbd not running as root\n",
+                    ("root", true) => "adbd cannot run as root on this virtual phone: use su\n",
+                    _ => "Not running as root. Try \"adb root\" first.\n",
+                };
+                wire.write(text.as_bytes())
+            }
+            "reboot" => {
+                wire.okay()?;
+                kernel.reboot();
+                self.cut(port);
+                Ok(())
+            }
+            _ => wire.fail("closed"),
+        }
+    }
+}
+
+enum Next {
+    /// The connection now is this device's.
+    Transport(usize),
+    Done,
+}
+
+/// Splits `host…:verb` into whom it is for and what.
+fn split(service: &str) -> Option<(Target<'_>, &str)> {
+    if let Some(verb) = service.strip_prefix("host:") {
+        return Some((Target::Any, verb));
+    }
+    if let Some(verb) = service.strip_prefix("host-usb:") {
+        return Some((Target::Usb, verb));
+    }
+    if let Some(verb) = service.strip_prefix("host-local:") {
+        return Some((Target::Local, verb));
+    }
+    if let Some(rest) = service.strip_prefix("host-transport-id:") {
+        let (id, verb) = rest.split_once(':')?;
+        return Some((Target::Transport(id.parse().ok()?), verb));
+    }
+    let rest = service.strip_prefix("host-serial:")?;
+    // A serial may hold a port: HOST:PORT:verb.
+    let verbs = [
+        "get-",
+        "features",
+        "forward:",
+        "killforward",
+        "list-forward",
+        "wait-for-",
+        "reconnect",
+    ];
+    let (at, _) = rest.match_indices(':').find(|(i, _)| {
+        let after = &rest[i + 1..];
+        verbs.iter().any(|v| after.starts_with(v))
+    })?;
+    Some((Target::Serial(&rest[..at]), &rest[at + 1..]))
+}

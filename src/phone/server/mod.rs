@@ -1,0 +1,227 @@
+//! The adb server in front of the virtual phones: it listens on loopback, answers host
+//! services, and hands a connection over to a device. Owns the list of devices and their
+//! transports; what runs on a device is elsewhere.
+
+mod host;
+mod shell;
+mod sync;
+mod wire;
+
+use std::io;
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use self::wire::Wire;
+use super::events::{Events, lock};
+use super::faults::{FaultKind, Faults};
+use super::kernel::Kernel;
+
+/// Connections at once.
+const MAX_CONNECTIONS: u32 = 256;
+
+/// State of a device as the server lists it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Link {
+    Device,
+    Offline,
+    Unauthorized,
+    NoPermissions,
+    /// Not listed at all.
+    Gone,
+}
+
+/// A phone on this server's cable.
+pub(crate) struct Port {
+    pub(crate) kernel: Arc<Kernel>,
+    /// Counts up with each new connection of the cable.
+    transport: AtomicU64,
+    link: Mutex<Link>,
+}
+
+/// A forward rule.
+struct Forward {
+    serial: String,
+    local: String,
+    remote: String,
+}
+
+/// The server.
+pub(crate) struct Server {
+    ports: Vec<Port>,
+    faults: Arc<Faults>,
+    killable: bool,
+    /// Changes of the device list.
+    changes: Events,
+    ended: AtomicBool,
+    connections: AtomicU32,
+    next_transport: AtomicU64,
+    forwards: Mutex<Vec<Forward>>,
+    /// Open connections with the device that they reached, to cut them.
+    open: Mutex<Vec<(u64, Option<usize>, TcpStream)>>,
+    next_connection: AtomicU64,
+    address: SocketAddr,
+}
+
+impl Server {
+    /// Listens on 127.0.0.1; port 0 lets the system choose.
+    pub(crate) fn start(
+        port: u16,
+        phones: Vec<Arc<Kernel>>,
+        faults: Arc<Faults>,
+        killable: bool,
+    ) -> io::Result<Arc<Server>> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
+        let link = if faults.strikes(FaultKind::NoDevice).is_some() {
+            Link::Gone
+        } else if faults.strikes(FaultKind::Offline).is_some() {
+            Link::Offline
+        } else if faults.strikes(FaultKind::Unauthorized).is_some() {
+            Link::Unauthorized
+        } else if faults.strikes(FaultKind::NoPermissions).is_some() {
+            Link::NoPermissions
+        } else {
+            Link::Device
+        };
+        let ports: Vec<Port> = phones
+            .into_iter()
+            .enumerate()
+            .map(|(i, kernel)| Port {
+                kernel,
+                transport: AtomicU64::new(i as u64 + 1),
+                link: Mutex::new(link),
+            })
+            .collect();
+        let server = Arc::new(Server {
+            next_transport: AtomicU64::new(ports.len() as u64 + 1),
+            ports,
+            faults,
+            killable,
+            changes: Events::default(),
+            ended: AtomicBool::new(false),
+            connections: AtomicU32::new(0),
+            forwards: Mutex::default(),
+            open: Mutex::default(),
+            next_connection: AtomicU64::new(0),
+            address: listener.local_addr()?,
+        });
+        let accepting = server.clone();
+        std::thread::Builder::new()
+            .name("virtual-adb".to_owned())
+            .spawn(move || accepting.accept(&listener))?;
+        Ok(server)
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::SeqCst)
+    }
+
+    /// Waits until the server has ended.
+    pub(crate) fn wait(&self) {
+        loop {
+            let seen = self.changes.seen();
+            if self.has_ended() {
+                return;
+            }
+            self.changes.wait(seen, None);
+        }
+    }
+
+    /// Ends the server: no more connections, those open are cut.
+    pub(crate) fn end(&self) {
+        if self.ended.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        for (_, _, stream) in lock(&self.open).drain(..) {
+            // It may be closed already.
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+        for port in &self.ports {
+            port.kernel.switch_off();
+        }
+        self.changes.notify();
+        // Wakes the accepting thread, which then ends.
+        let _ = TcpStream::connect_timeout(&self.address, Duration::from_secs(1));
+    }
+
+    fn accept(self: &Arc<Self>, listener: &TcpListener) {
+        for stream in listener.incoming() {
+            if self.has_ended() {
+                return;
+            }
+            let Ok(stream) = stream else { continue };
+            if self.connections.fetch_add(1, Ordering::SeqCst) >= MAX_CONNECTIONS {
+                self.connections.fetch_sub(1, Ordering::SeqCst);
+                continue;
+            }
+            let server = self.clone();
+            let serve = move || {
+                server.serve(stream);
+                server.connections.fetch_sub(1, Ordering::SeqCst);
+            };
+            // Without a thread the connection is dropped: the peer sees it closed.
+            let _ = std::thread::Builder::new()
+                .stack_size(super::commands::STACK)
+                .spawn(serve);
+        }
+    }
+
+    fn serve(self: &Arc<Self>, stream: TcpStream) {
+        let fragment = self.faults.strikes(FaultKind::Fragment).is_some();
+        let wire = Arc::new(Wire::new(stream, fragment));
+        let id = self.next_connection.fetch_add(1, Ordering::SeqCst);
+        if let Ok(handle) = wire.handle() {
+            lock(&self.open).push((id, None, handle));
+        }
+        // A broken connection ends its thread and nothing else.
+        let _ = self.requests(&wire, id);
+        wire.close();
+        lock(&self.open).retain(|(open, ..)| *open != id);
+    }
+
+    /// Notes which device a connection has reached.
+    fn reached(&self, id: u64, port: usize) {
+        for entry in lock(&self.open).iter_mut().filter(|e| e.0 == id) {
+            entry.1 = Some(port);
+        }
+    }
+
+    /// Sets how a device is listed; connections to it are cut unless it is well.
+    pub(crate) fn set_link(&self, port: usize, link: Link) {
+        let Some(entry) = self.ports.get(port) else {
+            return;
+        };
+        let before = std::mem::replace(&mut *lock(&entry.link), link);
+        if link == Link::Device && before != link {
+            let id = self.next_transport.fetch_add(1, Ordering::SeqCst);
+            entry.transport.store(id, Ordering::SeqCst);
+        }
+        if link != Link::Device {
+            self.cut(port);
+        }
+        self.changes.notify();
+    }
+
+    /// Cuts every connection to a device.
+    pub(crate) fn cut(&self, port: usize) {
+        for (_, reached, stream) in lock(&self.open).iter() {
+            if *reached == Some(port) {
+                // It may be closed already.
+                let _ = stream.shutdown(Shutdown::Both);
+            }
+        }
+    }
+
+    /// Serials with their states, as listed.
+    fn listed(&self) -> Vec<(usize, Link)> {
+        let all = self.ports.iter().enumerate();
+        all.map(|(i, p)| (i, *lock(&p.link)))
+            .filter(|(_, link)| *link != Link::Gone)
+            .collect()
+    }
+}

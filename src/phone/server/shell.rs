@@ -1,0 +1,302 @@
+//! The services `shell:`, `shell,v2:` and `exec:`: a shell of the phone on a connection.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use super::wire::Wire;
+use crate::phone::commands::{self, Cmd};
+use crate::phone::events::{Events, lock};
+use crate::phone::faults::FaultKind;
+use crate::phone::io::{Fd, Fds, PipeWriter, Sink, Stop, pipe};
+use crate::phone::kernel::{Cred, Kernel};
+use crate::phone::process::{Pid, SIGHUP};
+
+/// Ids of shell v2's packets.
+const STDIN: u8 = 0;
+const STDOUT: u8 = 1;
+const STDERR: u8 = 2;
+const EXIT: u8 = 3;
+const CLOSE_STDIN: u8 = 4;
+
+/// Longest packet taken from a client; adb sends 64 KiB at most.
+const MAX_PACKET: usize = 4 << 20;
+
+/// How a shell's streams travel.
+pub(super) struct Protocol {
+    v2: bool,
+    pty: bool,
+    terminal: Option<String>,
+}
+
+impl Protocol {
+    /// `v2,TERM=xterm,raw`.
+    pub(super) fn parse(options: &str) -> Self {
+        let mut protocol = Protocol {
+            v2: false,
+            pty: false,
+            terminal: None,
+        };
+        for option in options.split(',') {
+            match option {
+                "v2" => protocol.v2 = true,
+                "pty" => protocol.pty = true,
+                _ => {
+                    if let Some(term) = option.strip_prefix("TERM=") {
+                        protocol.terminal = Some(term.to_owned());
+                    }
+                }
+            }
+        }
+        protocol
+    }
+
+    /// No packets: one stream, no status.
+    pub(super) fn plain(pty: bool) -> Self {
+        Protocol {
+            v2: false,
+            pty,
+            terminal: None,
+        }
+    }
+}
+
+/// Writes the shell's output to the connection; dropped when nobody can write any more.
+struct Output {
+    wire: Arc<Wire>,
+    v2: bool,
+    pty: bool,
+    cut_after: Option<u64>,
+    sent: AtomicU64,
+    closed: Arc<Events>,
+    open: Arc<Mutex<bool>>,
+}
+
+impl Sink for Output {
+    fn send(&self, error: bool, bytes: &[u8]) -> bool {
+        let crlf;
+        let bytes = if self.pty {
+            crlf = bytes
+                .iter()
+                .flat_map(|b| {
+                    if *b == b'\n' {
+                        vec![b'\r', b'\n']
+                    } else {
+                        vec![*b]
+                    }
+                })
+                .collect::<Vec<u8>>();
+            &crlf
+        } else {
+            bytes
+        };
+        let sent = self.sent.fetch_add(bytes.len() as u64, Ordering::SeqCst);
+        let (bytes, cut) = match self.cut_after {
+            Some(limit) if sent + bytes.len() as u64 > limit => {
+                (&bytes[..limit.saturating_sub(sent) as usize], true)
+            }
+            _ => (bytes, false),
+        };
+        let id = if error && !self.pty { STDERR } else { STDOUT };
+        let written = bytes.chunks(32 << 10).try_for_each(|part| {
+            if !self.v2 {
+                return self.wire.write(part);
+            }
+            let mut packet = packet(id, part.len());
+            packet.extend_from_slice(part);
+            self.wire.write(&packet)
+        });
+        if cut {
+            self.wire.close();
+        }
+        written.is_ok() && !cut
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        *lock(&self.open) = false;
+        self.closed.notify();
+    }
+}
+
+fn packet(id: u8, length: usize) -> Vec<u8> {
+    let mut packet = Vec::with_capacity(5 + length);
+    packet.push(id);
+    packet.extend_from_slice(&(length as u32).to_le_bytes());
+    packet
+}
+
+/// Runs a command (or an interactive shell) and carries its streams.
+pub(super) fn serve(
+    kernel: &Arc<Kernel>,
+    wire: &Arc<Wire>,
+    command: &str,
+    protocol: &Protocol,
+) -> io::Result<()> {
+    if let Some(ms) = kernel.faults.strikes(FaultKind::ShellHang) {
+        wire.silence(ms.map(|ms| Duration::from_millis(ms.max(0) as u64)));
+        if ms.is_none() {
+            return Ok(());
+        }
+    }
+    wire.okay()?;
+    let cut_after = kernel.faults.value(FaultKind::ShellCut, 0);
+    let no_exit = kernel.faults.strikes(FaultKind::NoExit).is_some();
+    let open = Arc::new(Mutex::new(true));
+    let output: Arc<dyn Sink> = Arc::new(Output {
+        wire: wire.clone(),
+        v2: protocol.v2,
+        pty: protocol.pty,
+        cut_after,
+        sent: AtomicU64::new(0),
+        closed: kernel.events.clone(),
+        open: open.clone(),
+    });
+    let (reader, stdin) = pipe(&kernel.events);
+    let argv: Vec<String> = if command.is_empty() {
+        vec!["/system/bin/sh".to_owned(), "-".to_owned()]
+    } else {
+        vec!["sh".to_owned(), "-c".to_owned(), command.to_owned()]
+    };
+    let cred = Cred::shell();
+    let Some(pid) = kernel.spawn_process(1, &cred, &argv) else {
+        return Ok(());
+    };
+    let mut env: std::collections::BTreeMap<String, String> = [
+        ("ANDROID_DATA", "/data"),
+        ("ANDROID_ROOT", "/system"),
+        ("HOME", "/"),
+        ("HOSTNAME", "localhost"),
+        ("LOGNAME", "shell"),
+        (
+            "PATH",
+            "/product/bin:/apex/com.android.runtime/bin:/system/bin:/vendor/bin",
+        ),
+        ("SHELL", "/bin/sh"),
+        ("TMPDIR", "/data/local/tmp"),
+        ("USER", "shell"),
+    ]
+    .into_iter()
+    .map(|(k, v)| (k.to_owned(), v.to_owned()))
+    .collect();
+    if let Some(term) = &protocol.terminal {
+        env.insert("TERM".to_owned(), term.clone());
+    }
+    let sink = |error| Fd::Sink {
+        sink: output.clone(),
+        error,
+    };
+    let mut cmd = Cmd {
+        kernel: kernel.clone(),
+        pid,
+        cred,
+        argv,
+        env,
+        cwd: "/".to_owned(),
+        // Without packets stderr has no stream of its own.
+        fds: Fds::new(Fd::Read(reader), sink(false), sink(protocol.v2)),
+        depth: 0,
+    };
+    drop(output);
+    let status = Arc::new(Mutex::new(None));
+    let (running, ended) = (kernel.clone(), status.clone());
+    let started = commands::on_thread(kernel, move || {
+        let status = match commands::run(&mut cmd) {
+            Ok(status) => status,
+            Err(Stop::Killed(signal)) => 128 + signal,
+            Err(Stop::Signal) => 1,
+        };
+        drop(cmd);
+        // The status is known before the process is gone.
+        *lock(&ended) = Some(status);
+        let status = running.end_process(pid, status);
+        *lock(&ended) = Some(status);
+    });
+    if !started {
+        kernel.end_process(pid, 1);
+        return Ok(());
+    }
+    let (reading, peer) = (kernel.clone(), wire.clone());
+    let v2 = protocol.v2;
+    std::thread::Builder::new().spawn(move || {
+        feed(&reading, &peer, v2, stdin, pid);
+    })?;
+    // adbd says the status when every writer of stdout is gone, not before.
+    loop {
+        let seen = kernel.events.seen();
+        let gone = kernel.state().processes.get(pid).is_none();
+        if gone && !*lock(&open) {
+            break;
+        }
+        if kernel.is_off() {
+            return Ok(());
+        }
+        kernel.events.wait(seen, Some(Duration::from_millis(500)));
+    }
+    let status = lock(&status).unwrap_or(137);
+    if no_exit {
+        return Ok(());
+    }
+    if v2 {
+        let mut exit = packet(EXIT, 1);
+        exit.push(status);
+        wire.write(&exit)?;
+    }
+    Ok(())
+}
+
+/// Carries the peer's bytes to stdin; when the peer leaves, the shell gets SIGHUP.
+fn feed(kernel: &Kernel, wire: &Wire, v2: bool, stdin: PipeWriter, pid: Pid) {
+    let mut stdin = Some(stdin);
+    let left = read_packets(wire, v2, |id, bytes| {
+        match id {
+            STDIN => {
+                if let Some(pipe) = &stdin {
+                    // A command that doesn't read holds the connection up, within bounds.
+                    while pipe.waiting() > MAX_PACKET && kernel.state().processes.get(pid).is_some()
+                    {
+                        let seen = kernel.events.seen();
+                        kernel.events.wait(seen, Some(Duration::from_millis(50)));
+                    }
+                    pipe.push(bytes);
+                }
+            }
+            CLOSE_STDIN => stdin = None,
+            // Window sizes and what is unknown change nothing here.
+            _ => {}
+        }
+    });
+    drop(stdin);
+    if left.is_ok() || kernel.state().processes.get(pid).is_some() {
+        kernel.signal(&Cred::root(), pid, SIGHUP);
+    }
+}
+
+/// Reads until the peer leaves.
+fn read_packets(wire: &Wire, v2: bool, mut take: impl FnMut(u8, &[u8])) -> io::Result<()> {
+    let mut buffer = vec![0; 64 << 10];
+    loop {
+        if !v2 {
+            let n = wire.read_some(&mut buffer)?;
+            if n == 0 {
+                return Ok(());
+            }
+            take(STDIN, &buffer[..n]);
+            continue;
+        }
+        let mut header = [0; 5];
+        wire.read_exact(&mut header)?;
+        let [id, length @ ..] = header;
+        let length = u32::from_le_bytes(length) as usize;
+        if length > MAX_PACKET {
+            return Err(io::Error::other("packet too long"));
+        }
+        if buffer.len() < length {
+            buffer.resize(length, 0);
+        }
+        wire.read_exact(&mut buffer[..length])?;
+        take(id, &buffer[..length]);
+    }
+}

@@ -1,0 +1,266 @@
+//! The service `sync:`: stat, list, pull and push.
+
+use std::io;
+use std::sync::Arc;
+
+use super::wire::Wire;
+use crate::phone::faults::FaultKind;
+use crate::phone::fs::{Errno, Stat};
+use crate::phone::io::{Fd, WriteError};
+use crate::phone::kernel::{Cred, Kernel};
+
+/// Longest path that adbd takes.
+const MAX_PATH: usize = 1024;
+/// Longest block of data.
+const MAX_DATA: usize = 64 << 10;
+
+/// Serves requests until QUIT or the end of the connection.
+pub(super) fn serve(kernel: &Arc<Kernel>, wire: &Wire) -> io::Result<()> {
+    wire.okay()?;
+    let cred = Cred::shell();
+    loop {
+        let (id, length) = header(wire)?;
+        if &id == b"QUIT" {
+            return Ok(());
+        }
+        if length > MAX_PATH {
+            return fail(wire, "path too long");
+        }
+        let mut path = vec![0; length];
+        wire.read_exact(&mut path)?;
+        let path = String::from_utf8_lossy(&path).into_owned();
+        match &id {
+            b"STAT" => {
+                let entry = kernel.entry(&cred, "/", &path, false).ok();
+                let stat = entry.map(|e| lies(kernel, e.stat));
+                let (mode, size, mtime) =
+                    stat.map_or((0, 0, 0), |s| (s.mode, s.size as u32, s.mtime as u32));
+                let mut reply = b"STAT".to_vec();
+                for value in [mode, size, mtime] {
+                    reply.extend_from_slice(&value.to_le_bytes());
+                }
+                wire.write(&reply)?;
+            }
+            b"STA2" | b"LST2" => {
+                let stat = kernel
+                    .entry(&cred, "/", &path, &id == b"STA2")
+                    .map(|e| lies(kernel, e.stat));
+                let mut reply = id.to_vec();
+                stat2(&mut reply, stat);
+                wire.write(&reply)?;
+            }
+            b"LIST" | b"LIS2" => list(kernel, wire, &cred, &path, &id == b"LIS2")?,
+            b"RECV" => receive(kernel, wire, &cred, &path)?,
+            b"RCV2" => {
+                let (_, flags) = header(wire)?;
+                if flags != 0 {
+                    return fail(wire, "unsupported compression");
+                }
+                receive(kernel, wire, &cred, &path)?;
+            }
+            b"SEND" => {
+                // `path,mode` in decimal.
+                let (path, mode) = match path.rsplit_once(',') {
+                    Some((path, mode)) => (path.to_owned(), mode.parse().unwrap_or(0o644)),
+                    None => return fail(wire, "missing , in ID_SEND_V1"),
+                };
+                send(kernel, wire, &cred, &path, mode)?;
+            }
+            b"SND2" => {
+                let (_, mode) = header(wire)?;
+                let mut flags = [0; 4];
+                wire.read_exact(&mut flags)?;
+                if flags != [0; 4] {
+                    return fail(wire, "unsupported compression");
+                }
+                send(kernel, wire, &cred, &path, mode as u32)?;
+            }
+            other => {
+                let text = format!("unknown command {:02x?}", other);
+                return fail(wire, &text);
+            }
+        }
+    }
+}
+
+fn header(wire: &Wire) -> io::Result<([u8; 4], usize)> {
+    let mut bytes = [0; 8];
+    wire.read_exact(&mut bytes)?;
+    let [a, b, c, d, length @ ..] = bytes;
+    Ok(([a, b, c, d], u32::from_le_bytes(length) as usize))
+}
+
+fn fail(wire: &Wire, text: &str) -> io::Result<()> {
+    let mut reply = b"FAIL".to_vec();
+    reply.extend_from_slice(&(text.len() as u32).to_le_bytes());
+    reply.extend_from_slice(text.as_bytes());
+    wire.write(&reply)
+}
+
+fn lies(kernel: &Kernel, mut stat: Stat) -> Stat {
+    if let Some(more) = kernel.faults.strikes(FaultKind::StatLies) {
+        stat.size = stat.size.saturating_add_signed(more.unwrap_or(0));
+    }
+    stat
+}
+
+/// The 68 bytes that follow the id in stat v2.
+fn stat2(reply: &mut Vec<u8>, stat: Result<Stat, Errno>) {
+    let (error, stat) = match stat {
+        Ok(stat) => (0, stat),
+        Err(errno) => {
+            let none = Stat {
+                mode: 0,
+                uid: 0,
+                gid: 0,
+                size: 0,
+                inode: 0,
+                mtime: 0,
+            };
+            (errno.number(), none)
+        }
+    };
+    reply.extend_from_slice(&error.to_le_bytes());
+    let device: u64 = if error == 0 { 0xfd05 } else { 0 };
+    reply.extend_from_slice(&device.to_le_bytes());
+    reply.extend_from_slice(&stat.inode.to_le_bytes());
+    for value in [stat.mode, u32::from(error == 0), stat.uid, stat.gid] {
+        reply.extend_from_slice(&value.to_le_bytes());
+    }
+    reply.extend_from_slice(&stat.size.to_le_bytes());
+    for _ in 0..3 {
+        reply.extend_from_slice(&stat.mtime.to_le_bytes());
+    }
+}
+
+fn list(kernel: &Kernel, wire: &Wire, cred: &Cred, path: &str, v2: bool) -> io::Result<()> {
+    // A directory that can't be read lists as empty.
+    let names = kernel.list(cred, "/", path).unwrap_or_else(|_| Vec::new());
+    for name in [".".to_owned(), "..".to_owned()].into_iter().chain(names) {
+        let stat = kernel.entry(cred, "/", &format!("{path}/{name}"), false);
+        let stat = stat.map(|e| e.stat);
+        let mut reply = Vec::new();
+        if v2 {
+            reply.extend_from_slice(b"DNT2");
+            stat2(&mut reply, stat);
+        } else {
+            let Ok(stat) = stat else { continue };
+            reply.extend_from_slice(b"DENT");
+            for value in [stat.mode, stat.size as u32, stat.mtime as u32] {
+                reply.extend_from_slice(&value.to_le_bytes());
+            }
+        }
+        reply.extend_from_slice(&(name.len() as u32).to_le_bytes());
+        reply.extend_from_slice(name.as_bytes());
+        wire.write(&reply)?;
+    }
+    let mut done = b"DONE".to_vec();
+    done.resize(if v2 { 76 } else { 20 }, 0);
+    wire.write(&done)
+}
+
+fn receive(kernel: &Kernel, wire: &Wire, cred: &Cred, path: &str) -> io::Result<()> {
+    let data = match kernel.open_read(cred, "/", path) {
+        Ok(Fd::File { data, .. }) => data,
+        Ok(_) => return fail(wire, "read failed: Is a directory"),
+        Err(errno) => return fail(wire, &format!("open failed: {}", errno.text())),
+    };
+    if kernel.faults.strikes(FaultKind::PullFail).is_some() {
+        return fail(wire, "read failed: I/O error");
+    }
+    let half = data.len() / 2;
+    let cut = kernel.faults.value(FaultKind::PullCut, half);
+    let hang = kernel.faults.value(FaultKind::PullHang, half);
+    let short = kernel.faults.value(FaultKind::PullShort, half);
+    let flip = kernel.faults.value(FaultKind::PullFlip, half);
+    let end = [cut, hang, short].into_iter().flatten().min();
+    let mut at = 0u64;
+    loop {
+        let limit = end.map_or(MAX_DATA as u64, |e| {
+            e.saturating_sub(at).min(MAX_DATA as u64)
+        });
+        let mut bytes = data.read_at(at, limit as usize);
+        if bytes.is_empty() {
+            break;
+        }
+        if let Some(flip) = flip
+            && (at..at + bytes.len() as u64).contains(&flip)
+        {
+            bytes[(flip - at) as usize] ^= 0x55;
+        }
+        at += bytes.len() as u64;
+        let mut block = b"DATA".to_vec();
+        let cut_inside = cut.is_some() && end == Some(at);
+        // A cut connection ends in the midst of a block.
+        let claimed = bytes.len() as u32 + u32::from(cut_inside);
+        block.extend_from_slice(&claimed.to_le_bytes());
+        block.extend_from_slice(&bytes);
+        wire.write(&block)?;
+    }
+    if cut.is_some() {
+        return Err(io::Error::other("cut"));
+    }
+    if hang.is_some() {
+        wire.silence(None);
+        return Err(io::Error::other("hung"));
+    }
+    wire.write(b"DONE\0\0\0\0")
+}
+
+fn send(kernel: &Kernel, wire: &Wire, cred: &Cred, path: &str, mode: u32) -> io::Result<()> {
+    let refused = kernel.faults.strikes(FaultKind::PushFail).is_some();
+    let is_directory = matches!(
+        kernel.entry(cred, "/", path, true).map(|e| e.body),
+        Ok(crate::phone::files::Body::Directory(_))
+    );
+    let opened = if refused {
+        Err("couldn't create file: I/O error".to_owned())
+    } else if is_directory {
+        Err("couldn't create file: Is a directory".to_owned())
+    } else {
+        make_parents(kernel, cred, path);
+        // A file that is replaced is removed first, as adbd does.
+        let _ = kernel.remove(cred, "/", path, false);
+        kernel
+            .open_write(cred, "/", path, mode & 0o777, false)
+            .map_err(|e| format!("couldn't create file: {}", e.text()))
+    };
+    let mut error = opened.as_ref().err().cloned();
+    let mut at = 0;
+    let mut block = vec![0; MAX_DATA];
+    loop {
+        let (id, length) = header(wire)?;
+        match &id {
+            b"DATA" if length <= MAX_DATA => {
+                wire.read_exact(&mut block[..length])?;
+                if let Ok(Fd::File { data, .. }) = &opened
+                    && error.is_none()
+                {
+                    match kernel.write_file(data, at, &block[..length]) {
+                        Ok(()) => at += length as u64,
+                        Err(WriteError::Full) => {
+                            error = Some("write failed: No space left on device".to_owned());
+                        }
+                        Err(_) => error = Some("write failed: I/O error".to_owned()),
+                    }
+                }
+            }
+            b"DONE" => break,
+            _ => return fail(wire, "invalid data message"),
+        }
+    }
+    match error {
+        Some(text) => fail(wire, &text),
+        None => wire.write(b"OKAY\0\0\0\0"),
+    }
+}
+
+/// adbd makes the directories of a pushed file where it may.
+fn make_parents(kernel: &Kernel, cred: &Cred, path: &str) {
+    let parts: Vec<&str> = path.split('/').collect();
+    for end in 2..parts.len() {
+        let dir = parts[..end].join("/");
+        // Those that exist, and those that may not be made, show when the file is opened.
+        let _ = kernel.make_directory(cred, "/", &dir);
+    }
+}

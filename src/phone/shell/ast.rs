@@ -1,0 +1,140 @@
+//! The syntax tree of a shell script.
+
+use std::sync::Arc;
+
+/// One piece of a word.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Part {
+    /// Plain text; `quoted` text is neither split nor matched as a pattern.
+    Text { text: String, quoted: bool },
+    /// `$name`, `${name}`, `${name<op>word}`.
+    Parameter {
+        name: String,
+        op: ParamOp,
+        quoted: bool,
+    },
+    /// `$(…)` or backquotes.
+    Command { script: Arc<Node>, quoted: bool },
+    /// `$((…))`.
+    Arithmetic { expr: Word, quoted: bool },
+    /// `"…"` with nothing in it, or `""` around an empty expansion: keeps the word alive.
+    Empty,
+    /// A `~` at the start of a word.
+    Home,
+}
+
+/// A word before expansion.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Word(pub(crate) Vec<Part>);
+
+/// What a `${…}` does with its value.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum ParamOp {
+    Plain,
+    /// `${#name}`.
+    Length,
+    /// `-`, `=`, `?`, `+`; `colon`: empty counts as unset.
+    Default {
+        op: char,
+        colon: bool,
+        word: Word,
+    },
+    /// `#`, `##`, `%`, `%%`.
+    Trim {
+        suffix: bool,
+        longest: bool,
+        pattern: Word,
+    },
+    /// `${name/pattern/text}`, `//` for all.
+    Replace {
+        all: bool,
+        pattern: Word,
+        text: Word,
+    },
+    /// `${name:offset:length}`.
+    Slice {
+        offset: Word,
+        length: Option<Word>,
+    },
+}
+
+/// A redirection.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Redirect {
+    pub(crate) fd: u32,
+    pub(crate) kind: RedirectKind,
+}
+
+/// What a redirection opens.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum RedirectKind {
+    Read(Word),
+    Write(Word),
+    Append(Word),
+    /// `<>`.
+    ReadWrite(Word),
+    /// `>&n`, `<&n`, `>&-`.
+    Duplicate(Word),
+    /// `<<` and `<<<`: the text itself.
+    Here(Word),
+}
+
+/// A command of any form.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Node {
+    Simple {
+        assigns: Vec<(String, Word)>,
+        words: Vec<Word>,
+        redirects: Vec<Redirect>,
+    },
+    Pipeline {
+        negated: bool,
+        parts: Vec<Arc<Node>>,
+    },
+    /// `&&` and `||`: `and` says which.
+    AndOr {
+        left: Arc<Node>,
+        and: bool,
+        right: Arc<Node>,
+    },
+    /// Commands one after another; `true` beside one that runs in the background.
+    List(Vec<(Arc<Node>, bool)>),
+    Group {
+        body: Arc<Node>,
+        redirects: Vec<Redirect>,
+    },
+    Subshell {
+        body: Arc<Node>,
+        redirects: Vec<Redirect>,
+    },
+    If {
+        branches: Vec<(Arc<Node>, Arc<Node>)>,
+        otherwise: Option<Arc<Node>>,
+        redirects: Vec<Redirect>,
+    },
+    Loop {
+        until: bool,
+        condition: Arc<Node>,
+        body: Arc<Node>,
+        redirects: Vec<Redirect>,
+    },
+    For {
+        name: String,
+        words: Option<Vec<Word>>,
+        body: Arc<Node>,
+        redirects: Vec<Redirect>,
+    },
+    Case {
+        subject: Word,
+        arms: Vec<(Vec<Word>, Arc<Node>)>,
+        redirects: Vec<Redirect>,
+    },
+    Function {
+        name: String,
+        body: Arc<Node>,
+    },
+    /// `[[ … ]]`: the words as `test` takes them.
+    Condition(Vec<Word>),
+    /// `((…))`.
+    Arithmetic(Word),
+}

@@ -1,0 +1,417 @@
+//! From words to fields: parameters, command substitution, arithmetic, splitting, globbing.
+
+use super::arith::{self, Variables};
+use super::ast::{Node, ParamOp, Part, Word};
+use super::pattern::{self, PatternChar};
+use super::{Flow, Shell};
+use crate::phone::io::pipe;
+use crate::phone::io::{Fd, Stop};
+
+/// Bytes that a command substitution may give.
+const MAX_SUBSTITUTION: usize = 4 << 20;
+
+/// A character of a field on its way: quoted ones are neither split nor magic.
+type Chars = Vec<PatternChar>;
+
+struct Fields {
+    done: Vec<Chars>,
+    current: Chars,
+    /// Whether `current` is a field though it may be empty.
+    open: bool,
+}
+
+impl Fields {
+    fn push(&mut self, c: char, quoted: bool) {
+        self.current.push(PatternChar { c, quoted });
+        self.open = true;
+    }
+
+    fn cut(&mut self) {
+        if self.open {
+            self.done.push(std::mem::take(&mut self.current));
+            self.open = false;
+        }
+    }
+}
+
+struct ShellVariables<'a>(&'a mut Shell);
+
+impl Variables for ShellVariables<'_> {
+    fn value(&mut self, name: &str) -> String {
+        self.0.parameter(name).unwrap_or_default()
+    }
+
+    fn assign(&mut self, name: &str, value: i64) {
+        self.0.set_variable(name, value.to_string());
+    }
+}
+
+impl Shell {
+    pub(super) fn set_variable(&mut self, name: &str, value: String) {
+        self.variables.entry(name.to_owned()).or_default().value = value;
+    }
+
+    /// A parameter's value; `None` where unset.
+    pub(super) fn parameter(&self, name: &str) -> Option<String> {
+        match name {
+            "?" => Some(self.status.to_string()),
+            "$" => Some(self.main_pid.to_string()),
+            "!" => self.last_background.map(|p| p.to_string()),
+            "#" => Some(self.arguments.len().to_string()),
+            "-" => Some(if self.options.exit_on_error { "e" } else { "" }.to_owned()),
+            "@" | "*" => (!self.arguments.is_empty()).then(|| self.arguments.join(" ")),
+            "0" => Some(self.name.clone()),
+            "PWD" => Some(self.cwd.clone()),
+            "PPID" => {
+                let state = self.kernel.state();
+                state
+                    .processes
+                    .get(self.main_pid)
+                    .map(|p| p.ppid.to_string())
+            }
+            "RANDOM" => Some((fastrand::u16(..) & 0x7fff).to_string()),
+            "EPOCHREALTIME" => {
+                let real = self.kernel.clock.real();
+                Some(format!(
+                    "{}.{:06}",
+                    real / 1_000_000_000,
+                    real / 1_000 % 1_000_000
+                ))
+            }
+            _ => match name.parse::<usize>() {
+                Ok(n) => self.arguments.get(n.wrapping_sub(1)).cloned(),
+                Err(_) => self.variables.get(name).map(|v| v.value.clone()),
+            },
+        }
+    }
+
+    /// All fields of some words.
+    pub(super) fn expand_words(&mut self, words: &[Word]) -> Result<Vec<String>, Flow> {
+        let mut all = Vec::new();
+        for word in words {
+            let mut fields = Fields {
+                done: Vec::new(),
+                current: Vec::new(),
+                open: false,
+            };
+            self.expand_into(word, &mut fields, true)?;
+            fields.cut();
+            for field in fields.done {
+                self.glob(field, &mut all);
+            }
+        }
+        Ok(all)
+    }
+
+    /// One string, without splitting or globbing: assignments, redirections, `case`.
+    pub(super) fn expand_string(&mut self, word: &Word) -> Result<String, Flow> {
+        Ok(self
+            .expand_pattern(word)?
+            .into_iter()
+            .map(|p| p.c)
+            .collect())
+    }
+
+    /// As [`Shell::expand_string`], with quoted characters marked.
+    pub(super) fn expand_pattern(&mut self, word: &Word) -> Result<Chars, Flow> {
+        let mut fields = Fields {
+            done: Vec::new(),
+            current: Vec::new(),
+            open: false,
+        };
+        self.expand_into(word, &mut fields, false)?;
+        Ok(fields.current)
+    }
+
+    fn expand_into(&mut self, word: &Word, fields: &mut Fields, split: bool) -> Result<(), Flow> {
+        for part in &word.0 {
+            match part {
+                Part::Text { text, quoted } => {
+                    fields.open = true;
+                    text.chars().for_each(|c| fields.push(c, *quoted));
+                }
+                Part::Empty => {
+                    // `"$@"` without arguments is no field at all.
+                    let at_only = word.0.len() == 2
+                        && matches!(&word.0[1], Part::Parameter { name, .. } if name == "@");
+                    fields.open |= !at_only || !self.arguments.is_empty();
+                }
+                Part::Home => {
+                    let home = self.parameter("HOME").unwrap_or_else(|| "/".to_owned());
+                    home.chars().for_each(|c| fields.push(c, true));
+                }
+                Part::Parameter {
+                    name,
+                    op: ParamOp::Plain,
+                    quoted,
+                } if name == "@" || (name == "*" && !quoted) => {
+                    for (i, argument) in self.arguments.clone().iter().enumerate() {
+                        if i > 0 {
+                            if split {
+                                fields.open |= *quoted;
+                                fields.cut();
+                            } else {
+                                fields.push(' ', true);
+                            }
+                        }
+                        if *quoted {
+                            fields.open = true;
+                            argument.chars().for_each(|c| fields.push(c, true));
+                        } else {
+                            self.add_value(argument, false, fields, split);
+                        }
+                    }
+                }
+                Part::Parameter { name, op, quoted } => {
+                    if let Some(value) = self.operate(name, op, *quoted, fields, split)? {
+                        self.add_value(&value, *quoted, fields, split);
+                    }
+                }
+                Part::Command { script, quoted } => {
+                    let value = self.substitute(script)?;
+                    self.add_value(&value, *quoted, fields, split);
+                }
+                Part::Arithmetic { expr, quoted } => {
+                    let value = self.arithmetic(expr)?.to_string();
+                    self.add_value(&value, *quoted, fields, split);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds an expansion's value, split at IFS where it is not quoted.
+    fn add_value(&mut self, value: &str, quoted: bool, fields: &mut Fields, split: bool) {
+        if quoted || !split {
+            value.chars().for_each(|c| fields.push(c, quoted));
+            return;
+        }
+        let ifs = match self.variables.get("IFS") {
+            Some(v) => v.value.clone(),
+            None => " \t\n".to_owned(),
+        };
+        for c in value.chars() {
+            if ifs.contains(c) {
+                fields.open |= !c.is_whitespace();
+                fields.cut();
+            } else {
+                fields.push(c, false);
+            }
+        }
+    }
+
+    /// Value of an arithmetic expression.
+    pub(super) fn arithmetic(&mut self, expr: &Word) -> Result<i64, Flow> {
+        let text = self.expand_string(expr)?;
+        arith::evaluate(&text, &mut ShellVariables(self)).map_err(|error| {
+            self.complain(&error);
+            Flow::Exit(1)
+        })
+    }
+
+    /// Value of a `${…}`; `None` where its word went into `fields` already.
+    fn operate(
+        &mut self,
+        name: &str,
+        op: &ParamOp,
+        quoted: bool,
+        fields: &mut Fields,
+        split: bool,
+    ) -> Result<Option<String>, Flow> {
+        let value = self.parameter(name);
+        Ok(Some(match op {
+            ParamOp::Plain => match value {
+                Some(value) => value,
+                None if self.options.unset_is_error && !"@*".contains(name) => {
+                    self.complain(&format!("{name}: parameter not set"));
+                    return Err(Flow::Exit(1));
+                }
+                None => String::new(),
+            },
+            ParamOp::Length => match name {
+                "@" | "*" => self.arguments.len().to_string(),
+                _ => value.unwrap_or_default().chars().count().to_string(),
+            },
+            ParamOp::Default { op, colon, word } => {
+                let set = value.filter(|v| !(*colon && v.is_empty()));
+                match (op, set) {
+                    ('+', None) => String::new(),
+                    ('+', Some(_)) | ('-', None) => {
+                        fields.open |= quoted;
+                        self.expand_into(word, fields, split)?;
+                        return Ok(None);
+                    }
+                    ('=', None) => {
+                        let default = self.expand_string(word)?;
+                        self.set_variable(name, default.clone());
+                        default
+                    }
+                    ('?', None) => {
+                        let text = self.expand_string(word)?;
+                        let text = if text.is_empty() {
+                            "parameter null or not set"
+                        } else {
+                            &text
+                        };
+                        self.complain(&format!("{name}: {text}"));
+                        return Err(Flow::Exit(1));
+                    }
+                    (_, Some(value)) => value,
+                    (_, None) => String::new(),
+                }
+            }
+            ParamOp::Trim {
+                suffix,
+                longest,
+                pattern,
+            } => {
+                let pattern = self.expand_pattern(pattern)?;
+                trim(&value.unwrap_or_default(), &pattern, *suffix, *longest)
+            }
+            ParamOp::Replace { all, pattern, text } => {
+                let pattern = self.expand_pattern(pattern)?;
+                let text = self.expand_string(text)?;
+                replace(&value.unwrap_or_default(), &pattern, &text, *all)
+            }
+            ParamOp::Slice { offset, length } => {
+                let value: Vec<char> = value.unwrap_or_default().chars().collect();
+                let offset = self.arithmetic(offset)?;
+                let from = if offset < 0 {
+                    value.len().saturating_sub(offset.unsigned_abs() as usize)
+                } else {
+                    value.len().min(offset as usize)
+                };
+                let len = match length {
+                    Some(length) => self.arithmetic(length)?.max(0) as usize,
+                    None => value.len(),
+                };
+                value[from..].iter().take(len).collect()
+            }
+        }))
+    }
+
+    /// Output of a command substitution, its last newlines cut.
+    fn substitute(&mut self, script: &Node) -> Result<String, Flow> {
+        let (reader, writer) = pipe(&self.kernel.events);
+        let mut shell = self.clone();
+        shell.traps.clear();
+        shell.jobs.clear();
+        shell.fds.set(1, Fd::Write(writer));
+        let pid = self.fork(shell, script)?;
+        let input = Fd::Read(reader);
+        let mut bytes = Vec::new();
+        loop {
+            match input.read(&self.kernel, self.pid, 64 << 10) {
+                Ok(part) if part.is_empty() => break,
+                Ok(part) if bytes.len() < MAX_SUBSTITUTION => bytes.extend_from_slice(&part),
+                Ok(_) => {}
+                Err(Stop::Killed(signal)) => return Err(Flow::Killed(signal)),
+                Err(Stop::Signal) => self.run_traps()?,
+            }
+        }
+        self.status = self.wait_for(pid)?;
+        while bytes.last() == Some(&b'\n') {
+            bytes.pop();
+        }
+        bytes.retain(|b| *b != 0);
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// A field, or the paths that it matches.
+    fn glob(&self, field: Chars, all: &mut Vec<String>) {
+        let plain = || field.iter().map(|p| p.c).collect::<String>();
+        if self.options.no_glob || !pattern::is_magic(&field) {
+            all.push(plain());
+            return;
+        }
+        let absolute = field.first().is_some_and(|p| p.c == '/');
+        let mut found = vec![if absolute {
+            "/".to_owned()
+        } else {
+            String::new()
+        }];
+        for part in field.split(|p| p.c == '/').filter(|p| !p.is_empty()) {
+            let join = |base: &str, name: &str| match base {
+                "" | "/" => format!("{base}{name}"),
+                _ => format!("{base}/{name}"),
+            };
+            if !pattern::is_magic(part) {
+                let name: String = part.iter().map(|p| p.c).collect();
+                found = found.iter().map(|base| join(base, &name)).collect();
+                found.retain(|p| self.kernel.entry(&self.cred, &self.cwd, p, false).is_ok());
+                continue;
+            }
+            let hidden = part.first().is_some_and(|p| p.c == '.');
+            let mut next = Vec::new();
+            for base in &found {
+                let dir = if base.is_empty() { "." } else { base };
+                let Ok(names) = self.kernel.list(&self.cred, &self.cwd, dir) else {
+                    continue;
+                };
+                for name in names {
+                    let chars: Vec<char> = name.chars().collect();
+                    if (hidden || !name.starts_with('.')) && pattern::matches(part, &chars) {
+                        next.push(join(base, &name));
+                    }
+                }
+            }
+            found = next;
+        }
+        if found.is_empty() {
+            all.push(plain());
+        } else {
+            found.sort();
+            all.append(&mut found);
+        }
+    }
+}
+
+fn trim(value: &str, pattern: &[PatternChar], suffix: bool, longest: bool) -> String {
+    let chars: Vec<char> = value.chars().collect();
+    let n = chars.len();
+    // Lengths of the part to cut, the preferred ones first.
+    let lengths: Vec<usize> = if longest {
+        (0..=n).rev().collect()
+    } else {
+        (0..=n).collect()
+    };
+    for len in lengths {
+        let (cut, kept) = if suffix {
+            (&chars[n - len..], &chars[..n - len])
+        } else {
+            (&chars[..len], &chars[len..])
+        };
+        if pattern::matches(pattern, cut) {
+            return kept.iter().collect();
+        }
+    }
+    value.to_owned()
+}
+
+fn replace(value: &str, pattern: &[PatternChar], text: &str, all: bool) -> String {
+    let chars: Vec<char> = value.chars().collect();
+    let mut out = String::new();
+    let mut at = 0;
+    let mut done = pattern.is_empty();
+    while at < chars.len() {
+        let hit = (!done)
+            .then(|| {
+                (at + 1..=chars.len())
+                    .rev()
+                    .find(|end| pattern::matches(pattern, &chars[at..*end]))
+            })
+            .flatten();
+        match hit {
+            Some(end) => {
+                out.push_str(text);
+                at = end;
+                done = !all;
+            }
+            None => {
+                out.push(chars[at]);
+                at += 1;
+            }
+        }
+    }
+    out
+}

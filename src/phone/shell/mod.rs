@@ -1,0 +1,221 @@
+//! The phone's `/system/bin/sh`: a small POSIX-like shell over the virtual file system and
+//! processes. Owns parsing and evaluating scripts; programs are in `commands`.
+
+mod arith;
+mod ast;
+mod builtins;
+mod condition;
+mod eval;
+mod expand;
+mod heredoc;
+mod parser;
+pub(crate) mod pattern;
+mod words;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+pub(crate) use condition::evaluate as test;
+
+use self::ast::Node;
+use super::commands::Cmd;
+use super::io::{Fds, Stop};
+use super::kernel::{Cred, Kernel};
+use super::process::Pid;
+
+/// Levels of evaluation: functions, groups and shells within shells.
+const MAX_DEPTH: usize = 300;
+
+/// A variable.
+#[derive(Debug, Clone, Default)]
+struct Variable {
+    value: String,
+    exported: bool,
+}
+
+/// Why evaluation leaves the usual order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flow {
+    Exit(u8),
+    Break(usize),
+    Continue(usize),
+    Return(u8),
+    /// The shell's process was killed.
+    Killed(u8),
+}
+
+/// Options of `set`.
+#[derive(Debug, Clone, Copy, Default)]
+struct Options {
+    exit_on_error: bool,
+    unset_is_error: bool,
+    trace: bool,
+    no_glob: bool,
+}
+
+/// A running shell.
+#[derive(Clone)]
+pub(crate) struct Shell {
+    kernel: Arc<Kernel>,
+    cred: Cred,
+    pid: Pid,
+    /// `$$`: that of the outermost shell, also in subshells.
+    main_pid: Pid,
+    variables: BTreeMap<String, Variable>,
+    /// What `local` hid, per function call.
+    hidden: Vec<Vec<(String, Option<Variable>)>>,
+    functions: BTreeMap<String, Arc<Node>>,
+    name: String,
+    arguments: Vec<String>,
+    fds: Fds,
+    cwd: String,
+    /// Actions by signal; 0 is EXIT.
+    traps: BTreeMap<u8, String>,
+    status: u8,
+    last_background: Option<Pid>,
+    jobs: Vec<Pid>,
+    options: Options,
+    depth: usize,
+    /// Inside a condition, where `set -e` does not end the shell.
+    tested: usize,
+}
+
+impl Shell {
+    /// A shell in the place of `cmd`: its process, its files, its environment.
+    pub(crate) fn new(cmd: &Cmd, name: String, arguments: Vec<String>) -> Shell {
+        let exported = |value: &String| Variable {
+            value: value.clone(),
+            exported: true,
+        };
+        let environment = cmd.env.iter().map(|(k, v)| (k.clone(), exported(v)));
+        Shell {
+            kernel: cmd.kernel.clone(),
+            cred: cmd.cred.clone(),
+            pid: cmd.pid,
+            main_pid: cmd.pid,
+            variables: environment.collect(),
+            hidden: Vec::new(),
+            functions: BTreeMap::new(),
+            name,
+            arguments,
+            fds: cmd.fds.clone(),
+            cwd: cmd.cwd.clone(),
+            traps: BTreeMap::new(),
+            status: 0,
+            last_background: None,
+            jobs: Vec::new(),
+            options: Options::default(),
+            depth: cmd.depth + 1,
+            tested: 0,
+        }
+    }
+
+    /// Runs a script to its end, its EXIT trap included; the status of the shell.
+    pub(crate) fn run_script(mut self, script: &str) -> Result<u8, Stop> {
+        if self.depth > MAX_DEPTH {
+            self.complain("too many nested shells");
+            return Ok(1);
+        }
+        let tree = match parser::parse(script) {
+            Ok(tree) => tree,
+            Err(error) => {
+                self.complain(&error.0);
+                return Ok(1);
+            }
+        };
+        let flow = match self.exec_in_place(&tree) {
+            Some(result) => result,
+            None => self.eval(&tree),
+        };
+        self.finish(flow)
+    }
+
+    /// Reads commands from stdin to its end and runs them one line after another.
+    pub(crate) fn run_stdin(mut self) -> Result<u8, Stop> {
+        let mut pending = String::new();
+        loop {
+            let line = match self.read_line(0) {
+                Ok(line) => line,
+                Err(Stop::Killed(signal)) => return Err(Stop::Killed(signal)),
+                Err(Stop::Signal) => match self.run_traps() {
+                    Ok(()) => continue,
+                    Err(flow) => return self.finish(Err(flow)),
+                },
+            };
+            let ended = !line.ends_with('\n');
+            pending.push_str(&line);
+            match parser::parse(&pending) {
+                Ok(tree) => {
+                    pending.clear();
+                    if let Err(flow) = self.eval(&tree) {
+                        return self.finish(Err(flow));
+                    }
+                }
+                Err(error) if ended => {
+                    self.complain(&error.0);
+                    return Ok(1);
+                }
+                // More lines may complete it.
+                Err(_) => {}
+            }
+            if ended {
+                let status = self.status;
+                return self.finish(Ok(status));
+            }
+        }
+    }
+
+    fn finish(&mut self, flow: Result<u8, Flow>) -> Result<u8, Stop> {
+        let mut status = match flow {
+            Ok(status) | Err(Flow::Exit(status) | Flow::Return(status)) => status,
+            Err(Flow::Break(_) | Flow::Continue(_)) => self.status,
+            Err(Flow::Killed(signal)) => return Err(Stop::Killed(signal)),
+        };
+        if let Some(action) = self.traps.remove(&0)
+            && let Ok(tree) = parser::parse(&action)
+        {
+            self.status = status;
+            match self.eval(&tree) {
+                Err(Flow::Exit(new)) => status = new,
+                Err(Flow::Killed(signal)) => return Err(Stop::Killed(signal)),
+                _ => {}
+            }
+        }
+        Ok(status)
+    }
+
+    /// An error message, as the shell words it.
+    fn complain(&self, text: &str) {
+        let name = self.name.rsplit('/').next().unwrap_or("sh");
+        self.write_error(&format!("{name}: {text}\n"));
+    }
+
+    fn write_error(&self, text: &str) {
+        if let Some(fd) = self.fds.get(2) {
+            // Nowhere is left to complain that stderr can't be written.
+            let _ = fd.write(&self.kernel, self.pid, text.as_bytes());
+        }
+    }
+
+    /// A line with its newline; without one at the end of the input.
+    fn read_line(&mut self, fd: u32) -> Result<String, Stop> {
+        let Some(fd) = self.fds.get(fd).cloned() else {
+            return Ok(String::new());
+        };
+        let mut line = Vec::new();
+        let ahead = if fd.can_unread() { 256 } else { 1 };
+        loop {
+            let bytes = fd.read(&self.kernel, self.pid, ahead)?;
+            if bytes.is_empty() {
+                break;
+            }
+            if let Some(end) = bytes.iter().position(|b| *b == b'\n') {
+                fd.unread((bytes.len() - end - 1) as u64);
+                line.extend_from_slice(&bytes[..=end]);
+                break;
+            }
+            line.extend_from_slice(&bytes);
+        }
+        Ok(String::from_utf8_lossy(&line).into_owned())
+    }
+}

@@ -1,0 +1,691 @@
+//! From text to a syntax tree: the grammar of POSIX sh with the parts of mksh that scripts
+//! for phones use. Words are read in `words.rs`.
+
+use std::sync::Arc;
+
+use super::ast::{Node, Part, Redirect, RedirectKind, Word};
+
+/// A script that can't be parsed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SyntaxError(pub(crate) String);
+
+/// Nesting that a script may have.
+const MAX_DEPTH: usize = 100;
+
+pub(super) struct Parser<'a> {
+    pub(super) text: &'a [char],
+    pub(super) at: usize,
+    pub(super) depth: usize,
+    /// Here-documents whose bodies begin after the next newline: delimiter, whether tabs are
+    /// cut, whether it is expanded, and where the body goes.
+    here: Vec<HereDoc>,
+    bodies: Vec<(usize, Word)>,
+    here_count: usize,
+}
+
+struct HereDoc {
+    id: usize,
+    delimiter: String,
+    strip_tabs: bool,
+    expand: bool,
+}
+
+const RESERVED_ENDS: [&str; 9] = [
+    "then", "else", "elif", "fi", "do", "done", "esac", "}", ";;",
+];
+
+/// Parses a whole script.
+pub(crate) fn parse(script: &str) -> Result<Arc<Node>, SyntaxError> {
+    parse_within(script, 0)
+}
+
+/// Parses a script that stands `depth` levels deep in another.
+pub(super) fn parse_within(script: &str, depth: usize) -> Result<Arc<Node>, SyntaxError> {
+    let text: Vec<char> = script.chars().collect();
+    let mut parser = Parser::new(&text);
+    parser.depth = depth;
+    let list = parser.list(true)?;
+    parser.blanks();
+    match parser.peek() {
+        None => Ok(Arc::new(list)),
+        Some(c) => Err(parser.unexpected(&c.to_string())),
+    }
+}
+
+impl<'a> Parser<'a> {
+    pub(super) fn new(text: &'a [char]) -> Self {
+        Parser {
+            text,
+            at: 0,
+            depth: 0,
+            here: Vec::new(),
+            bodies: Vec::new(),
+            here_count: 0,
+        }
+    }
+
+    pub(super) fn peek(&self) -> Option<char> {
+        self.text.get(self.at).copied()
+    }
+
+    pub(super) fn looking_at(&self, what: &str) -> bool {
+        what.chars()
+            .enumerate()
+            .all(|(i, c)| self.text.get(self.at + i) == Some(&c))
+    }
+
+    pub(super) fn accept(&mut self, what: &str) -> bool {
+        let found = self.looking_at(what);
+        if found {
+            self.at += what.chars().count();
+        }
+        found
+    }
+
+    pub(super) fn unexpected(&self, what: &str) -> SyntaxError {
+        SyntaxError(format!("syntax error: unexpected '{what}'"))
+    }
+
+    pub(super) fn unclosed(&self, what: &str) -> SyntaxError {
+        SyntaxError(format!("syntax error: unexpected EOF: no closing '{what}'"))
+    }
+
+    pub(super) fn nested<T>(
+        &mut self,
+        parse: impl FnOnce(&mut Self) -> Result<T, SyntaxError>,
+    ) -> Result<T, SyntaxError> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return Err(SyntaxError("syntax error: nested too deeply".to_owned()));
+        }
+        let result = parse(self);
+        self.depth -= 1;
+        result
+    }
+
+    /// Skips blanks, comments and escaped newlines.
+    fn blanks(&mut self) {
+        loop {
+            match self.peek() {
+                Some(' ' | '\t' | '\r') => self.at += 1,
+                Some('\\') if self.text.get(self.at + 1) == Some(&'\n') => self.at += 2,
+                Some('#') => {
+                    while self.peek().is_some_and(|c| c != '\n') {
+                        self.at += 1;
+                    }
+                }
+                _ => return,
+            }
+        }
+    }
+
+    /// Skips blanks and newlines; a newline starts the bodies of pending here-documents.
+    fn newlines(&mut self) -> Result<(), SyntaxError> {
+        loop {
+            self.blanks();
+            if self.peek() != Some('\n') {
+                return Ok(());
+            }
+            self.at += 1;
+            self.here_bodies()?;
+        }
+    }
+
+    fn here_bodies(&mut self) -> Result<(), SyntaxError> {
+        for doc in std::mem::take(&mut self.here) {
+            let mut body = String::new();
+            loop {
+                if self.peek().is_none() {
+                    return Err(SyntaxError(format!(
+                        "here document '{}' unclosed",
+                        doc.delimiter
+                    )));
+                }
+                let start = self.at;
+                while self.peek().is_some_and(|c| c != '\n') {
+                    self.at += 1;
+                }
+                let line: String = self.text[start..self.at].iter().collect();
+                if self.peek().is_some() {
+                    self.at += 1;
+                }
+                let line = if doc.strip_tabs {
+                    line.trim_start_matches('\t')
+                } else {
+                    &line
+                };
+                if line == doc.delimiter {
+                    break;
+                }
+                body.push_str(line);
+                body.push('\n');
+            }
+            let word = if doc.expand {
+                super::words::parse_here(&body)?
+            } else {
+                Word(vec![Part::Text {
+                    text: body,
+                    quoted: true,
+                }])
+            };
+            self.bodies.push((doc.id, word));
+        }
+        Ok(())
+    }
+
+    /// The next reserved word or name, not consumed.
+    fn peek_name(&self) -> String {
+        let rest = &self.text[self.at..];
+        if rest.first().is_some_and(|c| "{}!".contains(*c)) {
+            let ends = rest.get(1).is_none_or(|c| " \t\n;&|)(<>".contains(*c));
+            return if ends {
+                rest[0].to_string()
+            } else {
+                String::new()
+            };
+        }
+        if rest.starts_with(&['[', '[']) {
+            return "[[".to_owned();
+        }
+        if rest.starts_with(&[';', ';']) {
+            return ";;".to_owned();
+        }
+        let word: String = rest
+            .iter()
+            .take_while(|c| c.is_ascii_alphanumeric() || **c == '_')
+            .collect();
+        let after = rest.get(word.chars().count());
+        let ends = after.is_none_or(|c| " \t\n;&|()<>".contains(*c));
+        if ends { word } else { String::new() }
+    }
+
+    fn reserved(&mut self, word: &str) -> Result<(), SyntaxError> {
+        self.newlines()?;
+        if self.peek_name() == word {
+            self.at += word.len();
+            return Ok(());
+        }
+        match self.peek() {
+            None => Err(self.unclosed(word)),
+            Some(c) => Err(self.unexpected(&c.to_string())),
+        }
+    }
+
+    /// Commands until a reserved word, `)` or the end.
+    fn list(&mut self, top: bool) -> Result<Node, SyntaxError> {
+        let mut commands = Vec::new();
+        loop {
+            self.newlines()?;
+            let end = match self.peek() {
+                None => true,
+                Some(')') => {
+                    if top {
+                        return Err(self.unexpected(")"));
+                    }
+                    true
+                }
+                _ => RESERVED_ENDS.contains(&self.peek_name().as_str()),
+            };
+            if end {
+                if top && let Some(c) = self.peek() {
+                    let name = self.peek_name();
+                    let what = if name.is_empty() { c.to_string() } else { name };
+                    return Err(self.unexpected(&what));
+                }
+                return Ok(self.with_bodies(Node::List(commands)));
+            }
+            let command = self.and_or()?;
+            self.blanks();
+            let background = self.peek() == Some('&') && !self.looking_at("&&");
+            let separated = match self.peek() {
+                Some('&') => {
+                    self.at += 1;
+                    true
+                }
+                Some(';') if !self.looking_at(";;") => {
+                    self.at += 1;
+                    true
+                }
+                Some('\n') => true,
+                _ => false,
+            };
+            commands.push((Arc::new(command), background));
+            if !separated {
+                self.blanks();
+                match self.peek() {
+                    None | Some(')') => {}
+                    Some(_) if self.looking_at(";;") => {}
+                    Some(c) if !RESERVED_ENDS.contains(&self.peek_name().as_str()) => {
+                        return Err(self.unexpected(&c.to_string()));
+                    }
+                    Some(_) => {}
+                }
+            }
+        }
+    }
+
+    fn and_or(&mut self) -> Result<Node, SyntaxError> {
+        let mut left = self.pipeline()?;
+        loop {
+            self.blanks();
+            let and = if self.accept("&&") {
+                true
+            } else if self.accept("||") {
+                false
+            } else {
+                return Ok(left);
+            };
+            self.newlines()?;
+            let right = self.pipeline()?;
+            left = Node::AndOr {
+                left: Arc::new(left),
+                and,
+                right: Arc::new(right),
+            };
+        }
+    }
+
+    fn pipeline(&mut self) -> Result<Node, SyntaxError> {
+        self.blanks();
+        let mut negated = false;
+        while self.peek_name() == "!" {
+            self.at += 1;
+            negated = !negated;
+            self.blanks();
+        }
+        let mut parts = vec![Arc::new(self.command()?)];
+        loop {
+            self.blanks();
+            if self.looking_at("||") || !self.accept("|") {
+                break;
+            }
+            self.newlines()?;
+            parts.push(Arc::new(self.command()?));
+        }
+        if parts.len() == 1 && !negated {
+            let only = parts.remove(0);
+            return Ok(Arc::unwrap_or_clone(only));
+        }
+        Ok(Node::Pipeline { negated, parts })
+    }
+
+    fn command(&mut self) -> Result<Node, SyntaxError> {
+        self.nested(|p| {
+            p.blanks();
+            let start = p.at;
+            match p.peek_name().as_str() {
+                "if" => p.if_command(),
+                "while" => p.loop_command(false),
+                "until" => p.loop_command(true),
+                "for" => p.for_command(),
+                "case" => p.case_command(),
+                "[[" => p.condition(),
+                "{" => {
+                    p.at += 1;
+                    let body = Arc::new(p.list(false)?);
+                    p.reserved("}")?;
+                    let redirects = p.redirects()?;
+                    Ok(Node::Group { body, redirects })
+                }
+                "function" => {
+                    p.at += "function".len();
+                    p.blanks();
+                    let name = p.function_name();
+                    p.blanks();
+                    p.accept("()");
+                    p.newlines()?;
+                    let body = Arc::new(p.command()?);
+                    Ok(Node::Function { name, body })
+                }
+                word if RESERVED_ENDS.contains(&word) => Err(p.unexpected(word)),
+                _ if p.looking_at("((") => {
+                    p.at += 2;
+                    let expr = p.arithmetic_body()?;
+                    Ok(Node::Arithmetic(expr))
+                }
+                _ if p.accept("(") => {
+                    let body = Arc::new(p.list(false)?);
+                    p.newlines()?;
+                    if !p.accept(")") {
+                        return Err(p.unclosed(")"));
+                    }
+                    let redirects = p.redirects()?;
+                    Ok(Node::Subshell { body, redirects })
+                }
+                name => {
+                    // `name ()` defines a function.
+                    if !name.is_empty() {
+                        p.at += name.chars().count();
+                        p.blanks();
+                        if p.accept("(") {
+                            p.blanks();
+                            if !p.accept(")") {
+                                return Err(p.unexpected("("));
+                            }
+                            p.newlines()?;
+                            let body = Arc::new(p.command()?);
+                            let name = name.to_owned();
+                            return Ok(Node::Function { name, body });
+                        }
+                        p.at = start;
+                    }
+                    p.simple()
+                }
+            }
+        })
+    }
+
+    fn function_name(&mut self) -> String {
+        let start = self.at;
+        while self
+            .peek()
+            .is_some_and(|c| c.is_ascii_alphanumeric() || "_-.".contains(c))
+        {
+            self.at += 1;
+        }
+        self.text[start..self.at].iter().collect()
+    }
+
+    fn if_command(&mut self) -> Result<Node, SyntaxError> {
+        self.at += 2;
+        let mut branches = Vec::new();
+        let mut otherwise = None;
+        loop {
+            let condition = Arc::new(self.list(false)?);
+            self.reserved("then")?;
+            let body = Arc::new(self.list(false)?);
+            branches.push((condition, body));
+            self.newlines()?;
+            match self.peek_name().as_str() {
+                "elif" => self.at += 4,
+                "else" => {
+                    self.at += 4;
+                    otherwise = Some(Arc::new(self.list(false)?));
+                    break;
+                }
+                _ => break,
+            }
+        }
+        self.reserved("fi")?;
+        let redirects = self.redirects()?;
+        Ok(Node::If {
+            branches,
+            otherwise,
+            redirects,
+        })
+    }
+
+    fn loop_command(&mut self, until: bool) -> Result<Node, SyntaxError> {
+        self.at += 5;
+        let condition = Arc::new(self.list(false)?);
+        let (body, redirects) = self.do_group()?;
+        Ok(Node::Loop {
+            until,
+            condition,
+            body,
+            redirects,
+        })
+    }
+
+    fn do_group(&mut self) -> Result<(Arc<Node>, Vec<Redirect>), SyntaxError> {
+        self.reserved("do")?;
+        let body = Arc::new(self.list(false)?);
+        self.reserved("done")?;
+        Ok((body, self.redirects()?))
+    }
+
+    fn for_command(&mut self) -> Result<Node, SyntaxError> {
+        self.at += 3;
+        self.blanks();
+        let name = self.function_name();
+        self.newlines()?;
+        let mut words = None;
+        if self.peek_name() == "in" {
+            self.at += 2;
+            let mut list = Vec::new();
+            loop {
+                self.blanks();
+                match self.peek() {
+                    None | Some('\n' | ';') => break,
+                    _ => list.push(self.word()?),
+                }
+            }
+            words = Some(list);
+        }
+        self.blanks();
+        self.accept(";");
+        let (body, redirects) = self.do_group()?;
+        Ok(Node::For {
+            name,
+            words,
+            body,
+            redirects,
+        })
+    }
+
+    fn case_command(&mut self) -> Result<Node, SyntaxError> {
+        self.at += 4;
+        self.blanks();
+        let subject = self.word()?;
+        self.reserved("in")?;
+        let mut arms = Vec::new();
+        loop {
+            self.newlines()?;
+            if self.peek_name() == "esac" {
+                self.at += 4;
+                break;
+            }
+            self.accept("(");
+            let mut patterns = Vec::new();
+            loop {
+                self.blanks();
+                patterns.push(self.word()?);
+                self.blanks();
+                if !self.accept("|") {
+                    break;
+                }
+            }
+            if !self.accept(")") {
+                return Err(match self.peek() {
+                    None => self.unclosed("esac"),
+                    Some(c) => self.unexpected(&c.to_string()),
+                });
+            }
+            let body = Arc::new(self.list(false)?);
+            arms.push((patterns, body));
+            self.newlines()?;
+            if !self.accept(";;") {
+                self.reserved("esac")?;
+                break;
+            }
+        }
+        let redirects = self.redirects()?;
+        Ok(Node::Case {
+            subject,
+            arms,
+            redirects,
+        })
+    }
+
+    fn condition(&mut self) -> Result<Node, SyntaxError> {
+        self.at += 2;
+        let mut words = Vec::new();
+        loop {
+            self.blanks();
+            if self.accept("]]") {
+                return Ok(Node::Condition(words));
+            }
+            let operator = ["&&", "||", "(", ")", "<", ">"]
+                .into_iter()
+                .find(|o| self.looking_at(o));
+            match (operator, self.peek()) {
+                (_, None) => return Err(self.unclosed("]]")),
+                (Some(o), _) => {
+                    self.at += o.len();
+                    words.push(Word(vec![Part::Text {
+                        text: o.to_owned(),
+                        quoted: false,
+                    }]));
+                }
+                (None, _) => words.push(self.word()?),
+            }
+        }
+    }
+
+    fn redirects(&mut self) -> Result<Vec<Redirect>, SyntaxError> {
+        let mut all = Vec::new();
+        loop {
+            self.blanks();
+            match self.redirect()? {
+                Some(redirect) => all.push(redirect),
+                None => return Ok(all),
+            }
+        }
+    }
+
+    /// A redirection, where one stands here.
+    fn redirect(&mut self) -> Result<Option<Redirect>, SyntaxError> {
+        let start = self.at;
+        let mut digits = String::new();
+        while let Some(c) = self.peek().filter(char::is_ascii_digit) {
+            digits.push(c);
+            self.at += 1;
+        }
+        let operator = ["<<-", "<<<", "<<", "<>", "<&", ">>", ">&", ">|", "<", ">"]
+            .into_iter()
+            .find(|o| self.looking_at(o));
+        let Some(operator) = operator else {
+            if digits.is_empty() && self.accept("&>") {
+                // mksh: both streams into one file.
+                self.blanks();
+                let word = self.word()?;
+                return Ok(Some(Redirect {
+                    fd: u32::MAX,
+                    kind: RedirectKind::Write(word),
+                }));
+            }
+            self.at = start;
+            return Ok(None);
+        };
+        self.at += operator.len();
+        let fd = match digits.as_str() {
+            "" => u32::from(!operator.starts_with('<')),
+            digits => digits.parse().map_err(|_| self.unexpected(digits))?,
+        };
+        self.blanks();
+        let word = self.word()?;
+        let kind = match operator {
+            "<" => RedirectKind::Read(word),
+            ">" | ">|" => RedirectKind::Write(word),
+            ">>" => RedirectKind::Append(word),
+            "<>" => RedirectKind::ReadWrite(word),
+            "<<<" => {
+                let mut text = word;
+                text.0.push(Part::Text {
+                    text: "\n".to_owned(),
+                    quoted: true,
+                });
+                RedirectKind::Here(text)
+            }
+            "<<" | "<<-" => {
+                let quoted = |p: &Part| matches!(p, Part::Text { quoted: true, .. } | Part::Empty);
+                let expand = !word.0.iter().any(quoted);
+                let delimiter = word
+                    .0
+                    .iter()
+                    .map(|p| match p {
+                        Part::Text { text, .. } => text.as_str(),
+                        _ => "",
+                    })
+                    .collect();
+                self.here_count += 1;
+                self.here.push(HereDoc {
+                    id: self.here_count,
+                    delimiter,
+                    strip_tabs: operator == "<<-",
+                    expand,
+                });
+                // The body comes later: its number stands in for it.
+                RedirectKind::Here(Word(vec![Part::Text {
+                    text: format!("\0{}", self.here_count),
+                    quoted: true,
+                }]))
+            }
+            _ => RedirectKind::Duplicate(word),
+        };
+        Ok(Some(Redirect { fd, kind }))
+    }
+
+    fn simple(&mut self) -> Result<Node, SyntaxError> {
+        let mut assigns = Vec::new();
+        let mut words: Vec<Word> = Vec::new();
+        let mut redirects = Vec::new();
+        loop {
+            self.blanks();
+            if let Some(redirect) = self.redirect()? {
+                redirects.push(redirect);
+                continue;
+            }
+            match self.peek() {
+                None | Some('\n' | ';' | '&' | '|' | ')' | '(') => break,
+                Some(_) => {}
+            }
+            if words.is_empty()
+                && let Some(name) = self.assignment()
+            {
+                let value = match self.peek() {
+                    None | Some(' ' | '\t' | '\n' | ';' | '&' | '|' | ')') => Word::default(),
+                    _ => self.word()?,
+                };
+                assigns.push((name, value));
+                continue;
+            }
+            words.push(self.word()?);
+        }
+        if words.is_empty() && assigns.is_empty() && redirects.is_empty() {
+            return Err(match self.peek() {
+                None => SyntaxError("syntax error: unexpected EOF".to_owned()),
+                Some(c) => self.unexpected(&c.to_string()),
+            });
+        }
+        Ok(Node::Simple {
+            assigns,
+            words,
+            redirects,
+        })
+    }
+
+    /// `name=` at this place, consumed.
+    fn assignment(&mut self) -> Option<String> {
+        let rest = &self.text[self.at..];
+        let len = rest
+            .iter()
+            .take_while(|c| c.is_ascii_alphanumeric() || **c == '_')
+            .count();
+        let starts = rest.first().is_some_and(|c| !c.is_ascii_digit());
+        if len == 0 || !starts || rest.get(len) != Some(&'=') {
+            return None;
+        }
+        self.at += len + 1;
+        Some(rest[..len].iter().collect())
+    }
+
+    /// Puts the bodies of here-documents that ended by now where they belong.
+    fn with_bodies(&mut self, node: Node) -> Node {
+        if self.bodies.is_empty() {
+            return node;
+        }
+        let bodies = &self.bodies;
+        let find = |word: &Word| {
+            let [Part::Text { text, .. }] = word.0.as_slice() else {
+                return None;
+            };
+            let id = text.strip_prefix('\0')?.parse::<usize>().ok()?;
+            bodies
+                .iter()
+                .find(|(n, _)| *n == id)
+                .map(|(_, w)| w.clone())
+        };
+        super::heredoc::fill(node, &find)
+    }
+}

@@ -1,0 +1,145 @@
+//! Shell patterns: `*`, `?`, `[…]`.
+
+/// One character of a pattern; quoted ones stand for themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PatternChar {
+    pub(crate) c: char,
+    pub(crate) quoted: bool,
+}
+
+/// A pattern from plain text, as `grep`-less tools and configs give it.
+pub(crate) fn unquoted(text: &str) -> Vec<PatternChar> {
+    text.chars()
+        .map(|c| PatternChar { c, quoted: false })
+        .collect()
+}
+
+/// Whether a pattern holds anything but plain characters.
+pub(crate) fn is_magic(pattern: &[PatternChar]) -> bool {
+    pattern.iter().any(|p| !p.quoted && "*?[".contains(p.c))
+}
+
+/// Whether the whole of `text` matches. Time is at most pattern times text.
+pub(crate) fn matches(pattern: &[PatternChar], text: &[char]) -> bool {
+    let (mut p, mut t) = (0, 0);
+    // Where the last star stood, and how much text it has taken.
+    let mut star: Option<(usize, usize)> = None;
+    loop {
+        if let Some(one) = pattern.get(p) {
+            if one.c == '*' && !one.quoted {
+                star = Some((p, t));
+                p += 1;
+                continue;
+            }
+            if let Some(c) = text.get(t)
+                && let Some(next) = match_one(pattern, p, *c)
+            {
+                p = next;
+                t += 1;
+                continue;
+            }
+        } else if t == text.len() {
+            return true;
+        }
+        match star {
+            Some((sp, st)) if st < text.len() => {
+                star = Some((sp, st + 1));
+                p = sp + 1;
+                t = st + 1;
+            }
+            _ => return false,
+        }
+    }
+}
+
+/// Matches one character; the place after it in the pattern.
+fn match_one(pattern: &[PatternChar], p: usize, c: char) -> Option<usize> {
+    let one = pattern[p];
+    match one.c {
+        '?' if !one.quoted => Some(p + 1),
+        '[' if !one.quoted => match bracket(pattern, p, c) {
+            Some((hit, next)) => hit.then_some(next),
+            None => (c == '[').then_some(p + 1),
+        },
+        plain => (plain == c).then_some(p + 1),
+    }
+}
+
+/// A `[…]` at `p`: whether it holds `c`, and what follows it; `None` where it never closes.
+fn bracket(pattern: &[PatternChar], p: usize, c: char) -> Option<(bool, usize)> {
+    let mut at = p + 1;
+    let negated = pattern.get(at).is_some_and(|x| x.c == '!' || x.c == '^');
+    if negated {
+        at += 1;
+    }
+    let first = at;
+    let mut hit = false;
+    loop {
+        let x = pattern.get(at)?;
+        if x.c == ']' && !x.quoted && at > first {
+            return Some((hit != negated, at + 1));
+        }
+        if x.c == '['
+            && pattern.get(at + 1).is_some_and(|n| n.c == ':')
+            && let Some(len) = pattern[at + 2..].iter().position(|n| n.c == ':')
+        {
+            let class: String = pattern[at + 2..at + 2 + len].iter().map(|n| n.c).collect();
+            hit |= match class.as_str() {
+                "digit" => c.is_ascii_digit(),
+                "alpha" => c.is_ascii_alphabetic(),
+                "alnum" => c.is_ascii_alphanumeric(),
+                "space" => c.is_whitespace(),
+                "upper" => c.is_ascii_uppercase(),
+                "lower" => c.is_ascii_lowercase(),
+                "xdigit" => c.is_ascii_hexdigit(),
+                "punct" => c.is_ascii_punctuation(),
+                _ => false,
+            };
+            at += len + 4;
+            continue;
+        }
+        let range = pattern.get(at + 1).is_some_and(|d| d.c == '-' && !d.quoted)
+            && pattern.get(at + 2).is_some_and(|e| e.c != ']');
+        if range {
+            hit |= (x.c..=pattern[at + 2].c).contains(&c);
+            at += 3;
+        } else {
+            hit |= x.c == c;
+            at += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_match_as_in_sh() {
+        let hit = |p: &str, t: &str| matches(&unquoted(p), &t.chars().collect::<Vec<_>>());
+        for (p, t) in [
+            ("*", ""),
+            ("a*c", "abbc"),
+            ("a?c", "abc"),
+            ("[a-c]x", "bx"),
+            ("[!a-c]x", "dx"),
+            ("[[:digit:]]*", "42"),
+            ("[]x]", "]"),
+            ("[", "["),
+            ("*.so", "libc.so"),
+            ("", ""),
+        ] {
+            assert!(hit(p, t), "{p} {t}");
+        }
+        for (p, t) in [
+            ("a*c", "ab"),
+            ("?", ""),
+            ("[a-c]", "d"),
+            ("a", ""),
+            ("", "a"),
+        ] {
+            assert!(!hit(p, t), "{p} {t}");
+        }
+        assert!(!hit(&"*a".repeat(500), &"b".repeat(5_000)));
+    }
+}

@@ -1,0 +1,465 @@
+//! Reading words: quotes, `$…`, backquotes. Part of the parser.
+
+use super::ast::{ParamOp, Part, Word};
+use super::parser::{Parser, SyntaxError, parse_within};
+
+/// The body of a here-document whose delimiter is not quoted.
+pub(super) fn parse_here(body: &str) -> Result<Word, SyntaxError> {
+    let text: Vec<char> = body.chars().collect();
+    let mut parser = Parser::new(&text);
+    let mut parts = Vec::new();
+    parser.quoted_until(None, &mut parts)?;
+    Ok(Word(parts))
+}
+
+/// Characters that end a word.
+fn ends_word(c: char) -> bool {
+    " \t\r\n;&|()<>".contains(c)
+}
+
+fn push_text(parts: &mut Vec<Part>, c: char, is_quoted: bool) {
+    if let Some(Part::Text { text, quoted }) = parts.last_mut()
+        && *quoted == is_quoted
+    {
+        text.push(c);
+        return;
+    }
+    parts.push(Part::Text {
+        text: c.to_string(),
+        quoted: is_quoted,
+    });
+}
+
+impl Parser<'_> {
+    /// A word that must stand here.
+    pub(super) fn word(&mut self) -> Result<Word, SyntaxError> {
+        let start = self.at;
+        let mut parts = Vec::new();
+        if self.peek() == Some('~')
+            && self
+                .text
+                .get(self.at + 1)
+                .is_none_or(|c| *c == '/' || ends_word(*c))
+        {
+            self.at += 1;
+            parts.push(Part::Home);
+        }
+        self.word_parts(&mut parts, &ends_word)?;
+        if self.at == start {
+            return Err(match self.peek() {
+                None => self.unclosed("word"),
+                Some(c) => self.unexpected(&c.to_string()),
+            });
+        }
+        Ok(Word(parts))
+    }
+
+    fn word_parts(
+        &mut self,
+        parts: &mut Vec<Part>,
+        ends: &dyn Fn(char) -> bool,
+    ) -> Result<(), SyntaxError> {
+        while let Some(c) = self.peek() {
+            if ends(c) {
+                return Ok(());
+            }
+            self.at += 1;
+            match c {
+                '\\' => match self.peek() {
+                    Some('\n') => self.at += 1,
+                    Some(next) => {
+                        self.at += 1;
+                        push_text(parts, next, true);
+                    }
+                    None => push_text(parts, '\\', true),
+                },
+                '\'' => {
+                    let start = self.at;
+                    while self.peek().ok_or_else(|| self.unclosed("'"))? != '\'' {
+                        self.at += 1;
+                    }
+                    let text: String = self.text[start..self.at].iter().collect();
+                    self.at += 1;
+                    parts.push(Part::Text { text, quoted: true });
+                }
+                '"' => {
+                    parts.push(Part::Empty);
+                    self.quoted_until(Some('"'), parts)?;
+                }
+                '$' if self.peek() == Some('\'') => {
+                    self.at += 1;
+                    self.dollar_quote(parts)?;
+                }
+                '$' => self.dollar(parts, false)?,
+                '`' => self.backquote(parts, false)?,
+                c => push_text(parts, c, false),
+            }
+        }
+        Ok(())
+    }
+
+    /// Text in double quotes (or a here-document, which ends with the input).
+    pub(super) fn quoted_until(
+        &mut self,
+        close: Option<char>,
+        parts: &mut Vec<Part>,
+    ) -> Result<(), SyntaxError> {
+        loop {
+            let Some(c) = self.peek() else {
+                return match close {
+                    None => Ok(()),
+                    Some(_) => Err(self.unclosed("\"")),
+                };
+            };
+            self.at += 1;
+            match c {
+                c if Some(c) == close => return Ok(()),
+                '\\' => match self.peek() {
+                    Some('\n') => self.at += 1,
+                    Some(next) if "$`\\".contains(next) || Some(next) == close => {
+                        self.at += 1;
+                        push_text(parts, next, true);
+                    }
+                    _ => push_text(parts, '\\', true),
+                },
+                '$' => self.dollar(parts, true)?,
+                '`' => self.backquote(parts, true)?,
+                c => push_text(parts, c, true),
+            }
+        }
+    }
+
+    /// `$'…'` with its escapes.
+    fn dollar_quote(&mut self, parts: &mut Vec<Part>) -> Result<(), SyntaxError> {
+        let mut text = String::new();
+        loop {
+            let c = self.peek().ok_or_else(|| self.unclosed("'"))?;
+            self.at += 1;
+            match c {
+                '\'' => break,
+                '\\' => {
+                    let c = self.peek().ok_or_else(|| self.unclosed("'"))?;
+                    self.at += 1;
+                    text.push(match c {
+                        'n' => '\n',
+                        't' => '\t',
+                        'r' => '\r',
+                        'e' => '\u{1b}',
+                        '0' => '\0',
+                        other => other,
+                    });
+                }
+                c => text.push(c),
+            }
+        }
+        parts.push(Part::Text { text, quoted: true });
+        Ok(())
+    }
+
+    fn backquote(&mut self, parts: &mut Vec<Part>, quoted: bool) -> Result<(), SyntaxError> {
+        let mut script = String::new();
+        loop {
+            let c = self.peek().ok_or_else(|| self.unclosed("`"))?;
+            self.at += 1;
+            match c {
+                '`' => break,
+                '\\' => match self.peek() {
+                    Some(next) if "$`\\".contains(next) => {
+                        self.at += 1;
+                        script.push(next);
+                    }
+                    _ => script.push('\\'),
+                },
+                c => script.push(c),
+            }
+        }
+        let script = self.nested(|p| parse_within(&script, p.depth))?;
+        parts.push(Part::Command { script, quoted });
+        Ok(())
+    }
+
+    /// What follows a `$`.
+    fn dollar(&mut self, parts: &mut Vec<Part>, quoted: bool) -> Result<(), SyntaxError> {
+        let plain = |name: String| Part::Parameter {
+            name,
+            op: ParamOp::Plain,
+            quoted,
+        };
+        if self.accept("((") {
+            let expr = self.arithmetic_body()?;
+            parts.push(Part::Arithmetic { expr, quoted });
+            return Ok(());
+        }
+        if self.accept("(") {
+            let script = self.until_close_paren()?;
+            let script = self.nested(|p| parse_within(&script, p.depth))?;
+            parts.push(Part::Command { script, quoted });
+            return Ok(());
+        }
+        if self.accept("{") {
+            let part = self.nested(|p| p.braced(quoted))?;
+            parts.push(part);
+            return Ok(());
+        }
+        match self.peek() {
+            Some(c) if "?$!#*@-".contains(c) || c.is_ascii_digit() => {
+                self.at += 1;
+                parts.push(plain(c.to_string()));
+            }
+            Some(c) if c.is_ascii_alphabetic() || c == '_' => {
+                let name = self.variable_name();
+                parts.push(plain(name));
+            }
+            _ => push_text(parts, '$', quoted),
+        }
+        Ok(())
+    }
+
+    fn variable_name(&mut self) -> String {
+        let start = self.at;
+        while self
+            .peek()
+            .is_some_and(|c| c.is_ascii_alphanumeric() || c == '_')
+        {
+            self.at += 1;
+        }
+        self.text[start..self.at].iter().collect()
+    }
+
+    /// The text of a `$(…)`, its closing parenthesis found with regard to quotes and nesting.
+    fn until_close_paren(&mut self) -> Result<String, SyntaxError> {
+        let start = self.at;
+        let mut depth = 0usize;
+        // `case x in a)` closes no parenthesis.
+        let mut cases = 0usize;
+        loop {
+            let c = self.peek().ok_or_else(|| self.unclosed(")"))?;
+            let before = self.at.checked_sub(1).and_then(|i| self.text.get(i));
+            let at_word = before.is_none_or(|c| !c.is_ascii_alphanumeric() && *c != '_');
+            if at_word && self.looking_at("case ") {
+                cases += 1;
+            } else if at_word && self.looking_at("esac") {
+                cases = cases.saturating_sub(1);
+            }
+            self.at += 1;
+            match c {
+                '\\' => self.at += 1,
+                '\'' => {
+                    while self.peek().ok_or_else(|| self.unclosed("'"))? != '\'' {
+                        self.at += 1;
+                    }
+                    self.at += 1;
+                }
+                '"' => self.quoted_until(Some('"'), &mut Vec::new())?,
+                '#' if before.is_some_and(|c| c.is_whitespace() || *c == ';') => {
+                    while self.peek().is_some_and(|c| c != '\n') {
+                        self.at += 1;
+                    }
+                }
+                '(' => depth += 1,
+                ')' if depth > 0 => depth -= 1,
+                ')' if cases > 0 => {}
+                ')' => {
+                    return Ok(self.text[start..self.at - 1].iter().collect());
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The inside of `((…))`, after its opening.
+    pub(super) fn arithmetic_body(&mut self) -> Result<Word, SyntaxError> {
+        let start = self.at;
+        let mut depth = 0usize;
+        loop {
+            if depth == 0 && self.looking_at("))") {
+                let text: Vec<char> = self.text[start..self.at].to_vec();
+                self.at += 2;
+                let mut inner = Parser::new(&text);
+                inner.depth = self.depth + 1;
+                let mut parts = Vec::new();
+                inner.quoted_until(None, &mut parts)?;
+                return Ok(Word(parts));
+            }
+            match self.peek().ok_or_else(|| self.unclosed("))"))? {
+                '(' => depth += 1,
+                ')' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            self.at += 1;
+        }
+    }
+
+    /// A word inside `${…}`, up to an unquoted character of `ends`.
+    fn inner_word(&mut self, ends: &str, quoted: bool) -> Result<Word, SyntaxError> {
+        let mut parts = Vec::new();
+        self.word_parts(&mut parts, &|c| ends.contains(c))?;
+        if quoted {
+            for part in &mut parts {
+                match part {
+                    Part::Text { quoted, .. }
+                    | Part::Parameter { quoted, .. }
+                    | Part::Command { quoted, .. }
+                    | Part::Arithmetic { quoted, .. } => *quoted = true,
+                    Part::Empty | Part::Home => {}
+                }
+            }
+        }
+        Ok(Word(parts))
+    }
+
+    fn close_brace(&mut self) -> Result<(), SyntaxError> {
+        if self.accept("}") {
+            Ok(())
+        } else {
+            Err(self.unclosed("}"))
+        }
+    }
+
+    /// What follows `${`.
+    fn braced(&mut self, quoted: bool) -> Result<Part, SyntaxError> {
+        let length = self.peek() == Some('#') && self.text.get(self.at + 1) != Some(&'}');
+        if length {
+            self.at += 1;
+        }
+        let name = match self.peek() {
+            Some(c) if "?$!#*@-".contains(c) => {
+                self.at += 1;
+                c.to_string()
+            }
+            _ => self.variable_name(),
+        };
+        if name.is_empty() {
+            return Err(SyntaxError("bad substitution".to_owned()));
+        }
+        if length {
+            self.close_brace()?;
+            return Ok(Part::Parameter {
+                name,
+                op: ParamOp::Length,
+                quoted,
+            });
+        }
+        let colon = self.peek() == Some(':')
+            && self
+                .text
+                .get(self.at + 1)
+                .is_some_and(|c| "-=?+".contains(*c));
+        if colon {
+            self.at += 1;
+        }
+        let op = match self.peek() {
+            Some('}') => ParamOp::Plain,
+            Some(op @ ('-' | '=' | '?' | '+')) => {
+                self.at += 1;
+                let word = self.inner_word("}", quoted)?;
+                ParamOp::Default { op, colon, word }
+            }
+            Some(c @ ('#' | '%')) => {
+                self.at += 1;
+                let longest = self.peek() == Some(c);
+                if longest {
+                    self.at += 1;
+                }
+                let pattern = self.inner_word("}", false)?;
+                ParamOp::Trim {
+                    suffix: c == '%',
+                    longest,
+                    pattern,
+                }
+            }
+            Some('/') => {
+                self.at += 1;
+                let all = self.accept("/");
+                let pattern = self.inner_word("/}", false)?;
+                let text = if self.accept("/") {
+                    self.inner_word("}", quoted)?
+                } else {
+                    Word::default()
+                };
+                ParamOp::Replace { all, pattern, text }
+            }
+            Some(':') => {
+                self.at += 1;
+                let offset = self.inner_word(":}", quoted)?;
+                let length = if self.accept(":") {
+                    Some(self.inner_word("}", quoted)?)
+                } else {
+                    None
+                };
+                ParamOp::Slice { offset, length }
+            }
+            _ => return Err(SyntaxError("bad substitution".to_owned())),
+        };
+        self.close_brace()?;
+        Ok(Part::Parameter { name, op, quoted })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::phone::shell::ast::Node;
+    use crate::phone::shell::parser::parse;
+
+    #[test]
+    fn scripts_parse() {
+        for script in [
+            "echo a; echo b &\nwait",
+            "while [ -d /proc/1 ]; do echo x; sleep 1; done",
+            "if a; then b; elif c; then d; else e; fi >/dev/null 2>&1",
+            "for f in a b; do echo \"$f\"; done",
+            "case \"$x\" in a|b) echo 1;; *) echo 2; esac",
+            "f() { echo \"${1:-none}\" \"$@\"; }; f 1",
+            "x=$(cat /a | grep -v 'b)' ; echo \")\")",
+            "x=$((1 + (2*3)))",
+            "cat <<E\nhi $x\nE\necho y",
+            "a=`echo \\`echo 1\\``",
+            "( trap 'rm x' EXIT; sleep 1 ) </dev/null >/dev/null 2>&1 &",
+            "! [ -e x ] && [[ a == b* ]] || { false; }",
+            "echo ${x##*/} ${x%.*} ${#x} ${x:1:2} ${x/a/b}",
+            "v=$(case $1 in a) echo 1;; esac)",
+            "# only a comment",
+            "",
+        ] {
+            parse(script).unwrap_or_else(|e| panic!("{script}: {}", e.0));
+        }
+    }
+
+    #[test]
+    fn broken_scripts_are_refused() {
+        for script in [
+            "if a; then b",
+            "echo 'x",
+            "echo \"x",
+            "(",
+            ")",
+            "do",
+            "a | | b",
+            "a && && b",
+            "x=$(",
+            "${",
+            "case x in",
+            "for",
+            "fi",
+            "cat <<E\nx",
+            "`",
+            "$((1",
+            "a;;",
+        ] {
+            assert!(parse(script).is_err(), "{script}");
+        }
+        let deep = "(".repeat(5_000);
+        assert!(parse(&deep).is_err());
+        let deep = "$(".repeat(5_000);
+        assert!(parse(&deep).is_err());
+    }
+
+    #[test]
+    fn a_here_document_goes_to_its_command() {
+        let tree = parse("cat <<A\none\nA\n").expect("valid");
+        let Node::List(list) = &*tree else {
+            panic!("a list")
+        };
+        assert!(format!("{:?}", list[0].0).contains("one\\n"));
+    }
+}

@@ -1,0 +1,143 @@
+//! The TraceConfig that perfetto is given: bytes or text, and what the service refuses.
+
+use prost::Message as _;
+use prost_reflect::{DescriptorPool, DynamicMessage};
+
+use crate::phone::spec::PhoneSpec;
+use crate::proto::{DESCRIPTORS, perfetto as pb};
+
+/// Reads the binary form; fields that this Perfetto doesn't know are skipped.
+pub(crate) fn decode(bytes: &[u8]) -> Result<pb::TraceConfig, String> {
+    pb::TraceConfig::decode(bytes).map_err(|e| e.to_string())
+}
+
+/// Fields of TraceConfig and HeapprofdConfig that came after Android 10, with the Android
+/// release whose perfetto first knew each.
+const NEWER: [(&str, u32); 19] = [
+    ("unique_session_name", 11),
+    ("data_source_stop_timeout_ms", 11),
+    ("no_startup", 11),
+    ("no_running", 11),
+    ("dump_at_max", 11),
+    ("block_client_timeout_us", 11),
+    ("disable_fork_teardown", 11),
+    ("min_anonymous_memory_kb", 11),
+    ("heaps", 12),
+    ("all_heaps", 12),
+    ("heap_sampling_intervals", 12),
+    ("exclude_heaps", 12),
+    ("target_installed_by", 12),
+    ("adaptive_sampling_shmem_threshold", 12),
+    ("bugreport_score", 13),
+    ("prefer_suspend_clock_for_duration", 14),
+    ("session_semaphores", 15),
+    ("exclusive_prio", 17),
+    ("write_flush_mode", 17),
+];
+
+/// Reads the text form. A field that this phone's perfetto doesn't know is an error, as it is
+/// there.
+pub(crate) fn parse_text(spec: &PhoneSpec, text: &str) -> Result<pb::TraceConfig, String> {
+    for (field, since) in NEWER {
+        let newer = spec.android < since && spec.perfetto.is_none_or(|v| v < 54);
+        let used = text.match_indices(field).find(|(at, _)| {
+            let bytes = text.as_bytes();
+            let word = |c: Option<&u8>| c.is_some_and(|c| c.is_ascii_alphanumeric() || *c == b'_');
+            let before = at.checked_sub(1).and_then(|i| bytes.get(i));
+            !word(before) && !word(bytes.get(at + field.len()))
+        });
+        if newer && let Some((at, _)) = used {
+            let line = text[..at].matches('\n').count() + 1;
+            return Err(format!(
+                "-:{line}:1 error: No field named \"{field}\" in proto TraceConfig"
+            ));
+        }
+    }
+    let pool = DescriptorPool::decode(DESCRIPTORS).map_err(|e| e.to_string())?;
+    let message = pool
+        .get_message_by_name("perfetto.protos.TraceConfig")
+        .ok_or("no TraceConfig")?;
+    let parsed = DynamicMessage::parse_text_format(message, text)
+        .map_err(|e| format!("-:1:1 error: {e}"))?;
+    decode(&parsed.encode_to_vec())
+}
+
+/// Why the tracing service rejects a config.
+pub(crate) fn rejection(spec: &PhoneSpec, config: &pb::TraceConfig) -> Option<String> {
+    if config.buffers.is_empty() {
+        return Some("Invalid TraceConfig: no buffers".to_owned());
+    }
+    if config.buffers.len() > 128 {
+        return Some("Too many buffers configured".to_owned());
+    }
+    if config.buffers.iter().any(|b| b.size_kb() == 0) {
+        return Some("Invalid buffer size 0".to_owned());
+    }
+    let targets = config.data_sources.iter().filter_map(|d| d.config.as_ref());
+    if targets
+        .clone()
+        .any(|c| c.target_buffer() as usize >= config.buffers.len())
+    {
+        return Some("Data source specified an invalid target_buffer".to_owned());
+    }
+    if config.duration_ms() > 7 * 24 * 3_600_000 {
+        return Some("Requested too long trace (> 7 days)".to_owned());
+    }
+    if config.enable_extra_guardrails() {
+        if spec.android <= 11 && targets.clone().any(|c| c.name() == "android.heapprofd") {
+            return Some("Data source is not allowed with extra guardrails".to_owned());
+        }
+        let total: u64 = config.buffers.iter().map(|b| u64::from(b.size_kb())).sum();
+        if config.duration_ms() == 0 || total > 128 << 10 {
+            return Some("Configuration violates the extra guardrails".to_owned());
+        }
+    }
+    if config.write_into_file() && (1..100).contains(&config.file_write_period_ms()) {
+        // The service raises it; nothing is refused.
+        return None;
+    }
+    use pb::trace_config::trigger_config::TriggerMode;
+    if let Some(triggers) = &config.trigger_config {
+        let mode = triggers.trigger_mode();
+        if triggers.trigger_timeout_ms() == 0 && mode != TriggerMode::Unspecified {
+            return Some("Triggers need a timeout".to_owned());
+        }
+        if config.write_into_file()
+            && matches!(mode, TriggerMode::StopTracing | TriggerMode::CloneSnapshot)
+        {
+            return Some("Cannot use write_into_file with STOP_TRACING triggers".to_owned());
+        }
+        if config.duration_ms() > 0 && mode == TriggerMode::StartTracing {
+            return Some(
+                "duration_ms was set, this must not be set for traces with triggers".to_owned(),
+            );
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_and_bytes_say_the_same_and_old_phones_refuse_new_fields() {
+        let text = "buffers { size_kb: 1024 }\ndata_sources { config { name: \"android.heapprofd\" \
+            heapprofd_config { sampling_interval_bytes: 4096 process_cmdline: \"a\" heaps: \"libc.malloc\" } } }";
+        let new = PhoneSpec::default();
+        let config = parse_text(&new, text).expect("valid");
+        assert_eq!(decode(&config.encode_to_vec()), Ok(config.clone()));
+        assert_eq!(rejection(&new, &config), None);
+        let old = PhoneSpec {
+            android: 11,
+            ..PhoneSpec::default()
+        };
+        assert!(
+            parse_text(&old, text)
+                .expect_err("too new")
+                .contains("heaps")
+        );
+        assert!(parse_text(&new, "nonsense: 1").is_err());
+        assert!(rejection(&new, &pb::TraceConfig::default()).is_some());
+    }
+}

@@ -1,0 +1,225 @@
+//! Writing heapprofd's dumps: samples in chains of ProfilePackets, tables by version. Owns the
+//! packet sequence of one data source.
+
+use super::interner::{Fresh, Interner};
+use super::workload::Workload;
+use crate::phone::clock::ClockValues;
+use crate::phone::process::{NOBODY, Pid};
+use crate::proto::perfetto as pb;
+
+/// heapprofd starts a new packet after so many bytes.
+const PACKET_LIMIT: usize = 400 << 10;
+
+/// One heap's samples and what stands above them.
+pub(super) struct HeapDump<'a> {
+    pub(super) header: pb::profile_packet::ProcessHeapSamples,
+    pub(super) samples: Vec<pb::profile_packet::HeapSample>,
+    /// Callstacks that were never written: their number, and the frames' places, root first.
+    pub(super) fresh: Vec<(u64, &'a [u32])>,
+    /// All callstacks of the samples, for versions that write the tables each time.
+    pub(super) all: Vec<(u64, &'a [u32])>,
+    pub(super) workload: &'a Workload,
+}
+
+/// The sequence of one heapprofd data source.
+pub(super) struct DumpWriter {
+    sequence: u32,
+    heapprofd: Pid,
+    android: u32,
+    interner: Interner,
+    index: u64,
+    begun: bool,
+    next_callstack: u64,
+    /// Every second packet with samples is lost.
+    pub(super) lossy: bool,
+    written: u64,
+}
+
+impl DumpWriter {
+    pub(super) fn new(sequence: u32, heapprofd: Pid, android: u32) -> Self {
+        DumpWriter {
+            sequence,
+            heapprofd,
+            android,
+            interner: Interner::new(android == 10),
+            index: 0,
+            begun: false,
+            next_callstack: 1,
+            lossy: false,
+            written: 0,
+        }
+    }
+
+    /// A number for a new callstack; like those of heapprofd's tree they have gaps.
+    pub(super) fn callstack_id(&mut self, depth: usize) -> u64 {
+        self.next_callstack += depth as u64;
+        self.next_callstack
+    }
+
+    fn packet(&self, clock: ClockValues) -> pb::TracePacket {
+        pb::TracePacket {
+            timestamp: Some(clock.boot),
+            trusted_uid: Some(NOBODY as i32),
+            trusted_pid: (self.android >= 12).then_some(self.heapprofd as i32),
+            trusted_packet_sequence_id: Some(self.sequence),
+            ..Default::default()
+        }
+    }
+
+    /// The sequence's first packet: state is cleared, number 0 is the empty string.
+    fn begin(&mut self, clock: ClockValues, out: &mut Vec<pb::TracePacket>) {
+        if self.begun {
+            return;
+        }
+        self.begun = true;
+        if self.android == 10 {
+            return;
+        }
+        let empty = || {
+            vec![pb::InternedString {
+                iid: Some(0),
+                str: Some(Vec::new()),
+            }]
+        };
+        out.push(pb::TracePacket {
+            timestamp: None,
+            interned_data: Some(pb::InternedData {
+                function_names: empty(),
+                build_ids: empty(),
+                mapping_paths: empty(),
+                ..Default::default()
+            }),
+            sequence_flags: Some(1),
+            previous_packet_dropped: Some(1),
+            first_packet_on_sequence: (self.android >= 13).then_some(true),
+            ..self.packet(clock)
+        });
+    }
+
+    fn profile(&mut self, clock: ClockValues, continued: bool) -> pb::TracePacket {
+        let index = self.index;
+        self.index += 1;
+        pb::TracePacket {
+            profile_packet: Some(pb::ProfilePacket {
+                continued: continued.then_some(true),
+                index: Some(index),
+                ..Default::default()
+            }),
+            ..self.packet(clock)
+        }
+    }
+
+    /// What a session writes whose targets were signalled but never answered.
+    pub(super) fn empty(&mut self, clock: ClockValues) -> Vec<pb::TracePacket> {
+        let mut out = Vec::new();
+        self.begin(clock, &mut out);
+        out.push(self.profile(clock, true));
+        out.push(self.profile(clock, false));
+        out
+    }
+
+    /// Another session holds the process.
+    pub(super) fn rejected(&mut self, clock: ClockValues, pid: Pid) -> Vec<pb::TracePacket> {
+        let mut out = Vec::new();
+        self.begin(clock, &mut out);
+        out.push(pb::TracePacket {
+            timestamp: None,
+            profile_packet: Some(pb::ProfilePacket {
+                process_dumps: vec![pb::profile_packet::ProcessHeapSamples {
+                    pid: Some(u64::from(pid)),
+                    rejected_concurrent: Some(true),
+                    ..Default::default()
+                }],
+                ..Default::default()
+            }),
+            ..self.packet(clock)
+        });
+        out
+    }
+
+    /// The packets of one dump of one heap.
+    pub(super) fn write(&mut self, clock: ClockValues, dump: HeapDump<'_>) -> Vec<pb::TracePacket> {
+        let mut out = Vec::new();
+        self.begin(clock, &mut out);
+        let legacy = self.android == 10;
+        if legacy {
+            self.interner = Interner::new(true);
+        }
+        // A sample takes some 30 bytes on the wire.
+        let per_packet = PACKET_LIMIT / 30;
+        let mut chunks = dump.samples.chunks(per_packet);
+        let mut packets = Vec::new();
+        loop {
+            let chunk = chunks.next();
+            if chunk.is_none() && !packets.is_empty() {
+                break;
+            }
+            let mut packet = self.profile(clock, true);
+            let mut header = dump.header.clone();
+            header.samples = chunk.map(<[_]>::to_vec).unwrap_or_default();
+            if let Some(profile) = &mut packet.profile_packet {
+                profile.process_dumps.push(header);
+            }
+            packets.push(packet);
+        }
+        let stacks = if legacy { &dump.all } else { &dump.fresh };
+        let mut fresh = Fresh::default();
+        let mut bytes = 0;
+        let mut tables = Vec::new();
+        for (iid, frames) in stacks {
+            let workload = dump.workload;
+            let mut frames = frames.iter().map(|f| &workload.frames[*f as usize]);
+            let before = fresh.frames.len();
+            self.interner
+                .callstack(*iid, &mut frames, &workload.mappings, &mut fresh);
+            bytes += 64 + (fresh.frames.len() - before) * 60;
+            if bytes > PACKET_LIMIT {
+                tables.push(std::mem::take(&mut fresh));
+                bytes = 0;
+            }
+        }
+        tables.push(fresh);
+        for (i, fresh) in tables.into_iter().enumerate() {
+            // The first tables go with the last samples.
+            if i > 0 {
+                packets.push(self.profile(clock, true));
+            }
+            if let Some(packet) = packets.last_mut() {
+                attach(packet, fresh, legacy);
+            }
+        }
+        packets.push(self.profile(clock, false));
+        if self.lossy {
+            packets.retain(|_| {
+                self.written += 1;
+                self.written % 2 == 1
+            });
+        }
+        out.append(&mut packets);
+        out
+    }
+}
+
+/// Puts tables into a packet: inside the profile on Android 10, beside it since.
+fn attach(packet: &mut pb::TracePacket, fresh: Fresh, legacy: bool) {
+    if legacy {
+        if let Some(profile) = &mut packet.profile_packet {
+            profile.strings = fresh.functions;
+            profile.mappings = fresh.mappings;
+            profile.frames = fresh.frames;
+            profile.callstacks = fresh.callstacks;
+        }
+        return;
+    }
+    if fresh.callstacks.is_empty() {
+        return;
+    }
+    packet.interned_data = Some(pb::InternedData {
+        function_names: fresh.functions,
+        frames: fresh.frames,
+        callstacks: fresh.callstacks,
+        build_ids: fresh.build_ids,
+        mapping_paths: fresh.paths,
+        mappings: fresh.mappings,
+    });
+}

@@ -1,0 +1,247 @@
+//! The service's own packets: clocks, config, system, events, statistics.
+
+use super::buffer::TraceBuffer;
+use crate::phone::clock::ClockValues;
+use crate::phone::kernel::Kernel;
+use crate::proto::perfetto as pb;
+
+/// Sequence of the service itself.
+pub(super) const SERVICE: u32 = 1;
+
+/// The marker by which a reader finds its place in a damaged file.
+const SYNC: [u8; 16] = [
+    0x82, 0x47, 0x7a, 0x76, 0xb2, 0x8d, 0x42, 0xba, 0x81, 0xdc, 0x33, 0x32, 0x6d, 0x57, 0xa0, 0x79,
+];
+
+fn service() -> pb::TracePacket {
+    pb::TracePacket {
+        trusted_uid: Some(9999),
+        trusted_packet_sequence_id: Some(SERVICE),
+        ..Default::default()
+    }
+}
+
+pub(super) fn sync_marker() -> pb::TracePacket {
+    pb::TracePacket {
+        synchronization_marker: Some(SYNC.to_vec()),
+        ..service()
+    }
+}
+
+pub(super) fn config(config: &pb::TraceConfig) -> pb::TracePacket {
+    pb::TracePacket {
+        trace_config: Some(config.clone()),
+        ..service()
+    }
+}
+
+/// All clocks of a moment.
+pub(super) fn clocks(values: ClockValues, android: u32) -> pb::TracePacket {
+    let clock = |id, timestamp| pb::clock_snapshot::Clock {
+        clock_id: Some(id),
+        timestamp: Some(timestamp),
+        ..Default::default()
+    };
+    pb::TracePacket {
+        clock_snapshot: Some(pb::ClockSnapshot {
+            clocks: vec![
+                clock(6, values.boot),
+                clock(2, values.real_coarse),
+                clock(4, values.monotonic_coarse),
+                clock(1, values.real),
+                clock(3, values.monotonic),
+                clock(5, values.monotonic_raw),
+            ],
+            primary_trace_clock: (android >= 11).then_some(6),
+        }),
+        ..service()
+    }
+}
+
+pub(super) fn uuid(msb: i64, lsb: i64) -> pb::TracePacket {
+    pb::TracePacket {
+        trace_uuid: Some(pb::TraceUuid {
+            msb: Some(msb),
+            lsb: Some(lsb),
+        }),
+        ..service()
+    }
+}
+
+pub(super) fn provenance(now: u64, buffers: usize) -> pb::TracePacket {
+    pb::TracePacket {
+        timestamp: Some(now),
+        trace_provenance: Some(pb::TraceProvenance {
+            buffers: vec![pb::trace_provenance::Buffer {}; buffers],
+        }),
+        ..service()
+    }
+}
+
+pub(super) fn system_info(kernel: &Kernel) -> pb::TracePacket {
+    let fingerprint = {
+        let state = kernel.state();
+        state.properties.get("ro.build.fingerprint").cloned()
+    };
+    let (android, version) = (kernel.spec.android, kernel.spec.perfetto_version());
+    pb::TracePacket {
+        system_info: Some(pb::SystemInfo {
+            utsname: Some(pb::system_info::Utsname {
+                sysname: Some("Linux".to_owned()),
+                version: Some("#1 SMP PREEMPT".to_owned()),
+                release: Some(crate::phone::procfs::kernel_release(kernel).to_owned()),
+                machine: Some("aarch64".to_owned()),
+            }),
+            android_build_fingerprint: fingerprint,
+            tracing_service_version: (android >= 12)
+                .then(|| format!("Perfetto v{version}.0 (N/A)")),
+            android_sdk_version: (android >= 13).then_some(u64::from(kernel.spec.sdk())),
+            page_size: (android >= 14).then_some(4096),
+            timezone_off_mins: (android >= 15).then_some(0),
+            num_cpus: (android >= 15).then_some(8),
+        }),
+        ..service()
+    }
+}
+
+/// What happens to a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Event {
+    TracingStarted,
+    AllStarted,
+    FlushStarted,
+    AllFlushed,
+    Disabled,
+    ReadCompleted,
+}
+
+pub(super) fn event(event: Event, now: u64) -> pb::TracePacket {
+    let mut e = pb::ServiceEvent::default();
+    match event {
+        Event::TracingStarted => e.tracing_started = Some(true),
+        Event::AllStarted => e.all_data_sources_started = Some(true),
+        Event::FlushStarted => e.flush_started = Some(true),
+        Event::AllFlushed => e.all_data_sources_flushed = Some(true),
+        Event::Disabled => e.tracing_disabled = Some(true),
+        Event::ReadCompleted => e.read_tracing_buffers_completed = Some(true),
+    }
+    pb::TracePacket {
+        timestamp: Some(now),
+        service_event: Some(e),
+        ..service()
+    }
+}
+
+pub(super) fn stats(buffers: &[TraceBuffer], sources: usize, flushes: u64) -> pb::TracePacket {
+    let one = |b: &TraceBuffer| pb::trace_stats::BufferStats {
+        bytes_written: Some(b.written),
+        chunks_written: Some(b.written.div_ceil(4096)),
+        buffer_size: Some(b.capacity() as u64),
+        bytes_overwritten: (b.overwritten > 0).then_some(b.overwritten),
+        chunks_overwritten: (b.overwritten > 0).then_some(b.overwritten.div_ceil(4096)),
+        write_wrap_count: (b.overwritten > 0).then_some(1),
+        chunks_discarded: (b.discarded > 0).then_some(b.discarded),
+        bytes_read: Some(b.read),
+        chunks_read: Some(b.read.div_ceil(4096)),
+        ..Default::default()
+    };
+    pb::TracePacket {
+        trace_stats: Some(pb::TraceStats {
+            buffer_stats: buffers.iter().map(one).collect(),
+            producers_connected: Some(3),
+            producers_seen: Some(3),
+            data_sources_registered: Some(42),
+            data_sources_seen: Some(sources as u64),
+            tracing_sessions: Some(1),
+            total_buffers: Some(buffers.len() as u32),
+            chunks_discarded: Some(0),
+            patches_discarded: Some(0),
+            invalid_packets: Some(0),
+            flushes_requested: Some(flushes),
+            flushes_succeeded: Some(flushes),
+            flushes_failed: Some(0),
+        }),
+        ..service()
+    }
+}
+
+/// `android.packages_list`.
+pub(super) fn packages_list(
+    kernel: &Kernel,
+    config: &pb::PackagesListConfig,
+    sequence: u32,
+) -> pb::TracePacket {
+    let state = kernel.state();
+    let filter = &config.package_name_filter;
+    let packages = state
+        .packages
+        .iter()
+        .filter(|p| filter.is_empty() || filter.iter().any(|f| f == p.name))
+        .map(|p| pb::packages_list::PackageInfo {
+            name: Some(p.name.to_owned()),
+            uid: Some(u64::from(p.appid)),
+            debuggable: Some(p.debuggable()),
+            profileable_from_shell: Some(p.profileable_from_shell()),
+            version_code: Some(p.version as i64),
+        })
+        .collect();
+    pb::TracePacket {
+        timestamp: Some(kernel.clock.boot()),
+        packages_list: Some(pb::PackagesList {
+            packages,
+            ..Default::default()
+        }),
+        trusted_packet_sequence_id: Some(sequence),
+        ..service()
+    }
+}
+
+/// `linux.process_stats`: the tree once, then what each process takes.
+pub(super) fn process_tree(kernel: &Kernel, sequence: u32) -> pb::TracePacket {
+    let state = kernel.state();
+    let processes = state
+        .processes
+        .iter()
+        .map(|p| pb::process_tree::Process {
+            pid: Some(p.pid as i32),
+            ppid: Some(p.ppid as i32),
+            cmdline: p.argv.clone(),
+            uid: Some(p.uid as i32),
+            process_start_from_boot: None,
+            is_kthread: Some(p.role == crate::phone::process::Role::Kernel),
+        })
+        .collect();
+    pb::TracePacket {
+        timestamp: Some(kernel.clock.boot()),
+        process_tree: Some(pb::ProcessTree { processes }),
+        trusted_packet_sequence_id: Some(sequence),
+        ..service()
+    }
+}
+
+pub(super) fn process_stats(kernel: &Kernel, sequence: u32) -> pb::TracePacket {
+    let state = kernel.state();
+    let processes = state
+        .processes
+        .iter()
+        .filter(|p| p.rss_kb > 0)
+        .map(|p| pb::process_stats::Process {
+            pid: Some(p.pid as i32),
+            vm_size_kb: Some(p.vsz_kb),
+            vm_rss_kb: Some(p.rss_kb),
+            rss_anon_kb: Some(p.rss_kb * 55 / 100),
+            rss_file_kb: Some(p.rss_kb * 44 / 100),
+            rss_shmem_kb: Some(p.rss_kb / 100),
+            vm_swap_kb: Some(p.rss_kb / 8),
+            vm_locked_kb: Some(0),
+            vm_hwm_kb: Some(p.rss_kb + p.rss_kb / 20),
+            oom_score_adj: Some(i64::from(p.oom_score_adj)),
+        })
+        .collect();
+    pb::TracePacket {
+        timestamp: Some(kernel.clock.boot()),
+        process_stats: Some(pb::ProcessStats { processes }),
+        trusted_packet_sequence_id: Some(sequence),
+        ..service()
+    }
+}

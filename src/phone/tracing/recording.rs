@@ -1,0 +1,565 @@
+//! A recording from its start to its file: when sources are stepped, flushed and drained, and
+//! how it ends. Runs on the thread of the perfetto client (or of the service, once detached).
+
+use std::io::Write as _;
+use std::sync::Arc;
+
+use super::RecordingTruth;
+use super::buffer::{TraceBuffer, framed};
+use super::heapprofd::HeapSource;
+use super::packets::{self, Event};
+use super::workload::mix;
+use crate::phone::clock::{BootNs, MILLI, SECOND};
+use crate::phone::faults::FaultKind;
+use crate::phone::fs::FileData;
+use crate::phone::io::Stop;
+use crate::phone::kernel::Kernel;
+use crate::phone::process::{Pid, SIGINT, SIGTERM};
+use crate::proto::perfetto as pb;
+use crate::proto::perfetto::trace_config::{CompressionType, WriteFlushMode};
+
+/// From the signal to a complete file, measured on real ones: 20 to 80 ms.
+const STOP_TAKES: u64 = 45 * MILLI;
+/// Sync markers stand at least this far apart.
+const SYNC_EVERY: u64 = 10 * SECOND;
+
+/// How a recording ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// The file is complete.
+    Finished,
+    /// The client was killed by this signal.
+    Killed(u8),
+    /// traced went away.
+    Disconnected,
+}
+
+struct Recording<'a> {
+    kernel: &'a Kernel,
+    pid: Pid,
+    session: u64,
+    config: pb::TraceConfig,
+    file: Arc<FileData>,
+    buffers: Vec<TraceBuffer>,
+    heaps: Vec<HeapSource>,
+    stats_every: Option<(u64, u32, usize)>,
+    next_stats: Option<BootNs>,
+    next_write: Option<BootNs>,
+    next_flush: Option<BootNs>,
+    ends: Option<BootNs>,
+    flushes: u64,
+    /// Packets of the service that wait for the next write.
+    service: Vec<pb::TracePacket>,
+    head_written: bool,
+    last_sync: BootNs,
+    full: bool,
+    truth: usize,
+    lives: (u64, u64),
+}
+
+/// Records until told to stop, until its time is up, or until something ends it.
+pub(crate) fn run(
+    kernel: &Kernel,
+    pid: Pid,
+    session: u64,
+    config: pb::TraceConfig,
+    file: Arc<FileData>,
+    path: &str,
+) -> Outcome {
+    if let Some(ms) = kernel.faults.strikes(FaultKind::ClockJump) {
+        kernel.clock.jump(ms.unwrap_or(-3_600_000) * MILLI as i64);
+    }
+    let mut recording = Recording::start(kernel, pid, session, config, file, path);
+    let outcome = recording.follow();
+    kernel.state().tracing.close(session);
+    kernel.events.notify();
+    outcome
+}
+
+impl<'a> Recording<'a> {
+    fn start(
+        kernel: &'a Kernel,
+        pid: Pid,
+        session: u64,
+        config: pb::TraceConfig,
+        file: Arc<FileData>,
+        path: &str,
+    ) -> Self {
+        let now = kernel.clock.boot();
+        let (truth, lives) = {
+            let mut state = kernel.state();
+            let tracing = &mut state.tracing;
+            tracing.truths.push(RecordingTruth {
+                path: path.to_owned(),
+                dumps: Vec::new(),
+            });
+            if let Some(s) = tracing.session_mut(session) {
+                s.started = true;
+            }
+            (
+                tracing.truths.len() - 1,
+                (tracing.traced_life, tracing.heapprofd_life),
+            )
+        };
+        let after = |ms: u32| (ms > 0).then(|| now + u64::from(ms) * MILLI);
+        let period = match config.file_write_period_ms() {
+            0 => 5_000,
+            ms => ms.max(100),
+        };
+        let mut recording = Recording {
+            kernel,
+            pid,
+            session,
+            file,
+            buffers: config.buffers.iter().map(TraceBuffer::new).collect(),
+            heaps: Vec::new(),
+            stats_every: None,
+            next_stats: None,
+            next_write: after(if config.write_into_file() { period } else { 0 }),
+            next_flush: after(config.flush_period_ms()),
+            ends: after(config.duration_ms()),
+            flushes: 0,
+            service: Vec::new(),
+            head_written: false,
+            last_sync: 0,
+            full: false,
+            truth,
+            lives,
+            config,
+        };
+        recording.clock(now);
+        recording.event(Event::TracingStarted, now);
+        recording.start_sources(now);
+        recording.clock(now);
+        recording.event(Event::AllStarted, now);
+        recording
+    }
+
+    fn start_sources(&mut self, now: BootNs) {
+        let kernel = self.kernel;
+        let configs: Vec<pb::DataSourceConfig> = self
+            .config
+            .data_sources
+            .iter()
+            .filter_map(|d| d.config.clone())
+            .collect();
+        for (i, source) in configs.into_iter().enumerate() {
+            let sequence = packets::SERVICE + 1 + i as u32;
+            let buffer = source.target_buffer() as usize;
+            match source.name() {
+                "android.heapprofd" => {
+                    let config = source.heapprofd_config.clone().unwrap_or_default();
+                    let heap = HeapSource::start(kernel, self.session, config, buffer, sequence);
+                    self.heaps.push(heap);
+                }
+                "android.packages_list" => {
+                    let config = source.packages_list_config.clone().unwrap_or_default();
+                    let packet = packets::packages_list(kernel, &config, sequence);
+                    self.buffers[buffer].write(&packet);
+                }
+                "linux.process_stats" => {
+                    let config = source.process_stats_config.clone().unwrap_or_default();
+                    self.buffers[buffer].write(&packets::process_tree(kernel, sequence));
+                    if config.proc_stats_poll_ms() >= 100 {
+                        let period = u64::from(config.proc_stats_poll_ms()) * MILLI;
+                        self.stats_every = Some((period, sequence, buffer));
+                        self.next_stats = Some(now + period);
+                    }
+                }
+                // Sources that this phone doesn't have write nothing.
+                _ => {}
+            }
+        }
+    }
+
+    fn clock(&mut self, now: BootNs) {
+        let values = self.kernel.clock.at(now);
+        self.service
+            .push(packets::clocks(values, self.kernel.spec.android));
+    }
+
+    fn event(&mut self, event: Event, now: BootNs) {
+        // Android 10 has no such packets.
+        if self.kernel.spec.android >= 11 {
+            self.service.push(packets::event(event, now));
+        }
+    }
+
+    fn deadline(&self) -> Option<BootNs> {
+        let heaps = self.heaps.iter().filter_map(HeapSource::next_deadline);
+        let own = [self.next_stats, self.next_write, self.next_flush, self.ends];
+        heaps.chain(own.into_iter().flatten()).min()
+    }
+
+    /// Follows the session to its end.
+    fn follow(&mut self) -> Outcome {
+        let kernel = self.kernel;
+        let started = kernel.clock.boot();
+        let accident = |kind| Some((started + kernel.faults.value(kind, 0)? * MILLI, kind));
+        let mut accidents: Vec<(BootNs, FaultKind)> = [
+            FaultKind::PerfettoDies,
+            FaultKind::TracedDies,
+            FaultKind::Reboot,
+        ]
+        .into_iter()
+        .filter_map(accident)
+        .collect();
+        let stuck = kernel.faults.strikes(FaultKind::PerfettoStuck).is_some();
+        self.step(started);
+        loop {
+            let soonest = accidents.iter().map(|(at, _)| *at).min();
+            let deadline = [self.deadline(), soonest].into_iter().flatten().min();
+            match self.pause(deadline) {
+                Ok(()) => {}
+                Err(Stop::Killed(signal)) => return Outcome::Killed(signal),
+                Err(Stop::Signal) => {
+                    let signals = kernel.take_signals(self.pid);
+                    if !stuck && signals.iter().any(|s| [SIGINT, SIGTERM].contains(s)) {
+                        self.one_shot(&signals);
+                        return self.stop();
+                    }
+                }
+            }
+            let now = kernel.clock.boot();
+            if let Some(i) = accidents.iter().position(|(at, _)| *at <= now) {
+                let (_, kind) = accidents.remove(i);
+                self.accident(kind);
+                continue;
+            }
+            match self.changed() {
+                Some(outcome) => return outcome,
+                None => self.step(now),
+            }
+            let stop_asked = {
+                let mut state = kernel.state();
+                state
+                    .tracing
+                    .session_mut(self.session)
+                    .is_none_or(|s| s.stop)
+            };
+            if stop_asked || self.full || self.ends.is_some_and(|at| at <= now) {
+                return self.stop();
+            }
+        }
+    }
+
+    fn accident(&self, kind: FaultKind) {
+        let kernel = self.kernel;
+        let root = crate::phone::kernel::Cred::root();
+        match kind {
+            FaultKind::PerfettoDies => {
+                kernel.signal(&root, self.pid, 9);
+            }
+            FaultKind::TracedDies => {
+                let pid = {
+                    let state = kernel.state();
+                    let mut all = state.processes.iter();
+                    all.find(|p| p.name() == "/system/bin/traced")
+                        .map(|p| p.pid)
+                };
+                if let Some(pid) = pid {
+                    kernel.signal(&root, pid, 9);
+                }
+            }
+            _ => kernel.reboot(),
+        }
+    }
+
+    /// perfetto's handler is installed for one signal: the next of its kind kills.
+    fn one_shot(&self, signals: &[u8]) {
+        if let Some(p) = self.kernel.state().processes.get_mut(self.pid) {
+            for signal in signals {
+                p.caught.remove(signal);
+            }
+        }
+    }
+
+    /// Waits for the deadline or for anything that concerns the session.
+    fn pause(&self, deadline: Option<BootNs>) -> Result<(), Stop> {
+        let look = || {
+            let state = self.kernel.state();
+            let t = &state.tracing;
+            let session = t.sessions.iter().find(|s| s.id == self.session);
+            (
+                state.processes.changes(),
+                t.dump_requests,
+                (t.traced_life, t.heapprofd_life),
+                session.is_none_or(|s| s.stop),
+            )
+        };
+        let before = look();
+        if before.3 {
+            return Ok(());
+        }
+        let ready = || (look() != before).then_some(());
+        self.kernel.block(self.pid, deadline, ready).map(|_| ())
+    }
+
+    /// Whether a daemon died under the session.
+    fn changed(&mut self) -> Option<Outcome> {
+        let lives = {
+            let state = self.kernel.state();
+            (state.tracing.traced_life, state.tracing.heapprofd_life)
+        };
+        if lives.1 != self.lives.1 {
+            // What heapprofd had not written is gone with it.
+            self.heaps.clear();
+            self.lives.1 = lives.1;
+        }
+        (lives.0 != self.lives.0).then_some(Outcome::Disconnected)
+    }
+
+    /// Does what is due.
+    fn step(&mut self, now: BootNs) {
+        for i in 0..self.heaps.len() {
+            let mut out = Vec::new();
+            self.heaps[i].step(self.kernel, now, &mut out);
+            self.take(i, &out);
+        }
+        if let Some((period, sequence, buffer)) = self.stats_every
+            && self.next_stats.is_some_and(|at| at <= now)
+        {
+            let packet = packets::process_stats(self.kernel, sequence);
+            self.buffers[buffer].write(&packet);
+            self.next_stats = Some(now + period);
+        }
+        if self.next_flush.is_some_and(|at| at <= now) {
+            self.flush(now);
+            let period = u64::from(self.config.flush_period_ms()) * MILLI;
+            self.next_flush = Some(now + period);
+        }
+        if let Some(at) = self.next_write
+            && at <= now
+        {
+            if self.flushes_at_write() {
+                self.flush(now);
+            }
+            self.write(now, false);
+            let period = match self.config.file_write_period_ms() {
+                0 => 5_000,
+                ms => u64::from(ms.max(100)),
+            };
+            self.next_write = Some(now + period * MILLI);
+        }
+    }
+
+    /// Since v54 every write into the file flushes first, unless told otherwise.
+    fn flushes_at_write(&self) -> bool {
+        self.kernel.spec.perfetto_version() >= 54
+            && self.config.write_flush_mode() != WriteFlushMode::WriteFlushDisabled
+    }
+
+    /// Packets of a heapprofd source go to its buffer, its truth to whoever asks.
+    fn take(&mut self, heap: usize, out: &[pb::TracePacket]) {
+        let buffer = self.heaps[heap].buffer;
+        out.iter().for_each(|p| self.buffers[buffer].write(p));
+        let mut truth = std::mem::take(&mut self.heaps[heap].truth);
+        if !truth.is_empty()
+            && let Some(entry) = self.kernel.state().tracing.truths.get_mut(self.truth)
+        {
+            entry.dumps.append(&mut truth);
+        }
+    }
+
+    fn flush(&mut self, now: BootNs) {
+        self.flushes += 1;
+        self.event(Event::FlushStarted, now);
+        self.buffers.iter_mut().for_each(TraceBuffer::flush);
+        self.clock(now);
+        self.event(Event::AllFlushed, now);
+    }
+
+    /// Flush, final dumps, the rest of the file.
+    fn stop(&mut self) -> Outcome {
+        let kernel = self.kernel;
+        let timeout = kernel.faults.value(FaultKind::StopTimeout, 5_000);
+        let takes = timeout.map_or(STOP_TAKES, |ms| ms * MILLI);
+        let until = kernel.clock.boot() + takes;
+        // A signal that is caught here changes nothing any more.
+        loop {
+            match kernel.block(self.pid, Some(until), || None::<()>) {
+                Ok(_) => break,
+                Err(Stop::Signal) => {
+                    let signals = kernel.take_signals(self.pid);
+                    self.one_shot(&signals);
+                }
+                Err(Stop::Killed(signal)) => {
+                    self.abandon();
+                    return Outcome::Killed(signal);
+                }
+            }
+        }
+        if let Some(outcome) = self.changed() {
+            return outcome;
+        }
+        let now = kernel.clock.boot();
+        self.flush(now);
+        if timeout.is_none() {
+            for i in 0..self.heaps.len() {
+                let mut out = Vec::new();
+                self.heaps[i].finish(kernel, now, &mut out);
+                self.take(i, &out);
+            }
+            self.buffers.iter_mut().for_each(TraceBuffer::flush);
+        }
+        self.clock(now);
+        self.event(Event::Disabled, now);
+        self.write(now, true);
+        if let Some(path) = &kernel.spec.trace {
+            self.serve_stored(path);
+        }
+        let half = self.file.len() / 2;
+        if let Some(len) = kernel.faults.value(FaultKind::Truncate, half) {
+            self.file.truncate(len);
+        }
+        Outcome::Finished
+    }
+
+    /// Killed while the file was being written: a part of it is there.
+    fn abandon(&mut self) {
+        let now = self.kernel.clock.boot();
+        let before = self.file.len();
+        self.flush(now);
+        self.write(now, false);
+        let written = self.file.len() - before;
+        self.file.truncate(before + written * 2 / 3);
+    }
+
+    /// A stored recording in place of what was recorded.
+    fn serve_stored(&self, path: &std::path::Path) {
+        match std::fs::read(path) {
+            Ok(bytes) => {
+                self.file.truncate(0);
+                let real = self.kernel.clock.real() / SECOND;
+                self.file.write_at(0, &bytes, real as i64);
+            }
+            Err(error) => {
+                let text = format!("the stored recording can't be read: {error}");
+                self.kernel.log(self.pid, 'E', "perfetto", &text);
+            }
+        }
+    }
+
+    /// Writes what the buffers hold, with the service's packets around it.
+    fn write(&mut self, now: BootNs, last: bool) {
+        let mut before: Vec<pb::TracePacket> = Vec::new();
+        let (clocks, events): (Vec<_>, Vec<_>) = std::mem::take(&mut self.service)
+            .into_iter()
+            .partition(|p| p.clock_snapshot.is_some());
+        before.extend(clocks);
+        if !self.head_written || now - self.last_sync >= SYNC_EVERY {
+            self.last_sync = now;
+            before.push(packets::sync_marker());
+        }
+        let first = !self.head_written;
+        if first {
+            self.head_written = true;
+            self.head(now, &mut before);
+        }
+        before.extend(events);
+        let mut bytes: Vec<u8> = before.iter().flat_map(framed).collect();
+        for buffer in &mut self.buffers {
+            bytes.extend_from_slice(&buffer.drain());
+        }
+        let mut after = Vec::new();
+        if self.kernel.spec.android >= 11 {
+            after.push(packets::event(Event::ReadCompleted, now));
+        }
+        if first || last {
+            let sources = self.config.data_sources.len();
+            after.push(packets::stats(&self.buffers, sources, self.flushes));
+        }
+        bytes.extend(after.iter().flat_map(framed));
+        self.append(&bytes);
+    }
+
+    fn head(&self, now: BootNs, out: &mut Vec<pb::TracePacket>) {
+        let spec = &self.kernel.spec;
+        let seed = mix(&[spec.seed, self.session, self.kernel.clock.real()]);
+        let (msb, lsb) = (seed as i64, mix(&[seed]) as i64);
+        let mut config = self.config.clone();
+        if spec.android >= 14 {
+            out.push(packets::config(&config));
+            out.push(packets::uuid(msb, lsb));
+        } else {
+            if spec.android >= 11 {
+                config.trace_uuid_msb = Some(msb);
+                config.trace_uuid_lsb = Some(lsb);
+            }
+            out.push(packets::config(&config));
+        }
+        if spec.perfetto_version() >= 54 {
+            out.push(packets::provenance(now, self.buffers.len()));
+        }
+        if spec.android >= 11 {
+            out.push(packets::system_info(self.kernel));
+        }
+    }
+
+    /// Appends to the file, within max_file_size and the disk.
+    fn append(&mut self, bytes: &[u8]) {
+        let compressed;
+        let mut bytes = bytes;
+        if self.config.compression_type() == CompressionType::Deflate
+            && self.kernel.spec.android >= 11
+        {
+            compressed = compress(bytes);
+            bytes = &compressed;
+        }
+        let limit = match self.config.max_file_size_bytes() {
+            0 => u64::MAX,
+            limit => limit,
+        };
+        let at = self.file.len();
+        if at + bytes.len() as u64 > limit {
+            // Whole packets only, as many as fit.
+            self.full = true;
+            let fits = whole_packets(bytes, limit.saturating_sub(at) as usize);
+            bytes = &bytes[..fits];
+        }
+        if self.kernel.write_file(&self.file, at, bytes).is_err() {
+            self.full = true;
+            self.kernel.log(
+                self.pid,
+                'E',
+                "perfetto",
+                "write() failed: No space left on device",
+            );
+        }
+    }
+}
+
+/// One packet that holds all of `bytes`, deflated.
+fn compress(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+    // Writing into memory can't fail.
+    let _ = encoder.write_all(bytes);
+    let packet = pb::TracePacket {
+        compressed_packets: encoder.finish().ok(),
+        ..Default::default()
+    };
+    framed(&packet)
+}
+
+/// Length of the whole packets at the front of `bytes` that fit into `limit`.
+fn whole_packets(bytes: &[u8], limit: usize) -> usize {
+    let mut at = 0;
+    while at < bytes.len() {
+        let mut length = 0usize;
+        let mut i = at + 1;
+        let mut shift = 0;
+        while let Some(b) = bytes.get(i) {
+            length |= usize::from(b & 0x7f) << shift;
+            shift += 7;
+            i += 1;
+            if b & 0x80 == 0 {
+                break;
+            }
+        }
+        if i + length > limit.min(bytes.len()) {
+            break;
+        }
+        at = i + length;
+    }
+    at
+}

@@ -1,0 +1,220 @@
+//! The synthetic apps: what a process allocates, where, how much and for how long. Pure
+//! functions of seed and time, so that the truth is known without running anything.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::phone::clock::{BootNs, MILLI};
+use crate::phone::kernel::Kernel;
+use crate::phone::packages::APP;
+use crate::phone::process::{Process, Role};
+use crate::phone::spec::AppState;
+
+/// Allocations happen on this grid.
+pub(super) const TICK: u64 = 10 * MILLI;
+
+/// A mapped file of the process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct MappingDef {
+    pub(super) path: String,
+    pub(super) build_id: Vec<u8>,
+    pub(super) start: u64,
+    pub(super) end: u64,
+    /// File offset where the ELF starts: nonzero inside an APK.
+    pub(super) start_offset: u64,
+    pub(super) exact_offset: u64,
+    pub(super) load_bias: u64,
+}
+
+/// A frame of a stack.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct FrameDef {
+    pub(super) mapping: usize,
+    pub(super) function: Arc<str>,
+    pub(super) rel_pc: u64,
+}
+
+/// How long what a site allocates lives.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Life {
+    Forever,
+    /// Milliseconds, evenly from to.
+    Millis(u64, u64),
+}
+
+/// When a site allocates.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Phase {
+    Always,
+    /// Only so many milliseconds after the start of the process.
+    First(u64),
+    /// In the first part of each period, both in milliseconds.
+    Burst {
+        period: u64,
+        on: u64,
+    },
+}
+
+/// One allocation site.
+#[derive(Debug, Clone)]
+pub(super) struct Site {
+    pub(super) name: Arc<str>,
+    /// Frames, root first.
+    pub(super) frames: Vec<u32>,
+    pub(super) stack: Arc<[Arc<str>]>,
+    pub(super) per_second: f64,
+    pub(super) size: (u64, u64),
+    pub(super) life: Life,
+    pub(super) phase: Phase,
+}
+
+/// A heap: `libc.malloc` and others.
+#[derive(Debug, Clone)]
+pub(super) struct HeapDef {
+    pub(super) name: &'static str,
+    pub(super) sites: Vec<Site>,
+    /// So many of the first sites allocate once each, in turn, so many a tick.
+    pub(super) in_turn: Option<(usize, usize)>,
+}
+
+/// Everything that a process allocates.
+#[derive(Debug, Clone)]
+pub(super) struct Workload {
+    pub(super) mappings: Vec<MappingDef>,
+    pub(super) frames: Vec<FrameDef>,
+    pub(super) heaps: Vec<HeapDef>,
+    seed: u64,
+}
+
+/// One allocation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Allocation {
+    pub(super) site: usize,
+    pub(super) size: u64,
+    /// Tick at which it is freed.
+    pub(super) freed_at: Option<u64>,
+}
+
+/// A well-mixed number from several.
+pub(super) fn mix(parts: &[u64]) -> u64 {
+    parts.iter().fold(0x9e37_79b9_7f4a_7c15, |h, p| {
+        let mut z = (h ^ p).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z ^= z >> 27;
+        z = z.wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    })
+}
+
+/// A number from a text.
+pub(super) fn hash(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |h, b| {
+        (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+impl Workload {
+    /// What `process` allocates on this phone.
+    pub(super) fn of(kernel: &Kernel, process: &Process) -> Workload {
+        let name = process.name();
+        let heavy = kernel.spec.app == AppState::Heavy && name == APP;
+        let mut builder = super::sources::Builder::new(kernel, process);
+        let heaps = match &process.role {
+            Role::App { .. } if heavy => builder.heavy(kernel.spec.sites as usize),
+            Role::App { .. } if name.contains(':') => builder.service(),
+            Role::App { .. } => builder.app(),
+            _ => builder.daemon(),
+        };
+        Workload {
+            mappings: builder.mappings,
+            frames: builder.frames,
+            heaps,
+            seed: mix(&[kernel.spec.seed, hash(name)]),
+        }
+    }
+
+    /// What one heap allocates during a tick of a process that started at `started`.
+    pub(super) fn allocations(
+        &self,
+        heap: usize,
+        tick: u64,
+        started: BootNs,
+        out: &mut Vec<Allocation>,
+    ) {
+        out.clear();
+        let HeapDef { sites, in_turn, .. } = &self.heaps[heap];
+        let since = (tick * TICK).saturating_sub(started) / TICK;
+        let ms = TICK / MILLI;
+        let mut first = 0;
+        if let Some((turns, per_tick)) = *in_turn {
+            let from = since as usize * per_tick % turns;
+            for (index, site) in sites
+                .iter()
+                .enumerate()
+                .take(turns)
+                .skip(from)
+                .take(per_tick)
+            {
+                self.allocate(heap, index, site, tick, 1, out);
+            }
+            first = turns;
+        }
+        for (index, site) in sites.iter().enumerate().skip(first) {
+            let count = match site.phase {
+                Phase::First(limit) if since * ms >= limit => 0,
+                Phase::Burst { period, on } if since * ms % period >= on => 0,
+                _ => {
+                    let rate = site.per_second * ms as f64 / 1_000.0;
+                    ((since + 1) as f64 * rate) as u64 - (since as f64 * rate) as u64
+                }
+            };
+            if count > 0 {
+                self.allocate(heap, index, site, tick, count, out);
+            }
+        }
+    }
+
+    fn allocate(
+        &self,
+        heap: usize,
+        index: usize,
+        site: &Site,
+        tick: u64,
+        count: u64,
+        out: &mut Vec<Allocation>,
+    ) {
+        let seed = mix(&[self.seed, heap as u64, index as u64, tick]);
+        let mut random = fastrand::Rng::with_seed(seed);
+        for _ in 0..count {
+            let size = random.u64(site.size.0..=site.size.1);
+            let freed_at = match site.life {
+                Life::Forever => None,
+                Life::Millis(from, to) => Some(tick + 1 + random.u64(from..=to) * MILLI / TICK),
+            };
+            out.push(Allocation {
+                site: index,
+                size,
+                freed_at,
+            });
+        }
+    }
+}
+
+/// Frees that are due, by tick.
+#[derive(Debug, Default)]
+pub(super) struct Due(BTreeMap<u64, Vec<(usize, u64, u64)>>);
+
+impl Due {
+    /// Notes the free of an allocation: its site, true and sampled size.
+    pub(super) fn add(&mut self, tick: u64, site: usize, size: u64, sampled: u64) {
+        self.0.entry(tick).or_default().push((site, size, sampled));
+    }
+
+    /// What is freed up to and including `tick`.
+    pub(super) fn take(&mut self, tick: u64) -> Vec<(usize, u64, u64)> {
+        let mut all = Vec::new();
+        while let Some(entry) = self.0.first_entry().filter(|e| *e.key() <= tick) {
+            all.extend(entry.remove());
+        }
+        all
+    }
+}
