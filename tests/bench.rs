@@ -47,18 +47,22 @@ mod exit {
     pub const INCOMPLETE: i32 = 6;
     pub const NO_SAMPLES: i32 = 7;
     pub const NOT_FETCHED: i32 = 10;
+    pub const HOST: i32 = 11;
+    pub const INTERRUPTED: i32 = 130;
 }
 
-/// Starts a recording into `out` and waits until the phone has a trace that grows.
+/// Starts a recording into `out` and waits until it says that it records and the phone's trace
+/// grows.
 fn record(phone: &Phone, config: &str, more: &[&str]) -> Run {
     let config = phone.write("config.txtproto", config);
     let mut args = vec!["record", "-n", TARGET, "--config", &config, "-o", "out"];
     args.extend(more);
     let mut run = phone.heaptap(&args);
     let mut early = false;
-    until("a trace on the phone", SOON, || {
+    until("the recording", PATIENCE, || {
         early = run.ended();
-        early || phone.traces().iter().any(|(_, size)| *size > 0)
+        let traced = phone.traces().iter().any(|(_, size)| *size > 0);
+        early || traced && run.said().contains("Ctrl-C ends it")
     });
     if early {
         panic!("the recording ended at once: {:?}", run.end(SOON));
@@ -193,7 +197,7 @@ fn doctor_finds_the_bench_healthy() {
     let ended = phone.heaptap(&["doctor"]).end(SOON);
     assert_eq!(ended.code(), Some(exit::DONE), "{ended:?}");
     // A phone whose tracing is off is not.
-    phone.on(&["pkill", "-KILL", "-x", "traced"]);
+    phone.signal("KILL", "traced");
     let ill = phone.heaptap(&["doctor"]).end(SOON);
     assert_eq!(ill.code(), Some(exit::NO_DEVICE), "{ill:?}");
 }
@@ -210,6 +214,22 @@ fn check_tells_apart_what_may_be_profiled() {
     assert!(no.words().contains("profileable"), "the fix: {no:?}");
     let unknown = phone.heaptap(&["check", "com.example.nowhere"]).end(SOON);
     assert_eq!(unknown.code(), Some(exit::NOT_ELIGIBLE), "{unknown:?}");
+}
+
+#[test]
+fn a_silent_phone_is_told_from_an_absent_one() {
+    let Some(phone) = Phone::boot("silent") else {
+        return;
+    };
+    phone.signal("STOP", "adbd");
+    let silent = phone.heaptap(&["check", TARGET, "--json"]).end(PATIENCE);
+    assert_eq!(silent.code(), Some(exit::DEVICE_FAILED), "{silent:?}");
+    let devices = phone.heaptap(&["devices"]).end(PATIENCE);
+    assert_eq!(devices.code(), Some(exit::DONE), "{devices:?}");
+    phone.host("adb", &["disconnect"]).end(SOON);
+    let absent = phone.heaptap(&["check", TARGET, "--json"]).end(PATIENCE);
+    assert_eq!(absent.code(), Some(exit::NO_DEVICE), "{absent:?}");
+    assert_ne!(kind(&silent), kind(&absent));
 }
 
 #[test]
@@ -277,8 +297,9 @@ fn a_recording_survives_its_adb_server() {
         return;
     };
     let run = record(&phone, STATS_AND_HEAP, &[]);
+    // The next server knows no phone: whoever starts it has to connect again.
     phone.host("adb", &["kill-server"]).end(SOON);
-    phone.connect(SERIAL);
+    until("the loss", SOON, || run.said().contains("waiting for it"));
     run.signal("INT");
     let ended = run.end(PATIENCE);
     assert_eq!(ended.code(), Some(exit::NO_SAMPLES), "{ended:?}");
@@ -444,13 +465,86 @@ fn without_a_tracing_daemon_nothing_starts() {
     };
     phone.signal("KILL", "traced");
     let config = phone.write("config.txtproto", STATS_AND_HEAP);
-    let ended = phone
-        .heaptap(&[
-            "record", "-n", TARGET, "--config", &config, "-o", "out", "--json",
-        ])
-        .end(PATIENCE);
-    assert_eq!(ended.code(), Some(exit::DEVICE_FAILED), "{ended:?}");
-    assert!(!kind(&ended).is_empty());
+    let record = |more: &[&str]| {
+        let mut args = vec!["record", "-n", TARGET, "--config", &config, "--json"];
+        args.extend(more);
+        phone.heaptap(&args).end(PATIENCE)
+    };
+    let checked = record(&[]);
+    assert_eq!(checked.code(), Some(exit::NOT_ELIGIBLE), "{checked:?}");
+    assert!(checked.words().contains("tracing daemon"), "{checked:?}");
+    // Told to try all the same, it is perfetto that fails.
+    let forced = record(&["--force"]);
+    assert_eq!(forced.code(), Some(exit::DEVICE_FAILED), "{forced:?}");
+    assert!(!kind(&forced).is_empty());
+    assert_eq!(phone.traces(), [], "nothing is left: {forced:?}");
+}
+
+#[test]
+fn a_full_disk_leaves_the_recording_on_the_phone() {
+    let Some(phone) = Phone::boot("full") else {
+        return;
+    };
+    let config = phone.write("config.txtproto", STATS_AND_HEAP);
+    // A disk of 8 KiB where the recording is to go, seen by this one process alone.
+    let small = "mkdir small && mount -t tmpfs -o size=8k none small && exec \"$@\"";
+    let heaptap = env!("CARGO_BIN_EXE_heaptap");
+    let run = phone.host(
+        "unshare",
+        &[
+            "--mount",
+            "sh",
+            "-c",
+            small,
+            "sh",
+            heaptap,
+            "record",
+            "-n",
+            TARGET,
+            "--config",
+            &config,
+            "-o",
+            "small/out",
+        ],
+    );
+    until("a trace that does not fit", SOON, || {
+        run.said().contains("Ctrl-C ends it") && phone.traces().iter().any(|t| t.1 > 16 << 10)
+    });
+    run.signal("INT");
+    let full = run.end(PATIENCE);
+    assert_eq!(full.code(), Some(exit::HOST), "{full:?}");
+    assert!(full.words().contains("heaptap collect"), "{full:?}");
+    let collect = phone.heaptap(&["collect", "-o", "out"]).end(PATIENCE);
+    assert_eq!(collect.code(), Some(exit::NO_SAMPLES), "{collect:?}");
+    assert_collected(&phone, &collect);
+}
+
+#[test]
+fn android_10_is_recorded_its_way() {
+    let Some(phone) = Phone::boot("ten") else {
+        return;
+    };
+    let props = phone.file("/data/fake/props");
+    let text = fs::read_to_string(&props).expect("of every phone");
+    let text = text
+        .replace("sdk=34", "sdk=29")
+        .replace("=14\n", "=10\n")
+        .replace("x86_64", "arm64-v8a");
+    fs::write(&props, text).expect("writable");
+    let run = record(&phone, STATS_AND_HEAP, &["--force"]);
+    run.signal("INT");
+    let ended = run.end(PATIENCE);
+    assert_eq!(ended.code(), Some(exit::NO_SAMPLES), "{ended:?}");
+    assert_collected(&phone, &ended);
+}
+
+/// A source that traced_probes registers but, without tracefs, never reports as started or
+/// stopped.
+fn with_ftrace() -> String {
+    format!(
+        "{STATS_AND_HEAP}data_source_stop_timeout_ms: 2000 data_sources {{ config {{ \
+         name: \"linux.ftrace\" ftrace_config {{ ftrace_events: \"sched/sched_switch\" }} }} }}\n"
+    )
 }
 
 #[test]
@@ -458,16 +552,32 @@ fn a_source_that_cannot_start_does_not_hang_it() {
     let Some(phone) = Phone::boot("ftrace") else {
         return;
     };
-    // Registered by traced_probes, but without tracefs it never reports its start, nor its end.
-    let config = format!(
-        "{STATS_AND_HEAP}data_sources {{ config {{ name: \"linux.ftrace\" ftrace_config {{ \
-         ftrace_events: \"sched/sched_switch\" }} }} }}\n"
-    );
-    let run = record(&phone, &config, &[]);
+    let run = record(&phone, &with_ftrace(), &[]);
+    assert!(run.said().contains("slow to start"), "{}", run.said());
     run.signal("INT");
-    let ended = run.end(Duration::from_secs(90));
+    let ended = run.end(PATIENCE);
     assert_eq!(ended.code(), Some(exit::NO_SAMPLES), "{ended:?}");
     assert_collected(&phone, &ended);
+}
+
+#[test]
+fn an_interrupted_start_leaves_nothing_behind() {
+    let Some(phone) = Phone::boot("early") else {
+        return;
+    };
+    // The start waits 30 s for its sources.
+    let config = phone.write("config.txtproto", &with_ftrace());
+    let run = phone.heaptap(&["record", "-n", TARGET, "--config", &config, "-o", "out"]);
+    until("perfetto", SOON, || {
+        phone.shell("pidof perfetto").status.success()
+    });
+    run.signal("INT");
+    let ended = run.end(PATIENCE);
+    assert_eq!(ended.code(), Some(exit::INTERRUPTED), "{ended:?}");
+    assert!(!phone.shell("pidof perfetto").status.success(), "{ended:?}");
+    assert_eq!(phone.traces(), [], "{ended:?}");
+    let status = phone.heaptap(&["status", "--json"]).end(SOON);
+    assert!(!status.stdout.contains(TARGET), "{status:?}");
 }
 
 #[test]

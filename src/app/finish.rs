@@ -1,17 +1,22 @@
 //! The end of every recording, whoever comes to it: fetch, convert, bind labels, write the
 //! manifest, and only then remove the device's copy and forget the session.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::convert::{Converted, Input, Request, Selection};
+use super::labels::{self, DumpMoment};
 use super::manifest::{self, Manifest};
 use super::plan::{self, Plan};
 use super::record::{RecordEvent, Step, Tell};
+use super::summary::HeapSummary;
+use crate::eligibility::{self, EmptyTarget, Evidence, Finding, PackageRow, Recorded};
 use crate::error::{ErrorClass, Failure};
 use crate::session::{
-    Chronicle, Controls, DumpScan, NewScan, RawTrace, SeenDump, Session, SessionError, SessionId,
-    SnapshotWay, remove_parts,
+    self, Chronicle, Controls, DumpScan, NewScan, RawTrace, SeenDump, Session, SessionError,
+    SessionId, SnapshotWay, remove_parts,
 };
 use crate::trace::DumpScanner;
 
@@ -42,6 +47,8 @@ pub struct Finished {
     pub output: PathBuf,
     /// What its manifest says.
     pub manifest: Manifest,
+    /// What the terminal shows of each heap.
+    pub heaps: Vec<HeapSummary>,
     /// What the exit code tells of; `None` where nothing is missing.
     pub class: Option<ErrorClass>,
 }
@@ -99,6 +106,7 @@ pub async fn finish(
     })?;
     let plan = Plan::read(&session.opening().plan)?;
     let mut steps = plan.steps.clone();
+    steps.extend(session.steps().iter().cloned().map(plan::step_at));
     steps.push(plan::step("trace-complete"));
     let trace = match fetch(&mut session, controls).await {
         Ok(trace) => trace,
@@ -111,24 +119,50 @@ pub async fn finish(
         }
         Err(error) => return Err(error.into()),
     };
+    if let Some(at) = trace.received_at {
+        steps.push(plan::step_at(("received", at)));
+    }
     steps.push(plan::step("pulled"));
     tell(RecordEvent::Step(Step::Converting));
+    let converted = convert(&session, &plan, &trace, controls).await?;
+    steps.push(plan::step("converted"));
+
     let chronicle = session.reread()?.clone();
     let elapsed = session.last_progress().map(|p| p.elapsed);
     let cause = Cause::of(ended_by, &chronicle, &plan, trace.size, elapsed);
-    let mut manifest = Manifest::new(env!("CARGO_PKG_VERSION"));
+    let empty = empty_targets(&plan, &converted);
+    let all_empty = converted.dumps.iter().all(|d| d.file.is_none());
+    let some_empty = (!empty.is_empty() && !all_empty).then_some(ErrorClass::Incomplete);
+    let of_trace = converted.class().map(|class| match class {
+        // The file is what the device wrote, byte for byte: what is missing was never written.
+        ErrorClass::BadInput if all_empty => ErrorClass::Empty,
+        ErrorClass::BadInput => ErrorClass::Incomplete,
+        other => other,
+    });
+    let class = ErrorClass::first_of([of_trace, cause.class(), some_empty].into_iter().flatten());
+
+    let mut manifest = Manifest::default();
+    describe(&mut manifest, &chronicle, &plan, &trace);
     manifest.steps = steps;
-    describe(&mut manifest, &chronicle, &plan, &trace, cause);
-    if plan.selinux_relaxed {
-        session.restore_selinux(plan.shell_is_root).await;
-    }
-    let class = cause.class();
     manifest.outcome = manifest::Outcome {
         exit_code: class.map_or(0, ErrorClass::exit_code),
         complete: class.is_none(),
         ended_by: cause.word().map(str::to_owned),
     };
+    manifest.warnings.extend(cause.warning());
+    manifest
+        .warnings
+        .extend(why_empty(&session, &plan, &converted, &empty).await);
+    manifest.warnings.extend(converted.warnings());
+    manifest.symbolization = Some(converted.symbolization);
+    manifest.dumps = converted.dumps;
+    bind_labels(&mut manifest, &chronicle);
+    note_startup(&mut manifest);
     manifest.write(&output)?;
+
+    if plan.selinux_relaxed {
+        session.restore_selinux(plan.shell_is_root).await;
+    }
     session.remove_remote().await;
     let id = session.id().clone();
     session.forget()?;
@@ -136,8 +170,153 @@ pub async fn finish(
         session: id,
         output,
         manifest,
+        heaps: converted.heaps,
         class,
     })
+}
+
+async fn convert(
+    session: &Session,
+    plan: &Plan,
+    trace: &RawTrace,
+    controls: &mut Controls,
+) -> Result<Converted, Failure> {
+    let request = Request {
+        input: Input::Path(trace.path.clone()),
+        output: session.opening().output.clone(),
+        selection: Selection::default(),
+        pprof: plan.pprof(),
+    };
+    let converting = tokio::task::spawn_blocking(move || super::convert::convert(&request));
+    tokio::select! {
+        converted = converting => match converted {
+            Ok(converted) => Ok(converted?),
+            Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+        },
+        () = session::stop_asked(controls) => Err(SessionError::NotFinished {
+            id: session.id().clone(),
+            path: trace.path.clone(),
+        }
+        .into()),
+    }
+}
+
+/// The targets without samples, as far as it is known what the targets were.
+fn empty_targets(plan: &Plan, converted: &Converted) -> Vec<EmptyTarget> {
+    let mut recorded: BTreeMap<u64, Recorded> = BTreeMap::new();
+    for dump in &converted.dumps {
+        let of_process = recorded.entry(dump.pid).or_default();
+        of_process.pid = u32::try_from(dump.pid).unwrap_or(u32::MAX);
+        of_process.name.clone_from(&dump.process);
+        of_process.has_samples |= dump.file.is_some();
+        of_process.rejected |= dump.flags.rejected_concurrent;
+    }
+    let recorded: Vec<Recorded> = recorded.into_values().collect();
+    eligibility::empty_targets(&plan.known, &recorded)
+}
+
+/// The causes of empty targets, in words.
+async fn why_empty(
+    session: &Session,
+    plan: &Plan,
+    converted: &Converted,
+    empty: &[EmptyTarget],
+) -> Vec<manifest::Warning> {
+    if empty.is_empty() {
+        return Vec::new();
+    }
+    // The log only explains: a device that is gone by now has the facts from before.
+    let log = eligibility::read_log(session.device(), plan.known.clock_s)
+        .await
+        .unwrap_or_default();
+    let packages: Vec<PackageRow> = converted.packages.iter().map(PackageRow::from).collect();
+    let evidence = Evidence {
+        known: Some(&plan.known),
+        packages: &packages,
+        heaps: &plan.heaps,
+        log: &log,
+    };
+    let warning = |target: &EmptyTarget, finding: Finding| manifest::Warning {
+        kind: finding.id.as_str().to_ascii_lowercase().replace('_', "-"),
+        message: format!(
+            "{}: no samples. {} ({})",
+            target.name, finding.what, finding.why
+        ),
+        help: finding.fix,
+        pid: target.pid.map(u64::from),
+        dumps: Vec::new(),
+    };
+    empty
+        .iter()
+        .flat_map(|target| {
+            let causes = eligibility::explain(target, &evidence);
+            causes.into_iter().map(move |cause| warning(target, cause))
+        })
+        .collect()
+}
+
+fn bind_labels(manifest: &mut Manifest, chronicle: &Chronicle) {
+    let moments: Vec<DumpMoment<'_>> = manifest
+        .dumps
+        .iter()
+        .map(|dump| DumpMoment {
+            pid: dump.pid,
+            heap: &dump.heap,
+            made_ns: dump.written_ns.or(dump.time_ns),
+        })
+        .collect();
+    let bound = labels::bind(&chronicle.labels, &moments);
+    for binding in bound {
+        let name = binding.label.label;
+        let mut label = manifest::Label {
+            name: name.clone(),
+            requested_ns: binding.label.boot_ns,
+            dumps: Vec::new(),
+        };
+        for (at, lag_ns) in binding.dumps {
+            let lag_ms = lag_ns / 1_000_000;
+            let dump = &mut manifest.dumps[at];
+            label.dumps.push(manifest::LabelledDump {
+                index: dump.index,
+                lag_ms,
+            });
+            dump.label.get_or_insert_with(|| manifest::BoundLabel {
+                name: name.clone(),
+                lag_ms,
+            });
+        }
+        if label.dumps.is_empty() {
+            manifest.warnings.push(manifest::Warning {
+                kind: "label-unbound".to_owned(),
+                message: format!("snapshot {name}: no dump came after it was asked for"),
+                help: None,
+                pid: None,
+                dumps: Vec::new(),
+            });
+        }
+        manifest.labels.push(label);
+    }
+}
+
+/// Which targets were hooked at launch; processes that were not known before are added.
+fn note_startup(manifest: &mut Manifest) {
+    for dump in &manifest.dumps {
+        let pid = u32::try_from(dump.pid).unwrap_or(u32::MAX);
+        let target = match manifest.targets.iter().position(|t| t.pid == Some(pid)) {
+            Some(at) => &mut manifest.targets[at],
+            None => {
+                manifest.targets.push(manifest::Target {
+                    name: dump.process.clone(),
+                    pid: Some(pid),
+                    eligibility: None,
+                    from_startup: None,
+                });
+                let last = manifest.targets.len() - 1;
+                &mut manifest.targets[last]
+            }
+        };
+        target.from_startup = Some(dump.flags.from_startup);
+    }
 }
 
 /// The trace on this host: fetched now, or by a process that came no further.
@@ -151,6 +330,7 @@ async fn fetch(session: &mut Session, controls: &mut Controls) -> Result<RawTrac
                 path: goal,
                 size,
                 sha256,
+                received_at: None,
             });
         }
     }
@@ -251,13 +431,7 @@ impl Cause {
     }
 }
 
-fn describe(
-    manifest: &mut Manifest,
-    chronicle: &Chronicle,
-    plan: &Plan,
-    trace: &RawTrace,
-    cause: Cause,
-) {
+fn describe(manifest: &mut Manifest, chronicle: &Chronicle, plan: &Plan, trace: &RawTrace) {
     let opening = &chronicle.opening;
     manifest.session = Some(manifest::Session {
         id: opening.id.to_string(),
@@ -281,6 +455,4 @@ fn describe(
         size: trace.size,
         sha256: trace.sha256.clone(),
     });
-    manifest.warnings.extend(plan.warnings.iter().cloned());
-    manifest.warnings.extend(cause.warning());
 }

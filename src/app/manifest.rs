@@ -5,6 +5,7 @@
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
@@ -136,8 +137,8 @@ pub struct Config {
 /// One step of the recording.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
-    /// `checked`, `armed`, `started`, `launched`, `stop-requested`, `trace-complete`,
-    /// `pulled`, `converted`.
+    /// `checked`, `started`, `launched`, `stop-requested`, `trace-complete`, `received` (the
+    /// device's last byte), `pulled` (verified and synced), `converted`.
     pub step: String,
     /// The host's clock.
     #[serde(with = "time::serde::rfc3339")]
@@ -167,6 +168,9 @@ pub struct Dump {
     /// Wall time, where the trace ties its clocks to it.
     #[serde(with = "time::serde::rfc3339::option")]
     pub time: Option<OffsetDateTime>,
+    /// When the daemon wrote it, BOOTTIME in ns: what a label is bound by; absent where the
+    /// trace does not say. `time_ns` is that of the last event in it, which may be earlier.
+    pub written_ns: Option<u64>,
     /// Process id.
     pub pid: u64,
     /// Process name; empty where the trace has none.
@@ -290,6 +294,7 @@ impl Dump {
             label: None,
             time_ns: dump.time_ns,
             time: None,
+            written_ns: dump.written_ns,
             pid: dump.pid,
             process: dump.process.clone(),
             heap: dump.heap.clone(),
@@ -348,14 +353,26 @@ pub struct Warning {
     pub dumps: Vec<u32>,
 }
 
-impl Manifest {
+/// The version of heaptap, with the commit where the build was told it (`HEAPTAP_COMMIT`).
+pub fn version() -> &'static str {
+    static VERSION: LazyLock<String> = LazyLock::new(|| {
+        let version = env!("CARGO_PKG_VERSION");
+        match option_env!("HEAPTAP_COMMIT") {
+            Some(commit) if !commit.is_empty() => format!("{version} ({commit})"),
+            _ => version.to_owned(),
+        }
+    });
+    &VERSION
+}
+
+impl Default for Manifest {
     /// An empty manifest of this version of heaptap.
-    pub fn new(version: &str) -> Self {
+    fn default() -> Self {
         Manifest {
             schema_version: SCHEMA_VERSION,
             tool: Tool {
                 name: "heaptap".to_owned(),
-                version: version.to_owned(),
+                version: version().to_owned(),
             },
             outcome: Outcome {
                 exit_code: 0,
@@ -374,7 +391,9 @@ impl Manifest {
             warnings: Vec::new(),
         }
     }
+}
 
+impl Manifest {
     /// Writes the manifest into `folder`, whole or not at all: a temporary file beside the
     /// goal, synced and renamed. To be called last, so that its presence says that the other
     /// files are there.
@@ -423,7 +442,7 @@ impl Manifest {
 }
 
 /// Temporary files are private by default; a manifest is as readable as its neighbours.
-fn temporary_in(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
+pub(super) fn temporary_in(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(".manifest-");
     #[cfg(unix)]
@@ -527,6 +546,7 @@ mod tests {
                 process: "com.example.app".to_owned(),
                 heap: "libc.malloc".to_owned(),
                 time_ns: Some(5_000_000_000),
+                written_ns: Some(5_100_000_000),
                 sampling_interval_bytes: 4096,
                 ..HeapDump::default()
             },
@@ -605,7 +625,7 @@ mod tests {
                 pid: Some(4242),
                 dumps: vec![0],
             }],
-            ..Manifest::new("0.1.0")
+            ..Manifest::default()
         }
     }
 

@@ -3,6 +3,7 @@
 
 pub mod apps;
 pub mod check;
+pub mod convert;
 pub mod devices;
 pub mod doctor;
 pub mod findings;
@@ -14,6 +15,7 @@ pub mod plan;
 pub mod record;
 pub mod sessions;
 pub mod summary;
+pub mod trace_findings;
 
 use std::fmt::Write as _;
 

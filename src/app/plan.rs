@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 
 use super::manifest;
-use crate::eligibility::{Answer, Assessment, BuildType, DeviceFacts, Scope};
+use crate::eligibility::{Answer, Assessment, BuildType, DeviceFacts, Known, Scope};
+use crate::export::pprof::{PprofOptions, SampleNames};
 use crate::session::SessionError;
 
 /// Kept in the journal as JSON.
@@ -27,8 +28,14 @@ pub struct Plan {
     pub selinux_relaxed: bool,
     /// The shell was root by itself (`adb root`).
     pub shell_is_root: bool,
-    /// Warnings from before the recording.
-    pub warnings: Vec<manifest::Warning>,
+    /// What was known of the targets, for those that turn out empty.
+    pub known: Known,
+    /// Heaps that were chosen.
+    pub heaps: Vec<String>,
+    /// Perfetto's own names for the sample types.
+    pub perfetto_names: bool,
+    /// ` [jit]` and the like behind names.
+    pub annotations: bool,
 }
 
 impl Plan {
@@ -41,6 +48,18 @@ impl Plan {
             path: "the plan of the session".into(),
             source: std::io::Error::new(std::io::ErrorKind::InvalidData, source),
         })
+    }
+
+    /// How profiles are written.
+    pub fn pprof(&self) -> PprofOptions {
+        PprofOptions {
+            sample_names: if self.perfetto_names {
+                SampleNames::Perfetto
+            } else {
+                SampleNames::default()
+            },
+            annotations: self.annotations,
+        }
     }
 
     /// As the journal keeps it.
@@ -111,6 +130,14 @@ fn verdict(answer: Answer) -> &'static str {
         Answer::OnlyFromStartup | Answer::OnceRunning => "only-from-startup",
         Answer::Unknown => "unknown",
         Answer::No => "no",
+    }
+}
+
+/// A step at a time that somebody noted.
+pub fn step_at((name, at): (&str, OffsetDateTime)) -> manifest::Step {
+    manifest::Step {
+        step: name.to_owned(),
+        at,
     }
 }
 

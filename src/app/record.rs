@@ -18,9 +18,10 @@ use crate::eligibility::{
     self, AssessOptions, Assessment, DeviceFacts, Finding, Root, Scope, Severity,
 };
 use crate::error::Failure;
+use crate::export::pprof::{PprofOptions, SampleNames};
 use crate::session::{
-    self, Background, BootId, Control, Controls, Events, FollowEnd, JOURNAL_VERSION, Opening,
-    Session, SessionError, SessionEvent, SessionId, SnapshotWay, Store,
+    self, Background, BootId, Controls, Events, FollowEnd, JOURNAL_VERSION, Opening, Session,
+    SessionError, SessionEvent, SessionId, SnapshotWay, Store,
 };
 
 /// What is to be recorded, and how.
@@ -44,6 +45,8 @@ pub struct RecordOptions {
     pub disable_selinux: bool,
     /// Android user or work profile.
     pub user: Option<u32>,
+    /// How profiles are written.
+    pub pprof: PprofOptions,
 }
 
 /// What happens in a recording, for whoever shows it.
@@ -138,7 +141,7 @@ pub async fn record(
     let folder = OutputFolder::prepare(&wanted)?;
     let prepared = tokio::select! {
         prepared = prepare(device, options, &folder, tell) => prepared,
-        () = stop_asked(controls) => Err(SessionError::Interrupted.into()),
+        () = session::stop_asked(controls) => Err(SessionError::Interrupted.into()),
     };
     let prepared = match prepared {
         Ok(prepared) => prepared,
@@ -151,7 +154,8 @@ pub async fn record(
     if !prepared.opening.removable {
         sessions::make_way(device, store, &prepared.opening.remote_path, controls, tell).await?;
     }
-    let session = match start(device, store, options, &prepared, controls, tell).await {
+    let started = start(device, store, options, &prepared, controls, tell).await;
+    let mut session = match started {
         Ok(session) => session,
         Err(failure) => {
             folder.discard();
@@ -159,6 +163,14 @@ pub async fn record(
         }
     };
     if options.detach {
+        match session.confirm().await {
+            Err(error @ SessionError::Rejected { .. }) => {
+                session.forget()?;
+                folder.discard();
+                return Err(error.into());
+            }
+            confirmed => confirmed?,
+        }
         return Ok(Recorded::Detached {
             session: session.release(),
             output: folder.path().to_owned(),
@@ -229,11 +241,11 @@ async fn prepare(
     let id = SessionId::random();
     let encoded = spec.encode(&Surroundings {
         free_bytes: facts.free_bytes,
-        session_name: Some(format!("heaptap-{id}")),
         ..Surroundings::default()
     })?;
     let opening = opening(
         device,
+        options,
         id,
         &facts,
         &assessment,
@@ -255,7 +267,7 @@ async fn prepare(
             .launch
             .then(|| package_of(&options.spec.targets, &assessment))
             .flatten(),
-        // Earlier perfettos do not know the long form.
+        // Earlier perfettos cannot wait for their data sources.
         background: if facts.api().is_some_and(|api| api >= 33) {
             Background::Wait
         } else {
@@ -274,6 +286,7 @@ async fn prepare(
 )]
 async fn opening(
     device: &Device,
+    options: &RecordOptions,
     id: SessionId,
     facts: &DeviceFacts,
     assessment: &Assessment,
@@ -299,7 +312,10 @@ async fn opening(
         size_limit: config.max_file_size_bytes,
         selinux_relaxed: false,
         shell_is_root,
-        warnings: Vec::new(),
+        known: assessment.known(facts),
+        heaps: spec.heaps.clone(),
+        perfetto_names: options.pprof.sample_names == SampleNames::Perfetto,
+        annotations: options.pprof.annotations,
     };
     let millis = |value: Option<u32>, default: u64| value.map_or(default, u64::from);
     Ok(Opening {
@@ -398,7 +414,7 @@ async fn start(
     };
     tokio::select! {
         started = starting => return started,
-        () = stop_asked(controls) => {}
+        () = session::stop_asked(controls) => {}
     }
     sessions::abandon(device, store, &id, controls, session_events(tell)).await?;
     Err(SessionError::Interrupted.into())
@@ -408,17 +424,6 @@ async fn start(
 pub(super) fn session_events(tell: &Tell) -> Events {
     let tell = std::sync::Arc::clone(tell);
     Events::new(move |event| tell(RecordEvent::Session(event)))
-}
-
-async fn stop_asked(controls: &mut Controls) {
-    loop {
-        match controls.recv().await {
-            Some(Control::Stop) => return,
-            // There is nothing yet to take a snapshot of.
-            Some(Control::Snapshot { .. }) => {}
-            None => std::future::pending().await,
-        }
-    }
 }
 
 /// The package that `--launch` starts: of the first target that is an app.

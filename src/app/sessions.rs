@@ -345,7 +345,10 @@ async fn adopt(
         size_limit: None,
         selinux_relaxed: false,
         shell_is_root: facts.root == Some(Root::Shell),
-        warnings: Vec::new(),
+        known: eligibility::Known::default(),
+        heaps: Vec::new(),
+        perfetto_names: false,
+        annotations: true,
     };
     let opening = Opening {
         version: JOURNAL_VERSION,
@@ -420,8 +423,21 @@ pub(super) async fn abandon(
         Err(SessionError::NoSuchSession { .. }) => return Ok(()),
         Err(error) => return Err(error),
     };
-    session.find_process().await?;
-    if session.is_running().await? {
+    let asking = async {
+        session.find_process().await?;
+        session.is_running().await
+    };
+    let running = tokio::select! {
+        running = asking => running?,
+        () = session::stop_asked(controls) => {
+            return Err(SessionError::NotFetched {
+                serial: device.serial().to_owned(),
+                id: id.clone(),
+                why: "it was interrupted while it was started".to_owned(),
+            });
+        }
+    };
+    if running {
         session.stop(controls).await?;
     }
     session.remove_remote().await;

@@ -1,8 +1,6 @@
 //! What may be typed: the global flags and the list of commands. Each command's own flags
 //! stand in its file.
 
-use std::sync::LazyLock;
-
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 use super::{
@@ -13,7 +11,7 @@ use super::{
 #[derive(Debug, Parser)]
 #[command(
     name = "heaptap",
-    version = version(),
+    version = crate::app::manifest::version(),
     propagate_version = true,
     infer_long_args = false,
     arg_required_else_help = true,
@@ -33,18 +31,6 @@ pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
-}
-
-/// The version, with the commit where the build was told it (`HEAPTAP_COMMIT`).
-pub fn version() -> &'static str {
-    static VERSION: LazyLock<String> = LazyLock::new(|| {
-        let version = env!("CARGO_PKG_VERSION");
-        match option_env!("HEAPTAP_COMMIT") {
-            Some(commit) if !commit.is_empty() => format!("{version} ({commit})"),
-            _ => version.to_owned(),
-        }
-    });
-    &VERSION
 }
 
 /// Flags that every command takes.

@@ -85,7 +85,7 @@ pub struct CaptureArgs {
     /// Options override it, targets add up. The presets, which configs/ explains, are
     /// leak-hunt, startup, low-overhead, precise, peak, continuous, java-allocations,
     /// all-heaps and long-run.
-    #[arg(long, value_name = "FILE|PRESET")]
+    #[arg(long, value_name = "FILE|PRESET", value_hint = clap::ValueHint::FilePath)]
     pub config: Option<std::path::PathBuf>,
     /// Any field of Perfetto's HeapprofdConfig: heapprofd.FIELD=VALUE
     #[arg(long = "set", value_name = "FIELD=VALUE", action = ArgAction::Append)]

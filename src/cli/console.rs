@@ -7,6 +7,7 @@
 use std::ffi::OsString;
 use std::fmt::{self, Display, Write as _};
 use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget};
@@ -107,6 +108,8 @@ enum Stdout {
 pub struct Console {
     settings: Settings,
     stdout: Arc<Mutex<Stdout>>,
+    /// Whether the one document of `--json` is out.
+    documented: Arc<AtomicBool>,
     bars: MultiProgress,
 }
 
@@ -188,6 +191,7 @@ impl Console {
                 progress,
             },
             stdout: Arc::default(),
+            documented: Arc::default(),
             bars: MultiProgress::with_draw_target(target),
         }
     }
@@ -242,8 +246,12 @@ impl Console {
         }
     }
 
-    /// The one document of `--json`, or one event of `--json-lines`, on stdout.
+    /// The one document of `--json`, or one event of `--json-lines`, on stdout. After the
+    /// document nothing more goes there: a failure while tidying up is told on stderr alone.
     pub fn json(&self, value: &impl Serialize) {
+        if self.documented.swap(true, Ordering::Relaxed) && !self.is_json_lines() {
+            return;
+        }
         let text = if self.is_json_lines() {
             serde_json::to_string(value)
         } else {

@@ -1,7 +1,15 @@
 //! `heaptap convert`: shows what the conversion of a trace found and wrote.
 
-use super::{Context, Outcome};
+use std::path::{Path, PathBuf};
+
+use time::OffsetDateTime;
+
+use super::{Context, Outcome, summary};
+use crate::app::convert::{self, ConvertError, Converted, Input, Request, Selection};
+use crate::app::manifest::{self, Manifest};
+use crate::app::output::{OutputFolder, default_name};
 use crate::error::{ErrorClass, Failure};
+use crate::export::pprof::{PprofOptions, SampleNames};
 
 /// Flags of `convert`.
 #[derive(Debug, clap::Args)]
@@ -9,10 +17,13 @@ use crate::error::{ErrorClass, Failure};
 pub struct Args {
     /// A recording's folder, a trace (also gzip, zstd, in a ZIP or TAR), or - for stdin
     #[arg(value_name = "INPUT")]
-    pub input: std::path::PathBuf,
-    /// The folder to write to; must be empty or new [default: beside the input]
+    pub input: PathBuf,
+    /// The folder to write to; must be empty or new [default: heaptap-<INPUT>-<time>]
     #[arg(short, long, value_name = "DIR")]
-    pub output: Option<std::path::PathBuf>,
+    pub output: Option<PathBuf>,
+    /// What to write
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    pub format: Format,
     /// Only these processes
     #[arg(long = "pid", value_name = "PID", value_delimiter = ',')]
     pub pids: Vec<u64>,
@@ -22,14 +33,34 @@ pub struct Args {
     /// Only these heaps
     #[arg(long = "heap", value_name = "NAME", value_delimiter = ',')]
     pub heaps: Vec<String>,
+    /// No [jit], [interp] and the like behind function names
+    #[arg(long)]
+    pub no_annotations: bool,
     /// Names of the sample types
     #[arg(long, value_name = "WHOSE", value_enum, default_value_t)]
-    pub sample_names: SampleNames,
+    pub sample_names: SampleNamesArg,
+}
+
+/// What to write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum Format {
+    /// Gzipped pprof, one file a dump
+    #[default]
+    Pprof,
+}
+
+impl From<SampleNamesArg> for SampleNames {
+    fn from(names: SampleNamesArg) -> Self {
+        match names {
+            SampleNamesArg::Heaptap => SampleNames::Pprof,
+            SampleNamesArg::Perfetto => SampleNames::Perfetto,
+        }
+    }
 }
 
 /// Whose names the sample types of a pprof carry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
-pub enum SampleNames {
+pub enum SampleNamesArg {
     /// objects, space, alloc_objects, alloc_space: what pprof tools know
     #[default]
     Heaptap,
@@ -40,11 +71,91 @@ pub enum SampleNames {
 /// Runs the command.
 ///
 /// # Errors
-/// Always, until it is built.
-pub async fn run(_ctx: &Context, _args: Args) -> Result<Outcome, Failure> {
-    Err(Failure::new(
-        ErrorClass::Bug,
-        "not-built",
-        "`convert` is not built yet",
-    ))
+/// Where the input holds no trace, or the output can't be written.
+pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    // The only format so far.
+    let Format::Pprof = args.format;
+    let input = if args.input == Path::new("-") {
+        Input::Stdin
+    } else {
+        Input::Path(args.input.clone())
+    };
+    let output = args.output.unwrap_or_else(|| {
+        let target = match &input {
+            Input::Stdin => "stdin".to_owned(),
+            Input::Path(path) => stem(path),
+        };
+        default_name(&target, OffsetDateTime::now_utc()).into()
+    });
+    if let Input::Path(path) = &input
+        && !path.exists()
+    {
+        return Err(Failure::new(
+            ErrorClass::BadInput,
+            "input-unreadable",
+            format!("there is no {}", path.display()),
+        ));
+    }
+    let folder = OutputFolder::prepare(&output)?;
+    let request = Request {
+        input,
+        output: folder.path().to_owned(),
+        selection: Selection {
+            pids: args.pids,
+            heaps: args.heaps,
+            timestamps: args.timestamps,
+        },
+        pprof: PprofOptions {
+            sample_names: args.sample_names.into(),
+            annotations: !args.no_annotations,
+        },
+    };
+    let status = ctx.console.status();
+    ctx.console.set_status(&status, "converting …");
+    let converted = run_blocking(request).await;
+    status.finish_and_clear();
+    let converted = match converted {
+        Ok(converted) => converted,
+        Err(failure) => {
+            folder.discard();
+            return Err(failure);
+        }
+    };
+    let class = converted.class();
+    let mut manifest = Manifest::default();
+    manifest.outcome = manifest::Outcome {
+        exit_code: class.map_or(0, ErrorClass::exit_code),
+        complete: class.is_none(),
+        ended_by: None,
+    };
+    manifest.warnings = converted.warnings();
+    manifest.dumps = converted.dumps;
+    manifest.symbolization = Some(converted.symbolization);
+    manifest.write(folder.path())?;
+    summary::show(&ctx.console, folder.path(), &manifest, &converted.heaps);
+    Ok(Outcome::from(class))
+}
+
+async fn run_blocking(request: Request) -> Result<Converted, Failure> {
+    let task = tokio::task::spawn_blocking(move || convert::convert(&request));
+    match task.await {
+        Ok(result) => result.map_err(|error: ConvertError| error.into()),
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(error) => Err(Failure::new(
+                ErrorClass::Interrupted,
+                "interrupted",
+                error.to_string(),
+            )),
+        },
+    }
+}
+
+/// What an input is called without its folder and endings; a folder's own name.
+fn stem(path: &Path) -> String {
+    let absolute = std::path::absolute(path);
+    let path = absolute.as_deref().unwrap_or(path);
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let stem = name.split('.').find(|part| !part.is_empty());
+    stem.unwrap_or("trace").to_owned()
 }

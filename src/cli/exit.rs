@@ -83,7 +83,7 @@ fn bug(what: String) -> Failure {
         "please report it with the command you ran, the lines above, and `heaptap --version` \
          ({}); RUST_BACKTRACE=1 adds where it came from. A recording on a phone is not lost: \
          `heaptap status` lists it",
-        super::args::version()
+        crate::app::manifest::version()
     ))
 }
 
@@ -109,5 +109,26 @@ pub(super) fn finish(console: &Console, result: Result<Outcome, Failure>) -> Exi
     match ErrorClass::first_of(class.into_iter().chain(unwritten)) {
         None => ExitCode::SUCCESS,
         Some(class) => ExitCode::from(class.exit_code()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_a_bug_and_says_how_to_report_it() {
+        let failure = catch_panics(|| panic!("out of cheese")).expect_err("a bug");
+        assert_eq!(failure.class, ErrorClass::Bug);
+        assert_eq!(failure.kind, "bug");
+        assert!(failure.help.is_some_and(|h| h.contains("--version")));
+        assert_eq!(catch_panics(|| Ok(Outcome::Done)).ok(), Some(Outcome::Done));
+    }
+
+    #[test]
+    fn of_several_classes_the_gravest_decides() {
+        let classes = [ErrorClass::Empty, ErrorClass::HostWrite];
+        assert_eq!(Outcome::of(classes), Outcome::Ended(ErrorClass::HostWrite));
+        assert_eq!(Outcome::of([]), Outcome::Done);
     }
 }

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use super::console::Console;
 use super::keys::{Keys, Typing};
 use super::signals::Signal;
-use super::{Context, Outcome, Style};
+use super::{Context, Outcome, Style, summary};
 use crate::app::finish::Finished;
 use crate::app::record::{Checked, RecordEvent, Step, Tell};
 use crate::eligibility::Severity;
@@ -284,14 +284,12 @@ pub(super) fn finished(ctx: &Context, finished: &Finished) -> Outcome {
             "manifest": finished.manifest,
         }));
     } else {
-        for warning in &finished.manifest.warnings {
-            console.warn(&warning.message);
-            if let Some(help) = &warning.help {
-                let label = console.on_stderr(Style::Help, "help");
-                console.complain(format_args!("{label}: {help}"));
-            }
-        }
-        console.data(format_args!("{}", finished.output.display()));
+        summary::show(
+            console,
+            &finished.output,
+            &finished.manifest,
+            &finished.heaps,
+        );
     }
     Outcome::from(finished.class)
 }

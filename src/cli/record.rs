@@ -6,12 +6,14 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::capture_args::{CaptureArgs, TargetArgs, milliseconds};
+use super::convert::SampleNamesArg;
 use super::progress::{self, Show};
 use super::signals::watch_signals;
 use super::{Context, Outcome};
 use crate::app::record::{self, RecordOptions, Recorded};
 use crate::config::{CaptureSpec, Surroundings};
 use crate::error::Failure;
+use crate::export::pprof::PprofOptions;
 use crate::session::{SessionError, SessionId, Store};
 
 /// Flags of `record`.
@@ -29,8 +31,17 @@ pub struct Args {
     #[command(flatten)]
     pub capture: CaptureArgs,
     /// The folder to write to; must be empty or new [default: heaptap-TARGET-TIME]
-    #[arg(short, long, value_name = "DIR", help_heading = "How to record")]
+    #[arg(short, long, value_name = "DIR", value_hint = clap::ValueHint::DirPath, help_heading = "How to record")]
     pub output: Option<PathBuf>,
+    /// Names of the sample types
+    #[arg(
+        long,
+        value_name = "WHOSE",
+        value_enum,
+        default_value_t,
+        help_heading = "How to record"
+    )]
+    pub sample_names: SampleNamesArg,
     /// Record even where the target does not look eligible
     #[arg(long, help_heading = "How to record")]
     pub force: bool,
@@ -81,6 +92,10 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         retry_overrun: args.retry_overrun,
         disable_selinux: args.disable_selinux,
         user: ctx.globals.user,
+        pprof: PprofOptions {
+            sample_names: args.sample_names.into(),
+            annotations: !args.capture.no_annotations,
+        },
     };
     let device = tokio::select! {
         device = ctx.device() => device?,

@@ -491,7 +491,7 @@ mod tests {
             });
             dump
         };
-        let mut manifest = Manifest::new("0.1.0");
+        let mut manifest = Manifest::default();
         manifest.dumps = vec![
             dump(0, 1 << 20, None),
             dump(1, 5 << 20, Some("after-login")),

@@ -138,13 +138,6 @@ impl Options {
                 mine.clone_from(theirs);
             }
         }
-        fn add<T: Clone + PartialEq>(mine: &mut Vec<T>, theirs: &[T]) {
-            for item in theirs {
-                if !mine.contains(item) {
-                    mine.push(item.clone());
-                }
-            }
-        }
         add(&mut self.targets.names, &flags.targets.names);
         add(&mut self.targets.pids, &flags.targets.pids);
         add(&mut self.targets.packages, &flags.targets.packages);
@@ -181,13 +174,9 @@ impl Options {
                 to.clone_from(value);
             }
         }
-        spec.targets
-            .names
-            .extend(self.targets.names.iter().cloned());
-        spec.targets.pids.extend(&self.targets.pids);
-        spec.targets
-            .packages
-            .extend(self.targets.packages.iter().cloned());
+        add(&mut spec.targets.names, &self.targets.names);
+        add(&mut spec.targets.pids, &self.targets.pids);
+        add(&mut spec.targets.packages, &self.targets.packages);
         put(&mut spec.interval_bytes, &self.interval_bytes);
         for (to, from) in [
             (&mut spec.duration, self.duration),
@@ -212,5 +201,14 @@ impl Options {
         put(&mut spec.dump_at_max, &self.dump_at_max);
         put(&mut spec.disable_fork_teardown, &self.disable_fork_teardown);
         put(&mut spec.packages_list, &self.packages_list);
+    }
+}
+
+/// Appends what is not there yet.
+fn add<T: Clone + PartialEq>(mine: &mut Vec<T>, theirs: &[T]) {
+    for item in theirs {
+        if !mine.contains(item) {
+            mine.push(item.clone());
+        }
     }
 }

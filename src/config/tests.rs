@@ -527,6 +527,8 @@ fn perfetto_text_and_binary_are_templates() {
     assert_eq!(from_text, from_binary);
 
     let spec = resolve(Some(&from_text), &named("y")).unwrap().spec;
+    let same = resolve(Some(&from_text), &named("x")).unwrap().spec;
+    assert_eq!(same.targets.names, ["x"], "named twice, recorded once");
     assert_eq!(spec.interval_bytes, 8192);
     assert_eq!(spec.duration, Some(Duration::from_secs(4)));
     assert!(!spec.block_client, "as the config has it");

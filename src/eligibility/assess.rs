@@ -11,10 +11,12 @@ use super::error::EligibilityError;
 use super::facts::DeviceFacts;
 use super::finding::{Finding, FindingId, Scope};
 use super::gather::{self, Which, user_of};
-use super::matching::{Asked, Snapshot, list_targets, matching, resolve, wanted_packages};
+use super::matching::{
+    Asked, Snapshot, list_targets, matching, package_of_name, resolve, wanted_packages,
+};
 use super::names;
 use super::packages::Package;
-use super::processes::{Pid, ProcDetails, Process, ProcessKind};
+use super::processes::{CACHED_ADJ, Pid, ProcDetails, Process, ProcessKind};
 use super::report::report;
 use crate::config::{CaptureSpec, Targets};
 use crate::device::Device;
@@ -151,6 +153,7 @@ pub async fn assess(
     );
     typed?;
     add_details(&mut snapshot, &details?);
+    ask_about_cached(device, &pids, &mut snapshot).await?;
     for package in snapshot.packages.iter_mut().flatten() {
         if let Some(known) = wanted.iter().find(|w| w.name == package.name) {
             *package = known.clone();
@@ -219,6 +222,26 @@ fn add_details(snapshot: &mut Snapshot, details: &BTreeMap<Pid, ProcDetails>) {
             process.domain = d.domain.clone().or(process.domain.take());
         }
     }
+}
+
+/// A cached app may be frozen; where the kernel did not tell, the activity manager is asked.
+async fn ask_about_cached(
+    device: &Device,
+    matched: &[Pid],
+    snapshot: &mut Snapshot,
+) -> Result<(), EligibilityError> {
+    let is_open = |p: &&Process| {
+        matched.contains(&p.pid)
+            && p.frozen.is_none()
+            && p.oom_score_adj.is_some_and(|adj| adj >= CACHED_ADJ)
+    };
+    let cached = snapshot.processes.iter().filter(is_open);
+    let packages: BTreeSet<&str> = cached.map(|p| package_of_name(&p.name)).collect();
+    let frozen = gather::frozen(device, &packages).await?;
+    for process in &mut snapshot.processes {
+        process.frozen = process.frozen.or(frozen.get(&process.pid).copied());
+    }
+    Ok(())
 }
 
 /// The pids that `targets` mean right now: what a recording asks again just before it starts.

@@ -225,15 +225,14 @@ impl DeviceFacts {
         let s = Sections::read(output);
         self.users = s.lines("users").iter().filter_map(|l| user(l)).collect();
         self.current_user = s.number("current_user");
-        self.screen_on = s.lines("screen").iter().find_map(|l| match l.as_str() {
-            "true" => Some(true),
-            "false" => Some(false),
-            l => match l.split_once("mWakefulness=")?.1.trim() {
-                "Awake" => Some(true),
-                "Asleep" | "Dozing" | "Dreaming" => Some(false),
-                _ => None,
-            },
-        });
+        self.screen_on =
+            s.lines("screen")
+                .iter()
+                .find_map(|l| match l.split_once("mWakefulness=")?.1.trim() {
+                    "Awake" => Some(true),
+                    "Asleep" | "Dozing" | "Dreaming" => Some(false),
+                    _ => None,
+                });
         self.perfetto_version = s.lines("version").iter().find_map(|l| version(l));
     }
 

@@ -1,14 +1,14 @@
 //! What heaptap says of a phone or a target before anything is recorded: an id for scripts,
 //! and what, why and the fix for people. Owns the words; the rules are in `decide`.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::packages::{AppType, Package};
 use super::processes::Process;
 use crate::units::ByteSize;
 
 /// Stable ids of findings; `docs/eligibility.md` lists them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[allow(missing_docs)]
 pub enum FindingId {
@@ -82,7 +82,7 @@ impl FindingId {
 }
 
 /// How much a finding matters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// Good to know.
@@ -94,7 +94,7 @@ pub enum Severity {
 }
 
 /// What a finding is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
     /// Native heap profiles alone.
@@ -106,7 +106,7 @@ pub enum Scope {
 }
 
 /// One thing to say, with its reason and its remedy. Texts are safe to show.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     /// For scripts.
     pub id: FindingId,

@@ -1,7 +1,7 @@
 //! The shell calls. Each asks for many facts at once; whatever a phone lacks leaves a fact
 //! unknown. Only a lost or silent phone is an error.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use prost::Message as _;
@@ -12,7 +12,9 @@ use super::packages::{
     AppType, AppTypeSource, PER_USER, Package, PackageRow, read_app_types, read_dumpsys, read_list,
     read_packages_list, read_packages_trace, read_run_as,
 };
-use super::processes::{Pid, ProcDetails, Process, build_processes, read_details, read_ps};
+use super::processes::{
+    Pid, ProcDetails, Process, build_processes, read_activity, read_details, read_ps,
+};
 use crate::device::{Command, Device, DeviceError, Output};
 use crate::proto::perfetto::{
     DataSourceConfig, PackagesListConfig, TraceConfig,
@@ -38,7 +40,7 @@ pub(super) const BASE: &str = "\
 pub(super) const SERVICES: &str = "\
     echo @@heaptap users; pm list users; \
     echo; echo @@heaptap current_user; am get-current-user; \
-    echo; echo @@heaptap screen; cmd deviceidle get screen; \
+    echo; echo @@heaptap screen; dumpsys power | grep mWakefulness=; \
     echo; echo @@heaptap version; perfetto --version 2>&1";
 
 /// What the kernel says of the processes given as arguments.
@@ -66,24 +68,21 @@ const FEW: usize = 40;
 
 /// Everything about the phone.
 pub(super) async fn device_facts(device: &Device) -> Result<DeviceFacts, DeviceError> {
-    let base = device.run(&Command::script(BASE), QUICK).await?;
-    let mut facts = DeviceFacts::read(device.serial(), &base.stdout);
+    let (base, services) = (Command::script(BASE), Command::script(SERVICES));
     let query = Command::program("perfetto").arg("--query-raw");
-    let services = Command::script(SERVICES);
-    let (services, query, su) = tokio::join!(
-        device.run(&services, SERVICE),
-        device.run(&query, SERVICE),
-        su_uid(device, &facts),
-    );
-    if let Some(out) = patient(services)? {
+    let (base, services, query) = tokio::try_join!(
+        device.run(&base, QUICK),
+        async { patient(device.run(&services, SERVICE).await) },
+        async { patient(device.run(&query, SERVICE).await) },
+    )?;
+    let mut facts = DeviceFacts::read(device.serial(), &base.stdout);
+    if let Some(out) = services {
         facts.read_services(&out.stdout);
     }
-    if let Some(out) = patient(query)?
-        && out.exit == 0
-    {
+    if let Some(out) = query.filter(|out| out.exit == 0) {
         facts.read_query(&out.stdout);
     }
-    if let Some(out) = su? {
+    if let Some(out) = su_uid(device, &facts).await? {
         facts.read_su(&out.stdout);
     }
     Ok(facts)
@@ -139,6 +138,22 @@ pub(super) async fn details(
         let command = Command::script(DETAILS).args(pids.iter().map(Pid::to_string));
         if let Some(out) = patient(device.run(&command, QUICK).await)? {
             all.extend(read_details(&out.stdout));
+        }
+    }
+    Ok(all)
+}
+
+/// Which processes of these packages are frozen, as the activity manager has it: for phones
+/// whose kernel does not show it to adb's shell.
+pub(super) async fn frozen(
+    device: &Device,
+    packages: &BTreeSet<&str>,
+) -> Result<BTreeMap<Pid, bool>, DeviceError> {
+    let mut all = BTreeMap::new();
+    for package in packages.iter().take(4) {
+        let command = Command::program("dumpsys").args(["activity", "processes", package]);
+        if let Some(out) = patient(device.run(&command, SERVICE).await)? {
+            all.extend(read_activity(&out.stdout));
         }
     }
     Ok(all)

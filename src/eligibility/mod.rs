@@ -42,14 +42,17 @@ pub use facts::{AndroidUser, BuildType, DeviceFacts, Root, Selinux, TracingSessi
 pub use finding::{Finding, FindingId, MANIFEST_SNIPPET, Scope, Severity};
 pub use installed::{InstalledApp, ListOptions, RunningProcess, list_apps};
 pub use packages::{AppType, AppTypeSource, Package, PackageRow};
-pub use post_mortem::{EmptyTarget, Evidence, LogLine, explain, parse_log, read_log};
+pub use post_mortem::{
+    EmptyTarget, Evidence, Known, KnownProcess, KnownTarget, LogLine, Recorded, empty_targets,
+    explain, parse_log, read_log,
+};
 pub use processes::{Pid, Process, ProcessKind};
 pub use untrusted::shown;
 
 use crate::device::{Device, DeviceError};
 
-/// Asks a phone for everything that decides what may be profiled on it: one shell call, then
-/// three at once. What it does not answer stays unknown.
+/// Asks a phone for everything that decides what may be profiled on it: three shell calls
+/// at once. What it does not answer stays unknown.
 ///
 /// # Errors
 /// Where the phone is lost, or its shell is silent.

@@ -184,30 +184,24 @@ pub fn read_packages_list(text: &[u8]) -> Vec<PackageRow> {
         .collect()
 }
 
+impl From<&crate::profile::Package> for PackageRow {
+    fn from(package: &crate::profile::Package) -> PackageRow {
+        PackageRow {
+            name: shown(package.name.as_bytes()),
+            // No phone has such a uid: the row is nobody's.
+            uid: u32::try_from(package.uid).unwrap_or(u32::MAX),
+            debuggable: package.debuggable,
+            profileable_from_shell: package.profileable_from_shell,
+            profileable_by_platform: None,
+        }
+    }
+}
+
 /// Reads the rows of a trace that holds `android.packages_list`. `None` where the bytes are
 /// no such trace, or the phone could not read its list.
 pub fn read_packages_trace(bytes: &[u8]) -> Option<Vec<PackageRow>> {
-    use prost::Message as _;
-    let trace = crate::proto::perfetto::Trace::decode(bytes).ok()?;
-    let lists = trace.packet.into_iter().filter_map(|p| p.packages_list);
-    let mut rows = Vec::new();
-    let mut seen = false;
-    for list in lists {
-        if list.read_error() || list.parse_error() {
-            return None;
-        }
-        seen = true;
-        rows.extend(list.packages.iter().filter_map(|p| {
-            Some(PackageRow {
-                name: shown(p.name().as_bytes()),
-                uid: u32::try_from(p.uid()).ok()?,
-                debuggable: p.debuggable(),
-                profileable_from_shell: p.profileable_from_shell(),
-                profileable_by_platform: None,
-            })
-        }));
-    }
-    seen.then_some(rows)
+    let packages = crate::trace::read_packages(bytes);
+    (!packages.is_empty()).then(|| packages.iter().map(PackageRow::from).collect())
 }
 
 /// What the first record of `dumpsys package PKG` proves: words in its flags count, missing

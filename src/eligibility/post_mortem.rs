@@ -4,12 +4,13 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use super::assess::{Assessment, TargetReport};
+use super::assess::{Assessment, ProcessReport};
 use super::decide::is_process_of;
 use super::facts::DeviceFacts;
-use super::finding::{Finding, FindingId, Severity};
+use super::finding::{Finding, FindingId, Scope, Severity};
+use super::names;
 use super::packages::{PER_USER, Package, PackageRow};
 use super::processes::Pid;
 use super::sections::text_lines;
@@ -89,7 +90,90 @@ pub fn parse_log(stdout: &[u8]) -> Vec<LogLine> {
         .collect()
 }
 
-/// A target without samples.
+/// What was found out before a recording, in a form that a journal keeps: whoever finishes
+/// the recording may be another process on another day.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Known {
+    /// Whether manifests count on this phone; `None` where that is unknown.
+    pub user_build: Option<bool>,
+    /// The phone's clock then, seconds since the epoch: [`read_log`] starts there.
+    pub clock_s: Option<i64>,
+    /// What blocks on the phone as a whole (`--force` went on regardless).
+    pub device: Vec<Finding>,
+    /// The targets as given.
+    pub targets: Vec<KnownTarget>,
+}
+
+/// A target, as it was known.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KnownTarget {
+    /// As given.
+    pub target: String,
+    /// Its processes.
+    pub processes: Vec<KnownProcess>,
+    /// Findings about it as a whole.
+    pub findings: Vec<Finding>,
+}
+
+/// A process, as it was known.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KnownProcess {
+    /// Its id.
+    pub pid: Pid,
+    /// Its name.
+    pub name: String,
+    /// Its uid.
+    pub uid: Option<u32>,
+    /// Findings about it.
+    pub findings: Vec<Finding>,
+}
+
+impl Assessment {
+    /// What is worth keeping until the recording is finished.
+    pub fn known(&self, facts: &DeviceFacts) -> Known {
+        let blocking = self
+            .device
+            .iter()
+            .filter(|f| f.severity == Severity::Blocks);
+        let targets = self.targets.iter().map(|t| KnownTarget {
+            target: t.target.clone(),
+            processes: t.processes.iter().map(KnownProcess::of).collect(),
+            findings: t.findings.clone(),
+        });
+        Known {
+            user_build: facts.is_user_build(),
+            clock_s: facts.clock_s,
+            device: blocking.cloned().collect(),
+            targets: targets.collect(),
+        }
+    }
+}
+
+impl KnownProcess {
+    fn of(report: &ProcessReport) -> KnownProcess {
+        KnownProcess {
+            pid: report.process.pid,
+            name: report.process.name.clone(),
+            uid: report.process.uid,
+            findings: report.findings.clone(),
+        }
+    }
+}
+
+/// A process as the trace has it: at least one dump, perhaps without samples.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Recorded {
+    /// Its id.
+    pub pid: Pid,
+    /// Its name; empty where the trace has none.
+    pub name: String,
+    /// Whether a dump of it has samples.
+    pub has_samples: bool,
+    /// Whether another session held it.
+    pub rejected: bool,
+}
+
+/// A target, or a process of one, without samples.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EmptyTarget {
     /// The process name, or the name that was asked for.
@@ -102,13 +186,56 @@ pub struct EmptyTarget {
     pub rejected: bool,
 }
 
+/// Which targets have no samples. A process that was replaced by one of the same name is
+/// not missed.
+pub fn empty_targets(known: &Known, recorded: &[Recorded]) -> Vec<EmptyTarget> {
+    let sampled = |pid: Pid, name: &str| {
+        recorded
+            .iter()
+            .any(|r| r.has_samples && (r.pid == pid || !name.is_empty() && r.name == name))
+    };
+    let mut empty: Vec<EmptyTarget> = Vec::new();
+    for target in &known.targets {
+        for p in &target.processes {
+            if !sampled(p.pid, &p.name) {
+                empty.push(EmptyTarget {
+                    name: p.name.clone(),
+                    pid: Some(p.pid),
+                    uid: p.uid,
+                    rejected: recorded.iter().any(|r| r.pid == p.pid && r.rejected),
+                });
+            }
+        }
+        // What started later is in the trace alone.
+        let came = |r: &&Recorded| {
+            names::matches_native(&target.target, &r.name) || is_process_of(&r.name, &target.target)
+        };
+        if target.processes.is_empty() && !recorded.iter().any(|r| came(&r)) {
+            empty.push(EmptyTarget {
+                name: target.target.clone(),
+                ..EmptyTarget::default()
+            });
+        }
+    }
+    for r in recorded.iter().filter(|r| !r.has_samples) {
+        let listed = empty.iter().any(|e| e.pid == Some(r.pid));
+        if !listed && !sampled(r.pid, &r.name) {
+            empty.push(EmptyTarget {
+                name: r.name.clone(),
+                pid: Some(r.pid),
+                uid: None,
+                rejected: r.rejected,
+            });
+        }
+    }
+    empty
+}
+
 /// Everything that may tell why.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Evidence<'a> {
-    /// The phone, where it is known.
-    pub facts: Option<&'a DeviceFacts>,
     /// What was found out before the recording.
-    pub assessment: Option<&'a Assessment>,
+    pub known: Option<&'a Known>,
     /// The packages list in the trace.
     pub packages: &'a [PackageRow],
     /// Heaps that were chosen; empty for the default.
@@ -119,47 +246,27 @@ pub struct Evidence<'a> {
 
 /// Why this target has no samples, the surest cause first; never empty.
 pub fn explain(target: &EmptyTarget, evidence: &Evidence<'_>) -> Vec<Finding> {
-    let report = evidence
-        .assessment
-        .and_then(|a| a.targets.iter().find(|t| is_about(t, target)));
-    let mut causes = Vec::new();
     if target.rejected {
-        causes.push(Finding::busy(format!(
+        return vec![Finding::busy(format!(
             "Another recording held {} all the time",
             target.name
-        )));
-        return causes;
+        ))];
     }
+    let mut causes = Vec::new();
     causes.extend(logged_causes(target, evidence.log));
     causes.extend(manifest_cause(target, evidence));
-    if let Some(report) = report {
-        let of_process = report
-            .processes
-            .iter()
-            .filter(|p| target.pid.is_none_or(|pid| p.process.pid == pid))
-            .flat_map(|p| &p.findings);
-        let known = report.findings.iter().chain(of_process);
-        causes.extend(
-            known
-                .filter(|f| {
-                    f.severity >= Severity::Warning
-                        || f.id == FindingId::NotRunning && target.pid.is_none()
-                })
-                .cloned(),
-        );
-    }
-    if let Some(assessment) = evidence.assessment {
-        let blocking = assessment
-            .device
-            .iter()
-            .filter(|f| f.severity == Severity::Blocks);
-        causes.extend(blocking.cloned());
-    }
-    if causes.is_empty() && report.is_none() && target.pid.is_none() {
-        causes.push(Finding::not_running(&target.name, Severity::Blocks));
+    if let Some(known) = evidence.known {
+        let about = known_findings(target, known).filter(|f| {
+            f.severity >= Severity::Warning || f.id == FindingId::NotRunning && target.pid.is_none()
+        });
+        causes.extend(about.cloned());
+        causes.extend(known.device.iter().cloned());
     }
     if causes.is_empty() {
-        causes.push(Finding::no_allocation(&target.name, evidence.heaps));
+        causes.push(match target.pid {
+            Some(_) => Finding::no_allocation(&target.name, evidence.heaps),
+            None => Finding::not_running(&target.name, Severity::Blocks),
+        });
     }
     let mut seen = Vec::new();
     causes.retain(|f| {
@@ -171,16 +278,29 @@ pub fn explain(target: &EmptyTarget, evidence: &Evidence<'_>) -> Vec<Finding> {
     causes
 }
 
-fn is_about(report: &TargetReport, target: &EmptyTarget) -> bool {
-    report.target == target.name
-        || target.pid.is_some_and(|pid| {
-            report.target == pid.to_string()
-                || report.processes.iter().any(|p| p.process.pid == pid)
+/// What was said of the target before, but for what is about Java alone.
+fn known_findings<'a>(
+    target: &'a EmptyTarget,
+    known: &'a Known,
+) -> impl Iterator<Item = &'a Finding> {
+    known
+        .targets
+        .iter()
+        .filter(|t| {
+            t.target == target.name
+                || t.processes
+                    .iter()
+                    .any(|p| Some(p.pid) == target.pid || p.name == target.name)
         })
-        || report
-            .processes
-            .iter()
-            .any(|p| p.process.name == target.name)
+        .flat_map(|t| {
+            let of_processes = t
+                .processes
+                .iter()
+                .filter(|p| target.pid.is_none_or(|pid| p.pid == pid))
+                .flat_map(|p| &p.findings);
+            t.findings.iter().chain(of_processes)
+        })
+        .filter(|f| f.scope != Scope::Java)
 }
 
 /// heapprofd names the pid and the process that it refuses; libc, within the process, why it
@@ -220,7 +340,7 @@ fn logged_causes(target: &EmptyTarget, log: &[LogLine]) -> Vec<Finding> {
 /// What the packages list recorded with the trace says of the target, on a build where it
 /// counts.
 fn manifest_cause(target: &EmptyTarget, evidence: &Evidence<'_>) -> Option<Finding> {
-    if evidence.facts.and_then(DeviceFacts::is_user_build) == Some(false) {
+    if evidence.known.and_then(|k| k.user_build) == Some(false) {
         return None;
     }
     let appid = target.uid.map(|uid| match uid % PER_USER {
@@ -253,7 +373,6 @@ fn manifest_cause(target: &EmptyTarget, evidence: &Evidence<'_>) -> Option<Findi
 mod tests {
     use super::*;
     use crate::eligibility::FindingId as F;
-    use crate::eligibility::facts::BuildType;
 
     const LOG: &[u8] = b"--------- beginning of main\n\
         \x20  1707120000.123  4711  4720 I perfetto: heapprofd_producer.cc:330 4712 (com.example.closed) is not profileable.\n\
@@ -330,13 +449,101 @@ mod tests {
         };
         assert_eq!(ids(&by_uid, &evidence), [F::UserRelease]);
         // On a userdebug build manifests do not count.
-        let mut facts = DeviceFacts::read("S", b"");
-        facts.build_type = Some(BuildType::Userdebug);
+        let known = Known {
+            user_build: Some(false),
+            ..Known::default()
+        };
         let evidence = Evidence {
-            facts: Some(&facts),
+            known: Some(&known),
             ..evidence
         };
         assert_eq!(ids(&target("com.closed", 7), &evidence), [F::NoAllocation]);
+    }
+
+    fn recorded(pid: Pid, name: &str, has_samples: bool) -> Recorded {
+        Recorded {
+            pid,
+            name: name.to_owned(),
+            has_samples,
+            rejected: false,
+        }
+    }
+
+    fn known() -> Known {
+        let process = |pid, name: &str, findings| KnownProcess {
+            pid,
+            name: name.to_owned(),
+            uid: Some(10_234),
+            findings,
+        };
+        Known {
+            user_build: Some(true),
+            targets: vec![
+                KnownTarget {
+                    target: "com.a*".to_owned(),
+                    processes: vec![
+                        process(1, "com.a", vec![]),
+                        process(2, "com.a:x", vec![Finding::frozen("com.a:x")]),
+                    ],
+                    findings: vec![],
+                },
+                KnownTarget {
+                    target: "com.late".to_owned(),
+                    processes: vec![],
+                    findings: vec![Finding::not_running("com.late", Severity::Note)],
+                },
+            ],
+            ..Known::default()
+        }
+    }
+
+    #[test]
+    fn only_what_has_no_samples_at_all_is_missed() {
+        let known = known();
+        let of = |recorded: &[Recorded]| -> Vec<(String, Option<Pid>)> {
+            let empty = empty_targets(&known, recorded);
+            empty.into_iter().map(|e| (e.name, e.pid)).collect()
+        };
+        let late = ("com.late".to_owned(), None);
+        let service = ("com.a:x".to_owned(), Some(2));
+        assert_eq!(of(&[]).len(), 3);
+        assert_eq!(
+            of(&[recorded(1, "com.a", true)]),
+            [service.clone(), late.clone()]
+        );
+        // Restarted under another pid, and started late.
+        let all = [
+            recorded(7, "com.a", true),
+            recorded(1, "com.a", false),
+            recorded(2, "", true),
+            recorded(9, "com.late", true),
+        ];
+        assert_eq!(of(&all), []);
+        // Started late, and empty.
+        let hollow = [
+            recorded(1, "", true),
+            recorded(2, "", true),
+            recorded(9, "com.late", false),
+        ];
+        assert_eq!(of(&hollow), [("com.late".to_owned(), Some(9))]);
+    }
+
+    #[test]
+    fn what_was_known_before_is_kept_and_said() {
+        let json = serde_json::to_string(&known()).expect("plain data");
+        let known: Known = serde_json::from_str(&json).expect("what was written");
+        assert_eq!(known, super::tests::known());
+        let evidence = Evidence {
+            known: Some(&known),
+            ..Evidence::default()
+        };
+        assert_eq!(ids(&target("com.a:x", 2), &evidence), [F::Frozen]);
+        assert_eq!(ids(&target("com.a", 1), &evidence), [F::NoAllocation]);
+        let late = EmptyTarget {
+            name: "com.late".to_owned(),
+            ..EmptyTarget::default()
+        };
+        assert_eq!(ids(&late, &evidence), [F::NotRunning]);
     }
 
     #[test]

@@ -252,6 +252,29 @@ pub fn read_details(output: &[u8]) -> BTreeMap<Pid, ProcDetails> {
     details
 }
 
+/// Reads `dumpsys activity processes`: which processes are frozen, where it tells
+/// (Android 11 and later): `ProcessRecord{1a2b 4711:com.example.app/u0a234}` opens a block,
+/// `isFrozen=true` stands in it.
+pub fn read_activity(stdout: &[u8]) -> BTreeMap<Pid, bool> {
+    let mut frozen = BTreeMap::new();
+    let mut open: Option<Pid> = None;
+    for line in super::sections::text_lines(stdout) {
+        if line.starts_with('*')
+            && let Some((_, record)) = line.split_once("ProcessRecord{")
+        {
+            let pid = record.split([' ', ':']).nth(1);
+            open = pid.and_then(|pid| pid.parse().ok());
+        }
+        let flag = line
+            .split_whitespace()
+            .find_map(|w| w.strip_prefix("isFrozen="));
+        if let (Some(pid), Some(flag @ ("true" | "false"))) = (open, flag) {
+            frozen.entry(pid).or_insert(flag == "true");
+        }
+    }
+    frozen
+}
+
 /// The processes of a phone, from the rows of `ps`. `is_64_bit` is the phone's preferred ABI.
 pub fn build_processes(rows: &[PsRow], is_64_bit: Option<bool>) -> Vec<Process> {
     let names: BTreeMap<Pid, &str> = rows.iter().map(|r| (r.pid, r.name.as_str())).collect();
@@ -406,6 +429,17 @@ mod tests {
         assert_eq!(none.expect("a row").name, "");
         assert!(read_ps(b"sh: ps: not found\n").is_empty());
         assert!(read_ps(b"PID\nnot a number\n").is_empty());
+    }
+
+    #[test]
+    fn the_activity_manager_tells_who_is_frozen() {
+        let frozen = read_activity(
+            b"  All known processes:\n  *APP* UID 10234 ProcessRecord{1a 4711:com.a/u0a234}\n\
+              \x20   curAdj=905\n    isFreezeExempt=false isPendingFreeze=false isFrozen=true\n\
+              \x20 *PERS* UID 1001 ProcessRecord{2b 812:com.android.phone/1001}\n    isFrozen=false\n\
+              \x20   isFrozen=true\n  *APP* UID 1 ProcessRecord{junk\n    isFrozen=true\n",
+        );
+        assert_eq!(frozen, BTreeMap::from([(812, false), (4711, true)]));
     }
 
     #[test]

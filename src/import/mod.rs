@@ -1,1 +1,268 @@
-//! (being built)
+//! What an input is, and the trace inside it: raw, gzip, zstd, in a ZIP or TAR bundle, a
+//! recording's folder, or whatever comes on stdin. Owns detection and unpacking; what a trace
+//! says is `trace`'s.
+//!
+//! The decoder reads a trace twice, so anything that is not a plain file is first copied,
+//! unpacked, to a temporary file that has no name (small ones stay in memory). Nothing is
+//! allocated by a size that the input claims.
+
+mod archive;
+mod detect;
+mod spool;
+
+pub use detect::{Kind, detect};
+
+use crate::error::{Classified, ErrorClass};
+use crate::trace::Source;
+use spool::Spool;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+/// Why an input gives no trace.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    /// It can't be opened or read.
+    #[error("cannot read {name}")]
+    Unreadable {
+        /// The input.
+        name: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// Its unpacked copy can't be written.
+    #[error("cannot unpack {name} to a temporary file")]
+    Unwritable {
+        /// The input.
+        name: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// It is something else.
+    #[error("{name} is no trace: it is {what}")]
+    NotATrace {
+        /// The input.
+        name: String,
+        /// What it is.
+        what: Kind,
+    },
+    /// An archive or folder without a trace.
+    #[error("{name} holds no trace{}", listing(.members))]
+    NoTraceInside {
+        /// The input.
+        name: String,
+        /// What it holds instead, at most a few names.
+        members: Vec<String>,
+    },
+    /// A compressed input of which nothing could be unpacked.
+    #[error("{name} is damaged: {what}")]
+    Damaged {
+        /// The input.
+        name: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// Unpacked, it is larger than anything heaptap would write to a temporary folder.
+    #[error("{name} unpacks to more than {} GiB", spool::LARGEST >> 30)]
+    TooLarge {
+        /// The input.
+        name: String,
+    },
+}
+
+fn listing(members: &[String]) -> String {
+    match members {
+        [] => String::new(),
+        names => format!(" (it holds {})", names.join(", ")),
+    }
+}
+
+impl Classified for ImportError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            ImportError::Unwritable { .. } => ErrorClass::HostWrite,
+            _ => ErrorClass::BadInput,
+        }
+    }
+
+    fn kind(&self) -> &'static str {
+        match self {
+            ImportError::Unreadable { .. } => "input-unreadable",
+            ImportError::Unwritable { .. } => "temporary-unwritable",
+            ImportError::NotATrace { .. } => "not-a-trace",
+            ImportError::NoTraceInside { .. } => "no-trace-inside",
+            ImportError::Damaged { .. } => "input-damaged",
+            ImportError::TooLarge { .. } => "input-too-large",
+        }
+    }
+
+    fn help(&self) -> Option<String> {
+        Some(match self {
+            ImportError::NotATrace { what, .. } => what.help().to_owned(),
+            ImportError::Unwritable { .. } => {
+                "make room in the temporary folder, or name another in TMPDIR".to_owned()
+            }
+            ImportError::NoTraceInside { .. } => {
+                "give the trace file itself: raw-trace of a recording's folder, or *.pftrace"
+                    .to_owned()
+            }
+            ImportError::TooLarge { .. } => "unpack it yourself and give the trace file".to_owned(),
+            ImportError::Unreadable { .. } => return None,
+            ImportError::Damaged { .. } => {
+                "copy it again from where it came; sizes and checksums tell whether it is whole"
+                    .to_owned()
+            }
+        })
+    }
+}
+
+/// A trace that an input holds.
+pub struct OpenTrace {
+    /// Its file name, for people.
+    pub name: String,
+    /// Its uncompressed bytes.
+    pub source: Box<dyn Source>,
+    /// What is wrong with the packing around it, where it could not all be unpacked.
+    pub damage: Option<String>,
+}
+
+/// Names under which a recording's folder keeps its trace, the better one first.
+const IN_FOLDER: [&str; 2] = ["symbolized-trace", "raw-trace"];
+
+/// Opens a file or a recording's folder. A bundle may hold several traces.
+///
+/// # Errors
+/// Where nothing in it is a trace, or it can't be read.
+pub fn open(path: &Path) -> Result<Vec<OpenTrace>, ImportError> {
+    let name = path.display().to_string();
+    let unreadable = |source| ImportError::Unreadable {
+        name: name.clone(),
+        source,
+    };
+    if std::fs::metadata(path).map_err(unreadable)?.is_dir() {
+        return open(&trace_in_folder(path, &name)?);
+    }
+    let file = File::open(path).map_err(unreadable)?;
+    // A pipe or a device can't be read twice.
+    if !file.metadata().map_err(unreadable)?.is_file() {
+        return open_stream(file, &name);
+    }
+    unpack(Box::new(file), &name, 0)
+}
+
+/// Opens what comes on a stream, stdin for one.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_stream(stream: impl Read, name: &str) -> Result<Vec<OpenTrace>, ImportError> {
+    let spooled = Spool::new(name).copy(stream)?;
+    if let Some(what) = spooled.damage {
+        return Err(ImportError::Damaged {
+            name: name.to_owned(),
+            what,
+        });
+    }
+    unpack(spooled.source, name, 0)
+}
+
+fn trace_in_folder(path: &Path, name: &str) -> Result<PathBuf, ImportError> {
+    let found = IN_FOLDER
+        .iter()
+        .map(|file| path.join(file))
+        .find(|p| p.is_file());
+    found.ok_or_else(|| {
+        let mut members: Vec<String> = std::fs::read_dir(path)
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()))
+            .collect();
+        members.sort();
+        members.truncate(archive::NAMED);
+        ImportError::NoTraceInside {
+            name: name.to_owned(),
+            members,
+        }
+    })
+}
+
+/// Packing inside packing: a bundle in gzip in a ZIP is deep enough.
+const DEEPEST: u32 = 4;
+/// How much of an input tells what it is.
+const HEAD: usize = 64 << 10;
+
+fn unpack(
+    mut source: Box<dyn Source>,
+    name: &str,
+    depth: u32,
+) -> Result<Vec<OpenTrace>, ImportError> {
+    let unreadable = |source| ImportError::Unreadable {
+        name: name.to_owned(),
+        source,
+    };
+    let mut head = Vec::new();
+    source
+        .by_ref()
+        .take(HEAD as u64)
+        .read_to_end(&mut head)
+        .map_err(unreadable)?;
+    source.seek(SeekFrom::Start(0)).map_err(unreadable)?;
+    let kind = detect(&head);
+    let packed = matches!(kind, Kind::Gzip | Kind::Zstd | Kind::Zip | Kind::Tar);
+    if packed && depth >= DEEPEST {
+        return Err(ImportError::Damaged {
+            name: name.to_owned(),
+            what: "it is packed more than four times over".to_owned(),
+        });
+    }
+    match kind {
+        Kind::Trace => Ok(vec![OpenTrace {
+            name: name.to_owned(),
+            source,
+            damage: None,
+        }]),
+        Kind::Gzip => {
+            let reader = flate2::bufread::MultiGzDecoder::new(io::BufReader::new(source));
+            unpack_stream(reader, name, "gzip", depth)
+        }
+        Kind::Zstd => {
+            let reader = zstd::stream::read::Decoder::new(source).map_err(unreadable)?;
+            unpack_stream(reader, name, "zstd", depth)
+        }
+        Kind::Zip => archive::open_zip(source, name, depth),
+        Kind::Tar => archive::open_tar(source, name, depth),
+        what => Err(ImportError::NotATrace {
+            name: name.to_owned(),
+            what,
+        }),
+    }
+}
+
+fn unpack_stream(
+    reader: impl Read,
+    name: &str,
+    codec: &str,
+    depth: u32,
+) -> Result<Vec<OpenTrace>, ImportError> {
+    let spooled = Spool::new(name).copy(reader)?;
+    let damage = spooled.damage.map(|what| {
+        format!(
+            "its {codec} stream breaks off after {} bytes: {what}",
+            spooled.size
+        )
+    });
+    if spooled.size == 0
+        && let Some(what) = damage
+    {
+        return Err(ImportError::Damaged {
+            name: name.to_owned(),
+            what,
+        });
+    }
+    let mut traces = unpack(spooled.source, name, depth + 1)?;
+    if damage.is_some()
+        && let Some(last) = traces.last_mut()
+    {
+        last.damage = damage;
+    }
+    Ok(traces)
+}

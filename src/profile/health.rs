@@ -48,6 +48,13 @@ pub struct Health {
     pub sequences_with_loss: u64,
     /// Profile packets without a sequence, whose names can't be told.
     pub packets_without_sequence: u64,
+    /// The trace stops before the tracing service said that it was done: the file was cut off,
+    /// or the service was killed.
+    pub ends_early: bool,
+    /// Packets of Java heap dumps, which are not profiles of the native heap.
+    pub heap_graph_packets: u64,
+    /// All profile packets, also those that hold nothing.
+    pub profile_packets: u64,
     /// The tracing service's own account, where the trace holds it.
     pub service: Option<ServiceStats>,
 }
@@ -94,6 +101,7 @@ impl Health {
             || self.inconsistent_profile_packets > 0
             || self.adopted_profile_packets > 0
             || self.packets_without_sequence > 0
+            || self.ends_early
             || self.repeated_profile_packets > 0
     }
 

@@ -83,6 +83,14 @@ pub enum SessionError {
         /// Why.
         why: String,
     },
+    /// It is on this host, but the user did not wait for the rest.
+    #[error("interrupted before {} was converted", path.display())]
+    NotFinished {
+        /// The session.
+        id: SessionId,
+        /// The trace on this host.
+        path: PathBuf,
+    },
     /// The user ended it before anything was recorded.
     #[error("interrupted before anything was recorded")]
     Interrupted,
@@ -199,7 +207,9 @@ impl Classified for SessionError {
             | SessionError::SelinuxStays { .. }
             | SessionError::NotLaunched { .. }
             | SessionError::NotRecording { .. } => ErrorClass::Device,
-            SessionError::NotFetched { .. } => ErrorClass::NotFetched,
+            SessionError::NotFetched { .. } | SessionError::NotFinished { .. } => {
+                ErrorClass::NotFetched
+            }
             SessionError::Interrupted => ErrorClass::Interrupted,
             SessionError::Keep { .. }
             | SessionError::Output { .. }
@@ -223,6 +233,7 @@ impl Classified for SessionError {
             SessionError::LostToReboot { .. } => "device-rebooted",
             SessionError::NothingLeft { .. } => "trace-gone",
             SessionError::NotFetched { .. } => "not-fetched",
+            SessionError::NotFinished { .. } => "not-finished",
             SessionError::Interrupted => "interrupted",
             SessionError::Keep { .. } | SessionError::Output { .. } => "host-write",
             SessionError::OutputNotEmpty { .. } => "output-not-empty",
@@ -261,6 +272,9 @@ impl Classified for SessionError {
             }
             SessionError::NotFetched { id, .. } => {
                 format!("it is safe on the device; fetch it with: heaptap collect {id}")
+            }
+            SessionError::NotFinished { id, .. } => {
+                format!("finish it with: heaptap collect {id}")
             }
             SessionError::Keep { id, .. } => format!(
                 "the device keeps the recording; make room or name another folder: \

@@ -220,7 +220,7 @@ impl Session {
 }
 
 /// Ready when a stop is asked for; never where nobody can ask any more.
-pub(super) async fn stop_asked(controls: &mut Controls) {
+pub async fn stop_asked(controls: &mut Controls) {
     loop {
         match controls.recv().await {
             Some(Control::Stop) => return,

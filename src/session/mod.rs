@@ -31,7 +31,7 @@ mod target_app;
 
 pub use error::SessionError;
 pub use event::{Control, Controls, Events, Progress, SessionEvent};
-pub use follow::FollowEnd;
+pub use follow::{FollowEnd, stop_asked};
 pub use guard::{Relaxed, relax_selinux};
 pub use id::{ParseSessionIdError, SessionId};
 pub use journal::{BootId, Chronicle, JOURNAL_VERSION, Label, Opening, ProcessKey};

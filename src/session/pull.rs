@@ -39,6 +39,17 @@ pub struct RawTrace {
     pub size: u64,
     /// Its SHA-256, lower-case hex.
     pub sha256: String,
+    /// When the device's last byte came, by this host's clock; `None` where another process
+    /// fetched it.
+    pub received_at: Option<time::OffsetDateTime>,
+}
+
+/// A copy that is not verified yet.
+struct Received {
+    file: tempfile::NamedTempFile,
+    size: u64,
+    sha256: String,
+    at: time::OffsetDateTime,
 }
 
 /// Why one attempt failed.
@@ -153,7 +164,12 @@ impl Session {
         }
         let (pulled, theirs) =
             tokio::join!(self.receive(goal, before.size, got), self.remote_hash());
-        let (file, size, sha256) = pulled?;
+        let Received {
+            file,
+            size,
+            sha256,
+            at,
+        } = pulled?;
         let after = self
             .device
             .stat(remote, QUICK)
@@ -178,20 +194,13 @@ impl Session {
             path: goal.to_owned(),
             size,
             sha256,
+            received_at: Some(at),
         }))
     }
 
-    async fn receive(
-        &self,
-        goal: &Path,
-        total: u64,
-        got: &mut u64,
-    ) -> Result<(tempfile::NamedTempFile, u64, String), Attempt> {
+    async fn receive(&self, goal: &Path, total: u64, got: &mut u64) -> Result<Received, Attempt> {
         let folder = goal.parent().unwrap_or(Path::new("."));
-        let mut file = tempfile::Builder::new()
-            .prefix(&part_prefix(self.id()))
-            .tempfile_in(folder)
-            .map_err(Attempt::Host)?;
+        let mut file = part_file(folder, self.id()).map_err(Attempt::Host)?;
         let mut hash = Sha256::new();
         let mut told = 0;
         let mut sink = |block: &[u8]| {
@@ -212,7 +221,12 @@ impl Session {
                 DeviceError::Sink(source) => Attempt::Host(source),
                 other => Attempt::Device(other),
             })?;
-        Ok((file, size, hex(&hash.finalize())))
+        Ok(Received {
+            at: time::OffsetDateTime::now_utc(),
+            file,
+            size,
+            sha256: hex(&hash.finalize()),
+        })
     }
 
     /// The device's own SHA-256 of its file; `None` where it has no program for that.
@@ -229,6 +243,20 @@ impl Session {
 /// How the names of unfinished copies of a session begin.
 fn part_prefix(id: &SessionId) -> String {
     format!(".heaptap-{id}-")
+}
+
+/// Temporary files are private by default; a trace is as readable as its neighbours.
+fn part_file(folder: &Path, id: &SessionId) -> io::Result<tempfile::NamedTempFile> {
+    let prefix = part_prefix(id);
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(&prefix);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        // The umask still applies.
+        builder.permissions(std::fs::Permissions::from_mode(0o666));
+    }
+    builder.tempfile_in(folder)
 }
 
 /// Removes unfinished copies of a session that a killed process left in `folder`.

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use time::OffsetDateTime;
+
 use super::error::SessionError;
 use super::event::{Events, Progress, SessionEvent};
 use super::id::SessionId;
@@ -21,6 +23,7 @@ pub struct Session {
     events: Events,
     /// The last report of the device, where it was followed.
     pub(super) last: Option<Progress>,
+    steps: Vec<(&'static str, OffsetDateTime)>,
 }
 
 impl Session {
@@ -79,6 +82,7 @@ impl Session {
             lock,
             events,
             last: None,
+            steps: Vec::new(),
         })
     }
 
@@ -112,6 +116,15 @@ impl Session {
     /// What the journal said when it was last read.
     pub fn chronicle(&self) -> &Chronicle {
         &self.chronicle
+    }
+
+    /// What this process did when, by its clock: `started`, `stop-requested`.
+    pub fn steps(&self) -> &[(&'static str, OffsetDateTime)] {
+        &self.steps
+    }
+
+    pub(super) fn note_step(&mut self, step: &'static str) {
+        self.steps.push((step, OffsetDateTime::now_utc()));
     }
 
     /// The last report of the device; `None` where this process did not follow it.

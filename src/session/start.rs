@@ -25,6 +25,11 @@ const START_LIMIT: Duration = Duration::from_secs(45);
 /// How long to wait for a phone that vanished while perfetto was being started.
 const RETURN_LIMIT: Duration = Duration::from_secs(60);
 
+/// `$1` pid, `$2` trace file. A service that has a write period of 5 s begins late.
+const CONFIRM: &str = r#"n=0
+while [ $n -lt 60 ] && [ ! -s "$2" ] && [ -d /proc/$1 ]; do n=$((n+1)); sleep 0.1; done
+if [ ! -d /proc/$1 ] && [ ! -s "$2" ]; then echo gone; fi"#;
+
 impl Session {
     /// Writes the journal, then starts perfetto with `config` (a serialized TraceConfig).
     ///
@@ -121,6 +126,7 @@ impl Session {
         let process = facts.key;
         let pid = process.pid;
         self.append(Entry::Started { process, boot_ns })?;
+        self.note_step("started");
         self.tell(SessionEvent::Started {
             session: self.opening().id.clone(),
             pid,
@@ -143,6 +149,25 @@ impl Session {
                 text,
             }
         }
+    }
+
+    /// Makes sure that the service has taken the session: what it rejects looks alive for a
+    /// moment. Waits until the trace has begun, perfetto is gone, or a few seconds are over.
+    ///
+    /// # Errors
+    /// [`SessionError::Rejected`], with nothing left.
+    pub async fn confirm(&mut self) -> Result<(), SessionError> {
+        let Some(process) = self.process() else {
+            return Ok(());
+        };
+        let command = Command::script(CONFIRM)
+            .arg(process.pid.to_string())
+            .arg(&self.opening().remote_path);
+        let output = self.device.run(&command, START_LIMIT).await?;
+        if output.stdout.trim_ascii() != b"gone" {
+            return Ok(());
+        }
+        Err(self.rejection().await)
     }
 
     /// Why the service turned the session down, from the device's log.

@@ -63,6 +63,7 @@ impl Session {
         if !asked_before {
             self.append(Entry::Stopping)?;
         }
+        self.note_step("stop-requested");
         self.tell(SessionEvent::Stopping);
         let mut turn = if asked_before { "again" } else { "first" };
         let mut backoff = Duration::from_millis(100);

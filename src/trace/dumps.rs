@@ -14,8 +14,8 @@ use super::profile_packet::{Header, Outline, each_part, each_sample};
 use super::reader::PlaceReader;
 use super::series::{Series, Taken};
 use super::survey::Survey;
-use crate::profile::{CallsiteId, DumpKind, Health, HeapDump, Recording};
-use std::collections::HashMap;
+use crate::profile::{CallsiteId, DumpKind, FrameId, Health, HeapDump, Recording, Tables};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// A trace after its first reading.
@@ -49,8 +49,10 @@ impl Trace {
             mut interning,
             mut entries,
             symbols,
+            deobfuscation,
             ..
         } = survey;
+        let mut reader = PlaceReader::new(window);
         let runs = arrange(
             &mut entries,
             |scope| interning.has_no_callstacks(scope),
@@ -68,24 +70,34 @@ impl Trace {
         }
         let lost = lost_frame(tables, LOST_CALLSTACK);
         let lost_callstack = tables.intern_callsite(&[lost.0]);
+        let callstacks = interning.into_callstacks();
         symbols.apply(&mut recording);
+        if !deobfuscation.is_empty() {
+            let seen = seen_in(&entries, &recording.tables, &callstacks, &mut reader)?;
+            deobfuscation.apply(&mut recording, &seen);
+        }
         recording.tables.seal();
         recording.started_ns = recording.started_ns.or(clocks.first_trace_time());
         Ok(Trace {
             recording: Arc::new(recording),
             health,
             clocks,
-            callstacks: interning.into_callstacks(),
+            callstacks,
             lost_callstack,
             entries,
             runs,
-            reader: PlaceReader::new(window),
+            reader,
         })
     }
 
     /// What holds for all dumps.
     pub fn recording(&self) -> &Arc<Recording> {
         &self.recording
+    }
+
+    /// Loss and damage as far as the first reading found them.
+    pub fn health(&self) -> &Health {
+        &self.health
     }
 
     /// Reads all dumps and gives each to `sink` as soon as it is complete. Dumps of one heap
@@ -116,12 +128,42 @@ impl Trace {
     }
 }
 
+/// The processes in which each frame was sampled. Reads all samples, so it is asked only where
+/// deobfuscation needs it.
+fn seen_in(
+    entries: &[Entry],
+    tables: &Tables,
+    callstacks: &Callstacks,
+    reader: &mut PlaceReader,
+) -> Result<HashMap<FrameId, BTreeSet<u64>>, TraceError> {
+    let mut seen: HashMap<FrameId, BTreeSet<u64>> = HashMap::new();
+    for entry in entries {
+        let (packet, _) = Packet::read(reader.body(entry.place)?);
+        for message in packet.all(payload::PROFILE_PACKET) {
+            // Damage is told when the dumps are read.
+            let _ = each_part(message, |part| {
+                let pid = Header::read(part).0.pid;
+                let _ = each_sample(part, |sample| {
+                    let mut scopes = entry.own_tables.iter().chain([&entry.scope]);
+                    let site = scopes.find_map(|&s| callstacks.get(s, sample.callstack));
+                    for frame in site.into_iter().flat_map(|site| tables.callsite(site)) {
+                        seen.entry(frame).or_default().insert(pid);
+                    }
+                });
+            });
+        }
+    }
+    Ok(seen)
+}
+
 /// The dumps of a run that are not complete yet.
 #[derive(Debug, Default)]
 struct Chain {
     parts: Vec<Part>,
     /// Number of the last packet.
     index: Option<u64>,
+    /// Packets of the run are missing.
+    lossy: bool,
 }
 
 #[derive(Debug)]
@@ -177,7 +219,8 @@ where
         Ok(())
     }
 
-    /// Follows the numbering of a run; says whether packets are missing right before this one.
+    /// Follows the numbering of a run; says whether packets are missing right before this one,
+    /// or it belongs elsewhere.
     fn number(&mut self, run: RunId, index: Option<u64>) -> bool {
         let chain = self.chains.entry(run).or_default();
         let Some(index) = index else { return false };
@@ -185,13 +228,14 @@ where
         if index < expected {
             if chain.index == Some(index) {
                 self.health.repeated_profile_packets += 1;
-            } else {
-                self.health.inconsistent_profile_packets += 1;
+                return false;
             }
-            return false;
+            self.health.inconsistent_profile_packets += 1;
+            return true;
         }
         chain.index = Some(index);
         let missing = index - expected;
+        chain.lossy |= missing > 0;
         self.health.missing_profile_packets =
             self.health.missing_profile_packets.saturating_add(missing);
         missing > 0
@@ -217,9 +261,9 @@ where
             .rposition(|part| part.header.pid == header.pid && part.header.heap == header.heap);
         let same = open.filter(|&at| chain.parts[at].header.timestamp == header.timestamp);
         if let (Some(at), None) = (open, same) {
-            // A later dump of the same heap: the end of the one before is lost.
-            let mut before = chain.parts.remove(at);
-            before.unfinished = true;
+            // A later dump of the same heap: several in one packet, or the packet that ends the
+            // one before is lost, which its number has told.
+            let before = chain.parts.remove(at);
             self.finish(run, before)?;
         }
         let key = (run, header.pid, header.heap.clone());
@@ -234,19 +278,23 @@ where
         let lost = self.lost_callstack;
         let mut resolve_lost = 0;
         let mut malformed = 0;
+        let mut resolve = |iid| {
+            entry
+                .own_tables
+                .iter()
+                .chain(std::iter::once(&entry.scope))
+                .chain(scopes)
+                .find_map(|&scope| callstacks.get(scope, iid))
+                .unwrap_or_else(|| {
+                    resolve_lost += 1;
+                    lost
+                })
+        };
         let outcome = each_sample(message, |sample| {
-            let taken = series.take(&sample, counts, |iid| {
-                entry
-                    .own_tables
-                    .iter()
-                    .chain(std::iter::once(&entry.scope))
-                    .chain(scopes)
-                    .find_map(|&scope| callstacks.get(scope, iid))
-                    .unwrap_or_else(|| {
-                        resolve_lost += 1;
-                        lost
-                    })
-            });
+            if entry.own_tables.is_some() {
+                series.rename(sample.callstack, resolve(sample.callstack));
+            }
+            let taken = series.take(&sample, counts, &mut resolve);
             malformed += u64::from(taken == Taken::Malformed);
         });
         health.lost_callstacks += resolve_lost;
@@ -296,7 +344,8 @@ where
         } else {
             DumpKind::Cumulative
         };
-        let samples = series.finish(kind, !unfinished && !header.flags.rejected_concurrent);
+        let lossy = self.chains.get(&run).is_some_and(|chain| chain.lossy);
+        let samples = series.finish(kind, lossy && !unfinished);
         let clock = self.clocks.trace_clock();
         let convert = |time, to| match time {
             0 => None,

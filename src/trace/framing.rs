@@ -20,6 +20,10 @@ const AHEAD: usize = 1 << 20;
 const LONGEST_PACKET: u64 = 1 << 30;
 /// While looking for the next packet, longer ones are not considered.
 const LONGEST_FOUND: u64 = 4 << 20;
+/// Once this many fields, and one for each byte of the file, were read in looking for packets,
+/// the file is one made to keep us busy, and only short packets are considered.
+const EFFORT: u64 = 16 << 20;
+const SHORT: u64 = 512;
 /// Tag of `Trace.packet`.
 const PACKET_TAG: u8 = 0x0a;
 
@@ -101,6 +105,8 @@ pub struct Packets {
     pos: u64,
     /// Where the last packet's tag stood.
     last: u64,
+    /// Fields read in looking for packets.
+    effort: u64,
 }
 
 /// Where a packet's body lies.
@@ -125,6 +131,7 @@ impl Packets {
             window,
             pos: 0,
             last: 0,
+            effort: 0,
         }
     }
 
@@ -268,11 +275,18 @@ impl Packets {
             return Ok(false);
         };
         let offset = at + pos as u64;
-        if length > LONGEST_FOUND || length > size - offset {
+        let longest = if self.effort > EFFORT + size {
+            SHORT
+        } else {
+            LONGEST_FOUND
+        };
+        if length > longest || length > size - offset {
             return Ok(false);
         }
         let body = self.window.get(offset, length as usize)?;
-        if !looks_real(body) {
+        let (real, fields) = looks_real(body);
+        self.effort += fields;
+        if !real {
             return Ok(false);
         }
         let end = offset + length;
@@ -283,16 +297,20 @@ impl Packets {
 /// Whether a body parses as a packet and carries what real ones carry: the service stamps each
 /// packet with the sequence or uid of its writer, and tools append symbol, deobfuscation and
 /// compressed packets with nothing beside them.
-fn looks_real(body: &[u8]) -> bool {
+///
+/// Also says how many fields were read.
+fn looks_real(body: &[u8]) -> (bool, u64) {
     const WRITER_UID: u32 = 3;
     const SEQUENCE: u32 = 10;
     const ALONE: [u32; 4] = [50, 61, 64, 133];
     const HIGHEST: u32 = 2048;
     let mut fields = Fields::new(body);
     let mut stamped = false;
+    let mut count = 0;
     loop {
+        count += 1;
         match fields.next() {
-            Ok(None) => return stamped,
+            Ok(None) => return (stamped, count),
             Ok(Some((number, value))) if number <= HIGHEST => {
                 stamped |= match value {
                     Value::Bytes(_) => ALONE.contains(&number),
@@ -303,7 +321,45 @@ fn looks_real(body: &[u8]) -> bool {
                     _ => false,
                 };
             }
-            _ => return false,
+            _ => return (false, count),
+        }
+    }
+}
+
+/// Whether a file that begins so holds packets: its first is real (or cut off by the end of
+/// `head`), or a real one stands further on.
+pub(super) fn holds_packet(head: &[u8]) -> bool {
+    let mut at = 0;
+    while let Some(ahead) = head[at..].iter().position(|&byte| byte == PACKET_TAG) {
+        let start = at + ahead;
+        let mut pos = start + 1;
+        if let Ok(length) = varint(head, &mut pos) {
+            let rest = &head[pos..];
+            match usize::try_from(length).ok().and_then(|n| rest.get(..n)) {
+                Some(body) if (start == 0 || body.len() <= 4096) && looks_real(body).0 => {
+                    return true;
+                }
+                // At the very start a packet that the head does not hold whole will do, if it
+                // begins as one.
+                None if start == 0 && begins_real(rest) => return true,
+                _ => {}
+            }
+        }
+        at = start + 1;
+    }
+    false
+}
+
+/// Whether a packet that is cut off parses up to there.
+fn begins_real(cut: &[u8]) -> bool {
+    let mut fields = Fields::new(cut);
+    let mut before = 0;
+    loop {
+        match fields.next() {
+            Ok(Some((number, _))) if number <= 2048 => before += 1,
+            Ok(_) => return before > 0,
+            // The error must be the cut: a long field that the rest would hold.
+            Err(error) => return error.what == "field longer than its message" || before > 1,
         }
     }
 }
@@ -328,7 +384,7 @@ mod tests {
         let mut found = Vec::new();
         while let Some(extent) = packets.next(&mut health).unwrap() {
             let body = packets.body(extent).unwrap();
-            let whole = looks_real(body) || body.is_empty();
+            let whole = looks_real(body).0 || body.is_empty();
             if whole {
                 found.push(extent);
             } else {

@@ -34,6 +34,19 @@ impl IidMap {
         }
     }
 
+    /// Gives an id that is there another meaning.
+    pub(super) fn replace(&mut self, iid: u64, id: u32) {
+        if let Some(entry) = usize::try_from(iid)
+            .ok()
+            .and_then(|at| self.dense.get_mut(at))
+            .filter(|entry| **entry != NONE)
+        {
+            *entry = id;
+        } else {
+            self.sparse.insert(iid, id);
+        }
+    }
+
     /// Our id, where the interning id is known.
     #[inline]
     pub(super) fn get(&self, iid: u64) -> Option<u32> {

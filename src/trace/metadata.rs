@@ -196,14 +196,86 @@ pub(super) fn read_stats(message: &[u8]) -> Result<ServiceStats, WireError> {
     Ok(stats)
 }
 
-/// Whether a `ServiceEvent` (69) says that tracing began.
-pub(super) fn is_tracing_start(message: &[u8]) -> Result<bool, WireError> {
+/// What the tracing service says of its progress (`ServiceEvent`, 69).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ServiceEvent {
+    /// Tracing began.
+    Started,
+    /// No more data will be taken.
+    Disabled,
+    /// The buffers were read: so far, or, once disabled, to their end.
+    BuffersRead,
+    /// Any other.
+    Other,
+}
+
+pub(super) fn read_service_event(message: &[u8]) -> Result<ServiceEvent, WireError> {
+    let mut event = ServiceEvent::Other;
     let mut fields = Fields::new(message);
-    let mut started = false;
     while let Some((number, value)) = fields.next()? {
-        started |= number == 2 && value.flag();
+        match number {
+            2 if value.flag() => event = ServiceEvent::Started,
+            4 if value.flag() => event = ServiceEvent::BuffersRead,
+            5 if value.flag() => event = ServiceEvent::Disabled,
+            _ => {}
+        }
     }
-    Ok(started)
+    Ok(event)
+}
+
+/// Follows whether a trace came to its end. Since Android 11 the service says so: disabled,
+/// then buffers read. It writes its config first of all, so a trace with one that shows none
+/// of its events, and no statistics either, is cut off before them.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Ending {
+    has_config: bool,
+    has_stats: bool,
+    started: bool,
+    said_more: bool,
+    disabled: bool,
+    complete: bool,
+    /// A trace before this one in the file was cut off.
+    cut_before: bool,
+}
+
+impl Ending {
+    pub(super) fn config(&mut self) {
+        self.has_config = true;
+    }
+
+    pub(super) fn stats(&mut self) {
+        self.has_stats = true;
+    }
+
+    pub(super) fn event(&mut self, event: ServiceEvent) {
+        match event {
+            ServiceEvent::Started => {
+                if self.started {
+                    // Another trace in the same file.
+                    *self = Ending {
+                        has_config: true,
+                        cut_before: self.cut_short(),
+                        ..Ending::default()
+                    };
+                }
+                self.started = true;
+            }
+            ServiceEvent::Disabled => self.disabled = true,
+            ServiceEvent::BuffersRead => {
+                self.said_more = true;
+                self.complete |= self.disabled;
+            }
+            ServiceEvent::Other => self.said_more = true,
+        }
+    }
+
+    /// Whether the end is missing.
+    pub(super) fn cut_short(&self) -> bool {
+        let expects_end = self.disabled || self.said_more;
+        self.cut_before
+            || (expects_end && !self.complete)
+            || (!expects_end && self.has_config && !self.has_stats)
+    }
 }
 
 #[cfg(test)]

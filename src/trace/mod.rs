@@ -28,6 +28,7 @@
 
 mod bundle;
 mod clocks;
+mod deobfuscation;
 mod dumps;
 mod framing;
 mod iids;
@@ -66,6 +67,11 @@ impl Classified for TraceError {
     fn kind(&self) -> &'static str {
         "trace-unreadable"
     }
+}
+
+/// Whether bytes are the beginning of a trace, or hold a whole packet behind garbage.
+pub fn looks_like_trace(head: &[u8]) -> bool {
+    framing::holds_packet(head)
 }
 
 /// The packages list out of a trace's bytes (`android.packages_list` records it), for devices

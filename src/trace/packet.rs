@@ -14,6 +14,7 @@ pub(super) mod payload {
     pub(in crate::trace) const SYSTEM_INFO: u32 = 45;
     pub(in crate::trace) const PACKAGES_LIST: u32 = 47;
     pub(in crate::trace) const DEFLATED: u32 = 50;
+    pub(in crate::trace) const HEAP_GRAPH: u32 = 56;
     pub(in crate::trace) const MODULE_SYMBOLS: u32 = 61;
     pub(in crate::trace) const DEOBFUSCATION: u32 = 64;
     pub(in crate::trace) const SERVICE_EVENT: u32 = 69;
@@ -57,6 +58,7 @@ impl<'a> Packet<'a> {
                             | SYSTEM_INFO
                             | PACKAGES_LIST
                             | DEFLATED
+                            | HEAP_GRAPH
                             | MODULE_SYMBOLS
                             | DEOBFUSCATION
                             | SERVICE_EVENT

@@ -114,9 +114,33 @@ impl Series {
         Taken::Yes
     }
 
-    /// Ends a dump: the figures of all callsites seen so far, in order of callsites. `whole`
-    /// says that all packets of the dump came: then what is absent from it holds nothing.
-    pub(super) fn finish(&mut self, kind: DumpKind, whole: bool) -> Vec<(CallsiteId, Figures)> {
+    /// Before a sample whose ids hold for its chain only (Android 10): if the id stood for
+    /// another callsite before, that one keeps its figures and the id starts afresh.
+    pub(super) fn rename(&mut self, id: u64, callsite: CallsiteId) {
+        if let Some(at) = self.ids.get(id)
+            && self.entries[at as usize].callsite != callsite
+        {
+            let at = self.entries.len() as u32;
+            self.ids.replace(id, at);
+            self.order.push(at);
+            self.entries.push(Entry {
+                callsite,
+                dump: self.dump,
+                total: [0; 4],
+            });
+        }
+    }
+
+    /// Ends a dump: the figures of all callsites seen so far, in order of callsites.
+    ///
+    /// heapprofd reports every callstack that holds something. So after a loss, what a whole
+    /// dump leaves out (`absent_is_free`) was freed in a dump that is lost; without one, what
+    /// is absent said so itself before.
+    pub(super) fn finish(
+        &mut self,
+        kind: DumpKind,
+        absent_is_free: bool,
+    ) -> Vec<(CallsiteId, Figures)> {
         let entries = &mut self.entries;
         if self.sorted < self.order.len() {
             // A stable sort merges the old run with the new one.
@@ -131,7 +155,7 @@ impl Series {
             if kind == DumpKind::AtMaximum && absent {
                 continue;
             }
-            if absent && whole && kind == DumpKind::Cumulative {
+            if absent && absent_is_free && kind == DumpKind::Cumulative {
                 entry.total[FREED] = entry.total[FREED].max(entry.total[ALLOCATED]);
                 entry.total[FREES] = entry.total[FREES].max(entry.total[ALLOCATIONS]);
             }
@@ -193,6 +217,10 @@ mod tests {
     }
 
     fn dump(series: &mut Series, samples: &[Sample]) -> Vec<(u32, i64, i64)> {
+        dump_after(series, samples, false)
+    }
+
+    fn dump_after(series: &mut Series, samples: &[Sample], loss: bool) -> Vec<(u32, i64, i64)> {
         series.begin(false);
         for sample in samples {
             series.take(sample, true, site);
@@ -203,7 +231,7 @@ mod tests {
             DumpKind::Cumulative
         };
         series
-            .finish(kind, true)
+            .finish(kind, loss)
             .iter()
             .map(|(site, f)| (site.0, f.alloc_space, f.space))
             .collect()
@@ -247,10 +275,22 @@ mod tests {
     }
 
     #[test]
-    fn what_a_whole_dump_leaves_out_holds_nothing() {
+    fn after_a_loss_what_a_whole_dump_leaves_out_holds_nothing() {
         let mut series = Series::default();
         dump(&mut series, &[sample(1, 100, 0)]);
-        assert_eq!(dump(&mut series, &[]), [(1, 100, 0)]);
+        assert_eq!(dump(&mut series, &[]), [(1, 100, 100)]);
+        assert_eq!(dump_after(&mut series, &[], true), [(1, 100, 0)]);
+    }
+
+    #[test]
+    fn an_id_of_one_chain_may_stand_for_another_callsite_in_the_next() {
+        let mut series = Series::default();
+        dump(&mut series, &[sample(1, 100, 0)]);
+        series.rename(1, CallsiteId(7));
+        assert_eq!(
+            dump(&mut series, &[sample(1, 60, 20)]),
+            [(1, 100, 100), (7, 60, 40)]
+        );
     }
 
     #[test]

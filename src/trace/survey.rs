@@ -2,9 +2,10 @@
 
 use super::bundle;
 use super::clocks::Clocks;
+use super::deobfuscation::DeobfuscationMaps;
 use super::framing::{Packets, Window};
 use super::interning::{Interning, Layout, ScopeId};
-use super::metadata;
+use super::metadata::{self, Ending, ServiceEvent};
 use super::order::Entry;
 use super::packet::{Packet, payload};
 use super::profile_packet::Outline;
@@ -24,8 +25,10 @@ pub(super) struct Survey {
     pub(super) interning: Interning,
     pub(super) entries: Vec<Entry>,
     pub(super) symbols: ModuleSymbols,
+    pub(super) deobfuscation: DeobfuscationMaps,
     sequences: HashMap<u32, Sequence>,
     lossy: HashSet<u32>,
+    ending: Ending,
     /// The largest timestamp seen: the time of packets that have none.
     now: u64,
 }
@@ -78,6 +81,7 @@ impl Survey {
         survey.health.damage.truncate(32);
         survey.health.damage_count += health.damage_count;
         survey.health.sequences_with_loss = survey.lossy.len() as u64;
+        survey.health.ends_early = survey.ending.cut_short();
         Ok((survey, packets.into_window()))
     }
 
@@ -163,7 +167,11 @@ impl Survey {
                     self.symbols.add(message, &mut recording.tables),
                     "a packet of symbols",
                 ),
+                payload::DEOBFUSCATION => {
+                    (self.deobfuscation.add(message), "a packet of deobfuscation")
+                }
                 payload::TRACE_CONFIG if !recording.has_config => {
+                    self.ending.config();
                     (metadata::read_config(message, recording), "the config")
                 }
                 payload::SYSTEM_INFO => (
@@ -172,14 +180,16 @@ impl Survey {
                 ),
                 payload::TRACE_STATS => match metadata::read_stats(message) {
                     Ok(stats) => {
+                        self.ending.stats();
                         self.health.service = Some(stats);
                         continue;
                     }
                     Err(error) => (Err(error), "the service's statistics"),
                 },
-                payload::SERVICE_EVENT => match metadata::is_tracing_start(message) {
-                    Ok(started) => {
-                        if started {
+                payload::SERVICE_EVENT => match metadata::read_service_event(message) {
+                    Ok(event) => {
+                        self.ending.event(event);
+                        if event == ServiceEvent::Started {
                             // Service events always count in BOOTTIME.
                             recording.started_ns = recording.started_ns.or(packet.timestamp);
                         }
@@ -187,6 +197,10 @@ impl Survey {
                     }
                     Err(error) => (Err(error), "a service event"),
                 },
+                payload::HEAP_GRAPH => {
+                    self.health.heap_graph_packets += 1;
+                    continue;
+                }
                 _ => continue,
             };
             if !damaged {
@@ -221,6 +235,7 @@ impl Survey {
         timestamp: u64,
         damaged: bool,
     ) {
+        self.health.profile_packets += 1;
         let (outline, outcome) = Outline::read(message);
         let damaged = damaged || outcome.is_err();
         self.note(outcome, place, "a profile packet");

@@ -6,8 +6,8 @@ use std::fs;
 use std::io::{Read, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::Once;
 use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Mutex, Once};
 use std::time::{Duration, Instant};
 
 /// What one step may take before the story fails. Far above what it does take, since several
@@ -121,7 +121,8 @@ impl Phone {
 
     /// Sends `signal` to the one process called `name` on the phone.
     pub fn signal(&self, signal: &str, name: &str) {
-        self.on(&["pkill", &format!("-{signal}"), "-x", name]);
+        // Not pkill: perfetto calls its thread after its session.
+        self.on(&["killall", &format!("-{signal}"), name]);
     }
 
     /// A file on the phone as the host sees it, `path` as the phone has it (below /data).
@@ -188,8 +189,8 @@ impl Drop for Another<'_> {
 pub struct Run {
     child: Child,
     words: String,
-    stdout: Receiver<String>,
-    stderr: Receiver<String>,
+    stdout: Stream,
+    stderr: Stream,
 }
 
 /// A command that ended.
@@ -218,8 +219,8 @@ impl Ended {
 impl Run {
     fn start(mut command: Command, words: String) -> Self {
         let mut child = command.spawn().expect("bench.sh starts");
-        let stdout = drain(child.stdout.take().expect("piped"));
-        let stderr = drain(child.stderr.take().expect("piped"));
+        let stdout = Stream::drain(child.stdout.take().expect("piped"));
+        let stderr = Stream::drain(child.stderr.take().expect("piped"));
         Self {
             child,
             words,
@@ -265,11 +266,17 @@ impl Run {
         ended
     }
 
+    /// What it said on stderr so far.
+    pub fn said(&self) -> String {
+        self.stderr.so_far()
+    }
+
     /// All of a stream, which ends with the command: a server it left behind must not hold it.
-    fn written(&self, stream: &Receiver<String>) -> String {
-        stream
-            .recv_timeout(SOON)
-            .unwrap_or_else(|_| panic!("`{}` ended, but something holds its output", self.words))
+    fn written(&self, stream: &Stream) -> String {
+        stream.ended.recv_timeout(SOON).unwrap_or_else(|_| {
+            panic!("`{}` ended, but something holds its output", self.words);
+        });
+        stream.so_far()
     }
 }
 
@@ -280,18 +287,35 @@ impl Drop for Run {
     }
 }
 
-fn drain(mut pipe: impl Read + Send + 'static) -> Receiver<String> {
-    let (sender, receiver) = mpsc::channel();
-    std::thread::spawn(move || {
-        let mut bytes = Vec::new();
-        // What came before an error is worth showing too.
-        pipe.read_to_end(&mut bytes).ok();
-        // Nobody waits any more where the story failed meanwhile.
-        sender
-            .send(String::from_utf8_lossy(&bytes).into_owned())
-            .ok();
-    });
-    receiver
+/// A stream of a command, read as it comes.
+struct Stream {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    ended: Receiver<()>,
+}
+
+impl Stream {
+    fn drain(mut pipe: impl Read + Send + 'static) -> Self {
+        let bytes = Arc::new(Mutex::new(Vec::new()));
+        let (sender, ended) = mpsc::channel();
+        let sink = Arc::clone(&bytes);
+        std::thread::spawn(move || {
+            let mut block = [0; 4096];
+            // What came before an error is worth showing too.
+            while let Ok(read @ 1..) = pipe.read(&mut block) {
+                sink.lock()
+                    .expect("nobody panics holding it")
+                    .extend(&block[..read]);
+            }
+            // Nobody waits any more where the story failed meanwhile.
+            sender.send(()).ok();
+        });
+        Self { bytes, ended }
+    }
+
+    fn so_far(&self) -> String {
+        let bytes = self.bytes.lock().expect("nobody panics holding it");
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
 }
 
 /// Waits until `holds`; fails the story where it does not within `limit`.

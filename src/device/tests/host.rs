@@ -300,3 +300,38 @@ async fn a_network_phone_is_connected_again_until_it_answers() {
     phone.wait_ready(SOON).await.unwrap();
     assert_eq!(script.complaints(), Vec::<String>::new());
 }
+
+#[tokio::test(start_paused = true)]
+async fn of_twins_the_one_on_the_same_port_comes_back_with_a_new_transport() {
+    let twins = |id| {
+        format!(
+            "S                      device usb:1-1 transport_id:5\n\
+             S                      device usb:1-2 transport_id:{id}\n"
+        )
+    };
+    let script = Scripted::new([
+        vec![expect("host:devices-l"), okay_text(&twins(6))],
+        vec![
+            expect("host:track-devices-l"),
+            say("OKAY"),
+            list_update("S                      device usb:1-1 transport_id:5\n"),
+            list_update(&twins(9)),
+            Step::Hang,
+        ],
+        vec![
+            expect("host-transport-id:9:features"),
+            okay_text("shell_v2"),
+        ],
+        vec![
+            expect("host:transport-id:9"),
+            say("OKAY"),
+            expect("shell,v2,raw:true"),
+            say("OKAY"),
+            say(packet(3, &[0])),
+        ],
+    ]);
+    let server = script.server();
+    let phone = server.select(&Selector::Transport(6)).await.unwrap();
+    phone.wait_ready(SOON).await.unwrap();
+    assert_eq!(script.complaints(), Vec::<String>::new());
+}

@@ -2,6 +2,7 @@
 //! whole answer counts as one.
 
 mod files;
+mod garbage;
 mod host;
 mod shells;
 

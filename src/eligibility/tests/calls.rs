@@ -62,6 +62,11 @@ impl Phone {
         asked.iter().filter(|c| c.contains(what)).count()
     }
 
+    fn asked_exactly(&self, what: &str) -> usize {
+        let asked = self.asked.lock().expect("no test panics with it");
+        asked.iter().filter(|c| *c == what).count()
+    }
+
     async fn serve(self, mut stream: DuplexStream) -> io::Result<()> {
         loop {
             let mut length = [0; 4];
@@ -312,7 +317,11 @@ async fn a_phone_without_any_tool_is_unknown_and_no_error() {
         .await
         .expect("it answers, if badly");
     assert_eq!(a.targets[0].findings[0].id, FindingId::NotRunning);
-    assert_eq!(phone.asked("ps"), 3, "every form of ps was tried");
+    assert_eq!(
+        phone.asked("ps -A") + phone.asked_exactly("ps"),
+        3,
+        "every form of ps was tried"
+    );
     let list = list_apps(&device, &f, &ListOptions::default()).await;
     assert!(matches!(
         list,

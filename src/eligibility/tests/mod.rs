@@ -2,4 +2,5 @@
 
 mod calls;
 mod decision;
+mod hostile;
 mod targets;

@@ -1,0 +1,400 @@
+//! Traces to gzipped pprofs: opens an input, decodes it, writes one file a dump, and says what
+//! was found. `record` and `demo` end in it too.
+//!
+//! Decoding goes on while finished dumps are encoded, compressed and written by other threads.
+
+use super::findings::{self, Finding};
+use super::manifest;
+use super::output::file_name;
+use super::summary::{HeapSummary, Summarizer};
+use super::trace_findings;
+use crate::error::{Classified, ErrorClass};
+use crate::export::gzip::Gzip;
+use crate::export::pprof::{Pprof, PprofOptions};
+use crate::import::{self, ImportError, OpenTrace};
+use crate::profile::{DumpKind, Health, HeapDump, Package, Recording};
+use crate::trace::{Trace, TraceError};
+use std::collections::BTreeMap;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
+
+/// Where a trace comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Input {
+    /// A file or a recording's folder.
+    Path(PathBuf),
+    /// Standard input.
+    Stdin,
+}
+
+/// Which dumps are wanted; an empty list is no restriction.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Selection {
+    /// Process ids.
+    pub pids: Vec<u64>,
+    /// Heap names.
+    pub heaps: Vec<String>,
+    /// Trace times in ns, exactly.
+    pub timestamps: Vec<u64>,
+}
+
+impl Selection {
+    fn is_all(&self) -> bool {
+        *self == Selection::default()
+    }
+
+    fn takes(&self, dump: &HeapDump) -> bool {
+        let time = dump.time_ns.unwrap_or(dump.raw_time_ns);
+        (self.pids.is_empty() || self.pids.contains(&dump.pid))
+            && (self.heaps.is_empty() || self.heaps.contains(&dump.heap))
+            && (self.timestamps.is_empty() || self.timestamps.contains(&time))
+    }
+}
+
+/// What to convert, and how.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The input.
+    pub input: Input,
+    /// An existing folder for the files.
+    pub output: PathBuf,
+    /// Which dumps.
+    pub selection: Selection,
+    /// How profiles are written.
+    pub pprof: PprofOptions,
+}
+
+/// What a conversion found and wrote.
+#[derive(Debug)]
+pub struct Converted {
+    /// Every dump that was wanted, in order; those with samples have a file.
+    pub dumps: Vec<manifest::Dump>,
+    /// Per process and heap the totals and the largest callsites.
+    pub heaps: Vec<HeapSummary>,
+    /// What the user should know, of the trace and of each heap's last dump.
+    pub findings: Vec<Finding>,
+    /// How many frames have names.
+    pub symbolization: manifest::Symbolization,
+    /// Loss and damage, of each trace in the input.
+    pub health: Vec<Health>,
+    /// The phone's packages, where a trace lists them.
+    pub packages: Vec<Package>,
+}
+
+impl Converted {
+    /// What the exit code tells of; `None` where nothing is missing.
+    pub fn class(&self) -> Option<ErrorClass> {
+        let empty = self.dumps.iter().all(|dump| dump.file.is_none());
+        let classes = self.findings.iter().filter_map(|finding| finding.class);
+        if empty {
+            // That nothing came says more than what kept it from coming.
+            let graver = classes.filter(|class| *class != ErrorClass::Incomplete);
+            return ErrorClass::first_of(graver.chain([ErrorClass::Empty]));
+        }
+        ErrorClass::first_of(classes)
+    }
+
+    /// The findings as the manifest keeps them.
+    pub fn warnings(&self) -> Vec<manifest::Warning> {
+        self.findings
+            .iter()
+            .map(|finding| manifest::Warning {
+                kind: finding.kind.to_owned(),
+                message: finding.message.clone(),
+                help: finding.help.clone(),
+                pid: finding.pid,
+                dumps: self
+                    .dumps
+                    .iter()
+                    .filter(|dump| finding.pid == Some(dump.pid))
+                    .map(|dump| dump.index)
+                    .collect(),
+            })
+            .collect()
+    }
+}
+
+/// Why a conversion gave up.
+#[derive(Debug, thiserror::Error)]
+pub enum ConvertError {
+    /// The input holds no trace, or can't be opened.
+    #[error(transparent)]
+    Import(#[from] ImportError),
+    /// The trace can't be read.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// A profile can't be written.
+    #[error("cannot write {}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+impl Classified for ConvertError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            ConvertError::Import(error) => error.class(),
+            ConvertError::Trace(error) => error.class(),
+            ConvertError::Write { .. } => ErrorClass::HostWrite,
+        }
+    }
+
+    fn kind(&self) -> &'static str {
+        match self {
+            ConvertError::Import(error) => error.kind(),
+            ConvertError::Trace(error) => error.kind(),
+            ConvertError::Write { .. } => "output-unwritable",
+        }
+    }
+
+    fn help(&self) -> Option<String> {
+        match self {
+            ConvertError::Import(error) => error.help(),
+            ConvertError::Trace(error) => error.help(),
+            ConvertError::Write { .. } => {
+                Some("make room there, or name another folder with -o".to_owned())
+            }
+        }
+    }
+}
+
+/// Converts. Blocks: decodes on this thread, writes on others. Files appear under their names
+/// only when they are whole.
+///
+/// # Errors
+/// Where the input holds no trace, or a file can't be written. A damaged trace is no error:
+/// what it holds is converted, and the findings say what is wrong.
+pub fn convert(request: &Request) -> Result<Converted, ConvertError> {
+    let traces = match &request.input {
+        Input::Path(path) => import::open(path)?,
+        Input::Stdin => import::open_stream(io::stdin().lock(), "standard input")?,
+    };
+    let mut all = Converted {
+        dumps: Vec::new(),
+        heaps: Vec::new(),
+        findings: Vec::new(),
+        symbolization: manifest::Symbolization {
+            frames_named: 0,
+            frames_unnamed: 0,
+            libraries_missing: Vec::new(),
+        },
+        health: Vec::new(),
+        packages: Vec::new(),
+    };
+    for trace in traces {
+        convert_trace(trace, request, &mut all)?;
+    }
+    Ok(all)
+}
+
+fn convert_trace(
+    input: OpenTrace,
+    request: &Request,
+    all: &mut Converted,
+) -> Result<(), ConvertError> {
+    let trace = Trace::open(input.source)?;
+    let recording = Arc::clone(trace.recording());
+    let pprof = Pprof::new(Arc::clone(&recording), request.pprof);
+    let mut summarizer = Summarizer::default();
+    let mut last: BTreeMap<(u64, String), Vec<Finding>> = BTreeMap::new();
+    let mut left_out = 0u64;
+    let mut sampled = 0u64;
+    // As many as can run, and none waiting: memory holds a few dumps, never all.
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get().min(MOST_WRITERS));
+    let (send, receive) = sync_channel::<Job>(0);
+    let receive = Arc::new(Mutex::new(receive));
+    let failure = Mutex::new(None);
+    let outcome = std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..threads)
+            .map(|_| {
+                let (receive, pprof, failure) = (Arc::clone(&receive), &pprof, &failure);
+                scope.spawn(move || write_dumps(&receive, pprof, failure))
+            })
+            .collect();
+        // Should all writers be gone, so is the receiver, and sending fails instead of waiting.
+        drop(receive);
+        let outcome = trace.read_dumps(|dump| -> Result<(), ConvertError> {
+            if !request.selection.takes(&dump) {
+                left_out += 1;
+                return Ok(());
+            }
+            let index = all.dumps.len() as u32;
+            let file = (!dump.samples.is_empty()).then(|| {
+                let heap = file_name(&dump.heap);
+                format!("heap_dump.{index}.{}.{heap}.pb.gz", dump.pid)
+            });
+            let mut entry = manifest::Dump::new(index, &dump, file.clone());
+            entry.time = dump
+                .wall_time_ns
+                .and_then(|ns| time::OffsetDateTime::from_unix_timestamp_nanos(ns.into()).ok());
+            all.dumps.push(entry);
+            summarizer.add(index, &dump);
+            let findings = findings::of_dump(&dump);
+            let comments = comments(&dump, &findings);
+            last.insert((dump.pid, dump.heap.clone()), findings);
+            let Some(file) = file else { return Ok(()) };
+            sampled += 1;
+            let job = Job {
+                dump,
+                comments,
+                path: request.output.join(file),
+            };
+            hand_over(&send, job, &failure)
+        });
+        drop(send);
+        for writer in writers {
+            if let Err(panic) = writer.join() {
+                std::panic::resume_unwind(panic);
+            }
+        }
+        outcome
+    });
+    let health = match take(&failure) {
+        Some(error) => return Err(error),
+        None => outcome?,
+    };
+    if let Some(what) = input.damage {
+        all.findings
+            .push(trace_findings::packing(&input.name, what));
+    }
+    all.findings.extend(trace_findings::of_health(&health));
+    if sampled == 0 && (left_out == 0 || request.selection.is_all()) {
+        let rejected = !last.is_empty();
+        all.findings
+            .push(trace_findings::why_empty(&recording, &health, rejected));
+    } else if sampled == 0 {
+        all.findings.push(trace_findings::none_selected(left_out));
+    }
+    all.findings.extend(last.into_values().flatten());
+    all.heaps.extend(summarizer.finish(&recording));
+    add_symbolization(&recording, &mut all.symbolization);
+    all.health.push(health);
+    all.packages.extend(recording.packages.iter().cloned());
+    Ok(())
+}
+
+/// More would only wait for the decoder, and each holds a dump.
+const MOST_WRITERS: usize = 4;
+
+/// A dump on its way into a file.
+struct Job {
+    dump: HeapDump,
+    comments: Vec<String>,
+    path: PathBuf,
+}
+
+type Failure = Mutex<Option<ConvertError>>;
+
+fn take(failure: &Failure) -> Option<ConvertError> {
+    match failure.lock() {
+        Ok(mut failure) => failure.take(),
+        Err(poisoned) => poisoned.into_inner().take(),
+    }
+}
+
+/// Gives a dump to whichever writer is free. After a failure there is no use in going on.
+fn hand_over(send: &SyncSender<Job>, job: Job, failure: &Failure) -> Result<(), ConvertError> {
+    if let Some(error) = take(failure) {
+        return Err(error);
+    }
+    let path = job.path.clone();
+    send.send(job).map_err(|_| ConvertError::Write {
+        path,
+        source: io::Error::other("its writer stopped"),
+    })
+}
+
+/// Encodes, compresses and writes dumps until no more come. Goes on after a failure, so that
+/// the decoder never waits for a writer that is gone.
+fn write_dumps(jobs: &Mutex<Receiver<Job>>, pprof: &Pprof, failure: &Failure) {
+    let mut gzip = Gzip::default();
+    loop {
+        let job = match jobs.lock() {
+            Ok(jobs) => jobs.recv(),
+            Err(_) => return,
+        };
+        let Ok(job) = job else { return };
+        let plain = pprof.encode(&job.dump, &job.comments);
+        let path = job.path;
+        drop(job.dump);
+        let packed = gzip.compress(&plain);
+        drop(plain);
+        if let Err(source) = write_whole(&path, &packed)
+            && let Ok(mut failure) = failure.lock()
+        {
+            failure.get_or_insert(ConvertError::Write { path, source });
+        }
+    }
+}
+
+/// Writes a file that has its name only once it is whole.
+fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut file = manifest::temporary_in(folder)?;
+    file.write_all(bytes)?;
+    file.persist(path)?;
+    Ok(())
+}
+
+/// What a profile says of itself, for whoever opens it alone.
+fn comments(dump: &HeapDump, findings: &[Finding]) -> Vec<String> {
+    let mut comments = vec![format!(
+        "heaptap {}: pid {}{}{}, heap {}",
+        env!("CARGO_PKG_VERSION"),
+        dump.pid,
+        if dump.process.is_empty() { "" } else { ", " },
+        dump.process,
+        dump.heap
+    )];
+    comments.push(
+        match dump.kind {
+            DumpKind::Cumulative => {
+                "bytes are estimates from sampling; objects are numbers of sampled allocations"
+            }
+            DumpKind::AtMaximum => {
+                "space and objects are those of the moment when the heap was largest; frees are \
+                 not known"
+            }
+            DumpKind::AllocationsOnly => {
+                "allocations only: what was freed is not known; objects are numbers of sampled \
+                 allocations"
+            }
+        }
+        .to_owned(),
+    );
+    comments.extend(findings.iter().map(|finding| finding.message.clone()));
+    comments
+}
+
+fn add_symbolization(recording: &Recording, sum: &mut manifest::Symbolization) {
+    let tables = &recording.tables;
+    let mut missing: BTreeMap<(String, String), u64> = BTreeMap::new();
+    for (at, frame) in tables.frames().iter().enumerate() {
+        let lines = recording.symbols.lines(crate::profile::FrameId(at as u32));
+        let named = !tables.string(frame.name).is_empty()
+            || lines.iter().any(|l| !tables.string(l.function).is_empty());
+        if named {
+            sum.frames_named += 1;
+            continue;
+        }
+        sum.frames_unnamed += 1;
+        if let Some(mapping) = frame.mapping.map(|id| tables.mapping(id)) {
+            let path = tables.string(mapping.path).to_owned();
+            *missing
+                .entry((path, mapping.build_id.to_string()))
+                .or_default() += 1;
+        }
+    }
+    for ((path, build_id), frames) in missing {
+        sum.libraries_missing.push(manifest::MissingLibrary {
+            path,
+            build_id,
+            frames,
+        });
+    }
+}

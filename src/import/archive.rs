@@ -1,0 +1,192 @@
+//! Traces inside ZIP and TAR archives. Perfetto's `bundle` writes a TAR of the trace and, where
+//! there were any, symbols and deobfuscation as traces of their own; they are read behind it as
+//! if appended. Members are told by content, not by name, and only ever streamed: no path of an
+//! archive becomes a path here.
+
+use super::detect::{Kind, detect};
+use super::spool::Spool;
+use super::{HEAD, ImportError, OpenTrace, unpack};
+use crate::trace::Source;
+use std::io::Read;
+
+/// How many members an error names.
+pub(super) const NAMED: usize = 5;
+/// Further members are not looked at.
+const MOST_MEMBERS: usize = 10_000;
+
+/// Names of members that belong to the trace of the bundle, in the order in which they follow.
+const COMPANIONS: [&str; 2] = ["symbols", "deobfuscation"];
+
+pub(super) fn open_tar(
+    source: Box<dyn Source>,
+    name: &str,
+    depth: u32,
+) -> Result<Vec<OpenTrace>, ImportError> {
+    let mut found = Members::new(name);
+    let mut archive = tar::Archive::new(source);
+    let entries = archive
+        .entries()
+        .map_err(|source| ImportError::Unreadable {
+            name: name.to_owned(),
+            source,
+        })?;
+    for entry in entries.take(MOST_MEMBERS) {
+        let entry = match entry {
+            Ok(entry) => entry,
+            Err(error) => {
+                found.damage = Some(format!("the TAR breaks off: {error}"));
+                break;
+            }
+        };
+        if !entry.header().entry_type().is_file() {
+            continue;
+        }
+        let member = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+        found.add(member, entry)?;
+    }
+    found.traces(depth)
+}
+
+pub(super) fn open_zip(
+    source: Box<dyn Source>,
+    name: &str,
+    depth: u32,
+) -> Result<Vec<OpenTrace>, ImportError> {
+    let damaged = |error: zip::result::ZipError| ImportError::Damaged {
+        name: name.to_owned(),
+        what: error.to_string(),
+    };
+    let mut archive = zip::ZipArchive::new(source).map_err(damaged)?;
+    let mut found = Members::new(name);
+    for at in 0..archive.len().min(MOST_MEMBERS) {
+        match archive.by_index(at) {
+            Ok(file) if file.is_file() => {
+                let member = match file.name() {
+                    Ok(name) => name.into_owned(),
+                    Err(_) => format!("member {at}"),
+                };
+                found.add(member, file)?;
+            }
+            Ok(_) => {}
+            Err(error) => found.damage = Some(error.to_string()),
+        }
+    }
+    found.traces(depth)
+}
+
+struct Member {
+    name: String,
+    source: Box<dyn Source>,
+    damage: Option<String>,
+}
+
+struct Members<'a> {
+    archive: &'a str,
+    traces: Vec<Member>,
+    companions: Vec<(usize, Box<dyn Source>)>,
+    others: Vec<String>,
+    damage: Option<String>,
+}
+
+impl<'a> Members<'a> {
+    fn new(archive: &'a str) -> Self {
+        Members {
+            archive,
+            traces: Vec::new(),
+            companions: Vec::new(),
+            others: Vec::new(),
+            damage: None,
+        }
+    }
+
+    /// Takes a member if it is a trace, packed or not, or a companion of one.
+    fn add(&mut self, name: String, mut stream: impl Read) -> Result<(), ImportError> {
+        let mut head = Vec::new();
+        if let Err(error) = stream.by_ref().take(HEAD as u64).read_to_end(&mut head) {
+            self.damage = Some(format!("{name}: {error}"));
+        }
+        let companion = COMPANIONS
+            .iter()
+            .position(|start| file_name(&name).starts_with(start));
+        let kind = detect(&head);
+        let wanted = match kind {
+            Kind::Trace | Kind::Gzip | Kind::Zstd => true,
+            // An archive in an archive: as deep as a bundle in a bug report.
+            Kind::Zip | Kind::Tar => true,
+            _ => companion.is_some() && !head.is_empty(),
+        };
+        if !wanted {
+            if self.others.len() < NAMED {
+                self.others.push(name);
+            }
+            return Ok(());
+        }
+        let mut spool = Spool::new(self.archive);
+        spool.append(&head[..])?;
+        let damage = spool.append(stream)?;
+        let spooled = spool.finish(damage.map(|what| format!("{name}: {what}")))?;
+        match companion {
+            Some(order) => self.companions.push((order, spooled.source)),
+            None => self.traces.push(Member {
+                name,
+                source: spooled.source,
+                damage: spooled.damage,
+            }),
+        }
+        Ok(())
+    }
+
+    fn traces(mut self, depth: u32) -> Result<Vec<OpenTrace>, ImportError> {
+        self.companions.sort_by_key(|companion| companion.0);
+        let single = self.traces.len() == 1;
+        let mut found = Vec::new();
+        let mut refused = None;
+        for member in self.traces {
+            let mut source = member.source;
+            let mut damage = member.damage;
+            if single && !self.companions.is_empty() {
+                let mut spool = Spool::new(self.archive);
+                spool.append(source)?;
+                for (_, companion) in self.companions.drain(..) {
+                    damage = spool.append(companion)?.or(damage);
+                }
+                source = spool.finish(None)?.source;
+            }
+            let name = format!("{}:{}", self.archive, member.name);
+            match unpack(source, &name, depth + 1) {
+                Ok(traces) => found.extend(traces.into_iter().map(|mut trace| {
+                    trace.damage = trace.damage.or(damage.take());
+                    trace
+                })),
+                Err(error @ (ImportError::Unwritable { .. } | ImportError::TooLarge { .. })) => {
+                    return Err(error);
+                }
+                Err(error) => {
+                    refused = Some(error);
+                    if self.others.len() < NAMED {
+                        self.others.push(member.name);
+                    }
+                }
+            }
+        }
+        if let Some(last) = found.last_mut() {
+            last.damage = last.damage.take().or(self.damage);
+            return Ok(found);
+        }
+        match (self.damage, refused) {
+            (Some(what), _) => Err(ImportError::Damaged {
+                name: self.archive.to_owned(),
+                what,
+            }),
+            (None, Some(error)) if self.others.len() == 1 => Err(error),
+            _ => Err(ImportError::NoTraceInside {
+                name: self.archive.to_owned(),
+                members: self.others,
+            }),
+        }
+    }
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit(['/', '\\']).next().unwrap_or(path)
+}

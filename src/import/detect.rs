@@ -1,0 +1,188 @@
+//! What a file is, by its first bytes.
+
+use crate::trace::looks_like_trace;
+use std::fmt;
+
+/// What a file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A Perfetto trace, possibly damaged.
+    Trace,
+    /// gzip.
+    Gzip,
+    /// Zstandard.
+    Zstd,
+    /// ZIP.
+    Zip,
+    /// TAR.
+    Tar,
+    /// Nothing at all.
+    Empty,
+    /// Only zero bytes.
+    Zeros,
+    /// ELF: a library or program.
+    Elf,
+    /// A Java heap dump.
+    Hprof,
+    /// A pprof profile.
+    Pprof,
+    /// An SQLite database.
+    Sqlite,
+    /// An HTML page.
+    Html,
+    /// JSON.
+    Json,
+    /// Text.
+    Text,
+    /// None of these.
+    Unknown,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Kind::Trace => "a Perfetto trace",
+            Kind::Gzip => "a gzip file",
+            Kind::Zstd => "a zstd file",
+            Kind::Zip => "a ZIP archive",
+            Kind::Tar => "a TAR archive",
+            Kind::Empty => "empty",
+            Kind::Zeros => "nothing but zero bytes",
+            Kind::Elf => "an ELF file, a library or program",
+            Kind::Hprof => "an HPROF, a Java heap dump",
+            Kind::Pprof => "a pprof profile, as `convert` writes them",
+            Kind::Sqlite => "an SQLite database",
+            Kind::Html => "an HTML page",
+            Kind::Json => "JSON",
+            Kind::Text => "text",
+            Kind::Unknown => "of no kind that heaptap knows",
+        })
+    }
+}
+
+impl Kind {
+    /// What to do instead.
+    pub fn help(self) -> &'static str {
+        match self {
+            Kind::Empty | Kind::Zeros => {
+                "nothing was written to it, or the disk was full: fetch it again from the device"
+            }
+            Kind::Elf => "this may be the library to symbolize with: give the trace here",
+            Kind::Pprof => "open it with `go tool pprof`; to convert, give the trace it came from",
+            Kind::Hprof => "Android Studio and other tools for Java heaps open it",
+            Kind::Html => "a server's error page may have been saved in place of the trace",
+            _ => {
+                "give raw-trace of a recording's folder, a *.pftrace, or one of them in gzip, \
+                 zstd, ZIP or TAR"
+            }
+        }
+    }
+}
+
+/// Tells a file by its first bytes (64 KiB are enough).
+pub fn detect(head: &[u8]) -> Kind {
+    if head.is_empty() {
+        return Kind::Empty;
+    }
+    for (magic, kind) in [
+        (&[0x1f, 0x8b][..], Kind::Gzip),
+        (&[0x28, 0xb5, 0x2f, 0xfd], Kind::Zstd),
+        (b"PK\x03\x04", Kind::Zip),
+        (b"PK\x05\x06", Kind::Zip),
+        (b"\x7fELF", Kind::Elf),
+        (b"JAVA PROFILE 1.0", Kind::Hprof),
+        (b"SQLite format 3\0", Kind::Sqlite),
+    ] {
+        if head.starts_with(magic) {
+            return kind;
+        }
+    }
+    if head.get(257..262) == Some(b"ustar") {
+        return Kind::Tar;
+    }
+    if looks_like_pprof(head) {
+        return Kind::Pprof;
+    }
+    if looks_like_trace(head) {
+        return Kind::Trace;
+    }
+    if head.iter().all(|&byte| byte == 0) {
+        return Kind::Zeros;
+    }
+    text_kind(head).unwrap_or(Kind::Unknown)
+}
+
+fn text_kind(head: &[u8]) -> Option<Kind> {
+    let text = match std::str::from_utf8(head) {
+        Ok(text) => text,
+        // A letter cut at the end of the head.
+        Err(error) if error.error_len().is_none() => {
+            std::str::from_utf8(&head[..error.valid_up_to()]).ok()?
+        }
+        Err(_) => return None,
+    };
+    let odd = |c: char| c.is_control() && !c.is_whitespace() && c != '\u{1b}';
+    if text.chars().any(odd) {
+        return None;
+    }
+    let start = text.trim_start();
+    Some(if start.starts_with(['{', '[']) {
+        Kind::Json
+    } else if start.starts_with("<!DOCTYPE") || start.to_ascii_lowercase().starts_with("<html") {
+        Kind::Html
+    } else {
+        Kind::Text
+    })
+}
+
+/// pprof begins with its sample types, two string indices each: `0a 04 08 xx 10 yy`.
+fn looks_like_pprof(head: &[u8]) -> bool {
+    let mut at = head;
+    let mut types = 0;
+    while let [0x0a, length, rest @ ..] = at {
+        let length = usize::from(*length);
+        let Some(message) = rest.get(..length) else {
+            return false;
+        };
+        if !matches!(
+            message,
+            [0x08, _, 0x10, _] | [0x08, _] | [0x08, _, 0x10, _, _]
+        ) {
+            return false;
+        }
+        types += 1;
+        at = &rest[length..];
+    }
+    // Samples, mappings, locations or strings follow.
+    types > 0
+        && at
+            .first()
+            .is_some_and(|tag| matches!(tag, 0x12 | 0x1a | 0x22 | 0x2a | 0x32))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tells_files_by_their_first_bytes() {
+        for (head, kind) in [
+            (&b""[..], Kind::Empty),
+            (&[0; 500], Kind::Zeros),
+            (b"\x7fELF\x02\x01", Kind::Elf),
+            (b"JAVA PROFILE 1.0.3\0", Kind::Hprof),
+            (
+                b"\x0a\x04\x08\x01\x10\x02\x0a\x04\x08\x03\x10\x04\x12\x06",
+                Kind::Pprof,
+            ),
+            (b"\x0a\x04\x08\x05\x50\x01", Kind::Trace),
+            (b"{\"traceEvents\":[]}", Kind::Json),
+            (b"<!DOCTYPE html>", Kind::Html),
+            (b"# tracer: nop\n", Kind::Text),
+            (b"\x01\x02\x03", Kind::Unknown),
+            (b"\x0a", Kind::Text),
+        ] {
+            assert_eq!(detect(head), kind, "{head:?}");
+        }
+    }
+}

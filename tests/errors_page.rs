@@ -1,0 +1,150 @@
+//! docs/errors.md lists every exit code and every kind that the code can give, and no other.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use heaptap::error::ErrorClass;
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn page() -> String {
+    fs::read_to_string(root().join("docs/errors.md")).expect("the page is there")
+}
+
+/// Rows of the section `heading`: the cells of each.
+fn rows(heading: &str) -> Vec<Vec<String>> {
+    let page = page();
+    let section = page
+        .split("\n## ")
+        .find(|s| s.starts_with(heading))
+        .expect("the section is there");
+    section
+        .lines()
+        .filter(|l| l.starts_with("| ") && !l.starts_with("| kind") && !l.starts_with("| code"))
+        .map(|l| {
+            l.trim_matches('|')
+                .split('|')
+                .map(|c| c.trim().trim_matches('`').to_owned())
+                .collect()
+        })
+        .collect()
+}
+
+/// The text of every source file, without its tests.
+fn sources(folder: &Path, texts: &mut Vec<String>) {
+    for entry in fs::read_dir(folder).expect("src/ can be read") {
+        let path = entry.expect("src/ can be read").path();
+        if path.is_dir() {
+            sources(&path, texts);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            let text = fs::read_to_string(&path).expect("sources are UTF-8");
+            let text = text.split("#[cfg(test)]\nmod tests {").next();
+            texts.push(text.unwrap_or_default().to_owned());
+        }
+    }
+}
+
+fn is_kind(text: &str) -> bool {
+    !text.is_empty()
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+}
+
+/// The string literal that `text` starts with, after blanks and one brace.
+fn literal(text: &str) -> Option<&str> {
+    let text = text.trim_start().trim_start_matches('{').trim_start();
+    text.strip_prefix('"')?.split('"').next()
+}
+
+/// Literals behind `=>` in every `fn kind`, or those that are its whole body.
+fn kinds_of_errors() -> BTreeSet<String> {
+    let mut texts = Vec::new();
+    sources(&root().join("src"), &mut texts);
+    let mut kinds = BTreeSet::new();
+    let mut add = |kind: Option<&str>| {
+        if let Some(kind) = kind.filter(|k| is_kind(k)) {
+            kinds.insert(kind.to_owned());
+        }
+    };
+    for text in &texts {
+        let mut rest = text.as_str();
+        while let Some(at) = rest.find("fn kind(&self) -> &'static str {") {
+            rest = &rest[at + "fn kind(&self) -> &'static str {".len()..];
+            let body = rest.split("\n    }\n").next().unwrap_or_default();
+            add(literal(body));
+            for arm in body.split("=>").skip(1) {
+                add(literal(arm));
+            }
+        }
+        for call in text.split("Failure::new(").skip(1) {
+            // The class, then the kind.
+            add(call.split_once(',').and_then(|(_, rest)| literal(rest)));
+        }
+    }
+    // No error, but the state of a device.
+    kinds.remove("device-ready");
+    // Goes with the last command to be built.
+    kinds.remove("not-built");
+    kinds
+}
+
+#[test]
+fn every_kind_of_error_is_on_the_page() {
+    let documented: BTreeSet<String> = rows("Kinds of errors")
+        .into_iter()
+        .map(|row| row[0].clone())
+        .collect();
+    let given = kinds_of_errors();
+    assert!(given.len() > 50, "kinds were found: {given:?}");
+    let missing: Vec<_> = given.difference(&documented).collect();
+    assert!(missing.is_empty(), "add to docs/errors.md: {missing:?}");
+    let gone: Vec<_> = documented.difference(&given).collect();
+    assert!(gone.is_empty(), "no code gives {gone:?} any more");
+}
+
+#[test]
+fn every_exit_code_is_on_the_page() {
+    let listed: BTreeSet<(String, String)> = rows("Exit codes")
+        .into_iter()
+        .map(|row| (row[0].clone(), row[1].clone()))
+        .collect();
+    let mut expected: BTreeSet<(String, String)> = ErrorClass::BY_PRECEDENCE
+        .iter()
+        .map(|class| (class.exit_code().to_string(), format!("{class:?}")))
+        .collect();
+    expected.insert(("0".to_owned(), String::new()));
+    assert_eq!(listed, expected);
+    let order: Vec<String> = ErrorClass::BY_PRECEDENCE
+        .iter()
+        .map(|class| class.exit_code().to_string())
+        .collect();
+    assert!(page().contains(&format!("{} decides", order.join(", "))));
+    let codes: BTreeSet<String> = expected.into_iter().map(|(code, _)| code).collect();
+    for row in rows("Kinds of errors") {
+        assert!(codes.contains(&row[1]), "{row:?} has an exit code");
+    }
+}
+
+#[test]
+fn warnings_of_dumps_and_configs_are_on_the_page() {
+    let documented: BTreeSet<String> = rows("Kinds of warnings")
+        .into_iter()
+        .map(|row| row[0].clone())
+        .collect();
+    for (file, call) in [
+        ("src/app/findings.rs", "add("),
+        ("src/config/rules.rs", "Notice::new("),
+    ] {
+        let text = fs::read_to_string(root().join(file)).expect("it is there");
+        let mut found = 0;
+        for kind in text.split(call).skip(1).filter_map(literal) {
+            found += 1;
+            assert!(documented.contains(kind), "{file} gives {kind}");
+        }
+        assert!(found > 3, "kinds were found in {file}");
+    }
+}
