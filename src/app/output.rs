@@ -9,7 +9,7 @@ use time::macros::format_description;
 
 use crate::session::SessionError;
 
-/// Longest part of a name that came from outside.
+/// Longest part of a name that came from outside, bytes of UTF-8. File systems end at 255.
 const LONGEST: usize = 80;
 
 /// `heaptap-<target>-<time>`, time as `20261120T074300Z`.
@@ -25,6 +25,7 @@ pub fn default_name(target: &str, at: OffsetDateTime) -> String {
 /// `name` as part of a file name on every system: `: * / \ < > | ?`, quotes and control
 /// characters become `_`, and so does what Windows takes for a device.
 pub fn file_name(name: &str) -> String {
+    let mut bytes = 0;
     let mut clean: String = name
         .chars()
         .map(|c| match c {
@@ -32,7 +33,10 @@ pub fn file_name(name: &str) -> String {
             c if c.is_control() || is_invisible(c) => '_',
             c => c,
         })
-        .take(LONGEST)
+        .take_while(|c| {
+            bytes += c.len_utf8();
+            bytes <= LONGEST
+        })
         .collect();
     // Windows drops blanks and dots at the end; leading dots hide a file elsewhere.
     while clean.ends_with([' ', '.']) {
@@ -41,12 +45,16 @@ pub fn file_name(name: &str) -> String {
     if clean.starts_with('.') {
         clean.replace_range(..1, "_");
     }
-    let stem = clean.split('.').next().unwrap_or("").to_ascii_uppercase();
+    let stem = clean.split('.').next().unwrap_or("");
+    let stem = stem.trim_end().to_ascii_uppercase();
+    // Windows counts the superscripts among the digits here.
+    let digit = |c: char| c.is_ascii_digit() || matches!(c, '¹' | '²' | '³');
     let port = |prefix: &str| {
-        stem.strip_prefix(prefix)
-            .is_some_and(|n| n.len() == 1 && n.bytes().all(|b| b.is_ascii_digit()))
+        let mut number = stem.strip_prefix(prefix).unwrap_or("").chars();
+        number.next().is_some_and(digit) && number.next().is_none()
     };
-    if matches!(stem.as_str(), "CON" | "PRN" | "AUX" | "NUL") || port("COM") || port("LPT") {
+    let device = ["CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$"].contains(&stem.as_str());
+    if device || port("COM") || port("LPT") {
         clean.insert(0, '_');
     }
     if clean.is_empty() {
@@ -132,10 +140,15 @@ mod tests {
         assert_eq!(file_name("a*b?c<d>e|f\\g\"h\ni"), "a_b_c_d_e_f_g_h_i");
         assert_eq!(file_name("con.txt"), "_con.txt");
         assert_eq!(file_name("COM7"), "_COM7");
+        assert_eq!(file_name("lpt².log"), "_lpt².log");
+        assert_eq!(file_name("nul .x"), "_nul .x");
+        assert_eq!(file_name("conin$"), "_conin$");
+        assert_eq!(file_name("COM71"), "COM71");
         assert_eq!(file_name("com.example"), "com.example");
         assert_eq!(file_name("..."), "_");
         assert_eq!(file_name(""), "_");
         assert_eq!(file_name(&"x".repeat(500)).len(), LONGEST);
+        assert_eq!(file_name(&"\u{1f9e0}".repeat(500)).len(), LONGEST);
     }
 
     #[test]

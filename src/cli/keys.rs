@@ -122,14 +122,22 @@ mod system {
     /// Reading a key changes nothing here.
     pub(super) struct Mode;
 
+    /// console reads keys only where what it writes to is a terminal too, although nothing is
+    /// written: either stream will do.
+    fn terminal() -> Option<console::Term> {
+        [console::Term::stdout(), console::Term::stderr()]
+            .into_iter()
+            .find(console::Term::is_term)
+    }
+
     impl Mode {
         pub(super) fn enter() -> Option<Mode> {
-            (std::io::stdin().is_terminal() && console::Term::stdout().is_term()).then_some(Mode)
+            (std::io::stdin().is_terminal() && terminal().is_some()).then_some(Mode)
         }
     }
 
     pub(super) fn read(sender: &UnboundedSender<Key>) {
-        let terminal = console::Term::stdout();
+        let Some(terminal) = terminal() else { return };
         while let Ok(key) = terminal.read_key() {
             let key = match key {
                 console::Key::Char(c) => Key::Char(c),

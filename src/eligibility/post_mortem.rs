@@ -260,7 +260,8 @@ pub fn explain(target: &EmptyTarget, evidence: &Evidence<'_>) -> Vec<Finding> {
             f.severity >= Severity::Warning || f.id == FindingId::NotRunning && target.pid.is_none()
         });
         causes.extend(about.cloned());
-        causes.extend(known.device.iter().cloned());
+        let about = known.device.iter().filter(|f| f.scope != Scope::Java);
+        causes.extend(about.cloned());
     }
     if causes.is_empty() {
         causes.push(match target.pid {
@@ -555,6 +556,16 @@ mod tests {
         };
         assert_eq!(ids(&rejected, &none), [F::Busy]);
         assert_eq!(ids(&target("com.x", 7), &none), [F::NoAllocation]);
+        // What hinders a Java dump alone explains nothing here.
+        let ten = Known {
+            device: vec![Finding::sdk_low(Scope::Java, "Android 10")],
+            ..Known::default()
+        };
+        let known = Evidence {
+            known: Some(&ten),
+            ..Evidence::default()
+        };
+        assert_eq!(ids(&target("com.x", 7), &known), [F::NoAllocation]);
         let absent = EmptyTarget {
             name: "com.x".to_owned(),
             ..EmptyTarget::default()
