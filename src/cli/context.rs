@@ -1,11 +1,14 @@
 //! What every command is given: the console, the global flags, and the device on demand.
 
+use std::sync::OnceLock;
+
 use tokio::sync::OnceCell;
 
 use super::args::Globals;
 use super::console::Console;
-use crate::device::{Device, Selector, Server};
+use crate::device::{Address, Device, Selector, Server, Tcp};
 use crate::error::{ErrorClass, Failure};
+use crate::phone::{PhoneSpec, VirtualPhone};
 
 /// What every command is given.
 pub struct Context {
@@ -13,6 +16,7 @@ pub struct Context {
     pub console: Console,
     /// The global flags.
     pub globals: Globals,
+    phone: OnceLock<VirtualPhone>,
     server: OnceCell<Server>,
     device: OnceCell<Device>,
 }
@@ -23,6 +27,7 @@ impl Context {
         Context {
             console,
             globals,
+            phone: OnceLock::new(),
             server: OnceCell::new(),
             device: OnceCell::new(),
         }
@@ -36,12 +41,8 @@ impl Context {
     pub async fn server(&self) -> Result<&Server, Failure> {
         self.server
             .get_or_try_init(|| async {
-                if self.globals.virtual_phone.is_some() {
-                    return Err(Failure::new(
-                        ErrorClass::Bug,
-                        "not-built",
-                        "the virtual phone is not built yet",
-                    ));
+                if let Some(spec) = &self.globals.virtual_phone {
+                    return self.virtual_server(spec);
                 }
                 Ok(Server::locate(self.globals.adb_server.as_deref()).await?)
             })
@@ -56,6 +57,22 @@ impl Context {
         } else {
             Selector::from_flag_or_env(self.globals.serial.as_deref())
         }
+    }
+
+    /// Starts the virtual phone that `--virtual` describes; it ends with this context.
+    fn virtual_server(&self, spec: &str) -> Result<Server, Failure> {
+        let phone = VirtualPhone::start(PhoneSpec::parse(spec)?).map_err(|error| {
+            Failure::new(
+                ErrorClass::NoDevice,
+                "virtual-phone",
+                format!("the virtual phone could not be started: {error}"),
+            )
+            .with_help("it listens on a free port of 127.0.0.1: does a firewall forbid that?")
+        })?;
+        let address = Address::new(phone.addr().ip().to_string(), phone.addr().port());
+        // The cell is empty: the server's cell lets this run once.
+        let _ = self.phone.set(phone);
+        Ok(Server::over(Tcp(address)))
     }
 
     /// The device that the flags name, chosen on first use.
