@@ -169,7 +169,8 @@ fn tree(spec: &PhoneSpec) -> Tree {
         let _ = tree.put(&parts, link);
     }
     for name in ["null", "zero", "full", "tty"] {
-        let device = Node::new(Kind::Device(name), 0o666, 0, 0);
+        let mut device = Node::new(Kind::Device(name), 0o666, 0, 0);
+        device.label = "null_device";
         let _ = tree.put(&normalize("/", &format!("/dev/{name}")), device);
     }
     for name in super::commands::names(spec) {

@@ -321,7 +321,7 @@ pub(super) fn cp(cmd: &mut Cmd) -> Done {
 
 pub(super) fn dd(cmd: &mut Cmd) -> Done {
     let (mut input, mut output) = (None, None);
-    let (mut size, mut count) = (512u64, u64::MAX);
+    let (mut size, mut count, mut skip) = (512u64, u64::MAX, 0u64);
     for arg in cmd.args() {
         let (key, value) = arg.split_once('=').unwrap_or((&arg, ""));
         match key {
@@ -331,6 +331,7 @@ pub(super) fn dd(cmd: &mut Cmd) -> Done {
                 size = crate::units::ByteSize::parse(value).map_or(512, |s| s.0);
             }
             "count" => count = value.parse().unwrap_or(0),
+            "skip" => skip = value.parse().unwrap_or(0),
             "status" | "conv" => {}
             _ => {
                 cmd.err(&format!("dd: bad {key}\n"))?;
@@ -361,6 +362,18 @@ pub(super) fn dd(cmd: &mut Cmd) -> Done {
             }
         },
     };
+    let mut ahead = size.saturating_mul(skip);
+    if let Fd::File { position, .. } = &from {
+        *crate::phone::events::lock(position) += ahead;
+        ahead = 0;
+    }
+    while ahead > 0 {
+        let block = from.read(&cmd.kernel, cmd.pid, ahead.min(64 << 10) as usize)?;
+        if block.is_empty() {
+            break;
+        }
+        ahead -= block.len() as u64;
+    }
     let mut left = size.saturating_mul(count);
     let mut copied = 0u64;
     while left > 0 {

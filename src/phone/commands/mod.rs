@@ -4,12 +4,14 @@
 mod activity;
 mod dumpsys;
 mod files;
+pub(crate) mod format;
 mod launch;
 mod packages;
 mod perfetto;
 mod processes;
+mod search;
 mod system;
-pub(crate) mod text;
+mod text;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -77,7 +79,7 @@ const PROGRAMS: &[(&str, Program)] = &[
     ("find", files::find),
     ("getenforce", system::getenforce),
     ("getprop", system::getprop),
-    ("grep", text::grep),
+    ("grep", search::grep),
     ("head", text::head),
     ("hostname", system::hostname),
     ("id", system::id),
@@ -107,7 +109,7 @@ const PROGRAMS: &[(&str, Program)] = &[
     ("rm", files::rm),
     ("rmdir", files::rm),
     ("run-as", launch::run_as),
-    ("sed", text::sed),
+    ("sed", search::sed),
     ("seq", text::seq),
     ("setenforce", system::setenforce),
     ("setprop", system::setprop),

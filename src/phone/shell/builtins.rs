@@ -1,7 +1,7 @@
 //! Commands that the shell runs itself.
 
 use super::{Flow, Shell, Variable, condition, parser};
-use crate::phone::commands::text::{format_printf, unescape};
+use crate::phone::commands::format::{format_printf, unescape};
 use crate::phone::fs::normalize;
 use crate::phone::io::Stop;
 use crate::phone::process::{Delivered, SIGNALS, signal_number};

@@ -210,7 +210,7 @@ impl Builder {
             ], NEW], 2_400.0, (16, 400), Life::Millis(0, 30), always),
             self.site("churn on the main thread", &[MAIN, DRAW, &[
                 "libhwui _ZN7android10uirenderer12RenderThread10threadLoopEv",
-                "libhwui _ZN7SkArena9allocBytesEm",
+                "libhwui _ZN7SkArena10allocBytesEm",
             ], MALLOC], 900.0, (32, 2_048), Life::Millis(0, 20), always),
             self.site("bitmap pool", &[MAIN, DRAW, &[
                 "libruntime _ZN7android6bitmapL14Bitmap_creatorEP7_JNIEnvP8_jobject",
@@ -222,7 +222,7 @@ impl Builder {
             ], MALLOC], 0.4, (1536 * kb, 1536 * kb), Life::Millis(800, 800), always),
             self.site("database", &[MAIN, RESUME, &[
                 "boot android.database.sqlite.SQLiteConnection.executeForCursorWindow",
-                "libruntime _ZN7androidL29nativeExecuteForCursorWindowEP7_JNIEnvP7_jclassllliib",
+                "libruntime _ZN7androidL28nativeExecuteForCursorWindowEP7_JNIEnvP7_jclassllliib",
                 "libsqlite sqlite3_step", "libsqlite sqlite3VdbeExec", "libsqlite sqlite3MemMalloc",
             ], MALLOC], 180.0, (64, 4 * kb), Life::Millis(50, 400), always),
             self.site("interpreted code", &[MAIN, &[
@@ -245,7 +245,7 @@ impl Builder {
             ], NEW], 2_500.0, (64, 1_500), Life::Forever, Phase::First(800)),
             self.site("startup resources", &[MAIN, CREATE, &[
                 "boot android.content.res.ResourcesImpl.<init>",
-                "libruntime _ZN7android13AssetManager218SetConfigurationERKNS_15ResTable_configE",
+                "libruntime _ZN7android13AssetManager216SetConfigurationERKNS_15ResTable_configE",
             ], MALLOC], 300.0, (kb, 8 * kb), Life::Forever, Phase::First(800)),
         ];
         let art = vec![
@@ -381,7 +381,7 @@ impl Builder {
                 "transactions",
                 &[
                     NATIVE_BINDER,
-                    &["libutils _ZN7android7RefBase11incStrongEPKv"],
+                    &["libutils _ZNK7android7RefBase9incStrongEPKv"],
                     NEW,
                 ],
                 240.0,
@@ -522,7 +522,7 @@ const BINDER: &[&str] = &[
     "libc __start_thread",
     "libc _ZL15__pthread_startPv",
     "libbinder _ZN7android14IPCThreadState20getAndExecuteCommandEv",
-    "libruntime _ZN7JavaBBinder10onTransactEjRKN7android6ParcelEPS1_j",
+    "libruntime _ZN11JavaBBinder10onTransactEjRKN7android6ParcelEPS1_j",
     "boot android.os.Binder.execTransact",
 ];
 const NATIVE_BINDER: &[&str] = &[
