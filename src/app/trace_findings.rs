@@ -102,7 +102,8 @@ pub fn of_health(health: &Health) -> Vec<Finding> {
             ErrorClass::Incomplete,
             format!(
                 "{} never came: a buffer overflowed, or a part of the file is gone; dumps \
-                 they belong to are missing or lower bounds",
+                 they belong to are missing or lower bounds, and what was freed in them is \
+                 not counted as allocated later",
                 packets(health.missing_profile_packets)
             ),
             LARGER_BUFFER,

@@ -2,7 +2,7 @@
 //! of the model. Owns hashing and probing; the content itself stays in the caller's arena, so
 //! that an entry costs eight bytes and no allocation of its own.
 
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, Hasher, RandomState};
 
 /// Hashes short byte and word strings. Seeded per process, so that a crafted file cannot aim
 /// for collisions; nothing that is written depends on the order of hashes.
@@ -56,6 +56,42 @@ impl Seed {
     #[inline]
     pub(crate) fn number(self, number: u64) -> u64 {
         fold(number ^ self.0, MULTIPLIER)
+    }
+}
+
+/// The hash of [`Seed::number`] for maps of the standard library that are keyed by a number.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct FastHash(Seed);
+
+/// See [`FastHash`].
+#[derive(Debug)]
+pub(crate) struct FastHasher {
+    seed: Seed,
+    hash: u64,
+}
+
+impl BuildHasher for FastHash {
+    type Hasher = FastHasher;
+
+    fn build_hasher(&self) -> FastHasher {
+        FastHasher {
+            seed: self.0,
+            hash: 0,
+        }
+    }
+}
+
+impl Hasher for FastHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        self.hash = self.seed.number(self.hash ^ self.seed.bytes(bytes));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.hash = self.seed.number(self.hash ^ number);
+    }
+
+    fn finish(&self) -> u64 {
+        self.hash
     }
 }
 

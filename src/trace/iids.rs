@@ -1,37 +1,75 @@
-//! From interning ids to our own: dense arrays for the small numbers that producers give, a
-//! map for the rest, so that a hostile id costs what its entry costs.
+//! From interning ids to our own. Producers count up from 1, if not always in order, so a plain
+//! array serves; ids that lie too far apart for one go into a map, so that a hostile id costs
+//! what its entry costs. Once the map has grown dense, it becomes an array too.
 
+use crate::profile::index::FastHash;
 use std::collections::HashMap;
 
 const NONE: u32 = u32::MAX;
-/// An id this much beyond the number of entries goes into the map.
-const SLACK: u64 = 4096;
+/// An array may have this many times as many places as entries, and some more.
+const SPARSE: u64 = 4;
+const SLACK: u64 = 1024;
 
 /// A map from interning id to a dense id of ours. The first definition wins.
 #[derive(Debug, Clone, Default)]
 pub(super) struct IidMap {
     dense: Vec<u32>,
-    sparse: HashMap<u64, u32>,
+    sparse: HashMap<u64, u32, FastHash>,
     entries: u64,
+    highest: u64,
+    /// Number of entries at which to try again whether they are dense.
+    check: u64,
 }
 
 impl IidMap {
     /// Enters an id unless it is there.
     #[inline]
     pub(super) fn define(&mut self, iid: u64, id: u32) {
-        if self.get(iid).is_some() {
+        if let Some(place) = usize::try_from(iid)
+            .ok()
+            .and_then(|at| self.dense.get_mut(at))
+        {
+            if *place == NONE {
+                *place = id;
+                self.entries += 1;
+            }
+            return;
+        }
+        self.define_beyond(iid, id);
+    }
+
+    fn define_beyond(&mut self, iid: u64, id: u32) {
+        if self.sparse.contains_key(&iid) {
             return;
         }
         self.entries += 1;
-        if iid < self.dense.len() as u64 {
+        self.highest = self.highest.max(iid);
+        if iid <= SPARSE * self.entries + SLACK {
+            self.widen(iid);
             self.dense[iid as usize] = id;
-        } else if iid <= 4 * self.entries + SLACK {
-            let size = (iid as usize + 1).max(self.dense.len() + self.dense.len() / 2);
-            self.dense.resize(size, NONE);
-            self.dense[iid as usize] = id;
-        } else {
-            self.sparse.insert(iid, id);
+            return;
         }
+        self.sparse.insert(iid, id);
+        if self.entries >= self.check {
+            self.check = self.entries + self.entries / 4 + 64;
+            if self.highest <= SPARSE * self.entries + SLACK {
+                self.widen(self.highest);
+            }
+        }
+    }
+
+    /// Makes room in the array for ids up to `highest`, and moves those there that it covers.
+    fn widen(&mut self, highest: u64) {
+        let size = (highest as usize + 1).max(self.dense.len() + self.dense.len() / 2);
+        self.dense.resize(size, NONE);
+        let dense = &mut self.dense;
+        self.sparse.retain(|&iid, &mut id| {
+            let covered = iid < dense.len() as u64;
+            if covered {
+                dense[iid as usize] = id;
+            }
+            !covered
+        });
     }
 
     /// Gives an id that is there another meaning.
@@ -39,7 +77,6 @@ impl IidMap {
         if let Some(entry) = usize::try_from(iid)
             .ok()
             .and_then(|at| self.dense.get_mut(at))
-            .filter(|entry| **entry != NONE)
         {
             *entry = id;
         } else {
@@ -50,15 +87,12 @@ impl IidMap {
     /// Our id, where the interning id is known.
     #[inline]
     pub(super) fn get(&self, iid: u64) -> Option<u32> {
-        if let Some(&id) = usize::try_from(iid).ok().and_then(|at| self.dense.get(at))
-            && id != NONE
-        {
-            return Some(id);
+        // What the array covers is in it or nowhere.
+        match usize::try_from(iid).ok().and_then(|at| self.dense.get(at)) {
+            Some(&NONE) => None,
+            Some(&id) => Some(id),
+            None => self.sparse.get(&iid).copied(),
         }
-        if self.sparse.is_empty() {
-            return None;
-        }
-        self.sparse.get(&iid).copied()
     }
 
     /// Whether nothing was defined.
@@ -84,5 +118,22 @@ mod tests {
         }
         assert_eq!(map.get(3), None);
         assert!(map.dense.len() < 10_000);
+    }
+
+    #[test]
+    fn ids_out_of_order_end_in_the_array() {
+        let mut map = IidMap::default();
+        let count = 50_000u64;
+        // 7919 is prime: every id once, in no order.
+        for n in 0..count {
+            map.define(n * 7919 % count, n as u32);
+        }
+        for n in 0..count {
+            assert_eq!(map.get(n * 7919 % count), Some(n as u32));
+        }
+        assert!(map.sparse.is_empty());
+        assert_eq!(map.entries, count);
+        map.replace(5, 1);
+        assert_eq!(map.get(5), Some(1));
     }
 }

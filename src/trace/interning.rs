@@ -121,8 +121,8 @@ impl Interning {
         scope.callstacks.is_empty() && scope.late.callstacks.is_empty()
     }
 
-    /// Enters all definitions of a message. The kinds are read one after another, since within
-    /// a message they come in any order.
+    /// Enters all definitions of a message, in order. One whose parts are unknown is tried
+    /// again at the end of the message, and then at the end of the trace.
     ///
     /// # Errors
     /// Where the message or an entry is damaged; all entries that could be read are entered.
@@ -133,126 +133,139 @@ impl Interning {
         message: &[u8],
         tables: &mut Tables,
     ) -> Result<(), WireError> {
-        let mut kinds = [false; 3];
-        let mut outcome = Ok(());
-        let mut note = |result: Result<(), WireError>| {
-            if result.is_err() && outcome.is_ok() {
-                outcome = result;
-            }
-        };
         let at = scope.0 as usize;
-        note(each_field(message, |number, value| {
+        let mut early = Late::default();
+        let outcome = each_field(message, |number, value| {
+            let message = value.bytes();
             match layout.table(number) {
                 Some(Table::Strings(kind)) => {
-                    let (iid, text) = read_string(value.bytes())?;
+                    let (iid, text) = read_string(message)?;
                     if let Some(iid) = iid {
                         let id = self.raw.intern(text);
                         self.scopes[at].strings[kind].define(iid, id);
                     }
                 }
-                Some(Table::Mappings) => kinds[0] = true,
-                Some(Table::Frames) => kinds[1] = true,
-                Some(Table::Callstacks) => kinds[2] = true,
+                Some(Table::Mappings) => {
+                    let raw = read_mapping(message)?;
+                    if let Some(iid) = raw.iid
+                        && !self.add_mapping(at, iid, &raw, tables)
+                    {
+                        early.mappings.entry(iid).or_insert(raw);
+                    }
+                }
+                Some(Table::Frames) => {
+                    let raw = read_frame(message)?;
+                    if let Some(iid) = raw.iid
+                        && !self.add_frame(at, iid, &raw, tables)
+                    {
+                        early.frames.entry(iid).or_insert(raw);
+                    }
+                }
+                Some(Table::Callstacks) => self.add_callstack(at, message, tables, &mut early)?,
                 None => {}
             }
             Ok(())
-        }));
-        // The errors of the later rounds over the same fields are those of the first.
-        let _ = !kinds[0]
-            || each_field(message, |number, value| {
-                if let Some(Table::Mappings) = layout.table(number) {
-                    note(read_mapping(value.bytes()).map(|raw| self.add_mapping(at, raw, tables)));
-                }
-                Ok(())
-            })
-            .is_ok();
-        let _ = !kinds[1]
-            || each_field(message, |number, value| {
-                if let Some(Table::Frames) = layout.table(number) {
-                    note(read_frame(value.bytes()).map(|raw| self.add_frame(at, raw, tables)));
-                }
-                Ok(())
-            })
-            .is_ok();
-        let _ = !kinds[2]
-            || each_field(message, |number, value| {
-                if let Some(Table::Callstacks) = layout.table(number) {
-                    note(self.add_callstack(at, value.bytes(), tables));
-                }
-                Ok(())
-            })
-            .is_ok();
+        });
+        self.retry(at, early, tables);
         outcome
     }
 
-    fn add_mapping(&mut self, at: usize, raw: RawMapping, tables: &mut Tables) {
-        let Some(iid) = raw.iid else { return };
+    /// Whether the mapping is defined now or was before.
+    fn add_mapping(&mut self, at: usize, iid: u64, raw: &RawMapping, tables: &mut Tables) -> bool {
         if self.scopes[at].late.mappings.contains_key(&iid) {
-            return;
+            return true;
         }
-        match self.mapping(&[at], &raw, tables, false) {
-            Some(id) => self.scopes[at].mappings.define(iid, id.0),
-            None => {
-                self.scopes[at].late.mappings.insert(iid, raw);
-            }
+        let id = self.mapping(&[at], raw, tables, false);
+        if let Some(id) = id {
+            self.scopes[at].mappings.define(iid, id.0);
         }
+        id.is_some()
     }
 
-    fn add_frame(&mut self, at: usize, raw: RawFrame, tables: &mut Tables) {
-        let Some(iid) = raw.iid else { return };
+    /// Whether the frame is defined now or was before.
+    fn add_frame(&mut self, at: usize, iid: u64, raw: &RawFrame, tables: &mut Tables) -> bool {
         let late = &self.scopes[at].late.frames;
         if !late.is_empty() && late.contains_key(&iid) {
-            return;
+            return true;
         }
-        match self.frame(&[at], &raw, tables, false) {
-            Some(id) => self.scopes[at].frames.define(iid, id.0),
-            None => {
-                self.scopes[at].late.frames.insert(iid, raw);
-            }
+        let id = self.frame(&[at], raw, tables, false);
+        if let Some(id) = id {
+            self.scopes[at].frames.define(iid, id.0);
         }
+        id.is_some()
     }
 
+    /// Enters a callstack (`1: iid, 2: frame ids root first`): the bulk of most traces.
     fn add_callstack(
         &mut self,
         at: usize,
         message: &[u8],
         tables: &mut Tables,
+        early: &mut Late,
     ) -> Result<(), WireError> {
-        let mut stack = std::mem::take(&mut self.stack);
+        let stack = &mut self.stack;
         stack.clear();
         let scope = &mut self.scopes[at];
         let mut iid = None;
         let mut known = true;
-        let outcome = each_field(message, |number, value| match number {
-            1 => {
-                iid = Some(value.number());
-                Ok(())
-            }
-            2 => value.numbers(|frame| match scope.frames.get(frame) {
-                Some(id) => stack.push(id),
-                None => known = false,
-            }),
-            _ => Ok(()),
-        });
-        if let (Some(iid), Ok(())) = (iid, outcome)
-            && (scope.late.callstacks.is_empty() || !scope.late.callstacks.contains_key(&iid))
-        {
-            if known && !stack.is_empty() {
-                stack.reverse();
-                scope
-                    .callstacks
-                    .define(iid, tables.intern_callsite(&stack).0);
-            } else {
-                let mut frames = Vec::new();
-                each_field(message, |number, value| match number {
-                    2 => value.numbers(|frame| frames.push(frame)),
-                    _ => Ok(()),
-                })?;
-                scope.late.callstacks.insert(iid, frames.into_boxed_slice());
+        let mut fields = Fields::new(message);
+        while let Some((number, value)) = fields.next()? {
+            match (number, value) {
+                (1, _) => iid = Some(value.number()),
+                (2, Value::Varint(frame)) => match scope.frames.get(frame) {
+                    Some(id) => stack.push(id),
+                    None => known = false,
+                },
+                (2, _) => value.numbers(|frame| match scope.frames.get(frame) {
+                    Some(id) => stack.push(id),
+                    None => known = false,
+                })?,
+                _ => {}
             }
         }
-        self.stack = stack;
-        outcome
+        let Some(iid) = iid else { return Ok(()) };
+        if !scope.late.callstacks.is_empty() && scope.late.callstacks.contains_key(&iid) {
+            return Ok(());
+        }
+        if known && !stack.is_empty() {
+            stack.reverse();
+            let id = tables.intern_callsite(stack).0;
+            scope.callstacks.define(iid, id);
+        } else {
+            let mut frames = Vec::new();
+            each_field(message, |number, value| match number {
+                2 => value.numbers(|frame| frames.push(frame)),
+                _ => Ok(()),
+            })?;
+            let frames = frames.into_boxed_slice();
+            early.callstacks.entry(iid).or_insert(frames);
+        }
+        Ok(())
+    }
+
+    /// Tries what a message left open once more; what stays open waits for the trace's end.
+    fn retry(&mut self, at: usize, early: Late, tables: &mut Tables) {
+        for (iid, raw) in sorted(early.mappings) {
+            if !self.add_mapping(at, iid, &raw, tables) {
+                self.scopes[at].late.mappings.insert(iid, raw);
+            }
+        }
+        for (iid, raw) in sorted(early.frames) {
+            if !self.add_frame(at, iid, &raw, tables) {
+                self.scopes[at].late.frames.insert(iid, raw);
+            }
+        }
+        for (iid, frames) in sorted(early.callstacks) {
+            let scope = &mut self.scopes[at];
+            let known = frames.iter().rev().map(|&frame| scope.frames.get(frame));
+            match known.collect::<Option<Vec<u32>>>() {
+                Some(stack) if !stack.is_empty() => {
+                    let id = tables.intern_callsite(&stack).0;
+                    scope.callstacks.define(iid, id);
+                }
+                _ => drop(scope.late.callstacks.entry(iid).or_insert(frames)),
+            }
+        }
     }
 
     /// Looks a string up in the scopes of a run; iid 0 is the empty string.

@@ -159,6 +159,10 @@ impl Series {
                 entry.total[FREED] = entry.total[FREED].max(entry.total[ALLOCATED]);
                 entry.total[FREES] = entry.total[FREES].max(entry.total[ALLOCATIONS]);
             }
+            if entry.total == [0; 4] {
+                // Known to heapprofd, but not sampled yet, or not part of the maximum.
+                continue;
+            }
             let figures = figures(entry.total, kind);
             match samples.last_mut() {
                 Some((callsite, sum)) if *callsite == entry.callsite => sum.add(&figures),

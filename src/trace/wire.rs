@@ -138,7 +138,7 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// Where the bytes are no wire format; what came before was right.
-    #[inline]
+    #[inline(always)]
     #[allow(
         clippy::should_implement_trait,
         reason = "fallible, and ends with an error"

@@ -1,180 +1,125 @@
 //! Conversions of real and synthetic traces, judged against what Perfetto's converter makes of
-//! them.
+//! them. Runs on `fixtures/conversions`; with HEAPTAP_RECORDINGS=FOLDER on every recording in
+//! the folders below it as well.
 
+mod damage;
+mod differences;
+mod flags;
+mod judge;
+mod outcomes;
 mod pprof;
 
-use heaptap::export::gzip::Gzip;
-use heaptap::export::pprof::{Pprof, PprofOptions};
-use heaptap::trace::{Trace, TraceError};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-#[test]
-#[ignore = "looks around"]
-fn look() {
-    let dir = std::env::var("RECORDINGS").unwrap();
-    let mut entries: Vec<_> = std::fs::read_dir(&dir)
-        .unwrap()
-        .map(|e| e.unwrap().path())
-        .collect();
-    entries.sort();
-    for path in entries {
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        if !(name.ends_with(".pftrace") || name.ends_with(".zst")) || name.contains("many_one") {
-            continue;
-        }
-        let stem = name.split('.').next().unwrap().to_owned();
-        let only = std::env::var("ONLY").unwrap_or_default();
-        if !only.is_empty() && only != stem {
-            continue;
-        }
-        let mut refs: Vec<(u32, u64, String, pprof::View)> = Vec::new();
-        for e in std::fs::read_dir(Path::new(&dir).join(&stem))
-            .into_iter()
-            .flatten()
-        {
-            let p = e.unwrap().path();
-            let n = p.file_name().unwrap().to_string_lossy().into_owned();
-            let Some(rest) = n.strip_prefix("heap_dump.") else {
-                continue;
-            };
-            let rest = rest.strip_suffix(".pb.gz").unwrap();
-            let mut parts = rest.splitn(3, '.');
-            let idx = parts.next().unwrap().parse().unwrap();
-            let pid = parts.next().unwrap().parse().unwrap();
-            let heap = parts.next().unwrap().to_owned();
-            refs.push((
-                idx,
-                pid,
-                heap,
-                pprof::view(&pprof::read(&std::fs::read(&p).unwrap())),
-            ));
-        }
-        refs.sort_by_key(|r| r.0);
-        let traces = match heaptap::import::open(&path) {
-            Ok(t) => t,
-            Err(e) => {
-                println!("{stem}: {e}");
-                continue;
-            }
-        };
-        for t in traces {
-            if let Some(d) = &t.damage {
-                println!("  damage {d}");
-            }
-            let trace = Trace::open(t.source).unwrap();
-            let pp = Pprof::new(trace.recording().clone(), PprofOptions::default());
-            let mut ours = Vec::new();
-            let health = trace
-                .read_dumps::<TraceError>(|d| {
-                    let b = pp.encode(&d, &[]);
-                    Gzip::default().compress(&b);
-                    let p = pprof::read(&b);
-                    let f = pprof::faults(&p);
-                    if !f.is_empty() {
-                        println!("{stem}: faults {f:?}");
-                    }
-                    ours.push((d, pprof::view(&p)));
-                    Ok(())
-                })
-                .unwrap();
-            // match
-            let mut at: std::collections::HashMap<(u64, String), usize> = Default::default();
-            let mut unmatched = Vec::new();
-            let mut matched = vec![false; ours.len()];
-            for (idx, pid, heap, v) in &refs {
-                let key = (*pid, heap.clone());
-                let start = *at.get(&key).unwrap_or(&0);
-                let found = (start..ours.len()).find(|&i| {
-                    ours[i].0.pid == *pid
-                        && ours[i].0.heap == *heap
-                        && ours[i].1.without_zeros() == v.without_zeros()
-                });
-                match found {
-                    Some(i) => {
-                        matched[i] = true;
-                        at.insert(key, i + 1);
-                    }
-                    None => unmatched.push(*idx),
-                }
-            }
-            let extra: Vec<String> = ours
-                .iter()
-                .enumerate()
-                .filter(|(i, _)| !matched[*i])
-                .map(|(i, (d, v))| {
-                    format!(
-                        "{i}:{}:{}:{:?}{}",
-                        d.pid,
-                        d.heap,
-                        v.totals(),
-                        if v.samples.is_empty() { "E" } else { "" }
-                    )
-                })
-                .collect();
-            let mark = if unmatched.is_empty() && extra.is_empty() {
-                "ok "
-            } else {
-                "DIFF"
-            };
-            println!(
-                "{mark} {stem}: refs {} ours {} unmatched refs {unmatched:?} extra ours {}: {:?} {}",
-                refs.len(),
-                ours.len(),
-                extra.len(),
-                &extra[..extra.len().min(4)],
-                if health == Default::default() {
-                    String::new()
-                } else {
-                    format!("{:?}", health)
-                }
-            );
-            if !only.is_empty() {
-                for (idx, pid, heap, v) in &refs {
-                    if unmatched.contains(idx) {
-                        println!(
-                            "REF {idx} {pid} {heap} {:?} {:?} n={}",
-                            v.columns,
-                            v.totals(),
-                            v.samples.len()
-                        );
-                        let near = ours
-                            .iter()
-                            .filter(|o| o.0.pid == *pid)
-                            .nth(
-                                std::env::var("NTH")
-                                    .ok()
-                                    .and_then(|n| n.parse().ok())
-                                    .unwrap_or((*idx as usize).min(ours.len()) - 1),
-                            )
-                            .or(ours.last());
-                        if let Some(o) = near {
-                            println!(
-                                "OUR {:?} {:?} n={}",
-                                o.1.columns,
-                                o.1.totals(),
-                                o.1.samples.len()
-                            );
-                            for s in v
-                                .samples
-                                .iter()
-                                .filter(|s| !o.1.samples.contains(s))
-                                .take(3)
-                            {
-                                println!("  - {s:?}");
-                            }
-                            for s in
-                                o.1.samples
-                                    .iter()
-                                    .filter(|s| !v.samples.contains(s))
-                                    .take(3)
-                            {
-                                println!("  + {s:?}");
-                            }
-                        }
-                        break;
-                    }
-                }
+/// The committed recordings.
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/conversions")
+}
+
+/// All recordings that are to be judged: name, trace, the folder beside it.
+fn recordings() -> Vec<(String, PathBuf, PathBuf)> {
+    let mut folders = vec![fixtures()];
+    if let Some(more) = std::env::var_os("HEAPTAP_RECORDINGS") {
+        let more = PathBuf::from(more);
+        folders.extend(["native", "edge", "damaged"].map(|name| more.join(name)));
+    }
+    let mut found = Vec::new();
+    for folder in folders {
+        for entry in std::fs::read_dir(&folder).into_iter().flatten() {
+            let path = entry.expect("the folder can be read").path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if let Some((stem, _)) = name.split_once(".pftrace") {
+                found.push((stem.to_owned(), path.clone(), folder.join(stem)));
             }
         }
     }
+    found.sort();
+    assert!(found.len() > 30, "recordings are there");
+    found
+}
+
+/// Not traces at all; `outcomes` has them.
+const NO_TRACES: [&str; 4] = ["empty", "one_byte", "text", "zeros"];
+
+#[test]
+fn profiles_are_those_of_the_converter_or_a_difference_on_purpose() {
+    let rows = differences::read();
+    let all = recordings();
+    let mut faults = Vec::new();
+    for (name, trace, folder) in &all {
+        // A gigabyte of memory in a debug build: the benchmark has it.
+        if NO_TRACES.contains(&name.as_str()) || name == "many_one" {
+            continue;
+        }
+        let (ours, _) = match judge::convert(trace) {
+            Ok(converted) => converted,
+            Err(error) => {
+                faults.push(format!("{name}: {error}"));
+                continue;
+            }
+        };
+        let references = judge::references(folder);
+        let row = rows.iter().find(|row| row.0 == *name).map(|row| &row.1);
+        let whole = |of: &str| {
+            let original = all.iter().find(|recording| recording.0 == of);
+            judge::references(&original.expect("the undamaged recording").2)
+        };
+        for fault in judge::judge(&ours, &references, row, whole) {
+            faults.push(format!("{name}: {fault}"));
+        }
+        // A row that is not needed hides the next real difference.
+        if row.is_some() && judge::judge(&ours, &references, None, whole).is_empty() {
+            faults.push(format!("{name}: does not differ any more"));
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[test]
+fn the_manifest_lists_every_fixture_with_its_hash() {
+    let folder = fixtures();
+    let text = std::fs::read_to_string(folder.join("../MANIFEST.toml")).expect("the manifest");
+    let mut listed = 0;
+    for block in text.split("[[fixture]]").skip(1) {
+        let value = |key: &str| {
+            let line = block.lines().find(|l| l.starts_with(&format!("{key} = ")));
+            let line = line.unwrap_or_else(|| panic!("{key} in {block}"));
+            line[key.len() + 3..]
+                .split(" #")
+                .next()
+                .unwrap_or_default()
+                .trim_matches('"')
+                .to_owned()
+        };
+        let path = value("path");
+        let Some(name) = path.strip_prefix("conversions/") else {
+            continue;
+        };
+        let mut files = vec![folder.join(name)];
+        let stem = name.split('.').next().unwrap_or_default();
+        let mut beside: Vec<PathBuf> = std::fs::read_dir(folder.join(stem))
+            .into_iter()
+            .flatten()
+            .map(|entry| entry.expect("the folder can be read").path())
+            .collect();
+        beside.sort();
+        files.extend(beside);
+        let mut hash = <sha2::Sha256 as sha2::Digest>::new();
+        for file in &files {
+            sha2::Digest::update(&mut hash, std::fs::read(file).expect("a fixture"));
+        }
+        let hex: String = sha2::Digest::finalize(hash)
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        assert_eq!(files.len().to_string(), value("files"), "{path}");
+        assert_eq!(hex, value("sha256"), "{path}");
+        assert!(!value("origin").is_empty() && !value("what").is_empty());
+        listed += 1;
+    }
+    let traces = std::fs::read_dir(&folder)
+        .expect("the fixtures")
+        .filter(|entry| entry.as_ref().is_ok_and(|e| e.path().is_file()))
+        .count();
+    assert_eq!(listed, traces);
 }

@@ -28,17 +28,45 @@ impl View {
         totals
     }
 
-    /// Stacks whose figures are not all zero.
-    pub fn without_zeros(&self) -> View {
+    /// With other stacks.
+    pub fn renamed(&self, rename: impl Fn(&Stack) -> Stack) -> View {
+        let mut samples: Vec<(Stack, Vec<i64>)> = self
+            .samples
+            .iter()
+            .map(|(stack, values)| (rename(stack), values.clone()))
+            .collect();
+        samples.sort_unstable();
         View {
             columns: self.columns.clone(),
-            samples: self
-                .samples
-                .iter()
-                .filter(|(_, values)| values.iter().any(|&v| v != 0))
-                .cloned()
-                .collect(),
+            samples,
         }
+    }
+
+    /// Without one column.
+    pub fn without_column(&self, name: &str) -> View {
+        let keep: Vec<usize> = (0..self.columns.len())
+            .filter(|&at| self.columns[at] != name)
+            .collect();
+        let mut samples: Vec<(Stack, Vec<i64>)> = self
+            .samples
+            .iter()
+            .map(|(stack, values)| (stack.clone(), keep.iter().map(|&at| values[at]).collect()))
+            .collect();
+        samples.sort_unstable();
+        View {
+            columns: keep.iter().map(|&at| self.columns[at]).collect(),
+            samples,
+        }
+    }
+
+    /// What is held, and by whom.
+    pub fn held(&self) -> View {
+        let mut view = self
+            .without_column("alloc_objects")
+            .without_column("alloc_space");
+        view.samples
+            .retain(|(_, values)| values.iter().any(|&value| value != 0));
+        view
     }
 
     /// Same stacks added up.

@@ -1,0 +1,213 @@
+//! What a conversion as a whole says: exit codes, causes, files.
+
+use super::{fixtures, pprof, recordings};
+use heaptap::app::convert::{Input, Request, Selection, convert};
+use heaptap::error::{Classified, ErrorClass};
+use heaptap::export::pprof::{PprofOptions, SampleNames};
+use std::path::Path;
+
+fn request(trace: &Path, output: &Path) -> Request {
+    Request {
+        input: Input::Path(trace.to_owned()),
+        output: output.to_owned(),
+        selection: Selection::default(),
+        pprof: PprofOptions::default(),
+    }
+}
+
+/// The exit code of a conversion, and the kinds of what it found or failed with.
+fn outcome(trace: &Path) -> (u8, Vec<&'static str>) {
+    let output = tempfile::tempdir().expect("a temporary folder");
+    match convert(&request(trace, output.path())) {
+        Ok(converted) => (
+            converted.class().map_or(0, ErrorClass::exit_code),
+            converted.findings.iter().map(|f| f.kind).collect(),
+        ),
+        Err(error) => (error.class().exit_code(), vec![error.kind()]),
+    }
+}
+
+/// Recording, exit code, one kind that must be among what is said.
+const EXPECTED: &[(&str, u8, &str)] = &[
+    ("c_cont", 0, "disconnected"),
+    ("c_cont_gz", 0, "disconnected"),
+    ("c_cont_bundle", 0, "disconnected"),
+    ("phone_procstats", 0, ""),
+    ("overrun", 6, "buffer-overran"),
+    ("hit_timeout", 6, "buffer-overran"),
+    ("guard_mem", 6, "hit-guardrail"),
+    ("discard_full", 6, "service-lost-data"),
+    ("c_rejected_second", 7, "rejected-concurrent"),
+    ("two_sources", 6, "rejected-concurrent"),
+    ("idle", 7, "nothing-allocated"),
+    ("interval_0", 7, "request-refused"),
+    ("shmem_odd", 7, "request-refused"),
+    ("heap_other", 7, "request-refused"),
+    ("c_glob_rejected", 7, "request-refused"),
+    ("c_min_anon", 7, "request-refused"),
+    ("no_target", 7, "no-process-matched"),
+    ("phone_tracedkill", 8, "trace-cut"),
+    ("ring_small", 6, "packets-lost"),
+    ("c_cont_cut1", 8, "trace-damaged"),
+    ("c_cont_cut2", 8, "trace-damaged"),
+    ("c_cont_cut3", 8, "trace-damaged"),
+    ("c_cont_cut_len", 8, "trace-damaged"),
+    ("c_cont_cut_clean", 8, "trace-cut"),
+    ("c_cont_zero4k", 8, "trace-damaged"),
+    ("c_cont_zero_in", 8, "trace-damaged"),
+    ("c_cont_longlen", 8, "trace-damaged"),
+    ("c_cont_lead", 8, "trace-damaged"),
+    ("c_cont_trail", 8, "trace-damaged"),
+    ("c_cont_trailtext", 8, "trace-damaged"),
+    ("c_cont_dup", 8, "trace-rearranged"),
+    ("c_cont_reversed", 8, "trace-rearranged"),
+    ("c_cont_shuffled", 8, "trace-rearranged"),
+    ("c_cont_seqswap", 8, "trace-rearranged"),
+    ("c_cont_seqsplit", 8, "trace-rearranged"),
+    ("multi_seqmix", 8, "trace-rearranged"),
+    ("c_cont_noprof", 6, "packets-lost"),
+    ("c_cont_noint", 6, "callstacks-lost"),
+    ("c_cont_noclock", 0, "no-clock"),
+    ("empty", 8, "not-a-trace"),
+    ("one_byte", 8, "not-a-trace"),
+    ("text", 8, "not-a-trace"),
+    ("zeros", 8, "not-a-trace"),
+];
+
+#[test]
+fn exit_codes_and_causes_are_as_documented() {
+    let all = recordings();
+    let mut faults = Vec::new();
+    let mut seen = 0;
+    for &(name, code, kind) in EXPECTED {
+        let Some((_, trace, _)) = all.iter().find(|recording| recording.0 == name) else {
+            continue;
+        };
+        seen += 1;
+        let (found, kinds) = outcome(trace);
+        if found != code || !(kind.is_empty() || kinds.contains(&kind)) {
+            faults.push(format!("{name}: {found} {kinds:?}, not {code} {kind}"));
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    assert!(seen > 20, "{seen} recordings");
+}
+
+#[test]
+fn files_are_named_counted_and_whole() {
+    let output = tempfile::tempdir().expect("a temporary folder");
+    let trace = fixtures().join("c_cont.pftrace");
+    let converted = convert(&request(&trace, output.path())).expect("a trace");
+    assert_eq!(converted.dumps.len(), 11);
+    for (at, dump) in converted.dumps.iter().enumerate() {
+        let name = format!("heap_dump.{at}.2050.libc.malloc.pb.gz");
+        assert_eq!(dump.file.as_deref(), Some(name.as_str()));
+        let bytes = std::fs::read(output.path().join(name)).expect("the file");
+        let profile = pprof::read(&bytes);
+        assert!(pprof::faults(&profile).is_empty());
+        let text = |id: i64| profile.string_table[id as usize].as_str();
+        let types: Vec<&str> = profile.sample_type.iter().map(|t| text(t.r#type)).collect();
+        assert_eq!(types, ["objects", "space", "alloc_objects", "alloc_space"]);
+        assert_eq!(text(profile.default_sample_type), "space");
+        assert_eq!(profile.period, 4096);
+        assert!(profile.time_nanos > 1_700_000_000_000_000_000, "wall time");
+        assert!(profile.duration_nanos > 0);
+        let held: i64 = profile.sample.iter().map(|s| s.value[1]).sum();
+        assert_eq!(dump.totals.space, Some(held));
+    }
+    assert_eq!(converted.dumps[10].totals.space, Some(19_376_904));
+    let left = std::fs::read_dir(output.path())
+        .expect("the folder")
+        .count();
+    assert_eq!(left, 11, "nothing but profiles");
+}
+
+#[test]
+fn equal_input_gives_equal_bytes() {
+    let trace = fixtures().join("rust_cont_symbolized.pftrace");
+    let folders: Vec<_> = (0..2)
+        .map(|_| tempfile::tempdir().expect("a temporary folder"))
+        .collect();
+    for folder in &folders {
+        convert(&request(&trace, folder.path())).expect("a trace");
+    }
+    let mut files: Vec<_> = std::fs::read_dir(folders[0].path())
+        .expect("the folder")
+        .map(|entry| entry.expect("an entry").file_name())
+        .collect();
+    files.sort();
+    assert_eq!(files.len(), 9);
+    for file in files {
+        let [a, b] = [0, 1].map(|n| std::fs::read(folders[n].path().join(&file)).expect("both"));
+        assert!(a == b, "{file:?}");
+        assert_eq!(&a[4..8], [0; 4], "no time in the gzip header");
+    }
+}
+
+#[test]
+fn a_selection_takes_what_it_names() {
+    let output = tempfile::tempdir().expect("a temporary folder");
+    let trace = fixtures().join("two_same_name.pftrace");
+    let all = convert(&request(&trace, output.path())).expect("a trace");
+    let (pid, time) = (all.dumps[0].pid, all.dumps[1].time_ns.expect("a clock"));
+    let select = |selection: Selection| {
+        let output = tempfile::tempdir().expect("a temporary folder");
+        let request = Request {
+            selection,
+            ..request(&trace, output.path())
+        };
+        let converted = convert(&request).expect("a trace");
+        (converted.dumps.len(), converted.class())
+    };
+    let of_pid = all.dumps.iter().filter(|d| d.pid == pid).count();
+    assert!(of_pid > 0 && of_pid < all.dumps.len());
+    let by_pid = Selection {
+        pids: vec![pid],
+        ..Selection::default()
+    };
+    assert_eq!(select(by_pid).0, of_pid);
+    let by_time = Selection {
+        timestamps: vec![time],
+        ..Selection::default()
+    };
+    assert_eq!(select(by_time).0, 1);
+    let by_heap = Selection {
+        heaps: vec!["no.such.heap".to_owned()],
+        ..Selection::default()
+    };
+    assert_eq!(select(by_heap), (0, Some(ErrorClass::Empty)));
+}
+
+#[test]
+fn perfettos_names_come_on_request() {
+    let output = tempfile::tempdir().expect("a temporary folder");
+    let trace = fixtures().join("c_cont.pftrace");
+    let mut request = request(&trace, output.path());
+    request.pprof.sample_names = SampleNames::Perfetto;
+    let converted = convert(&request).expect("a trace");
+    let file = converted.dumps[0].file.as_ref().expect("a file");
+    let profile = pprof::read(&std::fs::read(output.path().join(file)).expect("the file"));
+    let types: Vec<&str> = profile
+        .sample_type
+        .iter()
+        .map(|t| profile.string_table[t.r#type as usize].as_str())
+        .collect();
+    assert_eq!(
+        types,
+        [
+            "Total malloc count",
+            "Total malloc size",
+            "Unreleased malloc count",
+            "Unreleased malloc size"
+        ]
+    );
+}
+
+#[test]
+fn a_folder_that_can_not_be_written_is_said() {
+    let output = tempfile::tempdir().expect("a temporary folder");
+    let gone = output.path().join("gone");
+    let error =
+        convert(&request(&fixtures().join("c_cont.pftrace"), &gone)).expect_err("no folder");
+    assert_eq!(error.class(), ErrorClass::HostWrite);
+}
