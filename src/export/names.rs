@@ -10,10 +10,10 @@ pub fn demangle(name: &str) -> Cow<'_, str> {
     if name.len() > LONGEST {
         return Cow::Borrowed(name);
     }
-    if name.starts_with("_R") || is_legacy_rust(name) {
-        if let Ok(demangled) = rustc_demangle::try_demangle(name) {
-            return Cow::Owned(format!("{demangled:#}"));
-        }
+    if (name.starts_with("_R") || is_legacy_rust(name))
+        && let Ok(demangled) = rustc_demangle::try_demangle(name)
+    {
+        return Cow::Owned(format!("{demangled:#}"));
     }
     if name.starts_with("_Z") || name.starts_with("__Z") {
         // Recursion in the demangler is bounded by its own parse options.
