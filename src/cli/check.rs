@@ -175,7 +175,11 @@ pub(super) fn show_finding(console: &Console, f: &Finding, indent: &str) {
     let (style, word) = match f.severity {
         Severity::Note => (Style::Dim, "note"),
         Severity::Warning => (Style::Warn, "warning"),
-        Severity::Blocks => (Style::Error, "no"),
+        Severity::Blocks => match f.scope {
+            Scope::Both => (Style::Error, "no"),
+            Scope::Native => (Style::Error, "no native profile"),
+            Scope::Java => (Style::Warn, "no Java dump"),
+        },
     };
     let id = console.styled(Style::Dim, f.id.as_str());
     console.data(format_args!(

@@ -379,7 +379,7 @@ impl Finding {
             Scope::Native,
             format!("{name} has 32 bits on a phone of 64"),
         )
-        .why("Android 10 and 11 cannot profile native heaps then")
+        .why("Android 10 and 11 profile no native heaps of 32 bits there")
         .fix("install the app's 64-bit build (`adb install --abi arm64-v8a`), or use Android 12")
     }
 
