@@ -101,6 +101,8 @@ impl<'a> Recording<'a> {
                 (tracing.traced_life, tracing.heapprofd_life),
             )
         };
+        // Whoever waits for it (`perfetto -D`) goes on at once.
+        kernel.events.notify();
         let after = |ms: u32| (ms > 0).then(|| now + u64::from(ms) * MILLI);
         let period = match config.file_write_period_ms() {
             0 => 5_000,
