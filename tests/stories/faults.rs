@@ -1,0 +1,235 @@
+//! What goes wrong on the way: each ends in a recording, or in a cause that is named.
+
+use crate::lab::{APP, Ended, Lab, files};
+
+const PHONE: &str = "android=14,build=userdebug,speed=10";
+
+fn kind(ended: &Ended) -> String {
+    let error = ended.last_with("error");
+    error["error"]["kind"].as_str().unwrap_or_default().to_owned()
+}
+
+/// Records with one fault of the phone from the start, for three of its seconds.
+fn with_fault(fault: &str) -> (Lab, Ended) {
+    let lab = Lab::new(&format!("{PHONE},fault={fault}"));
+    let ended = lab.run(&["record", "-n", APP, "-d", "3s", "-o", "out", "--json-lines"]);
+    (lab, ended)
+}
+
+#[test]
+fn broken_pulls_are_tried_again() {
+    for fault in ["pull-cut#1", "pull-short#1", "pull-flip#1", "pull-cut@0#1"] {
+        let (lab, ended) = with_fault(fault);
+        assert_eq!(ended.code(), Some(0), "{fault}: {ended}");
+        assert!(ended.stdout.contains("pull-retry"), "{fault}: {ended}");
+        lab.assert_truth("out");
+        lab.assert_tidy("out");
+    }
+}
+
+#[test]
+fn a_copy_that_always_differs_is_not_taken() {
+    let (lab, ended) = with_fault("pull-flip");
+    assert_eq!(ended.code(), Some(10), "{ended}");
+    assert!(!lab.work().join("out/raw-trace").exists());
+    lab.phone.faults().remove(heaptap::phone::FaultKind::PullFlip);
+    lab.expect(0, &["collect"]);
+    lab.assert_truth("out");
+    lab.assert_tidy("out");
+}
+
+#[test]
+fn a_trace_that_cannot_be_removed_fails_nothing() {
+    let (lab, ended) = with_fault("rm-fail");
+    assert_eq!(ended.code(), Some(0), "{ended}");
+    assert!(ended.stderr.contains("could not be removed"), "{ended}");
+    lab.assert_truth("out");
+}
+
+#[test]
+fn starts_that_fail_are_named() {
+    for (fault, expected) in [
+        ("perfetto-fail", "perfetto-failed"),
+        ("perfetto-reject", "session-rejected"),
+    ] {
+        let (lab, ended) = with_fault(fault);
+        assert_eq!(ended.code(), Some(5), "{fault}: {ended}");
+        assert_eq!(kind(&ended), expected, "{fault}: {ended}");
+        assert!(!lab.work().join("out").exists(), "{fault}");
+        lab.assert_tidy("out");
+    }
+}
+
+#[test]
+fn warnings_around_the_pid_do_no_harm() {
+    let (lab, ended) = with_fault("perfetto-noise");
+    assert_eq!(ended.code(), Some(0), "{ended}");
+    lab.assert_truth("out");
+    lab.assert_tidy("out");
+}
+
+#[test]
+fn a_cable_pulled_while_it_records_costs_nothing() {
+    let lab = Lab::new(PHONE);
+    let mut running = lab.record(&[]);
+    running.until("progress");
+    lab.phone.unplug(0);
+    running.until("connection-lost");
+    lab.phone.plug_in(0);
+    running.until("reconnected");
+    running.until("progress");
+    running.signal("INT");
+    let ended = running.end();
+    assert_eq!(ended.code(), Some(0), "{ended}");
+    lab.assert_truth("out");
+    lab.assert_tidy("out");
+}
+
+#[test]
+fn a_cable_pulled_while_it_ends_costs_nothing() {
+    let lab = Lab::new(PHONE);
+    let mut running = lab.record(&[]);
+    running.until("progress");
+    lab.phone.unplug(0);
+    running.signal("INT");
+    running.until("stopping");
+    running.until("connection-lost");
+    lab.phone.plug_in(0);
+    let ended = running.end();
+    assert_eq!(ended.code(), Some(0), "{ended}");
+    lab.assert_truth("out");
+    lab.assert_tidy("out");
+}
+
+#[test]
+fn a_cable_that_stays_out_leaves_it_for_collect() {
+    let lab = Lab::new(PHONE);
+    let mut running = lab.record(&[]);
+    running.until("progress");
+    lab.phone.unplug(0);
+    running.until("connection-lost");
+    running.signal("INT");
+    running.until("stopping");
+    running.signal("INT");
+    let ended = running.end();
+    assert_eq!(ended.code(), Some(10), "{ended}");
+    let away = lab.expect(0, &["status", "--json"]).json();
+    assert_eq!(away["sessions"][0]["state"], "away", "{away:#}");
+    lab.phone.plug_in(0);
+    lab.expect(0, &["collect"]);
+    lab.assert_truth("out");
+    lab.assert_tidy("out");
+}
+
+#[test]
+fn a_connection_cut_while_it_starts_is_no_loss() {
+    // The connections: facts first; one of the next ones carries the start.
+    for occasion in 1..=12 {
+        let lab = Lab::new(&format!("{PHONE},fault=no-exit#{occasion}"));
+        let ended = lab.run(&["record", "-n", APP, "-d", "3s", "-o", "out", "--json-lines"]);
+        match ended.code() {
+            Some(0) => {
+                lab.assert_truth("out");
+                lab.assert_tidy("out");
+            }
+            // Asking failed, before anything was recorded.
+            Some(5) => {
+                assert_eq!(kind(&ended), "connection-lost", "#{occasion}: {ended}");
+                lab.assert_tidy("out");
+            }
+            // It may run: the journal knows.
+            Some(10) => {
+                lab.expect(0, &["collect"]);
+                lab.assert_tidy("out");
+            }
+            _ => panic!("#{occasion}: {ended}"),
+        }
+    }
+}
+
+#[test]
+fn a_reboot_ends_it_and_what_was_written_is_kept() {
+    let lab = Lab::new(PHONE);
+    let mut running = lab.record(&["-c", "1s"]);
+    running.until_that("progress", |p| p["trace_bytes"].as_u64() > Some(100_000));
+    lab.phone.reboot(0);
+    let ended = running.end();
+    assert_eq!(ended.code(), Some(6), "{ended}");
+    let manifest = lab.manifest("out");
+    assert_eq!(manifest["outcome"]["ended_by"], "lost");
+    assert!(manifest.to_string().contains("device-rebooted"), "{manifest:#}");
+    assert!(!manifest["dumps"].as_array().unwrap().is_empty());
+    lab.assert_tidy("out");
+}
+
+#[test]
+fn a_perfetto_that_dies_costs_no_more_than_its_last_seconds() {
+    for fault in ["perfetto-dies@6000", "traced-dies@6000"] {
+        let lab = Lab::new(&format!("{PHONE},fault={fault}"));
+        let ended = lab.run(&["record", "-n", APP, "-c", "1s", "-o", "out", "--json-lines"]);
+        assert_eq!(ended.code(), Some(6), "{fault}: {ended}");
+        let manifest = lab.manifest("out");
+        assert_eq!(manifest["outcome"]["ended_by"], "lost", "{fault}");
+        assert!(!manifest["dumps"].as_array().unwrap().is_empty(), "{fault}");
+        lab.assert_tidy("out");
+    }
+}
+
+#[test]
+fn a_perfetto_that_does_not_stop_is_given_up_in_time() {
+    let lab = Lab::new("android=14,build=userdebug,speed=1,fault=perfetto-stuck");
+    let mut running = lab.record(&[]);
+    running.until("progress");
+    running.signal("INT");
+    running.until("stopping");
+    running.signal("INT");
+    let ended = running.end();
+    assert_eq!(ended.code(), Some(10), "{ended}");
+    assert_eq!(kind(&ended), "not-fetched");
+}
+
+#[test]
+fn a_host_that_cannot_write_keeps_the_phone_s_copy() {
+    let lab = Lab::new(PHONE);
+    let mut running = lab.record(&[]);
+    running.until("progress");
+    // The folder turns into a file while it records.
+    std::fs::remove_dir(lab.work().join("out")).unwrap();
+    std::fs::write(lab.work().join("out"), b"in the way").unwrap();
+    running.signal("INT");
+    let ended = running.end();
+    assert_eq!(ended.code(), Some(11), "{ended}");
+    assert_eq!(lab.traces().len(), 1);
+    let help = ended.last_with("error")["error"]["help"].to_string();
+    assert!(help.contains("heaptap collect"), "{help}");
+    lab.expect(0, &["collect", "-o", "elsewhere"]);
+    lab.assert_truth("elsewhere");
+    lab.assert_tidy("elsewhere");
+}
+
+#[test]
+fn an_end_before_the_beginning_leaves_nothing() {
+    let lab = Lab::new(&format!("{PHONE},fault=shell-hang#1"));
+    let running = lab.start_recording(&[]);
+    // The first question gets no answer; nothing tells when it was asked.
+    while !lab.work().join("out").exists() {
+        std::thread::yield_now();
+    }
+    running.signal("INT");
+    let ended = running.end();
+    assert_eq!(ended.code(), Some(130), "{ended}");
+    assert!(!lab.work().join("out").exists());
+    assert!(lab.phone.truth().is_empty());
+    lab.assert_tidy("out");
+}
+
+#[test]
+fn a_target_that_exits_is_a_warning() {
+    let lab = Lab::new(&format!("{PHONE},fault=target-dies@2000"));
+    let ended = lab.run(&["record", "-n", APP, "-d", "5s", "-o", "out"]);
+    assert_eq!(ended.code(), Some(0), "{ended}");
+    assert!(ended.stderr.contains("warning"), "{ended}");
+    lab.assert_truth("out");
+    lab.assert_tidy("out");
+    assert!(files(&lab.work().join("out")).len() > 2);
+}

@@ -1,0 +1,330 @@
+//! A virtual phone, a state folder and a work folder: what one story has to itself. Runs the
+//! real binary against the phone over a real socket. Owns deadlines and the comparison of a
+//! recording with what was really allocated.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use heaptap::phone::{Fault, PhoneSpec, VirtualPhone};
+use serde_json::Value;
+
+/// No step of a story takes that long; a story that waits longer has failed.
+pub const LIMIT: Duration = Duration::from_secs(60);
+
+/// The app of most stories.
+pub const APP: &str = "com.example.app";
+
+/// What one story has to itself.
+pub struct Lab {
+    pub phone: VirtualPhone,
+    pub dir: tempfile::TempDir,
+}
+
+impl Lab {
+    /// A phone as `spec` says.
+    pub fn new(spec: &str) -> Lab {
+        let spec = PhoneSpec::parse(spec).expect("a valid spec");
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        std::fs::create_dir(dir.path().join("work")).expect("a work folder");
+        Lab {
+            phone: VirtualPhone::start(spec).expect("a virtual phone"),
+            dir,
+        }
+    }
+
+    /// The folder in which heaptap runs.
+    pub fn work(&self) -> PathBuf {
+        self.dir.path().join("work")
+    }
+
+    /// One more thing that goes wrong from now on.
+    pub fn fault(&self, text: &str) {
+        self.phone
+            .faults()
+            .add(Fault::parse(text).expect("a valid fault"));
+    }
+
+    /// heaptap with `args`, with a state folder of its own.
+    pub fn start(&self, args: &[&str]) -> Running {
+        self.start_as("state", args)
+    }
+
+    /// heaptap as another user or host would run it: with the state folder `state`.
+    pub fn start_as(&self, state: &str, args: &[&str]) -> Running {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_heaptap"));
+        command
+            .args(args)
+            .arg("--adb-server")
+            .arg(self.phone.addr().to_string())
+            .current_dir(self.work())
+            .env("HEAPTAP_STATE_DIR", self.dir.path().join(state))
+            .env_remove("ANDROID_SERIAL")
+            .env_remove("ADB_SERVER_SOCKET")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        Running::new(command.spawn().expect("heaptap starts"), args)
+    }
+
+    /// Runs heaptap to its end.
+    pub fn run(&self, args: &[&str]) -> Ended {
+        self.start(args).end()
+    }
+
+    /// Runs heaptap to its end and expects `code`.
+    pub fn expect(&self, code: i32, args: &[&str]) -> Ended {
+        let ended = self.run(args);
+        assert_eq!(ended.code(), Some(code), "{ended}");
+        ended
+    }
+
+    /// Starts to record `APP` into `out` with `more` flags, and waits until perfetto runs.
+    pub fn record(&self, more: &[&str]) -> Running {
+        let mut running = self.start_recording(more);
+        running.until("started");
+        running
+    }
+
+    /// Starts to record `APP` into `out` with `more` flags.
+    pub fn start_recording(&self, more: &[&str]) -> Running {
+        let mut args = vec!["record", "-n", APP, "-o", "out", "--json-lines"];
+        args.extend(more);
+        self.start(&args)
+    }
+
+    /// The manifest in a folder of the work folder.
+    pub fn manifest(&self, folder: &str) -> Value {
+        let path = self.work().join(folder).join("manifest.json");
+        let text = std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        serde_json::from_slice(&text).expect("a manifest is JSON")
+    }
+
+    /// Names in the phone's folder of traces.
+    pub fn traces(&self) -> Vec<String> {
+        self.phone.list("/data/misc/perfetto-traces")
+    }
+
+    /// Nothing is left: no trace on the phone, no journal, no lock, no unfinished file.
+    pub fn assert_tidy(&self, folder: &str) {
+        assert_eq!(self.traces(), Vec::<String>::new(), "on the phone");
+        assert_eq!(
+            files(&self.dir.path().join("state/sessions")),
+            Vec::<String>::new(),
+            "in the journal"
+        );
+        for file in files(&self.work().join(folder)) {
+            assert!(!file.starts_with('.'), "unfinished file {file}");
+        }
+    }
+
+    /// What the folder holds is what was really allocated, dump by dump; and every dump that
+    /// heapprofd wrote is there.
+    pub fn assert_truth(&self, folder: &str) {
+        let manifest = self.manifest(folder);
+        let truths = self.phone.truth();
+        let path = manifest["session"]["remote_path"].as_str().expect("a path");
+        let truth = truths
+            .iter()
+            .rfind(|t| t.path == path)
+            .expect("the phone recorded it");
+        let mut expected: Vec<(u64, String, u64, u64)> = truth
+            .dumps
+            .iter()
+            .map(|d| {
+                let allocated: u64 = d.sites.iter().map(|s| s.sampled_allocated).sum();
+                let freed: u64 = d.sites.iter().map(|s| s.sampled_freed).sum();
+                (d.pid.into(), d.heap.clone(), allocated, allocated - freed)
+            })
+            .collect();
+        expected.sort();
+        let mut found: Vec<(u64, String, u64, u64)> = manifest["dumps"]
+            .as_array()
+            .expect("dumps")
+            .iter()
+            .map(|d| {
+                let number = |key: &str| d["totals"][key].as_u64().unwrap_or(u64::MAX);
+                let heap = d["heap"].as_str().unwrap_or_default().to_owned();
+                if let Some(file) = d["file"].as_str() {
+                    assert!(self.work().join(folder).join(file).is_file(), "{file}");
+                }
+                (d["pid"].as_u64().unwrap_or(0), heap, number("alloc_space"), number("space"))
+            })
+            .collect();
+        found.sort();
+        assert!(!expected.is_empty(), "the phone dumped nothing");
+        assert_eq!(found, expected, "{manifest:#}");
+    }
+}
+
+/// Names of the files in a folder; none where there is no folder.
+pub fn files(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|item| item.file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+/// heaptap at work; killed when dropped.
+pub struct Running {
+    child: Child,
+    args: String,
+    lines: Receiver<String>,
+    seen: Vec<String>,
+    stderr: Receiver<String>,
+}
+
+/// A heaptap that ended.
+pub struct Ended {
+    pub status: ExitStatus,
+    pub stdout: String,
+    pub stderr: String,
+    args: String,
+}
+
+impl std::fmt::Display for Ended {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "`heaptap {}` ended with {}\n--- stdout\n{}--- stderr\n{}---",
+            self.args, self.status, self.stdout, self.stderr
+        )
+    }
+}
+
+impl Ended {
+    /// Its exit code; `None` where a signal killed it.
+    pub fn code(&self) -> Option<i32> {
+        self.status.code()
+    }
+
+    /// Its one JSON document.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("{e}: {self}"))
+    }
+
+    /// The last line of JSON that has `key`.
+    pub fn last_with(&self, key: &str) -> Value {
+        self.stdout
+            .lines()
+            .rev()
+            .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+            .find(|value| value.get(key).is_some())
+            .unwrap_or_else(|| panic!("no line with {key}: {self}"))
+    }
+}
+
+impl Running {
+    fn new(mut child: Child, args: &[&str]) -> Running {
+        let (line_sender, lines) = channel();
+        let stdout = BufReader::new(child.stdout.take().expect("piped"));
+        std::thread::spawn(move || {
+            for line in stdout.lines().map_while(Result::ok) {
+                if line_sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        let (text_sender, stderr) = channel();
+        let mut pipe = child.stderr.take().expect("piped");
+        std::thread::spawn(move || {
+            let mut text = Vec::new();
+            let _ = pipe.read_to_end(&mut text);
+            let _ = text_sender.send(String::from_utf8_lossy(&text).into_owned());
+        });
+        Running {
+            child,
+            args: args.join(" "),
+            lines,
+            seen: Vec::new(),
+            stderr,
+        }
+    }
+
+    /// Waits for an event of `--json-lines` by its name, and gives it.
+    pub fn until(&mut self, event: &str) -> Value {
+        self.until_that(event, |_| true)
+    }
+
+    /// Waits for an event of `--json-lines` that `holds`.
+    pub fn until_that(&mut self, event: &str, holds: impl Fn(&Value) -> bool) -> Value {
+        let begun = Instant::now();
+        loop {
+            let left = LIMIT.saturating_sub(begun.elapsed());
+            match self.lines.recv_timeout(left) {
+                Ok(line) => {
+                    self.seen.push(line.clone());
+                    if let Ok(value) = serde_json::from_str::<Value>(&line)
+                        && value["event"] == event
+                        && holds(&value)
+                    {
+                        return value;
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    panic!("`heaptap {}`: no event {event} in time: {:#?}", self.args, self.seen)
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    let stderr = self.stderr.recv_timeout(LIMIT).unwrap_or_default();
+                    panic!(
+                        "`heaptap {}` ended without {event}: {:#?}\n{stderr}",
+                        self.args, self.seen
+                    )
+                }
+            }
+        }
+    }
+
+    /// Sends a signal (`INT`, `TERM`, `HUP`, `KILL`).
+    #[cfg(unix)]
+    pub fn signal(&self, signal: &str) {
+        use rustix::process::{Pid, Signal, kill_process};
+        let signal = match signal {
+            "INT" => Signal::INT,
+            "TERM" => Signal::TERM,
+            "HUP" => Signal::HUP,
+            "KILL" => Signal::KILL,
+            other => panic!("no signal {other}"),
+        };
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        kill_process(pid.expect("a pid"), signal).expect("our own child");
+    }
+
+    /// Waits for its end.
+    pub fn end(mut self) -> Ended {
+        let begun = Instant::now();
+        let mut lines = std::mem::take(&mut self.seen);
+        // Stdout ends with the process, whose children inherit nothing.
+        loop {
+            match self.lines.recv_timeout(LIMIT.saturating_sub(begun.elapsed())) {
+                Ok(line) => lines.push(line),
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => {
+                    let _ = self.child.kill();
+                    let stderr = self.stderr.recv_timeout(LIMIT).unwrap_or_default();
+                    panic!("`heaptap {}` hangs: {lines:#?}\n{stderr}", self.args)
+                }
+            }
+        }
+        let status = self.child.wait().expect("our own child");
+        Ended {
+            status,
+            stdout: lines.iter().map(|line| format!("{line}\n")).collect(),
+            stderr: self.stderr.recv_timeout(LIMIT).unwrap_or_default(),
+            args: std::mem::take(&mut self.args),
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

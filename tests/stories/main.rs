@@ -1,0 +1,15 @@
+//! User stories: the real binary against the virtual phone, over a real socket. What is
+//! recorded is compared with what was really allocated on the phone.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+mod lab;
+
+#[cfg(unix)]
+mod faults;
+#[cfg(unix)]
+mod killed;
+mod record;
+#[cfg(unix)]
+mod sessions;
+#[cfg(unix)]
+mod snapshots;

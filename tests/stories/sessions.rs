@@ -1,0 +1,129 @@
+//! A recording that outlives the process, the terminal and the host that began it.
+
+use crate::lab::{APP, Lab};
+
+const FAST: &str = "android=14,build=userdebug,speed=10";
+
+#[test]
+fn a_detached_recording_is_looked_at_labelled_stopped_and_collected() {
+    let lab = Lab::new(FAST);
+    let started = lab.expect(0, &["record", "-n", APP, "-o", "out", "--detach"]);
+    let id = started.stdout.trim().to_owned();
+    assert_eq!(id.len(), 8, "{started}");
+
+    let status = lab.expect(0, &["status", "--json"]).json();
+    let session = &status["sessions"][0];
+    assert_eq!(session["session"], id.as_str(), "{status:#}");
+    assert_eq!(session["state"], "detached");
+    assert_eq!(session["targets"][0], APP);
+
+    lab.expect(0, &["snapshot", &id, "--label", "after-login"]);
+    let status = lab.expect(0, &["status"]);
+    assert!(status.stdout.contains("after-login"), "{status}");
+
+    // The start of the id is enough.
+    lab.expect(0, &["stop", &id[..4]]);
+    let manifest = lab.manifest("out");
+    assert_eq!(manifest["outcome"]["ended_by"], "stopped");
+    assert_eq!(manifest["dumps"][0]["label"]["name"], "after-login", "{manifest:#}");
+    lab.assert_truth("out");
+    lab.assert_tidy("out");
+    let empty = lab.expect(0, &["status", "--json"]).json();
+    assert_eq!(empty["sessions"].as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn stop_from_elsewhere_lets_the_recorder_finish() {
+    let lab = Lab::new(FAST);
+    let mut running = lab.record(&[]);
+    running.until("progress");
+    lab.expect(0, &["stop"]);
+    let ended = running.end();
+    assert_eq!(ended.code(), Some(0), "{ended}");
+    assert_eq!(lab.manifest("out")["outcome"]["ended_by"], "stopped");
+    lab.assert_truth("out");
+    lab.assert_tidy("out");
+}
+
+#[test]
+fn collect_leaves_a_live_recorder_alone() {
+    let lab = Lab::new(FAST);
+    let mut running = lab.record(&[]);
+    running.until("progress");
+    let busy = lab.expect(2, &["collect", "--json"]);
+    assert_eq!(busy.json()["error"]["kind"], "session-busy");
+    running.signal("INT");
+    assert_eq!(running.end().code(), Some(0));
+    lab.assert_truth("out");
+}
+
+#[test]
+fn a_second_interrupt_leaves_it_on_the_phone_for_collect() {
+    let lab = Lab::new("android=14,build=userdebug,speed=1,fault=stop-timeout@60000");
+    let mut running = lab.record(&[]);
+    running.until("progress");
+    running.signal("INT");
+    running.until("stopping");
+    running.signal("INT");
+    let ended = running.end();
+    assert_eq!(ended.code(), Some(10), "{ended}");
+    let help = ended.last_with("error")["error"]["help"].to_string();
+    assert!(help.contains("heaptap collect"), "{ended}");
+    assert_eq!(lab.traces().len(), 1);
+}
+
+#[test]
+fn another_host_finds_a_recording_by_its_name() {
+    let lab = Lab::new(FAST);
+    lab.expect(0, &["record", "-n", APP, "-d", "3s", "-o", "out", "--detach"]);
+    let elsewhere = |args: &[&str]| lab.start_as("other-host", args).end();
+    let status = elsewhere(&["status", "--json"]).json();
+    let id = status["sessions"][0]["session"].as_str().expect("an id").to_owned();
+    assert_eq!(status["sessions"][0]["in_journal"], false);
+    let collected = elsewhere(&["collect", &id, "-o", "there"]);
+    assert_eq!(collected.code(), Some(0), "{collected}");
+    lab.assert_truth("there");
+    assert!(lab.traces().is_empty());
+    // The host that began it learns that nothing is left, and forgets it.
+    let gone = lab.expect(5, &["collect", "--json"]);
+    assert_eq!(gone.json()["error"]["kind"], "trace-gone");
+    lab.assert_tidy("out");
+}
+
+#[test]
+fn of_two_sessions_one_must_be_named() {
+    let lab = Lab::new(FAST);
+    for folder in ["one", "two"] {
+        lab.expect(0, &["record", "-n", APP, "-o", folder, "--detach"]);
+    }
+    let torn = lab.expect(2, &["stop", "--json"]).json();
+    assert_eq!(torn["error"]["kind"], "several-sessions", "{torn}");
+    let status = lab.expect(0, &["status", "--json"]).json();
+    let id = |n: usize| status["sessions"][n]["session"].as_str().unwrap().to_owned();
+    lab.expect(0, &["stop", &id(0)]);
+    // The second came second: the first held the process.
+    let second = lab.run(&["collect", &id(1)]);
+    assert_eq!(second.code(), Some(7), "{second}");
+    lab.assert_truth("one");
+    lab.assert_tidy("one");
+}
+
+#[test]
+fn the_journal_knows_nothing_more_once_all_is_done() {
+    let lab = Lab::new(FAST);
+    for command in ["stop", "collect", "snapshot"] {
+        let none = lab.expect(2, &[command, "--json"]);
+        assert_eq!(none.json()["error"]["kind"], "no-session", "{command}");
+    }
+    let unknown = lab.expect(2, &["collect", "zzzz", "--json"]);
+    assert_eq!(unknown.json()["error"]["kind"], "no-such-session");
+}
+
+#[test]
+fn collect_can_write_elsewhere() {
+    let lab = Lab::new(FAST);
+    lab.expect(0, &["record", "-n", APP, "-o", "out", "--detach"]);
+    lab.expect(0, &["collect", "-o", "elsewhere"]);
+    lab.assert_truth("elsewhere");
+    lab.assert_tidy("elsewhere");
+}
