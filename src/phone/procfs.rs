@@ -254,10 +254,24 @@ fn status(p: &Process) -> String {
         ));
     }
     text.push_str(&format!(
-        "Threads:\t{}\nSigQ:\t0/28411\nvoluntary_ctxt_switches:\t4711\n",
-        threads(p)
+        "Threads:\t{}\nSigQ:\t0/28411\nSigPnd:\t{:016x}\nShdPnd:\t{:016x}\nSigBlk:\t{:016x}\n\
+         SigIgn:\t{:016x}\nSigCgt:\t{:016x}\nvoluntary_ctxt_switches:\t4711\n",
+        threads(p),
+        0,
+        signal_mask(&p.pending),
+        0,
+        signal_mask(&p.ignored),
+        signal_mask(&p.caught),
     ));
     text
+}
+
+/// Signal N is bit N - 1.
+fn signal_mask<'a>(signals: impl IntoIterator<Item = &'a u8>) -> u64 {
+    signals
+        .into_iter()
+        .filter(|signal| (1..=64).contains(*signal))
+        .fold(0, |mask, signal| mask | 1 << (signal - 1))
 }
 
 fn maps(p: &Process) -> String {

@@ -6,7 +6,10 @@ const PHONE: &str = "android=14,build=userdebug,speed=10";
 
 fn kind(ended: &Ended) -> String {
     let error = ended.last_with("error");
-    error["error"]["kind"].as_str().unwrap_or_default().to_owned()
+    error["error"]["kind"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned()
 }
 
 /// Records with one fault of the phone from the start, for three of its seconds.
@@ -32,7 +35,9 @@ fn a_copy_that_always_differs_is_not_taken() {
     let (lab, ended) = with_fault("pull-flip");
     assert_eq!(ended.code(), Some(10), "{ended}");
     assert!(!lab.work().join("out/raw-trace").exists());
-    lab.phone.faults().remove(heaptap::phone::FaultKind::PullFlip);
+    lab.phone
+        .faults()
+        .remove(heaptap::phone::FaultKind::PullFlip);
     lab.expect(0, &["collect"]);
     lab.assert_truth("out");
     lab.assert_tidy("out");
@@ -157,7 +162,10 @@ fn a_reboot_ends_it_and_what_was_written_is_kept() {
     assert_eq!(ended.code(), Some(6), "{ended}");
     let manifest = lab.manifest("out");
     assert_eq!(manifest["outcome"]["ended_by"], "lost");
-    assert!(manifest.to_string().contains("device-rebooted"), "{manifest:#}");
+    assert!(
+        manifest.to_string().contains("device-rebooted"),
+        "{manifest:#}"
+    );
     assert!(!manifest["dumps"].as_array().unwrap().is_empty());
     lab.assert_tidy("out");
 }

@@ -22,7 +22,9 @@ fn killed_at_a_hundred_moments_it_loses_nothing() {
             scope.spawn(|| {
                 loop {
                     let at = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-                    let Some(moment) = moments.get(at) else { return };
+                    let Some(moment) = moments.get(at) else {
+                        return;
+                    };
                     let reached = kill_at(*moment);
                     far.lock().unwrap()[reached as usize] += 1;
                 }
@@ -76,9 +78,17 @@ fn kill_at(moment: Duration) -> Stage {
     if last.dumps.is_empty() {
         assert_eq!(collected.code(), Some(7), "{moment:?}: {collected}");
     } else {
-        assert_eq!(collected.code(), Some(0), "{moment:?}: {collected}\nkilled: {killed}");
+        assert_eq!(
+            collected.code(),
+            Some(0),
+            "{moment:?}: {collected}\nkilled: {killed}"
+        );
         lab.assert_truth("out");
     }
     lab.assert_tidy("out");
-    if fetched { Stage::Fetched } else { Stage::Recording }
+    if fetched {
+        Stage::Fetched
+    } else {
+        Stage::Recording
+    }
 }

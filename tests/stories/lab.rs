@@ -150,7 +150,12 @@ impl Lab {
                 if let Some(file) = d["file"].as_str() {
                     assert!(self.work().join(folder).join(file).is_file(), "{file}");
                 }
-                (d["pid"].as_u64().unwrap_or(0), heap, number("alloc_space"), number("space"))
+                (
+                    d["pid"].as_u64().unwrap_or(0),
+                    heap,
+                    number("alloc_space"),
+                    number("space"),
+                )
             })
             .collect();
         found.sort();
@@ -268,7 +273,10 @@ impl Running {
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => {
-                    panic!("`heaptap {}`: no event {event} in time: {:#?}", self.args, self.seen)
+                    panic!(
+                        "`heaptap {}`: no event {event} in time: {:#?}",
+                        self.args, self.seen
+                    )
                 }
                 Err(RecvTimeoutError::Disconnected) => {
                     let stderr = self.stderr.recv_timeout(LIMIT).unwrap_or_default();
@@ -302,7 +310,10 @@ impl Running {
         let mut lines = std::mem::take(&mut self.seen);
         // Stdout ends with the process, whose children inherit nothing.
         loop {
-            match self.lines.recv_timeout(LIMIT.saturating_sub(begun.elapsed())) {
+            match self
+                .lines
+                .recv_timeout(LIMIT.saturating_sub(begun.elapsed()))
+            {
                 Ok(line) => lines.push(line),
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => {

@@ -38,7 +38,10 @@ fn each_signal_ends_it_in_good_order() {
 #[test]
 fn continuous_dumps_are_all_there() {
     let lab = Lab::new(FAST);
-    lab.expect(0, &["record", "-n", APP, "-c", "1s", "-d", "5s", "-o", "out"]);
+    lab.expect(
+        0,
+        &["record", "-n", APP, "-c", "1s", "-d", "5s", "-o", "out"],
+    );
     assert!(lab.manifest("out")["dumps"].as_array().unwrap().len() >= 4);
     lab.assert_truth("out");
     lab.assert_tidy("out");
@@ -49,10 +52,23 @@ fn an_app_is_recorded_from_its_launch() {
     let lab = Lab::new("android=14,build=userdebug,speed=10,app=stopped");
     lab.expect(
         0,
-        &["record", "-n", APP, "--launch", "--no-running", "-d", "4s", "-o", "out"],
+        &[
+            "record",
+            "-n",
+            APP,
+            "--launch",
+            "--no-running",
+            "-d",
+            "4s",
+            "-o",
+            "out",
+        ],
     );
     let manifest = lab.manifest("out");
-    assert_eq!(manifest["dumps"][0]["flags"]["from_startup"], true, "{manifest:#}");
+    assert_eq!(
+        manifest["dumps"][0]["flags"]["from_startup"], true,
+        "{manifest:#}"
+    );
     lab.assert_truth("out");
     lab.assert_tidy("out");
 }
@@ -87,6 +103,9 @@ fn without_a_name_the_folder_is_named_after_target_and_time() {
     lab.expect(0, &["record", "-n", APP, "-d", "2s"]);
     let folders = files(&lab.work());
     assert_eq!(folders.len(), 1, "{folders:?}");
-    assert!(folders[0].starts_with("heaptap-com.example.app-2"), "{folders:?}");
+    assert!(
+        folders[0].starts_with("heaptap-com.example.app-2"),
+        "{folders:?}"
+    );
     lab.assert_truth(&folders[0]);
 }

@@ -25,7 +25,10 @@ fn a_detached_recording_is_looked_at_labelled_stopped_and_collected() {
     lab.expect(0, &["stop", &id[..4]]);
     let manifest = lab.manifest("out");
     assert_eq!(manifest["outcome"]["ended_by"], "stopped");
-    assert_eq!(manifest["dumps"][0]["label"]["name"], "after-login", "{manifest:#}");
+    assert_eq!(
+        manifest["dumps"][0]["label"]["name"], "after-login",
+        "{manifest:#}"
+    );
     lab.assert_truth("out");
     lab.assert_tidy("out");
     let empty = lab.expect(0, &["status", "--json"]).json();
@@ -75,10 +78,16 @@ fn a_second_interrupt_leaves_it_on_the_phone_for_collect() {
 #[test]
 fn another_host_finds_a_recording_by_its_name() {
     let lab = Lab::new(FAST);
-    lab.expect(0, &["record", "-n", APP, "-d", "3s", "-o", "out", "--detach"]);
+    lab.expect(
+        0,
+        &["record", "-n", APP, "-d", "3s", "-o", "out", "--detach"],
+    );
     let elsewhere = |args: &[&str]| lab.start_as("other-host", args).end();
     let status = elsewhere(&["status", "--json"]).json();
-    let id = status["sessions"][0]["session"].as_str().expect("an id").to_owned();
+    let id = status["sessions"][0]["session"]
+        .as_str()
+        .expect("an id")
+        .to_owned();
     assert_eq!(status["sessions"][0]["in_journal"], false);
     let collected = elsewhere(&["collect", &id, "-o", "there"]);
     assert_eq!(collected.code(), Some(0), "{collected}");
@@ -99,7 +108,12 @@ fn of_two_sessions_one_must_be_named() {
     let torn = lab.expect(2, &["stop", "--json"]).json();
     assert_eq!(torn["error"]["kind"], "several-sessions", "{torn}");
     let status = lab.expect(0, &["status", "--json"]).json();
-    let id = |n: usize| status["sessions"][n]["session"].as_str().unwrap().to_owned();
+    let id = |n: usize| {
+        status["sessions"][n]["session"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
     lab.expect(0, &["stop", &id(0)]);
     // The second came second: the first held the process.
     let second = lab.run(&["collect", &id(1)]);

@@ -8,7 +8,9 @@ fn labels_are_bound_to_the_dumps_they_caused() {
     let mut running = lab.record(&[]);
     running.until("progress");
     for label in ["before", "after"] {
-        let taken = lab.expect(0, &["snapshot", "--label", label, "--json"]).json();
+        let taken = lab
+            .expect(0, &["snapshot", "--label", label, "--json"])
+            .json();
         assert_eq!(taken["snapshot"]["label"], label, "{taken}");
         // It returns only once the dump is in the phone's file: a heaptap that dies now loses
         // nothing of it.
@@ -23,7 +25,11 @@ fn labels_are_bound_to_the_dumps_they_caused() {
         .iter()
         .map(|d| d["label"]["name"].as_str())
         .collect();
-    assert_eq!(labels, [Some("before"), Some("after"), None], "{manifest:#}");
+    assert_eq!(
+        labels,
+        [Some("before"), Some("after"), None],
+        "{manifest:#}"
+    );
     assert_eq!(manifest["session"]["snapshots_by"], "signal");
     let bound = &manifest["labels"][0];
     assert_eq!(bound["name"], "before");
@@ -39,7 +45,9 @@ fn a_user_build_takes_none_unless_they_are_armed() {
     let checked = running.until("checked");
     assert_eq!(checked["snapshots"], "impossible", "{checked}");
     running.until("progress");
-    let refused = lab.expect(5, &["snapshot", "--label", "x", "--json"]).json();
+    let refused = lab
+        .expect(5, &["snapshot", "--label", "x", "--json"])
+        .json();
     assert_eq!(refused["error"]["kind"], "snapshot-impossible");
     let help = refused["error"]["help"].as_str().unwrap();
     assert!(help.contains("--snapshots"), "{help}");
@@ -53,7 +61,9 @@ fn an_armed_label_waits_for_the_next_dump() {
     let lab = Lab::new("android=14,build=user,speed=10");
     let mut running = lab.record(&["--snapshots=1s"]);
     running.until("progress");
-    let taken = lab.expect(0, &["snapshot", "--label", "x", "--json"]).json();
+    let taken = lab
+        .expect(0, &["snapshot", "--label", "x", "--json"])
+        .json();
     let lag = taken["snapshot"]["lag_ms"].as_u64().unwrap();
     assert!(lag <= 3000, "{taken}");
     running.signal("INT");
@@ -76,7 +86,9 @@ fn a_dump_that_never_comes_is_said() {
     let lab = Lab::new("android=14,build=userdebug,speed=200,fault=heapprofd-dead");
     let mut running = lab.record(&[]);
     running.until("progress");
-    let late = lab.expect(5, &["snapshot", "--label", "x", "--json"]).json();
+    let late = lab
+        .expect(5, &["snapshot", "--label", "x", "--json"])
+        .json();
     assert_eq!(late["error"]["kind"], "snapshot-late", "{late}");
     running.signal("INT");
     assert_eq!(running.end().code(), Some(7));
@@ -85,7 +97,10 @@ fn a_dump_that_never_comes_is_said() {
 #[test]
 fn nothing_is_asked_of_a_recording_that_has_ended() {
     let lab = Lab::new("android=14,build=userdebug,speed=100");
-    lab.expect(0, &["record", "-n", APP, "-d", "1s", "-o", "out", "--detach"]);
+    lab.expect(
+        0,
+        &["record", "-n", APP, "-d", "1s", "-o", "out", "--detach"],
+    );
     // A second of the phone is over before another program has started; it may take longer.
     loop {
         let status = lab.expect(0, &["status", "--json"]).json();
@@ -93,7 +108,9 @@ fn nothing_is_asked_of_a_recording_that_has_ended() {
             break;
         }
     }
-    let over = lab.expect(5, &["snapshot", "--label", "x", "--json"]).json();
+    let over = lab
+        .expect(5, &["snapshot", "--label", "x", "--json"])
+        .json();
     assert_eq!(over["error"]["kind"], "not-recording");
     lab.expect(0, &["collect"]);
     lab.assert_truth("out");
