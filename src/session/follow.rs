@@ -64,6 +64,9 @@ impl Session {
         controls: &mut Controls,
         scan: &NewScan,
     ) -> Result<FollowEnd, SessionError> {
+        if self.process().is_none() {
+            return Ok(FollowEnd::Over);
+        }
         let (done, mut taken) = mpsc::unbounded_channel();
         let mut lost_at: Option<Instant> = None;
         let mut backoff = Duration::from_millis(100);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::error::SessionError;
 use super::event::{Events, SessionEvent};
 use super::journal::{Entry, Opening, ProcessKey};
-use super::probe::{self, ProcessFacts};
+use super::probe::{self, ProcessFacts, QUICK};
 use super::session::Session;
 use super::store::Store;
 use crate::device::{Command, Device, DeviceError, Output};
@@ -47,8 +47,12 @@ impl Session {
     ) -> Result<Session, SessionError> {
         let mut session = Session::create(device, store, opening, events)?;
         match session.launch(config, background).await {
-            Ok(facts) => {
+            Ok(Some(facts)) => {
                 session.note_started(facts).await?;
+                Ok(session)
+            }
+            Ok(None) => {
+                session.append(Entry::Ended)?;
                 Ok(session)
             }
             Err(error @ SessionError::NotFetched { .. }) => Err(error),
@@ -60,11 +64,12 @@ impl Session {
         }
     }
 
+    /// `None` where perfetto has ended already, with a trace.
     async fn launch(
         &mut self,
         config: &[u8],
         background: Background,
-    ) -> Result<ProcessFacts, SessionError> {
+    ) -> Result<Option<ProcessFacts>, SessionError> {
         let remote = self.opening().remote_path.clone();
         let flag = match background {
             Background::Wait => "-D",
@@ -93,14 +98,23 @@ impl Session {
             Some(pid) => probe::process(&self.device, pid).await?,
             None => None,
         };
-        match facts {
-            Some(facts) if facts.writes_to(&remote) => Ok(facts),
-            _ => Err(self.rejection().await),
+        if let Some(facts) = facts
+            && facts.writes_to(&remote)
+        {
+            return Ok(Some(facts));
+        }
+        // What the service rejects leaves no file; a short recording does.
+        match self.device.stat(&remote, QUICK).await? {
+            Some(_) => Ok(None),
+            None => Err(self.rejection().await),
         }
     }
 
     /// The connection went while perfetto was being started: has it started?
-    async fn started_unseen(&mut self, error: DeviceError) -> Result<ProcessFacts, SessionError> {
+    async fn started_unseen(
+        &mut self,
+        error: DeviceError,
+    ) -> Result<Option<ProcessFacts>, SessionError> {
         let not_fetched = |why: String| SessionError::NotFetched {
             serial: self.device.serial().to_owned(),
             id: self.opening().id.clone(),
@@ -110,8 +124,12 @@ impl Session {
             return Err(not_fetched(e.to_string()));
         }
         match probe::await_writer(&self.device, &self.opening().remote_path).await {
-            Ok(Some(facts)) => Ok(facts),
-            Ok(None) => Err(error.into()),
+            Ok(Some(facts)) => Ok(Some(facts)),
+            Ok(None) => match self.device.stat(&self.opening().remote_path, QUICK).await {
+                Ok(Some(_)) => Ok(None),
+                Ok(None) => Err(error.into()),
+                Err(e) => Err(not_fetched(e.to_string())),
+            },
             Err(e) => Err(not_fetched(e.to_string())),
         }
     }

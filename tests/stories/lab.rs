@@ -146,7 +146,11 @@ impl Lab {
             .iter()
             .map(|d| {
                 let number = |key: &str| d["totals"][key].as_u64().unwrap_or(u64::MAX);
-                let heap = d["heap"].as_str().unwrap_or_default().to_owned();
+                let heap = match d["heap"].as_str().unwrap_or_default() {
+                    // Before Android 12 the trace does not name it.
+                    "unknown" => "libc.malloc".to_owned(),
+                    heap => heap.to_owned(),
+                };
                 if let Some(file) = d["file"].as_str() {
                     assert!(self.work().join(folder).join(file).is_file(), "{file}");
                 }
