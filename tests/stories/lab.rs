@@ -8,7 +8,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use heaptap::phone::{Fault, PhoneSpec, VirtualPhone};
+use heaptap::phone::{PhoneSpec, VirtualPhone};
 use serde_json::Value;
 
 /// No step of a story takes that long; a story that waits longer has failed.
@@ -38,13 +38,6 @@ impl Lab {
     /// The folder in which heaptap runs.
     pub fn work(&self) -> PathBuf {
         self.dir.path().join("work")
-    }
-
-    /// One more thing that goes wrong from now on.
-    pub fn fault(&self, text: &str) {
-        self.phone
-            .faults()
-            .add(Fault::parse(text).expect("a valid fault"));
     }
 
     /// heaptap with `args`, with a state folder of its own.

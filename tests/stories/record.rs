@@ -47,23 +47,17 @@ fn continuous_dumps_are_all_there() {
     lab.assert_tidy("out");
 }
 
+#[cfg(unix)]
 #[test]
 fn an_app_is_recorded_from_its_launch() {
     let lab = Lab::new("android=14,build=userdebug,speed=10,app=stopped");
-    lab.expect(
-        0,
-        &[
-            "record",
-            "-n",
-            APP,
-            "--launch",
-            "--no-running",
-            "-d",
-            "4s",
-            "-o",
-            "out",
-        ],
-    );
+    let mut running = lab.record(&["--launch", "--no-running"]);
+    running.until("launched");
+    running.until_that("progress", |p| p["pids"][0].is_u64());
+    running.until("progress");
+    running.signal("INT");
+    let ended = running.end();
+    assert_eq!(ended.code(), Some(0), "{ended}");
     let manifest = lab.manifest("out");
     assert_eq!(
         manifest["dumps"][0]["flags"]["from_startup"], true,
