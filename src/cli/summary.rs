@@ -304,7 +304,16 @@ fn written(folder: &Path, manifest: &Manifest) -> String {
         n => format!("{n} profiles (.pb.gz)"),
     });
     parts.push(manifest::FILE_NAME.to_owned());
-    format!("wrote {}: {}", folder.display(), parts.join(", "))
+    format!("wrote {}: {}", near(folder).display(), parts.join(", "))
+}
+
+/// The path as one would type it here: relative where it lies below the current folder.
+fn near(path: &Path) -> &Path {
+    std::env::current_dir()
+        .ok()
+        .and_then(|here| path.strip_prefix(here).ok())
+        .filter(|rest| !rest.as_os_str().is_empty())
+        .unwrap_or(path)
 }
 
 /// Commands one would want next, each with what it is good for.
@@ -316,7 +325,7 @@ fn next_commands(
     let file = |dump: &manifest::Dump| {
         dump.file
             .as_ref()
-            .map(|file| quoted(&folder.join(file).display().to_string()))
+            .map(|file| quoted(&near(folder).join(file).display().to_string()))
     };
     let mut next = Vec::new();
     let Some(heap) = heaps.iter().find(|h| !h.top.is_empty()) else {
