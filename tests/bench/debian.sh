@@ -15,14 +15,14 @@ fail() {
     exit 1
 }
 
-# debian_mirror: the mirror this machine already uses, else nothing where apt has none.
+# debian_mirror: the mirror this machine already uses; nothing where apt has none.
 debian_mirror() {
     mirror=$({
         sed -n 's/^URIs: *//p' /etc/apt/sources.list.d/*.sources
         sed -n 's/^deb  *\(\[[^]]*\] *\)\{0,1\}\([^ ]*\).*/\2/p' \
             /etc/apt/sources.list /etc/apt/sources.list.d/*.list
     } 2>/dev/null | grep -m 1 '/debian/*$') || mirror=
-    echo "${mirror:-}"
+    echo "$mirror"
 }
 
 # debian_fetch DIR SUITE PACKAGE...: downloads the packages and what they depend on (as apt
@@ -32,10 +32,12 @@ debian_fetch() {
     dir=$1 suite=$2
     shift 2
     apt=$dir/apt
+    mirror=$(debian_mirror)
+    [ -n "$mirror" ] || return 1
     mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial" "$apt/state" "$apt/preferences.d"
     : > "$apt/state/status"
     cat > "$apt/sources.list" <<EOF
-deb [arch=amd64 signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $(debian_mirror) $suite main
+deb [arch=amd64 signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $suite main
 EOF
     cat > "$apt/apt.conf" <<EOF
 Dir::Etc::sourcelist "$apt/sources.list";
