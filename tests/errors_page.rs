@@ -87,8 +87,6 @@ fn kinds_of_errors() -> BTreeSet<String> {
     }
     // No error, but the state of a device.
     kinds.remove("device-ready");
-    // Goes with the last command to be built.
-    kinds.remove("not-built");
     kinds
 }
 

@@ -5,6 +5,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
+use crate::export::allocators;
 use crate::export::names::{basename, demangle, nameless};
 use crate::profile::{CallsiteId, DumpKind, Figures, FrameId, HeapDump, Recording};
 
@@ -232,45 +233,6 @@ fn names_of(recording: &Recording, id: FrameId) -> Vec<NamedFrame> {
     }]
 }
 
-/// Functions that hand out memory for others: who called them is what matters.
-const ALLOCATORS: [&str; 22] = [
-    "malloc",
-    "calloc",
-    "realloc",
-    "reallocarray",
-    "memalign",
-    "aligned_alloc",
-    "posix_memalign",
-    "valloc",
-    "pvalloc",
-    "malloc_default",
-    "__libc_malloc",
-    "__libc_calloc",
-    "__libc_realloc",
-    "__libc_memalign",
-    "_Znwm",
-    "_Znam",
-    "_Znwj",
-    "_Znaj",
-    "__rust_alloc",
-    "__rust_realloc",
-    "__rdl_alloc",
-    "__rg_alloc",
-];
-const ALLOCATOR_PREFIXES: [&str; 12] = [
-    "operator new",
-    "scudo::",
-    "scudo_",
-    "je_",
-    "Scudo",
-    "std::allocator",
-    "std::__1::allocator",
-    "std::__ndk1::allocator",
-    "std::__1::__libcpp_allocate",
-    "std::__ndk1::__libcpp_allocate",
-    "__gnu_cxx::new_allocator",
-    "alloc::alloc::",
-];
 /// Libraries of which every frame above the app's own is the allocator's.
 const ALLOCATOR_MODULES: [&str; 6] = [
     "libart.so",
@@ -285,8 +247,7 @@ fn is_allocator(frame: &NamedFrame) -> bool {
     // `foo(int)` and `void* foo<int>(int)` are about foo.
     let function = frame.function.strip_prefix("void* ");
     let function = function.unwrap_or(&frame.function);
-    ALLOCATORS.contains(&function)
-        || ALLOCATOR_PREFIXES.iter().any(|p| function.starts_with(p))
+    allocators::is_allocator(function)
         || ALLOCATOR_MODULES.contains(&frame.module.as_str())
         || (is_libc(&frame.module) && function.starts_with(&frame.module))
 }

@@ -19,6 +19,9 @@ const FULL_HEAPS: usize = 4;
 /// Dumps named in a line; of more, the first, the labelled and the last.
 const DUMPS: usize = 5;
 
+/// Kinds of warnings that nearly every recording has.
+const NOTES: [&str; 1] = ["not-from-startup"];
+
 #[derive(Serialize)]
 struct Document<'a> {
     output: &'a Path,
@@ -43,13 +46,7 @@ pub fn show(console: &Console, folder: &Path, manifest: &Manifest, heaps: &[Heap
         }
     }
     for warning in &manifest.warnings {
-        console.warn(&warning.message);
-        if let Some(help) = &warning.help {
-            console.complain(format_args!(
-                "   {}: {help}",
-                console.on_stderr(Style::Help, "help")
-            ));
-        }
+        tell(console, warning);
     }
     console.say(written(folder, manifest));
     let next = next_commands(folder, manifest, heaps);
@@ -64,6 +61,22 @@ pub fn show(console: &Console, folder: &Path, manifest: &Manifest, heaps: &[Heap
             "  {what}\n    {}",
             console.on_stderr(Style::Help, command)
         ));
+    }
+}
+
+/// A warning with its remedy; what is as it has to be is a note, which `-q` leaves out.
+fn tell(console: &Console, warning: &manifest::Warning) {
+    let help = warning.help.iter().map(|help| {
+        let label = console.on_stderr(Style::Help, "help");
+        format!("   {label}: {help}")
+    });
+    if NOTES.contains(&warning.kind.as_str()) {
+        let label = console.on_stderr(Style::Dim, "note");
+        console.say(format_args!("   {label}: {}", warning.message));
+        help.for_each(|line| console.say(line));
+    } else {
+        console.warn(&warning.message);
+        help.for_each(|line| console.complain(line));
     }
 }
 

@@ -1,6 +1,7 @@
 //! Profiles in the formats of other tools: from the model to bytes. Knows neither traces nor
 //! where the bytes go.
 
+pub mod allocators;
 pub mod annotation;
 pub mod gzip;
 pub mod names;

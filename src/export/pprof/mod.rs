@@ -14,6 +14,7 @@
 mod locations;
 mod wire;
 
+use crate::export::allocators;
 use crate::profile::{DumpKind, Figures, HeapDump, MappingId, Recording};
 use locations::{Locations, NameId};
 use std::collections::HashMap;
@@ -71,6 +72,7 @@ mod field {
     pub(super) const LOCATION: u32 = 4;
     pub(super) const FUNCTION: u32 = 5;
     pub(super) const STRING: u32 = 6;
+    pub(super) const DROP_FRAMES: u32 = 7;
     pub(super) const TIME_NANOS: u32 = 9;
     pub(super) const DURATION_NANOS: u32 = 10;
     pub(super) const PERIOD_TYPE: u32 = 11;
@@ -105,6 +107,14 @@ impl Pprof {
         self.mappings(&used, &mut strings, &mut out);
         self.locations(&used, &mut out);
         self.functions(&used, &mut strings, &mut out);
+        if self.options.sample_names == SampleNames::Pprof {
+            // Viewers then name who asked for memory, not malloc.
+            put_number(
+                &mut out,
+                field::DROP_FRAMES,
+                strings.own(allocators::drop_frames()),
+            );
+        }
         if let Some(time) = dump.wall_time_ns {
             put_number(&mut out, field::TIME_NANOS, time);
         }

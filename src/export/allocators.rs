@@ -1,0 +1,97 @@
+//! Functions that hand out memory for others. Who called them is what matters: the terminal's
+//! summary skips them, and a profile tells its viewers to (`drop_frames`).
+
+use std::sync::LazyLock;
+
+/// As recorded or demangled, without parameters.
+const NAMES: [&str; 22] = [
+    "malloc",
+    "calloc",
+    "realloc",
+    "reallocarray",
+    "memalign",
+    "aligned_alloc",
+    "posix_memalign",
+    "valloc",
+    "pvalloc",
+    "malloc_default",
+    "__libc_malloc",
+    "__libc_calloc",
+    "__libc_realloc",
+    "__libc_memalign",
+    "_Znwm",
+    "_Znam",
+    "_Znwj",
+    "_Znaj",
+    "__rust_alloc",
+    "__rust_realloc",
+    "__rdl_alloc",
+    "__rg_alloc",
+];
+const PREFIXES: [&str; 12] = [
+    "operator new",
+    "scudo::",
+    "scudo_",
+    "je_",
+    "Scudo",
+    "std::allocator",
+    "std::__1::allocator",
+    "std::__ndk1::allocator",
+    "std::__1::__libcpp_allocate",
+    "std::__ndk1::__libcpp_allocate",
+    "__gnu_cxx::new_allocator",
+    "alloc::alloc::",
+];
+
+/// Whether a function, with or without its parameters, is an allocator's.
+pub fn is_allocator(function: &str) -> bool {
+    NAMES.contains(&function) || PREFIXES.iter().any(|p| function.starts_with(p))
+}
+
+/// The same as pprof's `drop_frames`: a regular expression over whole names without their
+/// parameters. Viewers take matching frames, and what they called, off the leaf of a stack.
+pub fn drop_frames() -> &'static str {
+    static PATTERN: LazyLock<String> = LazyLock::new(|| {
+        let names = NAMES.iter().map(|name| (*name).to_owned());
+        let prefixes = PREFIXES.iter().map(|prefix| format!("{prefix}.*"));
+        let all: Vec<String> = names.chain(prefixes).collect();
+        all.join("|")
+    });
+    &PATTERN
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn allocators_are_told_from_their_callers() {
+        for function in [
+            "malloc",
+            "operator new(unsigned long)",
+            "je_malloc",
+            "_Znwm",
+        ] {
+            assert!(is_allocator(function), "{function}");
+        }
+        for function in [
+            "malloc_stats",
+            "my_malloc",
+            "Cache::operator new",
+            "strdup",
+            "",
+        ] {
+            assert!(!is_allocator(function), "{function}");
+        }
+    }
+
+    #[test]
+    fn the_pattern_needs_no_escaping() {
+        let special = |c: char| "\\.+*?()[]{}^$|".contains(c);
+        for name in NAMES.iter().chain(&PREFIXES) {
+            assert!(!name.contains(special), "{name}");
+        }
+        assert!(drop_frames().contains("malloc|calloc|"));
+        assert!(drop_frames().ends_with("alloc::alloc::.*"));
+    }
+}
