@@ -1,0 +1,161 @@
+//! `heaptap demo` from outside: the folder it leaves, what its manifest says, and that the
+//! profile names the app's leak first.
+
+use std::collections::BTreeSet;
+use std::io::Read as _;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use heaptap::app::manifest::Manifest;
+use heaptap::export::allocators::is_allocator;
+use heaptap::proto::pprof::Profile;
+use prost::Message as _;
+
+/// The function of the virtual phone's app that leaks.
+const LEAK: &str = "example::telemetry::EventHistory::Append";
+
+fn demo(folder: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_heaptap"))
+        .arg("demo")
+        .arg("-o")
+        .arg(folder)
+        .args(args)
+        .env_remove("ANDROID_SERIAL")
+        // Whoever reaches for a real adb server fails.
+        .env("ADB_SERVER_SOCKET", "tcp:127.0.0.1:1")
+        .stdin(Stdio::null())
+        .output()
+        .expect("the binary runs")
+}
+
+fn read_profile(path: &Path) -> Profile {
+    let file = std::fs::File::open(path).expect("it is there");
+    let mut bytes = Vec::new();
+    flate2::read::GzDecoder::new(file)
+        .read_to_end(&mut bytes)
+        .expect("gzip");
+    Profile::decode(bytes.as_slice()).expect("a profile")
+}
+
+/// Functions of the stack that holds most, innermost first.
+fn largest_stack(profile: &Profile) -> Vec<String> {
+    let text = |id: i64| profile.string_table[usize::try_from(id).expect("an index")].clone();
+    let space = profile
+        .sample_type
+        .iter()
+        .position(|t| text(t.r#type) == "space")
+        .expect("bytes held");
+    let sample = profile
+        .sample
+        .iter()
+        .max_by_key(|s| s.value[space])
+        .expect("samples");
+    sample
+        .location_id
+        .iter()
+        .flat_map(|id| {
+            let location = profile.location.iter().find(|l| l.id == *id);
+            location.expect("it is defined").line.iter()
+        })
+        .map(|line| {
+            let function = profile.function.iter().find(|f| f.id == line.function_id);
+            text(function.expect("it is defined").name)
+        })
+        .collect()
+}
+
+#[test]
+fn the_demo_leaves_a_recording_that_names_the_leak() {
+    let parent = tempfile::tempdir().expect("a folder");
+    let folder = parent.path().join("out");
+    let output = demo(&folder, &[]);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let first_row = stdout.lines().find(|l| l.contains('%'));
+    assert!(
+        first_row.is_some_and(|row| row.contains(LEAK)),
+        "the leak is the largest:\n{stdout}"
+    );
+    assert!(stderr.contains("go tool pprof"), "{stderr}");
+
+    let manifest = Manifest::read(&folder).expect("a manifest");
+    assert!(manifest.outcome.complete, "{:?}", manifest.outcome);
+    let labels: Vec<&str> = manifest.labels.iter().map(|l| l.name.as_str()).collect();
+    assert_eq!(labels, ["before", "after"]);
+    assert!(manifest.labels.iter().all(|l| !l.dumps.is_empty()));
+    assert_eq!(manifest.dumps.len(), 3, "two snapshots and the end");
+    let held: Vec<i64> = manifest
+        .dumps
+        .iter()
+        .map(|d| d.totals.space.expect("malloc knows frees"))
+        .collect();
+    assert!(held[0] < held[1] && held[1] < held[2], "it leaks: {held:?}");
+
+    let mut expected: BTreeSet<String> = ["raw-trace", "manifest.json"]
+        .into_iter()
+        .map(str::to_owned)
+        .collect();
+    expected.extend(manifest.dumps.iter().filter_map(|d| d.file.clone()));
+    let files: BTreeSet<String> = std::fs::read_dir(&folder)
+        .expect("listed")
+        .map(|entry| {
+            let name = entry.expect("listed").file_name();
+            name.into_string().expect("UTF-8")
+        })
+        .collect();
+    assert_eq!(files, expected, "nothing else is left behind");
+
+    let last = manifest.dumps[2].file.as_ref().expect("a profile");
+    let profile = read_profile(&folder.join(last));
+    let stack = largest_stack(&profile);
+    let asker = stack.iter().find(|f| !is_allocator(f)).expect("a caller");
+    assert!(asker.starts_with(LEAK), "{stack:?}");
+    assert_eq!(
+        stack[0], "malloc",
+        "the profile keeps what viewers leave out"
+    );
+    top_of_pprof(&folder.join(last));
+}
+
+/// What `go tool pprof -top` names first, where Go is installed.
+fn top_of_pprof(profile: &Path) {
+    let run = Command::new("go")
+        .args(["tool", "pprof", "-symbolize=none", "-top"])
+        .arg(profile)
+        .output();
+    let output = match run {
+        Ok(output) if output.status.success() => output,
+        _ => {
+            println!("skipped: go tool pprof is not installed");
+            return;
+        }
+    };
+    let text = String::from_utf8_lossy(&output.stdout);
+    let rows = text.lines().skip_while(|l| !l.contains("flat%")).nth(1);
+    assert!(rows.is_some_and(|row| row.contains(LEAK)), "{text}");
+}
+
+#[test]
+fn in_json_the_demo_is_one_document() {
+    let parent = tempfile::tempdir().expect("a folder");
+    let folder = parent.path().join("out");
+    let output = demo(&folder, &["--json"]);
+    assert_eq!(output.status.code(), Some(0));
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(document["manifest"]["schema_version"], 1);
+    assert_eq!(
+        document["output"].as_str().map(Path::new),
+        Some(folder.as_path())
+    );
+}
+
+#[test]
+fn a_folder_that_holds_something_is_left_alone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("mine"), "x").expect("written");
+    let output = demo(folder.path(), &[]);
+    assert_eq!(output.status.code(), Some(2));
+    let files = std::fs::read_dir(folder.path()).expect("listed").count();
+    assert_eq!(files, 1);
+}
