@@ -1,0 +1,11 @@
+//! The virtual phone, held to what real ones do: by a real `adb`, by a table of permissions,
+//! by scripts, by recordings whose truth is known, and by Perfetto's own protos.
+
+mod access;
+mod adb;
+mod client;
+mod faults;
+mod python;
+mod recordings;
+mod scripts;
+mod shapes;
