@@ -65,13 +65,22 @@ fn a_real_adb_lists_runs_pushes_and_pulls() {
     let pulled = run(&["pull", "/data/local/tmp/f", &path(&back)]);
     assert!(pulled.status.success(), "{pulled:?}");
     assert_eq!(std::fs::read(&back).expect("pulled"), bytes);
-    assert!(!run(&["pull", "/data/data/x", &path(&back)]).status.success());
+    assert!(
+        !run(&["pull", "/data/data/x", &path(&back)])
+            .status
+            .success()
+    );
     assert!(!run(&["push", &path(&there), "/system/f"]).status.success());
     run(&["shell", "log -t mine hello"]);
     assert!(out(&run(&["logcat", "-d"])).contains("mine"), "logcat");
     assert_eq!(out(&run(&["exec-out", "printf 'a\\nb'"])), "a\nb");
     assert!(out(&run(&["shell", "-t", "-t", "echo x"])).contains("x\r\n"));
-    assert!(out(&run(&["forward", "tcp:0", "tcp:80"])).trim().parse::<u16>().is_ok());
+    assert!(
+        out(&run(&["forward", "tcp:0", "tcp:80"]))
+            .trim()
+            .parse::<u16>()
+            .is_ok()
+    );
     assert!(out(&run(&["forward", "--list"])).contains("tcp:80"));
     assert!(!run(&["root"]).stdout.is_empty());
     assert!(out(&run(&["shell", "ls", "/sdcard/"])).contains("Download"));
@@ -95,7 +104,11 @@ fn a_real_adb_sees_every_state() {
     let two = phone("devices=2");
     let ran = adb(&two, &["shell", "true"], None).expect("installed");
     assert!(String::from_utf8_lossy(&ran.stderr).contains("more than one device"));
-    let one = adb(&two, &["-s", "virtual-1-2", "shell", "getprop ro.serialno"], None);
+    let one = adb(
+        &two,
+        &["-s", "virtual-1-2", "shell", "getprop ro.serialno"],
+        None,
+    );
     assert_eq!(out(&one.expect("installed")).trim(), "virtual-1-2");
 }
 
@@ -106,7 +119,12 @@ fn kill_server_ends_only_a_phone_that_may_be_ended() {
         return;
     };
     drop(refused);
-    assert!(adb(&kept, &["devices"], None).expect("installed").status.success());
+    assert!(
+        adb(&kept, &["devices"], None)
+            .expect("installed")
+            .status
+            .success()
+    );
     let served = phone("killable=yes");
     adb(&served, &["kill-server"], None).expect("installed");
     served.wait();

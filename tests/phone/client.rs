@@ -43,7 +43,9 @@ fn request(addr: SocketAddr, services: &[&str]) -> Result<TcpStream, String> {
 
 fn ask(stream: &mut TcpStream, service: &str) -> Result<(), String> {
     let text = format!("{:04x}{service}", service.len());
-    stream.write_all(text.as_bytes()).map_err(|e| e.to_string())?;
+    stream
+        .write_all(text.as_bytes())
+        .map_err(|e| e.to_string())?;
     let mut status = [0; 4];
     stream.read_exact(&mut status).map_err(|e| e.to_string())?;
     match &status {
@@ -240,7 +242,11 @@ pub struct Dump {
 pub fn dumps(trace: &pb::Trace) -> Vec<Dump> {
     let mut all: Vec<Dump> = Vec::new();
     let mut open = false;
-    for profile in trace.packet.iter().filter_map(|p| p.profile_packet.as_ref()) {
+    for profile in trace
+        .packet
+        .iter()
+        .filter_map(|p| p.profile_packet.as_ref())
+    {
         for process in &profile.process_dumps {
             match all.last_mut() {
                 Some(dump) if open && dump.header.pid == process.pid => {

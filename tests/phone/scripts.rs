@@ -10,23 +10,47 @@ fn the_shell_speaks_posix() {
     for (script, expected) in [
         ("echo a b  c", "a b c\n"),
         ("x='1  2'; echo $x; echo \"$x\"", "1 2\n1  2\n"),
-        ("for i in 1 2 3; do [ $i = 2 ] && continue; echo $i; done", "1\n3\n"),
-        ("i=0; while [ $i -lt 3 ]; do i=$((i+1)); done; echo $i", "3\n"),
+        (
+            "for i in 1 2 3; do [ $i = 2 ] && continue; echo $i; done",
+            "1\n3\n",
+        ),
+        (
+            "i=0; while [ $i -lt 3 ]; do i=$((i+1)); done; echo $i",
+            "3\n",
+        ),
         ("until false; do echo once; break; done", "once\n"),
-        ("f() { local x=in; echo $x $1 $#; return 4; }; x=out; f a b; echo $? $x", "in a 2\n4 out\n"),
+        (
+            "f() { local x=in; echo $x $1 $#; return 4; }; x=out; f a b; echo $? $x",
+            "in a 2\n4 out\n",
+        ),
         ("case abc in a*c) echo yes;; *) echo no;; esac", "yes\n"),
         ("printf '%s-%03d\\n' a 7 b 8", "a-007\nb-008\n"),
-        ("echo ${u:-default} ${HOME:+set}; p=/a/b.c; echo ${p##*/} ${p%.*} ${#p}", "default set\nb.c /a/b 6\n"),
+        (
+            "echo ${u:-default} ${HOME:+set}; p=/a/b.c; echo ${p##*/} ${p%.*} ${#p}",
+            "default set\nb.c /a/b 6\n",
+        ),
         ("cat <<E\n$((1+1)) 'q'\nE", "2 'q'\n"),
         ("cat <<'E'\n$x\nE", "$x\n"),
         ("echo one two | { read a b; echo $b $a; }", "two one\n"),
-        ("printf 'a\\nb\\n' | while read l; do echo \"<$l>\"; done", "<a>\n<b>\n"),
+        (
+            "printf 'a\\nb\\n' | while read l; do echo \"<$l>\"; done",
+            "<a>\n<b>\n",
+        ),
         ("(exit 3); echo $?; ! true; echo $?", "3\n1\n"),
         ("false || echo or; true && echo and", "or\nand\n"),
         ("echo err >&2; echo out", "out\n"),
-        ("echo x >/data/local/tmp/f; echo y >>/data/local/tmp/f; cat </data/local/tmp/f", "x\ny\n"),
-        ("cd /data/local/tmp; touch a1 a2; echo a*; echo 'a*'", "a1 a2\na*\n"),
-        ("set -- x 'y z'; echo $#; for a in \"$@\"; do echo $a; done; shift; echo $1", "2\nx\ny z\ny z\n"),
+        (
+            "echo x >/data/local/tmp/f; echo y >>/data/local/tmp/f; cat </data/local/tmp/f",
+            "x\ny\n",
+        ),
+        (
+            "cd /data/local/tmp; touch a1 a2; echo a*; echo 'a*'",
+            "a1 a2\na*\n",
+        ),
+        (
+            "set -- x 'y z'; echo $#; for a in \"$@\"; do echo $a; done; shift; echo $1",
+            "2\nx\ny z\ny z\n",
+        ),
         ("trap 'echo bye' EXIT; echo hi", "hi\nbye\n"),
         ("trap 'echo got' USR1; kill -USR1 $$; echo on", "got\non\n"),
         ("sleep 0.1 & wait $!; echo $?", "0\n"),
@@ -34,16 +58,31 @@ fn the_shell_speaks_posix() {
         ("echo $(echo a; echo b)x", "a bx\n"),
         ("eval 'y=5'; echo $y; unset y; echo [$y]", "5\n[]\n"),
         ("set -e; true; false; echo never", ""),
-        ("seq 3 | tail -n 1; seq 10 | head -2 | wc -l; echo abc | tr a-c A-C", "3\n2\nABC\n"),
-        ("echo k=v | cut -d= -f2; echo abc | sed 's/b/X/'; echo foo | grep -c o", "v\naXc\n1\n"),
-        ("[[ abc == a* ]] && echo glob; [ a -nt b ] || echo older", "glob\nolder\n"),
-        ("command -v ls; type nosuch || echo none", "/system/bin/ls\nnosuch not found\nnone\n"),
+        (
+            "seq 3 | tail -n 1; seq 10 | head -2 | wc -l; echo abc | tr a-c A-C",
+            "3\n2\nABC\n",
+        ),
+        (
+            "echo k=v | cut -d= -f2; echo abc | sed 's/b/X/'; echo foo | grep -c o",
+            "v\naXc\n1\n",
+        ),
+        (
+            "[[ abc == a* ]] && echo glob; [ a -nt b ] || echo older",
+            "glob\nolder\n",
+        ),
+        (
+            "command -v ls; type nosuch || echo none",
+            "/system/bin/ls\nnosuch not found\nnone\n",
+        ),
         ("sh -c 'echo $0 $1' name arg", "name arg\n"),
         ("timeout 1 sleep 100; echo $?", "124\n"),
         ("exec echo replaced; echo never", "replaced\n"),
         ("x=$(exit 7); echo $?", "7\n"),
         ("dd if=/dev/zero bs=10 count=2 2>/dev/null | wc -c", "20\n"),
-        ("echo abcdef >/data/local/tmp/d; dd if=/data/local/tmp/d bs=2 skip=2 2>/dev/null", "ef\n"),
+        (
+            "echo abcdef >/data/local/tmp/d; dd if=/data/local/tmp/d bs=2 skip=2 2>/dev/null",
+            "ef\n",
+        ),
     ] {
         assert_eq!(run(&phone, script).text(), expected, "{script}");
     }
@@ -65,7 +104,10 @@ fn scripts_that_never_end_well_do_end() {
         "eval \"$(printf '(%.0s' 1 2 3 4 5)\"",
         "sh -c 'sh -c \"sh -c true\"'",
     ] {
-        let script = format!("timeout 20 sh -c '{}' >/dev/null 2>&1", script.replace('\'', "'\\''"));
+        let script = format!(
+            "timeout 20 sh -c '{}' >/dev/null 2>&1",
+            script.replace('\'', "'\\''")
+        );
         assert!(run(&phone, &script).status.is_some(), "{script}");
     }
     assert_eq!(text(&phone, "echo alive"), "alive\n");
@@ -82,14 +124,23 @@ fn a_hang_up_ends_what_is_not_daemonised() {
     );
     let ran = read_shell(kept);
     assert_eq!(ran.status, Some(0));
-    let mut trapped = open(&phone, "trap 'echo hup >/data/local/tmp/hup' HUP; echo go; sleep 1");
+    let mut trapped = open(
+        &phone,
+        "trap 'echo hup >/data/local/tmp/hup' HUP; echo go; sleep 1",
+    );
     let mut ready = [0; 8];
     trapped.read_exact(&mut ready).expect("`go` in a packet");
     trapped.flush().expect("open");
     drop(trapped);
-    text(&phone, "n=0; while [ $n -lt 100 ] && [ ! -s /data/local/tmp/kept ]; do n=$((n+1)); sleep 0.2; done");
+    text(
+        &phone,
+        "n=0; while [ $n -lt 100 ] && [ ! -s /data/local/tmp/kept ]; do n=$((n+1)); sleep 0.2; done",
+    );
     assert_eq!(text(&phone, "cat /data/local/tmp/kept"), "done\n");
-    text(&phone, "n=0; while [ $n -lt 100 ] && [ ! -s /data/local/tmp/hup ]; do n=$((n+1)); sleep 0.2; done");
+    text(
+        &phone,
+        "n=0; while [ $n -lt 100 ] && [ ! -s /data/local/tmp/hup ]; do n=$((n+1)); sleep 0.2; done",
+    );
     assert_eq!(text(&phone, "cat /data/local/tmp/hup"), "hup\n");
     let left = text(&phone, "ps -A -o ARGS");
     assert!(!left.contains("while true"), "{left}");
@@ -106,15 +157,35 @@ fn the_answer_waits_for_all_who_hold_stdout() {
 #[test]
 fn the_programs_answer_as_on_phones() {
     let phone = phone("android=14");
-    assert_eq!(text(&phone, "getprop ro.build.version.sdk; getprop no.such; getprop no.such x"), "34\n\nx\n");
-    assert_eq!(text(&phone, "pm list packages -U -i --user 0 com.example.app"),
-        "package:com.example.app  installer=null uid:10234\npackage:com.example.app.demo  installer=com.android.vending uid:10245\n");
+    assert_eq!(
+        text(
+            &phone,
+            "getprop ro.build.version.sdk; getprop no.such; getprop no.such x"
+        ),
+        "34\n\nx\n"
+    );
+    assert_eq!(
+        text(&phone, "pm list packages -U -i --user 0 com.example.app"),
+        "package:com.example.app  installer=null uid:10234\npackage:com.example.app.demo  installer=com.android.vending uid:10245\n"
+    );
     assert_eq!(run(&phone, "pm path com.none").status, Some(1));
     assert!(text(&phone, "pm path com.example.app").starts_with("package:/data/app/"));
-    assert!(text(&phone, "ps -A -o PID,UID,NAME | grep com.example.app").contains("com.example.app:service"));
-    assert_eq!(text(&phone, "tr '\\0' '\\n' </proc/$(pidof com.example.app)/cmdline | head -1"), "com.example.app\n");
+    assert!(
+        text(&phone, "ps -A -o PID,UID,NAME | grep com.example.app")
+            .contains("com.example.app:service")
+    );
+    assert_eq!(
+        text(
+            &phone,
+            "tr '\\0' '\\n' </proc/$(pidof com.example.app)/cmdline | head -1"
+        ),
+        "com.example.app\n"
+    );
     assert_eq!(run(&phone, "pidof nothing").status, Some(1));
-    assert_eq!(text(&phone, "am get-current-user; id -u; getenforce"), "0\n2000\nEnforcing\n");
+    assert_eq!(
+        text(&phone, "am get-current-user; id -u; getenforce"),
+        "0\n2000\nEnforcing\n"
+    );
     assert!(text(&phone, "dumpsys package com.example.app").contains("DEBUGGABLE"));
     assert!(text(&phone, "dumpsys package com.example.none").contains("Unable to find"));
     assert!(text(&phone, "df /data/misc/perfetto-traces").contains("/data\n"));
@@ -123,21 +194,43 @@ fn the_programs_answer_as_on_phones() {
     assert_eq!(run(&phone, "pidof com.example.app").status, Some(1));
     text(&phone, "am start -n com.example.app/.MainActivity");
     assert_ne!(text(&phone, "pidof com.example.app"), before);
-    assert_eq!(text(&phone, "stat -c %s /system/etc/hosts").trim(), text(&phone, "cat /system/etc/hosts | wc -c").trim());
-    assert_eq!(feed(&phone, "sha256sum", b"abc").text(),
-        "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad  -\n");
-    assert!(text(&phone, "uptime; date +%Y; cat /proc/uptime").lines().count() == 3);
+    assert_eq!(
+        text(&phone, "stat -c %s /system/etc/hosts").trim(),
+        text(&phone, "cat /system/etc/hosts | wc -c").trim()
+    );
+    assert_eq!(
+        feed(&phone, "sha256sum", b"abc").text(),
+        "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad  -\n"
+    );
+    assert!(
+        text(&phone, "uptime; date +%Y; cat /proc/uptime")
+            .lines()
+            .count()
+            == 3
+    );
 }
 
 #[test]
 fn the_server_answers_hosts() {
     let phone = phone("android=13,serial=abc:5555");
     assert_eq!(host(&phone, "host:version"), Ok("0029".to_owned()));
-    assert_eq!(host(&phone, "host:devices"), Ok("abc:5555\tdevice\n".to_owned()));
-    assert_eq!(host(&phone, "host-serial:abc:5555:get-state"), Ok("device".to_owned()));
+    assert_eq!(
+        host(&phone, "host:devices"),
+        Ok("abc:5555\tdevice\n".to_owned())
+    );
+    assert_eq!(
+        host(&phone, "host-serial:abc:5555:get-state"),
+        Ok("device".to_owned())
+    );
     assert!(host(&phone, "host-serial:abc:5555:features").is_ok_and(|f| f.contains("shell_v2")));
-    assert_eq!(host(&phone, "host-serial:none:get-state"), Err("device 'none' not found".to_owned()));
-    assert_eq!(host(&phone, "host:kill"), Err("this server is embedded: it can't be killed".to_owned()));
+    assert_eq!(
+        host(&phone, "host-serial:none:get-state"),
+        Err("device 'none' not found".to_owned())
+    );
+    assert_eq!(
+        host(&phone, "host:kill"),
+        Err("this server is embedded: it can't be killed".to_owned())
+    );
     assert!(host(&phone, "host:nonsense").is_err());
     phone.unplug(0);
     assert_eq!(host(&phone, "host:devices"), Ok(String::new()));
