@@ -32,7 +32,8 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         )
         .with_help("choose another --port; 0 lets the system choose")
     })?;
-    ctx.console.data(&format!("listening on {}", phone.addr()));
+    ctx.console
+        .data(format_args!("listening on {}", phone.addr()));
     let ended = tokio::task::spawn_blocking({
         let phone = std::sync::Arc::new(phone);
         move || phone.wait()
