@@ -4,6 +4,7 @@
 #   ports/windows.sh build     heaptap.exe (release) in target/ports/windows
 #   ports/windows.sh run ARG…  heaptap.exe ARG… under wine, in the current folder
 #   ports/windows.sh test [NAME…]  the library's unit tests under wine
+#   ports/windows.sh bench     heaptap.exe records from the real bench (tests/bench)
 #   ports/windows.sh           build, then run the demo into a fresh folder and show it
 #
 # By hand, not in CI: fetches 300 MB and needs root for a chroot. See docs/ports.md.
@@ -86,10 +87,38 @@ demo() {
     return $rc
 }
 
+# A recording by the real adb and perfetto, ended by Ctrl-C; without heapprofd it stays empty.
+bench() {
+    local rc=0 folder wine
+    bench=$repo/tests/bench/bench.sh
+    folder=$(mktemp -d "$out/bench.XXXXXX")
+    cd "$folder"
+    "$bench" install
+    "$bench" up windows
+    trap '"$bench" down windows' EXIT
+    "$bench" run windows adb connect 127.0.0.1:5601
+    "$bench" run windows "$here/windows.sh" run doctor
+    "$bench" run windows "$here/windows.sh" run record -n com.example.app -o out >said 2>&1 &
+    until grep -qs "Ctrl-C ends it" said; do
+        [ -d "/proc/$!" ] || fail "it does not record: $(cat said)"
+        sleep 0.2
+    done
+    # wine makes a Ctrl-C of it. The process is the one that wine calls by its program.
+    for wine in /proc/[0-9]*; do
+        ! { tr '\0' ' ' <"$wine/cmdline"; } 2>/dev/null | grep -q "^$out/heaptap.exe record" ||
+            kill -INT "${wine##*/}"
+    done
+    wait $! || rc=$?
+    cat said
+    ls -l out
+    [ $rc = 7 ] || fail "exit code $rc, not 7 (no samples)"
+}
+
 case ${1:-all} in
 build) build ;;
 run) shift; run "$@" ;;
 test) shift; unit_tests "$@" ;;
+bench) bench ;;
 all) build; demo ;;
 *) sed -n '2,/^set -e/s/^#\( \|$\)//p' "$0"; exit 2 ;;
 esac

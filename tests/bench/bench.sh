@@ -2,7 +2,7 @@
 # The real bench: Debian's adbd, perfetto and traced as a phone, in a network namespace of its
 # own, reached by the real adb.
 #
-#   bench.sh test [CARGO ARGUMENTS]   install, then run tests/bench.rs on it
+#   bench.sh test [CARGO ARGUMENTS]   install, then run the stories (main.rs) on it
 #   bench.sh install                  fetch and unpack the phone (kept; 15 s the first time)
 #   bench.sh up NAME [PORT]           boot a phone; adbd listens on PORT (default 5601)
 #   bench.sh also NAME OTHER PORT     boot phone OTHER in the network of phone NAME

@@ -271,6 +271,11 @@ impl Run {
         self.stderr.so_far()
     }
 
+    /// What it wrote to stdout so far.
+    pub fn wrote(&self) -> String {
+        self.stdout.so_far()
+    }
+
     /// All of a stream, which ends with the command: a server it left behind must not hold it.
     fn written(&self, stream: &Stream) -> String {
         stream.ended.recv_timeout(SOON).unwrap_or_else(|_| {

@@ -1,0 +1,166 @@
+//! Phones as heaptap finds them: servers, lists, health, eligibility.
+
+use std::fs;
+
+use crate::phone::{Phone, SERIAL, SOON, until};
+use crate::{PATIENCE, TARGET, exit, kind};
+
+#[test]
+fn the_bench_itself_works() {
+    let Some(phone) = Phone::boot("itself") else {
+        return;
+    };
+    let three = phone.shell("echo out; echo err >&2; exit 3");
+    assert_eq!(three.code(), Some(3), "{three:?}");
+    assert_eq!((&*three.stdout, &*three.stderr), ("out\n", "err\n"));
+    assert_eq!(phone.shell("getprop ro.build.type").stdout, "user\n");
+    let sources = phone.shell("perfetto --query-raw");
+    assert!(
+        sources.stdout.contains("linux.process_stats"),
+        "the tracing daemons are not up: {sources:?}"
+    );
+}
+
+#[test]
+fn devices_come_from_the_real_server() {
+    let Some(phone) = Phone::boot("devices") else {
+        return;
+    };
+    let ended = phone.heaptap(&["devices", "--json"]).end(SOON);
+    assert_eq!(ended.code(), Some(exit::DONE), "{ended:?}");
+    assert!(ended.stdout.contains(SERIAL), "{ended:?}");
+    // What the server does not know is asked of the phone.
+    assert!(ended.stdout.contains("Bench Phone"), "{ended:?}");
+
+    phone.host("adb", &["disconnect"]).end(SOON);
+    let none = phone.heaptap(&["devices", "--json"]).end(SOON);
+    assert_eq!(
+        none.code(),
+        Some(exit::DONE),
+        "none is no failure: {none:?}"
+    );
+    let check = phone.heaptap(&["check", TARGET, "--json"]).end(SOON);
+    assert_eq!(check.code(), Some(exit::NO_DEVICE), "{check:?}");
+}
+
+#[test]
+fn the_real_adb_takes_the_virtual_phone_for_one() {
+    let Some(phone) = Phone::boot_unconnected("virtual", 5601) else {
+        return;
+    };
+    let server = phone.heaptap(&["virtual-phone", "--port", "0"]);
+    until("its port", SOON, || server.wrote().ends_with('\n'));
+    let said = server.wrote();
+    let port = said.trim().strip_prefix("listening on 127.0.0.1:");
+    let port = port.unwrap_or_else(|| panic!("{said:?}"));
+    let adb = |args: &[&str]| {
+        let mut all = vec!["-P", port];
+        all.extend(args);
+        phone.host("adb", &all).end(SOON)
+    };
+    let devices = adb(&["devices", "-l"]);
+    assert!(devices.stdout.contains(" device "), "{devices:?}");
+    assert!(!devices.words().contains("daemon"), "replaced: {devices:?}");
+    let sdk = adb(&["shell", "getprop", "ro.build.version.sdk"]);
+    assert!(sdk.stdout.trim().parse::<u32>().is_ok(), "{sdk:?}");
+    assert_eq!(adb(&["shell", "exit 3"]).code(), Some(3));
+    let words = adb(&["shell", "echo out; echo err >&2"]);
+    assert_eq!((&*words.stdout, &*words.stderr), ("out\n", "err\n"));
+
+    let bytes: Vec<u8> = (0..3_000_000_u32).map(|i| (i % 251) as u8).collect();
+    fs::write(phone.work().join("sent"), &bytes).expect("writable");
+    let remote = "/data/local/tmp/sent";
+    let push = adb(&["push", "sent", remote]);
+    assert!(push.status.success(), "{push:?}");
+    let pull = adb(&["pull", remote, "back"]);
+    assert!(pull.status.success(), "{pull:?}");
+    assert!(fs::read(phone.work().join("back")).expect("pulled") == bytes);
+    // adb feeds its own stdin to the command.
+    let fed = "adb -P \"$0\" shell cat <sent | cmp - sent";
+    let fed = phone.host("sh", &["-c", fed, port]).end(SOON);
+    assert!(fed.status.success(), "{fed:?}");
+    let log = adb(&["logcat", "-d"]);
+    assert!(log.status.success() && !log.stdout.is_empty(), "{log:?}");
+}
+
+#[test]
+fn a_missing_server_is_started_and_stays() {
+    // The server finds a phone at an emulator's port by itself.
+    let Some(phone) = Phone::boot_unconnected("server", 5555) else {
+        return;
+    };
+    let mut listed = phone.heaptap(&["devices"]).end(SOON);
+    until("the phone in the list", SOON, || {
+        assert_eq!(listed.code(), Some(exit::DONE), "{listed:?}");
+        let found = listed.words().contains("emulator-5554");
+        if !found {
+            listed = phone.heaptap(&["devices"]).end(SOON);
+        }
+        found
+    });
+    // adb itself finds that server running: it would say so when it had to start one.
+    let adb = phone.host("adb", &["devices"]).end(SOON);
+    assert!(!adb.words().contains("daemon"), "not kept: {adb:?}");
+    assert!(adb.stdout.contains("emulator-5554"), "{adb:?}");
+}
+
+#[test]
+fn of_two_phones_one_must_be_named() {
+    let Some(phone) = Phone::boot("two") else {
+        return;
+    };
+    let other = phone.boot_another(5603);
+    let torn = phone.heaptap(&["check", TARGET]).end(SOON);
+    assert_eq!(torn.code(), Some(exit::NO_DEVICE), "{torn:?}");
+    assert!(
+        torn.stderr.contains(SERIAL) && torn.stderr.contains(&other.serial),
+        "both are listed: {torn:?}"
+    );
+    let named = phone
+        .heaptap(&["-s", &other.serial, "check", TARGET])
+        .end(SOON);
+    assert_eq!(named.code(), Some(exit::DONE), "{named:?}");
+}
+
+#[test]
+fn doctor_finds_the_bench_healthy() {
+    let Some(phone) = Phone::boot("doctor") else {
+        return;
+    };
+    let ended = phone.heaptap(&["doctor"]).end(SOON);
+    assert_eq!(ended.code(), Some(exit::DONE), "{ended:?}");
+    // A phone whose tracing is off is not.
+    phone.signal("KILL", "traced");
+    let ill = phone.heaptap(&["doctor"]).end(SOON);
+    assert_eq!(ill.code(), Some(exit::NO_DEVICE), "{ill:?}");
+}
+
+#[test]
+fn check_tells_apart_what_may_be_profiled() {
+    let Some(phone) = Phone::boot("check") else {
+        return;
+    };
+    let yes = phone.heaptap(&["check", TARGET]).end(SOON);
+    assert_eq!(yes.code(), Some(exit::DONE), "{yes:?}");
+    let no = phone.heaptap(&["check", "com.example.release"]).end(SOON);
+    assert_eq!(no.code(), Some(exit::NOT_ELIGIBLE), "{no:?}");
+    assert!(no.words().contains("profileable"), "the fix: {no:?}");
+    let unknown = phone.heaptap(&["check", "com.example.nowhere"]).end(SOON);
+    assert_eq!(unknown.code(), Some(exit::NOT_ELIGIBLE), "{unknown:?}");
+}
+
+#[test]
+fn a_silent_phone_is_told_from_an_absent_one() {
+    let Some(phone) = Phone::boot("silent") else {
+        return;
+    };
+    phone.signal("STOP", "adbd");
+    let silent = phone.heaptap(&["check", TARGET, "--json"]).end(PATIENCE);
+    assert_eq!(silent.code(), Some(exit::DEVICE_FAILED), "{silent:?}");
+    let devices = phone.heaptap(&["devices"]).end(PATIENCE);
+    assert_eq!(devices.code(), Some(exit::DONE), "{devices:?}");
+    phone.host("adb", &["disconnect"]).end(SOON);
+    let absent = phone.heaptap(&["check", TARGET, "--json"]).end(PATIENCE);
+    assert_eq!(absent.code(), Some(exit::NO_DEVICE), "{absent:?}");
+    assert_ne!(kind(&silent), kind(&absent));
+}
