@@ -2,6 +2,7 @@
 
 use super::format::{format_printf, unescape};
 use super::{Cmd, Done, flags};
+use crate::phone::io::Fd;
 
 pub(super) fn printf(cmd: &mut Cmd) -> Done {
     let args = cmd.args();
@@ -64,6 +65,20 @@ fn amount(args: &[String]) -> (Option<String>, Option<String>, Vec<String>) {
 
 pub(super) fn head(cmd: &mut Cmd) -> Done {
     let (count, bytes, paths) = amount(&cmd.args());
+    if let (Some(bytes), true) = (&bytes, paths.is_empty()) {
+        // It ends after so many bytes, whether more could come or not.
+        let stdin = cmd.fds.get(0).cloned().unwrap_or(Fd::Null);
+        let mut left = bytes.parse::<usize>().unwrap_or(0);
+        while left > 0 {
+            let block = stdin.read(&cmd.kernel, cmd.pid, left.min(64 << 10))?;
+            if block.is_empty() {
+                break;
+            }
+            cmd.out_bytes(&block)?;
+            left -= block.len();
+        }
+        return Ok(0);
+    }
     let (inputs, failed) = cmd.inputs(&paths)?;
     for input in inputs {
         if let Some(bytes) = &bytes {

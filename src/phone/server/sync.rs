@@ -192,7 +192,7 @@ fn receive(kernel: &Kernel, wire: &Wire, cred: &Cred, path: &str) -> io::Result<
         let mut block = b"DATA".to_vec();
         let cut_inside = cut.is_some() && end == Some(at);
         // A cut connection ends in the midst of a block.
-        let claimed = bytes.len() as u32 + u32::from(cut_inside);
+        let claimed = (bytes.len() + usize::from(cut_inside)).min(MAX_DATA) as u32;
         block.extend_from_slice(&claimed.to_le_bytes());
         block.extend_from_slice(&bytes);
         wire.write(&block)?;
