@@ -358,7 +358,10 @@ fn next_commands(
         DumpKind::AllocationsOnly => "what was allocated, as a flame graph in the browser:",
     };
     if let Some(last) = file(last) {
-        next.push((what.to_owned(), format!("go tool pprof -http=: {last}")));
+        next.push((
+            what.to_owned(),
+            format!("go tool pprof -symbolize=none -http=: {last}"),
+        ));
     }
     // Labels tell which dumps are worth comparing; without, the ends of the series.
     let labelled: Vec<&&manifest::Dump> = mine.iter().filter(|d| d.label.is_some()).collect();
@@ -383,7 +386,7 @@ fn next_commands(
                 name(from, "the first dump"),
                 name(to, "the last")
             ),
-            format!("go tool pprof -top -diff_base={base} {goal}"),
+            format!("go tool pprof -symbolize=none -top -diff_base={base} {goal}"),
         ));
     }
     next
@@ -620,9 +623,9 @@ com.example.app  pid 4242  libc.malloc
         assert_eq!(
             commands(&manifest, &heap),
             [
-                "what is held, as a flame graph in the browser: go tool pprof -http=: \
+                "what is held, as a flame graph in the browser: go tool pprof -symbolize=none -http=: \
                  'my out/heap_dump.2.4242.libc.malloc.pb.gz'",
-                "what grew from \"after-login\" to the last: go tool pprof -top \
+                "what grew from \"after-login\" to the last: go tool pprof -symbolize=none -top \
                  -diff_base='my out/heap_dump.1.4242.libc.malloc.pb.gz' \
                  'my out/heap_dump.2.4242.libc.malloc.pb.gz'"
             ]
