@@ -64,6 +64,8 @@ pub struct Request {
     pub selection: Selection,
     /// How profiles are written.
     pub pprof: PprofOptions,
+    /// Names of processes that the trace may hold without one, by id.
+    pub process_names: BTreeMap<u64, String>,
 }
 
 /// What a conversion found and wrote.
@@ -218,7 +220,12 @@ fn convert_trace(
             .collect();
         // Should all writers be gone, so is the receiver, and sending fails instead of waiting.
         drop(receive);
-        let outcome = trace.read_dumps(|dump| -> Result<(), ConvertError> {
+        let outcome = trace.read_dumps(|mut dump| -> Result<(), ConvertError> {
+            if dump.process.is_empty()
+                && let Some(name) = request.process_names.get(&dump.pid)
+            {
+                dump.process.clone_from(name);
+            }
             if !request.selection.takes(&dump) {
                 left_out += 1;
                 return Ok(());

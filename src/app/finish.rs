@@ -186,6 +186,12 @@ async fn convert(
         output: session.opening().output.clone(),
         selection: Selection::default(),
         pprof: plan.pprof(),
+        process_names: session
+            .chronicle()
+            .seen
+            .iter()
+            .map(|(pid, name)| (u64::from(*pid), name.clone()))
+            .collect(),
     };
     let converting = tokio::task::spawn_blocking(move || super::convert::convert(&request));
     tokio::select! {

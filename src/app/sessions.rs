@@ -400,6 +400,7 @@ async fn end(session: &mut Session, controls: &mut Controls) -> Result<EndedBy, 
     if !was_running {
         return Ok(EndedBy::Unknown);
     }
+    session.note_targets().await?;
     Ok(match session.stop(controls).await? {
         Ending::Over => EndedBy::Stopped,
         Ending::Rebooted => EndedBy::Reboot,

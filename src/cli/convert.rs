@@ -1,5 +1,6 @@
 //! `heaptap convert`: shows what the conversion of a trace found and wrote.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use time::OffsetDateTime;
@@ -109,6 +110,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             sample_names: args.sample_names.into(),
             annotations: !args.no_annotations,
         },
+        process_names: BTreeMap::new(),
     };
     let status = ctx.console.status();
     ctx.console.set_status(&status, "converting …");

@@ -50,6 +50,7 @@ pub enum FollowEnd {
 enum Line {
     Over,
     Rebooted,
+    Report,
     Other,
 }
 
@@ -127,6 +128,7 @@ impl Session {
                         match self.take_line(&line, &mut report, lost_at) {
                             Line::Over => return Ok(FollowEnd::Over),
                             Line::Rebooted => return Ok(FollowEnd::Rebooted),
+                            Line::Report => self.note_new_targets().await?,
                             Line::Other => {}
                         }
                     }
@@ -198,6 +200,7 @@ impl Session {
                 let report = std::mem::take(report);
                 self.last = Some(report.clone());
                 self.tell(SessionEvent::Progress(report));
+                return Line::Report;
             }
             "over" => return Line::Over,
             _ => {}

@@ -2,6 +2,7 @@
 //! session, one JSON object a line, appended and synced, never rewritten; a torn last line is
 //! as if it had not been written. Owns the file's format; knows nothing of devices.
 
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
@@ -88,6 +89,13 @@ pub enum Entry {
         /// BOOTTIME of the device then, ns.
         boot_ns: u64,
     },
+    /// A process that matches the targets: a trace may hold its heap without its name.
+    Seen {
+        /// Its id.
+        pid: u32,
+        /// argv0, as the process has it.
+        name: String,
+    },
     /// A snapshot was asked for.
     Label(Label),
     /// perfetto is about to be signalled.
@@ -120,6 +128,8 @@ pub struct Chronicle {
     pub process: Option<ProcessKey>,
     /// BOOTTIME of the start, ns.
     pub started_ns: Option<u64>,
+    /// Names of processes that matched, by id.
+    pub seen: BTreeMap<u32, String>,
     /// Labels in the order in which they were asked for.
     pub labels: Vec<Label>,
     /// perfetto was, or was about to be, signalled.
@@ -136,6 +146,7 @@ impl Chronicle {
             opening,
             process: None,
             started_ns: None,
+            seen: BTreeMap::new(),
             labels: Vec::new(),
             stopping: false,
             ended: false,
@@ -148,6 +159,9 @@ impl Chronicle {
             Entry::Started { process, boot_ns } => {
                 self.process = Some(process);
                 self.started_ns = Some(boot_ns);
+            }
+            Entry::Seen { pid, name } => {
+                self.seen.insert(pid, name);
             }
             Entry::Label(label) => self.labels.push(label),
             Entry::Stopping => self.stopping = true,

@@ -309,6 +309,47 @@ pub(super) async fn target_pids(
 }
 
 impl Session {
+    /// Notes the names of the processes that match now, as far as the device can be asked: a
+    /// trace may hold the heap of a process that started late, without its name.
+    ///
+    /// # Errors
+    /// Where the journal cannot be written.
+    pub async fn note_targets(&mut self) -> Result<(), SessionError> {
+        match target_pids(&self.device, &self.chronicle).await {
+            Ok(pids) => self.note_names(pids).await,
+            Err(SessionError::Device(_)) => Ok(()),
+            Err(other) => Err(other),
+        }
+    }
+
+    /// As [`Session::note_targets`], for the processes of the last report.
+    pub(super) async fn note_new_targets(&mut self) -> Result<(), SessionError> {
+        let pids = self.last.as_ref().map(|p| p.pids.clone());
+        self.note_names(pids.unwrap_or_default()).await
+    }
+
+    async fn note_names(
+        &mut self,
+        pids: impl IntoIterator<Item = u32>,
+    ) -> Result<(), SessionError> {
+        for pid in pids {
+            if self.chronicle.seen.contains_key(&pid) {
+                continue;
+            }
+            // Whoever is gone by now keeps its number for a name.
+            let Ok(Some(facts)) = probe::process(&self.device, pid).await else {
+                continue;
+            };
+            let argv0 = facts.args.first().map_or(&b""[..], Vec::as_slice);
+            let name: String = String::from_utf8_lossy(argv0).chars().take(256).collect();
+            // Between fork and the app's own name a process is nobody's.
+            if !name.is_empty() && !name.starts_with('<') && !name.starts_with("zygote") {
+                self.append(Entry::Seen { pid, name })?;
+            }
+        }
+        Ok(())
+    }
+
     /// Takes a snapshot beside the following.
     pub(super) fn begin_snapshot(
         &self,

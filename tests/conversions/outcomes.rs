@@ -12,6 +12,7 @@ fn request(trace: &Path, output: &Path) -> Request {
         output: output.to_owned(),
         selection: Selection::default(),
         pprof: PprofOptions::default(),
+        process_names: Default::default(),
     }
 }
 

@@ -32,6 +32,7 @@ fn killed_at_a_hundred_moments_it_loses_nothing() {
         }
     });
     let far = far.into_inner().unwrap();
+    println!("before, recording, fetched, done: {far:?}");
     // The moments must not all fall into one stage.
     assert!(far[Stage::Recording as usize] > 10, "{far:?}");
 }
