@@ -104,6 +104,13 @@ pub async fn finish(
         path: output.clone(),
         source,
     })?;
+    remove_parts(&output, session.id(), manifest::UNFINISHED).map_err(|source| {
+        SessionError::Keep {
+            id: session.id().clone(),
+            path: output.clone(),
+            source,
+        }
+    })?;
     let plan = Plan::read(&session.opening().plan)?;
     let mut steps = plan.steps.clone();
     steps.extend(session.steps().iter().cloned().map(plan::step_at));
@@ -340,11 +347,6 @@ async fn fetch(session: &mut Session, controls: &mut Controls) -> Result<RawTrac
             });
         }
     }
-    remove_parts(&output, session.id()).map_err(|source| SessionError::Keep {
-        id: session.id().clone(),
-        path: output.clone(),
-        source,
-    })?;
     session.pull(&goal, controls).await
 }
 

@@ -441,10 +441,13 @@ impl Manifest {
     }
 }
 
+/// How the names of unfinished files in a results folder begin.
+pub(super) const UNFINISHED: &str = ".heaptap-part-";
+
 /// Temporary files are private by default; a manifest is as readable as its neighbours.
 pub(super) fn temporary_in(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
     let mut builder = tempfile::Builder::new();
-    builder.prefix(".manifest-");
+    builder.prefix(UNFINISHED);
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;

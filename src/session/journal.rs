@@ -284,12 +284,17 @@ pub fn read(path: &Path) -> io::Result<Chronicle> {
             (Some(chronicle), entry) => chronicle.apply(entry),
         }
     }
-    chronicle.ok_or_else(|| {
-        io::Error::new(
-            io::ErrorKind::InvalidData,
-            "it does not begin with the opening of a session",
-        )
-    })
+    chronicle.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, Unopened))
+}
+
+/// A journal without an opening.
+#[derive(Debug, thiserror::Error)]
+#[error("it does not begin with the opening of a session")]
+struct Unopened;
+
+/// Whether an error of [`read`] says that the journal has no whole opening.
+pub(super) fn is_unopened(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|inner| inner.is::<Unopened>())
 }
 
 /// Makes a new or removed name in the folder of `path` last through a loss of power.

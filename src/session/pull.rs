@@ -259,15 +259,16 @@ fn part_file(folder: &Path, id: &SessionId) -> io::Result<tempfile::NamedTempFil
     builder.tempfile_in(folder)
 }
 
-/// Removes unfinished copies of a session that a killed process left in `folder`.
-pub fn remove_parts(folder: &Path, id: &SessionId) -> io::Result<()> {
+/// Removes what a killed process left unfinished in `folder`: copies of a session's trace, and
+/// files whose names begin with `others`.
+pub fn remove_parts(folder: &Path, id: &SessionId, others: &str) -> io::Result<()> {
     let prefix = part_prefix(id);
     for item in std::fs::read_dir(folder)? {
         let item = item?;
-        if item
-            .file_name()
+        let name = item.file_name();
+        if name
             .to_str()
-            .is_some_and(|n| n.starts_with(&prefix))
+            .is_some_and(|n| n.starts_with(&prefix) || n.starts_with(others))
         {
             std::fs::remove_file(item.path())?;
         }

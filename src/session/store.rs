@@ -178,11 +178,15 @@ impl Store {
         let mut unreadable = Vec::new();
         for item in std::fs::read_dir(&self.folder).map_err(state)? {
             let path = item.map_err(state)?.path();
+            if path.extension().is_some_and(|e| e == "lock") {
+                self.sweep_lock(&path);
+            }
             if path.extension().is_none_or(|e| e != "jsonl") {
                 continue;
             }
             match journal::read(&path) {
                 Ok(chronicle) => found.push(chronicle),
+                Err(e) if journal::is_unopened(&e) && self.sweep(&path) => {}
                 // Another process has finished it since the folder was read.
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {}
                 Err(e) => unreadable.push((path, e)),
@@ -190,6 +194,36 @@ impl Store {
         }
         found.sort_by_key(|c| c.opening.time);
         Ok((found, unreadable))
+    }
+
+    /// Removes a lock that a killed process left without a journal.
+    fn sweep_lock(&self, lock: &Path) {
+        let name = lock.file_stem().and_then(|n| n.to_str());
+        let Some(id) = name.and_then(|n| n.parse::<SessionId>().ok()) else {
+            return;
+        };
+        if self.journal_path(&id).exists() {
+            return;
+        }
+        if let Ok(lock) = self.take_lock(&id)
+            && !self.journal_path(&id).exists()
+        {
+            // What stays is swept the next time.
+            let _ = self.forget(&id, lock);
+        }
+    }
+
+    /// Removes a journal whose opening was never finished: its device was told nothing. Not
+    /// where a process is writing it right now.
+    fn sweep(&self, journal: &Path) -> bool {
+        let name = journal.file_stem().and_then(|n| n.to_str());
+        let Some(id) = name.and_then(|n| n.parse::<SessionId>().ok()) else {
+            return false;
+        };
+        match self.take_lock(&id) {
+            Ok(lock) => journal::read(journal).is_err() && self.forget(&id, lock).is_ok(),
+            Err(_) => false,
+        }
     }
 
     fn journal_path(&self, id: &SessionId) -> PathBuf {
@@ -258,5 +292,26 @@ mod tests {
         std::fs::write(dir.path().join("sessions/x.jsonl"), b"junk\n").unwrap();
         let (found, unreadable) = store.list().unwrap();
         assert_eq!((found.len(), unreadable.len()), (1, 1));
+    }
+
+    #[test]
+    fn what_was_killed_before_it_told_a_device_anything_is_swept() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::in_folder(dir.path()).unwrap();
+        let sessions = dir.path().join("sessions");
+        std::fs::write(sessions.join("abcdefgh.jsonl"), b"{\"event\":\"ope").unwrap();
+        std::fs::write(sessions.join("abcdefgh.lock"), b"").unwrap();
+        std::fs::write(sessions.join("hgfedcba.lock"), b"").unwrap();
+        let living = store.take_lock(&"22222222".parse().unwrap()).unwrap();
+        std::fs::write(sessions.join("22222222.jsonl"), b"").unwrap();
+        let (found, unreadable) = store.list().unwrap();
+        assert_eq!(
+            (found.len(), unreadable.len()),
+            (0, 1),
+            "one is being written"
+        );
+        drop(living);
+        store.list().unwrap();
+        assert_eq!(std::fs::read_dir(sessions).unwrap().count(), 0);
     }
 }

@@ -77,12 +77,12 @@ fn warnings_around_the_pid_do_no_harm() {
 fn a_cable_pulled_while_it_records_costs_nothing() {
     let lab = Lab::new(PHONE);
     let mut running = lab.record(&[]);
-    running.until("progress");
+    running.until_recorded();
     lab.phone.unplug(0);
     running.until("connection-lost");
     lab.phone.plug_in(0);
     running.until("reconnected");
-    running.until("progress");
+    running.until_recorded();
     running.signal("INT");
     let ended = running.end();
     assert_eq!(ended.code(), Some(0), "{ended}");
@@ -94,7 +94,7 @@ fn a_cable_pulled_while_it_records_costs_nothing() {
 fn a_cable_pulled_while_it_ends_costs_nothing() {
     let lab = Lab::new(PHONE);
     let mut running = lab.record(&[]);
-    running.until("progress");
+    running.until_recorded();
     lab.phone.unplug(0);
     running.signal("INT");
     running.until("stopping");
@@ -110,7 +110,7 @@ fn a_cable_pulled_while_it_ends_costs_nothing() {
 fn a_cable_that_stays_out_leaves_it_for_collect() {
     let lab = Lab::new(PHONE);
     let mut running = lab.record(&[]);
-    running.until("progress");
+    running.until_recorded();
     lab.phone.unplug(0);
     running.until("connection-lost");
     running.signal("INT");
@@ -187,7 +187,7 @@ fn a_perfetto_that_dies_costs_no_more_than_its_last_seconds() {
 fn a_perfetto_that_does_not_stop_is_given_up_in_time() {
     let lab = Lab::new("android=14,build=userdebug,speed=1,fault=perfetto-stuck");
     let mut running = lab.record(&[]);
-    running.until("progress");
+    running.until_recorded();
     running.signal("INT");
     running.until("stopping");
     running.signal("INT");
@@ -200,7 +200,7 @@ fn a_perfetto_that_does_not_stop_is_given_up_in_time() {
 fn a_host_that_cannot_write_keeps_the_phone_s_copy() {
     let lab = Lab::new(PHONE);
     let mut running = lab.record(&[]);
-    running.until("progress");
+    running.until_recorded();
     // The folder turns into a file while it records.
     std::fs::remove_dir(lab.work().join("out")).unwrap();
     std::fs::write(lab.work().join("out"), b"in the way").unwrap();

@@ -9,7 +9,7 @@ use crate::lab::Lab;
 const SEED: u64 = 20_261_120;
 const KILLS: usize = 100;
 /// A whole run takes about this long; moments are spread over it.
-const RUN: Duration = Duration::from_millis(900);
+const RUN: Duration = Duration::from_millis(600);
 
 #[test]
 fn killed_at_a_hundred_moments_it_loses_nothing() {

@@ -254,6 +254,11 @@ impl Running {
         self.until_that(event, |_| true)
     }
 
+    /// Waits until a second of the phone has been recorded: long enough to have attached.
+    pub fn until_recorded(&mut self) {
+        self.until_that("progress", |p| p["elapsed_s"].as_f64() >= Some(1.0));
+    }
+
     /// Waits for an event of `--json-lines` that `holds`.
     pub fn until_that(&mut self, event: &str, holds: impl Fn(&Value) -> bool) -> Value {
         let begun = Instant::now();

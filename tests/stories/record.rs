@@ -25,7 +25,7 @@ fn each_signal_ends_it_in_good_order() {
     for signal in ["INT", "TERM", "HUP"] {
         let lab = Lab::new(FAST);
         let mut running = lab.record(&[]);
-        running.until("progress");
+        running.until_recorded();
         running.signal(signal);
         let ended = running.end();
         assert_eq!(ended.code(), Some(0), "{signal}: {ended}");
@@ -54,7 +54,7 @@ fn an_app_is_recorded_from_its_launch() {
     let mut running = lab.record(&["--launch", "--no-running"]);
     running.until("launched");
     running.until_that("progress", |p| p["pids"][0].is_u64());
-    running.until("progress");
+    running.until_recorded();
     running.signal("INT");
     let ended = running.end();
     assert_eq!(ended.code(), Some(0), "{ended}");

@@ -39,7 +39,7 @@ fn a_detached_recording_is_looked_at_labelled_stopped_and_collected() {
 fn stop_from_elsewhere_lets_the_recorder_finish() {
     let lab = Lab::new(FAST);
     let mut running = lab.record(&[]);
-    running.until("progress");
+    running.until_recorded();
     lab.expect(0, &["stop"]);
     let ended = running.end();
     assert_eq!(ended.code(), Some(0), "{ended}");
@@ -52,7 +52,7 @@ fn stop_from_elsewhere_lets_the_recorder_finish() {
 fn collect_leaves_a_live_recorder_alone() {
     let lab = Lab::new(FAST);
     let mut running = lab.record(&[]);
-    running.until("progress");
+    running.until_recorded();
     let busy = lab.expect(2, &["collect", "--json"]);
     assert_eq!(busy.json()["error"]["kind"], "session-busy");
     running.signal("INT");
@@ -64,7 +64,7 @@ fn collect_leaves_a_live_recorder_alone() {
 fn a_second_interrupt_leaves_it_on_the_phone_for_collect() {
     let lab = Lab::new("android=14,build=userdebug,speed=1,fault=stop-timeout@60000");
     let mut running = lab.record(&[]);
-    running.until("progress");
+    running.until_recorded();
     running.signal("INT");
     running.until("stopping");
     running.signal("INT");

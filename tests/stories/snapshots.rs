@@ -6,7 +6,7 @@ use crate::lab::{APP, Lab};
 fn labels_are_bound_to_the_dumps_they_caused() {
     let lab = Lab::new("android=14,build=userdebug,speed=10");
     let mut running = lab.record(&[]);
-    running.until("progress");
+    running.until_recorded();
     for label in ["before", "after"] {
         let taken = lab
             .expect(0, &["snapshot", "--label", label, "--json"])
@@ -44,7 +44,7 @@ fn a_user_build_takes_none_unless_they_are_armed() {
     let mut running = lab.start_recording(&[]);
     let checked = running.until("checked");
     assert_eq!(checked["snapshots"], "impossible", "{checked}");
-    running.until("progress");
+    running.until_recorded();
     let refused = lab
         .expect(5, &["snapshot", "--label", "x", "--json"])
         .json();
@@ -60,7 +60,7 @@ fn a_user_build_takes_none_unless_they_are_armed() {
 fn an_armed_label_waits_for_the_next_dump() {
     let lab = Lab::new("android=14,build=user,speed=10");
     let mut running = lab.record(&["--snapshots=1s"]);
-    running.until("progress");
+    running.until_recorded();
     let taken = lab
         .expect(0, &["snapshot", "--label", "x", "--json"])
         .json();
@@ -85,7 +85,7 @@ fn a_dump_that_never_comes_is_said() {
     // The profiler attaches to nothing: there is nothing to dump.
     let lab = Lab::new("android=14,build=userdebug,speed=200,fault=heapprofd-dead");
     let mut running = lab.record(&[]);
-    running.until("progress");
+    running.until_recorded();
     let late = lab
         .expect(5, &["snapshot", "--label", "x", "--json"])
         .json();
