@@ -17,12 +17,12 @@ fail() {
 
 # debian_mirror: the mirror this machine already uses; nothing where apt has none.
 debian_mirror() {
-    mirror=$({
+    # sed fails over each place that is missing, which says nothing of the others.
+    {
         sed -n 's/^URIs: *//p' /etc/apt/sources.list.d/*.sources
         sed -n 's/^deb  *\(\[[^]]*\] *\)\{0,1\}\([^ ]*\).*/\2/p' \
             /etc/apt/sources.list /etc/apt/sources.list.d/*.list
-    } 2>/dev/null | grep -m 1 '/debian/*$') || mirror=
-    echo "$mirror"
+    } 2>/dev/null | grep -m 1 '/debian/*$' || true
 }
 
 # debian_fetch DIR SUITE PACKAGE...: downloads the packages and what they depend on (as apt
@@ -33,7 +33,7 @@ debian_fetch() {
     shift 2
     apt=$dir/apt
     mirror=$(debian_mirror)
-    [ -n "$mirror" ] || return 1
+    [ -n "$mirror" ] || { echo "apt knows no mirror of Debian" >&2; return 1; }
     mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial" "$apt/state" "$apt/preferences.d"
     : > "$apt/state/status"
     cat > "$apt/sources.list" <<EOF
