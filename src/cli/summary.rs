@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::console::{Console, Style};
 use crate::app::manifest::{self, Manifest};
 use crate::app::summary::{HeapSummary, TopCallsite};
+use crate::export::names::basename;
 use crate::profile::DumpKind;
 use crate::units::ByteSize;
 
@@ -47,6 +48,10 @@ pub fn show(console: &Console, folder: &Path, manifest: &Manifest, heaps: &[Heap
     }
     for warning in &manifest.warnings {
         tell(console, warning);
+    }
+    if let Some(unnamed) = unnamed(manifest) {
+        let label = console.on_stderr(Style::Dim, "note");
+        console.say(format_args!("   {label}: {unnamed}"));
     }
     console.say(written(folder, manifest));
     let next = next_commands(folder, manifest, heaps);
@@ -302,6 +307,40 @@ fn headline(heap: &HeapSummary) -> String {
     }
 }
 
+/// Frames without names, and the libraries they are in.
+fn unnamed(manifest: &Manifest) -> Option<String> {
+    const LIBRARIES: usize = 3;
+    let symbolization = manifest.symbolization.as_ref()?;
+    if symbolization.frames_unnamed == 0 {
+        return None;
+    }
+    let mut missing: Vec<&manifest::MissingLibrary> =
+        symbolization.libraries_missing.iter().collect();
+    missing.sort_by_key(|library| std::cmp::Reverse(library.frames));
+    let mut names: Vec<&str> = Vec::new();
+    for library in missing {
+        let name = basename(&library.path);
+        if !name.is_empty() && !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let more = match names.len().saturating_sub(LIBRARIES) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    names.truncate(LIBRARIES);
+    let of = if names.is_empty() {
+        String::new()
+    } else {
+        format!(", in {}{more}", names.join(", "))
+    };
+    Some(format!(
+        "{} of {} frames have no name{of}; manifest.json has the build IDs",
+        symbolization.frames_unnamed,
+        symbolization.frames_unnamed + symbolization.frames_named,
+    ))
+}
+
 /// What lies in the folder, in a line.
 fn written(folder: &Path, manifest: &Manifest) -> String {
     let mut parts = Vec::new();
@@ -413,7 +452,11 @@ fn share(part: i64, total: i64) -> String {
     if total <= 0 {
         return String::new();
     }
-    format!("{:.1}%", part as f64 * 100.0 / total as f64)
+    let percent = part as f64 * 100.0 / total as f64;
+    if part > 0 && percent < 0.05 {
+        return "<0.1%".to_owned();
+    }
+    format!("{percent:.1}%")
 }
 
 /// `12345678` as `12,345,678`.
@@ -516,12 +559,14 @@ mod tests {
             });
             dump
         };
-        let mut manifest = Manifest::default();
-        manifest.dumps = vec![
-            dump(0, 1 << 20, None),
-            dump(1, 5 << 20, Some("after-login")),
-            dump(2, 12 << 20, None),
-        ];
+        let manifest = Manifest {
+            dumps: vec![
+                dump(0, 1 << 20, None),
+                dump(1, 5 << 20, Some("after-login")),
+                dump(2, 12 << 20, None),
+            ],
+            ..Manifest::default()
+        };
         let heap = HeapSummary {
             pid: 4242,
             process: "com.example.app".to_owned(),
@@ -662,6 +707,44 @@ com.example.app  pid 4242  libc.malloc
         ] {
             assert_eq!(short(name), expected);
         }
+    }
+
+    #[test]
+    fn libraries_without_names_are_told_the_worst_first() {
+        let library = |path: &str, frames| manifest::MissingLibrary {
+            path: path.to_owned(),
+            build_id: String::new(),
+            frames,
+        };
+        let mut manifest = Manifest::default();
+        assert_eq!(unnamed(&manifest), None);
+        manifest.symbolization = Some(manifest::Symbolization {
+            frames_named: 90,
+            frames_unnamed: 10,
+            libraries_missing: vec![
+                library("/a/libone.so", 1),
+                library("/b/libfive.so", 5),
+                library("", 1),
+                library("/c/libone.so", 1),
+                library("/d/libx.so", 1),
+                library("/d/liby.so", 1),
+            ],
+        });
+        assert_eq!(
+            unnamed(&manifest).as_deref(),
+            Some(
+                "10 of 100 frames have no name, in libfive.so, libone.so, libx.so and 1 more; \
+                 manifest.json has the build IDs"
+            )
+        );
+    }
+
+    #[test]
+    fn small_shares_are_not_nothing() {
+        assert_eq!(share(1, 1_000_000), "<0.1%");
+        assert_eq!(share(0, 10), "0.0%");
+        assert_eq!(share(5, 10), "50.0%");
+        assert_eq!(share(5, 0), "");
     }
 
     #[test]

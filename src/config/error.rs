@@ -35,7 +35,7 @@ pub enum ConfigError {
         why: &'static str,
     },
     /// This phone's Android cannot do it.
-    #[error("{option} needs Android {needs}, this device runs API level {sdk}: {why}")]
+    #[error("{option} needs Android {needs}, this device runs {}: {why}", release(*sdk))]
     TooOld {
         /// The option.
         option: &'static str,
@@ -83,6 +83,20 @@ pub enum ConfigError {
         /// What to do.
         help: String,
     },
+}
+
+/// Releases as people call them.
+fn release(sdk: u32) -> String {
+    let name = match sdk {
+        26 | 27 => "8",
+        28 => "9",
+        29 => "10",
+        30 => "11",
+        31 | 32 => "12",
+        33.. => return format!("Android {} (API level {sdk})", sdk - 20),
+        _ => return format!("API level {sdk}"),
+    };
+    format!("Android {name} (API level {sdk})")
 }
 
 impl ConfigError {
