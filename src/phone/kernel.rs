@@ -214,6 +214,7 @@ impl Kernel {
             oom_score_adj: -950,
             stopped: false,
             caught: Default::default(),
+            one_shot: Default::default(),
             ignored,
             pending: Vec::new(),
         });

@@ -1,7 +1,7 @@
 //! What is on the phone when it has booted: directories, files, processes. Owns what init does
 //! when a daemon dies and how an app is started and stopped.
 
-use super::clock::{BootNs, Clock, SECOND};
+use super::clock::{BootNs, Clock, MILLI, SECOND};
 use super::faults::Faults;
 use super::fs::{FileData, Kind, Node, Tree, normalize};
 use super::kernel::State;
@@ -223,6 +223,7 @@ fn boot_process(pid: Pid, ppid: Pid, uid: u32, argv0: &str, domain: &str, role: 
         oom_score_adj: -1000,
         stopped: false,
         caught: Default::default(),
+        one_shot: Default::default(),
         ignored: Default::default(),
         pending: Vec::new(),
     }
@@ -388,6 +389,26 @@ fn start_all(state: &mut State, spec: &PhoneSpec, clock: &Clock) {
         }
     }
     state.processes.skip_to(9_100);
+    let real = clock.at(0).real;
+    for (ms, tag, text) in [
+        (9_120, "SystemServiceManager", "Starting phase 100"),
+        (14_310, "ActivityManager", "System now ready"),
+        (21_004, "BootReceiver", "boot completed"),
+    ] {
+        state.log.add(real + ms * MILLI, 1_204, 'I', tag, text);
+    }
+    let apps: Vec<(Pid, String, BootNs)> = state
+        .processes
+        .iter()
+        .filter(|p| matches!(p.role, Role::App { .. }))
+        .map(|p| (p.pid, p.name().to_owned(), p.started))
+        .collect();
+    for (pid, name, started) in apps {
+        let text = format!("Start proc {pid}:{name} for top-activity");
+        state
+            .log
+            .add(real + started, 1_204, 'I', "ActivityManager", &text);
+    }
 }
 
 /// traced and traced_probes; heapprofd comes when a session needs it.
@@ -443,6 +464,20 @@ pub(crate) fn start_heapprofd(state: &mut State, now: BootNs) -> Pid {
         .properties
         .insert("init.svc.heapprofd".to_owned(), "running".to_owned());
     pid
+}
+
+/// Stops heapprofd as init does when no session needs it.
+pub(crate) fn stop_heapprofd(state: &mut State) {
+    let pid = state
+        .processes
+        .iter()
+        .find(|p| p.name() == "/system/bin/heapprofd")
+        .map(|p| p.pid);
+    if let Some(pid) = pid {
+        state.processes.end(pid, 143);
+        let key = "init.svc.heapprofd".to_owned();
+        state.properties.insert(key, "stopped".to_owned());
+    }
 }
 
 /// What follows when a process was killed.

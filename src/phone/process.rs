@@ -100,6 +100,8 @@ pub(crate) struct Process {
     pub(crate) oom_score_adj: i32,
     pub(crate) stopped: bool,
     pub(crate) caught: BTreeSet<u8>,
+    /// Those of `caught` whose handler is good for one signal (SA_RESETHAND).
+    pub(crate) one_shot: BTreeSet<u8>,
     pub(crate) ignored: BTreeSet<u8>,
     pub(crate) pending: Vec<u8>,
 }
@@ -260,6 +262,9 @@ impl Processes {
             }
             s if process.caught.contains(&s) => {
                 process.pending.push(s);
+                if process.one_shot.contains(&s) {
+                    process.caught.remove(&s);
+                }
                 return Delivered::Alive;
             }
             s if process.ignored.contains(&s) || s == SIGCHLD => return Delivered::Alive,

@@ -1,7 +1,6 @@
-//! Programs on files: cat, ls, rm, stat, df and their kin, as toybox has them.
+//! Programs that read, list, copy and remove files, as toybox has them.
 
 use super::{Cmd, Done, flags};
-use crate::phone::faults::FaultKind;
 use crate::phone::files::Body;
 use crate::phone::fs::{DEVICE, DIRECTORY, Errno, LINK, Stat};
 use crate::phone::io::Fd;
@@ -31,7 +30,7 @@ pub(super) fn cat(cmd: &mut Cmd) -> Done {
     Ok(status)
 }
 
-fn type_letter(mode: u32) -> char {
+pub(super) fn type_letter(mode: u32) -> char {
     match mode & 0o170_000 {
         DIRECTORY => 'd',
         LINK => 'l',
@@ -40,7 +39,7 @@ fn type_letter(mode: u32) -> char {
     }
 }
 
-fn mode_text(mode: u32) -> String {
+pub(super) fn mode_text(mode: u32) -> String {
     let mut text = String::from(type_letter(mode));
     for shift in [6, 3, 0] {
         for (bit, c) in [(4, 'r'), (2, 'w'), (1, 'x')] {
@@ -422,249 +421,6 @@ pub(super) fn readlink(cmd: &mut Cmd) -> Done {
                     cmd.failed(path, errno)?;
                 }
                 status = 1;
-            }
-        }
-    }
-    Ok(status)
-}
-
-/// `stat -c FORMAT`, and toybox's long form without.
-pub(super) fn stat(cmd: &mut Cmd) -> Done {
-    let (options, paths) = flags(&cmd.args(), "c");
-    let follow = options.iter().any(|o| o.0 == 'L');
-    let format = options
-        .iter()
-        .find(|o| o.0 == 'c')
-        .and_then(|o| o.1.clone());
-    let mut status = 0;
-    for path in &paths {
-        let stat = match cmd.kernel.entry(&cmd.cred, &cmd.cwd, path, follow) {
-            Ok(entry) => entry.stat,
-            Err(errno) => {
-                cmd.err(&format!("stat: '{path}': {}\n", errno.text()))?;
-                status = 1;
-                continue;
-            }
-        };
-        let stat = match cmd.kernel.faults.strikes(FaultKind::StatLies) {
-            Some(more) => Stat {
-                size: stat.size.saturating_add_signed(more.unwrap_or(0)),
-                ..stat
-            },
-            None => stat,
-        };
-        match &format {
-            Some(format) => cmd.out(&format!("{}\n", stat_format(format, path, &stat)))?,
-            None => cmd.out(&format!(
-                "  File: {path}\n  Size: {}\t Blocks: {}\t IO Blocks: 512\t{}\nDevice: fd05h/64773d\t Inode: {}\t Links: 1\nAccess: ({:04o}/{})\tUid: ({:>5}/{:>8})\tGid: ({:>5}/{:>8})\nModify: {}\n",
-                stat.size,
-                stat.size.div_ceil(512),
-                type_name(&stat),
-                stat.inode,
-                stat.mode & 0o7777,
-                mode_text(stat.mode),
-                stat.uid,
-                user_name(stat.uid),
-                stat.gid,
-                user_name(stat.gid),
-                stat.mtime,
-            ))?,
-        }
-    }
-    Ok(status)
-}
-
-fn type_name(stat: &Stat) -> &'static str {
-    match stat.mode & 0o170_000 {
-        DIRECTORY => "directory",
-        LINK => "symbolic link",
-        DEVICE => "character device",
-        _ if stat.size == 0 => "regular empty file",
-        _ => "regular file",
-    }
-}
-
-fn stat_format(format: &str, path: &str, stat: &Stat) -> String {
-    let mut out = String::new();
-    let mut chars = format.chars();
-    while let Some(c) = chars.next() {
-        if c != '%' {
-            out.push(c);
-            continue;
-        }
-        out.push_str(&match chars.next() {
-            Some('s') => stat.size.to_string(),
-            Some('Y' | 'X' | 'Z') => stat.mtime.to_string(),
-            Some('a') => format!("{:o}", stat.mode & 0o7777),
-            Some('f') => format!("{:x}", stat.mode),
-            Some('A') => mode_text(stat.mode),
-            Some('u') => stat.uid.to_string(),
-            Some('U') => user_name(stat.uid),
-            Some('g') => stat.gid.to_string(),
-            Some('G') => user_name(stat.gid),
-            Some('i') => stat.inode.to_string(),
-            Some('n') => path.to_owned(),
-            Some('N') => format!("'{path}'"),
-            Some('F') => type_name(stat).to_owned(),
-            Some('b') => stat.size.div_ceil(512).to_string(),
-            Some('B') => "512".to_owned(),
-            Some('h') => "1".to_owned(),
-            Some('%') => "%".to_owned(),
-            Some(other) => format!("%{other}"),
-            None => "%".to_owned(),
-        });
-    }
-    out
-}
-
-/// Bytes of all files below a path.
-fn usage(cmd: &Cmd, path: &str, depth: usize) -> u64 {
-    match cmd.kernel.entry(&cmd.cred, &cmd.cwd, path, false) {
-        Ok(entry) => match entry.body {
-            Body::File(data) => data.len(),
-            Body::Directory(names) if depth < 32 => names
-                .iter()
-                .map(|n| usage(cmd, &format!("{path}/{n}"), depth + 1))
-                .sum(),
-            _ => 0,
-        },
-        Err(_) => 0,
-    }
-}
-
-pub(super) fn du(cmd: &mut Cmd) -> Done {
-    let (_, paths) = flags(&cmd.args(), "d");
-    for path in &paths {
-        let kb = usage(cmd, path, 0).div_ceil(1024);
-        cmd.out(&format!("{kb}\t{path}\n"))?;
-    }
-    Ok(0)
-}
-
-/// Free space below /data is what the phone was given, less what was written since.
-pub(super) fn df(cmd: &mut Cmd) -> Done {
-    let (options, paths) = flags(&cmd.args(), "");
-    let human = options.iter().any(|o| o.0 == 'h');
-    let written = usage(cmd, "/data/local/tmp", 0) + usage(cmd, "/data/misc/perfetto-traces", 0);
-    let free = cmd.kernel.spec.space.saturating_sub(written);
-    let free = match cmd.kernel.faults.value(FaultKind::DiskFull, 0) {
-        Some(limit) => free.min(limit),
-        None => free,
-    };
-    let total: u64 = 112 << 30;
-    let rows = [
-        ("/dev/block/dm-5", 911_356 << 10, 0, "/"),
-        ("tmpfs", 3_915_540 << 10, 3_914_100 << 10, "/dev"),
-        ("/dev/block/dm-47", total, free, "/data"),
-        ("/dev/fuse", total, free, "/storage/emulated"),
-    ];
-    let mut out = if human {
-        "Filesystem        Size Used Avail Use% Mounted on\n".to_owned()
-    } else {
-        "Filesystem       1K-blocks     Used Available Use% Mounted on\n".to_owned()
-    };
-    let mut status = 0;
-    let mut row = |(name, size, avail, mount): (&str, u64, u64, &str)| {
-        let used = size.saturating_sub(avail);
-        let percent = used * 100 / size.max(1);
-        let line = if human {
-            let g = |b: u64| format!("{:.1}G", b as f64 / (1u64 << 30) as f64);
-            format!(
-                "{name:<17} {:>4} {:>4} {:>5} {percent:>3}% {mount}\n",
-                g(size),
-                g(used),
-                g(avail)
-            )
-        } else {
-            format!(
-                "{name:<16} {:>9} {:>8} {:>9} {percent:>3}% {mount}\n",
-                size / 1024,
-                used / 1024,
-                avail / 1024
-            )
-        };
-        out.push_str(&line);
-    };
-    if paths.is_empty() {
-        rows.into_iter().for_each(row);
-    } else {
-        for path in &paths {
-            if let Err(errno) = cmd.kernel.entry(&cmd.cred, &cmd.cwd, path, true) {
-                cmd.err(&format!("df: '{path}': {}\n", errno.text()))?;
-                status = 1;
-                continue;
-            }
-            let parts = crate::phone::fs::normalize(&cmd.cwd, path);
-            let parts = cmd
-                .kernel
-                .state()
-                .tree
-                .resolve(&parts, true)
-                .unwrap_or(parts);
-            let absolute = format!("/{}", parts.join("/"));
-            let best = rows
-                .iter()
-                .filter(|r| absolute.starts_with(r.3))
-                .max_by_key(|r| r.3.len());
-            row(*best.unwrap_or(&rows[0]));
-        }
-    }
-    cmd.out(&out)?;
-    Ok(status)
-}
-
-pub(super) fn find(cmd: &mut Cmd) -> Done {
-    let args = cmd.args();
-    let paths: Vec<&String> = args.iter().take_while(|a| !a.starts_with('-')).collect();
-    let mut name = None;
-    let mut kind = None;
-    let mut i = paths.len();
-    while i < args.len() {
-        match (args[i].as_str(), args.get(i + 1)) {
-            ("-name", Some(pattern)) => name = Some(pattern.clone()),
-            ("-type", Some(letter)) => kind = Some(letter.clone()),
-            ("-maxdepth" | "-mindepth", Some(_)) => {}
-            (other, _) => {
-                cmd.err(&format!("find: bad arg '{other}'\n"))?;
-                return Ok(1);
-            }
-        }
-        i += 2;
-    }
-    let dot = ".".to_owned();
-    let roots = if paths.is_empty() { vec![&dot] } else { paths };
-    let mut stack: Vec<String> = roots.into_iter().rev().cloned().collect();
-    let mut status = 0;
-    while let Some(path) = stack.pop() {
-        let entry = match cmd.kernel.entry(&cmd.cred, &cmd.cwd, &path, false) {
-            Ok(entry) => entry,
-            Err(errno) => {
-                cmd.err(&format!("find: '{path}': {}\n", errno.text()))?;
-                status = 1;
-                continue;
-            }
-        };
-        let base: Vec<char> = path.rsplit('/').next().unwrap_or(&path).chars().collect();
-        let named = name.as_ref().is_none_or(|n| {
-            let pattern = crate::phone::shell::pattern::unquoted(n);
-            crate::phone::shell::pattern::matches(&pattern, &base)
-        });
-        let typed = kind
-            .as_ref()
-            .is_none_or(|k| match type_letter(entry.stat.mode) {
-                '-' => k == "f",
-                letter => k.starts_with(letter),
-            });
-        if named && typed {
-            cmd.out(&format!("{path}\n"))?;
-        }
-        if matches!(entry.body, Body::Directory(_)) && !path.starts_with("/proc") {
-            match cmd.kernel.list(&cmd.cred, &cmd.cwd, &path) {
-                Ok(names) => stack.extend(names.iter().rev().map(|n| format!("{path}/{n}"))),
-                Err(errno) => {
-                    cmd.err(&format!("find: '{path}': {}\n", errno.text()))?;
-                    status = 1;
-                }
             }
         }
     }

@@ -10,6 +10,7 @@ mod packages;
 mod perfetto;
 mod processes;
 mod search;
+mod storage;
 mod system;
 mod text;
 
@@ -68,15 +69,15 @@ const PROGRAMS: &[(&str, Program)] = &[
     ("cut", text::cut),
     ("date", system::date),
     ("dd", files::dd),
-    ("df", files::df),
+    ("df", storage::df),
     ("dirname", text::dirname),
-    ("du", files::du),
+    ("du", storage::du),
     ("dumpsys", dumpsys::dumpsys),
     ("echo", text::echo),
     ("env", launch::env),
     ("expr", text::expr),
     ("false", system::no),
-    ("find", files::find),
+    ("find", storage::find),
     ("getenforce", system::getenforce),
     ("getprop", system::getprop),
     ("grep", search::grep),
@@ -120,7 +121,7 @@ const PROGRAMS: &[(&str, Program)] = &[
     ("simpleperf_app_runner", packages::simpleperf_app_runner),
     ("sleep", system::sleep),
     ("sort", text::sort),
-    ("stat", files::stat),
+    ("stat", storage::stat),
     ("su", launch::su),
     ("sync", system::yes),
     ("tail", text::tail),

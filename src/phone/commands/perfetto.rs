@@ -307,6 +307,7 @@ fn remove_path(kernel: &Kernel, parts: &[String]) {
 fn catch_signals(kernel: &Kernel, pid: Pid) {
     if let Some(p) = kernel.state().processes.get_mut(pid) {
         p.caught.extend([SIGINT, SIGTERM]);
+        p.one_shot.extend([SIGINT, SIGTERM]);
         p.ignored.remove(&SIGINT);
         p.ignored.remove(&SIGTERM);
     }
@@ -323,6 +324,7 @@ fn record(kernel: &Kernel, pid: Pid, work: Work) -> Ended {
     let session = Session {
         id: 0,
         uid: 2000,
+        client: pid,
         name: config.unique_session_name.clone().filter(|n| !n.is_empty()),
         started: false,
         key: work.key.clone(),
@@ -408,7 +410,8 @@ fn background(cmd: &mut Cmd, work: Work, wait: bool) -> Done {
         let ready = || {
             let state = kernel.state();
             let gone = state.processes.get(pid).is_none();
-            (gone || state.tracing.sessions.iter().any(|s| s.started)).then_some(())
+            let mut sessions = state.tracing.sessions.iter();
+            (gone || sessions.any(|s| s.client == pid && s.started)).then_some(())
         };
         if triggers || cmd.kernel.block(cmd.pid, Some(deadline), ready)?.is_none() {
             cmd.err("Timeout waiting for all data sources to start\n")?;

@@ -10,6 +10,7 @@ mod expand;
 mod heredoc;
 mod parser;
 pub(crate) mod pattern;
+mod redirects;
 mod words;
 
 use std::collections::BTreeMap;

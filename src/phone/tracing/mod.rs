@@ -29,6 +29,8 @@ const MAX_SESSIONS: usize = 15;
 pub(crate) struct Session {
     pub(crate) id: u64,
     pub(crate) uid: u32,
+    /// The process that records it.
+    pub(crate) client: Pid,
     pub(crate) name: Option<String>,
     pub(crate) started: bool,
     /// `--detach=KEY`.

@@ -71,7 +71,14 @@ pub(crate) fn run(
     }
     let mut recording = Recording::start(kernel, pid, session, config, file, path);
     let outcome = recording.follow();
-    kernel.state().tracing.close(session);
+    {
+        let mut state = kernel.state();
+        state.tracing.close(session);
+        // init starts heapprofd for sessions that need it, and stops it after the last.
+        if state.tracing.sessions.is_empty() {
+            crate::phone::population::stop_heapprofd(&mut state);
+        }
+    }
     kernel.events.notify();
     outcome
 }
@@ -206,7 +213,12 @@ impl<'a> Recording<'a> {
         .into_iter()
         .filter_map(accident)
         .collect();
-        let stuck = kernel.faults.strikes(FaultKind::PerfettoStuck).is_some();
+        if kernel.faults.strikes(FaultKind::PerfettoStuck).is_some()
+            && let Some(p) = kernel.state().processes.get_mut(self.pid)
+        {
+            p.caught.clear();
+            p.ignored.extend([SIGINT, SIGTERM]);
+        }
         self.step(started);
         loop {
             let soonest = accidents.iter().map(|(at, _)| *at).min();
@@ -216,8 +228,7 @@ impl<'a> Recording<'a> {
                 Err(Stop::Killed(signal)) => return Outcome::Killed(signal),
                 Err(Stop::Signal) => {
                     let signals = kernel.take_signals(self.pid);
-                    if !stuck && signals.iter().any(|s| [SIGINT, SIGTERM].contains(s)) {
-                        self.one_shot(&signals);
+                    if signals.iter().any(|s| [SIGINT, SIGTERM].contains(s)) {
                         return self.stop();
                     }
                 }
@@ -264,15 +275,6 @@ impl<'a> Recording<'a> {
                 }
             }
             _ => kernel.reboot(),
-        }
-    }
-
-    /// perfetto's handler is installed for one signal: the next of its kind kills.
-    fn one_shot(&self, signals: &[u8]) {
-        if let Some(p) = self.kernel.state().processes.get_mut(self.pid) {
-            for signal in signals {
-                p.caught.remove(signal);
-            }
         }
     }
 
@@ -382,8 +384,7 @@ impl<'a> Recording<'a> {
             match kernel.block(self.pid, Some(until), || None::<()>) {
                 Ok(_) => break,
                 Err(Stop::Signal) => {
-                    let signals = kernel.take_signals(self.pid);
-                    self.one_shot(&signals);
+                    kernel.take_signals(self.pid);
                 }
                 Err(Stop::Killed(signal)) => {
                     self.abandon();
