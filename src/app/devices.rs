@@ -103,7 +103,9 @@ fn row(listed: &ListedDevice) -> PhoneRow {
 }
 
 async fn properties(device: &Device) -> Result<[Option<String>; PROPERTIES.len()], DeviceError> {
-    let command = Command::script("for p; do getprop \"$p\"; done").args(PROPERTIES);
+    let command = Command::script("for p; do getprop \"$p\"; done")
+        .called("reading its properties")
+        .args(PROPERTIES);
     let output = device.run(&command, PATIENCE).await?;
     Ok(read(&output.stdout))
 }

@@ -102,14 +102,13 @@ fn show(ctx: &Context, rows: &[PhoneRow]) {
     }
     ctx.console.data(lines(table));
     for row in rows {
-        let Some(words) = row.error.as_ref().or(row.fix.as_ref()) else {
-            continue;
-        };
-        ctx.console.say(format_args!(
-            "{} is {}: {words}",
-            ctx.console.on_stderr(Style::Strong, &row.serial),
-            row.state
-        ));
+        let serial = ctx.console.on_stderr(Style::Strong, &row.serial);
+        if let Some(error) = &row.error {
+            ctx.console.say(format_args!("{serial}: {error}"));
+        } else if let Some(fix) = &row.fix {
+            ctx.console
+                .say(format_args!("{serial} is {}: {fix}", row.state));
+        }
     }
     // Only the transport tells those apart that share a serial.
     let twins = |row: &&PhoneRow| rows.iter().filter(|r| r.serial == row.serial).count() > 1;

@@ -7,13 +7,18 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
     text: String,
+    what: Option<&'static str>,
 }
+
+/// The longest command that messages show whole.
+const SHOWN: usize = 60;
 
 impl Command {
     /// A program and its arguments.
     pub fn program(name: &'static str) -> Self {
         Command {
             text: name.to_owned(),
+            what: None,
         }
     }
 
@@ -22,7 +27,29 @@ impl Command {
         debug_assert!(!text.contains('\''), "the script is quoted with '");
         Command {
             text: format!("sh -c '{text}' heaptap"),
+            what: None,
         }
+    }
+
+    /// Names what the command is for, as messages say it: "the connection was lost during
+    /// *reading its properties*". A script should have a name: its text tells a user nothing.
+    pub fn called(mut self, what: &'static str) -> Self {
+        self.what = Some(what);
+        self
+    }
+
+    /// What messages call it: its name, else its text on one line and not too long.
+    pub fn what(&self) -> String {
+        if let Some(what) = self.what {
+            return what.to_owned();
+        }
+        let words: Vec<&str> = self.text.split_whitespace().collect();
+        let mut text = words.join(" ");
+        if text.chars().count() > SHOWN {
+            text = text.chars().take(SHOWN - 1).collect();
+            text.push('…');
+        }
+        format!("`{text}`")
     }
 
     /// Adds one argument, quoted.
@@ -76,5 +103,15 @@ mod tests {
     fn arguments_are_quoted() {
         let c = Command::program("ls").args(["-l", "/a b", "it's", "$(reboot)", "", "a\nb"]);
         assert_eq!(c.text(), "ls -l '/a b' 'it'\\''s' '$(reboot)' '' 'a\nb'");
+    }
+
+    #[test]
+    fn messages_call_a_command_by_its_name_or_its_beginning() {
+        assert_eq!(Command::program("id").arg("-u").what(), "`id -u`");
+        let script = Command::script("long; script").called("reading its clock");
+        assert_eq!(script.what(), "reading its clock");
+        assert_eq!(script.text(), "sh -c 'long; script' heaptap");
+        let long = Command::program("echo").args(["ä".repeat(200), "b\nc".to_owned()]);
+        assert_eq!(long.what().chars().count(), SHOWN + 2);
     }
 }

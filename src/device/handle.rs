@@ -159,7 +159,7 @@ impl Device {
         stdin: &[u8],
         deadline: Duration,
     ) -> Result<Output, DeviceError> {
-        let what = brief(command);
+        let what = printable(command.what().as_bytes());
         let op = self.op(&what);
         op.within_device(deadline, async {
             let mut shell = self.start(command, Some(stdin.len()), op).await?;
@@ -173,7 +173,7 @@ impl Device {
     /// # Errors
     /// As [`Device::run`].
     pub async fn spawn(&self, command: &Command, deadline: Duration) -> Result<Shell, DeviceError> {
-        let what = brief(command);
+        let what = printable(command.what().as_bytes());
         let op = self.op(&what);
         op.within_device(deadline, self.start(command, None, op))
             .await
@@ -504,18 +504,6 @@ impl Op<'_> {
             })
         })
     }
-}
-
-/// A command as messages show it: one line, not too long.
-fn brief(command: &Command) -> String {
-    const LIMIT: usize = 60;
-    let text = printable(command.text().as_bytes());
-    let mut brief = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if brief.chars().count() > LIMIT {
-        brief = brief.chars().take(LIMIT - 1).collect();
-        brief.push('…');
-    }
-    format!("`{brief}`")
 }
 
 /// Whether a serial is the address of a device that `connect` was used for.

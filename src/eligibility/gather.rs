@@ -68,7 +68,8 @@ const FEW: usize = 40;
 
 /// Everything about the phone.
 pub(super) async fn device_facts(device: &Device) -> Result<DeviceFacts, DeviceError> {
-    let (base, services) = (Command::script(BASE), Command::script(SERVICES));
+    let base = Command::script(BASE).called("reading its properties");
+    let services = Command::script(SERVICES).called("asking its services");
     let query = Command::program("perfetto").arg("--query-raw");
     let (base, services, query) = tokio::try_join!(
         device.run(&base, QUICK),
@@ -135,7 +136,9 @@ pub(super) async fn details(
 ) -> Result<BTreeMap<Pid, ProcDetails>, DeviceError> {
     let mut all = BTreeMap::new();
     for pids in pids.chunks(ARGUMENTS) {
-        let command = Command::script(DETAILS).args(pids.iter().map(Pid::to_string));
+        let command = Command::script(DETAILS)
+            .called("reading its processes")
+            .args(pids.iter().map(Pid::to_string));
         if let Some(out) = patient(device.run(&command, QUICK).await)? {
             all.extend(read_details(&out.stdout));
         }
@@ -256,7 +259,9 @@ async fn app_runner(device: &Device, wanted: &mut [Package]) -> Result<(), Devic
         if names.is_empty() {
             continue;
         }
-        let command = Command::script(APP_TYPES).args(&names);
+        let command = Command::script(APP_TYPES)
+            .called("reading app manifests")
+            .args(&names);
         let Some(out) = patient(device.run(&command, SERVICE).await)? else {
             continue;
         };

@@ -152,6 +152,7 @@ impl Session {
         let pid = self.process().map_or(0, |p| p.pid);
         let targets: Vec<String> = opening.pids.iter().map(u32::to_string).collect();
         let command = Command::script(LOOP)
+            .called("following the recording")
             .arg(pid.to_string())
             .arg(&opening.remote_path)
             .arg(targets.join(" "))

@@ -42,7 +42,9 @@ pub async fn relax_selinux(
     as_root: bool,
     remote_path: &str,
 ) -> Result<Relaxed, SessionError> {
-    let script = Command::script(GUARD).arg(remote_path);
+    let script = Command::script(GUARD)
+        .called("guarding SELinux")
+        .arg(remote_path);
     let command = if as_root {
         script
     } else {

@@ -42,7 +42,9 @@ const MOMENT: &str = "cat /proc/sys/kernel/random/boot_id /proc/uptime; id -u";
 
 /// Which boot, which time, which user.
 pub async fn moment(device: &Device) -> Result<Moment, SessionError> {
-    let output = device.run(&Command::script(MOMENT), QUICK).await?;
+    let output = device
+        .run(&Command::script(MOMENT).called("reading its clock"), QUICK)
+        .await?;
     let text = String::from_utf8_lossy(&output.stdout);
     let mut lines = text.lines().map(str::trim);
     let parsed = (|| {
@@ -63,7 +65,12 @@ pub(super) async fn process(
     pid: u32,
 ) -> Result<Option<ProcessFacts>, DeviceError> {
     let output = device
-        .run(&Command::script(PROCESS).arg(pid.to_string()), QUICK)
+        .run(
+            &Command::script(PROCESS)
+                .called("looking for the recording")
+                .arg(pid.to_string()),
+            QUICK,
+        )
         .await?;
     let mut parts = output.stdout.splitn(2, |b| *b == b'\n');
     let stat = String::from_utf8_lossy(parts.next().unwrap_or(b"")).into_owned();

@@ -243,6 +243,7 @@ impl Waiting<'_> {
     async fn scan_from(&self, at: u64, scan: &mut dyn DumpScan) -> Result<u64, SessionError> {
         let skip = at / BLOCK;
         let command = Command::script("dd if=\"$1\" bs=65536 skip=$2 2>/dev/null")
+            .called("reading the trace so far")
             .arg(self.path)
             .arg(skip.to_string());
         let mut shell = self.device.spawn(&command, QUICK).await?;

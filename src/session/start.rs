@@ -179,6 +179,7 @@ impl Session {
             return Ok(());
         };
         let command = Command::script(CONFIRM)
+            .called("confirming the start")
             .arg(process.pid.to_string())
             .arg(&self.opening().remote_path);
         let output = self.device.run(&command, START_LIMIT).await?;

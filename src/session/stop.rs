@@ -107,6 +107,7 @@ impl Session {
         };
         let opening = self.opening();
         let command = Command::script(STOP)
+            .called("stopping the recording")
             .arg(process.pid.to_string())
             .arg(process.start_ticks.to_string())
             .arg(&opening.boot_id.0)
