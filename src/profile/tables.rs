@@ -1,7 +1,7 @@
 //! The tables that all dumps of a recording share: strings, mappings, frames, callsites.
 //! Each entry stands once; ids are dense and given in order of first appearance, so that
-//! equal input gives equal ids. A callsite is its frames in one flat array: no allocation per
-//! frame or callsite.
+//! equal input gives equal ids. A callsite is its frames in one flat array, packed as varints,
+//! leaf first: no allocation per frame or callsite, and one or two bytes a frame.
 
 use super::index::{Index, Seed};
 use crate::units::BuildId;
@@ -65,7 +65,8 @@ pub struct Tables {
     mapping_index: Index,
     frames: Vec<Frame>,
     frame_index: Index,
-    stack: Vec<u32>,
+    /// Of each callsite its frames, id + 1 as a varint (LEB128), leaf first.
+    stacks: Vec<u8>,
     stack_ends: Vec<usize>,
     stack_index: Index,
 }
@@ -81,7 +82,7 @@ impl Default for Tables {
             mapping_index: Index::default(),
             frames: Vec::new(),
             frame_index: Index::default(),
-            stack: Vec::new(),
+            stacks: Vec::new(),
             stack_ends: Vec::new(),
             stack_index: Index::default(),
         };
@@ -173,15 +174,27 @@ impl Tables {
 
     /// The id of a callstack, given as raw [`FrameId`]s, leaf first.
     pub fn intern_callsite(&mut self, leaf_first: &[u32]) -> CallsiteId {
-        let hash = self.seed.words(leaf_first);
+        // Packed behind those that are there; taken back if it is one of them.
+        let start = self.stacks.len();
+        for &frame in leaf_first {
+            let mut rest = u64::from(frame) + 1;
+            while rest >= 0x80 {
+                self.stacks.push(rest as u8 | 0x80);
+                rest >>= 7;
+            }
+            self.stacks.push(rest as u8);
+        }
+        let (known, new) = self.stacks.split_at(start);
+        let hash = self.seed.bytes(new);
         let next = next_id(self.stack_ends.len());
-        let (stack, ends) = (&self.stack, &self.stack_ends);
+        let ends = &self.stack_ends;
         let (id, there) = self
             .stack_index
-            .find_or_insert(hash, next, |id| stack[span(ends, id)] == *leaf_first);
-        if !there {
-            self.stack.extend_from_slice(leaf_first);
-            self.stack_ends.push(self.stack.len());
+            .find_or_insert(hash, next, |id| known[span(ends, id)] == *new);
+        if there {
+            self.stacks.truncate(start);
+        } else {
+            self.stack_ends.push(self.stacks.len());
         }
         CallsiteId(id)
     }
@@ -202,13 +215,25 @@ impl Tables {
     }
 
     /// The frames of a callsite, leaf first.
-    pub fn callsite(&self, id: CallsiteId) -> impl DoubleEndedIterator<Item = FrameId> + '_ {
-        self.raw_callsite(id).iter().map(|&frame| FrameId(frame))
+    pub fn callsite(&self, id: CallsiteId) -> impl Iterator<Item = FrameId> + '_ {
+        let mut packed = self.packed_callsite(id).iter();
+        std::iter::from_fn(move || {
+            let mut frame = 0u32;
+            let mut shift = 0;
+            loop {
+                let byte = *packed.next()?;
+                frame |= u32::from(byte & 0x7f) << shift;
+                if byte < 0x80 {
+                    return Some(FrameId(frame - 1));
+                }
+                shift += 7;
+            }
+        })
     }
 
-    /// The frames of a callsite as raw ids, leaf first.
-    pub(crate) fn raw_callsite(&self, id: CallsiteId) -> &[u32] {
-        &self.stack[span(&self.stack_ends, id.0)]
+    /// The frames of a callsite as they are kept: id + 1 as a varint, leaf first.
+    pub(crate) fn packed_callsite(&self, id: CallsiteId) -> &[u8] {
+        &self.stacks[span(&self.stack_ends, id.0)]
     }
 
     /// All mappings, in order of their ids.
@@ -239,7 +264,7 @@ impl Tables {
         self.stack_index = Index::default();
         self.text.shrink_to_fit();
         self.frames.shrink_to_fit();
-        self.stack.shrink_to_fit();
+        self.stacks.shrink_to_fit();
         self.stack_ends.shrink_to_fit();
     }
 }

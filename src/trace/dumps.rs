@@ -5,14 +5,15 @@
 //! damaged, come out flagged as unfinished.
 
 use super::TraceError;
+use super::callstacks::Callstacks;
 use super::clocks::{Clock, Clocks};
 use super::framing::{Source, Window};
-use super::interning::{Callstacks, LOST_CALLSTACK, ScopeId, lost_frame};
+use super::interning::{LOST_CALLSTACK, ScopeId, lost_frame};
 use super::order::{Entry, RunId, Runs, arrange};
 use super::packet::{Packet, payload};
 use super::profile_packet::{Header, Outline, each_part, each_sample};
 use super::reader::PlaceReader;
-use super::series::{Series, Taken};
+use super::series::{Key, Series, Taken};
 use super::survey::Survey;
 use crate::profile::{CallsiteId, DumpKind, FrameId, Health, HeapDump, Recording, Tables};
 use std::collections::{BTreeSet, HashMap};
@@ -278,23 +279,27 @@ where
         let lost = self.lost_callstack;
         let mut resolve_lost = 0;
         let mut malformed = 0;
-        let mut resolve = |iid| {
-            entry
+        let mut hint = 0;
+        let outcome = each_sample(message, |sample| {
+            let iid = sample.callstack;
+            let mut all = entry
                 .own_tables
                 .iter()
                 .chain(std::iter::once(&entry.scope))
-                .chain(scopes)
-                .find_map(|&scope| callstacks.get(scope, iid))
-                .unwrap_or_else(|| {
+                .chain(scopes);
+            let found = all.find_map(|&scope| callstacks.find(scope, iid, &mut hint));
+            let (key, callsite) = match found {
+                Some(at) if entry.own_tables.is_some() => {
+                    let callsite = callstacks.callsite(at);
+                    (Key::Callsite(callsite.0), callsite)
+                }
+                Some(at) => (Key::Defined(at.0), callstacks.callsite(at)),
+                None => {
                     resolve_lost += 1;
-                    lost
-                })
-        };
-        let outcome = each_sample(message, |sample| {
-            if entry.own_tables.is_some() {
-                series.rename(sample.callstack, resolve(sample.callstack));
-            }
-            let taken = series.take(&sample, counts, &mut resolve);
+                    (Key::Undefined(iid), lost)
+                }
+            };
+            let taken = series.take(&sample, counts, key, callsite);
             malformed += u64::from(taken == Taken::Malformed);
         });
         health.lost_callstacks += resolve_lost;

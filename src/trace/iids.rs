@@ -72,18 +72,6 @@ impl IidMap {
         });
     }
 
-    /// Gives an id that is there another meaning.
-    pub(super) fn replace(&mut self, iid: u64, id: u32) {
-        if let Some(entry) = usize::try_from(iid)
-            .ok()
-            .and_then(|at| self.dense.get_mut(at))
-        {
-            *entry = id;
-        } else {
-            self.sparse.insert(iid, id);
-        }
-    }
-
     /// Our id, where the interning id is known.
     #[inline]
     pub(super) fn get(&self, iid: u64) -> Option<u32> {
@@ -93,11 +81,6 @@ impl IidMap {
             Some(&id) => Some(id),
             None => self.sparse.get(&iid).copied(),
         }
-    }
-
-    /// Whether nothing was defined.
-    pub(super) fn is_empty(&self) -> bool {
-        self.entries == 0
     }
 }
 
@@ -133,7 +116,5 @@ mod tests {
         }
         assert!(map.sparse.is_empty());
         assert_eq!(map.entries, count);
-        map.replace(5, 1);
-        assert_eq!(map.get(5), Some(1));
     }
 }

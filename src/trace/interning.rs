@@ -5,6 +5,7 @@
 //! later), or one chain of profile packets that carries its own tables (Android 10, one string
 //! table for all). Within a scope the first definition of an id wins; 0 means "none".
 
+use super::callstacks::{CallstackIds, Callstacks};
 use super::iids::IidMap;
 use super::wire::{Fields, Value, WireError};
 use crate::profile::index::{Index, Seed};
@@ -61,7 +62,7 @@ struct Scope {
     strings: [IidMap; 4],
     mappings: IidMap,
     frames: IidMap,
-    callstacks: IidMap,
+    callstacks: CallstackIds,
     late: Late,
 }
 
@@ -230,7 +231,7 @@ impl Interning {
         if known && !stack.is_empty() {
             stack.reverse();
             let id = tables.intern_callsite(stack).0;
-            scope.callstacks.define(iid, id);
+            scope.callstacks.define(iid, CallsiteId(id));
         } else {
             let mut frames = Vec::new();
             each_field(message, |number, value| match number {
@@ -261,7 +262,7 @@ impl Interning {
             match known.collect::<Option<Vec<u32>>>() {
                 Some(stack) if !stack.is_empty() => {
                     let id = tables.intern_callsite(&stack).0;
-                    scope.callstacks.define(iid, id);
+                    scope.callstacks.define(iid, CallsiteId(id));
                 }
                 _ => drop(scope.late.callstacks.entry(iid).or_insert(frames)),
             }
@@ -415,16 +416,14 @@ impl Interning {
                     })
                     .collect();
                 let id = tables.intern_callsite(&stack).0;
-                self.scopes[own].callstacks.define(iid, id);
+                self.scopes[own].callstacks.define(iid, CallsiteId(id));
             }
         }
     }
 
     /// Ends interning: what remains is callstack ids, per scope.
     pub(super) fn into_callstacks(self) -> Callstacks {
-        Callstacks {
-            scopes: self.scopes.into_iter().map(|s| s.callstacks).collect(),
-        }
+        Callstacks::new(self.scopes.into_iter().map(|scope| scope.callstacks))
     }
 }
 
@@ -449,20 +448,6 @@ fn sorted<T>(map: HashMap<u64, T>) -> Vec<(u64, T)> {
     let mut entries: Vec<_> = map.into_iter().collect();
     entries.sort_unstable_by_key(|entry| entry.0);
     entries
-}
-
-/// Callsites by scope and callstack id.
-#[derive(Debug, Default)]
-pub(super) struct Callstacks {
-    scopes: Vec<IidMap>,
-}
-
-impl Callstacks {
-    /// The callsite of a callstack id in one scope.
-    #[inline]
-    pub(super) fn get(&self, scope: ScopeId, iid: u64) -> Option<CallsiteId> {
-        self.scopes[scope.0 as usize].get(iid).map(CallsiteId)
-    }
 }
 
 /// Raw byte strings, each once.

@@ -17,7 +17,7 @@
 //! | `framing` | packets of a file, going on after damage |
 //! | `bundle`, `reader` | compressed packets |
 //! | `packet` | a packet's stamps and payloads |
-//! | `interning`, `iids` | interned data, late definitions |
+//! | `interning`, `iids`, `callstacks` | interned data, late definitions |
 //! | `clocks` | time |
 //! | `metadata` | processes, packages, config, system, the service's stats |
 //! | `symbols`, `deobfuscation` | names in packets of their own |
@@ -27,6 +27,7 @@
 //! | `scan` | which dumps are complete in a trace that is still being written |
 
 mod bundle;
+mod callstacks;
 mod clocks;
 mod deobfuscation;
 mod dumps;

@@ -7,8 +7,8 @@
 //! its last figures; a falling figure of an id that was absent in between is a new start, any
 //! other is malformed. With `dump_at_max` a dump stands for itself.
 
-use super::iids::IidMap;
 use super::profile_packet::Sample;
+use crate::profile::index::FastHash;
 use crate::profile::{CallsiteId, DumpKind, Figures};
 use std::collections::HashMap;
 
@@ -18,6 +18,17 @@ const ALLOCATED: usize = 0;
 const FREED: usize = 1;
 const ALLOCATIONS: usize = 2;
 const FREES: usize = 3;
+
+/// What tells callstacks of a heap apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Key {
+    /// Position of its id among all of the trace.
+    Defined(u32),
+    /// An id that the trace does not define.
+    Undefined(u64),
+    /// Ids that hold for one chain only (Android 10) tell nothing; the callsite does.
+    Callsite(u32),
+}
 
 #[derive(Debug, Clone, Copy)]
 struct Entry {
@@ -30,15 +41,65 @@ struct Entry {
 /// The state of a heap.
 #[derive(Debug, Default)]
 pub(super) struct Series {
-    ids: IidMap,
+    known: Known,
     entries: Vec<Entry>,
     /// What an id had before it started anew, for the few that did.
     bases: HashMap<u32, Raw>,
-    /// Entries in order of callsites; behind `sorted`, those new since the last dump.
-    order: Vec<u32>,
-    sorted: usize,
+    /// Entries in order of callsites, as `callsite << 32 | entry`; left empty as long as they
+    /// come in that order, as they do in a first dump.
+    order: Vec<u64>,
+    out_of_order: bool,
     dump: u32,
     at_maximum: bool,
+}
+
+/// Entries by key. Positions of a process lie close together and come in order, so they are
+/// kept in pages, and the page of the last is tried first.
+#[derive(Debug, Default)]
+struct Known {
+    pages: Vec<[u32; PAGE]>,
+    by_number: HashMap<u32, u32, FastHash>,
+    /// Number of the last page looked at, and where it is.
+    last: Option<(u32, u32)>,
+    others: HashMap<Key, u32>,
+}
+
+const PAGE: usize = 64;
+const NONE: u32 = u32::MAX;
+
+impl Known {
+    /// The entry of a key; `None` and `next` entered, where there is none.
+    #[inline]
+    fn get_or_enter(&mut self, key: Key, next: u32) -> Option<u32> {
+        let Key::Defined(position) = key else {
+            let known = self.others.get(&key).copied();
+            if known.is_none() {
+                self.others.insert(key, next);
+            }
+            return known;
+        };
+        let number = position / PAGE as u32;
+        let page = match self.last {
+            Some((last, page)) if last == number => page,
+            _ => self.page(number),
+        };
+        let entry = &mut self.pages[page as usize][position as usize % PAGE];
+        if *entry == NONE {
+            *entry = next;
+            return None;
+        }
+        Some(*entry)
+    }
+
+    fn page(&mut self, number: u32) -> u32 {
+        let next = self.pages.len() as u32;
+        let page = *self.by_number.entry(number).or_insert(next);
+        if page == next {
+            self.pages.push([NONE; PAGE]);
+        }
+        self.last = Some((number, page));
+        page
+    }
 }
 
 /// What became of a sample.
@@ -57,14 +118,15 @@ impl Series {
         self.at_maximum = at_maximum;
     }
 
-    /// Takes a sample of the dump. `resolve` gives the callsite of an id that is new here.
-    /// `counts` tells whether the maximum's count is to be trusted.
+    /// Takes a sample of the dump, of a callstack that is known by `key` and stands for
+    /// `callsite`. `counts` tells whether the maximum's count is to be trusted.
     #[inline]
     pub(super) fn take(
         &mut self,
         sample: &Sample,
         counts: bool,
-        resolve: impl FnOnce(u64) -> CallsiteId,
+        key: Key,
+        callsite: CallsiteId,
     ) -> Taken {
         let values = match sample.max {
             Some(max) => {
@@ -78,15 +140,9 @@ impl Series {
                 sample.frees,
             ],
         };
-        let Some(at) = self.ids.get(sample.callstack) else {
-            let at = self.entries.len() as u32;
-            self.ids.define(sample.callstack, at);
-            self.order.push(at);
-            self.entries.push(Entry {
-                callsite: resolve(sample.callstack),
-                dump: self.dump,
-                total: values,
-            });
+        let next = self.entries.len() as u32;
+        let Some(at) = self.known.get_or_enter(key, next) else {
+            self.enter(callsite, values);
             return Taken::Yes;
         };
         let entry = &mut self.entries[at as usize];
@@ -114,21 +170,27 @@ impl Series {
         Taken::Yes
     }
 
-    /// Before a sample whose ids hold for its chain only (Android 10): if the id stood for
-    /// another callsite before, that one keeps its figures and the id starts afresh.
-    pub(super) fn rename(&mut self, id: u64, callsite: CallsiteId) {
-        if let Some(at) = self.ids.get(id)
-            && self.entries[at as usize].callsite != callsite
-        {
-            let at = self.entries.len() as u32;
-            self.ids.replace(id, at);
-            self.order.push(at);
-            self.entries.push(Entry {
-                callsite,
-                dump: self.dump,
-                total: [0; 4],
-            });
+    #[inline]
+    fn enter(&mut self, callsite: CallsiteId, total: Raw) {
+        let at = self.entries.len() as u32;
+        let in_order = self
+            .entries
+            .last()
+            .is_none_or(|last| last.callsite <= callsite);
+        if self.out_of_order || !in_order {
+            if !self.out_of_order {
+                let entries = self.entries.iter().zip(0u32..);
+                self.order
+                    .extend(entries.map(|(entry, at)| ordinal(entry.callsite, at)));
+                self.out_of_order = true;
+            }
+            self.order.push(ordinal(callsite, at));
         }
+        self.entries.push(Entry {
+            callsite,
+            dump: self.dump,
+            total,
+        });
     }
 
     /// Ends a dump: the figures of all callsites seen so far, in order of callsites.
@@ -141,16 +203,16 @@ impl Series {
         kind: DumpKind,
         absent_is_free: bool,
     ) -> Vec<(CallsiteId, Figures)> {
+        // Merges what is sorted already with what is new.
+        self.order.sort();
         let entries = &mut self.entries;
-        if self.sorted < self.order.len() {
-            // A stable sort merges the old run with the new one.
-            self.order
-                .sort_by_key(|&at| (entries[at as usize].callsite, at));
-            self.sorted = self.order.len();
-        }
-        let mut samples: Vec<(CallsiteId, Figures)> = Vec::with_capacity(self.order.len());
-        for &at in &self.order {
-            let entry = &mut entries[at as usize];
+        let mut samples: Vec<(CallsiteId, Figures)> = Vec::with_capacity(entries.len());
+        for nth in 0..entries.len() {
+            let at = match self.out_of_order {
+                true => self.order[nth] as u32 as usize,
+                false => nth,
+            };
+            let entry = &mut entries[at];
             let absent = entry.dump != self.dump;
             if kind == DumpKind::AtMaximum && absent {
                 continue;
@@ -176,6 +238,10 @@ impl Series {
     pub(super) fn is_at_maximum(&self) -> bool {
         self.at_maximum
     }
+}
+
+fn ordinal(callsite: CallsiteId, at: u32) -> u64 {
+    u64::from(callsite.0) << 32 | u64::from(at)
 }
 
 fn sum(a: Raw, b: Raw) -> Raw {
@@ -220,6 +286,11 @@ mod tests {
         CallsiteId((id % 10) as u32)
     }
 
+    fn take(series: &mut Series, sample: &Sample) -> Taken {
+        let key = Key::Defined(sample.callstack as u32);
+        series.take(sample, true, key, site(sample.callstack))
+    }
+
     fn dump(series: &mut Series, samples: &[Sample]) -> Vec<(u32, i64, i64)> {
         dump_after(series, samples, false)
     }
@@ -227,7 +298,7 @@ mod tests {
     fn dump_after(series: &mut Series, samples: &[Sample], loss: bool) -> Vec<(u32, i64, i64)> {
         series.begin(false);
         for sample in samples {
-            series.take(sample, true, site);
+            take(series, sample);
         }
         let kind = if series.is_at_maximum() {
             DumpKind::AtMaximum
@@ -273,7 +344,7 @@ mod tests {
         let mut series = Series::default();
         dump(&mut series, &[sample(1, 100, 0)]);
         series.begin(false);
-        assert_eq!(series.take(&sample(1, 90, 0), true, site), Taken::Malformed);
+        assert_eq!(take(&mut series, &sample(1, 90, 0)), Taken::Malformed);
         let figures = series.finish(DumpKind::Cumulative, true);
         assert_eq!(figures[0].1.space, 100);
     }
@@ -287,14 +358,45 @@ mod tests {
     }
 
     #[test]
-    fn an_id_of_one_chain_may_stand_for_another_callsite_in_the_next() {
+    fn callsites_come_in_order_whatever_the_order_of_samples() {
         let mut series = Series::default();
-        dump(&mut series, &[sample(1, 100, 0)]);
-        series.rename(1, CallsiteId(7));
+        let samples: Vec<Sample> = [5, 3, 9, 13, 1].map(|id| sample(id, 10 * id, 0)).to_vec();
+        let first = dump(&mut series, &samples);
         assert_eq!(
-            dump(&mut series, &[sample(1, 60, 20)]),
-            [(1, 100, 100), (7, 60, 40)]
+            first,
+            [(1, 10, 10), (3, 160, 160), (5, 50, 50), (9, 90, 90)]
         );
+        let second = dump(&mut series, &[sample(4, 1, 0)]);
+        assert_eq!(second.len(), 5);
+        assert!(second.is_sorted());
+    }
+
+    #[test]
+    fn without_lasting_ids_the_callsite_tells() {
+        let mut series = Series::default();
+        let mut dump = |id, allocated| {
+            series.begin(false);
+            let key = Key::Callsite(id as u32);
+            series.take(&sample(id, allocated, 0), true, key, site(id));
+            let samples = series.finish(DumpKind::Cumulative, false);
+            samples.iter().map(|s| s.1.space).collect::<Vec<_>>()
+        };
+        assert_eq!(dump(1, 100), [100]);
+        assert_eq!(dump(1, 150), [150]);
+        assert_eq!(dump(2, 10), [150, 10]);
+    }
+
+    #[test]
+    fn undefined_callstacks_are_told_apart() {
+        let mut series = Series::default();
+        series.begin(false);
+        for iid in [u64::MAX, 1, u64::MAX] {
+            let key = Key::Undefined(iid);
+            series.take(&sample(iid, 10, 0), true, key, CallsiteId(7));
+        }
+        let samples = series.finish(DumpKind::Cumulative, false);
+        assert_eq!(samples.len(), 1);
+        assert_eq!(samples[0].1.space, 20);
     }
 
     #[test]

@@ -1,11 +1,14 @@
 //! What all profiles of a recording share: locations, functions, names, and each callsite's
 //! location ids as they stand on the wire, built once and copied into every dump.
+//!
+//! Without annotations a location is a frame, its id the frame's + 1, and a callsite's ids are
+//! what the tables hold already.
 
-use super::wire::{put_varint, varint_len};
+use super::wire::put_varint;
 use crate::export::annotation::{Annotation, FrameClass, Walk, classify};
 use crate::export::names::{demangle, nameless};
 use crate::profile::index::{Index, Seed};
-use crate::profile::{CallsiteId, FrameId, MappingId, Recording};
+use crate::profile::{CallsiteId, FrameId, MappingId, Recording, Tables};
 
 /// A name of a function or file in [`Locations::text`]; 0 is the empty one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -45,13 +48,10 @@ pub(super) struct Locations {
     pub(super) lines: Vec<LocationLine>,
     pub(super) functions: Vec<Function>,
     names: Names,
-    /// `location_id` fields of all callsites, tag and length included.
+    /// Location ids of all callsites as varints; nothing where they are the frames'.
     encoded: Vec<u8>,
     ends: Vec<usize>,
 }
-
-/// Tag of `Sample.location_id`, packed.
-const LOCATION_IDS: u8 = 0x0a;
 
 impl Locations {
     /// Builds the shared part; its cost follows the number of distinct callsites and frames.
@@ -72,17 +72,25 @@ impl Locations {
                 functions: Vec::new(),
                 names: Names::default(),
                 encoded: Vec::new(),
-                ends: Vec::with_capacity(recording.tables.callsite_count()),
+                ends: Vec::new(),
             },
         };
-        builder.all(&classes);
-        builder.made.encoded.shrink_to_fit();
+        if classes.is_empty() {
+            for frame in 0..recording.tables.frames().len() as u32 {
+                builder.location(FrameId(frame), Annotation::None);
+            }
+        } else {
+            builder.annotated(&classes);
+        }
         builder.made
     }
 
-    /// The `location_id` field of a callsite, as it stands on the wire.
+    /// The location ids of a callsite as varints, leaf first.
     #[inline]
-    pub(super) fn encoded(&self, callsite: CallsiteId) -> &[u8] {
+    pub(super) fn encoded<'a>(&'a self, tables: &'a Tables, callsite: CallsiteId) -> &'a [u8] {
+        if self.ends.is_empty() {
+            return tables.packed_callsite(callsite);
+        }
         let at = callsite.0 as usize;
         let start = if at == 0 { 0 } else { self.ends[at - 1] };
         &self.encoded[start..self.ends[at]]
@@ -111,42 +119,29 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    fn all(&mut self, classes: &[FrameClass]) {
+    /// One location for each frame and annotation that occurs together.
+    fn annotated(&mut self, classes: &[FrameClass]) {
         let tables = &self.recording.tables;
+        let mut frames = Vec::new();
         let mut annotations = Vec::new();
-        let mut ids = Vec::new();
         for callsite in 0..tables.callsite_count() as u32 {
-            let frames = tables.raw_callsite(CallsiteId(callsite));
+            frames.clear();
+            frames.extend(tables.callsite(CallsiteId(callsite)));
+            let mut walk = Walk::default();
             annotations.clear();
-            if !classes.is_empty() {
-                let mut walk = Walk::default();
-                let root_first = frames.iter().rev();
-                annotations.extend(root_first.map(|&f| walk.step(classes[f as usize])));
-            }
-            ids.clear();
-            let mut length = 0;
-            for (depth, &frame) in frames.iter().enumerate() {
-                let annotation = match annotations.len() {
-                    0 => Annotation::None,
-                    n => annotations[n - 1 - depth],
+            let root_first = frames.iter().rev();
+            annotations.extend(root_first.map(|frame| walk.step(classes[frame.0 as usize])));
+            for (&frame, &annotation) in frames.iter().zip(annotations.iter().rev()) {
+                let known = self.by_frame[frame.0 as usize][annotation as usize];
+                let id = match known {
+                    0 => self.location(frame, annotation),
+                    known => known,
                 };
-                let known = self.by_frame[frame as usize][annotation as usize];
-                let id = if known != 0 {
-                    known
-                } else {
-                    self.location(FrameId(frame), annotation)
-                };
-                length += varint_len(u64::from(id));
-                ids.push(id);
+                put_varint(&mut self.made.encoded, u64::from(id));
             }
-            let out = &mut self.made.encoded;
-            out.push(LOCATION_IDS);
-            put_varint(out, length as u64);
-            for &id in &ids {
-                put_varint(out, u64::from(id));
-            }
-            self.made.ends.push(out.len());
+            self.made.ends.push(self.made.encoded.len());
         }
+        self.made.encoded.shrink_to_fit();
     }
 
     #[cold]

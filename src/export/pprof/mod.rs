@@ -147,10 +147,11 @@ impl Pprof {
 
     /// Writes samples; gives the locations they refer to.
     fn samples(&self, dump: &HeapDump, columns: &[Column], out: &mut Vec<u8>) -> Used {
+        let tables = &self.recording.tables;
         let mut used = Used::new(self.shared.locations.len());
         let mut values = [0u64; 4];
         for (callsite, figures) in &dump.samples {
-            let ids = self.shared.encoded(*callsite);
+            let ids = self.shared.encoded(tables, *callsite);
             used.mark(ids);
             let mut length = 0;
             for (value, column) in values.iter_mut().zip(columns) {
@@ -158,9 +159,10 @@ impl Pprof {
                 length += varint_len(*value);
             }
             put_varint(out, u64::from(field::SAMPLE) << 3 | 2);
+            let ids_length = 1 + varint_len(ids.len() as u64) + ids.len();
             // A sample's values take at most 40 bytes, so their length takes one.
-            put_varint(out, (ids.len() + 2 + length) as u64);
-            out.extend_from_slice(ids);
+            put_varint(out, (ids_length + 2 + length) as u64);
+            put_bytes(out, 1, ids);
             out.push(2 << 3 | 2);
             out.push(length as u8);
             for &value in &values[..columns.len()] {
@@ -338,17 +340,12 @@ impl Used {
         }
     }
 
-    /// Marks the ids of an encoded `location_id` field.
+    /// Marks the locations of varint ids.
     #[inline]
-    fn mark(&mut self, field: &[u8]) {
-        // Behind the tag and the length, whose last byte alone is below 0x80.
-        let mut at = 1;
-        while field[at] >= 0x80 {
-            at += 1;
-        }
+    fn mark(&mut self, ids: &[u8]) {
         let mut id = 0usize;
         let mut shift = 0;
-        for &byte in &field[at + 1..] {
+        for &byte in ids {
             id |= usize::from(byte & 0x7f) << shift;
             if byte < 0x80 {
                 let position = id - 1;

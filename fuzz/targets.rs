@@ -1,0 +1,34 @@
+//! What is fuzzed: the whole way of a hostile file. Shared by the fuzz targets and by
+//! `tests/fuzz_corpus.rs`, which replays their corpora with a stable compiler.
+
+use heaptap::export::gzip::Gzip;
+use heaptap::export::pprof::{Pprof, PprofOptions};
+use heaptap::trace::{DumpScanner, Trace, TraceError, read_packages};
+use std::io::Cursor;
+
+/// Bytes as a trace: decoded, encoded, compressed; and as one that is still being written.
+pub fn trace(bytes: &[u8]) {
+    let Ok(trace) = Trace::open(Box::new(Cursor::new(bytes.to_vec()))) else {
+        return;
+    };
+    let pprof = Pprof::new(trace.recording().clone(), PprofOptions::default());
+    let mut gzip = Gzip::default();
+    let _ = trace.read_dumps(|dump| -> Result<(), TraceError> {
+        gzip.compress(&pprof.encode(&dump, &[]));
+        Ok(())
+    });
+    read_packages(bytes);
+    let mut scanner = DumpScanner::default();
+    for piece in bytes.chunks(100) {
+        scanner.push(piece);
+    }
+}
+
+/// Bytes as any input: detected and unpacked.
+pub fn input(bytes: &[u8]) {
+    if let Ok(traces) = heaptap::import::open_stream(bytes, "fuzz") {
+        for trace in traces {
+            let _ = Trace::open(trace.source);
+        }
+    }
+}

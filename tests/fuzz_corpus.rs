@@ -1,0 +1,28 @@
+//! Replays what the fuzz targets of `fuzz/` start from and have found: `cargo fuzz run trace`
+//! looks for more, and what it finds is kept in `fuzz/corpus`.
+
+#[path = "../fuzz/targets.rs"]
+mod targets;
+
+fn replay(name: &str, target: fn(&[u8])) {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("fuzz/corpus")
+        .join(name);
+    let mut count = 0;
+    for entry in std::fs::read_dir(&folder).expect("a corpus") {
+        let path = entry.expect("the folder can be read").path();
+        target(&std::fs::read(&path).expect("a file"));
+        count += 1;
+    }
+    assert!(count > 3, "{name} has a corpus");
+}
+
+#[test]
+fn traces() {
+    replay("trace", targets::trace);
+}
+
+#[test]
+fn inputs() {
+    replay("input", targets::input);
+}
