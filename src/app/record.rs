@@ -241,7 +241,7 @@ async fn prepare(
     let id = SessionId::random();
     let encoded = spec.encode(&Surroundings {
         free_bytes: facts.free_bytes,
-        ..Surroundings::default()
+        memory_bytes: facts.memory_bytes,
     })?;
     let opening = opening(
         device,

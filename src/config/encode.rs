@@ -43,8 +43,6 @@ pub struct Surroundings {
     pub free_bytes: Option<u64>,
     /// Memory of the device, bytes.
     pub memory_bytes: Option<u64>,
-    /// A name for the session that no other session has.
-    pub session_name: Option<String>,
 }
 
 /// A config ready to send.
@@ -108,9 +106,6 @@ impl CaptureSpec {
             .get_or_insert(STOP_TIMEOUT_MS);
         if config.max_file_size_bytes.is_none() {
             config.max_file_size_bytes = device.free_bytes.map(max_file_bytes);
-        }
-        if config.unique_session_name.is_none() {
-            config.unique_session_name.clone_from(&device.session_name);
         }
         config
     }

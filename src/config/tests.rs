@@ -84,7 +84,6 @@ fn the_device_bounds_file_and_buffer() {
             .encode(&Surroundings {
                 free_bytes: free,
                 memory_bytes: memory,
-                session_name: Some("heaptap-1".to_owned()),
             })
             .unwrap()
             .config;

@@ -125,6 +125,8 @@ pub struct DeviceFacts {
     pub uptime: Option<Duration>,
     /// The phone's clock, seconds since the epoch.
     pub clock_s: Option<i64>,
+    /// Memory of the phone, bytes.
+    pub memory_bytes: Option<u64>,
     /// Free bytes where traces are written (`/data/misc/perfetto-traces`).
     pub free_bytes: Option<u64>,
     /// Whether the screen is on.
@@ -208,6 +210,7 @@ impl DeviceFacts {
                 Duration::try_from_secs_f64(seconds).ok()
             }),
             clock_s: s.number("date"),
+            memory_bytes: s.line("memory").and_then(|l| memory_bytes(&l)),
             free_bytes: free_bytes(&s.lines("df")),
             screen_on: None,
             perfetto_version: None,
@@ -363,6 +366,12 @@ fn version(line: &str) -> Option<String> {
     (!number.is_empty()).then(|| number.to_owned())
 }
 
+/// `MemTotal:        7831084 kB`.
+fn memory_bytes(line: &str) -> Option<u64> {
+    let figure = line.strip_prefix("MemTotal:")?.trim().strip_suffix("kB")?;
+    figure.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
 /// `df -k`: the figure before the one with `%`, in KiB. Device names may be so long that the
 /// figures stand on a line of their own.
 fn free_bytes(lines: &[String]) -> Option<u64> {
@@ -382,6 +391,14 @@ mod tests {
 
     fn read(text: &str) -> DeviceFacts {
         DeviceFacts::read("SERIAL", text.as_bytes())
+    }
+
+    #[test]
+    fn memory_is_read_in_kilobytes() {
+        assert_eq!(memory_bytes("MemTotal:  7831084 kB"), Some(7_831_084 << 10));
+        for line in ["", "MemTotal:", "MemTotal: x kB", "MemFree: 5 kB"] {
+            assert_eq!(memory_bytes(line), None, "{line}");
+        }
     }
 
     #[test]

@@ -137,7 +137,9 @@ fn row(line: &str, columns: &[&str]) -> Option<PsRow> {
         uid: get(&["UID"])
             .and_then(|v| v.parse().ok())
             .or_else(|| uid_of_user(get(&["USER"])?)),
-        state: get(&["S", "STAT"]).and_then(|v| v.chars().next()),
+        state: get(&["S", "STAT"])
+            .and_then(|v| v.chars().next())
+            .filter(char::is_ascii_alphabetic),
         name: shown(get(&["NAME", "CMD", "COMMAND"])?.as_bytes()),
     })
 }
