@@ -332,11 +332,14 @@ fn a_name_is_unique_and_a_second_session_is_rejected_by_the_target() {
 
 #[test]
 fn endings_leave_what_was_flushed() {
-    // A second signal of a kind kills; the speed leaves time between the two.
-    let phone = phone("android=14,speed=0.5");
+    // A second signal of a kind kills, here while the first is being obeyed.
+    let phone = phone("android=14,speed=20,fault=stop-timeout@3600000");
     let pid = start(&phone, &config(&["com.example.app"]));
-    sleep(&phone, 0.3);
-    text(&phone, &format!("kill -INT {pid}; kill -INT {pid}; true"));
+    sleep(&phone, 2.5);
+    text(
+        &phone,
+        &format!("kill -INT {pid}; sleep 2; kill -INT {pid}"),
+    );
     wait_for(&phone, pid);
     let cut = pull(&phone, TRACE).expect("a file");
     assert!(

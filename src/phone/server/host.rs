@@ -42,7 +42,7 @@ impl Server {
                 std::thread::sleep(Duration::from_millis(ms));
             }
             if self.faults.strikes(FaultKind::Drop).is_some() {
-                return Ok(());
+                return Err(io::Error::other("dropped on request"));
             }
             if let Some(port) = device
                 && !service.starts_with("host:")

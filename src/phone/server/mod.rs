@@ -179,8 +179,10 @@ impl Server {
             lock(&self.open).push((id, None, handle));
         }
         // A broken connection ends its thread and nothing else.
-        let _ = self.requests(&wire, id);
-        wire.close();
+        match self.requests(&wire, id) {
+            Ok(()) => wire.finish(),
+            Err(_) => wire.close(),
+        }
         lock(&self.open).retain(|(open, ..)| *open != id);
     }
 

@@ -250,7 +250,8 @@ pub(super) fn serve(
 /// Carries the peer's bytes to stdin; when the peer leaves, the shell gets SIGHUP.
 fn feed(kernel: &Kernel, wire: &Wire, v2: bool, stdin: PipeWriter, pid: Pid) {
     let mut stdin = Some(stdin);
-    let left = read_packets(wire, v2, |id, bytes| {
+    // However the connection ended, nobody listens any more.
+    let _ = read_packets(wire, v2, |id, bytes| {
         match id {
             STDIN => {
                 if let Some(pipe) = &stdin {
@@ -269,9 +270,7 @@ fn feed(kernel: &Kernel, wire: &Wire, v2: bool, stdin: PipeWriter, pid: Pid) {
         }
     });
     drop(stdin);
-    if left.is_ok() || kernel.state().processes.get(pid).is_some() {
-        kernel.signal(&Cred::root(), pid, SIGHUP);
-    }
+    kernel.signal(&Cred::root(), pid, SIGHUP);
 }
 
 /// Reads until the peer leaves.

@@ -11,6 +11,9 @@ use crate::phone::events::lock;
 /// Longest request that an adb server takes.
 const MAX_REQUEST: usize = 64 << 10;
 
+/// How long a finished connection waits for its peer to leave.
+const LINGER: Duration = Duration::from_secs(2);
+
 /// One connection; reading and writing may happen on different threads.
 pub(super) struct Wire {
     stream: TcpStream,
@@ -86,6 +89,15 @@ impl Wire {
     /// A second handle to the same connection, to cut it from elsewhere.
     pub(super) fn handle(&self) -> io::Result<TcpStream> {
         self.stream.try_clone()
+    }
+
+    /// Ends the answer: the peer reads all of it, then the end. Closing at once would reset the
+    /// connection where something of the peer's is unread, and take the answer's tail along.
+    pub(super) fn finish(&self) {
+        // It may be closed already.
+        let _ = self.stream.shutdown(Shutdown::Write);
+        self.silence(Some(LINGER));
+        self.close();
     }
 
     /// Ends the connection for both sides.

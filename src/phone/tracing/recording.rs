@@ -229,7 +229,7 @@ impl<'a> Recording<'a> {
                 Err(Stop::Signal) => {
                     let signals = kernel.take_signals(self.pid);
                     if signals.iter().any(|s| [SIGINT, SIGTERM].contains(s)) {
-                        return self.stop();
+                        return self.stop(kernel.clock.boot());
                     }
                 }
             }
@@ -239,10 +239,17 @@ impl<'a> Recording<'a> {
                 self.accident(kind);
                 continue;
             }
-            match self.changed() {
-                Some(outcome) => return outcome,
-                None => self.step(now),
+            if let Some(outcome) = self.changed() {
+                return outcome;
             }
+            // What is due happens at its own time, however late this host's thread is.
+            while let Some(at) = self.deadline().filter(|at| *at <= now) {
+                self.step(at);
+                if self.full || self.ends.is_some_and(|end| end <= at) {
+                    return self.stop(at);
+                }
+            }
+            self.step(now);
             let stop_asked = {
                 let mut state = kernel.state();
                 state
@@ -250,8 +257,8 @@ impl<'a> Recording<'a> {
                     .session_mut(self.session)
                     .is_none_or(|s| s.stop)
             };
-            if stop_asked || self.full || self.ends.is_some_and(|at| at <= now) {
-                return self.stop();
+            if stop_asked || self.full {
+                return self.stop(now);
             }
         }
     }
@@ -373,12 +380,12 @@ impl<'a> Recording<'a> {
         self.event(Event::AllFlushed, now);
     }
 
-    /// Flush, final dumps, the rest of the file.
-    fn stop(&mut self) -> Outcome {
+    /// Flush, final dumps, the rest of the file, begun at `from`.
+    fn stop(&mut self, from: BootNs) -> Outcome {
         let kernel = self.kernel;
         let timeout = kernel.faults.value(FaultKind::StopTimeout, 5_000);
         let takes = timeout.map_or(STOP_TAKES, |ms| ms * MILLI);
-        let until = kernel.clock.boot() + takes;
+        let until = from + takes;
         // A signal that is caught here changes nothing any more.
         loop {
             match kernel.block(self.pid, Some(until), || None::<()>) {
@@ -395,7 +402,7 @@ impl<'a> Recording<'a> {
         if let Some(outcome) = self.changed() {
             return outcome;
         }
-        let now = kernel.clock.boot();
+        let now = until;
         self.flush(now);
         if timeout.is_none() {
             for i in 0..self.heaps.len() {

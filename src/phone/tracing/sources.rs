@@ -436,6 +436,13 @@ impl Builder {
             )
         };
         // A tree of ten branches a level: its paths are the callsites.
+        let mut nodes: BTreeMap<(u64, u64), u32> = BTreeMap::new();
+        let leaves: Vec<Arc<str>> = (0..5_000)
+            .map(|n| {
+                let name = format!("Leaf{n}");
+                format!("_ZN6engine5scene{}{name}5SpawnEv", name.len()).into()
+            })
+            .collect();
         let mut sites = Vec::with_capacity(count);
         for index in 0..count {
             let mut frames = root.clone();
@@ -444,21 +451,29 @@ impl Builder {
             for level in 0..12u64 {
                 node = mix(&[node, level, (rest % 10) as u64]) % 4_000;
                 rest /= 10;
-                let function = format!("_ZN6engine5scene4Node{}6UpdateEf", node);
-                let rel_pc = ((mix(&[node, level]) % size) & !3) + base + bias;
-                frames.push(self.add(FrameDef {
-                    mapping,
-                    function: function.into(),
-                    rel_pc,
-                }));
+                let frame = match nodes.get(&(node, level)) {
+                    Some(frame) => *frame,
+                    None => {
+                        let name = format!("Node{node}");
+                        let length = name.len();
+                        let frame = self.add(FrameDef {
+                            mapping,
+                            function: format!("_ZN6engine5scene{length}{name}6UpdateEf").into(),
+                            rel_pc: ((mix(&[node, level]) % size) & !3) + base + bias,
+                        });
+                        nodes.insert((node, level), frame);
+                        frame
+                    }
+                };
+                frames.push(frame);
             }
-            // The last call differs for each site.
-            let rel_pc = ((mix(&[self.seed, index as u64]) % size) & !3) + base + bias;
-            frames.push(self.add(FrameDef {
+            // The last call differs for each site, so that no two are one.
+            frames.push(self.frames.len() as u32);
+            self.frames.push(FrameDef {
                 mapping,
-                function: format!("_ZN6engine5scene4Leaf{}4SpawnEv", index % 5_000).into(),
-                rel_pc,
-            }));
+                function: leaves[index % leaves.len()].clone(),
+                rel_pc: index as u64 * 4 % size + base + bias,
+            });
             frames.extend(&leaf);
             let site = self.named_site(
                 "scene".into(),
