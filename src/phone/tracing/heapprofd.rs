@@ -49,15 +49,14 @@ fn normalized(argv0: &str) -> &str {
 }
 
 impl HeapSource {
-    /// Starts the data source.
+    /// Starts the data source at `now`, writing into a buffer as a sequence.
     pub(super) fn start(
         kernel: &Kernel,
+        now: BootNs,
         session: u64,
         config: pb::HeapprofdConfig,
-        buffer: usize,
-        sequence: u32,
+        (buffer, sequence): (usize, u32),
     ) -> HeapSource {
-        let now = kernel.clock.boot();
         let (heapprofd, requests) = {
             let mut state = kernel.state();
             let pid = crate::phone::population::start_heapprofd(&mut state, now);

@@ -55,6 +55,7 @@ struct Recording<'a> {
     full: bool,
     truth: usize,
     lives: (u64, u64),
+    started: BootNs,
 }
 
 /// Records until told to stop, until its time is up, or until something ends it.
@@ -134,6 +135,7 @@ impl<'a> Recording<'a> {
             full: false,
             truth,
             lives,
+            started: now,
             config,
         };
         recording.clock(now);
@@ -158,7 +160,8 @@ impl<'a> Recording<'a> {
             match source.name() {
                 "android.heapprofd" => {
                     let config = source.heapprofd_config.clone().unwrap_or_default();
-                    let heap = HeapSource::start(kernel, self.session, config, buffer, sequence);
+                    let heap =
+                        HeapSource::start(kernel, now, self.session, config, (buffer, sequence));
                     self.heaps.push(heap);
                 }
                 "android.packages_list" => {
@@ -203,7 +206,7 @@ impl<'a> Recording<'a> {
     /// Follows the session to its end.
     fn follow(&mut self) -> Outcome {
         let kernel = self.kernel;
-        let started = kernel.clock.boot();
+        let started = self.started;
         let accident = |kind| Some((started + kernel.faults.value(kind, 0)? * MILLI, kind));
         let mut accidents: Vec<(BootNs, FaultKind)> = [
             FaultKind::PerfettoDies,
