@@ -316,11 +316,15 @@ fn adb_is_run_only_where_nothing_answers_and_only_to_serve() {
         );
     }
 
-    // A port at which nobody listens on any machine.
-    let port = "1";
+    // A port at which nobody listens: it was free a moment ago.
+    let port = TcpListener::bind(("127.0.0.1", 0))
+        .and_then(|listener| listener.local_addr())
+        .unwrap()
+        .port()
+        .to_string();
     let output = heaptap(&["devices", "--json"])
         .env("PATH", &path)
-        .env("ANDROID_ADB_SERVER_PORT", port)
+        .env("ANDROID_ADB_SERVER_PORT", &port)
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(3), "{output:?}");
