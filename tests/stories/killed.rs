@@ -1,95 +1,146 @@
 //! heaptap is killed at any moment of a recording: `collect` loses nothing, and leaves nothing
 //! behind.
 
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::lab::Lab;
+use crate::lab::{Ended, Lab, Running};
 
 /// The seed decides when heaptap is killed; each moment is a run of its own.
 const SEED: u64 = 20_261_120;
 const KILLS: usize = 100;
-/// A whole run takes about this long; moments are spread over it.
-const RUN: Duration = Duration::from_millis(600);
+/// At most so long after an event.
+const JITTER: Duration = Duration::from_millis(60);
+/// The way of a recording. Killed near any of them, so that each stage has its share however
+/// busy the host is.
+const EVENTS: [&str; 8] = [
+    "nothing",
+    "checked",
+    "started",
+    "progress",
+    "progress",
+    "ended",
+    "pulled",
+    "converting",
+];
+
+/// When a process is killed.
+#[derive(Debug, Clone, Copy)]
+struct Moment {
+    event: &'static str,
+    after: Duration,
+}
+
+impl Moment {
+    fn random(random: &mut fastrand::Rng) -> Moment {
+        Moment {
+            event: EVENTS[random.usize(..EVENTS.len())],
+            after: JITTER.mul_f64(random.f64()),
+        }
+    }
+
+    /// Kills `running` at this moment, or lets it end before.
+    fn kill(self, mut running: Running) -> Ended {
+        if self.event == "nothing" || running.comes(self.event) {
+            // The one place where a test waits by the clock: when is what is tested.
+            std::thread::sleep(self.after);
+            running.signal("KILL");
+        }
+        running.end()
+    }
+}
 
 #[test]
 fn killed_at_a_hundred_moments_it_loses_nothing() {
     let mut random = fastrand::Rng::with_seed(SEED);
-    let moments: Vec<Duration> = (0..KILLS).map(|_| RUN.mul_f64(random.f64())).collect();
-    let next = std::sync::atomic::AtomicUsize::new(0);
-    let far = std::sync::Mutex::new([0; 4]);
+    let moments: Vec<(Moment, Option<Moment>)> = (0..KILLS)
+        .map(|_| {
+            let first = Moment::random(&mut random);
+            // Sometimes the one who collects is killed as well.
+            let second = (random.u8(..4) == 0).then(|| Moment::random(&mut random));
+            (first, second)
+        })
+        .collect();
+    let next = AtomicUsize::new(0);
+    let stages = Mutex::new(BTreeMap::<Stage, usize>::new());
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
-                loop {
-                    let at = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-                    let Some(moment) = moments.get(at) else {
-                        return;
-                    };
-                    let reached = kill_at(*moment);
-                    far.lock().unwrap()[reached as usize] += 1;
+                while let Some((first, second)) = moments.get(next.fetch_add(1, Ordering::Relaxed))
+                {
+                    let stage = kill_at(*first, *second);
+                    *stages.lock().unwrap().entry(stage).or_default() += 1;
                 }
             });
         }
     });
-    let far = far.into_inner().unwrap();
-    println!("before, recording, fetched, done: {far:?}");
-    // The moments must not all fall into one stage.
-    assert!(far[Stage::Recording as usize] > 10, "{far:?}");
+    let stages = stages.into_inner().unwrap();
+    println!("{stages:?}");
+    for stage in [Stage::Untold, Stage::OnThePhone, Stage::Fetched] {
+        assert!(
+            stages.contains_key(&stage),
+            "never killed there: {stages:?}"
+        );
+    }
 }
 
-#[derive(Clone, Copy)]
+/// How far the recording had come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
-    Before,
-    Recording,
+    /// The phone had been told nothing.
+    Untold,
+    /// The trace was on the phone alone.
+    OnThePhone,
+    /// The trace was here, the rest was not.
     Fetched,
+    /// All was done.
     Done,
 }
 
-/// Starts a recording, kills heaptap after `moment`, and collects.
-fn kill_at(moment: Duration) -> Stage {
+/// Starts a recording, kills heaptap, and collects.
+fn kill_at(first: Moment, second: Option<Moment>) -> Stage {
     let lab = Lab::new("android=14,build=userdebug,speed=20");
-    let running = lab.start_recording(&["-d", "8s", "-c", "2s"]);
-    // The one place where a test waits by the clock: when is what is tested.
-    std::thread::sleep(moment);
-    running.signal("KILL");
-    let killed = running.end();
-    let recorded = lab.phone.truth();
+    let killed = first.kill(lab.start_recording(&["-d", "8s", "-c", "2s"]));
     let status = lab.expect(0, &["status", "--json"]).json();
-    let sessions = status["sessions"].as_array().unwrap().clone();
-    if sessions.is_empty() {
-        let stage = if lab.work().join("out/manifest.json").exists() {
-            lab.assert_truth("out");
-            Stage::Done
-        } else {
-            assert!(recorded.is_empty(), "{moment:?}: {killed}");
-            Stage::Before
-        };
+    if status["sessions"].as_array().unwrap().is_empty() {
         lab.assert_tidy("out");
-        return stage;
+        if lab.work().join("out/manifest.json").exists() {
+            lab.assert_truth("out");
+            return Stage::Done;
+        }
+        assert!(lab.phone.truth().is_empty(), "{first:?}: {killed}");
+        return Stage::Untold;
     }
     let fetched = lab.work().join("out/raw-trace").exists();
-    let collected = lab.run(&["collect", "--json"]);
-    if lab.phone.truth().is_empty() {
-        // The journal was written, the phone was never told.
-        assert_eq!(collected.code(), Some(5), "{moment:?}: {collected}");
-        lab.assert_tidy("out");
-        return Stage::Before;
+    if let Some(second) = second {
+        second.kill(lab.start(&["collect", "--json-lines"]));
     }
-    let last = lab.phone.truth().pop().unwrap();
-    if last.dumps.is_empty() {
-        assert_eq!(collected.code(), Some(7), "{moment:?}: {collected}");
-    } else {
+    let left = lab.expect(0, &["status", "--json"]).json();
+    if !left["sessions"].as_array().unwrap().is_empty() {
+        let collected = lab.run(&["collect", "--json"]);
+        let expected = match lab.phone.truth().last() {
+            // The journal was written, the phone was never told.
+            None => 5,
+            Some(truth) if truth.dumps.is_empty() => 7,
+            Some(_) => 0,
+        };
         assert_eq!(
             collected.code(),
-            Some(0),
-            "{moment:?}: {collected}\nkilled: {killed}"
+            Some(expected),
+            "{first:?} {second:?}: {collected}\nkilled: {killed}"
         );
-        lab.assert_truth("out");
     }
     lab.assert_tidy("out");
+    match lab.phone.truth().last() {
+        None => return Stage::Untold,
+        Some(truth) if truth.dumps.is_empty() => {}
+        Some(_) => lab.assert_truth("out"),
+    }
     if fetched {
         Stage::Fetched
     } else {
-        Stage::Recording
+        Stage::OnThePhone
     }
 }

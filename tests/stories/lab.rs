@@ -254,6 +254,18 @@ impl Running {
         self.until_that(event, |_| true)
     }
 
+    /// Waits for an event of `--json-lines`; false where the process ends without it.
+    pub fn comes(&mut self, event: &str) -> bool {
+        while let Ok(line) = self.lines.recv_timeout(LIMIT) {
+            let value = serde_json::from_str::<Value>(&line);
+            self.seen.push(line);
+            if value.is_ok_and(|value| value["event"] == event) {
+                return true;
+            }
+        }
+        false
+    }
+
     /// Waits until a second of the phone has been recorded: long enough to have attached.
     pub fn until_recorded(&mut self) {
         self.until_that("progress", |p| p["elapsed_s"].as_f64() >= Some(1.0));
