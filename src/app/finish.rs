@@ -168,7 +168,7 @@ pub async fn finish(
     manifest.write(&output)?;
 
     if plan.selinux_relaxed {
-        session.restore_selinux(plan.shell_is_root).await;
+        session.await_guard().await;
     }
     session.remove_remote().await;
     let id = session.id().clone();

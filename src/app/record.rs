@@ -1,7 +1,7 @@
 //! `record`: from the check to the finished folder. Puts the stages in order; each of them
 //! is its own module's.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -131,6 +131,55 @@ pub async fn record(
     controls: &mut Controls,
     tell: &Tell,
 ) -> Result<Recorded, Failure> {
+    let mut options = options.clone();
+    let mut attempt = 1;
+    loop {
+        let recorded = record_once(device, store, &options, controls, tell).await?;
+        let Recorded::Finished(finished) = &recorded else {
+            return Ok(recorded);
+        };
+        let overran = finished
+            .manifest
+            .dumps
+            .iter()
+            .any(|d| d.flags.buffer_overran);
+        if !options.retry_overrun || !overran || attempt == OVERRUN_ATTEMPTS {
+            return Ok(recorded);
+        }
+        options.spec.interval_bytes = options.spec.interval_bytes.saturating_mul(4);
+        // What came of this attempt stays where it is.
+        attempt += 1;
+        options.output = Some(beside(&finished.output, attempt));
+        tell(RecordEvent::Step(Step::Again {
+            interval_bytes: options.spec.interval_bytes,
+        }));
+    }
+}
+
+/// After so many recordings whose buffer overran, the last is what there is.
+const OVERRUN_ATTEMPTS: u32 = 4;
+
+/// `out-2` beside `out`.
+fn beside(output: &Path, attempt: u32) -> PathBuf {
+    let name = output
+        .file_name()
+        .map_or_else(Default::default, ToOwned::to_owned);
+    let name = name.to_string_lossy();
+    // A later attempt of the same recording: `out-2` becomes `out-3`.
+    let stem = match name.rsplit_once('-') {
+        Some((stem, number)) if attempt > 2 && number == (attempt - 1).to_string() => stem,
+        _ => &name,
+    };
+    output.with_file_name(format!("{stem}-{attempt}"))
+}
+
+async fn record_once(
+    device: &Device,
+    store: &Store,
+    options: &RecordOptions,
+    controls: &mut Controls,
+    tell: &Tell,
+) -> Result<Recorded, Failure> {
     let started_at = OffsetDateTime::now_utc();
     let wanted = options.output.clone().unwrap_or_else(|| {
         PathBuf::from(default_name(
@@ -152,7 +201,11 @@ pub async fn record(
     };
     // Only Android 10's one file can hold an earlier recording.
     if !prepared.opening.removable {
-        sessions::make_way(device, store, &prepared.opening.remote_path, controls, tell).await?;
+        let path = &prepared.opening.remote_path;
+        if let Err(failure) = sessions::make_way(device, store, path, controls, tell).await {
+            folder.discard();
+            return Err(failure);
+        }
     }
     let started = start(device, store, options, &prepared, controls, tell).await;
     let mut session = match started {

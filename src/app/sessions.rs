@@ -13,7 +13,7 @@ use super::plan::{self, Plan};
 use super::record::{RecordEvent, Step, Tell, session_events};
 use crate::device::{Address, Device, Selector, Server};
 use crate::eligibility::{self, Root};
-use crate::error::Failure;
+use crate::error::{ErrorClass, Failure};
 use crate::session::{
     self, BootId, Chronicle, Controls, Ending, Events, JOURNAL_VERSION, Opening, RemoteTrace,
     Session, SessionError, SessionId, Snapshot, SnapshotWay, Store,
@@ -290,7 +290,7 @@ pub async fn collect(
             let device = device().await?;
             let trace = choose_orphan(&device, wanted, error).await?;
             let id = trace.id.clone();
-            adopt(store, &device, trace, output).await?;
+            adopt(store, &device, trace, output, true).await?;
             let chronicle = choose(store, Some(id.as_str()), "collect")?;
             collect_known(store, device, chronicle, None, controls, tell).await
         }
@@ -324,6 +324,7 @@ async fn adopt(
     device: &Device,
     trace: RemoteTrace,
     output: Option<&Path>,
+    removable: bool,
 ) -> Result<(), Failure> {
     let now = OffsetDateTime::now_utc();
     let wanted = output.map_or_else(
@@ -357,7 +358,7 @@ async fn adopt(
         server: device.server().address(),
         boot_id,
         remote_path: trace.path,
-        removable: true,
+        removable,
         time: now,
         names: Vec::new(),
         pids: Vec::new(),
@@ -460,11 +461,51 @@ pub(super) async fn make_way(
     let earlier = chronicles
         .into_iter()
         .find(|c| c.opening.serial == device.serial() && c.opening.remote_path == path);
+    if let Some(earlier) = &earlier
+        && (store.is_locked(&earlier.opening.id)
+            || session::writer_of(device, path).await?.is_some())
+    {
+        return Err(SessionError::OneAtATime {
+            serial: device.serial().to_owned(),
+            id: Some(earlier.opening.id.clone()),
+        }
+        .into());
+    }
     if let Some(earlier) = earlier {
         tell(RecordEvent::Step(Step::CollectingFirst {
             session: Some(earlier.opening.id.clone()),
         }));
         collect_known(store, device.clone(), earlier, None, controls, tell).await?;
+        return Ok(());
     }
-    Ok(())
+    if session::writer_of(device, path).await?.is_some() {
+        return Err(SessionError::OneAtATime {
+            serial: device.serial().to_owned(),
+            id: None,
+        }
+        .into());
+    }
+    let Some(stat) = device.stat(path, PATIENCE).await? else {
+        return Ok(());
+    };
+    if stat.size == 0 || store.is_collected(device.serial(), path, stat) {
+        return Ok(());
+    }
+    // Another host, or a heaptap without this journal, left it there.
+    tell(RecordEvent::Step(Step::CollectingFirst { session: None }));
+    let trace = RemoteTrace {
+        id: SessionId::random(),
+        path: path.to_owned(),
+        stat: Some(stat),
+        writer: None,
+    };
+    let id = trace.id.clone();
+    adopt(store, device, trace, None, false).await?;
+    let chronicle = choose(store, Some(id.as_str()), "collect")?;
+    match collect_known(store, device.clone(), chronicle, None, controls, tell).await {
+        Ok(_) => Ok(()),
+        // Whatever it is, it is kept on this host now; no recording fails for it.
+        Err(failure) if failure.class == ErrorClass::BadInput => Ok(()),
+        Err(failure) => Err(failure),
+    }
 }

@@ -165,6 +165,14 @@ pub enum SessionError {
         /// How long was waited.
         after: Duration,
     },
+    /// This phone has room for one recording, and one is running.
+    #[error("{serial} keeps one recording at a time, and one is running")]
+    OneAtATime {
+        /// The device.
+        serial: String,
+        /// The session, where this host knows it.
+        id: Option<SessionId>,
+    },
     /// SELinux cannot be made permissive.
     #[error("SELinux cannot be made permissive on {serial}: {text}")]
     SelinuxStays {
@@ -204,6 +212,7 @@ impl Classified for SessionError {
             | SessionError::NothingLeft { .. }
             | SessionError::NoSnapshot { .. }
             | SessionError::SnapshotLate { .. }
+            | SessionError::OneAtATime { .. }
             | SessionError::SelinuxStays { .. }
             | SessionError::NotLaunched { .. }
             | SessionError::NotRecording { .. } => ErrorClass::Device,
@@ -244,6 +253,7 @@ impl Classified for SessionError {
             SessionError::NoSession { .. } => "no-session",
             SessionError::NoSnapshot { .. } => "snapshot-impossible",
             SessionError::SnapshotLate { .. } => "snapshot-late",
+            SessionError::OneAtATime { .. } => "one-at-a-time",
             SessionError::SelinuxStays { .. } => "selinux-stays",
             SessionError::NotLaunched { .. } => "not-launched",
             SessionError::NotRecording { .. } => "not-recording",
@@ -300,6 +310,12 @@ impl Classified for SessionError {
             }
             SessionError::SnapshotLate { .. } => {
                 "the recording goes on; a target that is frozen or gone takes no dump".to_owned()
+            }
+            SessionError::OneAtATime { id: Some(id), .. } => {
+                format!("end it first: heaptap stop {id}")
+            }
+            SessionError::OneAtATime { id: None, .. } => {
+                "end it first, on the computer that started it".to_owned()
             }
             SessionError::SelinuxStays { .. } => {
                 "this needs a userdebug build, where `su root setenforce 0` works".to_owned()

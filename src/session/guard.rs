@@ -4,22 +4,24 @@
 use std::time::Duration;
 
 use super::error::SessionError;
-use super::probe::QUICK;
 use super::session::Session;
 use crate::device::{Command, Device};
 
-/// Runs as root. `$1` is the trace file that only our perfetto writes to. The loop waits two
-/// minutes for that perfetto, then until it is gone. Its name in `ps` begins with `sh`, so
-/// that it does not find itself.
-const GUARD: &str = r#"if [ "$(getenforce)" != Enforcing ]; then echo unchanged; exit 0; fi
-(trap "" HUP INT TERM
+/// Runs as root. `$1` is the trace file that only our perfetto writes to, `$2` the guard: a
+/// program of its own, so that it holds nothing of this connection.
+const RELAX: &str = r#"if [ "$(getenforce)" != Enforcing ]; then echo unchanged; exit 0; fi
+sh -c "$2" heaptap-guard "$1" </dev/null >/dev/null 2>&1 &
+if setenforce 0; then echo permissive; else echo refused; fi"#;
+
+/// Waits two minutes for our perfetto, then until it is gone. Its own line in `ps` begins with
+/// `sh`, so that it does not find itself.
+const GUARD: &str = r#"trap "" HUP INT TERM
 n=0
 while [ $n -lt 240 ]; do
   if ps -A -o ARGS | grep -q "^perfetto .*$1"; then n=1000; else n=$((n+1)); sleep 0.5; fi
 done
-while ps -A -o ARGS | grep -q "^perfetto .*$1"; do sleep 1; done
-setenforce 1) </dev/null >/dev/null 2>&1 &
-if setenforce 0; then echo permissive; else echo refused; fi"#;
+while ps -A -o ARGS | grep -q "^perfetto .*$1"; do sleep 0.3; done
+setenforce 1"#;
 
 /// Time allowed for arming the guard.
 const ARMING: Duration = Duration::from_secs(20);
@@ -42,9 +44,10 @@ pub async fn relax_selinux(
     as_root: bool,
     remote_path: &str,
 ) -> Result<Relaxed, SessionError> {
-    let script = Command::script(GUARD)
+    let script = Command::script(RELAX)
         .called("guarding SELinux")
-        .arg(remote_path);
+        .arg(remote_path)
+        .arg(GUARD);
     let command = if as_root {
         script
     } else {
@@ -64,19 +67,23 @@ pub async fn relax_selinux(
     }
 }
 
+/// Waits until the guard for `$1` has done its work; it looks three times a second. Commands
+/// that look for it do not find themselves.
+const AWAIT_GUARD: &str = r#"n=0
+while [ $n -lt 50 ] && ps -A -o ARGS | grep "[h]eaptap-guard" | grep -q "$1"; do
+  n=$((n+1)); sleep 0.1
+done
+getenforce"#;
+
 impl Session {
-    /// Puts SELinux back at once, rather than when the guard notices.
-    pub async fn restore_selinux(&self, as_root: bool) {
-        let words = ["setenforce", "1"];
-        let command = if as_root {
-            Command::program(words[0]).arg(words[1])
-        } else {
-            Command::program("su").arg("root").args(words)
-        };
-        match self.device.run(&command, QUICK).await {
-            Ok(output) if output.exit == 0 => {}
+    /// Waits until the guard has put SELinux back: one that is left would undo what a later
+    /// recording asks for.
+    pub async fn await_guard(&self) {
+        let command = Command::script(AWAIT_GUARD).called("waiting for the SELinux guard").arg(&self.opening().remote_path);
+        match self.device.run(&command, ARMING).await {
+            Ok(output) if output.stdout.trim_ascii() == b"Enforcing" => {}
             _ => self.warn(
-                "SELinux could not be put back at once; a guard on the device does it shortly"
+                "SELinux was not seen to enforce again; a guard on the device sees to it"
                     .to_owned(),
             ),
         }

@@ -184,6 +184,7 @@ impl Session {
     pub async fn remove_remote(&self) {
         let path = &self.opening().remote_path;
         if !self.opening().removable {
+            self.note_collected().await;
             return;
         }
         let command = Command::program("rm").args(["-f", path]);
@@ -196,6 +197,23 @@ impl Session {
             "{path} could not be removed from {}: {why}",
             self.device.serial()
         ));
+    }
+
+    /// The one file that Android 10 keeps: the next recording need not fetch it again.
+    async fn note_collected(&self) {
+        let path = &self.opening().remote_path;
+        let noted = match self.device.stat(path, QUICK).await {
+            Ok(Some(stat)) => self
+                .store
+                .note_collected(&self.opening().serial, path, stat),
+            Ok(None) => Ok(()),
+            Err(error) => Err(error.into()),
+        };
+        if let Err(error) = noted {
+            self.warn(format!(
+                "the next recording on this phone will fetch this one again: {error}"
+            ));
+        }
     }
 
     /// Leaves the session to a later process: the journal stays, the lock goes.

@@ -7,10 +7,12 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use etcetera::AppStrategy as _;
+use serde::{Deserialize, Serialize};
 
 use super::error::SessionError;
 use super::id::SessionId;
 use super::journal::{self, Chronicle, Journal, Opening};
+use crate::device::RemoteStat;
 
 /// Environment variable that names the state folder.
 pub const STATE_DIR_VAR: &str = "HEAPTAP_STATE_DIR";
@@ -19,6 +21,15 @@ pub const STATE_DIR_VAR: &str = "HEAPTAP_STATE_DIR";
 #[derive(Debug, Clone)]
 pub struct Store {
     folder: PathBuf,
+}
+
+/// A file that stays on its device although it has been fetched.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Collected {
+    serial: String,
+    path: String,
+    size: u64,
+    mtime: i64,
 }
 
 /// The right to take a session to its end, held until dropped.
@@ -143,6 +154,51 @@ impl Store {
             .write(true)
             .open(self.lock_path(id))
             .is_ok_and(|file| fs4::FileExt::try_lock(&file).is_err())
+    }
+
+    /// Notes that the file at `path` of `serial` has been fetched as it stands: Android 10
+    /// keeps it for ever.
+    ///
+    /// # Errors
+    /// Where this host cannot write.
+    pub fn note_collected(
+        &self,
+        serial: &str,
+        path: &str,
+        stat: RemoteStat,
+    ) -> Result<(), SessionError> {
+        let file = self.collected_path();
+        let mut all = self.collected();
+        all.retain(|c| c.serial != serial || c.path != path);
+        all.push(Collected {
+            serial: serial.to_owned(),
+            path: path.to_owned(),
+            size: stat.size,
+            mtime: stat.mtime,
+        });
+        let written = serde_json::to_vec(&all)
+            .map_err(io::Error::from)
+            .and_then(|bytes| std::fs::write(&file, bytes));
+        written.map_err(|source| SessionError::State { path: file, source })
+    }
+
+    /// Whether the file at `path` of `serial` has been fetched as it stands.
+    pub fn is_collected(&self, serial: &str, path: &str, stat: RemoteStat) -> bool {
+        self.collected().iter().any(|c| {
+            c.serial == serial && c.path == path && c.size == stat.size && c.mtime == stat.mtime
+        })
+    }
+
+    /// Lost or unreadable notes cost one more fetch of a file, no more.
+    fn collected(&self) -> Vec<Collected> {
+        std::fs::read(self.collected_path())
+            .ok()
+            .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+            .unwrap_or_default()
+    }
+
+    fn collected_path(&self) -> PathBuf {
+        self.folder.with_file_name("collected.json")
     }
 
     /// Forgets a finished session: journal and lock go.

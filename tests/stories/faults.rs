@@ -241,3 +241,72 @@ fn a_target_that_exits_is_a_warning() {
     lab.assert_tidy("out");
     assert!(files(&lab.work().join("out")).len() > 2);
 }
+
+#[test]
+fn an_overrun_is_recorded_again_with_a_longer_interval() {
+    let lab = Lab::new(&format!("{PHONE},fault=overrun@500#1"));
+    let ended = lab.run(&[
+        "record",
+        "-n",
+        APP,
+        "-d",
+        "3s",
+        "-o",
+        "out",
+        "--retry-overrun",
+        "--json-lines",
+    ]);
+    assert_eq!(ended.code(), Some(0), "{ended}");
+    assert!(ended.stdout.contains("\"again\""), "{ended}");
+    let first = lab.manifest("out");
+    assert_eq!(first["dumps"][0]["flags"]["buffer_overran"], true);
+    assert_eq!(first["outcome"]["exit_code"], 6);
+    assert_eq!(
+        lab.manifest("out-2")["dumps"][0]["sampling_interval_bytes"],
+        16_384
+    );
+    lab.assert_truth("out-2");
+    lab.assert_tidy("out-2");
+}
+
+#[test]
+fn selinux_is_relaxed_no_longer_than_the_recording() {
+    let lab = Lab::new(PHONE);
+    assert_eq!(lab.shell("getenforce"), "Enforcing\n");
+    let mut running = lab.record(&["--disable-selinux"]);
+    running.until_recorded();
+    assert_eq!(lab.shell("getenforce"), "Permissive\n");
+    running.signal("INT");
+    assert_eq!(running.end().code(), Some(0));
+    assert_eq!(lab.shell("getenforce"), "Enforcing\n");
+    // A heaptap that dies leaves it to the guard on the phone.
+    let mut running = lab.start(&[
+        "record",
+        "-n",
+        APP,
+        "-o",
+        "two",
+        "--json-lines",
+        "--disable-selinux",
+    ]);
+    running.until_recorded();
+    running.signal("KILL");
+    running.end();
+    assert_eq!(lab.shell("getenforce"), "Permissive\n");
+    lab.expect(0, &["collect"]);
+    assert_eq!(lab.shell("getenforce"), "Enforcing\n");
+}
+
+#[test]
+fn the_guard_restores_selinux_by_itself() {
+    let lab = Lab::new(PHONE);
+    let mut running = lab.record(&["--disable-selinux", "-d", "3s"]);
+    running.until_recorded();
+    running.signal("KILL");
+    running.end();
+    // Nobody comes back for it: the loop on the phone sees perfetto end.
+    lab.until("SELinux enforces again", |lab| {
+        lab.shell("getenforce") == "Enforcing\n"
+    });
+    lab.expect(0, &["collect"]);
+}

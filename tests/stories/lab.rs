@@ -95,6 +95,33 @@ impl Lab {
         serde_json::from_slice(&text).expect("a manifest is JSON")
     }
 
+    /// What the phone's shell prints for a command of one word.
+    pub fn shell(&self, command: &'static str) -> String {
+        use heaptap::device::{Address, Command, Selector, Server};
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        runtime.block_on(async {
+            let address = self.phone.addr();
+            let address = Address::new(address.ip().to_string(), address.port());
+            let device = Server::at(address)
+                .select(&Selector::Only)
+                .await
+                .expect("the phone");
+            let output = device.run(&Command::program(command), LIMIT).await;
+            String::from_utf8_lossy(&output.expect("an answer").stdout).into_owned()
+        })
+    }
+
+    /// Waits until `holds`.
+    pub fn until(&self, what: &str, holds: impl Fn(&Lab) -> bool) {
+        let begun = Instant::now();
+        while !holds(self) {
+            assert!(begun.elapsed() < LIMIT, "never came: {what}");
+        }
+    }
+
     /// Names in the phone's folder of traces.
     pub fn traces(&self) -> Vec<String> {
         self.phone.list("/data/misc/perfetto-traces")

@@ -8,6 +8,7 @@ mod lab;
 mod faults;
 #[cfg(unix)]
 mod killed;
+mod old;
 mod record;
 #[cfg(unix)]
 mod sessions;

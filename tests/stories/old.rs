@@ -1,0 +1,90 @@
+//! Android 10: one file for all recordings, which the shell can neither name nor remove.
+
+use crate::lab::{APP, Lab, files};
+
+const TEN: &str = "android=10,build=userdebug,speed=10";
+
+#[test]
+fn what_was_left_on_the_phone_is_fetched_before_it_is_written_over() {
+    let lab = Lab::new(TEN);
+    lab.expect(
+        0,
+        &["record", "-n", APP, "-d", "3s", "-o", "first", "--detach"],
+    );
+    // It has to be over: two at a time would not fit.
+    loop {
+        let status = lab.expect(0, &["status", "--json"]).json();
+        if status["sessions"][0]["state"] == "uncollected" {
+            break;
+        }
+    }
+    let second = [
+        "record",
+        "-n",
+        APP,
+        "-d",
+        "3s",
+        "-o",
+        "second",
+        "--json-lines",
+    ];
+    let ended = lab.expect(0, &second);
+    assert!(ended.stdout.contains("collecting-first"), "{ended}");
+    assert_eq!(lab.manifest("first")["dumps"].as_array().unwrap().len(), 1);
+    lab.assert_truth("second");
+    assert_eq!(files(&lab.dir.path().join("state/sessions")), [""; 0]);
+
+    // What has been fetched is not fetched again.
+    let third = lab.expect(
+        0,
+        &[
+            "record",
+            "-n",
+            APP,
+            "-d",
+            "3s",
+            "-o",
+            "third",
+            "--json-lines",
+        ],
+    );
+    assert!(!third.stdout.contains("collecting-first"), "{third}");
+    lab.assert_truth("third");
+}
+
+#[test]
+fn a_running_recording_is_not_written_over() {
+    let lab = Lab::new(TEN);
+    lab.expect(0, &["record", "-n", APP, "-o", "first", "--detach"]);
+    let refused = lab
+        .expect(5, &["record", "-n", APP, "-o", "second", "--json"])
+        .json();
+    assert_eq!(refused["error"]["kind"], "one-at-a-time", "{refused}");
+    assert!(!lab.work().join("second").exists());
+    lab.expect(0, &["stop"]);
+    lab.assert_truth("first");
+}
+
+#[test]
+fn what_another_host_left_is_kept_too() {
+    let lab = Lab::new(TEN);
+    let first = ["record", "-n", APP, "-d", "3s", "-o", "first"];
+    assert_eq!(lab.start_as("other-host", &first).end().code(), Some(0));
+    let ended = lab.expect(
+        0,
+        &[
+            "record",
+            "-n",
+            APP,
+            "-d",
+            "3s",
+            "-o",
+            "second",
+            "--json-lines",
+        ],
+    );
+    assert!(ended.stdout.contains("collecting-first"), "{ended}");
+    lab.assert_truth("second");
+    let kept = files(&lab.work());
+    assert_eq!(kept.len(), 3, "{kept:?}");
+}
