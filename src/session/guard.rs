@@ -79,7 +79,9 @@ impl Session {
     /// Waits until the guard has put SELinux back: one that is left would undo what a later
     /// recording asks for.
     pub async fn await_guard(&self) {
-        let command = Command::script(AWAIT_GUARD).called("waiting for the SELinux guard").arg(&self.opening().remote_path);
+        let command = Command::script(AWAIT_GUARD)
+            .called("waiting for the SELinux guard")
+            .arg(&self.opening().remote_path);
         match self.device.run(&command, ARMING).await {
             Ok(output) if output.stdout.trim_ascii() == b"Enforcing" => {}
             _ => self.warn(
