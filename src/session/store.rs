@@ -39,6 +39,9 @@ pub struct SessionLock {
     _file: File,
 }
 
+/// A file among the journals that is none, and why.
+pub type Unreadable = (PathBuf, io::Error);
+
 impl Store {
     /// The store in the user's state folder, or in `HEAPTAP_STATE_DIR`.
     ///
@@ -225,7 +228,7 @@ impl Store {
     ///
     /// # Errors
     /// Where the folder cannot be read.
-    pub fn list(&self) -> Result<(Vec<Chronicle>, Vec<(PathBuf, io::Error)>), SessionError> {
+    pub fn list(&self) -> Result<(Vec<Chronicle>, Vec<Unreadable>), SessionError> {
         let state = |source| SessionError::State {
             path: self.folder.clone(),
             source,
