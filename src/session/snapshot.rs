@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use super::error::SessionError;
 use super::event::SessionEvent;
+use super::id::SessionId;
 use super::journal::{Chronicle, Entry, Label};
 use super::probe::{self, QUICK};
 use super::session::Session;
@@ -145,7 +146,9 @@ pub async fn take_snapshot(
     let period = Duration::from_millis(opening.write_period_ms);
     let waiting = Waiting {
         device,
+        id: &opening.id,
         path: &opening.remote_path,
+        pid: process.pid,
         request: &request,
         expected: &expected,
         limit: DUMP_LIMIT + extra + 2 * period,
@@ -166,7 +169,9 @@ pub async fn take_snapshot(
 
 struct Waiting<'a> {
     device: &'a Device,
+    id: &'a SessionId,
     path: &'a str,
+    pid: u32,
     request: &'a Label,
     expected: &'a BTreeSet<u32>,
     limit: Duration,
@@ -181,14 +186,15 @@ impl Waiting<'_> {
         mut scan: Box<dyn DumpScan>,
         mut at: u64,
     ) -> Result<Option<Snapshot>, SessionError> {
-        let deadline = Instant::now() + self.limit;
-        let mut first_seen: Option<Instant> = None;
+        // The device's clock says when it is too late, ours when the device is silent.
+        let silent = Instant::now() + self.limit + QUICK;
+        let mut first_seen: Option<u64> = None;
         let mut seen_before = 0;
         loop {
-            let reading = self.scan_from(at, scan.as_mut());
-            at = tokio::time::timeout_at(deadline, reading)
+            let look = tokio::time::timeout_at(silent, self.look(at, scan.as_mut()))
                 .await
                 .map_err(|_| SessionError::SnapshotLate { after: self.limit })??;
+            at = look.end;
             if scan.is_lost() {
                 return Ok(None);
             }
@@ -199,17 +205,23 @@ impl Waiting<'_> {
                 .collect();
             let pids: BTreeSet<u32> = dumps.iter().map(|d| d.pid).collect();
             let all = !dumps.is_empty() && self.expected.is_subset(&pids);
+            // One more look after the last dump: a process may have several heaps.
             let settled = dumps.len() == seen_before;
             seen_before = dumps.len();
             if !dumps.is_empty() {
-                first_seen.get_or_insert_with(Instant::now);
+                first_seen.get_or_insert(look.boot_ns);
             }
-            let waited = first_seen.is_some_and(|t| t.elapsed() >= self.others);
-            // One more look after the last dump: a process may have several heaps.
-            if settled && (all || waited) {
+            let since = |then: u64| Duration::from_nanos(look.boot_ns.saturating_sub(then));
+            let waited = first_seen.is_some_and(|then| since(then) >= self.others);
+            if (settled && (all || waited)) || (!look.alive && !dumps.is_empty()) {
                 return Ok(Some(self.snapshot(&dumps, &pids)));
             }
-            if Instant::now() >= deadline {
+            if !look.alive {
+                return Err(SessionError::NotRecording {
+                    id: self.id.clone(),
+                });
+            }
+            if since(self.request.boot_ns) >= self.limit {
                 return Err(SessionError::SnapshotLate { after: self.limit });
             }
             tokio::time::sleep(LOOK).await;
@@ -239,30 +251,66 @@ impl Waiting<'_> {
         }
     }
 
-    /// Scans what the file has from `at` on; returns where it ended.
-    async fn scan_from(&self, at: u64, scan: &mut dyn DumpScan) -> Result<u64, SessionError> {
+    /// Scans what the file has from `at` on.
+    async fn look(&self, at: u64, scan: &mut dyn DumpScan) -> Result<Look, SessionError> {
         let skip = at / BLOCK;
-        let command = Command::script("dd if=\"$1\" bs=65536 skip=$2 2>/dev/null")
+        let command = Command::script(LOOK_AT)
             .called("reading the trace so far")
             .arg(self.path)
-            .arg(skip.to_string());
+            .arg(skip.to_string())
+            .arg(self.pid.to_string());
         let mut shell = self.device.spawn(&command, QUICK).await?;
+        let mut head = Vec::new();
         let mut position = skip * BLOCK;
-        let mut end = at;
+        let mut look = Look {
+            end: at,
+            boot_ns: 0,
+            alive: true,
+        };
         loop {
-            let bytes = match shell.next().await? {
+            let mut bytes = match shell.next().await? {
                 ShellEvent::Stdout(bytes) => bytes,
                 ShellEvent::Stderr(_) => continue,
-                ShellEvent::Exit(_) => return Ok(end),
+                ShellEvent::Exit(_) => return Ok(look),
             };
+            // Two lines come before the bytes of the file.
+            if look.boot_ns == 0 {
+                head.append(&mut bytes);
+                let mut lines = head.splitn(3, |b| *b == b'\n');
+                let (Some(uptime), Some(state), Some(rest)) =
+                    (lines.next(), lines.next(), lines.next())
+                else {
+                    continue;
+                };
+                let uptime = String::from_utf8_lossy(uptime);
+                look.boot_ns = probe::parse_uptime(&uptime)
+                    .ok_or_else(|| probe::odd(self.device, "uptime", &uptime))?;
+                look.alive = state == b"alive";
+                bytes = rest.to_vec();
+            }
             let known = usize::try_from(at.saturating_sub(position)).unwrap_or(usize::MAX);
             position += bytes.len() as u64;
             if let Some(new) = bytes.get(known..) {
                 scan.push(new);
-                end += new.len() as u64;
+                look.end += new.len() as u64;
             }
         }
     }
+}
+
+/// `$1` trace file, `$2` blocks to skip, `$3` perfetto's pid.
+const LOOK_AT: &str = r#"cat /proc/uptime
+if [ -d /proc/$3 ]; then echo alive; else echo gone; fi
+dd if="$1" bs=65536 skip=$2 2>/dev/null"#;
+
+/// One look at the file.
+struct Look {
+    /// Where it ended.
+    end: u64,
+    /// BOOTTIME then, ns.
+    boot_ns: u64,
+    /// Whether perfetto ran then.
+    alive: bool,
 }
 
 async fn signal_heapprofd(device: &Device, su: bool) -> Result<(), SessionError> {
