@@ -28,6 +28,8 @@ mod start;
 mod stop;
 mod store;
 mod target_app;
+#[cfg(test)]
+mod tests;
 
 pub use error::SessionError;
 pub use event::{Control, Controls, Events, Progress, SessionEvent};

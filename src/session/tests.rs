@@ -1,0 +1,322 @@
+//! The session against a phone that does exactly what a test says, over in-memory streams and
+//! under paused time: deadlines, lost connections, what is signalled and what is not.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
+use tokio::sync::mpsc;
+
+use super::journal::tests::opening;
+use super::*;
+use crate::device::{Connect, Connecting, Device, Server, Stream, parse_list};
+
+/// What the phone does with a command.
+enum Answer {
+    /// Prints this and exits.
+    Says(String),
+    /// Prints this and never exits.
+    Begins(String),
+    /// The connection is lost.
+    Lost,
+}
+
+type Script = dyn Fn(&str) -> Answer + Send + Sync;
+
+/// An adb server with one phone `S`.
+#[derive(Clone)]
+struct FakePhone {
+    script: Arc<Script>,
+    commands: Arc<Mutex<Vec<String>>>,
+}
+
+impl FakePhone {
+    fn new(script: impl Fn(&str) -> Answer + Send + Sync + 'static) -> Self {
+        FakePhone {
+            script: Arc::new(script),
+            commands: Arc::default(),
+        }
+    }
+
+    fn device(&self) -> Device {
+        let listed = parse_list("S\tdevice");
+        Server::over(self.clone()).device(&listed[0], &listed)
+    }
+
+    /// Commands that contain `part`.
+    fn asked(&self, part: &str) -> Vec<String> {
+        let commands = self.commands.lock().unwrap();
+        commands
+            .iter()
+            .filter(|c| c.contains(part))
+            .cloned()
+            .collect()
+    }
+
+    async fn serve(&self, mut stream: DuplexStream) -> io::Result<()> {
+        loop {
+            let mut length = [0; 4];
+            stream.read_exact(&mut length).await?;
+            let length = usize::from_str_radix(&String::from_utf8_lossy(&length), 16)
+                .map_err(io::Error::other)?;
+            let mut request = vec![0; length];
+            stream.read_exact(&mut request).await?;
+            let request = String::from_utf8_lossy(&request).into_owned();
+            let text = match request.as_str() {
+                "host-serial:S:features" => "shell_v2,stat_v2",
+                "host:track-devices-l" => "S\tdevice\n",
+                "host:version" => "0029",
+                _ => "",
+            };
+            if !text.is_empty() {
+                let answer = format!("OKAY{:04x}{text}", text.len());
+                stream.write_all(answer.as_bytes()).await?;
+                continue;
+            }
+            stream.write_all(b"OKAY").await?;
+            let Some(command) = request.strip_prefix("shell,v2,raw:") else {
+                continue;
+            };
+            self.commands.lock().unwrap().push(command.to_owned());
+            let (text, exits) = match (self.script)(command) {
+                Answer::Lost => return Ok(()),
+                Answer::Says(text) => (text, true),
+                Answer::Begins(text) => (text, false),
+            };
+            let mut packets = vec![1];
+            packets.extend((text.len() as u32).to_le_bytes());
+            packets.extend(text.as_bytes());
+            if exits {
+                packets.extend([3, 1, 0, 0, 0, 0]);
+            }
+            stream.write_all(&packets).await?;
+        }
+    }
+}
+
+impl Connect for FakePhone {
+    fn connect(&self) -> Connecting<'_> {
+        Box::pin(async move {
+            let (ours, theirs) = tokio::io::duplex(1 << 16);
+            let phone = self.clone();
+            tokio::spawn(async move {
+                // A client that leaves is no failure.
+                let _ = phone.serve(theirs).await;
+            });
+            Ok(Box::new(ours) as Box<dyn Stream>)
+        })
+    }
+
+    fn address(&self) -> String {
+        "fake".to_owned()
+    }
+}
+
+/// A session that runs on `phone` as pid 7, and its events so far.
+struct Fixture {
+    session: Session,
+    store: Store,
+    events: Arc<Mutex<Vec<SessionEvent>>>,
+    ask: mpsc::UnboundedSender<Control>,
+    controls: Controls,
+    _folder: tempfile::TempDir,
+}
+
+fn running_on(phone: &FakePhone) -> Fixture {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::in_folder(folder.path()).unwrap();
+    let opening = opening();
+    let id = opening.id.clone();
+    let (mut journal, lock) = store.create(opening).unwrap();
+    journal
+        .append(&journal::Entry::Started {
+            process: ProcessKey {
+                pid: 7,
+                start_ticks: 4711,
+            },
+            boot_ns: 1_000_000_000,
+        })
+        .unwrap();
+    drop(lock);
+    let events: Arc<Mutex<Vec<SessionEvent>>> = Arc::default();
+    let sink = Arc::clone(&events);
+    let (ask, controls) = mpsc::unbounded_channel();
+    Fixture {
+        session: Session::resume(
+            phone.device(),
+            store.clone(),
+            &id,
+            Events::new(move |event| sink.lock().unwrap().push(event)),
+        )
+        .unwrap(),
+        store,
+        events,
+        ask,
+        controls,
+        _folder: folder,
+    }
+}
+
+struct NoScan;
+
+impl DumpScan for NoScan {
+    fn push(&mut self, _: &[u8]) {}
+    fn dumps(&self) -> &[SeenDump] {
+        &[]
+    }
+    fn is_lost(&self) -> bool {
+        false
+    }
+}
+
+fn no_scan() -> NewScan {
+    Arc::new(|| Box::new(NoScan))
+}
+
+const BOOT: &str = "boot f00d\n";
+const REPORT: &str = "up 5.00 9.00\nstat 7 (perfetto) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 \
+                      18 4711 20\nsize 100\nfree /dev/x 9 9 1000 9% /data\nreport\n";
+
+#[tokio::test(start_paused = true)]
+async fn a_perfetto_that_never_ends_is_left_for_collect() {
+    let phone = FakePhone::new(|_| Answer::Begins("sent\n".to_owned()));
+    let mut fixture = running_on(&phone);
+    let begun = tokio::time::Instant::now();
+    let error = fixture
+        .session
+        .stop(&mut fixture.controls)
+        .await
+        .unwrap_err();
+    assert!(matches!(error, SessionError::NotFetched { .. }), "{error}");
+    // The limit of the fixture's journal, and some slack.
+    let waited = begun.elapsed();
+    assert!((60..90).contains(&waited.as_secs()), "{waited:?}");
+    assert!(fixture.session.chronicle().stopping);
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_the_first_request_to_stop_may_signal_without_looking() {
+    let times = Mutex::new(0);
+    let phone = FakePhone::new(move |command| {
+        if !command.contains("kill -TERM") {
+            return Answer::Says(String::new());
+        }
+        let mut times = times.lock().unwrap();
+        *times += 1;
+        match *times {
+            1 | 2 => Answer::Lost,
+            _ => Answer::Begins("over\n".to_owned()),
+        }
+    });
+    let mut fixture = running_on(&phone);
+    let ending = fixture.session.stop(&mut fixture.controls).await.unwrap();
+    assert_eq!(ending, Ending::Over);
+    let turns: Vec<bool> = phone
+        .asked("kill -TERM")
+        .iter()
+        .map(|command| command.ends_with(" first"))
+        .collect();
+    assert_eq!(turns, [true, false, false]);
+    // Another process that comes later does not either.
+    let id = fixture.session.release();
+    let (device, store) = (phone.device(), fixture.store.clone());
+    let mut later = Session::resume(device, store, &id, Events::ignored()).unwrap();
+    later.stop(&mut fixture.controls).await.unwrap();
+    assert!(phone.asked("kill -TERM")[3].ends_with(" again"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_request_to_stop_gives_up_at_once() {
+    let phone = FakePhone::new(|_| Answer::Begins(String::new()));
+    let mut fixture = running_on(&phone);
+    fixture.ask.send(Control::Stop).unwrap();
+    let begun = tokio::time::Instant::now();
+    let error = fixture
+        .session
+        .stop(&mut fixture.controls)
+        .await
+        .unwrap_err();
+    assert!(matches!(error, SessionError::NotFetched { .. }), "{error}");
+    assert!(begun.elapsed() < Duration::from_secs(1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn following_survives_lost_and_silent_connections() {
+    let times = Mutex::new(0);
+    let phone = FakePhone::new(move |command| {
+        if !command.contains("echo report") {
+            return Answer::Says(String::new());
+        }
+        let mut times = times.lock().unwrap();
+        *times += 1;
+        match *times {
+            1 => Answer::Lost,
+            // The loop ended without saying so: somebody killed it.
+            2 => Answer::Says(format!("{BOOT}{REPORT}")),
+            3 => Answer::Begins(BOOT.to_owned()),
+            _ => Answer::Begins(format!("{BOOT}{REPORT}over\n")),
+        }
+    });
+    let mut fixture = running_on(&phone);
+    let end = fixture
+        .session
+        .follow(&mut fixture.controls, &no_scan())
+        .await
+        .unwrap();
+    assert_eq!(end, FollowEnd::Over);
+    let events = fixture.events.lock().unwrap();
+    let count = |what: fn(&SessionEvent) -> bool| events.iter().filter(|e| what(e)).count();
+    assert_eq!(
+        count(|e| matches!(e, SessionEvent::ConnectionLost { .. })),
+        3
+    );
+    assert_eq!(count(|e| matches!(e, SessionEvent::Reconnected { .. })), 3);
+    let last = fixture.session.last_progress().unwrap();
+    assert_eq!((last.trace_bytes, last.free_bytes), (100, Some(1_024_000)));
+    assert_eq!(last.elapsed, Duration::from_secs(4));
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_boot_and_another_process_are_not_ours() {
+    let rebooted = FakePhone::new(|_| Answer::Begins("boot beef\n".to_owned()));
+    let mut fixture = running_on(&rebooted);
+    let end = fixture
+        .session
+        .follow(&mut fixture.controls, &no_scan())
+        .await
+        .unwrap();
+    assert_eq!(end, FollowEnd::Rebooted);
+
+    let reused =
+        FakePhone::new(|_| Answer::Begins(format!("{BOOT}{}", REPORT.replace("4711", "9999"))));
+    let mut fixture = running_on(&reused);
+    let end = fixture
+        .session
+        .follow(&mut fixture.controls, &no_scan())
+        .await
+        .unwrap();
+    assert_eq!(end, FollowEnd::Over);
+    assert!(reused.asked("kill").is_empty(), "nobody is signalled");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_phone_that_stays_away_is_waited_for_until_the_user_has_enough() {
+    let phone = FakePhone::new(|_| Answer::Lost);
+    let mut fixture = running_on(&phone);
+    let ask = fixture.ask.clone();
+    tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_secs(3600)).await;
+        ask.send(Control::Stop).unwrap();
+    });
+    let begun = tokio::time::Instant::now();
+    let end = fixture
+        .session
+        .follow(&mut fixture.controls, &no_scan())
+        .await
+        .unwrap();
+    assert_eq!(end, FollowEnd::StopAsked);
+    assert!(begun.elapsed().as_secs() >= 3600);
+    let events = fixture.events.lock().unwrap();
+    assert_eq!(events.len(), 1, "said once: {events:?}");
+}
