@@ -8,6 +8,7 @@ ports=${HEAPTAP_PORTS_DIR:-$repo/target/ports}
 mkdir -p "$ports"
 ports=$(cd "$ports" && pwd)
 root=$ports/root
+build=$ports/build
 
 # compiler: fetches and unpacks the root once (300 MB to fetch, 1.7 GB on disk, 25 s).
 compiler() {
@@ -22,34 +23,34 @@ compiler() {
     for tool in gcc g++ cpp; do
         ln -sfn "x86_64-w64-mingw32-$tool-win32" "$root/usr/bin/x86_64-w64-mingw32-$tool"
     done
-    mkdir -p "$root"/{proc,dev,sys,tmp,root,build,etc/ssl/certs}
+    mkdir -p "$root"/{proc,dev,sys,tmp,root,etc/ssl/certs}
     rm -f "$root/etc/ssl/certs/ca-certificates.crt"
     find "$root/usr/share/ca-certificates" -name '*.crt' -exec cat {} + \
         >"$root/etc/ssl/certs/ca-certificates.crt"
     touch "$root/.installed"
 }
 
-# inside CMD...: runs CMD in the root, in the repository (read-only, at its own path: tests look
-# for their data where they were compiled), with a build folder at /build. RUSTC_BOOTSTRAP lets
-# a stable compiler build its own std.
+# inside CMD...: runs CMD in the root, in the repository (read-only), with a build folder, both at
+# their own paths: tests look for data and programs where these were when they were compiled.
+# RUSTC_BOOTSTRAP lets a stable compiler build its own std.
 inside() {
     cp -L /etc/resolv.conf /etc/hosts "$root/etc/" 2>/dev/null || true
     cp -n /etc/nsswitch.conf "$root/etc/" 2>/dev/null || true
     # A machine behind a proxy that opens TLS has its own list.
     [ ! -s /etc/ssl/certs/ca-certificates.crt ] ||
         cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
-    mkdir -p "$ports/build" "$root$repo"
+    mkdir -p "$build" "$root$repo" "$root$build"
     unshare --mount --pid --fork --kill-child --propagation private bash -c '
         set -e; root=$1 src=$2 build=$3; shift 3
         mount -t proc proc "$root/proc"; mount --rbind /dev "$root/dev"
         mount --bind "$src" "$root$src"; mount -o remount,ro,bind "$root$src"
-        mount --bind "$build" "$root/build"
+        mount --bind "$build" "$root$build"
         exec env -i PATH=/usr/bin:/usr/sbin HOME=/root TERM=dumb \
             SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt RUSTC_BOOTSTRAP=1 \
-            CARGO_HOME=/build/cargo CARGO_TARGET_DIR=/build/target \
+            CARGO_HOME="$build/cargo" CARGO_TARGET_DIR="$build/target" \
             CARGO_BUILD_JOBS="$CARGO_BUILD_JOBS" \
             "$(command -v chroot)" "$root" sh -c "cd \"\$0\" && exec \"\$@\"" "$src" "$@"
-    ' bash "$root" "$repo" "$ports/build" "$@"
+    ' bash "$root" "$repo" "$build" "$@"
 }
 CARGO_BUILD_JOBS=${CARGO_BUILD_JOBS:-$(nproc)}
 export CARGO_BUILD_JOBS

@@ -3,7 +3,7 @@
 #
 #   ports/windows.sh build     heaptap.exe (release) in target/ports/windows
 #   ports/windows.sh run ARG…  heaptap.exe ARG… under wine, in the current folder
-#   ports/windows.sh test [NAME…]  the library's unit tests under wine
+#   ports/windows.sh test [SUITE [NAME…]]  tests under wine: `lib` (the default), or one of tests/
 #   ports/windows.sh bench     heaptap.exe records from the real bench (tests/bench)
 #   ports/windows.sh           build, then run the demo into a fresh folder and show it
 #
@@ -25,25 +25,28 @@ cargo_inside() {
 
 build() {
     cargo_inside build
-    cp "$ports/build/target/$target/release/heaptap.exe" "$out/"
+    cp "$build/target/$target/release/heaptap.exe" "$out/"
     prng_stub
 }
 
-unit_tests() {
-    # cargo says on stderr where it put the program.
-    local said program
-    said=$(cargo_inside test --lib --no-run 2>&1) || fail "the tests do not build: $said"
-    program=$(sed -n 's/.*Executable.*(\(.*\.exe\))/\1/p' <<<"$said")
-    cp "$ports/${program#/}" "$out/tests.exe"
+run_tests() { # suite, names...
+    local suite=${1:-lib} said programs what=(--lib)
+    [ "$suite" = lib ] || what=(--test "$suite")
+    # cargo says on stderr where it put the program; the one under test it builds along.
+    said=$(cargo_inside test "${what[@]}" --no-run 2>&1) || fail "the tests do not build: $said"
+    program=$(sed -n 's/.*Executable.*(\(.*\.exe\))/\1/p' <<<"$said" | tail -n 1)
     prng_stub
+    for folder in "$(dirname "$program")" "$build/target/$target/release"; do
+        cp "$out/bcryptprimitives.dll" "$folder/"
+    done
     cd "$repo"
-    program=tests.exe run "$@"
+    run "${@:2}"
 }
 
 # wine 8 lacks bcryptprimitives.dll, which std takes its random numbers from; this one passes
 # the call on to the older name of the same thing.
 prng_stub() {
-    cat >"$ports/build/stub.c" <<'EOF'
+    cat >"$build/stub.c" <<'EOF'
 unsigned char __stdcall SystemFunction036(void *buffer, unsigned long length);
 __declspec(dllexport) int __stdcall ProcessPrng(unsigned char *buffer, unsigned long long length) {
     while (length) {
@@ -55,8 +58,8 @@ __declspec(dllexport) int __stdcall ProcessPrng(unsigned char *buffer, unsigned 
     return 1;
 }
 EOF
-    inside x86_64-w64-mingw32-gcc -O1 -shared -o /build/bcryptprimitives.dll /build/stub.c -ladvapi32
-    cp "$ports/build/bcryptprimitives.dll" "$out/"
+    inside x86_64-w64-mingw32-gcc -O1 -shared -o "$build/bcryptprimitives.dll" "$build/stub.c" -ladvapi32
+    cp "$build/bcryptprimitives.dll" "$out/"
 }
 
 wine_installed() {
@@ -71,7 +74,7 @@ run() {
     local wine
     wine=$(command -v wine64 || echo /usr/lib/wine/wine64)
     WINEPREFIX=$ports/wine WINEDEBUG=${WINEDEBUG:--all} \
-        timeout -s KILL "${HEAPTAP_WINE_SECONDS:-180}" "$wine" "$out/${program:-heaptap.exe}" "$@"
+        timeout -s KILL "${HEAPTAP_WINE_SECONDS:-180}" "$wine" "${program:-$out/heaptap.exe}" "$@"
 }
 
 demo() {
@@ -117,7 +120,7 @@ bench() {
 case ${1:-all} in
 build) build ;;
 run) shift; run "$@" ;;
-test) shift; unit_tests "$@" ;;
+test) shift; run_tests "$@" ;;
 bench) bench ;;
 all) build; demo ;;
 *) sed -n '2,/^set -e/s/^#\( \|$\)//p' "$0"; exit 2 ;;
