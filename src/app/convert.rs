@@ -66,6 +66,8 @@ pub struct Request {
     pub pprof: PprofOptions,
     /// Names of processes that the trace may hold without one, by id.
     pub process_names: BTreeMap<u64, String>,
+    /// The name of every process that neither the trace nor those name.
+    pub only_process: Option<String>,
 }
 
 /// What a conversion found and wrote.
@@ -222,7 +224,10 @@ fn convert_trace(
         drop(receive);
         let outcome = trace.read_dumps(|mut dump| -> Result<(), ConvertError> {
             if dump.process.is_empty()
-                && let Some(name) = request.process_names.get(&dump.pid)
+                && let Some(name) = request
+                    .process_names
+                    .get(&dump.pid)
+                    .or(request.only_process.as_ref())
             {
                 dump.process.clone_from(name);
             }

@@ -15,8 +15,8 @@ use super::summary::HeapSummary;
 use crate::eligibility::{self, EmptyTarget, Evidence, Finding, PackageRow, Recorded};
 use crate::error::{ErrorClass, Failure};
 use crate::session::{
-    self, Chronicle, Controls, DumpScan, NewScan, RawTrace, SeenDump, Session, SessionError,
-    SessionId, SnapshotWay, remove_parts,
+    self, Chronicle, Controls, DumpScan, NewScan, Opening, RawTrace, SeenDump, Session,
+    SessionError, SessionId, SnapshotWay, remove_parts,
 };
 use crate::trace::DumpScanner;
 
@@ -199,6 +199,7 @@ async fn convert(
             .iter()
             .map(|(pid, name)| (u64::from(*pid), name.clone()))
             .collect(),
+        only_process: only_name(session.opening()),
     };
     let converting = tokio::task::spawn_blocking(move || super::convert::convert(&request));
     tokio::select! {
@@ -211,6 +212,14 @@ async fn convert(
             path: trace.path.clone(),
         }
         .into()),
+    }
+}
+
+/// The name of whatever the recording holds, where it was asked for one name alone.
+fn only_name(opening: &Opening) -> Option<String> {
+    match (opening.names.as_slice(), opening.pids.as_slice()) {
+        ([name], []) => Some(name.clone()),
+        _ => None,
     }
 }
 
@@ -315,7 +324,11 @@ fn bind_labels(manifest: &mut Manifest, chronicle: &Chronicle) {
 fn note_startup(manifest: &mut Manifest) {
     for dump in &manifest.dumps {
         let pid = u32::try_from(dump.pid).unwrap_or(u32::MAX);
-        let target = match manifest.targets.iter().position(|t| t.pid == Some(pid)) {
+        let has_pid = |t: &manifest::Target| t.pid == Some(pid);
+        // A target that did not run is whoever started under its name.
+        let started = |t: &manifest::Target| t.pid.is_none() && t.name == dump.process;
+        let at = manifest.targets.iter().position(has_pid);
+        let target = match at.or_else(|| manifest.targets.iter().position(started)) {
             Some(at) => &mut manifest.targets[at],
             None => {
                 manifest.targets.push(manifest::Target {
@@ -328,6 +341,7 @@ fn note_startup(manifest: &mut Manifest) {
                 &mut manifest.targets[last]
             }
         };
+        target.pid = Some(pid);
         target.from_startup = Some(dump.flags.from_startup);
     }
 }

@@ -1,6 +1,8 @@
 //! What a recording's journal keeps for whoever finishes it: facts for the manifest that
 //! cannot be asked again, and how the results are to be written.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 
@@ -48,6 +50,20 @@ impl Plan {
             path: "the plan of the session".into(),
             source: std::io::Error::new(std::io::ErrorKind::InvalidData, source),
         })
+    }
+
+    /// Forgets which processes ran that `--launch` ends: who comes in their place has the
+    /// name, and another pid.
+    pub fn without_pids(&mut self, stopped: &BTreeSet<u32>) {
+        for target in &mut self.targets {
+            target.pid = target.pid.filter(|pid| !stopped.contains(pid));
+        }
+        for target in &mut self.known.targets {
+            let ended = target
+                .processes
+                .extract_if(.., |p| stopped.contains(&p.pid));
+            target.findings.extend(ended.flat_map(|p| p.findings));
+        }
     }
 
     /// How profiles are written.

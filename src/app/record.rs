@@ -1,6 +1,7 @@
 //! `record`: from the check to the finished folder. Puts the stages in order; each of them
 //! is its own module's.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use super::sessions;
 use crate::config::{CaptureSpec, EncodedConfig, Surroundings, Targets};
 use crate::device::Device;
 use crate::eligibility::{
-    self, AssessOptions, Assessment, DeviceFacts, Finding, Root, Scope, Severity,
+    self, AssessOptions, Assessment, DeviceFacts, Finding, FindingId, Root, Scope, Severity,
 };
 use crate::error::Failure;
 use crate::export::pprof::{PprofOptions, SampleNames};
@@ -68,7 +69,7 @@ pub enum RecordEvent {
 pub struct Checked {
     /// The phone: `Pixel 8, Android 14 (SDK 34, user)`.
     pub device: String,
-    /// Warnings and notes; what blocks is an error.
+    /// Warnings, and notes on which processes are meant; what blocks is an error.
     pub findings: Vec<Finding>,
     /// What the phone's version leaves out of the config.
     pub notices: Vec<String>,
@@ -114,6 +115,8 @@ pub enum Recorded {
         session: SessionId,
         /// Where the results will be.
         output: PathBuf,
+        /// Whether `snapshot` can do something there.
+        snapshots: SnapshotWay,
     },
     /// It is finished.
     Finished(Box<Finished>),
@@ -189,7 +192,7 @@ async fn record_once(
     });
     let folder = OutputFolder::prepare(&wanted)?;
     let prepared = tokio::select! {
-        prepared = prepare(device, options, &folder, tell) => prepared,
+        prepared = prepare(device, store, options, &folder, tell) => prepared,
         () = session::stop_asked(controls) => Err(SessionError::Interrupted.into()),
     };
     let prepared = match prepared {
@@ -224,7 +227,10 @@ async fn record_once(
             }
             confirmed => confirmed?,
         }
+        // Nobody may look again before these are gone.
+        session.note_targets().await?;
         return Ok(Recorded::Detached {
+            snapshots: prepared.opening.snapshots,
             session: session.release(),
             output: folder.path().to_owned(),
         });
@@ -267,6 +273,7 @@ struct Prepared {
 /// Everything before the device is told anything.
 async fn prepare(
     device: &Device,
+    store: &Store,
     options: &RecordOptions,
     folder: &OutputFolder,
     tell: &Tell,
@@ -282,6 +289,9 @@ async fn prepare(
     {
         return Err(refusal.into());
     }
+    if !options.force {
+        refuse_second(device, store, &assessment).await?;
+    }
     let (mut spec, notices) = match facts.api() {
         Some(api) => options.spec.for_sdk(api)?,
         None => (options.spec.clone(), Vec::new()),
@@ -296,9 +306,14 @@ async fn prepare(
         free_bytes: facts.free_bytes,
         memory_bytes: facts.memory_bytes,
     })?;
+    let package = options
+        .launch
+        .then(|| package_of(&options.spec.targets, &assessment))
+        .flatten();
     let opening = opening(
         device,
         options,
+        package.as_deref(),
         id,
         &facts,
         &assessment,
@@ -310,16 +325,13 @@ async fn prepare(
     .await?;
     tell(RecordEvent::Checked(Checked {
         device: describe(&facts),
-        findings: warnings(&assessment),
+        findings: worth_saying(&assessment, options.launch),
         notices: notices.into_iter().map(|n| n.message).collect(),
         snapshots: opening.snapshots.clone(),
         output: folder.path().to_owned(),
     }));
     Ok(Prepared {
-        package: options
-            .launch
-            .then(|| package_of(&options.spec.targets, &assessment))
-            .flatten(),
+        package,
         // Earlier perfettos cannot wait for their data sources.
         background: if facts.api().is_some_and(|api| api >= 33) {
             Background::Wait
@@ -340,6 +352,7 @@ async fn prepare(
 async fn opening(
     device: &Device,
     options: &RecordOptions,
+    launched: Option<&str>,
     id: SessionId,
     facts: &DeviceFacts,
     assessment: &Assessment,
@@ -356,7 +369,7 @@ async fn opening(
     // Android 10's shell may not remove a trace.
     let removable = facts.api().is_none_or(|api| api >= 30);
     let config = &encoded.config;
-    let plan = Plan {
+    let mut plan = Plan {
         device: plan::manifest_device(facts),
         targets: plan::manifest_targets(assessment),
         steps: vec![plan::step("checked")],
@@ -370,6 +383,9 @@ async fn opening(
         perfetto_names: options.pprof.sample_names == SampleNames::Perfetto,
         annotations: options.pprof.annotations,
     };
+    if let Some(package) = launched {
+        plan.without_pids(&pids_of(package, assessment));
+    }
     let millis = |value: Option<u32>, default: u64| value.map_or(default, u64::from);
     Ok(Opening {
         version: JOURNAL_VERSION,
@@ -491,6 +507,57 @@ fn package_of(targets: &Targets, assessment: &Assessment) -> Option<String> {
     })
 }
 
+/// The processes that stopping `package` ends.
+fn pids_of(package: &str, assessment: &Assessment) -> BTreeSet<u32> {
+    assessment
+        .targets
+        .iter()
+        .flat_map(|t| &t.processes)
+        .filter(|p| p.package.as_deref() == Some(package))
+        .map(|p| p.process.pid)
+        .collect()
+}
+
+/// Turns a recording down that would share a process with one that this host has running: a
+/// process is in one heap profile at a time, and the second gets no samples.
+async fn refuse_second(
+    device: &Device,
+    store: &Store,
+    assessment: &Assessment,
+) -> Result<(), Failure> {
+    let wanted = &assessment.resolved;
+    let matched = || assessment.targets.iter().flat_map(|t| &t.processes);
+    let (chronicles, _) = store.list()?;
+    for chronicle in &chronicles {
+        let other = &chronicle.opening;
+        // Android 10 has room for one recording, whatever it is of: `make_way` sees to it.
+        if other.serial != device.serial() || chronicle.pulled.is_some() || !other.removable {
+            continue;
+        }
+        let by_name = |name: &String| other.names.contains(name);
+        let by_pid = |pid: &u32| other.pids.contains(pid);
+        let shared = wanted.names.iter().find(|n| by_name(n)).cloned();
+        let shared = shared.or_else(|| {
+            matched()
+                .map(|m| &m.process)
+                .find(|p| by_pid(&p.pid) || by_name(&p.name))
+                .map(|p| p.name.clone())
+        });
+        if let Some(target) = shared
+            && session::writer_of(device, &other.remote_path)
+                .await?
+                .is_some()
+        {
+            return Err(SessionError::AlreadyRecorded {
+                id: other.id.clone(),
+                target,
+            }
+            .into());
+        }
+    }
+    Ok(())
+}
+
 fn first_target(targets: &Targets) -> String {
     let named = targets.names.first().or(targets.packages.first()).cloned();
     named
@@ -498,12 +565,19 @@ fn first_target(targets: &Targets) -> String {
         .unwrap_or_else(|| "recording".to_owned())
 }
 
-fn warnings(assessment: &Assessment) -> Vec<Finding> {
+/// Warnings, and the notes that tell which processes will be in the recording.
+fn worth_saying(assessment: &Assessment, launch: bool) -> Vec<Finding> {
+    let is_said = |f: &Finding| match f.id {
+        _ if f.severity != Severity::Note => true,
+        FindingId::NotRunning => !launch,
+        FindingId::Subproc | FindingId::OtherUser => true,
+        _ => false,
+    };
     assessment
         .findings(Scope::Native)
         .into_iter()
         .map(|(_, finding)| finding.clone())
-        .filter(|f| f.severity != Severity::Note)
+        .filter(is_said)
         .collect()
 }
 

@@ -33,8 +33,8 @@ pub struct CaptureArgs {
     #[arg(short, long, value_name = "BYTES", value_parser = ByteSize::parse)]
     pub interval: Option<ByteSize>,
     /// How long to record; bare numbers are ms, 0 means until Ctrl-C [default: until Ctrl-C]
-    #[arg(short, long, value_name = "TIME", value_parser = milliseconds)]
-    pub duration: Option<Duration>,
+    #[arg(short, long, value_name = "TIME", value_parser = TypedDuration::parse)]
+    pub duration: Option<TypedDuration>,
     /// Dump again and again with this period; bare numbers are ms, 0 means never
     #[arg(
         short,
@@ -129,6 +129,9 @@ impl CaptureArgs {
         for option in self.retired.given() {
             console.warn(format_args!("{option} has no effect any more"));
         }
+        if let Some(doubt) = self.duration.and_then(TypedDuration::doubt) {
+            console.warn(doubt);
+        }
         let file = self.config.as_deref().map(ConfigFile::load).transpose()?;
         let resolved = config::resolve(file.as_ref(), &self.options(target)?)?;
         for notice in &resolved.notices {
@@ -147,7 +150,7 @@ impl CaptureArgs {
                 packages: target.packages.clone(),
             },
             interval_bytes: self.interval.map(|s| s.0),
-            duration: self.duration,
+            duration: self.duration.map(|d| d.value),
             continuous: self.continuous_dump,
             heaps: self.heaps.clone(),
             all_heaps: on(self.all_heaps),
@@ -188,6 +191,32 @@ impl RetiredArgs {
     }
 }
 
+/// A duration of milliseconds where no unit was typed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TypedDuration {
+    /// What it means.
+    value: Duration,
+    /// No unit was typed.
+    bare: bool,
+}
+
+impl TypedDuration {
+    fn parse(text: &str) -> Result<TypedDuration, crate::units::ParseUnitError> {
+        Ok(TypedDuration {
+            value: milliseconds(text)?,
+            bare: text.trim().bytes().all(|b| b.is_ascii_digit()),
+        })
+    }
+
+    /// Whoever types so little may mean seconds.
+    fn doubt(self) -> Option<String> {
+        let number = self.value.as_millis();
+        let short = !self.value.is_zero() && self.value < Duration::from_secs(1);
+        (self.bare && short)
+            .then(|| format!("-d {number} is {number} ms; {number} s is -d {number}s"))
+    }
+}
+
 /// A duration whose bare numbers are milliseconds.
 ///
 /// # Errors
@@ -199,4 +228,18 @@ pub fn milliseconds(text: &str) -> Result<Duration, crate::units::ParseUnitError
 /// A duration whose bare numbers are microseconds.
 fn microseconds(text: &str) -> Result<Duration, crate::units::ParseUnitError> {
     parse_duration(text, Duration::from_micros(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_duration_without_a_unit_is_doubted() {
+        let doubt = |text| TypedDuration::parse(text).unwrap().doubt();
+        assert_eq!(doubt("5").unwrap(), "-d 5 is 5 ms; 5 s is -d 5s");
+        for clear in ["0", "5s", "5ms", "1000", "30000"] {
+            assert_eq!(doubt(clear), None, "{clear}");
+        }
+    }
 }

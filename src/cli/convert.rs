@@ -111,6 +111,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             annotations: !args.no_annotations,
         },
         process_names: BTreeMap::new(),
+        only_process: None,
     };
     let status = ctx.console.status();
     ctx.console.set_status(&status, "converting …");

@@ -199,6 +199,7 @@ mod tests {
         let taken = SessionEvent::SnapshotTaken {
             label: "before".to_owned(),
             lag: Duration::ZERO,
+            waited: Duration::ZERO,
             dumps: 1,
         };
         let snapshot = |label: &str| {

@@ -167,6 +167,11 @@ pub(super) enum Typing {
 const LONGEST_LABEL: usize = 60;
 
 impl Typing {
+    /// Gives up a label that is being typed; whether there was one.
+    pub(super) fn cancel(&mut self) -> bool {
+        std::mem::take(self) != Typing::Idle
+    }
+
     /// Takes a key; a finished label comes back (empty: the default one is wanted).
     pub(super) fn take(&mut self, key: Key) -> Option<String> {
         match (&mut *self, key) {
@@ -221,5 +226,15 @@ mod tests {
         assert_eq!(type_in("s\n"), [""]);
         assert_eq!(type_in("sabc\x1bx\n"), Vec::<String>::new());
         assert_eq!(type_in("ss\n"), ["s"]);
+    }
+
+    #[test]
+    fn a_label_is_given_up_once() {
+        let mut typing = Typing::default();
+        assert!(!typing.cancel());
+        typing.take(Key::Char('s'));
+        assert!(typing.cancel());
+        assert!(!typing.cancel());
+        assert_eq!(typing.take(Key::Enter), None, "no snapshot is left to take");
     }
 }

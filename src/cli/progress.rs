@@ -3,6 +3,7 @@
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use indicatif::ProgressBar;
 use serde_json::json;
@@ -22,6 +23,8 @@ use crate::units::{ByteSize, HumanDuration};
 /// Shows what happens, and passes on what is asked for.
 pub(super) struct Show {
     console: Console,
+    /// Whether the recording is followed to its end.
+    follows: bool,
     bar: ProgressBar,
     keys: Option<Keys>,
     typing: Typing,
@@ -34,11 +37,12 @@ pub(super) struct Show {
 }
 
 impl Show {
-    /// A console for a recording; `with_keys` where one is followed.
-    pub(super) fn new(ctx: &Context, with_keys: bool) -> Show {
+    /// A console for a recording; `follows` where keys may be pressed meanwhile.
+    pub(super) fn new(ctx: &Context, follows: bool) -> Show {
         Show {
+            follows,
             bar: ctx.console.status(),
-            keys: (with_keys && ctx.console.shows_progress())
+            keys: (follows && ctx.console.shows_progress())
                 .then(Keys::read)
                 .flatten(),
             console: ctx.console.clone(),
@@ -76,9 +80,14 @@ impl Show {
             tokio::select! {
                 biased;
                 Some(event) = events.recv() => self.event(&event),
-                Some(_) = signals.recv() => {
-                    self.asked_to_stop();
-                    let _ = ask.send(Control::Stop);
+                Some(signal) = signals.recv() => {
+                    if signal == Signal::Interrupt && self.typing.cancel() {
+                        self.console.say("no snapshot taken; Ctrl-C again ends the recording");
+                        self.draw();
+                    } else {
+                        self.asked_to_stop();
+                        let _ = ask.send(Control::Stop);
+                    }
                 }
                 key = key => {
                     if let Some(label) = self.typing.take(key) {
@@ -134,7 +143,11 @@ impl Show {
                 Severity::Blocks | Severity::Warning => Style::Warn,
                 Severity::Note => Style::Dim,
             };
-            let label = self.console.on_stderr(style, "warning");
+            let word = match finding.severity {
+                Severity::Blocks | Severity::Warning => "warning",
+                Severity::Note => "note",
+            };
+            let label = self.console.on_stderr(style, word);
             self.console
                 .say(format_args!("{label}: {} ({})", finding.what, finding.why));
             if let Some(fix) = &finding.fix {
@@ -149,7 +162,7 @@ impl Show {
             SnapshotWay::Signal { .. } => {}
             SnapshotWay::Continuous { period_ms } => self.console.say(format_args!(
                 "snapshots: a label waits for the next dump, at most {}",
-                HumanDuration(std::time::Duration::from_millis(*period_ms))
+                HumanDuration(Duration::from_millis(*period_ms))
             )),
             SnapshotWay::Impossible => self.console.say(
                 "snapshots: not in this recording, since this build's shell may not ask for \
@@ -178,12 +191,12 @@ impl Show {
         match event {
             SessionEvent::Started { session, .. } => {
                 self.recording = true;
-                console.say(match (self.keys.is_some(), self.can_snapshot) {
-                    (true, true) => {
-                        format!("recording {session}; press s for a snapshot, Ctrl-C to end")
-                    }
-                    _ => format!("recording {session}; Ctrl-C ends it"),
-                });
+                let keys = match (self.keys.is_some(), self.can_snapshot) {
+                    _ if !self.follows => "",
+                    (true, true) => "; s, a label, Enter: snapshot; Ctrl-C ends it",
+                    _ => "; Ctrl-C ends it",
+                };
+                console.say(format_args!("recording {session}{keys}"));
             }
             SessionEvent::SlowStart => console.warn(
                 "a data source of the phone is slow to start; the recording goes on without \
@@ -226,10 +239,14 @@ impl Show {
                 self.snapshots += 1;
                 console.say(format_args!("snapshot {label}: asked for"));
             }
-            SessionEvent::SnapshotTaken { label, lag, dumps } => console.say(format_args!(
-                "snapshot {label}: complete after {} ({dumps} {})",
-                HumanDuration(*lag),
-                if *dumps == 1 { "dump" } else { "dumps" }
+            SessionEvent::SnapshotTaken {
+                label,
+                lag,
+                waited,
+                dumps,
+            } => console.say(format_args!(
+                "snapshot {label}: {}",
+                snapshot_times(*lag, *waited, *dumps)
             )),
             SessionEvent::SnapshotFailed { label, why } => {
                 console.warn(format_args!("snapshot {label}: {why}"));
@@ -271,6 +288,20 @@ impl Show {
         }
         parts.join("  ")
     }
+}
+
+/// When a snapshot was made, and how long its way into the file took: perfetto writes there
+/// once in a while.
+pub(super) fn snapshot_times(lag: Duration, waited: Duration, dumps: usize) -> String {
+    let what = match dumps {
+        1 => "dump taken".to_owned(),
+        n => format!("{n} dumps taken"),
+    };
+    format!(
+        "{what} {} after the request, in the file after {}",
+        HumanDuration(lag),
+        HumanDuration(waited)
+    )
 }
 
 /// Shows a finished recording; the outcome is its exit code.

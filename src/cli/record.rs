@@ -14,7 +14,7 @@ use crate::app::record::{self, RecordOptions, Recorded};
 use crate::config::{CaptureSpec, Surroundings};
 use crate::error::Failure;
 use crate::export::pprof::PprofOptions;
-use crate::session::{SessionError, SessionId, Store};
+use crate::session::{SessionError, SessionId, SnapshotWay, Store};
 
 /// Flags of `record`.
 #[derive(Debug, clap::Args)]
@@ -108,8 +108,12 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         })
         .await?;
     match recorded {
-        Recorded::Detached { session, output } => {
-            detached(ctx, &session, &output);
+        Recorded::Detached {
+            session,
+            output,
+            snapshots,
+        } => {
+            detached(ctx, &session, &output, &snapshots);
             Ok(Outcome::Done)
         }
         Recorded::Finished(finished) => Ok(progress::finished(ctx, &finished)),
@@ -127,16 +131,20 @@ fn print_config(ctx: &Context, spec: &CaptureSpec) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-fn detached(ctx: &Context, session: &SessionId, output: &Path) {
+fn detached(ctx: &Context, session: &SessionId, output: &Path, snapshots: &SnapshotWay) {
     let console = &ctx.console;
     if console.is_json() {
         console.json(&json!({ "session": session, "output": output, "detached": true }));
         return;
     }
     console.data(session);
+    let snapshot = match snapshots {
+        SnapshotWay::Impossible => String::new(),
+        _ => format!("heaptap snapshot {session} --label NAME\n  "),
+    };
     console.say(format_args!(
         "recording in the background; go on with:\n  \
-         heaptap status {session}\n  heaptap snapshot {session} --label NAME\n  \
+         heaptap status {session}\n  {snapshot}\
          heaptap stop {session}      ends it and writes {}",
         output.display()
     ));

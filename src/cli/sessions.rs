@@ -46,11 +46,13 @@ pub async fn snapshot(ctx: &Context, args: SnapshotArgs) -> Result<Outcome, Fail
         ));
     }
     console.data(format_args!(
-        "{}: complete after {} ({} {})",
+        "{}: {}",
         taken.label,
-        HumanDuration(Duration::from_millis(taken.lag_ms)),
-        taken.dumps,
-        if taken.dumps == 1 { "dump" } else { "dumps" }
+        progress::snapshot_times(
+            Duration::from_millis(taken.lag_ms),
+            Duration::from_millis(taken.waited_ms),
+            taken.dumps
+        )
     ));
     Ok(Outcome::Done)
 }

@@ -187,12 +187,43 @@ impl Finding {
         );
         match severity {
             Severity::Blocks => f
-                .why("only running processes were asked for")
+                .why("--no-startup records running processes alone")
                 .fix("start it first, or record from its start: --no-running, or --launch"),
             _ => f
-                .why("it can be recorded from its start on; a Java heap dump needs it running")
-                .fix("start it, now or once the recording runs; --launch does both"),
+                .why("a recording waits for it to start; a Java heap dump needs it running")
+                .fix("start it, now or once the recording runs; `record --launch` starts it"),
         }
+    }
+
+    pub(super) fn no_process(name: &str, similar: &[&str]) -> Finding {
+        let f = Finding::new(
+            FindingId::NotRunning,
+            Severity::Blocks,
+            Scope::Both,
+            format!("No process matches {name}"),
+        )
+        .why("no program that runs and no installed app has that name");
+        if similar.is_empty() {
+            f.fix("start it first; `heaptap apps` lists the apps")
+        } else {
+            f.fix(format!("did you mean {}?", similar.join(", or ")))
+        }
+    }
+
+    pub(super) fn no_user(user: u32, users: &[u32]) -> Finding {
+        let users: Vec<String> = users.iter().map(u32::to_string).collect();
+        Finding::new(
+            FindingId::OtherUser,
+            Severity::Blocks,
+            Scope::Both,
+            format!("The phone has no user {user}"),
+        )
+        .why(match users.as_slice() {
+            [only] => format!("its only user is {only}"),
+            [rest @ .., last] => format!("its users are {} and {last}", rest.join(", ")),
+            [] => "it names none".to_owned(),
+        })
+        .fix("leave out --user, or name one of those")
     }
 
     pub(super) fn no_match(pattern: &str) -> Finding {

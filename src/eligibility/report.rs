@@ -116,6 +116,13 @@ fn absent(
         }
         return;
     };
+    let users: Vec<u32> = facts.users.iter().map(|u| u.id).collect();
+    if let Some(user) = options.user.filter(|u| !users.contains(u))
+        && !users.is_empty()
+    {
+        report.findings.push(Finding::no_user(user, &users));
+        return;
+    }
     let package_name = package_of_name(name);
     let list = s.packages.as_deref();
     let package = list.and_then(|l| l.iter().find(|p| p.name == package_name));
@@ -157,26 +164,33 @@ fn absent(
     } else if names::is_pattern(name) {
         report.findings.push(Finding::no_match(&report.target));
     } else if could_be_app && list.is_some() {
-        let similar = similar_names(package_name, list.unwrap_or(&[]));
+        let list = list.unwrap_or(&[]).iter().map(|p| p.name.as_str());
+        let similar = similar_names(package_name, list);
         report
             .findings
             .push(Finding::not_installed(&report.target, user, &similar));
-    } else {
+    } else if options.startup == Startup::Off {
         report
             .findings
             .push(Finding::not_running(&report.target, Severity::Blocks));
+    } else {
+        let running = s.processes.iter();
+        let running = running.filter(|p| p.kind != ProcessKind::KernelThread);
+        let similar = similar_names(name, running.map(|p| p.name.as_str()));
+        report
+            .findings
+            .push(Finding::no_process(&report.target, &similar));
     }
 }
 
-/// Installed packages that a mistyped name may mean: those that share its last part, that
+/// Names of packages or processes that a mistyped name may mean: those that share its last part, that
 /// hold it, or that differ in few letters. At most three.
-fn similar_names<'a>(name: &str, list: &'a [Package]) -> Vec<&'a str> {
+fn similar_names<'a>(name: &str, list: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let wanted = name.to_ascii_lowercase();
     let last = wanted.rsplit('.').next().unwrap_or(&wanted).to_owned();
     let mut scored: Vec<(usize, &str)> = list
-        .iter()
-        .filter_map(|p| {
-            let have = p.name.to_ascii_lowercase();
+        .filter_map(|name| {
+            let have = name.to_ascii_lowercase();
             let distance = edit_distance(&wanted, &have, 3);
             let score = match distance {
                 Some(d) => d,
@@ -184,10 +198,11 @@ fn similar_names<'a>(name: &str, list: &'a [Package]) -> Vec<&'a str> {
                 None if last.len() > 3 && have.rsplit('.').next() == Some(last.as_str()) => 5,
                 None => return None,
             };
-            Some((score, p.name.as_str()))
+            Some((score, name))
         })
         .collect();
     scored.sort_unstable();
+    scored.dedup();
     scored.into_iter().map(|(_, name)| name).take(3).collect()
 }
 

@@ -173,6 +173,14 @@ pub enum SessionError {
         /// The session, where this host knows it.
         id: Option<SessionId>,
     },
+    /// A recording of this host has the process already.
+    #[error("{target} is being recorded already, in session {id}")]
+    AlreadyRecorded {
+        /// That session.
+        id: SessionId,
+        /// The process both mean.
+        target: String,
+    },
     /// SELinux cannot be made permissive.
     #[error("SELinux cannot be made permissive on {serial}: {text}")]
     SelinuxStays {
@@ -213,6 +221,7 @@ impl Classified for SessionError {
             | SessionError::NoSnapshot { .. }
             | SessionError::SnapshotLate { .. }
             | SessionError::OneAtATime { .. }
+            | SessionError::AlreadyRecorded { .. }
             | SessionError::SelinuxStays { .. }
             | SessionError::NotLaunched { .. }
             | SessionError::NotRecording { .. } => ErrorClass::Device,
@@ -254,6 +263,7 @@ impl Classified for SessionError {
             SessionError::NoSnapshot { .. } => "snapshot-impossible",
             SessionError::SnapshotLate { .. } => "snapshot-late",
             SessionError::OneAtATime { .. } => "one-at-a-time",
+            SessionError::AlreadyRecorded { .. } => "already-recorded",
             SessionError::SelinuxStays { .. } => "selinux-stays",
             SessionError::NotLaunched { .. } => "not-launched",
             SessionError::NotRecording { .. } => "not-recording",
@@ -317,6 +327,10 @@ impl Classified for SessionError {
             SessionError::OneAtATime { id: None, .. } => {
                 "end it first, on the computer that started it".to_owned()
             }
+            SessionError::AlreadyRecorded { id, .. } => format!(
+                "a process is in one heap profile at a time: end that one with \
+                 `heaptap stop {id}`, or record anyway with --force"
+            ),
             SessionError::SelinuxStays { .. } => {
                 "this needs a userdebug build, where `su root setenforce 0` works".to_owned()
             }

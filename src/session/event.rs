@@ -70,6 +70,9 @@ pub enum SessionEvent {
         /// From the request to the dump.
         #[serde(serialize_with = "seconds")]
         lag: Duration,
+        /// From the request until it was seen complete in the device's file.
+        #[serde(serialize_with = "seconds")]
+        waited: Duration,
         /// Dumps that came, one a process and heap.
         dumps: usize,
     },

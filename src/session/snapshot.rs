@@ -70,6 +70,8 @@ pub struct Snapshot {
     pub boot_ns: u64,
     /// From the request to the last of its dumps.
     pub lag_ms: u64,
+    /// From the request until they were seen complete in the device's file.
+    pub waited_ms: u64,
     /// Dumps that came, one a process and heap.
     pub dumps: usize,
     /// Processes that match the targets but gave no dump: not attached, frozen, or gone.
@@ -214,7 +216,7 @@ impl Waiting<'_> {
             let since = |then: u64| Duration::from_nanos(look.boot_ns.saturating_sub(then));
             let waited = first_seen.is_some_and(|then| since(then) >= self.others);
             if (settled && (all || waited)) || (!look.alive && !dumps.is_empty()) {
-                return Ok(Some(self.snapshot(&dumps, &pids)));
+                return Ok(Some(self.snapshot(&dumps, &pids, look.boot_ns)));
             }
             if !look.alive {
                 return Err(SessionError::NotRecording {
@@ -228,7 +230,7 @@ impl Waiting<'_> {
         }
     }
 
-    fn snapshot(&self, dumps: &[&SeenDump], pids: &BTreeSet<u32>) -> Snapshot {
+    fn snapshot(&self, dumps: &[&SeenDump], pids: &BTreeSet<u32>, seen_ns: u64) -> Snapshot {
         // The first dump of each process and heap is the one the label will be bound to.
         let mut first = std::collections::BTreeMap::new();
         for dump in dumps {
@@ -246,6 +248,7 @@ impl Waiting<'_> {
             label: self.request.label.clone(),
             boot_ns: self.request.boot_ns,
             lag_ms: last.saturating_sub(self.request.boot_ns) / 1_000_000,
+            waited_ms: seen_ns.saturating_sub(self.request.boot_ns) / 1_000_000,
             dumps: first.len(),
             missing_pids: self.expected.difference(pids).copied().collect(),
         }
@@ -437,6 +440,7 @@ impl Session {
                 self.tell(SessionEvent::SnapshotTaken {
                     label: snapshot.label,
                     lag: Duration::from_millis(snapshot.lag_ms),
+                    waited: Duration::from_millis(snapshot.waited_ms),
                     dumps: snapshot.dumps,
                 });
             }

@@ -13,6 +13,7 @@ fn request(trace: &Path, output: &Path) -> Request {
         selection: Selection::default(),
         pprof: PprofOptions::default(),
         process_names: Default::default(),
+        only_process: None,
     }
 }
 

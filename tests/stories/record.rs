@@ -67,6 +67,131 @@ fn an_app_is_recorded_from_its_launch() {
     lab.assert_tidy("out");
 }
 
+/// Name, pid and whether it was hooked at launch, of each target.
+fn targets(manifest: &serde_json::Value) -> Vec<(&str, Option<u64>, Option<bool>)> {
+    manifest["targets"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|t| {
+            (
+                t["name"].as_str().unwrap(),
+                t["pid"].as_u64(),
+                t["from_startup"].as_bool(),
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn who_is_launched_takes_the_place_of_who_was_stopped() {
+    for how in [
+        &["-n", APP, "--no-running"][..],
+        &["-n", APP],
+        &["--package", APP],
+        &["-n", APP, "--config", "startup"],
+        &["-n", "com.example.stopped"],
+    ] {
+        let lab = Lab::new("android=14,speed=10");
+        let mut args = vec!["record", "--launch", "-d", "8s", "-o", "out"];
+        args.extend(how);
+        let ended = lab.run(&args);
+        assert_eq!(ended.code(), Some(0), "{how:?}: {ended}");
+        let manifest = lab.manifest("out");
+        let launched = manifest["dumps"][0]["pid"].as_u64();
+        let name = manifest["dumps"][0]["process"].as_str().unwrap();
+        let named: Vec<_> = targets(&manifest)
+            .into_iter()
+            .filter(|t| t.0 == name)
+            .collect();
+        assert_eq!(named, [(name, launched, Some(true))], "{how:?}");
+        lab.assert_truth("out");
+        lab.assert_tidy("out");
+    }
+}
+
+#[test]
+fn a_launched_app_has_its_name_even_if_nobody_looks_before_the_end() {
+    let lab = Lab::new("android=14,speed=10");
+    lab.expect(
+        0,
+        &[
+            "record", "-n", APP, "--launch", "-d", "8s", "-o", "out", "--detach",
+        ],
+    );
+    lab.until("the recording is over", |lab| {
+        let status = lab.expect(0, &["status", "--json"]).json();
+        status["sessions"][0]["state"] == "uncollected"
+    });
+    lab.expect(0, &["collect"]);
+    assert_eq!(lab.manifest("out")["dumps"][0]["process"], APP);
+    lab.assert_tidy("out");
+}
+
+#[test]
+fn a_process_that_is_being_recorded_is_not_recorded_again() {
+    let lab = Lab::new(FAST);
+    let first = ["record", "-n", APP, "-o", "one", "--detach", "--json"];
+    let id = lab.expect(0, &first).json()["session"].clone();
+    let id = id.as_str().unwrap();
+    for how in [["-n", APP], ["--package", APP]] {
+        let mut args = vec!["record", "-d", "1s", "-o", "two", "--json"];
+        args.extend(how);
+        let error = lab.expect(5, &args).json()["error"].clone();
+        assert_eq!(error["kind"], "already-recorded", "{error}");
+        let help = error["help"].as_str().unwrap();
+        assert!(help.contains(&format!("heaptap stop {id}")), "{help}");
+        assert!(!lab.work().join("two").exists());
+    }
+    let another = ["record", "-n", "com.example.idle", "-d", "1s", "-o", "two"];
+    lab.run(&another);
+    assert!(lab.work().join("two/manifest.json").exists());
+    lab.expect(0, &["stop", id]);
+    lab.assert_tidy("one");
+}
+
+#[test]
+fn what_is_waited_for_and_what_is_not_meant_is_said_at_the_start() {
+    let lab = Lab::new("android=14,speed=10");
+    let waiting = lab.run(&["record", "-n", "com.example.stopped", "-d", "1s"]);
+    let said = waiting.to_string();
+    assert!(
+        said.contains("note: No process matches com.example.stopped"),
+        "{said}"
+    );
+    assert!(said.contains("--launch"), "{said}");
+    let main_only = lab.run(&["record", "-n", APP, "-d", "1s"]).to_string();
+    let note = "note: com.example.app also runs com.example.app:service";
+    assert!(main_only.contains(note), "{main_only}");
+}
+
+#[test]
+fn nothing_to_record_is_refused_with_what_there_is() {
+    let lab = Lab::new("android=14,speed=10");
+    let nobody = lab.expect(4, &["record", "-n", APP, "--user", "99"]);
+    assert!(nobody.to_string().contains("no user 99"), "{nobody}");
+    assert!(nobody.to_string().contains("0 and 10"), "{nobody}");
+    let typo = lab.expect(4, &["record", "-n", "surfaceflingr"]);
+    assert!(
+        typo.to_string().contains("did you mean surfaceflinger"),
+        "{typo}"
+    );
+    let asked = lab.expect(4, &["record", "-n", "com.example.stopped", "--no-startup"]);
+    assert!(asked.to_string().contains("--no-startup"), "{asked}");
+}
+
+#[test]
+fn who_detaches_hears_of_what_can_be_done_next() {
+    let lab = Lab::new("android=14,speed=10");
+    let left = lab.expect(0, &["record", "-n", APP, "-o", "out", "--detach"]);
+    let said = left.to_string();
+    assert!(said.contains("heaptap status"), "{said}");
+    assert!(!said.contains("Ctrl-C"), "{said}");
+    assert!(!said.contains("heaptap snapshot"), "{said}");
+    lab.expect(0, &["stop"]);
+    lab.assert_tidy("out");
+}
+
 #[test]
 fn a_folder_with_something_in_it_is_refused_before_anything_is_recorded() {
     let lab = Lab::new(FAST);

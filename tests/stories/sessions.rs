@@ -102,9 +102,11 @@ fn another_host_finds_a_recording_by_its_name() {
 #[test]
 fn of_two_sessions_one_must_be_named() {
     let lab = Lab::new(FAST);
-    for folder in ["one", "two"] {
-        lab.expect(0, &["record", "-n", APP, "-o", folder, "--detach"]);
-    }
+    lab.expect(0, &["record", "-n", APP, "-o", "one", "--detach"]);
+    lab.expect(
+        0,
+        &["record", "-n", APP, "-o", "two", "--detach", "--force"],
+    );
     let torn = lab.expect(2, &["stop", "--json"]).json();
     assert_eq!(torn["error"]["kind"], "several-sessions", "{torn}");
     let status = lab.expect(0, &["status", "--json"]).json();
