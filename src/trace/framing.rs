@@ -20,9 +20,13 @@ const AHEAD: usize = 1 << 20;
 const LONGEST_PACKET: u64 = 1 << 30;
 /// While looking for the next packet, longer ones are not considered.
 const LONGEST_FOUND: u64 = 4 << 20;
+/// Kept before what is asked for, so that going back to a packet's tag loads nothing.
+const BEHIND: u64 = 64;
 /// Once this many fields, and one for each byte of the file, were read in looking for packets,
 /// the file is one made to keep us busy, and only short packets are considered.
 const EFFORT: u64 = 16 << 20;
+/// Bytes that take about as long to load as a field takes to read.
+const BYTES_PER_FIELD: u64 = 64;
 const SHORT: u64 = 512;
 /// Tag of `Trace.packet`.
 const PACKET_TAG: u8 = 0x0a;
@@ -33,6 +37,8 @@ pub struct Window {
     buffer: Vec<u8>,
     start: u64,
     size: u64,
+    /// Bytes read or moved so far.
+    loaded: u64,
 }
 
 impl Window {
@@ -47,6 +53,7 @@ impl Window {
             buffer: Vec::new(),
             start: 0,
             size,
+            loaded: 0,
         })
     }
 
@@ -66,7 +73,8 @@ impl Window {
         if at < self.start || at + want as u64 > end {
             self.load(at, want)?;
         }
-        let from = (at - self.start) as usize;
+        // The file may have become shorter.
+        let from = ((at - self.start) as usize).min(self.buffer.len());
         let to = (from + want).min(self.buffer.len());
         Ok(&self.buffer[from..to])
     }
@@ -74,18 +82,21 @@ impl Window {
     #[cold]
     fn load(&mut self, at: u64, want: usize) -> io::Result<()> {
         let end = self.start + self.buffer.len() as u64;
-        if at >= self.start && at < end {
-            self.buffer.drain(..(at - self.start) as usize);
+        let start = at.saturating_sub(BEHIND);
+        if start >= self.start && start < end {
+            self.buffer.drain(..(start - self.start) as usize);
         } else {
             self.buffer.clear();
         }
-        self.start = at;
+        self.start = start;
         let have = self.buffer.len();
-        let goal = want
-            .max(AHEAD)
-            .min(self.size.saturating_sub(at) as usize)
+        // However much is wanted, some more: or else the next step would load it all again.
+        let goal = ((at - start) as usize + want)
+            .saturating_add(AHEAD)
+            .min(self.size.saturating_sub(start) as usize)
             .max(have);
-        self.source.seek(SeekFrom::Start(at + have as u64))?;
+        self.loaded += goal as u64;
+        self.source.seek(SeekFrom::Start(start + have as u64))?;
         self.buffer.reserve_exact(goal - have);
         self.source
             .by_ref()
@@ -93,7 +104,7 @@ impl Window {
             .read_to_end(&mut self.buffer)?;
         if self.buffer.len() < goal {
             // The file became shorter while it was read.
-            self.size = at + self.buffer.len() as u64;
+            self.size = start + self.buffer.len() as u64;
         }
         Ok(())
     }
@@ -105,12 +116,14 @@ pub struct Packets {
     pos: u64,
     /// Where the last packet's tag stood.
     last: u64,
+    /// Its body.
+    body: Extent,
     /// Fields read in looking for packets.
-    effort: u64,
+    fields: u64,
 }
 
 /// Where a packet's body lies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Extent {
     /// Offset of the first byte of the body.
     pub offset: u64,
@@ -131,7 +144,8 @@ impl Packets {
             window,
             pos: 0,
             last: 0,
-            effort: 0,
+            body: Extent::default(),
+            fields: 0,
         }
     }
 
@@ -153,6 +167,7 @@ impl Packets {
             match self.step()? {
                 Step::Packet(extent) => {
                     self.pos = extent.offset + extent.length as u64;
+                    self.body = extent;
                     return Ok(Some(extent));
                 }
                 Step::Skip(to) => self.pos = to,
@@ -176,6 +191,7 @@ impl Packets {
     /// # Errors
     /// Where the source can't be read.
     pub fn reject(&mut self, what: &'static str, health: &mut Health) -> io::Result<()> {
+        self.fields += looks_real(self.window.get(self.body.offset, self.body.length)?).1;
         if self.pos >= self.window.size() || self.is_packet(self.pos, 0)? {
             health.add_damage(self.last, self.pos - self.last, what);
             return Ok(());
@@ -183,11 +199,18 @@ impl Packets {
         self.recover(self.last, what, health)
     }
 
+    /// Whether looking for packets has cost more than any honest file asks for.
+    fn is_spent(&self) -> bool {
+        self.fields + self.window.loaded / BYTES_PER_FIELD > EFFORT + self.window.size()
+    }
+
     fn step(&mut self) -> io::Result<Step> {
+        // Loading may find that the file has become shorter.
+        self.window.get(self.pos, 24)?;
         let size = self.window.size();
         let head = self.window.get(self.pos, 24)?;
         let mut at = 0;
-        if head[0] == PACKET_TAG {
+        if head.first() == Some(&PACKET_TAG) {
             at = 1;
             let Ok(length) = varint(head, &mut at) else {
                 return Ok(Step::Broken("length of a packet can't be read"));
@@ -198,6 +221,11 @@ impl Packets {
             }
             if length > LONGEST_PACKET {
                 return Ok(Step::Broken("length of a packet is absurd"));
+            }
+            // A long one that turns out to be none is searched for others: not again and again.
+            let end = offset + length;
+            if length > SHORT && end < size && self.is_spent() && !self.is_packet(end, 0)? {
+                return Ok(Step::Broken("length of a packet is not to be trusted"));
             }
             return Ok(Step::Packet(Extent {
                 offset,
@@ -237,12 +265,11 @@ impl Packets {
 
     /// Moves to the next packet behind `from`, or to the end.
     fn recover(&mut self, from: u64, what: &'static str, health: &mut Health) -> io::Result<()> {
-        let size = self.window.size();
         let mut at = from + 1;
         let found = loop {
             let piece = self.window.get(at, AHEAD / 4)?;
             if piece.is_empty() {
-                break size;
+                break self.window.size().max(from);
             }
             match piece.iter().position(|&byte| byte == PACKET_TAG) {
                 None => at += piece.len() as u64,
@@ -262,20 +289,21 @@ impl Packets {
 
     /// Whether a packet stands at `at`, and `more` further ones behind it or the end.
     fn is_packet(&mut self, at: u64, more: u32) -> io::Result<bool> {
+        self.window.get(at, 11)?;
         let size = self.window.size();
         if at >= size {
             return Ok(false);
         }
         let head = self.window.get(at, 11)?;
         let mut pos = 1;
-        if head[0] != PACKET_TAG {
+        if head.first() != Some(&PACKET_TAG) {
             return Ok(false);
         }
         let Ok(length) = varint(head, &mut pos) else {
             return Ok(false);
         };
         let offset = at + pos as u64;
-        let longest = if self.effort > EFFORT + size {
+        let longest = if self.is_spent() {
             SHORT
         } else {
             LONGEST_FOUND
@@ -285,7 +313,7 @@ impl Packets {
         }
         let body = self.window.get(offset, length as usize)?;
         let (real, fields) = looks_real(body);
-        self.effort += fields;
+        self.fields += fields;
         if !real {
             return Ok(false);
         }
@@ -444,6 +472,78 @@ mod tests {
             let (found, health) = read(bytes[..size + cut].to_vec());
             assert_eq!(found.len(), 1, "{cut}");
             assert_eq!(health.damage[0].offset, size as u64, "{cut}");
+        }
+    }
+
+    /// What reading such bytes takes: fields read in search, and bytes loaded.
+    fn effort(bytes: Vec<u8>) -> (u64, u64) {
+        let mut health = Health::default();
+        let window = Window::new(Box::new(io::Cursor::new(bytes))).unwrap();
+        let mut packets = Packets::new(window);
+        while let Some(extent) = packets.next(&mut health).unwrap() {
+            if !looks_real(packets.body(extent).unwrap()).0 {
+                packets.reject("no packet", &mut health).unwrap();
+            }
+        }
+        (packets.fields, packets.window.loaded)
+    }
+
+    #[test]
+    fn long_candidates_close_together_are_not_loaded_one_by_one() {
+        let size = 5 << 20;
+        let (mut alone, mut followed, mut nested) = (Vec::new(), Vec::new(), Vec::new());
+        while alone.len() < size {
+            alone.extend([PACKET_TAG, 0xff, 0xff, 0xff, 0x01]);
+        }
+        // A real one of 2 MB, whose follower is long and none.
+        while followed.len() < size {
+            followed.extend([PACKET_TAG, 0x80, 0x80, 0x80, 0x01, 0x50, 1, 0x7a]);
+            followed.extend([0xf8, 0xff, 0x7f]);
+        }
+        // Long packets of many fields that break at their end, each inside the one before.
+        while nested.len() < size / 4 {
+            nested.extend([0x7a, 12, PACKET_TAG, 2, 0x50, 1, PACKET_TAG, 2, 0x50, 1]);
+            nested.extend([PACKET_TAG, 0x80, 0x80, 0x20]);
+        }
+        nested.extend([0xff; 32]);
+        for (bytes, name) in [(alone, "alone"), (followed, "followed"), (nested, "nested")] {
+            let size = bytes.len() as u64;
+            let (fields, loaded) = effort(bytes);
+            assert!(fields < 2 * (EFFORT + size), "{name}: {fields} fields");
+            let most = BYTES_PER_FIELD * 2 * (EFFORT + size);
+            assert!(loaded < most, "{name}: {loaded} bytes");
+        }
+    }
+
+    #[test]
+    fn a_file_that_shrinks_while_read_only_ends() {
+        /// Claims more than it has.
+        struct Shrunk(io::Cursor<Vec<u8>>);
+        impl Read for Shrunk {
+            fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+                self.0.read(into)
+            }
+        }
+        impl Seek for Shrunk {
+            fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+                let at = self.0.seek(to)?;
+                Ok(at
+                    + if matches!(to, SeekFrom::End(_)) {
+                        999
+                    } else {
+                        0
+                    })
+            }
+        }
+        for kept in [0, 5, packet(9).len()] {
+            let mut health = Health::default();
+            let bytes = packet(9)[..kept].to_vec();
+            let source = Shrunk(io::Cursor::new(bytes));
+            let mut packets = Packets::new(Window::new(Box::new(source)).unwrap());
+            let found = packets.next(&mut health).unwrap();
+            assert_eq!(found.is_some(), kept == packet(9).len(), "{kept}");
+            assert_eq!(health.damage_count, u64::from(found.is_none()), "{kept}");
+            while packets.next(&mut health).unwrap().is_some() {}
         }
     }
 
