@@ -18,5 +18,5 @@ mod tables;
 pub use dump::{DumpFlags, DumpKind, Figures, HeapDump};
 pub use health::{Damage, Health, ServiceStats};
 pub use recording::{HeapRequest, Package, Process, Recording, SystemInfo};
-pub use symbols::{Line, Symbols};
+pub use symbols::{Line, Lines, Symbols};
 pub use tables::{CallsiteId, Frame, FrameId, Mapping, MappingId, StringId, Tables};

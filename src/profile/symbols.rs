@@ -18,14 +18,41 @@ pub struct Line {
 /// What symbolization and deobfuscation add to the frames of a recording.
 #[derive(Debug, Clone, Default)]
 pub struct Symbols {
-    lines: HashMap<FrameId, Vec<Line>>,
+    /// Lines of all frames; frames with the same share them.
+    table: Vec<Line>,
+    lines: HashMap<FrameId, Lines>,
     names: HashMap<FrameId, StringId>,
 }
 
+/// A row of lines, for any number of frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Lines {
+    start: u32,
+    end: u32,
+}
+
 impl Symbols {
-    /// Sets the lines of a frame, innermost first; a later call wins.
-    pub fn set_lines(&mut self, frame: FrameId, innermost_first: Vec<Line>) {
-        self.lines.insert(frame, innermost_first);
+    /// Enters a row of lines, innermost first. `None` where there is no room for more.
+    pub fn add_lines(&mut self, innermost_first: &[Line]) -> Option<Lines> {
+        let start = u32::try_from(self.table.len()).ok()?;
+        let end = u32::try_from(self.table.len() + innermost_first.len()).ok()?;
+        self.table.extend_from_slice(innermost_first);
+        Some(Lines { start, end })
+    }
+
+    /// Sets the lines of a frame; a later call wins.
+    pub fn set_lines(&mut self, frame: FrameId, lines: Lines) {
+        self.lines.insert(frame, lines);
+    }
+
+    /// The row of lines a frame has.
+    pub fn row(&self, frame: FrameId) -> Option<Lines> {
+        self.lines.get(&frame).copied()
+    }
+
+    /// How many lines are held, shared ones once.
+    pub fn held(&self) -> usize {
+        self.table.len()
     }
 
     /// Sets the deobfuscated name of a frame.
@@ -35,7 +62,9 @@ impl Symbols {
 
     /// The symbolized lines of a frame, innermost first; empty where there are none.
     pub fn lines(&self, frame: FrameId) -> &[Line] {
-        self.lines.get(&frame).map_or(&[], Vec::as_slice)
+        self.row(frame).map_or(&[], |lines| {
+            &self.table[lines.start as usize..lines.end as usize]
+        })
     }
 
     /// The deobfuscated name of a frame.

@@ -3,10 +3,14 @@
 //! hold for every mapping with that path and build ID; a later packet wins.
 
 use super::wire::{Fields, WireError};
-use crate::profile::{FrameId, Line, MappingId, Recording, StringId, Tables};
+use crate::profile::{FrameId, Line, Lines, MappingId, Recording, StringId, Tables};
 use crate::units::BuildId;
 use std::collections::HashMap;
 use std::ops::Range;
+
+/// Calls that a compiler inlines into one another at one address, at most; outer ones beyond
+/// are left out, since every frame with the address comes with all of them.
+pub(super) const DEEPEST: usize = 256;
 
 /// All symbols of a trace, before they are attached to frames.
 #[derive(Debug, Default)]
@@ -43,7 +47,9 @@ impl ModuleSymbols {
             while let Some((number, value)) = fields.next()? {
                 match number {
                     1 => address = value.number(),
-                    2 => self.lines.push(read_line(value.bytes(), tables)?),
+                    2 if self.lines.len() - start < DEEPEST => {
+                        self.lines.push(read_line(value.bytes(), tables)?);
+                    }
                     _ => {}
                 }
             }
@@ -60,6 +66,8 @@ impl ModuleSymbols {
             return;
         }
         let tables = &recording.tables;
+        let symbols = &mut recording.symbols;
+        let mut rows: HashMap<usize, Option<Lines>> = HashMap::new();
         let modules: Vec<_> = tables
             .mappings()
             .iter()
@@ -72,8 +80,12 @@ impl ModuleSymbols {
             if let Some(module) = modules[mapping as usize]
                 && let Some(range) = module.get(&frame.rel_pc)
             {
-                let lines = self.lines[range.clone()].to_vec();
-                recording.symbols.set_lines(FrameId(at as u32), lines);
+                let row = rows
+                    .entry(range.start)
+                    .or_insert_with(|| symbols.add_lines(&self.lines[range.clone()]));
+                if let Some(row) = *row {
+                    symbols.set_lines(FrameId(at as u32), row);
+                }
             }
         }
     }
@@ -95,4 +107,60 @@ fn read_line(message: &[u8], tables: &mut Tables) -> Result<Line, WireError> {
         }
     }
     Ok(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::{Frame, Mapping};
+
+    fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
+        let mut out = vec![number << 3 | 2];
+        let mut length = bytes.len();
+        while length > 127 {
+            out.push(length as u8 | 0x80);
+            length >>= 7;
+        }
+        out.push(length as u8);
+        out.extend_from_slice(bytes);
+        out
+    }
+
+    #[test]
+    fn frames_at_one_address_share_its_lines() {
+        let mut recording = Recording::default();
+        let tables = &mut recording.tables;
+        let path = tables.intern_str("/l.so");
+        let mapping = tables.intern_mapping(Mapping {
+            path,
+            build_id: BuildId(vec![1]),
+            start: 0,
+            end: 0,
+            exact_offset: 0,
+            start_offset: 0,
+            load_bias: 0,
+        });
+        for n in 0..1000 {
+            let name = tables.intern_str(&n.to_string());
+            tables.intern_frame(Frame {
+                mapping: Some(mapping),
+                rel_pc: 7,
+                name,
+                file: StringId::default(),
+                line: 0,
+            });
+        }
+        // More lines than one address can have.
+        let lines = field(2, &[0x18, 5]).repeat(1000);
+        let address = field(3, &[&[0x08, 7][..], &lines].concat());
+        let message = [field(1, b"/l.so"), field(2, &[1]), address].concat();
+        let mut symbols = ModuleSymbols::default();
+        symbols.add(&message, tables).unwrap();
+        symbols.apply(&mut recording);
+        assert_eq!(recording.symbols.held(), DEEPEST);
+        for n in 0..1000 {
+            let lines = recording.symbols.lines(FrameId(n));
+            assert_eq!((lines.len(), lines[0].line), (DEEPEST, 5));
+        }
+    }
 }
