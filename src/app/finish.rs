@@ -396,7 +396,7 @@ impl Cause {
             EndedBy::Interrupted => Cause::Interrupted,
             EndedBy::Stopped => Cause::Stopped,
             EndedBy::Reboot => Cause::Rebooted,
-            EndedBy::Itself | EndedBy::Unknown if chronicle.stopping => Cause::Stopped,
+            EndedBy::Itself | EndedBy::Unknown if chronicle.stopping() => Cause::Stopped,
             _ if full => Cause::SizeLimit,
             EndedBy::Itself if in_full => Cause::Duration,
             EndedBy::Itself => Cause::Lost,

@@ -475,6 +475,13 @@ impl Op<'_> {
                 serial: self.serial.to_owned(),
                 what: self.what.to_owned(),
             })
+        } else if text == "closed" || text == "error: closed" {
+            // The server's word for a transport that went while a service was being opened.
+            Some(DeviceError::Lost {
+                serial: self.serial.to_owned(),
+                what: self.what.to_owned(),
+                source: None,
+            })
         } else {
             None
         }
@@ -511,4 +518,23 @@ fn is_network_serial(serial: &str) -> bool {
     serial
         .rsplit_once(':')
         .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_replug_makes_the_server_say_is_a_lost_connection() {
+        let op = Op {
+            serial: "x1",
+            what: "stat /x",
+        };
+        for text in ["closed", "device offline", "device 'x1' not found"] {
+            let error = op.error(WireError::Fail(text.to_owned()));
+            assert!(error.is_connection(), "{text}: {error}");
+        }
+        let refused = op.error(WireError::Fail("permission denied".to_owned()));
+        assert!(!refused.is_connection(), "{refused}");
+    }
 }

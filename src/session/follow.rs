@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::error::SessionError;
@@ -12,7 +13,7 @@ use super::event::{Control, Controls, Progress, SessionEvent};
 use super::journal::BootId;
 use super::probe::{self, QUICK};
 use super::session::Session;
-use super::snapshot::{NewScan, Taken};
+use super::snapshot::{self, NewScan, Taken};
 use crate::device::{Command, DeviceError, Shell, ShellEvent};
 
 /// Reports once a second and looks five times as often whether perfetto still runs.
@@ -35,6 +36,11 @@ echo over"#;
 const SILENCE: Duration = Duration::from_secs(15);
 /// How long one attempt to get the device back may take.
 const RETURN_STEP: Duration = Duration::from_secs(30);
+
+/// So many processes are asked for their names between two reports.
+const NAMES_AT_ONCE: usize = 16;
+/// How long the end of a recording waits for names.
+const LAST_NAMES: Duration = Duration::from_secs(2);
 
 /// Why following ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +65,8 @@ impl Session {
     /// of lost connections.
     ///
     /// # Errors
-    /// Where the device says what makes no sense, or refuses the loop.
+    /// [`SessionError::NotFetched`] where the device says what makes no sense, or refuses the
+    /// loop.
     pub async fn follow(
         &mut self,
         controls: &mut Controls,
@@ -78,6 +85,9 @@ impl Session {
             {
                 Ok(end) => return Ok(end),
                 Err(SessionError::Device(error)) if error.is_connection() => error,
+                Err(SessionError::Device(error)) => {
+                    return Err(self.not_fetched(&error.to_string()));
+                }
                 Err(other) => return Err(other),
             };
             if lost_at.is_none() {
@@ -111,6 +121,8 @@ impl Session {
         let mut shell = self.start_loop().await?;
         let mut reader = LineReader::default();
         let mut report = Progress::default();
+        // Asked beside the following: a phone that is slow to answer holds up no control.
+        let mut naming = JoinSet::new();
         loop {
             tokio::select! {
                 event = tokio::time::timeout(SILENCE, shell.next()) => {
@@ -126,16 +138,22 @@ impl Session {
                     };
                     for line in reader.push(&bytes) {
                         match self.take_line(&line, &mut report, lost_at) {
-                            Line::Over => return Ok(FollowEnd::Over),
+                            Line::Over => {
+                                self.note_last_names(&mut naming).await?;
+                                return Ok(FollowEnd::Over);
+                            }
                             Line::Rebooted => return Ok(FollowEnd::Rebooted),
-                            Line::Report => self.note_new_targets().await?,
+                            Line::Report => self.ask_new_names(&mut naming),
                             Line::Other => {}
                         }
                     }
                 }
                 control = controls.recv(), if !controls.is_closed() || !controls.is_empty() => {
                     match control {
-                        Some(Control::Stop) => return Ok(FollowEnd::StopAsked),
+                        Some(Control::Stop) => {
+                            self.note_last_names(&mut naming).await?;
+                            return Ok(FollowEnd::StopAsked);
+                        }
                         Some(Control::Snapshot { label }) => {
                             self.begin_snapshot(label, scan, done.clone());
                         }
@@ -143,7 +161,35 @@ impl Session {
                     }
                 }
                 Some(outcome) = taken.recv() => self.end_snapshot(outcome)?,
+                Some(named) = naming.join_next() => self.note_named(named.unwrap_or_default())?,
             }
+        }
+    }
+
+    /// Asks for the names of processes of the last report that have none yet.
+    fn ask_new_names(&self, naming: &mut JoinSet<Vec<(u32, String)>>) {
+        if !naming.is_empty() {
+            return;
+        }
+        let pids = self.last.iter().flat_map(|p| &p.pids).copied();
+        let new: Vec<u32> = pids
+            .filter(|pid| !self.chronicle.seen.contains_key(pid))
+            .take(NAMES_AT_ONCE)
+            .collect();
+        if !new.is_empty() {
+            let device = self.device.clone();
+            naming.spawn(async move { snapshot::names(&device, new).await });
+        }
+    }
+
+    /// Takes in what was asked before the end, without waiting long for it.
+    async fn note_last_names(
+        &mut self,
+        naming: &mut JoinSet<Vec<(u32, String)>>,
+    ) -> Result<(), SessionError> {
+        match tokio::time::timeout(LAST_NAMES, naming.join_next()).await {
+            Ok(Some(named)) => self.note_named(named.unwrap_or_default()),
+            Ok(None) | Err(_) => Ok(()),
         }
     }
 

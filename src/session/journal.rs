@@ -98,8 +98,12 @@ pub enum Entry {
     },
     /// A snapshot was asked for.
     Label(Label),
-    /// perfetto is about to be signalled.
-    Stopping,
+    /// perfetto is about to be signalled, by whoever wrote the first such line.
+    Stopping {
+        /// A random name of the writer.
+        #[serde(default)]
+        by: String,
+    },
     /// perfetto has ended and its file is complete.
     Ended,
     /// The results go elsewhere.
@@ -132,8 +136,8 @@ pub struct Chronicle {
     pub seen: BTreeMap<u32, String>,
     /// Labels in the order in which they were asked for.
     pub labels: Vec<Label>,
-    /// perfetto was, or was about to be, signalled.
-    pub stopping: bool,
+    /// Who has signalled perfetto, or was about to.
+    pub stopped_by: Option<String>,
     /// perfetto has ended.
     pub ended: bool,
     /// Size and SHA-256 of the trace on this host.
@@ -148,10 +152,15 @@ impl Chronicle {
             started_ns: None,
             seen: BTreeMap::new(),
             labels: Vec::new(),
-            stopping: false,
+            stopped_by: None,
             ended: false,
             pulled: None,
         }
+    }
+
+    /// Whether perfetto was, or was about to be, signalled.
+    pub fn stopping(&self) -> bool {
+        self.stopped_by.is_some()
     }
 
     fn apply(&mut self, entry: Entry) {
@@ -164,7 +173,9 @@ impl Chronicle {
                 self.seen.insert(pid, name);
             }
             Entry::Label(label) => self.labels.push(label),
-            Entry::Stopping => self.stopping = true,
+            Entry::Stopping { by } => {
+                self.stopped_by.get_or_insert(by);
+            }
             Entry::Ended => self.ended = true,
             // What was fetched into the old folder counts for nothing in the new one.
             Entry::Moved { output } => {
@@ -366,7 +377,18 @@ pub(super) mod tests {
         assert_eq!(chronicle.process, Some(process));
         let labels: Vec<_> = chronicle.labels.iter().map(|l| l.label.as_str()).collect();
         assert_eq!(labels, ["one", "two"]);
-        assert!(!chronicle.stopping);
+        assert!(!chronicle.stopping());
+        for by in ["first", "second"] {
+            let by = by.to_owned();
+            let mut journal = Journal::open(&path).unwrap();
+            journal.append(&Entry::Stopping { by }).unwrap();
+        }
+        let stopped_by = journal.read().unwrap().stopped_by;
+        assert_eq!(
+            stopped_by.as_deref(),
+            Some("first"),
+            "of two only one stops"
+        );
         assert!(
             Journal::create(&path, opening()).is_err(),
             "never overwritten"

@@ -25,6 +25,9 @@ const STALL: Duration = Duration::from_secs(20);
 const PATIENCE: Duration = Duration::from_secs(120);
 /// How long the device may take to hash its copy.
 const HASH_LIMIT: Duration = Duration::from_secs(300);
+/// A pull that breaks off so often without getting further than before is left to a later
+/// `collect`.
+const BROKEN: u32 = 6;
 /// A copy that differs from the device's this often is not tried again.
 const MISMATCHES: u32 = 3;
 /// Progress is told in steps of this many bytes.
@@ -77,6 +80,7 @@ impl Session {
         let mut last_progress = Instant::now();
         let mut furthest = 0;
         let mut mismatches = 0;
+        let mut broken = 0;
         let mut backoff = Duration::from_millis(50);
         loop {
             let mut got = 0;
@@ -96,7 +100,7 @@ impl Session {
                 Ok(None) => {
                     // Nothing ever came of it, and nobody ended it.
                     if self.last.as_ref().is_some_and(|p| p.trace_bytes == 0)
-                        && !self.chronicle.stopping
+                        && !self.chronicle.stopping()
                     {
                         return Err(self.rejection().await);
                     }
@@ -122,12 +126,17 @@ impl Session {
                 Err(Attempt::Device(error)) if error.is_connection() => error.to_string(),
                 Err(Attempt::Device(error)) => return Err(self.not_fetched(&error.to_string())),
             };
+            // Each attempt begins at the first byte, and a large file takes its time.
+            if got > 0 {
+                last_progress = Instant::now();
+                broken += 1;
+            }
             if got > furthest {
                 furthest = got;
-                last_progress = Instant::now();
+                broken = 0;
                 backoff = Duration::from_millis(50);
             }
-            if last_progress.elapsed() > PATIENCE {
+            if broken >= BROKEN || last_progress.elapsed() > PATIENCE {
                 return Err(self.not_fetched(&why));
             }
             self.tell(SessionEvent::PullRetry { why });
@@ -203,7 +212,12 @@ impl Session {
         let mut file = part_file(folder, self.id()).map_err(Attempt::Host)?;
         let mut hash = Sha256::new();
         let mut told = 0;
+        let mut too_long = false;
         let mut sink = |block: &[u8]| {
+            if *got + block.len() as u64 > total {
+                too_long = true;
+                return Err(io::ErrorKind::FileTooLarge.into());
+            }
             file.write_all(block)?;
             hash.update(block);
             *got += block.len() as u64;
@@ -216,11 +230,14 @@ impl Session {
         let size = self
             .device
             .pull(&self.opening().remote_path, &mut sink, STALL)
-            .await
-            .map_err(|error| match error {
-                DeviceError::Sink(source) => Attempt::Host(source),
-                other => Attempt::Device(other),
-            })?;
+            .await;
+        let size = size.map_err(|error| match error {
+            DeviceError::Sink(_) if too_long => Attempt::Mismatch(format!(
+                "more than {total} bytes came of a file of {total} bytes"
+            )),
+            DeviceError::Sink(source) => Attempt::Host(source),
+            other => Attempt::Device(other),
+        })?;
         Ok(Received {
             at: time::OffsetDateTime::now_utc(),
             file,

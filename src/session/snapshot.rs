@@ -360,6 +360,27 @@ pub(super) async fn target_pids(
     Ok(pids)
 }
 
+/// The names of those of `pids` that have one by now. Whoever is gone keeps its number for a
+/// name.
+pub(super) async fn names(
+    device: &Device,
+    pids: impl IntoIterator<Item = u32>,
+) -> Vec<(u32, String)> {
+    let mut named = Vec::new();
+    for pid in pids {
+        let Ok(Some(facts)) = probe::process(device, pid).await else {
+            continue;
+        };
+        let argv0 = facts.args.first().map_or(&b""[..], Vec::as_slice);
+        let name: String = String::from_utf8_lossy(argv0).chars().take(256).collect();
+        // Between fork and the app's own name a process is nobody's.
+        if !name.is_empty() && !name.starts_with('<') && !name.starts_with("zygote") {
+            named.push((pid, name));
+        }
+    }
+    named
+}
+
 impl Session {
     /// Notes the names of the processes that match now, as far as the device can be asked: a
     /// trace may hold the heap of a process that started late, without its name.
@@ -368,34 +389,19 @@ impl Session {
     /// Where the journal cannot be written.
     pub async fn note_targets(&mut self) -> Result<(), SessionError> {
         match target_pids(&self.device, &self.chronicle).await {
-            Ok(pids) => self.note_names(pids).await,
+            Ok(mut pids) => {
+                pids.retain(|pid| !self.chronicle.seen.contains_key(pid));
+                let named = names(&self.device, pids).await;
+                self.note_named(named)
+            }
             Err(SessionError::Device(_)) => Ok(()),
             Err(other) => Err(other),
         }
     }
 
-    /// As [`Session::note_targets`], for the processes of the last report.
-    pub(super) async fn note_new_targets(&mut self) -> Result<(), SessionError> {
-        let pids = self.last.as_ref().map(|p| p.pids.clone());
-        self.note_names(pids.unwrap_or_default()).await
-    }
-
-    async fn note_names(
-        &mut self,
-        pids: impl IntoIterator<Item = u32>,
-    ) -> Result<(), SessionError> {
-        for pid in pids {
-            if self.chronicle.seen.contains_key(&pid) {
-                continue;
-            }
-            // Whoever is gone by now keeps its number for a name.
-            let Ok(Some(facts)) = probe::process(&self.device, pid).await else {
-                continue;
-            };
-            let argv0 = facts.args.first().map_or(&b""[..], Vec::as_slice);
-            let name: String = String::from_utf8_lossy(argv0).chars().take(256).collect();
-            // Between fork and the app's own name a process is nobody's.
-            if !name.is_empty() && !name.starts_with('<') && !name.starts_with("zygote") {
+    pub(super) fn note_named(&mut self, named: Vec<(u32, String)>) -> Result<(), SessionError> {
+        for (pid, name) in named {
+            if !self.chronicle.seen.contains_key(&pid) {
                 self.append(Entry::Seen { pid, name })?;
             }
         }

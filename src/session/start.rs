@@ -11,6 +11,14 @@ use super::session::Session;
 use super::store::Store;
 use crate::device::{Command, Device, DeviceError, Output};
 
+/// What is known of a start when the connection goes.
+enum Unseen {
+    /// Nothing.
+    Perhaps(DeviceError),
+    /// perfetto has told its process id.
+    Pid,
+}
+
 /// How perfetto is sent into the background.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Background {
@@ -57,7 +65,10 @@ impl Session {
             }
             Err(error @ SessionError::NotFetched { .. }) => Err(error),
             Err(error) => {
-                session.remove_remote().await;
+                // Android 10's one file was there before.
+                if session.opening().removable {
+                    session.remove_remote().await;
+                }
                 session.forget()?;
                 Err(error)
             }
@@ -82,55 +93,58 @@ impl Session {
             .await;
         let output = match result {
             Ok(output) => output,
-            Err(error) if error.is_connection() => {
-                return self.started_unseen(error).await;
-            }
-            Err(error) => return Err(error.into()),
+            // Nothing was run.
+            Err(error @ DeviceError::Refused { .. }) => return Err(error.into()),
+            Err(error) => return self.started_unseen(Unseen::Perhaps(error)).await,
         };
-        let pid = parse_pid(&output);
-        match (output.exit, pid) {
-            (0, Some(_)) => {}
+        let Some(pid) = parse_pid(&output) else {
+            return Err(self.start_failure(&output));
+        };
+        match output.exit {
+            0 => {}
             // The wait for data sources timed out; the session runs.
-            (2, Some(_)) if background == Background::Wait => self.tell(SessionEvent::SlowStart),
+            2 if background == Background::Wait => self.tell(SessionEvent::SlowStart),
             _ => return Err(self.start_failure(&output)),
         }
-        let facts = match pid {
-            Some(pid) => probe::process(&self.device, pid).await?,
-            None => None,
+        let seen = async {
+            if let Some(facts) = probe::process(&self.device, pid).await?
+                && facts.writes_to(&remote)
+            {
+                return Ok((Some(facts), true));
+            }
+            let stat = self.device.stat(&remote, QUICK).await?;
+            Ok::<_, DeviceError>((None, stat.is_some()))
         };
-        if let Some(facts) = facts
-            && facts.writes_to(&remote)
-        {
-            return Ok(Some(facts));
-        }
-        // What the service rejects leaves no file; a short recording does.
-        match self.device.stat(&remote, QUICK).await? {
-            Some(_) => Ok(None),
-            None => Err(self.rejection().await),
+        match seen.await {
+            Ok((facts, true)) => Ok(facts),
+            // What the service rejects leaves no file; a short recording does.
+            Ok((_, false)) => Err(self.rejection().await),
+            Err(_) => self.started_unseen(Unseen::Pid).await,
         }
     }
 
-    /// The connection went while perfetto was being started: has it started?
+    /// The connection went while perfetto was being started: has it started? Only a device
+    /// that shows neither perfetto nor file proves that it has not.
     async fn started_unseen(
         &mut self,
-        error: DeviceError,
+        unseen: Unseen,
     ) -> Result<Option<ProcessFacts>, SessionError> {
-        let not_fetched = |why: String| SessionError::NotFetched {
-            serial: self.device.serial().to_owned(),
-            id: self.opening().id.clone(),
-            why: format!("the connection went while it was started ({why})"),
+        let remote = &self.opening().remote_path;
+        let looking = async {
+            self.device.wait_ready(RETURN_LIMIT).await?;
+            if let Some(facts) = probe::await_writer(&self.device, remote).await? {
+                return Ok((Some(facts), true));
+            }
+            let stat = self.device.stat(remote, QUICK).await?;
+            Ok::<_, DeviceError>((None, stat.is_some()))
         };
-        if let Err(e) = self.device.wait_ready(RETURN_LIMIT).await {
-            return Err(not_fetched(e.to_string()));
-        }
-        match probe::await_writer(&self.device, &self.opening().remote_path).await {
-            Ok(Some(facts)) => Ok(Some(facts)),
-            Ok(None) => match self.device.stat(&self.opening().remote_path, QUICK).await {
-                Ok(Some(_)) => Ok(None),
-                Ok(None) => Err(error.into()),
-                Err(e) => Err(not_fetched(e.to_string())),
-            },
-            Err(e) => Err(not_fetched(e.to_string())),
+        match (looking.await, unseen) {
+            (Ok((facts, true)), _) => Ok(facts),
+            (Ok((_, false)), Unseen::Perhaps(error)) => Err(error.into()),
+            (Ok((_, false)), Unseen::Pid) => Err(self.rejection().await),
+            (Err(error), _) => Err(self.not_fetched(&format!(
+                "the connection went while it was started ({error})"
+            ))),
         }
     }
 
@@ -173,7 +187,8 @@ impl Session {
     /// moment. Waits until the trace has begun, perfetto is gone, or a few seconds are over.
     ///
     /// # Errors
-    /// [`SessionError::Rejected`], with nothing left.
+    /// [`SessionError::Rejected`], with nothing left; [`SessionError::NotFetched`] where the
+    /// device cannot be asked.
     pub async fn confirm(&mut self) -> Result<(), SessionError> {
         let Some(process) = self.process() else {
             return Ok(());
@@ -182,7 +197,8 @@ impl Session {
             .called("confirming the start")
             .arg(process.pid.to_string())
             .arg(&self.opening().remote_path);
-        let output = self.device.run(&command, START_LIMIT).await?;
+        let output = self.device.run(&command, START_LIMIT).await;
+        let output = output.map_err(|e| self.not_fetched(&e.to_string()))?;
         if output.stdout.trim_ascii() != b"gone" {
             return Ok(());
         }

@@ -17,9 +17,11 @@ use super::session::Session;
 use super::store::Store;
 use crate::device::{Command, Device, DeviceError, ShellEvent};
 
-/// `$1` pid, `$2` start ticks, `$3` boot id, `$4` trace file. SIGTERM is bit 14 of the mask
-/// of caught signals: the 4 of its fourth hex digit from the right. A perfetto that has only
-/// just started has not set its handler yet: it is given two seconds.
+/// `$1` pid, `$2` start ticks (100 a second), `$3` boot id, `$4` trace file, `$5` whether
+/// nobody has signalled before. SIGTERM is bit 14 of the mask of caught signals: the 4 of its
+/// fourth hex digit from the right. A perfetto of a few seconds may not have set its handler
+/// yet, so it is given two more; an older one without it has been signalled, and its final
+/// dump may take its time.
 const STOP: &str = r#"case "$(cat /proc/sys/kernel/random/boot_id)" in "$3") ;; *) echo rebooted; exit 0;; esac
 case "$(cat /proc/$1/stat 2>/dev/null)" in *" $2 "*) ;; *) echo over; exit 0;; esac
 case "$(cat /proc/$1/cmdline 2>/dev/null)" in *"$4"*) ;; *) echo over; exit 0;; esac
@@ -28,10 +30,11 @@ while [ $n -lt 20 ]; do
   case "$(grep SigCgt /proc/$1/status 2>/dev/null)" in
     *[4567cdef]???) kill -TERM $1 && echo sent; n=99;;
     "") n=100;;
-    *) if [ "$5" = again ]; then n=99; else n=$((n+1)); sleep 0.1; fi;;
+    *) up=$(cat /proc/uptime); up=${up%%.*}
+      if [ $((up - $2 / 100)) -lt 5 ]; then n=$((n+1)); sleep 0.1; else n=99; fi;;
   esac
 done
-if [ $n != 99 ]; then if [ "$5" = first ]; then kill -TERM $1 && echo sent; fi; fi
+if [ $n = 20 ] && [ "$5" = first ]; then kill -TERM $1 && echo sent; fi
 while [ -d /proc/$1 ]; do sleep 0.02; done
 echo over"#;
 
@@ -59,9 +62,12 @@ impl Session {
     pub async fn stop(&mut self, controls: &mut Controls) -> Result<Ending, SessionError> {
         let limit = Duration::from_millis(self.opening().stop_limit_ms) + SLACK;
         let deadline = Instant::now() + limit;
-        let asked_before = self.reread()?.stopping;
+        let mut asked_before = self.reread()?.stopping();
         if !asked_before {
-            self.append(Entry::Stopping)?;
+            // Two processes may get here at once: the journal says whose line came first.
+            let by = format!("{:016x}", fastrand::u64(..));
+            self.append(Entry::Stopping { by: by.clone() })?;
+            asked_before = self.chronicle.stopped_by.as_ref() != Some(&by);
         }
         self.note_step("stop-requested");
         self.tell(SessionEvent::Stopping);
@@ -75,7 +81,7 @@ impl Session {
             let error = match attempt {
                 Ok(Ok(ending)) => return Ok(ending),
                 Ok(Err(error)) if error.is_connection() => error,
-                Ok(Err(error)) => return Err(error.into()),
+                Ok(Err(error)) => return Err(self.not_fetched(&error.to_string())),
                 Err(_) => return Err(self.not_fetched(&late(limit))),
             };
             // The signal may have arrived; the device knows.

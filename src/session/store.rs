@@ -5,6 +5,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use etcetera::AppStrategy as _;
 use serde::{Deserialize, Serialize};
@@ -16,6 +17,11 @@ use crate::device::RemoteStat;
 
 /// Environment variable that names the state folder.
 pub const STATE_DIR_VAR: &str = "HEAPTAP_STATE_DIR";
+
+/// A lock that is held for as many looks is held by whoever finishes the session.
+const LOOKS: u32 = 5;
+/// Pause between two looks.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// The journals of all sessions of this user.
 #[derive(Debug, Clone)]
@@ -124,6 +130,7 @@ impl Store {
             path: path.clone(),
             source,
         };
+        let mut looks = 0;
         loop {
             let mut file = OpenOptions::new()
                 .read(true)
@@ -134,6 +141,12 @@ impl Store {
                 .map_err(state)?;
             match fs4::FileExt::try_lock(&file) {
                 Ok(()) => {}
+                // Somebody may only have looked, for no longer than that.
+                Err(fs4::TryLockError::WouldBlock) if looks < LOOKS => {
+                    looks += 1;
+                    std::thread::sleep(LOOK);
+                    continue;
+                }
                 Err(fs4::TryLockError::WouldBlock) => {
                     return Err(SessionError::Busy { id: id.clone() });
                 }
@@ -156,7 +169,7 @@ impl Store {
             .read(true)
             .write(true)
             .open(self.lock_path(id))
-            .is_ok_and(|file| fs4::FileExt::try_lock(&file).is_err())
+            .is_ok_and(|file| fs4::FileExt::try_lock_shared(&file).is_err())
     }
 
     /// Notes that the file at `path` of `serial` has been fetched as it stands: Android 10
@@ -328,6 +341,10 @@ mod tests {
         assert!(matches!(store.lock(&id), Err(SessionError::Busy { .. })));
         drop(lock);
         assert!(!store.is_locked(&id));
+        let looking = File::open(store.lock_path(&id)).unwrap();
+        fs4::FileExt::try_lock_shared(&looking).unwrap();
+        assert!(!store.is_locked(&id), "whoever only looks holds nothing");
+        drop(looking);
         let lock = store.lock(&id).unwrap();
         store.forget(&id, lock).unwrap();
         assert!(store.list().unwrap().0.is_empty());

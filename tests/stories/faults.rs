@@ -44,6 +44,21 @@ fn a_copy_that_always_differs_is_not_taken() {
 }
 
 #[test]
+fn a_pull_that_gets_no_further_is_left_to_collect() {
+    for (fault, kind) in [
+        ("pull-cut", heaptap::phone::FaultKind::PullCut),
+        ("stat-lies@-100", heaptap::phone::FaultKind::StatLies),
+    ] {
+        let (lab, ended) = with_fault(fault);
+        assert_eq!(ended.code(), Some(10), "{fault}: {ended}");
+        lab.phone.faults().remove(kind);
+        lab.expect(0, &["collect"]);
+        lab.assert_truth("out");
+        lab.assert_tidy("out");
+    }
+}
+
+#[test]
 fn a_trace_that_cannot_be_removed_fails_nothing() {
     let (lab, ended) = with_fault("rm-fail");
     assert_eq!(ended.code(), Some(0), "{ended}");
@@ -150,6 +165,43 @@ fn a_connection_cut_while_it_starts_is_no_loss() {
             _ => panic!("#{occasion}: {ended}"),
         }
     }
+}
+
+#[test]
+fn a_phone_that_blinks_while_it_starts_is_no_loss() {
+    for occasion in 5..=14 {
+        let lab = Lab::new(&format!("{PHONE},fault=blink@300#{occasion}"));
+        let ended = lab.run(&["record", "-n", APP, "-d", "3s", "-o", "out", "--json-lines"]);
+        match ended.code() {
+            Some(0) => lab.assert_truth("out"),
+            // Asking failed, before anything was recorded.
+            Some(3 | 5) => assert!(lab.phone.truth().is_empty(), "#{occasion}: {ended}"),
+            _ => panic!("#{occasion}: {ended}"),
+        }
+        lab.assert_tidy("out");
+    }
+}
+
+#[test]
+fn a_detached_start_names_its_collect_once_it_runs() {
+    let mut unseen = 0;
+    for occasion in 5..=14 {
+        let lab = Lab::new(&format!("{PHONE},fault=no-exit#{occasion}"));
+        let ended = lab.run(&["record", "-n", APP, "-o", "out", "--detach", "--json"]);
+        match ended.code() {
+            Some(0) => lab.expect(0, &["stop"]),
+            Some(10) => {
+                unseen += 1;
+                assert!(ended.stdout.contains("heaptap collect"), "{ended}");
+                lab.run(&["collect"])
+            }
+            Some(5) => continue,
+            _ => panic!("#{occasion}: {ended}"),
+        };
+        assert!(lab.work().join("out/manifest.json").exists(), "#{occasion}");
+        lab.assert_tidy("out");
+    }
+    assert!(unseen > 0, "no fault met the confirming");
 }
 
 #[test]
