@@ -7,7 +7,13 @@ use std::io::Read;
 
 /// The service compresses batches of well under a megabyte; a bundle that inflates beyond this
 /// is hostile.
-const LARGEST: u64 = 256 << 20;
+pub(super) const LARGEST: u64 = 256 << 20;
+
+/// What all bundles of a trace of `size` bytes may inflate to: many times what packets compress
+/// to, so that only bombs meet it.
+pub(super) fn allowance(size: u64) -> u64 {
+    LARGEST.saturating_add(size.saturating_mul(100))
+}
 
 /// Why a bundle can't be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -18,23 +24,30 @@ pub(super) enum BundleError {
     TooLarge,
 }
 
-/// Inflates a bundle, and says whether it broke off: what came before is in `out`.
-pub(super) fn inflate(zstd: bool, data: &[u8], out: &mut Vec<u8>) -> Result<(), BundleError> {
+/// Inflates a bundle to at most `most` bytes, and says whether it broke off: what came before is
+/// in `out`.
+pub(super) fn inflate(
+    zstd: bool,
+    data: &[u8],
+    most: u64,
+    out: &mut Vec<u8>,
+) -> Result<(), BundleError> {
     out.clear();
+    let most = most.min(LARGEST);
     if zstd {
         let decoder =
             zstd::stream::read::Decoder::with_buffer(data).map_err(|_| BundleError::Codec)?;
-        read_all(decoder.single_frame(), out)
+        read_all(decoder.single_frame(), most, out)
     } else if data.starts_with(&[0x1f, 0x8b]) {
-        read_all(flate2::bufread::GzDecoder::new(data), out)
+        read_all(flate2::bufread::GzDecoder::new(data), most, out)
     } else {
-        read_all(flate2::bufread::ZlibDecoder::new(data), out)
+        read_all(flate2::bufread::ZlibDecoder::new(data), most, out)
     }
 }
 
-fn read_all(reader: impl Read, out: &mut Vec<u8>) -> Result<(), BundleError> {
-    match reader.take(LARGEST).read_to_end(out) {
-        Ok(_) if out.len() as u64 == LARGEST => Err(BundleError::TooLarge),
+fn read_all(reader: impl Read, most: u64, out: &mut Vec<u8>) -> Result<(), BundleError> {
+    match reader.take(most).read_to_end(out) {
+        Ok(_) if out.len() as u64 == most => Err(BundleError::TooLarge),
         Ok(_) => Ok(()),
         Err(_) => Err(BundleError::Codec),
     }
@@ -86,9 +99,11 @@ mod tests {
             (true, zstd),
         ] {
             let mut out = Vec::new();
-            inflate(is_zstd, &data, &mut out).unwrap();
+            inflate(is_zstd, &data, LARGEST, &mut out).unwrap();
             assert_eq!(out, plain);
-            assert!(inflate(is_zstd, &data[..data.len() / 2], &mut out).is_err());
+            let cut = inflate(is_zstd, &data, 4, &mut out);
+            assert_eq!((cut, out.len()), (Err(BundleError::TooLarge), 4));
+            assert!(inflate(is_zstd, &data[..data.len() / 2], LARGEST, &mut out).is_err());
         }
         let found: Vec<_> = packets(&plain).collect();
         assert_eq!(found, [Ok(2..4), Ok(6..6), Err(6)]);
@@ -98,11 +113,11 @@ mod tests {
     fn refuses_what_is_no_bundle() {
         let mut out = Vec::new();
         assert_eq!(
-            inflate(false, b"plain text", &mut out),
+            inflate(false, b"plain text", LARGEST, &mut out),
             Err(BundleError::Codec)
         );
         assert_eq!(
-            inflate(true, b"plain text", &mut out),
+            inflate(true, b"plain text", LARGEST, &mut out),
             Err(BundleError::Codec)
         );
     }

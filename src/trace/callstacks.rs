@@ -6,6 +6,7 @@
 
 use super::interning::ScopeId;
 use crate::profile::CallsiteId;
+use std::collections::HashMap;
 
 /// Ids of one scope while they are being defined.
 #[derive(Debug, Default)]
@@ -116,6 +117,17 @@ impl Callstacks {
         let found = low + ids[low..high].binary_search(&iid).ok()?;
         *hint = start + found;
         u32::try_from(*hint).ok().map(Position)
+    }
+
+    /// What several scopes define together; the first definition wins.
+    pub(super) fn joined(&self, scopes: &[ScopeId]) -> HashMap<u64, Position> {
+        let mut all = HashMap::new();
+        for &scope in scopes {
+            for at in self.start(scope)..self.ends[scope.0 as usize] {
+                all.entry(self.ids[at]).or_insert(Position(at as u32));
+            }
+        }
+        all
     }
 
     /// The callsite of an id in a scope.

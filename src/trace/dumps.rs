@@ -5,7 +5,7 @@
 //! damaged, come out flagged as unfinished.
 
 use super::TraceError;
-use super::callstacks::Callstacks;
+use super::callstacks::{Callstacks, Position};
 use super::clocks::{Clock, Clocks};
 use super::framing::{Source, Window};
 use super::interning::{LOST_CALLSTACK, ScopeId, lost_frame};
@@ -116,14 +116,21 @@ impl Trace {
             callstacks: &self.callstacks,
             lost_callstack: self.lost_callstack,
             runs: &self.runs,
+            shared: HashMap::new(),
             health: self.health,
             chains: HashMap::new(),
             series: HashMap::new(),
             sink,
         };
         for (entry, &run) in self.entries.iter().zip(&self.runs.of_entry) {
-            let body = self.reader.body(entry.place).map_err(TraceError::from)?;
-            assembly.packet(entry, run, body)?;
+            match self.reader.body(entry.place).map_err(TraceError::from)? {
+                Some(body) => assembly.packet(entry, run, body)?,
+                None => assembly.health.add_damage(
+                    entry.place.offset,
+                    u64::from(entry.place.length),
+                    "a packet that can't be read again, or only at too great a cost",
+                ),
+            }
         }
         assembly.end()
     }
@@ -139,7 +146,10 @@ fn seen_in(
 ) -> Result<HashMap<FrameId, BTreeSet<u64>>, TraceError> {
     let mut seen: HashMap<FrameId, BTreeSet<u64>> = HashMap::new();
     for entry in entries {
-        let (packet, _) = Packet::read(reader.body(entry.place)?);
+        let Some(body) = reader.body(entry.place)? else {
+            continue;
+        };
+        let (packet, _) = Packet::read(body);
         for message in packet.all(payload::PROFILE_PACKET) {
             // Damage is told when the dumps are read.
             let _ = each_part(message, |part| {
@@ -160,11 +170,32 @@ fn seen_in(
 /// The dumps of a run that are not complete yet.
 #[derive(Debug, Default)]
 struct Chain {
-    parts: Vec<Part>,
+    /// In order of their beginning; `None` where one is done.
+    parts: Vec<Option<Part>>,
+    /// The open part of a process's heap.
+    open: HashMap<(u64, String), usize>,
+    /// A packet is missing since these first parts began.
+    torn: usize,
     /// Number of the last packet.
     index: Option<u64>,
     /// Packets of the run are missing.
     lossy: bool,
+}
+
+impl Chain {
+    /// Takes all parts out.
+    fn drain(&mut self) -> Vec<Part> {
+        self.open.clear();
+        let torn = std::mem::take(&mut self.torn);
+        let parts = std::mem::take(&mut self.parts).into_iter().enumerate();
+        parts
+            .filter_map(|(at, part)| {
+                let mut part = part?;
+                part.unfinished |= at < torn;
+                Some(part)
+            })
+            .collect()
+    }
 }
 
 #[derive(Debug)]
@@ -183,6 +214,8 @@ struct Assembly<'a, S> {
     callstacks: &'a Callstacks,
     lost_callstack: CallsiteId,
     runs: &'a Runs,
+    /// What the scopes of a run define together, for runs of several in which it is asked for.
+    shared: HashMap<RunId, HashMap<u64, Position>>,
     health: Health,
     chains: HashMap<RunId, Chain>,
     series: HashMap<SeriesKey, Series>,
@@ -198,8 +231,8 @@ where
         let (packet, _) = Packet::read(body);
         let gap = self.number(run, entry.index);
         let chain = self.chains.entry(run).or_default();
-        for part in &mut chain.parts {
-            part.unfinished |= gap;
+        if gap {
+            chain.torn = chain.parts.len();
         }
         let mut continued = false;
         for message in packet.all(payload::PROFILE_PACKET) {
@@ -212,7 +245,7 @@ where
             continued = Outline::read(message).0.continued;
         }
         if !continued {
-            let parts = std::mem::take(&mut self.chains.entry(run).or_default().parts);
+            let parts = self.chains.entry(run).or_default().drain();
             for part in parts {
                 self.finish(run, part)?;
             }
@@ -256,15 +289,21 @@ where
         }
         let mut unfinished = partial || outcome.is_err();
         let chain = self.chains.entry(run).or_default();
-        let open = chain
-            .parts
-            .iter()
-            .rposition(|part| part.header.pid == header.pid && part.header.heap == header.heap);
-        let same = open.filter(|&at| chain.parts[at].header.timestamp == header.timestamp);
-        if let (Some(at), None) = (open, same) {
+        let heap = (header.pid, header.heap.clone());
+        let open = chain.open.get(&heap).copied();
+        let same = open.filter(|&at| {
+            let part = chain.parts[at].as_ref();
+            part.is_some_and(|part| part.header.timestamp == header.timestamp)
+        });
+        if same.is_none() {
+            chain.open.insert(heap, chain.parts.len());
+        }
+        if let (Some(at), None) = (open, same)
+            && let Some(mut before) = chain.parts[at].take()
+        {
             // A later dump of the same heap: several in one packet, or the packet that ends the
             // one before is lost, which its number has told.
-            let before = chain.parts.remove(at);
+            before.unfinished |= at < chain.torn;
             self.finish(run, before)?;
         }
         let key = (run, header.pid, header.heap.clone());
@@ -275,6 +314,7 @@ where
         let counts = header.orig_sampling_interval_bytes > 0;
         let scopes = &self.runs.scopes[run.0 as usize];
         let health = &mut self.health;
+        let shared = &mut self.shared;
         let callstacks = self.callstacks;
         let lost = self.lost_callstack;
         let mut resolve_lost = 0;
@@ -282,12 +322,14 @@ where
         let mut hint = 0;
         let outcome = each_sample(message, |sample| {
             let iid = sample.callstack;
-            let mut all = entry
-                .own_tables
-                .iter()
-                .chain(std::iter::once(&entry.scope))
-                .chain(scopes);
-            let found = all.find_map(|&scope| callstacks.find(scope, iid, &mut hint));
+            let mut own = entry.own_tables.iter().chain([&entry.scope]);
+            let mut found = own.find_map(|&scope| callstacks.find(scope, iid, &mut hint));
+            if found.is_none() && scopes.len() > 1 {
+                let all = shared
+                    .entry(run)
+                    .or_insert_with(|| callstacks.joined(scopes));
+                found = all.get(&iid).copied();
+            }
             let (key, callsite) = match found {
                 Some(at) if entry.own_tables.is_some() => {
                     let callsite = callstacks.callsite(at);
@@ -315,16 +357,16 @@ where
         let chain = self.chains.entry(run).or_default();
         match same {
             Some(at) => {
-                let part = &mut chain.parts[at];
+                let part = chain.parts[at].as_mut().expect("an open part is there");
                 part.header = header;
                 part.written = written.or(part.written);
                 part.unfinished |= unfinished;
             }
-            None => chain.parts.push(Part {
+            None => chain.parts.push(Some(Part {
                 header,
                 written,
                 unfinished,
-            }),
+            })),
         }
         Ok(())
     }
@@ -385,8 +427,8 @@ where
     fn end(mut self) -> Result<Health, E> {
         let mut left: Vec<(RunId, Chain)> = self.chains.drain().collect();
         left.sort_unstable_by_key(|(run, _)| *run);
-        for (run, chain) in left {
-            for mut part in chain.parts {
+        for (run, mut chain) in left {
+            for mut part in chain.drain() {
                 part.unfinished = true;
                 self.finish(run, part)?;
             }

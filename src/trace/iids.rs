@@ -72,6 +72,18 @@ impl IidMap {
         });
     }
 
+    /// Enters all of another map that are not there.
+    pub(super) fn define_all(&mut self, other: &IidMap) {
+        for (iid, &id) in other.dense.iter().enumerate() {
+            if id != NONE {
+                self.define(iid as u64, id);
+            }
+        }
+        for (&iid, &id) in &other.sparse {
+            self.define(iid, id);
+        }
+    }
+
     /// Our id, where the interning id is known.
     #[inline]
     pub(super) fn get(&self, iid: u64) -> Option<u32> {

@@ -75,6 +75,20 @@ struct Late {
     callstacks: HashMap<u64, Box<[u64]>>,
 }
 
+impl Late {
+    fn is_any(&self) -> bool {
+        !(self.mappings.is_empty() && self.frames.is_empty() && self.callstacks.is_empty())
+    }
+}
+
+/// What the scopes of a run define together; the first definition wins.
+#[derive(Debug, Default)]
+struct Shared {
+    strings: [IidMap; 4],
+    mappings: IidMap,
+    frames: IidMap,
+}
+
 #[derive(Debug, Default, Clone)]
 struct RawMapping {
     iid: Option<u64>,
@@ -176,7 +190,7 @@ impl Interning {
         if self.scopes[at].late.mappings.contains_key(&iid) {
             return true;
         }
-        let id = self.mapping(&[at], raw, tables, false);
+        let id = self.mapping(at, None, raw, tables, false);
         if let Some(id) = id {
             self.scopes[at].mappings.define(iid, id.0);
         }
@@ -189,7 +203,7 @@ impl Interning {
         if !late.is_empty() && late.contains_key(&iid) {
             return true;
         }
-        let id = self.frame(&[at], raw, tables, false);
+        let id = self.frame(at, None, raw, tables, false);
         if let Some(id) = id {
             self.scopes[at].frames.define(iid, id.0);
         }
@@ -269,33 +283,33 @@ impl Interning {
         }
     }
 
-    /// Looks a string up in the scopes of a run; iid 0 is the empty string.
-    fn string(&self, run: &[usize], kind: usize, iid: u64) -> Option<u32> {
-        run.iter()
-            .find_map(|&at| {
-                let scope = &self.scopes[at];
-                let kind = if scope.one_string_table { 0 } else { kind };
-                scope.strings[kind].get(iid)
-            })
+    /// Looks a string up in a scope, then in its run; iid 0 is the empty string.
+    fn string(&self, at: usize, run: Option<&Shared>, kind: usize, iid: u64) -> Option<u32> {
+        let scope = &self.scopes[at];
+        let own = if scope.one_string_table { 0 } else { kind };
+        scope.strings[own]
+            .get(iid)
+            .or_else(|| run?.strings[kind].get(iid))
             .or((iid == 0).then_some(RawStrings::EMPTY))
     }
 
     /// Builds a mapping; `None` if a part is unknown, unless `settle` takes it as it is.
     fn mapping(
         &self,
-        run: &[usize],
+        at: usize,
+        run: Option<&Shared>,
         raw: &RawMapping,
         tables: &mut Tables,
         settle: bool,
     ) -> Option<MappingId> {
-        let build_id = match self.string(run, BUILD_IDS, raw.build_id) {
+        let build_id = match self.string(at, run, BUILD_IDS, raw.build_id) {
             Some(id) => BuildId(self.raw.get(id).to_vec()),
             None if settle => BuildId::default(),
             None => return None,
         };
         let mut path: Vec<u8> = Vec::new();
         for &part in &raw.path {
-            match self.string(run, PATHS, part) {
+            match self.string(at, run, PATHS, part) {
                 Some(id) => {
                     path.push(b'/');
                     path.extend_from_slice(self.raw.get(id));
@@ -324,12 +338,13 @@ impl Interning {
 
     fn frame(
         &self,
-        run: &[usize],
+        at: usize,
+        run: Option<&Shared>,
         raw: &RawFrame,
         tables: &mut Tables,
         settle: bool,
     ) -> Option<FrameId> {
-        let text = |kind, iid| match self.string(run, kind, iid) {
+        let text = |kind, iid| match self.string(at, run, kind, iid) {
             Some(id) => Some(self.raw.get(id)),
             None if settle => Some(&[][..]),
             None => None,
@@ -337,9 +352,8 @@ impl Interning {
         let mapping = if raw.mapping == 0 {
             None
         } else {
-            let found = run
-                .iter()
-                .find_map(|&at| self.scopes[at].mappings.get(raw.mapping));
+            let own = self.scopes[at].mappings.get(raw.mapping);
+            let found = own.or_else(|| run?.mappings.get(raw.mapping));
             if found.is_none() && !settle {
                 return None;
             }
@@ -364,59 +378,64 @@ impl Interning {
 
     /// Resolves what came late, looking into all scopes of a run: its own first.
     pub(super) fn settle(&mut self, run: &[ScopeId], tables: &mut Tables, health: &mut Health) {
-        for &ScopeId(own) in run {
-            let own = own as usize;
-            let mut order = vec![own];
-            order.extend(run.iter().map(|s| s.0 as usize).filter(|&at| at != own));
-            let late = std::mem::take(&mut self.scopes[own].late);
-            for (iid, raw) in sorted(late.mappings) {
-                if let Some(id) = self.mapping(&order, &raw, tables, true) {
-                    self.scopes[own].mappings.define(iid, id.0);
+        let scopes: Vec<usize> = run.iter().map(|scope| scope.0 as usize).collect();
+        if !scopes.iter().any(|&at| self.scopes[at].late.is_any()) {
+            return;
+        }
+        let mut shared = Shared::default();
+        // One alone has nothing to share.
+        let sharing = if scopes.len() > 1 { &scopes[..] } else { &[] };
+        for &at in sharing {
+            let scope = &self.scopes[at];
+            for (kind, strings) in shared.strings.iter_mut().enumerate() {
+                strings.define_all(&scope.strings[if scope.one_string_table { 0 } else { kind }]);
+            }
+        }
+        for &at in &scopes {
+            for (iid, raw) in sorted(std::mem::take(&mut self.scopes[at].late.mappings)) {
+                if let Some(id) = self.mapping(at, Some(&shared), &raw, tables, true) {
+                    self.scopes[at].mappings.define(iid, id.0);
                 }
             }
-            self.scopes[own].late.frames = late.frames;
-            self.scopes[own].late.callstacks = late.callstacks;
         }
-        for &ScopeId(own) in run {
-            let own = own as usize;
-            let mut order = vec![own];
-            order.extend(run.iter().map(|s| s.0 as usize).filter(|&at| at != own));
-            let frames = std::mem::take(&mut self.scopes[own].late.frames);
-            for (iid, raw) in sorted(frames) {
-                let id = self.frame(&order, &raw, tables, false).or_else(|| {
+        for &at in sharing {
+            shared.mappings.define_all(&self.scopes[at].mappings);
+        }
+        for &at in &scopes {
+            for (iid, raw) in sorted(std::mem::take(&mut self.scopes[at].late.frames)) {
+                let frame = self.frame(at, Some(&shared), &raw, tables, false);
+                let frame = frame.or_else(|| {
                     health.lost_frames += 1;
-                    self.frame(&order, &raw, tables, true)
+                    self.frame(at, Some(&shared), &raw, tables, true)
                 });
-                if let Some(id) = id {
-                    self.scopes[own].frames.define(iid, id.0);
+                if let Some(id) = frame {
+                    self.scopes[at].frames.define(iid, id.0);
                 }
             }
         }
-        for &ScopeId(own) in run {
-            let own = own as usize;
-            let mut order = vec![own];
-            order.extend(run.iter().map(|s| s.0 as usize).filter(|&at| at != own));
-            let callstacks = std::mem::take(&mut self.scopes[own].late.callstacks);
-            for (iid, frames) in sorted(callstacks) {
+        for &at in sharing {
+            shared.frames.define_all(&self.scopes[at].frames);
+        }
+        for &at in &scopes {
+            for (iid, frames) in sorted(std::mem::take(&mut self.scopes[at].late.callstacks)) {
                 if frames.is_empty() {
                     continue;
                 }
                 let lost = lost_frame(tables, LOST_FRAME);
+                let own = &self.scopes[at].frames;
+                let known = |frame| own.get(frame).or_else(|| shared.frames.get(frame));
                 let stack: Vec<u32> = frames
                     .iter()
                     .rev()
                     .map(|&frame| {
-                        let known = order
-                            .iter()
-                            .find_map(|&at| self.scopes[at].frames.get(frame));
-                        known.unwrap_or_else(|| {
+                        known(frame).unwrap_or_else(|| {
                             health.lost_frames += 1;
                             lost.0
                         })
                     })
                     .collect();
                 let id = tables.intern_callsite(&stack).0;
-                self.scopes[own].callstacks.define(iid, CallsiteId(id));
+                self.scopes[at].callstacks.define(iid, CallsiteId(id));
             }
         }
     }
@@ -571,4 +590,44 @@ fn read_frame(message: &[u8]) -> Result<RawFrame, WireError> {
         }
     }
     Ok(raw)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
+        let mut out = vec![number << 3 | 2, bytes.len() as u8];
+        out.extend_from_slice(bytes);
+        out
+    }
+
+    #[test]
+    fn what_came_late_is_found_in_its_run_and_first_in_its_scope() {
+        let mut interning = Interning::default();
+        let (mut tables, mut health) = (Tables::default(), Health::default());
+        let layout = Layout::InternedData;
+        // Of very many scopes the middle one defines the frame, each other only refers to it.
+        let count = 20_000;
+        let run: Vec<ScopeId> = (0..count).map(|_| interning.open(layout)).collect();
+        let callstack = field(7, &[8, 1, 16, 9]);
+        let function = [vec![8, 5], field(2, b"f")].concat();
+        let frame = [field(5, &function), field(6, &[8, 9, 16, 5])].concat();
+        for (n, &scope) in run.iter().enumerate() {
+            if n == count / 2 {
+                interning.add(scope, layout, &frame, &mut tables).unwrap();
+            }
+            interning
+                .add(scope, layout, &callstack, &mut tables)
+                .unwrap();
+        }
+        interning.settle(&run, &mut tables, &mut health);
+        assert_eq!(health.lost_frames, 0);
+        let callstacks = interning.into_callstacks();
+        let site = callstacks.get(run[0], 1).unwrap();
+        assert!(run.iter().all(|&s| callstacks.get(s, 1) == Some(site)));
+        let all = callstacks.joined(&run);
+        assert_eq!(all.len(), 1);
+        assert_eq!(callstacks.callsite(all[&1]), site);
+    }
 }

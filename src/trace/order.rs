@@ -117,6 +117,10 @@ fn fits(entries: &[Entry], positions: impl Iterator<Item = usize>) -> bool {
         .all(|pair| pair[0].0 < pair[1].0 && pair[0].1 <= pair[1].1)
 }
 
+/// More sequences that lost their tables, or could take one in, are not put together: each pair
+/// is tried, and a phone has a heapprofd for each session.
+const MOST_ORPHANS: usize = 64;
+
 /// Gives the packets of a sequence that never defined a callstack to the one sequence whose
 /// numbering they complete, if there is exactly one.
 fn adopt(
@@ -135,15 +139,22 @@ fn adopt(
         })
         .map(|(&sequence, _)| sequence)
         .collect();
+    let parents: Vec<u32> = by_sequence
+        .iter()
+        .filter(|(_, positions)| !has_no_callstacks(entries[positions[0]].scope))
+        .map(|(&sequence, _)| sequence)
+        .take(MOST_ORPHANS + 1)
+        .collect();
+    if orphans.len() > MOST_ORPHANS || parents.len() > MOST_ORPHANS {
+        return;
+    }
     for orphan in orphans {
-        let fitting: Vec<u32> = by_sequence
+        let fitting: Vec<u32> = parents
             .iter()
-            .filter(|&(&sequence, positions)| {
-                sequence != orphan
-                    && !has_no_callstacks(entries[positions[0]].scope)
-                    && completes(entries, &by_sequence[&orphan], positions)
+            .copied()
+            .filter(|parent| {
+                *parent != orphan && completes(entries, &by_sequence[&orphan], &by_sequence[parent])
             })
-            .map(|(&sequence, _)| sequence)
             .collect();
         let &[parent] = &fitting[..] else { continue };
         let Some(moved) = by_sequence.remove(&orphan) else {
@@ -257,5 +268,19 @@ mod tests {
         let mut entries = [entry(1, 0, 0, 10), entry(2, 1, 0, 10), entry(77, 9, 1, 20)];
         let (_, health) = order(&mut entries, Some(9));
         assert_eq!(health.adopted_profile_packets, 0);
+    }
+
+    #[test]
+    fn pairs_beyond_all_measure_are_not_tried() {
+        // Odd numbers lost their tables, and each completes the one before.
+        let mut all: Vec<Entry> = (0..100_000)
+            .map(|n| entry(n, n, u64::from(n % 2), 10 + u64::from(n)))
+            .collect();
+        for most in [2, 100_000] {
+            let mut health = Health::default();
+            let orphan = |scope: ScopeId| scope.0 % 2 == 1;
+            arrange(&mut all[..most], orphan, &mut health);
+            assert_eq!(health.adopted_profile_packets, u64::from(most == 2));
+        }
     }
 }

@@ -1,63 +1,158 @@
 //! Packets by place: those that stand in the file as they are, and those inside a compressed
-//! bundle, which is inflated again when it is visited again.
+//! bundle, which is inflated again when it is visited again. A few bundles are kept, since runs
+//! may take turns, and how much is inflated in all has an end.
 
 use super::bundle;
-use super::framing::{Extent, Window};
-use super::packet::{Packet, payload};
+use super::framing::Window;
 use std::io;
+
+/// Bundles kept, of [`bundle::LARGEST`] bytes in all.
+const KEPT: usize = 8;
+/// What inflating a bundle costs however small it is, in inflated bytes.
+const PER_BUNDLE: u64 = 16 << 10;
+/// A trace is read twice after the first reading; this often each of its bundles may be inflated
+/// however large it is.
+const VISITS: u64 = 4;
 
 /// Where a packet stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Place {
-    /// The packet, or the bundle that holds it.
+    /// The packet, or the compressed bytes that hold it.
     pub(super) offset: u64,
     pub(super) length: u32,
     /// In a bundle: where in its inflated bytes.
-    pub(super) inner: Option<(u32, u32)>,
+    pub(super) inner: Option<Inner>,
+}
+
+/// Where a packet stands in a bundle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Inner {
+    /// Compressed with zstd.
+    pub(super) zstd: bool,
+    /// Offset once inflated.
+    pub(super) start: u32,
+    pub(super) length: u32,
 }
 
 /// Fetches packets by place.
 pub(super) struct PlaceReader {
     window: Window,
-    inflated: Vec<u8>,
-    /// The bundle that `inflated` holds.
-    bundle: Option<u64>,
+    /// Bundles with their offsets, the one used last behind.
+    bundles: Vec<(u64, Vec<u8>)>,
+    /// What may still be inflated.
+    left: u64,
 }
 
 impl PlaceReader {
     pub(super) fn new(window: Window) -> Self {
+        let left = bundle::allowance(window.size()).saturating_mul(VISITS);
         PlaceReader {
             window,
-            inflated: Vec::new(),
-            bundle: None,
+            bundles: Vec::new(),
+            left,
         }
     }
 
-    /// The body of the packet at a place; empty where the file has changed since.
+    /// The body of the packet at a place; `None` where the file has changed since, or too much
+    /// was inflated already.
     ///
     /// # Errors
     /// Where the source can't be read.
-    pub(super) fn body(&mut self, place: Place) -> io::Result<&[u8]> {
-        let extent = Extent {
-            offset: place.offset,
-            length: place.length as usize,
+    pub(super) fn body(&mut self, place: Place) -> io::Result<Option<&[u8]>> {
+        let Some(inner) = place.inner else {
+            let body = self.window.get(place.offset, place.length as usize)?;
+            return Ok((body.len() == place.length as usize).then_some(body));
         };
-        let Some((start, length)) = place.inner else {
-            return self.window.get(extent.offset, extent.length);
-        };
-        if self.bundle != Some(place.offset) {
-            let body = self.window.get(extent.offset, extent.length)?;
-            let (packet, _) = Packet::read(body);
-            self.inflated.clear();
-            for &(kind, data) in &packet.payloads {
-                if kind == payload::DEFLATED || kind == payload::ZSTD {
-                    // Damage was noted at the first reading.
-                    let _ = bundle::inflate(kind == payload::ZSTD, data, &mut self.inflated);
-                }
-            }
-            self.bundle = Some(place.offset);
+        let known = self.bundles.iter().position(|b| b.0 == place.offset);
+        match known {
+            Some(at) => self.bundles[at..].rotate_left(1),
+            None => self.inflate(place, inner.zstd)?,
         }
-        let range = start as usize..start as usize + length as usize;
-        Ok(self.inflated.get(range).unwrap_or_default())
+        let range = inner.start as usize..inner.start as usize + inner.length as usize;
+        Ok(self.bundles.last().and_then(|b| b.1.get(range)))
+    }
+
+    fn inflate(&mut self, place: Place, zstd: bool) -> io::Result<()> {
+        let data = self.window.get(place.offset, place.length as usize)?;
+        let mut inflated = Vec::new();
+        // Damage was noted at the first reading.
+        let _ = bundle::inflate(zstd, data, self.left, &mut inflated);
+        let cost = PER_BUNDLE + inflated.len() as u64;
+        self.left = self.left.saturating_sub(cost);
+        self.bundles.push((place.offset, inflated));
+        let mut held: u64 = self.bundles.iter().map(|b| b.1.len() as u64).sum();
+        while self.bundles.len() > 1 && (self.bundles.len() > KEPT || held > bundle::LARGEST) {
+            held -= self.bundles.remove(0).1.len() as u64;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::survey::Survey;
+
+    fn field(number: u32, bytes: &[u8]) -> Vec<u8> {
+        let tag = number << 3 | 2;
+        let mut out = match u8::try_from(tag) {
+            Ok(tag) if tag < 128 => vec![tag],
+            _ => vec![tag as u8 | 0x80, (tag >> 7) as u8],
+        };
+        assert!(bytes.len() < 128);
+        out.push(bytes.len() as u8);
+        out.extend_from_slice(bytes);
+        out
+    }
+
+    /// A profile packet with an index, of sequence 1.
+    fn profile(index: u8) -> Vec<u8> {
+        [vec![0x50, 1], field(37, &[7 << 3, index])].concat()
+    }
+
+    fn zstd_of(packet: &[u8]) -> Vec<u8> {
+        field(
+            133,
+            &zstd::stream::encode_all(&field(1, packet)[..], 1).unwrap(),
+        )
+    }
+
+    fn read(trace: Vec<u8>) -> (Survey, PlaceReader) {
+        let window = Window::new(Box::new(io::Cursor::new(trace))).unwrap();
+        let (survey, window) = Survey::read(window).unwrap();
+        (survey, PlaceReader::new(window))
+    }
+
+    #[test]
+    fn bundles_that_share_a_packet_are_told_apart() {
+        let both = [zstd_of(&profile(3)), zstd_of(&profile(4))].concat();
+        let (survey, mut reader) = read(field(1, &both));
+        assert_eq!(survey.entries.len(), 2);
+        for (entry, index) in survey.entries.iter().zip([3, 4]) {
+            let body = reader.body(entry.place).unwrap().unwrap();
+            assert_eq!(body, profile(index));
+        }
+    }
+
+    #[test]
+    fn bundles_that_take_turns_are_inflated_once_and_many_not_for_ever() {
+        let trace: Vec<u8> = (0..2 * KEPT as u8)
+            .flat_map(|n| field(1, &zstd_of(&profile(n))))
+            .collect();
+        let (survey, mut reader) = read(trace);
+        let places: Vec<Place> = survey.entries.iter().map(|entry| entry.place).collect();
+        assert_eq!(places.len(), 2 * KEPT);
+        let before = reader.left;
+        for n in 0..1000 {
+            assert!(reader.body(places[n % KEPT]).unwrap().is_some());
+        }
+        let once = before - reader.left;
+        assert!(once < KEPT as u64 * (PER_BUNDLE + 128), "{once}");
+        reader.left = 3 * once;
+        let turns = (0..1000).filter(|n| {
+            let body = reader.body(places[n % places.len()]).unwrap();
+            body.is_some()
+        });
+        assert!(turns.count() < 5 * KEPT);
     }
 }

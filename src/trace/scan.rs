@@ -30,8 +30,8 @@ pub struct CompleteDump {
 pub struct DumpScanner {
     /// What came of a packet that is not whole yet.
     rest: Vec<u8>,
-    /// Processes and heaps of unfinished chains, by sequence.
-    chains: HashMap<u32, Vec<(u64, String)>>,
+    /// Processes and heaps of unfinished chains, by sequence, with their place in the chain.
+    chains: HashMap<u32, HashMap<(u64, String), usize>>,
     dumps: Vec<CompleteDump>,
     last_time: u64,
     lost: bool,
@@ -92,7 +92,8 @@ impl DumpScanner {
                 payload::DEFLATED | payload::ZSTD if may_bundle => {
                     let mut inflated = Vec::new();
                     // What inflated before damage counts.
-                    let _ = bundle::inflate(*kind == payload::ZSTD, message, &mut inflated);
+                    let zstd = *kind == payload::ZSTD;
+                    let _ = bundle::inflate(zstd, message, bundle::LARGEST, &mut inflated);
                     for range in bundle::packets(&inflated).map_while(Result::ok) {
                         self.packet(&inflated[range], false);
                     }
@@ -104,10 +105,8 @@ impl DumpScanner {
                     // Damage is told when the trace is converted.
                     let _ = each_part(message, |part| {
                         let (header, _) = Header::read(part);
-                        let key = (header.pid, header.heap);
-                        if !chain.contains(&key) {
-                            chain.push(key);
-                        }
+                        let next = chain.len();
+                        chain.entry((header.pid, header.heap)).or_insert(next);
                     });
                 }
                 _ => {}
@@ -115,9 +114,11 @@ impl DumpScanner {
         }
         if is_profile && !continued {
             let chain = self.chains.remove(&packet.sequence).unwrap_or_default();
+            let mut chain: Vec<_> = chain.into_iter().collect();
+            chain.sort_unstable_by_key(|entry| entry.1);
             let written_ns = self.last_time;
             self.dumps
-                .extend(chain.into_iter().map(|(pid, heap)| CompleteDump {
+                .extend(chain.into_iter().map(|((pid, heap), _)| CompleteDump {
                     pid,
                     heap,
                     written_ns,

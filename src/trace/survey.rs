@@ -9,7 +9,7 @@ use super::metadata::{self, Ending, ServiceEvent};
 use super::order::Entry;
 use super::packet::{Packet, payload};
 use super::profile_packet::Outline;
-use super::reader::Place;
+use super::reader::{Inner, Place};
 use super::symbols::ModuleSymbols;
 use super::wire::WireError;
 use crate::profile::{Health, Recording};
@@ -49,6 +49,7 @@ impl Survey {
     pub(super) fn read(window: Window) -> io::Result<(Survey, Window)> {
         let mut survey = Survey::default();
         let mut health = Health::default();
+        let mut left = bundle::allowance(window.size());
         let mut packets = Packets::new(window);
         let mut inflated = Vec::new();
         while let Some(extent) = packets.next(&mut health)? {
@@ -66,13 +67,24 @@ impl Survey {
             }
             survey.packet(&packet, place, false);
             for &(kind, data) in &packet.payloads {
-                if kind == payload::DEFLATED || kind == payload::ZSTD {
-                    if let Err(error) = bundle::inflate(kind == payload::ZSTD, data, &mut inflated)
-                    {
-                        health.add_damage(extent.offset, extent.length as u64, error.to_string());
-                    }
-                    survey.bundle(&inflated, place);
+                if kind != payload::DEFLATED && kind != payload::ZSTD {
+                    continue;
                 }
+                let zstd = kind == payload::ZSTD;
+                if let Err(error) = bundle::inflate(zstd, data, left, &mut inflated) {
+                    health.add_damage(extent.offset, extent.length as u64, error.to_string());
+                }
+                left -= inflated.len() as u64;
+                let inside = data.as_ptr() as usize - body.as_ptr() as usize;
+                let place = Place {
+                    offset: extent.offset + inside as u64,
+                    length: data.len() as u32,
+                    inner: Some(Inner {
+                        zstd,
+                        ..Inner::default()
+                    }),
+                };
+                survey.bundle(&inflated, place);
             }
         }
         // Damage of the framing and inside packets, in order of the file.
@@ -90,7 +102,11 @@ impl Survey {
             match range {
                 Ok(range) => {
                     let place = Place {
-                        inner: Some((range.start as u32, range.len() as u32)),
+                        inner: outer.inner.map(|inner| Inner {
+                            start: range.start as u32,
+                            length: range.len() as u32,
+                            ..inner
+                        }),
                         ..outer
                     };
                     let (packet, outcome) = Packet::read(&inflated[range]);
