@@ -4,7 +4,7 @@
 //! archive becomes a path here.
 
 use super::detect::{Kind, detect};
-use super::spool::Spool;
+use super::spool::{Budget, Spool};
 use super::{HEAD, ImportError, OpenTrace, unpack};
 use crate::trace::Source;
 use std::io::Read;
@@ -14,6 +14,9 @@ pub(super) const NAMED: usize = 5;
 /// Further members are not looked at.
 const MOST_MEMBERS: usize = 10_000;
 
+/// Further traces are not read: each is held open.
+const MOST_TRACES: usize = 64;
+
 /// Names of members that belong to the trace of the bundle, in the order in which they follow.
 const COMPANIONS: [&str; 2] = ["symbols", "deobfuscation"];
 
@@ -21,8 +24,9 @@ pub(super) fn open_tar(
     source: Box<dyn Source>,
     name: &str,
     depth: u32,
+    budget: &Budget,
 ) -> Result<Vec<OpenTrace>, ImportError> {
-    let mut found = Members::new(name);
+    let mut found = Members::new(name, budget);
     let mut archive = tar::Archive::new(source);
     let entries = archive
         .entries()
@@ -51,13 +55,14 @@ pub(super) fn open_zip(
     source: Box<dyn Source>,
     name: &str,
     depth: u32,
+    budget: &Budget,
 ) -> Result<Vec<OpenTrace>, ImportError> {
     let damaged = |error: zip::result::ZipError| ImportError::Damaged {
         name: name.to_owned(),
         what: error.to_string(),
     };
     let mut archive = zip::ZipArchive::new(source).map_err(damaged)?;
-    let mut found = Members::new(name);
+    let mut found = Members::new(name, budget);
     for at in 0..archive.len().min(MOST_MEMBERS) {
         match archive.by_index(at) {
             Ok(file) if file.is_file() => {
@@ -82,6 +87,7 @@ struct Member {
 
 struct Members<'a> {
     archive: &'a str,
+    budget: &'a Budget,
     traces: Vec<Member>,
     companions: Vec<(usize, Box<dyn Source>)>,
     others: Vec<String>,
@@ -89,9 +95,10 @@ struct Members<'a> {
 }
 
 impl<'a> Members<'a> {
-    fn new(archive: &'a str) -> Self {
+    fn new(archive: &'a str, budget: &'a Budget) -> Self {
         Members {
             archive,
+            budget,
             traces: Vec::new(),
             companions: Vec::new(),
             others: Vec::new(),
@@ -110,7 +117,9 @@ impl<'a> Members<'a> {
             .position(|start| file_name(&name).starts_with(start));
         let kind = detect(&head);
         let wanted = match kind {
-            Kind::Trace | Kind::Gzip | Kind::Zstd => true,
+            Kind::Trace => true,
+            // Bug reports hold many a packed log.
+            Kind::Gzip | Kind::Zstd => inside(kind, &head).is_none_or(is_promising),
             // An archive in an archive: as deep as a bundle in a bug report.
             Kind::Zip | Kind::Tar => true,
             _ => companion.is_some() && !head.is_empty(),
@@ -121,7 +130,13 @@ impl<'a> Members<'a> {
             }
             return Ok(());
         }
-        let mut spool = Spool::new(self.archive);
+        if self.traces.len() + self.companions.len() >= MOST_TRACES {
+            self.damage = Some(format!(
+                "only the first {MOST_TRACES} traces in it are read"
+            ));
+            return Ok(());
+        }
+        let mut spool = Spool::new(self.archive, self.budget);
         spool.append(&head[..])?;
         let damage = spool.append(stream)?;
         let spooled = spool.finish(damage.map(|what| format!("{name}: {what}")))?;
@@ -145,7 +160,7 @@ impl<'a> Members<'a> {
             let mut source = member.source;
             let mut damage = member.damage;
             if single && !self.companions.is_empty() {
-                let mut spool = Spool::new(self.archive);
+                let mut spool = Spool::new(self.archive, self.budget);
                 spool.append(source)?;
                 for (_, companion) in self.companions.drain(..) {
                     damage = spool.append(companion)?.or(damage);
@@ -153,7 +168,7 @@ impl<'a> Members<'a> {
                 source = spool.finish(None)?.source;
             }
             let name = format!("{}:{}", self.archive, member.name);
-            match unpack(source, &name, depth + 1) {
+            match unpack(source, &name, depth + 1, self.budget) {
                 Ok(traces) => found.extend(traces.into_iter().map(|mut trace| {
                     trace.damage = trace.damage.or(damage.take());
                     trace
@@ -187,6 +202,89 @@ impl<'a> Members<'a> {
     }
 }
 
+/// What a packed member holds, by the bytes it begins with; `None` where they do not tell.
+fn inside(kind: Kind, packed: &[u8]) -> Option<Kind> {
+    let mut head = Vec::new();
+    let most = HEAD as u64;
+    // The bytes end inside the stream: what came before will do.
+    let _ = match kind {
+        Kind::Gzip => flate2::bufread::GzDecoder::new(packed)
+            .take(most)
+            .read_to_end(&mut head),
+        Kind::Zstd => zstd::stream::read::Decoder::with_buffer(packed)
+            .and_then(|decoder| decoder.take(most).read_to_end(&mut head)),
+        _ => return None,
+    };
+    (!head.is_empty()).then(|| detect(&head))
+}
+
+fn is_promising(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::Trace | Kind::Gzip | Kind::Zstd | Kind::Zip | Kind::Tar
+    )
+}
+
 fn file_name(path: &str) -> &str {
     path.rsplit(['/', '\\']).next().unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Cursor, Write};
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        out.write_all(bytes).unwrap();
+        out.finish().unwrap()
+    }
+
+    fn tar_of(members: &[(String, Vec<u8>)]) -> Vec<u8> {
+        let mut out = tar::Builder::new(Vec::new());
+        for (name, bytes) in members {
+            let mut header = tar::Header::new_gnu();
+            header.set_size(bytes.len() as u64);
+            out.append_data(&mut header, name, &bytes[..]).unwrap();
+        }
+        out.into_inner().unwrap()
+    }
+
+    /// A trace whose packets hold this many bytes in all.
+    fn trace(size: usize) -> Vec<u8> {
+        [&[0x0a, 0x66, 0x50, 1, 0x7a, 98][..], &[0; 98]]
+            .concat()
+            .repeat(size / 104)
+    }
+
+    fn open(members: &[(String, Vec<u8>)], budget: &Budget) -> Result<usize, ImportError> {
+        let source = Box::new(Cursor::new(tar_of(members)));
+        open_tar(source, "x.tar", 0, budget).map(|traces| traces.len())
+    }
+
+    #[test]
+    fn members_share_one_budget() {
+        let members: Vec<_> = (0..8)
+            .map(|n| (format!("{n}.gz"), gzip(&trace(100_000))))
+            .collect();
+        assert_eq!(open(&members, &Budget::new(1_000_000)).unwrap(), 8);
+        // Each alone would fit.
+        let error = open(&members, &Budget::new(500_000)).unwrap_err();
+        assert!(matches!(error, ImportError::TooLarge { .. }), "{error}");
+    }
+
+    #[test]
+    fn packed_logs_are_not_unpacked_and_traces_are_counted() {
+        let log = gzip(&b"I/Zygote: a line of a log\n".repeat(5000));
+        let mut members: Vec<_> = (0..50)
+            .map(|n| (format!("log.{n}.gz"), log.clone()))
+            .collect();
+        members.push(("t.pftrace".to_owned(), trace(1000)));
+        assert_eq!(open(&members, &Budget::new(2000)).unwrap(), 1);
+        let many: Vec<_> = (0..MOST_TRACES + 9)
+            .map(|n| (format!("{n}.pftrace"), trace(200)))
+            .collect();
+        let found = open(&many, &Budget::new(1 << 20)).unwrap();
+        assert_eq!(found, MOST_TRACES);
+    }
 }

@@ -14,7 +14,8 @@ pub use detect::{Kind, detect};
 
 use crate::error::{Classified, ErrorClass};
 use crate::trace::Source;
-use spool::Spool;
+use crate::units::ByteSize;
+use spool::{Budget, Spool};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -63,10 +64,12 @@ pub enum ImportError {
         what: String,
     },
     /// Unpacked, it is larger than anything heaptap would write to a temporary folder.
-    #[error("{name} unpacks to more than {} GiB", spool::LARGEST >> 30)]
+    #[error("{name} unpacks to more than {most}")]
     TooLarge {
         /// The input.
         name: String,
+        /// What an input of its size may take.
+        most: ByteSize,
     },
 }
 
@@ -144,10 +147,11 @@ pub fn open(path: &Path) -> Result<Vec<OpenTrace>, ImportError> {
     }
     let file = File::open(path).map_err(unreadable)?;
     // A pipe or a device can't be read twice.
-    if !file.metadata().map_err(unreadable)?.is_file() {
+    let metadata = file.metadata().map_err(unreadable)?;
+    if !metadata.is_file() {
         return open_stream(file, &name);
     }
-    unpack(Box::new(file), &name, 0)
+    unpack(Box::new(file), &name, 0, &Budget::of(metadata.len()))
 }
 
 /// Opens what comes on a stream, stdin for one.
@@ -155,14 +159,14 @@ pub fn open(path: &Path) -> Result<Vec<OpenTrace>, ImportError> {
 /// # Errors
 /// As [`open`].
 pub fn open_stream(stream: impl Read, name: &str) -> Result<Vec<OpenTrace>, ImportError> {
-    let spooled = Spool::new(name).copy(stream)?;
+    let spooled = Spool::new(name, &Budget::of_stream()).copy(stream)?;
     if let Some(what) = spooled.damage {
         return Err(ImportError::Damaged {
             name: name.to_owned(),
             what,
         });
     }
-    unpack(spooled.source, name, 0)
+    unpack(spooled.source, name, 0, &Budget::of(spooled.size))
 }
 
 fn trace_in_folder(path: &Path, name: &str) -> Result<PathBuf, ImportError> {
@@ -194,6 +198,7 @@ fn unpack(
     mut source: Box<dyn Source>,
     name: &str,
     depth: u32,
+    budget: &Budget,
 ) -> Result<Vec<OpenTrace>, ImportError> {
     let unreadable = |source| ImportError::Unreadable {
         name: name.to_owned(),
@@ -222,14 +227,14 @@ fn unpack(
         }]),
         Kind::Gzip => {
             let reader = flate2::bufread::MultiGzDecoder::new(io::BufReader::new(source));
-            unpack_stream(reader, name, "gzip", depth)
+            unpack_stream(reader, name, "gzip", depth, budget)
         }
         Kind::Zstd => {
             let reader = zstd::stream::read::Decoder::new(source).map_err(unreadable)?;
-            unpack_stream(reader, name, "zstd", depth)
+            unpack_stream(reader, name, "zstd", depth, budget)
         }
-        Kind::Zip => archive::open_zip(source, name, depth),
-        Kind::Tar => archive::open_tar(source, name, depth),
+        Kind::Zip => archive::open_zip(source, name, depth, budget),
+        Kind::Tar => archive::open_tar(source, name, depth, budget),
         what => Err(ImportError::NotATrace {
             name: name.to_owned(),
             what,
@@ -242,8 +247,9 @@ fn unpack_stream(
     name: &str,
     codec: &str,
     depth: u32,
+    budget: &Budget,
 ) -> Result<Vec<OpenTrace>, ImportError> {
-    let spooled = Spool::new(name).copy(reader)?;
+    let spooled = Spool::new(name, budget).copy(reader)?;
     let damage = spooled.damage.map(|what| {
         format!(
             "its {codec} stream breaks off after {} bytes: {what}",
@@ -258,7 +264,7 @@ fn unpack_stream(
             what,
         });
     }
-    let mut traces = unpack(spooled.source, name, depth + 1)?;
+    let mut traces = unpack(spooled.source, name, depth + 1, budget)?;
     if damage.is_some()
         && let Some(last) = traces.last_mut()
     {

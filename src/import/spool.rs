@@ -2,17 +2,53 @@
 
 use super::ImportError;
 use crate::trace::Source;
+use crate::units::ByteSize;
+use std::cell::Cell;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
-/// What stays in memory.
+/// What stays in memory, of a copy and of all.
 const IN_MEMORY: usize = 4 << 20;
-/// A larger copy is refused: a trace of this size no phone writes, a hostile file claims it.
-pub(super) const LARGEST: u64 = 64 << 30;
+const ALL_IN_MEMORY: usize = 64 << 20;
+/// What all copies of an input may take: a trace of this size no phone writes, a hostile file
+/// claims it.
+const LARGEST: u64 = 64 << 30;
+/// An input of some size may take this much, and so many times its size: traces are packed about
+/// tenfold.
+const SLACK: u64 = 1 << 30;
+const RATIO: u64 = 200;
 const PIECE: usize = 1 << 20;
+
+/// What the copies of one input may still take, however they nest.
+pub(super) struct Budget {
+    most: u64,
+    left: Cell<u64>,
+    memory: Cell<usize>,
+}
+
+impl Budget {
+    /// For an input of so many bytes.
+    pub(super) fn of(packed: u64) -> Self {
+        Self::new(LARGEST.min(SLACK.saturating_add(packed.saturating_mul(RATIO))))
+    }
+
+    /// For what comes as it is.
+    pub(super) fn of_stream() -> Self {
+        Self::new(LARGEST)
+    }
+
+    pub(super) fn new(most: u64) -> Self {
+        Budget {
+            most,
+            left: Cell::new(most),
+            memory: Cell::new(ALL_IN_MEMORY),
+        }
+    }
+}
 
 /// A copy in progress; several streams may follow each other into it.
 pub(super) struct Spool<'a> {
     name: &'a str,
+    budget: &'a Budget,
     file: tempfile::SpooledTempFile,
     size: u64,
 }
@@ -26,10 +62,13 @@ pub(super) struct Spooled {
 }
 
 impl<'a> Spool<'a> {
-    pub(super) fn new(name: &'a str) -> Self {
+    pub(super) fn new(name: &'a str, budget: &'a Budget) -> Self {
+        let memory = IN_MEMORY.min(budget.memory.get());
+        budget.memory.set(budget.memory.get() - memory);
         Spool {
             name,
-            file: tempfile::spooled_tempfile(IN_MEMORY),
+            budget,
+            file: tempfile::spooled_tempfile(memory),
             size: 0,
         }
     }
@@ -45,11 +84,13 @@ impl<'a> Spool<'a> {
                 Err(error) => return Ok(Some(error.to_string())),
             };
             self.size += read as u64;
-            if self.size > LARGEST {
+            let Some(left) = self.budget.left.get().checked_sub(read as u64) else {
                 return Err(ImportError::TooLarge {
                     name: self.name.to_owned(),
+                    most: ByteSize(self.budget.most),
                 });
-            }
+            };
+            self.budget.left.set(left);
             self.file
                 .write_all(&piece[..read])
                 .map_err(|source| self.unwritable(source))?;
