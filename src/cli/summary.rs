@@ -17,6 +17,10 @@ use crate::units::ByteSize;
 const CALLERS: usize = 3;
 /// Heaps shown in full; the others by their totals.
 const FULL_HEAPS: usize = 4;
+/// Heaps shown by their totals, of all.
+const OTHER_HEAPS: usize = 20;
+/// Warnings shown; the manifest has all.
+const WARNINGS: usize = 20;
 /// Dumps named in a line; of more, the first, the labelled and the last.
 const DUMPS: usize = 5;
 
@@ -46,8 +50,15 @@ pub fn show(console: &Console, folder: &Path, manifest: &Manifest, heaps: &[Heap
             console.data(heap);
         }
     }
-    for warning in &manifest.warnings {
+    for warning in manifest.warnings.iter().take(WARNINGS) {
         tell(console, warning);
+    }
+    if let Some(left) = manifest.warnings.len().checked_sub(WARNINGS + 1) {
+        console.complain(format_args!(
+            "… and {} more warnings, in {}",
+            left + 1,
+            manifest::FILE_NAME
+        ));
     }
     if let Some(unnamed) = unnamed(manifest) {
         let label = console.on_stderr(Style::Dim, "note");
@@ -101,8 +112,11 @@ impl Page<'_> {
         let others = heaps.get(FULL_HEAPS..).unwrap_or_default();
         if !others.is_empty() {
             let mut block = String::new();
-            for heap in others {
+            for heap in others.iter().take(OTHER_HEAPS) {
                 let _ = writeln!(block, "{}  {}", self.title(heap), headline(heap));
+            }
+            if let Some(left) = others.len().checked_sub(OTHER_HEAPS + 1) {
+                let _ = writeln!(block, "… and {} more heaps", left + 1);
             }
             blocks.push(block);
         }
@@ -636,6 +650,20 @@ com.example.app  pid 4242  libc.malloc
             "{piped}"
         );
         assert!(piped.contains("likes::them::so::much<…>\n"), "{piped}");
+    }
+
+    #[test]
+    fn of_many_heaps_a_page_is_shown() {
+        let (manifest, heap) = example();
+        let console = plain();
+        let page = Page {
+            console: &console,
+            width: None,
+        };
+        let blocks = page.heaps(&manifest, &vec![heap; 30_000]);
+        let last = blocks.last().unwrap();
+        assert_eq!(last.lines().count(), OTHER_HEAPS + 1);
+        assert!(last.ends_with("\n… and 29976 more heaps\n"), "{last}");
     }
 
     #[test]
