@@ -172,7 +172,7 @@ fn a_refused_config_says_why_before_any_device_is_asked() {
         (&["-n", "a", "--set", "heapprofd.no_runing=1"], "no field"),
         (
             &["-n", "a", "--config", "leek-hunt"],
-            "neither a file nor a preset",
+            "did you mean `leak-hunt`?",
         ),
         (&[], "no process is named"),
     ] {
@@ -183,6 +183,24 @@ fn a_refused_config_says_why_before_any_device_is_asked() {
         let stderr = text(&output.stderr);
         assert!(stderr.contains(words), "{stderr}");
         assert!(stderr.contains("help: "), "{stderr}");
+    }
+}
+
+#[test]
+fn a_wrong_target_says_how_one_is_named() {
+    for (args, words) in [
+        (
+            &["record", "com.example.app"][..],
+            "heaptap record -n com.example.app",
+        ),
+        (&["record", "--pid", "abc"], "names go with -n"),
+        (&["record", "--pid", "0"], "a process id is a number"),
+        (&["collect", "--forget"], "SESSION"),
+    ] {
+        let output = heaptap(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        let stderr = text(&output.stderr);
+        assert!(stderr.contains(words), "{stderr}");
     }
 }
 

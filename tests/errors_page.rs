@@ -105,6 +105,21 @@ fn every_kind_of_error_is_on_the_page() {
 }
 
 #[test]
+fn each_kind_stands_there_once() {
+    for heading in ["Kinds of errors", "Kinds of warnings"] {
+        let mut seen = BTreeSet::new();
+        for row in rows(heading) {
+            for kind in row[0].split("`, `") {
+                assert!(
+                    seen.insert(kind.to_owned()),
+                    "{kind} stands twice in {heading}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
 fn every_exit_code_is_on_the_page() {
     let listed: BTreeSet<(String, String)> = rows("Exit codes")
         .into_iter()

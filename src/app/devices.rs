@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::task::JoinSet;
 
-use crate::device::{Command, Device, DeviceError, DeviceState, ListedDevice, Server};
+use crate::device::{Command, Device, DeviceError, DeviceState, ListedDevice, Selector, Server};
 use crate::eligibility::shown;
 
 /// A phone answers `getprop` in milliseconds; one that sleeps takes longer.
@@ -56,15 +56,23 @@ pub struct PhoneRow {
     pub error: Option<String>,
 }
 
-/// All phones of `server`, in its order; none is no error.
+/// The phones of `server` that `selector` fits, in its order; none at all is no error.
 ///
 /// # Errors
-/// Errors of the server's connection. A phone that can't be asked says so in its row.
-pub async fn phones(server: &Server) -> Result<Vec<PhoneRow>, DeviceError> {
+/// [`DeviceError::NotFound`] where a phone is named that is not there; errors of the server's
+/// connection. A phone that can't be asked says so in its row.
+pub async fn phones(server: &Server, selector: &Selector) -> Result<Vec<PhoneRow>, DeviceError> {
     let listed = server.devices().await?;
-    let mut rows: Vec<PhoneRow> = listed.iter().map(row).collect();
+    let fitting = selector.fitting(&listed);
+    if fitting.is_empty() && *selector != Selector::Only {
+        return Err(DeviceError::NotFound {
+            wanted: selector.to_string(),
+            devices: listed,
+        });
+    }
+    let mut rows: Vec<PhoneRow> = fitting.iter().map(|phone| row(phone)).collect();
     let mut asking = JoinSet::new();
-    for (index, phone) in listed.iter().enumerate() {
+    for (index, phone) in fitting.into_iter().enumerate() {
         if phone.state == DeviceState::Device {
             let device = server.device(phone, &listed);
             asking.spawn(async move { (index, properties(&device).await) });

@@ -3,6 +3,7 @@
 
 pub mod apps;
 pub mod check;
+pub mod choice;
 pub mod convert;
 pub mod devices;
 pub mod doctor;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 use time::OffsetDateTime;
 
+use super::choice::{self, Purpose, Scope};
 use super::finish::{self, EndedBy, Finished};
 use super::output::{OutputFolder, default_name};
 use super::plan::{self, Plan};
@@ -25,8 +26,10 @@ use crate::session::{
 pub enum State {
     /// perfetto runs, and a heaptap follows it.
     Recording,
-    /// perfetto runs by itself: detached, or its heaptap is gone.
+    /// perfetto runs by itself, as it was asked to.
     Detached,
+    /// perfetto runs, but the heaptap that followed it is gone.
+    Unattended,
     /// perfetto has ended; its trace stands on the device.
     Uncollected,
     /// The trace is on this host; the rest is to be done.
@@ -94,7 +97,12 @@ pub async fn status(store: &Store, device: Option<&Device>) -> Result<Vec<Sessio
     Ok(all)
 }
 
-async fn status_of(store: &Store, chronicle: &Chronicle, device: Option<&Device>) -> SessionStatus {
+/// How `chronicle` stands, asking its device; `device` is one that has been reached already.
+pub(super) async fn status_of(
+    store: &Store,
+    chronicle: &Chronicle,
+    device: Option<&Device>,
+) -> SessionStatus {
     let opening = &chronicle.opening;
     let locked = store.is_locked(&opening.id);
     let reached = reach(opening, device).await;
@@ -126,7 +134,8 @@ async fn look(device: &Device, chronicle: &Chronicle, locked: bool) -> (State, O
     let size = stat.ok().flatten().map(|s| s.size);
     let state = match (writer.is_some(), size, locked) {
         (true, _, true) => State::Recording,
-        (true, _, false) => State::Detached,
+        (true, _, false) if chronicle.detached => State::Detached,
+        (true, _, false) => State::Unattended,
         (false, _, true) => State::Collecting,
         (false, _, false) if chronicle.pulled.is_some() => State::Fetched,
         (false, Some(_), false) => State::Uncollected,
@@ -163,34 +172,28 @@ async fn orphans(
     Ok(traces)
 }
 
-/// The session that is meant: named by its id or the start of it, or the only one.
-///
-/// # Errors
-/// Where there is none, or several.
-pub fn choose(
-    store: &Store,
-    wanted: Option<&str>,
-    what: &'static str,
-) -> Result<Chronicle, SessionError> {
-    let (mut chronicles, unreadable) = store.list()?;
-    if let Some(wanted) = wanted {
-        chronicles.retain(|c| c.opening.id.as_str().starts_with(wanted));
+/// Which session a command is about.
+#[derive(Debug, Clone)]
+pub enum Wanted {
+    /// The one with this id, or whose id starts so.
+    Id(String),
+    /// The only one that serves, of those that the flags allow.
+    Only(Scope),
+}
+
+impl Wanted {
+    async fn choose(&self, store: &Store, purpose: Purpose) -> Result<Chronicle, SessionError> {
+        match self {
+            Wanted::Id(id) => choice::named(store, id),
+            Wanted::Only(scope) => choice::unnamed(store, scope, purpose).await,
+        }
     }
-    match (chronicles.len(), wanted) {
-        (1, _) => Ok(chronicles.remove(0)),
-        (0, None) => match unreadable.into_iter().next() {
-            Some((path, source)) => Err(SessionError::State { path, source }),
-            None => Err(SessionError::NoSession { what }),
-        },
-        (0, Some(wanted)) => Err(SessionError::NoSuchSession {
-            id: wanted.to_owned(),
-        }),
-        _ => Err(SessionError::SeveralSessions {
-            ids: chronicles
-                .iter()
-                .map(|c| c.opening.id.to_string())
-                .collect(),
-        }),
+
+    fn id(&self) -> Option<&str> {
+        match self {
+            Wanted::Id(id) => Some(id),
+            Wanted::Only(_) => None,
+        }
     }
 }
 
@@ -200,12 +203,11 @@ pub fn choose(
 /// Where the phone does not allow it, or no dump came in time.
 pub async fn snapshot(
     store: &Store,
-    device: Option<&Device>,
-    wanted: Option<&str>,
+    wanted: &Wanted,
     label: Option<String>,
 ) -> Result<(SessionId, Snapshot), Failure> {
-    let chronicle = choose(store, wanted, "take a snapshot of")?;
-    let device = reach(&chronicle.opening, device).await?;
+    let chronicle = wanted.choose(store, Purpose::Snapshot).await?;
+    let device = reach(&chronicle.opening, None).await?;
     let label = label.unwrap_or_else(|| next_label(&chronicle));
     let scan = finish::new_scan();
     let snapshot = session::take_snapshot(&device, store, &chronicle, label, &scan).await?;
@@ -238,15 +240,14 @@ pub enum Stopped {
 /// As [`collect`].
 pub async fn stop(
     store: &Store,
-    device: Option<&Device>,
-    wanted: Option<&str>,
+    wanted: &Wanted,
     output: Option<&Path>,
     controls: &mut Controls,
     tell: &Tell,
 ) -> Result<Stopped, Failure> {
-    let chronicle = choose(store, wanted, "stop")?;
+    let chronicle = wanted.choose(store, Purpose::Stop).await?;
     let id = chronicle.opening.id.clone();
-    let at_hand = reach(&chronicle.opening, device).await?;
+    let at_hand = reach(&chronicle.opening, None).await?;
     let lock = match store.lock(&id) {
         Ok(lock) => Some(lock),
         Err(SessionError::Busy { .. }) => None,
@@ -272,38 +273,91 @@ pub async fn stop(
 pub async fn collect(
     store: &Store,
     device: impl AsyncFnOnce() -> Result<Device, Failure>,
-    wanted: Option<&str>,
+    wanted: &Wanted,
     output: Option<&Path>,
     controls: &mut Controls,
     tell: &Tell,
 ) -> Result<Finished, Failure> {
-    match choose(store, wanted, "collect") {
+    let none = match wanted.choose(store, Purpose::Collect).await {
         Ok(chronicle) => {
             let at_hand = match reach(&chronicle.opening, None).await {
                 Ok(at_hand) => at_hand,
-                // The journal's server or serial may have changed; whoever calls knows better.
-                Err(_) => device().await?,
+                Err(failure) => reach_elsewhere(&chronicle.opening, device, failure).await?,
             };
-            collect_known(store, at_hand, chronicle, output, controls, tell).await
+            return collect_known(store, at_hand, chronicle, output, controls, tell).await;
         }
-        Err(error @ (SessionError::NoSession { .. } | SessionError::NoSuchSession { .. })) => {
-            let device = device().await?;
-            let trace = choose_orphan(&device, wanted, error).await?;
-            let id = trace.id.clone();
-            adopt(store, &device, trace, output, true).await?;
-            let chronicle = choose(store, Some(id.as_str()), "collect")?;
-            collect_known(store, device, chronicle, None, controls, tell).await
-        }
-        Err(error) => Err(error.into()),
+        Err(
+            error @ (SessionError::NoSession { .. }
+            | SessionError::NoSuchSession { .. }
+            | SessionError::NoneServes { .. }),
+        ) => error,
+        Err(error) => return Err(error.into()),
+    };
+    let device = match device().await {
+        Ok(device) => device,
+        Err(_) if matches!(none, SessionError::NoneServes { .. }) => return Err(none.into()),
+        Err(failure) => return Err(failure),
+    };
+    let known = store.list()?.0;
+    let trace = choose_orphan(&device, &known, wanted.id(), none).await?;
+    let id = trace.id.clone();
+    adopt(store, &device, trace, output, true).await?;
+    let chronicle = choice::named(store, id.as_str())?;
+    collect_known(store, device, chronicle, None, controls, tell).await
+}
+
+/// The device of a session that the journal's server does not have, where `device` is that
+/// one: reached over another server, or by another serial.
+async fn reach_elsewhere(
+    opening: &Opening,
+    device: impl AsyncFnOnce() -> Result<Device, Failure>,
+    failure: Failure,
+) -> Result<Device, Failure> {
+    let Ok(device) = device().await else {
+        return Err(failure);
+    };
+    // A file with the session's name is that device's alone. Where all recordings have one
+    // name, at least the boot must be the session's.
+    let same = match opening.removable {
+        true => device.stat(&opening.remote_path, PATIENCE).await?.is_some(),
+        false => session::moment(&device).await?.boot_id == opening.boot_id,
+    };
+    if same {
+        return Ok(device);
     }
+    let why = format!(
+        "{}; and {} at {} is another device, or holds nothing of it",
+        failure.message,
+        device.serial(),
+        device.server().address()
+    );
+    Err(SessionError::NotFetched {
+        serial: opening.serial.clone(),
+        id: opening.id.clone(),
+        why,
+    }
+    .into())
+}
+
+/// Forgets a session without touching its device: only the journal goes. What the journal
+/// said of it.
+///
+/// # Errors
+/// Where there is none, or another heaptap is at it.
+pub fn forget(store: &Store, wanted: &str) -> Result<Opening, SessionError> {
+    let opening = choice::named(store, wanted)?.opening;
+    let lock = store.lock(&opening.id)?;
+    store.forget(&opening.id, lock)?;
+    Ok(opening)
 }
 
 async fn choose_orphan(
     device: &Device,
+    known: &[Chronicle],
     wanted: Option<&str>,
     none: SessionError,
 ) -> Result<RemoteTrace, SessionError> {
-    let mut found = orphans(device, &[]).await?;
+    let mut found = orphans(device, known).await?;
     match wanted {
         Some(wanted) => found.retain(|t| t.id.as_str().starts_with(wanted)),
         // Another host may be recording right now: it is taken only where it is named.
@@ -501,7 +555,7 @@ pub(super) async fn make_way(
     };
     let id = trace.id.clone();
     adopt(store, device, trace, None, false).await?;
-    let chronicle = choose(store, Some(id.as_str()), "collect")?;
+    let chronicle = choice::named(store, id.as_str())?;
     match collect_known(store, device.clone(), chronicle, None, controls, tell).await {
         Ok(_) => Ok(()),
         // Whatever it is, it is kept on this host now; no recording fails for it.

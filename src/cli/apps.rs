@@ -60,17 +60,18 @@ fn show(console: &Console, report: &AppsReport) {
     if report.apps.is_empty() {
         return;
     }
-    let mut table = Table::new();
-    table
-        .force_no_tty()
-        .load_style(presets::NOTHING)
-        .set_content_arrangement(ContentArrangement::Disabled)
-        .set_header(["PACKAGE", "UID", "TYPE", "NATIVE", "JAVA", "RUNNING"]);
-    for app in &report.apps {
-        table.add_row(row(app));
+    let mut rows: Vec<[String; 6]> = Vec::with_capacity(report.apps.len() + 1);
+    rows.push(["PACKAGE", "UID", "TYPE", "NATIVE", "JAVA", "RUNNING"].map(str::to_owned));
+    rows.extend(report.apps.iter().map(row));
+    let mut lines = lines(&rows);
+    let wide = |columns| lines.iter().any(|line| line.chars().count() > columns);
+    if console.stdout_width().is_some_and(wide) {
+        // The long names last: a terminal that breaks them leaves the columns in line.
+        rows.iter_mut().for_each(|row| row.rotate_left(1));
+        lines = self::lines(&rows);
     }
-    for line in table.lines() {
-        console.data(line.trim_end());
+    for line in lines {
+        console.data(line);
     }
     let mut reasons: BTreeMap<&str, (&Finding, usize)> = BTreeMap::new();
     for finding in report.apps.iter().flat_map(|a| &a.findings) {
@@ -92,6 +93,19 @@ fn show(console: &Console, report: &AppsReport) {
             ));
         }
     }
+}
+
+fn lines(rows: &[[String; 6]]) -> Vec<String> {
+    let mut table = Table::new();
+    table
+        .force_no_tty()
+        .load_style(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Disabled);
+    for row in rows {
+        table.add_row(row);
+    }
+    let trimmed = |line: String| line.trim_end().to_owned();
+    table.lines().map(trimmed).collect()
 }
 
 fn row(app: &InstalledApp) -> [String; 6] {

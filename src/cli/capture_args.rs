@@ -18,7 +18,7 @@ pub struct TargetArgs {
     #[arg(short = 'n', long = "name", value_name = "NAME", value_delimiter = ',')]
     pub names: Vec<String>,
     /// Process ids; several with commas
-    #[arg(short = 'p', long = "pid", value_name = "PID", value_delimiter = ',')]
+    #[arg(short = 'p', long = "pid", value_name = "PID", value_delimiter = ',', value_parser = pid)]
     pub pids: Vec<u32>,
     /// All processes of these packages
     #[arg(long = "package", value_name = "PKG", value_delimiter = ',')]
@@ -214,6 +214,14 @@ impl TypedDuration {
         let short = !self.value.is_zero() && self.value < Duration::from_secs(1);
         (self.bare && short)
             .then(|| format!("-d {number} is {number} ms; {number} s is -d {number}s"))
+    }
+}
+
+/// A process id.
+fn pid(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(pid) if pid > 0 => Ok(pid),
+        _ => Err("a process id is a number, such as 1234; names go with -n".to_owned()),
     }
 }
 

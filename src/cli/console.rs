@@ -299,7 +299,10 @@ impl Console {
 
     /// Words on stderr, also with `-q`.
     pub fn complain(&self, text: impl Display) {
-        let text = clean(&text.to_string(), self.settings.stderr_color);
+        let mut text = clean(&text.to_string(), self.settings.stderr_color);
+        if let Some(columns) = stderr_width() {
+            text = wrap(&text, columns);
+        }
         // A closed stderr is nobody's loss.
         let _ = self.bars.suspend(|| {
             io::stderr()
@@ -436,6 +439,52 @@ fn clean(text: &str, colors: bool) -> String {
     cleaned
 }
 
+/// Columns of the terminal that stderr is; `None` where it is not one.
+fn stderr_width() -> Option<usize> {
+    let (_, columns) = console::Term::stderr().size_checked()?;
+    (io::stderr().is_terminal() && columns > 0).then_some(usize::from(columns))
+}
+
+/// Narrower terminals break lines themselves: there is no room for an indent.
+const NARROWEST: usize = 30;
+
+/// Breaks lines that are wider than `columns` between words, the rest indented by two more
+/// than the line. A word that is too long stays whole.
+fn wrap(text: &str, columns: usize) -> String {
+    if columns < NARROWEST {
+        return text.to_owned();
+    }
+    let lines = text.split('\n').map(|line| wrap_line(line, columns));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn wrap_line(line: &str, columns: usize) -> String {
+    if line.contains('\t') || console::measure_text_width(line) <= columns {
+        return line.to_owned();
+    }
+    let blanks = line.len() - line.trim_start_matches(' ').len();
+    let indent = " ".repeat((blanks + 2).min(columns / 2));
+    let mut wrapped = line[..blanks].to_owned();
+    let mut used = blanks;
+    let mut first = true;
+    for word in line[blanks..].split(' ') {
+        let width = console::measure_text_width(word);
+        if first {
+            first = false;
+        } else if used + 1 + width > columns {
+            wrapped.push('\n');
+            wrapped.push_str(&indent);
+            used = indent.len();
+        } else {
+            wrapped.push(' ');
+            used += 1;
+        }
+        wrapped.push_str(word);
+        used += width;
+    }
+    wrapped
+}
+
 fn is_unsafe(c: char) -> bool {
     match c {
         '\n' | '\t' => false,
@@ -463,6 +512,22 @@ mod tests {
         let text = "\x1b[1mname\x1b[0m\tä\n";
         assert_eq!(clean(text, true), text);
         assert_eq!(clean(text, false), "name\tä\n");
+    }
+
+    #[test]
+    fn long_lines_break_between_words() {
+        let text = "short\n  \x1b[36mhelp\x1b[0m: one two three four five six seven";
+        assert_eq!(
+            wrap(text, 30),
+            "short\n  \x1b[36mhelp\x1b[0m: one two three four\n    five six seven"
+        );
+        let word = "x".repeat(50);
+        assert_eq!(
+            wrap(&format!("a {word} b"), 40),
+            format!("a\n  {word}\n  b")
+        );
+        assert_eq!(wrap(text, 20), text, "too narrow to do better");
+        assert_eq!(wrap(text, 200), text);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use tokio::sync::OnceCell;
 
 use super::args::Globals;
 use super::console::Console;
+use crate::app::choice::Scope;
 use crate::device::{Address, Device, Selector, Server, Tcp};
 use crate::error::{ErrorClass, Failure};
 use crate::phone::{PhoneSpec, VirtualPhone};
@@ -44,7 +45,14 @@ impl Context {
                 if let Some(spec) = &self.globals.virtual_phone {
                     return self.virtual_server(spec);
                 }
-                Ok(Server::locate(self.globals.adb_server.as_deref()).await?)
+                let server = Server::locate(self.globals.adb_server.as_deref()).await?;
+                if server.was_started() {
+                    self.console.say(format_args!(
+                        "started an adb server at {}",
+                        server.address()
+                    ));
+                }
+                Ok(server)
             })
             .await
     }
@@ -57,6 +65,29 @@ impl Context {
         } else {
             Selector::from_flag_or_env(self.globals.serial.as_deref())
         }
+    }
+
+    /// What the flags and adb's variables say of the device, for a choice among sessions.
+    ///
+    /// # Errors
+    /// Where they name what cannot be understood, or a device other than by its serial that
+    /// is not there.
+    pub async fn scope(&self) -> Result<Scope, Failure> {
+        if self.globals.virtual_phone.is_some() {
+            let address = self.server().await?.address();
+            return Ok(Scope {
+                server: Some(Address::parse(&address, "--virtual")?),
+                serial: None,
+            });
+        }
+        Ok(Scope {
+            server: Server::named(self.globals.adb_server.as_deref())?,
+            serial: match self.selector() {
+                Selector::Only => None,
+                Selector::Serial(serial) => Some(serial),
+                _ => Some(self.device().await?.serial().to_owned()),
+            },
+        })
     }
 
     /// Starts the virtual phone that `--virtual` describes; it ends with this context.

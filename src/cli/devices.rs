@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{Context, Outcome, Style};
 use crate::app::devices::{PhoneRow, phones};
-use crate::device::Announced;
+use crate::device::{Announced, Selector};
 use crate::error::Failure;
 
 /// Flags of `devices`.
@@ -62,7 +62,12 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         server.disconnect_from(at).await?;
         ctx.console.say(format_args!("disconnected from {at}"));
     }
-    let rows = phones(server).await?;
+    // Not ANDROID_SERIAL: the list is where its value is looked up, as with adb.
+    let selector = match &ctx.globals.serial {
+        Some(serial) => Selector::parse(serial),
+        None => Selector::Only,
+    };
+    let rows = phones(server, &selector).await?;
     if ctx.console.is_json() {
         ctx.console.json(&Document {
             server: server.address(),

@@ -92,6 +92,17 @@ pub(super) fn usage(console: &Console, error: &clap::Error) -> Result<Outcome, F
     if let Some(ContextValue::StyledStrs(more)) = error.get(ContextKind::Suggested) {
         help.extend(more.iter().map(ToString::to_string));
     }
+    if error.kind() == ErrorKind::UnknownArgument
+        && let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg)
+        && !word.starts_with('-')
+        && usage
+            .as_ref()
+            .is_some_and(|u| u.starts_with("heaptap record"))
+    {
+        help.push(format!(
+            "a process is named with -n: heaptap record -n {word}"
+        ));
+    }
     if let Some(usage) = usage {
         help.push(format!("usage: {usage}"));
     }

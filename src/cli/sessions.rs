@@ -8,7 +8,9 @@ use serde_json::json;
 use super::progress::{self, Show};
 use super::signals::watch_signals;
 use super::{Context, Outcome, Style};
-use crate::app::sessions::{self, SessionStatus, State, Stopped};
+use crate::app::choice::at_server;
+use crate::app::sessions::{self, SessionStatus, State, Stopped, Wanted};
+use crate::device::{Address, Server};
 use crate::error::Failure;
 use crate::session::{SessionError, Store};
 use crate::units::{ByteSize, HumanDuration};
@@ -17,7 +19,7 @@ use crate::units::{ByteSize, HumanDuration};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  heaptap snapshot --label after-login")]
 pub struct SnapshotArgs {
-    /// Which recording: its id or the start of it [default: the only one there is]
+    /// Which recording: its id or the start of it [default: the only one that runs]
     #[arg(value_name = "SESSION")]
     pub session: Option<String>,
     /// The name of the snapshot
@@ -31,8 +33,8 @@ pub struct SnapshotArgs {
 /// Where the phone does not allow it, or no dump came in time.
 pub async fn snapshot(ctx: &Context, args: SnapshotArgs) -> Result<Outcome, Failure> {
     let store = Store::of_user()?;
-    let (session, taken) =
-        sessions::snapshot(&store, None, args.session.as_deref(), args.label).await?;
+    let wanted = wanted(ctx, &store, args.session).await?;
+    let (session, taken) = sessions::snapshot(&store, &wanted, args.label).await?;
     let console = &ctx.console;
     if console.is_json() {
         console.json(&json!({ "session": session, "snapshot": taken }));
@@ -61,7 +63,7 @@ pub async fn snapshot(ctx: &Context, args: SnapshotArgs) -> Result<Outcome, Fail
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  heaptap status")]
 pub struct StatusArgs {
-    /// Which recording: its id or the start of it [default: the only one there is]
+    /// Which recording: its id or the start of it [default: all]
     #[arg(value_name = "SESSION")]
     pub session: Option<String>,
 }
@@ -97,10 +99,8 @@ pub async fn status(ctx: &Context, args: StatusArgs) -> Result<Outcome, Failure>
                 session.labels.join(", ")
             ));
         }
-        if let Some(next) = next_command(session) {
-            let label = console.on_stderr(Style::Help, "next");
-            console.say(format_args!("          {label}: {next}"));
-        }
+        let label = console.on_stderr(Style::Help, "next");
+        console.say(format_args!("          {label}: {}", next_step(session)));
     }
     Ok(Outcome::Done)
 }
@@ -108,7 +108,9 @@ pub async fn status(ctx: &Context, args: StatusArgs) -> Result<Outcome, Failure>
 fn status_line(session: &SessionStatus) -> String {
     let state = match session.state {
         State::Recording => "recording",
+        State::Detached if !session.in_journal => "recording, started elsewhere",
         State::Detached => "recording, detached",
+        State::Unattended => "recording; its heaptap is gone",
         State::Uncollected => "ended, not collected",
         State::Fetched => "fetched, not finished",
         State::Collecting => "being collected",
@@ -131,20 +133,46 @@ fn status_line(session: &SessionStatus) -> String {
     parts.join("  ")
 }
 
-fn next_command(session: &SessionStatus) -> Option<String> {
+fn next_step(session: &SessionStatus) -> String {
     let id = &session.session;
     match session.state {
-        State::Detached => Some(format!("heaptap stop {id}")),
-        State::Uncollected | State::Fetched | State::Lost => Some(format!("heaptap collect {id}")),
-        State::Recording | State::Collecting | State::Away => None,
+        // `stop` works from the journal.
+        State::Detached if !session.in_journal => format!("heaptap collect {id}"),
+        State::Recording | State::Detached | State::Unattended => format!("heaptap stop {id}"),
+        State::Uncollected | State::Fetched => format!("heaptap collect {id}"),
+        State::Collecting => "wait: another heaptap is fetching it".to_owned(),
+        State::Away => format!(
+            "connect the device, then: heaptap collect {id} (or forget it: heaptap collect {id} \
+             --forget)"
+        ),
+        State::Lost => format!("heaptap collect {id} --forget"),
     }
+}
+
+/// The session that was named, or what the flags say of it. Its adb server is started where
+/// it is the one that these flags mean.
+async fn wanted(ctx: &Context, store: &Store, named: Option<String>) -> Result<Wanted, Failure> {
+    let flag = ctx.globals.adb_server.as_deref();
+    let server = Server::named(flag)?.unwrap_or_else(Address::local);
+    let (chronicles, _) = store.list()?;
+    if ctx.globals.virtual_phone.is_none()
+        && server.is_local()
+        && chronicles.iter().any(|c| at_server(&c.opening, &server))
+    {
+        // What comes of it is told where the session's device is looked for.
+        let _ = ctx.server().await;
+    }
+    Ok(match named {
+        Some(id) => Wanted::Id(id),
+        None => Wanted::Only(ctx.scope().await?),
+    })
 }
 
 /// Flags of `stop`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  heaptap stop")]
 pub struct StopArgs {
-    /// Which recording: its id or the start of it [default: the only one there is]
+    /// Which recording: its id or the start of it [default: the only one that runs]
     #[arg(value_name = "SESSION")]
     pub session: Option<String>,
     /// The folder to write to [default: the one the recording was started with]
@@ -158,11 +186,11 @@ pub struct StopArgs {
 /// Where the device does not hand it over; it stays there.
 pub async fn stop(ctx: &Context, args: StopArgs) -> Result<Outcome, Failure> {
     let store = Store::of_user()?;
+    let wanted = wanted(ctx, &store, args.session).await?;
     let signals = watch_signals()?;
     let stopped = Show::new(ctx, false)
         .during(signals, async |controls, tell| {
-            let (wanted, output) = (args.session.as_deref(), args.output.as_deref());
-            sessions::stop(&store, None, wanted, output, controls, tell).await
+            sessions::stop(&store, &wanted, args.output.as_deref(), controls, tell).await
         })
         .await?;
     match stopped {
@@ -181,11 +209,15 @@ pub async fn stop(ctx: &Context, args: StopArgs) -> Result<Outcome, Failure> {
 
 /// Flags of `collect`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  heaptap collect -o out")]
+#[command(after_help = "Examples:\n  heaptap collect -o out\n  \
+                  heaptap collect --forget k3v9xq2m   its phone is gone for good")]
 pub struct CollectArgs {
-    /// Which recording: its id or the start of it [default: the only one there is]
+    /// Which recording: its id or the start of it [default: the only one that can be fetched]
     #[arg(value_name = "SESSION")]
     pub session: Option<String>,
+    /// Forget this recording instead; its device is not touched, and keeps the trace
+    #[arg(long, requires = "session", conflicts_with = "output")]
+    pub forget: bool,
     /// The folder to write to [default: the one the recording was started with]
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<std::path::PathBuf>,
@@ -197,13 +229,34 @@ pub struct CollectArgs {
 /// Where the device does not hand it over; it stays there.
 pub async fn collect(ctx: &Context, args: CollectArgs) -> Result<Outcome, Failure> {
     let store = Store::of_user()?;
+    if let (true, Some(id)) = (args.forget, &args.session) {
+        return forget(ctx, &store, id);
+    }
+    let wanted = wanted(ctx, &store, args.session).await?;
     let signals = watch_signals()?;
     let finished = Show::new(ctx, false)
         .during(signals, async |controls, tell| {
             let device = async || ctx.device().await.cloned();
-            let (wanted, output) = (args.session.as_deref(), args.output.as_deref());
-            sessions::collect(&store, device, wanted, output, controls, tell).await
+            let output = args.output.as_deref();
+            sessions::collect(&store, device, &wanted, output, controls, tell).await
         })
         .await?;
     Ok(progress::finished(ctx, &finished))
+}
+
+fn forget(ctx: &Context, store: &Store, id: &str) -> Result<Outcome, Failure> {
+    let gone = sessions::forget(store, id)?;
+    if ctx.console.is_json() {
+        ctx.console.json(&json!({
+            "forgotten": gone.id,
+            "serial": gone.serial,
+            "remote_path": gone.remote_path,
+        }));
+    } else {
+        ctx.console.say(format_args!(
+            "forgot {}; its device ({}) was not touched: a trace may stand there as {}",
+            gone.id, gone.serial, gone.remote_path
+        ));
+    }
+    Ok(Outcome::Done)
 }

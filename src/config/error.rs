@@ -63,6 +63,8 @@ pub enum ConfigError {
         path: PathBuf,
         /// The presets.
         presets: String,
+        /// The preset that is spelt much like it.
+        similar: Option<&'static str>,
     },
     /// The config file cannot be read.
     #[error("could not read the config {}", path.display())]
@@ -152,7 +154,12 @@ impl Classified for ConfigError {
             ConfigError::TooOld { option, .. } => {
                 format!("leave out {option}, or use a newer device")
             }
-            ConfigError::NoSuchFile { presets, .. } => format!("the presets are {presets}"),
+            ConfigError::NoSuchFile {
+                presets, similar, ..
+            } => match similar {
+                Some(name) => format!("did you mean `{name}`? The presets are {presets}"),
+                None => format!("the presets are {presets}"),
+            },
             ConfigError::Unreadable { .. } => "check the path and its permissions".to_owned(),
         })
     }

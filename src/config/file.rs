@@ -30,6 +30,7 @@ impl ConfigFile {
                 None => Err(ConfigError::NoSuchFile {
                     path: path.to_owned(),
                     presets: preset::names(),
+                    similar: path.to_str().and_then(preset::similar),
                 }),
             };
         }

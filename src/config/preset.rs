@@ -35,6 +35,14 @@ pub(super) fn find(name: &str) -> Option<&'static Preset> {
     PRESETS.iter().find(|preset| preset.name == name)
 }
 
+/// The preset whose name is at most two letters away from `name`.
+pub(super) fn similar(name: &str) -> Option<&'static str> {
+    let near = |preset: &&Preset| strsim::osa_distance(name, preset.name) <= 2;
+    (name.len() < 64)
+        .then(|| PRESETS.iter().find(near))?
+        .map(|p| p.name)
+}
+
 pub(super) fn names() -> String {
     let names: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
     names.join(", ")

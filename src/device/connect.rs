@@ -133,6 +133,11 @@ impl Address {
         self.port
     }
 
+    /// Whether both lead to the same server: this machine's has several names.
+    pub fn is_same(&self, other: &Address) -> bool {
+        self == other || self.is_local() && other.is_local() && self.port == other.port
+    }
+
     /// Whether a server started on this machine listens there: adb binds 127.0.0.1 alone.
     pub fn is_local(&self) -> bool {
         self.host == "127.0.0.1" || self.host.eq_ignore_ascii_case("localhost")

@@ -72,6 +72,16 @@ impl Selector {
         }
     }
 
+    /// Those of `devices` that may be meant, ready or not.
+    pub fn fitting<'a>(&self, devices: &'a [ListedDevice]) -> Vec<&'a ListedDevice> {
+        let fitting: Vec<_> = devices.iter().filter(|d| self.matches(d)).collect();
+        if let (Selector::Serial(serial), true) = (self, fitting.is_empty()) {
+            let network = format!("{serial}:5555");
+            return devices.iter().filter(|d| d.serial == network).collect();
+        }
+        fitting
+    }
+
     /// The one device of `devices` that is meant and ready.
     ///
     /// # Errors
@@ -83,12 +93,7 @@ impl Selector {
         address: &str,
     ) -> Result<ListedDevice, DeviceError> {
         let wanted = (*self != Selector::Only).then(|| self.to_string());
-        let mut fitting: Vec<&ListedDevice> = devices.iter().filter(|d| self.matches(d)).collect();
-        if let (Selector::Serial(serial), true) = (self, fitting.is_empty()) {
-            let network = format!("{serial}:5555");
-            fitting = devices.iter().filter(|d| d.serial == network).collect();
-        }
-        match (fitting.as_slice(), wanted) {
+        match (self.fitting(devices).as_slice(), wanted) {
             ([], None) => Err(DeviceError::NoDevice {
                 address: address.to_owned(),
             }),

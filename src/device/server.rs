@@ -3,6 +3,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::time::timeout;
@@ -30,6 +31,8 @@ struct Inner {
     connector: Box<dyn Connect>,
     /// Where that leads, where it is TCP; a local server may be started there.
     tcp: Option<Address>,
+    /// Whether this process has started it.
+    started: AtomicBool,
 }
 
 impl Server {
@@ -48,6 +51,14 @@ impl Server {
         Ok(server)
     }
 
+    /// The server that `flag` or the environment names; `None` where neither does.
+    ///
+    /// # Errors
+    /// [`DeviceError::BadAddress`].
+    pub fn named(flag: Option<&str>) -> Result<Option<Address>, DeviceError> {
+        named_address(flag, |name| std::env::var(name).ok())
+    }
+
     /// The server at `address`, started when it is needed and the address is this machine's.
     /// Does nothing yet.
     pub fn at(address: Address) -> Self {
@@ -55,6 +66,7 @@ impl Server {
             inner: Arc::new(Inner {
                 connector: Box::new(Tcp(address.clone())),
                 tcp: Some(address),
+                started: AtomicBool::new(false),
             }),
         }
     }
@@ -65,6 +77,7 @@ impl Server {
             inner: Arc::new(Inner {
                 connector: Box::new(connector),
                 tcp: None,
+                started: AtomicBool::new(false),
             }),
         }
     }
@@ -72,6 +85,16 @@ impl Server {
     /// Its address, for messages.
     pub fn address(&self) -> String {
         self.inner.connector.address()
+    }
+
+    /// Whether it serves within this process, and so ends with it.
+    pub fn is_in_process(&self) -> bool {
+        self.inner.tcp.is_none()
+    }
+
+    /// Whether this process has started it.
+    pub fn was_started(&self) -> bool {
+        self.inner.started.load(Ordering::Relaxed)
     }
 
     /// Starts the local server where nothing answers; does nothing where something does.
@@ -85,7 +108,9 @@ impl Server {
                 Some(at)
                     if at.is_local() && source.kind() == std::io::ErrorKind::ConnectionRefused =>
                 {
-                    host_adb::start_server(at, &*self.inner.connector).await
+                    host_adb::start_server(at, &*self.inner.connector).await?;
+                    self.inner.started.store(true, Ordering::Relaxed);
+                    Ok(())
                 }
                 _ => Err(DeviceError::NoServer { address, source }),
             },
@@ -265,21 +290,25 @@ fn resolve_address(
     flag: Option<&str>,
     variable: impl Fn(&str) -> Option<String>,
 ) -> Result<Address, DeviceError> {
+    Ok(named_address(flag, variable)?.unwrap_or_else(Address::local))
+}
+
+fn named_address(
+    flag: Option<&str>,
+    variable: impl Fn(&str) -> Option<String>,
+) -> Result<Option<Address>, DeviceError> {
     if let Some(text) = flag {
-        return Address::parse(text, "--adb-server");
+        return Address::parse(text, "--adb-server").map(Some);
     }
     let variable = |name| variable(name).filter(|value| !value.is_empty());
     if let Some(text) = variable("ADB_SERVER_SOCKET") {
-        return Address::parse(&text, "ADB_SERVER_SOCKET");
+        return Address::parse(&text, "ADB_SERVER_SOCKET").map(Some);
     }
-    let mut address = match variable("ANDROID_ADB_SERVER_ADDRESS") {
-        Some(host) => {
-            // A host alone, as adb takes it; an IPv6 address may stand there bare.
-            let bare = host.trim_start_matches('[').trim_end_matches(']');
-            Address::new(bare, super::connect::DEFAULT_PORT)
-        }
-        None => Address::local(),
-    };
+    let mut address = variable("ANDROID_ADB_SERVER_ADDRESS").map(|host| {
+        // A host alone, as adb takes it; an IPv6 address may stand there bare.
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        Address::new(bare, super::connect::DEFAULT_PORT)
+    });
     if let Some(port) = variable("ANDROID_ADB_SERVER_PORT") {
         let number = match port.trim().parse::<u16>() {
             Ok(number) if number != 0 => number,
@@ -291,7 +320,8 @@ fn resolve_address(
                 });
             }
         };
-        address = Address::new(address.host(), number);
+        let host = address.unwrap_or_else(Address::local);
+        address = Some(Address::new(host.host(), number));
     }
     Ok(address)
 }

@@ -153,6 +153,14 @@ pub enum SessionError {
         /// What was to be done.
         what: &'static str,
     },
+    /// There are some, but none that this can be done with.
+    #[error("none of the sessions {} can be reached to {what} it", ids.join(", "))]
+    NoneServes {
+        /// What was to be done.
+        what: &'static str,
+        /// All of them.
+        ids: Vec<String>,
+    },
     /// This phone lets the shell cause no dump.
     #[error("a snapshot is not possible in this recording: {why}")]
     NoSnapshot {
@@ -236,7 +244,8 @@ impl Classified for SessionError {
             | SessionError::Busy { .. }
             | SessionError::NoSuchSession { .. }
             | SessionError::SeveralSessions { .. }
-            | SessionError::NoSession { .. } => ErrorClass::Usage,
+            | SessionError::NoSession { .. }
+            | SessionError::NoneServes { .. } => ErrorClass::Usage,
         }
     }
 
@@ -260,6 +269,7 @@ impl Classified for SessionError {
             SessionError::NoSuchSession { .. } => "no-such-session",
             SessionError::SeveralSessions { .. } => "several-sessions",
             SessionError::NoSession { .. } => "no-session",
+            SessionError::NoneServes { .. } => "no-session-serves",
             SessionError::NoSnapshot { .. } => "snapshot-impossible",
             SessionError::SnapshotLate { .. } => "snapshot-late",
             SessionError::OneAtATime { .. } => "one-at-a-time",
@@ -315,6 +325,9 @@ impl Classified for SessionError {
                 "`heaptap status` lists the sessions; name one by its id".to_owned()
             }
             SessionError::NoSession { .. } => "start one with `heaptap record`".to_owned(),
+            SessionError::NoneServes { .. } => {
+                "`heaptap status` says how each stands, and what to do with it".to_owned()
+            }
             SessionError::NoSnapshot { .. } => {
                 "record with --snapshots, which arms short continuous dumps".to_owned()
             }

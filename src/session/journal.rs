@@ -98,6 +98,10 @@ pub enum Entry {
     },
     /// A snapshot was asked for.
     Label(Label),
+    /// The device ends with the process that records: nothing outlives it.
+    InProcess,
+    /// Whoever started it left it to itself.
+    Detached,
     /// perfetto is about to be signalled, by whoever wrote the first such line.
     Stopping {
         /// A random name of the writer.
@@ -136,6 +140,10 @@ pub struct Chronicle {
     pub seen: BTreeMap<u32, String>,
     /// Labels in the order in which they were asked for.
     pub labels: Vec<Label>,
+    /// The device ends with the process that records.
+    pub in_process: bool,
+    /// It was left to itself on purpose.
+    pub detached: bool,
     /// Who has signalled perfetto, or was about to.
     pub stopped_by: Option<String>,
     /// perfetto has ended.
@@ -152,6 +160,8 @@ impl Chronicle {
             started_ns: None,
             seen: BTreeMap::new(),
             labels: Vec::new(),
+            in_process: false,
+            detached: false,
             stopped_by: None,
             ended: false,
             pulled: None,
@@ -173,6 +183,8 @@ impl Chronicle {
                 self.seen.insert(pid, name);
             }
             Entry::Label(label) => self.labels.push(label),
+            Entry::InProcess => self.in_process = true,
+            Entry::Detached => self.detached = true,
             Entry::Stopping { by } => {
                 self.stopped_by.get_or_insert(by);
             }

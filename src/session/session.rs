@@ -34,7 +34,12 @@ impl Session {
         events: Events,
     ) -> Result<Session, SessionError> {
         let (journal, lock) = store.create(opening)?;
-        Self::assemble(device, store, journal, Some(lock), events)
+        let in_process = device.server().is_in_process();
+        let mut session = Self::assemble(device, store, journal, Some(lock), events)?;
+        if in_process {
+            session.append(Entry::InProcess)?;
+        }
+        Ok(session)
     }
 
     /// Goes on with a session that another process began.
@@ -217,7 +222,9 @@ impl Session {
     }
 
     /// Leaves the session to a later process: the journal stays, the lock goes.
-    pub fn release(self) -> SessionId {
+    pub fn release(mut self) -> SessionId {
+        // Only `status` words it by this; no recording fails for it.
+        let _ = self.append(Entry::Detached);
         self.chronicle.opening.id
     }
 

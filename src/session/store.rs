@@ -257,6 +257,7 @@ impl Store {
                 continue;
             }
             match journal::read(&path) {
+                Ok(chronicle) if self.sweep_in_process(&chronicle) => {}
                 Ok(chronicle) => found.push(chronicle),
                 Err(e) if journal::is_unopened(&e) && self.sweep(&path) => {}
                 // Another process has finished it since the folder was read.
@@ -283,6 +284,17 @@ impl Store {
             // What stays is swept the next time.
             let _ = self.forget(&id, lock);
         }
+    }
+
+    /// Removes the journal of a session whose device ended with the process that recorded, and
+    /// that process is gone. Not where the trace has been fetched: that can still be used.
+    fn sweep_in_process(&self, chronicle: &Chronicle) -> bool {
+        let id = &chronicle.opening.id;
+        chronicle.in_process
+            && chronicle.pulled.is_none()
+            && self
+                .take_lock(id)
+                .is_ok_and(|lock| self.forget(id, lock).is_ok())
     }
 
     /// Removes a journal whose opening was never finished: its device was told nothing. Not
@@ -389,5 +401,25 @@ mod tests {
         drop(living);
         store.list().unwrap();
         assert_eq!(std::fs::read_dir(sessions).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_ran_on_a_phone_that_ended_with_its_process_is_swept() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::in_folder(dir.path()).unwrap();
+        let (mut journal, lock) = store.create(opening()).unwrap();
+        journal.append(&journal::Entry::InProcess).unwrap();
+        assert_eq!(store.list().unwrap().0.len(), 1, "it is recording");
+        drop((journal, lock));
+        assert!(store.list().unwrap().0.is_empty());
+
+        let (mut journal, lock) = store.create(opening()).unwrap();
+        journal.append(&journal::Entry::InProcess).unwrap();
+        let sha256 = String::new();
+        journal
+            .append(&journal::Entry::Pulled { size: 1, sha256 })
+            .unwrap();
+        drop((journal, lock));
+        assert_eq!(store.list().unwrap().0.len(), 1, "its trace is here");
     }
 }

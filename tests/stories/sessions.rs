@@ -143,3 +143,128 @@ fn collect_can_write_elsewhere() {
     lab.assert_truth("elsewhere");
     lab.assert_tidy("elsewhere");
 }
+
+/// Another phone, with the state folder and the work folder of `lab`, whose phone is gone.
+fn phone_lost(lab: Lab, spec: &str) -> Lab {
+    let Lab { phone, dir } = lab;
+    drop(phone);
+    let Lab { phone, .. } = Lab::new(spec);
+    Lab { phone, dir }
+}
+
+#[test]
+fn a_lost_phone_stands_in_nobodys_way_and_is_forgotten_by_name() {
+    let lab = Lab::new(FAST);
+    let old = lab.expect(0, &["record", "-n", APP, "-o", "old", "--detach"]);
+    let old = old.stdout.trim();
+    // Of the same serial, at another server.
+    let lab = phone_lost(lab, FAST);
+    let away = lab.expect(0, &["status"]);
+    assert!(
+        away.stderr.contains(&format!("collect {old} --forget")),
+        "{away}"
+    );
+
+    let kept = lab.expect(10, &["collect", old, "--json"]).json();
+    assert_eq!(kept["error"]["kind"], "not-fetched", "{kept}");
+
+    lab.expect(0, &["record", "-n", APP, "-o", "new", "--detach"]);
+    lab.expect(0, &["snapshot", "--label", "here"]);
+    lab.expect(0, &["stop"]);
+    lab.assert_truth("new");
+
+    let left = lab.expect(0, &["status", "--json"]).json();
+    assert_eq!(left["sessions"][0]["session"], old, "{left:#}");
+    let gone = lab
+        .expect(0, &["collect", old, "--forget", "--json"])
+        .json();
+    assert_eq!(gone["forgotten"], old);
+    lab.assert_tidy("new");
+}
+
+#[test]
+fn flags_narrow_the_choice_among_sessions() {
+    let lab = Lab::new(FAST);
+    lab.expect(0, &["record", "-n", APP, "-o", "out", "--detach"]);
+    for command in ["stop", "snapshot", "collect"] {
+        let other = lab.run(&[command, "-s", "another", "--json"]).json();
+        let kind = &other["error"]["kind"];
+        // `collect` goes on to ask that device.
+        let wanted = match command {
+            "collect" => "device-not-found",
+            _ => "no-session",
+        };
+        assert_eq!(kind, wanted, "{other:#}");
+    }
+    let elsewhere = Lab::new(FAST);
+    let other = std::process::Command::new(env!("CARGO_BIN_EXE_heaptap"))
+        .args(["stop", "--json"])
+        .env("HEAPTAP_STATE_DIR", lab.dir.path().join("state"))
+        .env(
+            "ADB_SERVER_SOCKET",
+            format!("tcp:{}", elsewhere.phone.addr()),
+        )
+        .env_remove("ANDROID_SERIAL")
+        .output()
+        .unwrap();
+    let said = String::from_utf8(other.stdout).unwrap();
+    assert!(said.contains("\"no-session\""), "{said}");
+    lab.expect(0, &["stop", "-s", "virtual-1"]);
+    lab.assert_truth("out");
+}
+
+/// Without a server or serial to narrow it, only the session that runs counts.
+#[test]
+fn dead_sessions_do_not_block_the_default() {
+    let lab = Lab::new(FAST);
+    for folder in ["one", "two"] {
+        lab.expect(0, &["record", "-n", APP, "-o", folder, "--detach"]);
+    }
+    let lab = phone_lost(lab, "android=14,build=userdebug,speed=10,serial=other-1");
+    lab.expect(0, &["record", "-n", APP, "-o", "new", "--detach"]);
+    let run = |command: &str| {
+        std::process::Command::new(env!("CARGO_BIN_EXE_heaptap"))
+            .args([command, "--json"])
+            .current_dir(lab.work())
+            .env("HEAPTAP_STATE_DIR", lab.dir.path().join("state"))
+            .env_remove("ANDROID_SERIAL")
+            .env_remove("ADB_SERVER_SOCKET")
+            .output()
+            .unwrap()
+    };
+    assert_eq!(run("snapshot").status.code(), Some(0));
+    assert_eq!(run("stop").status.code(), Some(0));
+    lab.assert_truth("new");
+    let none = String::from_utf8(run("stop").stdout).unwrap();
+    assert!(none.contains("no-session-serves"), "{none}");
+}
+
+#[test]
+fn status_tells_a_killed_heaptap_from_a_detached_one() {
+    let lab = Lab::new(FAST);
+    let mut running = lab.record(&[]);
+    running.until_recorded();
+    running.signal("KILL");
+    running.end();
+    let status = lab.expect(0, &["status"]);
+    assert!(
+        status.stdout.contains("recording; its heaptap is gone"),
+        "{status}"
+    );
+    let status = lab.expect(0, &["status", "--json"]).json();
+    assert_eq!(status["sessions"][0]["state"], "unattended", "{status:#}");
+    lab.expect(0, &["stop"]);
+    lab.assert_tidy("out");
+}
+
+#[test]
+fn the_list_of_devices_is_narrowed_by_the_serial() {
+    let lab = Lab::new("android=14,devices=2");
+    let all = lab.expect(0, &["devices", "--json"]).json();
+    let serial = all["devices"][1]["serial"].as_str().unwrap();
+    let one = lab.expect(0, &["devices", "-s", serial, "--json"]).json();
+    assert_eq!(one["devices"].as_array().unwrap().len(), 1, "{one:#}");
+    assert_eq!(one["devices"][0]["serial"], serial);
+    let none = lab.expect(3, &["devices", "-s", "foo", "--json"]).json();
+    assert_eq!(none["error"]["kind"], "device-not-found");
+}

@@ -1,0 +1,148 @@
+//! Which session is meant: by its id, or, where none is named, by what the flags say of the
+//! device and by what can be done with each. Owns the choice; changes nothing.
+
+use super::sessions::{self, State};
+use crate::device::Address;
+use crate::session::{Chronicle, Opening, SessionError, Store};
+
+/// What the command line says of the device. `None` where it says nothing: then sessions of
+/// every server, or of every device, count.
+#[derive(Debug, Clone, Default)]
+pub struct Scope {
+    /// The adb server.
+    pub server: Option<Address>,
+    /// Serial number of the device.
+    pub serial: Option<String>,
+}
+
+impl Scope {
+    fn holds(&self, opening: &Opening) -> bool {
+        let server = |wanted: &Address| at_server(opening, wanted);
+        // A network address may be typed without its port, as adb takes it.
+        let serial = |wanted: &String| {
+            opening.serial == *wanted || opening.serial == format!("{wanted}:5555")
+        };
+        self.server.as_ref().is_none_or(server) && self.serial.as_ref().is_none_or(serial)
+    }
+}
+
+/// Whether the session's adb server is the one at `address`.
+pub fn at_server(opening: &Opening, address: &Address) -> bool {
+    Address::parse(&opening.server, "the session journal").is_ok_and(|own| own.is_same(address))
+}
+
+/// What the session is wanted for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// A snapshot.
+    Snapshot,
+    /// Its end.
+    Stop,
+    /// Its trace.
+    Collect,
+}
+
+impl Purpose {
+    fn words(self) -> &'static str {
+        match self {
+            Purpose::Snapshot => "take a snapshot of",
+            Purpose::Stop => "stop",
+            Purpose::Collect => "collect",
+        }
+    }
+
+    /// States that serve, the best first: only where none is in one does the next count.
+    fn states(self) -> &'static [&'static [State]] {
+        const RUNNING: &[State] = &[State::Recording, State::Detached, State::Unattended];
+        const ENDED: &[State] = &[State::Uncollected, State::Fetched];
+        match self {
+            Purpose::Snapshot => &[RUNNING],
+            Purpose::Stop => &[RUNNING, ENDED],
+            Purpose::Collect => &[
+                &[
+                    State::Uncollected,
+                    State::Fetched,
+                    State::Detached,
+                    State::Unattended,
+                ],
+                &[State::Recording, State::Collecting],
+            ],
+        }
+    }
+}
+
+/// The session whose id is `wanted` or starts with it.
+///
+/// # Errors
+/// Where there is none, or several.
+pub fn named(store: &Store, wanted: &str) -> Result<Chronicle, SessionError> {
+    let (mut chronicles, _) = store.list()?;
+    chronicles.retain(|c| c.opening.id.as_str().starts_with(wanted));
+    match chronicles.len() {
+        0 => Err(SessionError::NoSuchSession {
+            id: wanted.to_owned(),
+        }),
+        1 => Ok(chronicles.remove(0)),
+        _ => Err(several(&chronicles)),
+    }
+}
+
+/// The session that is meant where none is named: the only one, or the only one that serves
+/// the purpose. A session whose device is away stands in nobody's way.
+///
+/// # Errors
+/// Where there is none, or several.
+pub async fn unnamed(
+    store: &Store,
+    scope: &Scope,
+    purpose: Purpose,
+) -> Result<Chronicle, SessionError> {
+    let what = purpose.words();
+    let (mut chronicles, unreadable) = store.list()?;
+    chronicles.retain(|c| scope.holds(&c.opening));
+    if chronicles.len() == 1 {
+        // Whatever is wrong with it is told more precisely by trying.
+        return Ok(chronicles.remove(0));
+    }
+    if chronicles.is_empty() {
+        return Err(match unreadable.into_iter().next() {
+            Some((path, source)) => SessionError::State { path, source },
+            None => SessionError::NoSession { what },
+        });
+    }
+    let mut standing = Vec::new();
+    for chronicle in chronicles {
+        let state = sessions::status_of(store, &chronicle, None).await.state;
+        standing.push((state, chronicle));
+    }
+    for states in purpose.states() {
+        let serves = |(state, _): &(State, Chronicle)| states.contains(state);
+        match standing.iter().filter(|s| serves(s)).count() {
+            0 => {}
+            1 => {
+                standing.retain(serves);
+                return Ok(standing.remove(0).1);
+            }
+            _ => {
+                standing.retain(serves);
+                let fitting: Vec<Chronicle> = standing.into_iter().map(|(_, c)| c).collect();
+                return Err(several(&fitting));
+            }
+        }
+    }
+    Err(SessionError::NoneServes {
+        what,
+        ids: ids(standing.iter().map(|(_, c)| c)),
+    })
+}
+
+fn several(chronicles: &[Chronicle]) -> SessionError {
+    SessionError::SeveralSessions {
+        ids: ids(chronicles),
+    }
+}
+
+fn ids<'a>(chronicles: impl IntoIterator<Item = &'a Chronicle>) -> Vec<String> {
+    let id = |c: &Chronicle| c.opening.id.to_string();
+    chronicles.into_iter().map(id).collect()
+}
