@@ -218,7 +218,10 @@ fn flags_narrow_the_choice_among_sessions() {
 fn dead_sessions_do_not_block_the_default() {
     let lab = Lab::new(FAST);
     for folder in ["one", "two"] {
-        lab.expect(0, &["record", "-n", APP, "-o", folder, "--detach"]);
+        lab.expect(
+            0,
+            &["record", "-n", APP, "-o", folder, "--detach", "--force"],
+        );
     }
     let lab = phone_lost(lab, "android=14,build=userdebug,speed=10,serial=other-1");
     lab.expect(0, &["record", "-n", APP, "-o", "new", "--detach"]);
