@@ -7,8 +7,8 @@
 
 use super::callstacks::{CallstackIds, Callstacks};
 use super::iids::IidMap;
+use super::raw_strings::RawStrings;
 use super::wire::{Fields, Value, WireError};
-use crate::profile::index::{Index, Seed};
 use crate::profile::{CallsiteId, Frame, FrameId, Health, Mapping, MappingId, StringId, Tables};
 use crate::units::BuildId;
 use std::collections::HashMap;
@@ -467,57 +467,6 @@ fn sorted<T>(map: HashMap<u64, T>) -> Vec<(u64, T)> {
     let mut entries: Vec<_> = map.into_iter().collect();
     entries.sort_unstable_by_key(|entry| entry.0);
     entries
-}
-
-/// Raw byte strings, each once.
-#[derive(Debug)]
-struct RawStrings {
-    seed: Seed,
-    index: Index,
-    bytes: Vec<u8>,
-    ends: Vec<usize>,
-}
-
-impl Default for RawStrings {
-    fn default() -> Self {
-        let mut strings = RawStrings {
-            seed: Seed::default(),
-            index: Index::default(),
-            bytes: Vec::new(),
-            ends: Vec::new(),
-        };
-        strings.intern(b"");
-        strings
-    }
-}
-
-impl RawStrings {
-    const EMPTY: u32 = 0;
-
-    fn intern(&mut self, text: &[u8]) -> u32 {
-        let next = u32::try_from(self.ends.len()).expect("fewer strings than bytes in memory");
-        let (bytes, ends) = (&self.bytes, &self.ends);
-        let (id, there) = self
-            .index
-            .find_or_insert(self.seed.bytes(text), next, |id| {
-                bytes[span(ends, id)] == *text
-            });
-        if !there {
-            self.bytes.extend_from_slice(text);
-            self.ends.push(self.bytes.len());
-        }
-        id
-    }
-
-    fn get(&self, id: u32) -> &[u8] {
-        &self.bytes[span(&self.ends, id)]
-    }
-}
-
-fn span(ends: &[usize], id: u32) -> std::ops::Range<usize> {
-    let id = id as usize;
-    let start = if id == 0 { 0 } else { ends[id - 1] };
-    start..ends[id]
 }
 
 /// Calls `each` for every field; goes on after an error of `each`, and gives the first.

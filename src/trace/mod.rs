@@ -38,6 +38,7 @@ mod metadata;
 mod order;
 mod packet;
 mod profile_packet;
+mod raw_strings;
 mod reader;
 mod scan;
 mod series;

@@ -1,0 +1,55 @@
+//! Interned strings as the bytes they came as, before it is known what they are a part of.
+//! Names of the profile are in its tables.
+
+use crate::profile::index::{Index, Seed};
+
+/// Raw byte strings, each once; id 0 is the empty one.
+#[derive(Debug)]
+pub(super) struct RawStrings {
+    seed: Seed,
+    index: Index,
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Default for RawStrings {
+    fn default() -> Self {
+        let mut strings = RawStrings {
+            seed: Seed::default(),
+            index: Index::default(),
+            bytes: Vec::new(),
+            ends: Vec::new(),
+        };
+        strings.intern(b"");
+        strings
+    }
+}
+
+impl RawStrings {
+    pub(super) const EMPTY: u32 = 0;
+
+    pub(super) fn intern(&mut self, text: &[u8]) -> u32 {
+        let next = u32::try_from(self.ends.len()).expect("fewer strings than bytes in memory");
+        let (bytes, ends) = (&self.bytes, &self.ends);
+        let (id, there) = self
+            .index
+            .find_or_insert(self.seed.bytes(text), next, |id| {
+                bytes[span(ends, id)] == *text
+            });
+        if !there {
+            self.bytes.extend_from_slice(text);
+            self.ends.push(self.bytes.len());
+        }
+        id
+    }
+
+    pub(super) fn get(&self, id: u32) -> &[u8] {
+        &self.bytes[span(&self.ends, id)]
+    }
+}
+
+fn span(ends: &[usize], id: u32) -> std::ops::Range<usize> {
+    let id = id as usize;
+    let start = if id == 0 { 0 } else { ends[id - 1] };
+    start..ends[id]
+}
