@@ -14,7 +14,7 @@ use crate::export::pprof::{Pprof, PprofOptions};
 use crate::import::{self, ImportError, OpenTrace};
 use crate::profile::{DumpKind, Health, HeapDump, Package, Recording};
 use crate::trace::{Trace, TraceError};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -41,15 +41,69 @@ pub struct Selection {
 }
 
 impl Selection {
-    fn is_all(&self) -> bool {
-        *self == Selection::default()
-    }
-
     fn takes(&self, dump: &HeapDump) -> bool {
-        let time = dump.time_ns.unwrap_or(dump.raw_time_ns);
+        let time = time_of(dump);
         (self.pids.is_empty() || self.pids.contains(&dump.pid))
             && (self.heaps.is_empty() || self.heaps.contains(&dump.heap))
             && (self.timestamps.is_empty() || self.timestamps.contains(&time))
+    }
+}
+
+/// The time that `--timestamps` knows a dump by.
+fn time_of(dump: &HeapDump) -> u64 {
+    dump.time_ns.unwrap_or(dump.raw_time_ns)
+}
+
+/// What a selection that took nothing could have taken.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Choices {
+    /// Number of dumps.
+    pub dumps: u64,
+    /// Process ids and names.
+    pub processes: BTreeMap<u64, String>,
+    /// Names of heaps.
+    pub heaps: BTreeSet<String>,
+    /// Trace times in ns.
+    pub times: BTreeSet<u64>,
+}
+
+impl Choices {
+    fn add(&mut self, dump: &HeapDump) {
+        self.dumps += 1;
+        self.processes
+            .entry(dump.pid)
+            .or_insert_with(|| dump.process.clone());
+        if !self.heaps.contains(&dump.heap) {
+            self.heaps.insert(dump.heap.clone());
+        }
+        self.times.insert(time_of(dump));
+    }
+
+    fn is_empty(&self) -> bool {
+        self.dumps == 0
+    }
+
+    /// All of them in a sentence, as far as that is worth reading.
+    fn describe(&self) -> String {
+        fn list(all: impl ExactSizeIterator<Item = String>) -> String {
+            const MOST: usize = 12;
+            let more = all.len().saturating_sub(MOST);
+            let mut shown: Vec<String> = all.take(MOST).collect();
+            if more > 0 {
+                shown.push(format!("and {more} more"));
+            }
+            shown.join(", ")
+        }
+        let process = |(pid, name): (&u64, &String)| match name.as_str() {
+            "" => pid.to_string(),
+            name => format!("{pid} ({name})"),
+        };
+        format!(
+            "the trace has the processes {}; the heaps {}; dumps at {} ns",
+            list(self.processes.iter().map(process)),
+            list(self.heaps.iter().cloned()),
+            list(self.times.iter().map(u64::to_string)),
+        )
     }
 }
 
@@ -129,6 +183,9 @@ pub enum ConvertError {
     /// The trace can't be read.
     #[error(transparent)]
     Trace(#[from] TraceError),
+    /// No dump is one that was asked for; nothing was written.
+    #[error("none of the {} dumps of the trace is one that was asked for", .0.dumps)]
+    NoneSelected(Choices),
     /// A profile can't be written.
     #[error("cannot write {}", path.display())]
     Write {
@@ -144,6 +201,7 @@ impl Classified for ConvertError {
         match self {
             ConvertError::Import(error) => error.class(),
             ConvertError::Trace(error) => error.class(),
+            ConvertError::NoneSelected(_) => ErrorClass::Empty,
             ConvertError::Write { .. } => ErrorClass::HostWrite,
         }
     }
@@ -152,6 +210,7 @@ impl Classified for ConvertError {
         match self {
             ConvertError::Import(error) => error.kind(),
             ConvertError::Trace(error) => error.kind(),
+            ConvertError::NoneSelected(_) => "none-selected",
             ConvertError::Write { .. } => "output-unwritable",
         }
     }
@@ -160,6 +219,7 @@ impl Classified for ConvertError {
         match self {
             ConvertError::Import(error) => error.help(),
             ConvertError::Trace(error) => error.help(),
+            ConvertError::NoneSelected(choices) => Some(choices.describe()),
             ConvertError::Write { .. } => {
                 Some("make room there, or name another folder with -o".to_owned())
             }
@@ -190,8 +250,12 @@ pub fn convert(request: &Request) -> Result<Converted, ConvertError> {
         health: Vec::new(),
         packages: Vec::new(),
     };
+    let mut choices = Choices::default();
     for trace in traces {
-        convert_trace(trace, request, &mut all)?;
+        convert_trace(trace, request, &mut choices, &mut all)?;
+    }
+    if all.dumps.is_empty() && !choices.is_empty() {
+        return Err(ConvertError::NoneSelected(choices));
     }
     Ok(all)
 }
@@ -199,6 +263,7 @@ pub fn convert(request: &Request) -> Result<Converted, ConvertError> {
 fn convert_trace(
     input: OpenTrace,
     request: &Request,
+    choices: &mut Choices,
     all: &mut Converted,
 ) -> Result<(), ConvertError> {
     let trace = Trace::open(input.source)?;
@@ -206,7 +271,6 @@ fn convert_trace(
     let pprof = Pprof::new(Arc::clone(&recording), request.pprof);
     let mut summarizer = Summarizer::default();
     let mut last: BTreeMap<(u64, String), Vec<Finding>> = BTreeMap::new();
-    let mut left_out = 0u64;
     let mut sampled = 0u64;
     // As many as can run, and none waiting: memory holds a few dumps, never all.
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get().min(MOST_WRITERS));
@@ -232,7 +296,7 @@ fn convert_trace(
                 dump.process.clone_from(name);
             }
             if !request.selection.takes(&dump) {
-                left_out += 1;
+                choices.add(&dump);
                 return Ok(());
             }
             let index = all.dumps.len() as u32;
@@ -274,13 +338,13 @@ fn convert_trace(
         all.findings
             .push(trace_findings::packing(&input.name, what));
     }
-    all.findings.extend(trace_findings::of_health(&health));
-    if sampled == 0 && (left_out == 0 || request.selection.is_all()) {
-        let rejected = !last.is_empty();
+    all.findings
+        .extend(trace_findings::of_health(&health, sampled > 0));
+    // Where all was left out, the selection is to blame.
+    if sampled == 0 && (!last.is_empty() || choices.is_empty()) {
+        let has_entries = !last.is_empty();
         all.findings
-            .push(trace_findings::why_empty(&recording, &health, rejected));
-    } else if sampled == 0 {
-        all.findings.push(trace_findings::none_selected(left_out));
+            .extend(trace_findings::why_empty(&recording, &health, has_entries));
     }
     all.findings.extend(last.into_values().flatten());
     all.heaps.extend(summarizer.finish(&recording));
@@ -379,6 +443,9 @@ fn comments(dump: &HeapDump, findings: &[Finding]) -> Vec<String> {
         }
         .to_owned(),
     );
+    if !dump.flags.from_startup && !dump.flags.rejected_concurrent {
+        comments.push("hooked while it ran; what it allocated before is unseen".to_owned());
+    }
     comments.extend(findings.iter().map(|finding| finding.message.clone()));
     comments
 }

@@ -123,14 +123,6 @@ pub fn of_dump(dump: &HeapDump) -> Vec<Finding> {
             "if it should have lived: `adb logcat -b crash`",
         );
     }
-    if !flags.from_startup && !flags.rejected_concurrent {
-        add(
-            "not-from-startup",
-            None,
-            format!("{who}: hooked while it ran; what it allocated before is unseen"),
-            "to see all: --launch --no-running",
-        );
-    }
     if dump.unwinding_errors > 0
         && dump.unwinding_errors.saturating_mul(100)
             >= dump
@@ -223,7 +215,7 @@ mod tests {
         let incomplete = Some(ErrorClass::Incomplete);
         assert_eq!(kinds(|_| {}), []);
         type Change = fn(&mut HeapDump);
-        let cases: [(Change, &str, Option<ErrorClass>); 13] = [
+        let cases: [(Change, &str, Option<ErrorClass>); 12] = [
             (
                 |d| d.flags.rejected_concurrent = true,
                 "rejected-concurrent",
@@ -253,7 +245,6 @@ mod tests {
             (|d| d.flags.client_error = 9, "client-error", incomplete),
             (|d| d.unfinished = true, "dump-unfinished", incomplete),
             (|d| d.flags.disconnected = true, "disconnected", None),
-            (|d| d.flags.from_startup = false, "not-from-startup", None),
             (|d| d.unwinding_errors = 100, "unwinding-errors", None),
             (
                 |d| {

@@ -1,18 +1,17 @@
 //! The end of every recording, whoever comes to it: fetch, convert, bind labels, write the
 //! manifest, and only then remove the device's copy and forget the session.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
+use super::causes::{self, Cause};
 use super::convert::{Converted, Input, Request, Selection};
 use super::labels::{self, DumpMoment};
 use super::manifest::{self, Manifest};
 use super::plan::{self, Plan};
 use super::record::{RecordEvent, Step, Tell};
 use super::summary::HeapSummary;
-use crate::eligibility::{self, EmptyTarget, Evidence, Finding, PackageRow, Recorded};
+use crate::eligibility;
 use crate::error::{ErrorClass, Failure};
 use crate::session::{
     self, Chronicle, Controls, DumpScan, NewScan, Opening, RawTrace, SeenDump, Session,
@@ -131,22 +130,26 @@ pub async fn finish(
     }
     steps.push(plan::step("pulled"));
     tell(RecordEvent::Step(Step::Converting));
-    let converted = convert(&session, &plan, &trace, controls).await?;
+    let mut converted = convert(&session, &plan, &trace, controls).await?;
     steps.push(plan::step("converted"));
 
     let chronicle = session.reread()?.clone();
     let elapsed = session.last_progress().map(|p| p.elapsed);
     let cause = Cause::of(ended_by, &chronicle, &plan, trace.size, elapsed);
-    let empty = empty_targets(&plan, &converted);
-    let all_empty = converted.dumps.iter().all(|d| d.file.is_none());
-    let some_empty = (!empty.is_empty() && !all_empty).then_some(ErrorClass::Incomplete);
-    let of_trace = converted.class().map(|class| match class {
-        // The file is what the device wrote, byte for byte: what is missing was never written.
-        ErrorClass::BadInput if all_empty => ErrorClass::Empty,
-        ErrorClass::BadInput => ErrorClass::Incomplete,
-        other => other,
-    });
-    let class = ErrorClass::first_of([of_trace, cause.class(), some_empty].into_iter().flatten());
+    let empty = causes::empty_targets(&plan, &converted);
+    let log = if empty.is_empty() && cause != Cause::Lost {
+        Vec::new()
+    } else {
+        // It only explains: a device that is gone by now has the facts from before.
+        eligibility::read_log(session.device(), plan.known.clock_s)
+            .await
+            .unwrap_or_default()
+    };
+    let cause = cause.with_log(&log);
+    let why_empty = causes::why_empty(&plan, &converted, cause, &log, &empty);
+    causes::settle(&mut converted, cause, !why_empty.is_empty());
+    let sampled = converted.dumps.iter().any(|d| d.file.is_some());
+    let class = causes::class(&converted, cause, sampled && !empty.is_empty());
 
     let mut manifest = Manifest::default();
     describe(&mut manifest, &chronicle, &plan, &trace);
@@ -156,10 +159,8 @@ pub async fn finish(
         complete: class.is_none(),
         ended_by: cause.word().map(str::to_owned),
     };
-    manifest.warnings.extend(cause.warning());
-    manifest
-        .warnings
-        .extend(why_empty(&session, &plan, &converted, &empty).await);
+    manifest.warnings.extend(cause.warning(sampled));
+    manifest.warnings.extend(why_empty);
     manifest.warnings.extend(converted.warnings());
     manifest.symbolization = Some(converted.symbolization);
     manifest.dumps = converted.dumps;
@@ -221,60 +222,6 @@ fn only_name(opening: &Opening) -> Option<String> {
         ([name], []) => Some(name.clone()),
         _ => None,
     }
-}
-
-/// The targets without samples, as far as it is known what the targets were.
-fn empty_targets(plan: &Plan, converted: &Converted) -> Vec<EmptyTarget> {
-    let mut recorded: BTreeMap<u64, Recorded> = BTreeMap::new();
-    for dump in &converted.dumps {
-        let of_process = recorded.entry(dump.pid).or_default();
-        of_process.pid = u32::try_from(dump.pid).unwrap_or(u32::MAX);
-        of_process.name.clone_from(&dump.process);
-        of_process.has_samples |= dump.file.is_some();
-        of_process.rejected |= dump.flags.rejected_concurrent;
-    }
-    let recorded: Vec<Recorded> = recorded.into_values().collect();
-    eligibility::empty_targets(&plan.known, &recorded)
-}
-
-/// The causes of empty targets, in words.
-async fn why_empty(
-    session: &Session,
-    plan: &Plan,
-    converted: &Converted,
-    empty: &[EmptyTarget],
-) -> Vec<manifest::Warning> {
-    if empty.is_empty() {
-        return Vec::new();
-    }
-    // The log only explains: a device that is gone by now has the facts from before.
-    let log = eligibility::read_log(session.device(), plan.known.clock_s)
-        .await
-        .unwrap_or_default();
-    let packages: Vec<PackageRow> = converted.packages.iter().map(PackageRow::from).collect();
-    let evidence = Evidence {
-        known: Some(&plan.known),
-        packages: &packages,
-        heaps: &plan.heaps,
-        log: &log,
-    };
-    let warning = |target: &EmptyTarget, finding: Finding| manifest::Warning {
-        kind: finding.id.as_str().to_ascii_lowercase().replace('_', "-"),
-        message: format!(
-            "{}: no samples. {} ({})",
-            target.name, finding.what, finding.why
-        ),
-        help: finding.fix,
-        pid: target.pid.map(u64::from),
-        dumps: Vec::new(),
-    };
-    empty
-        .iter()
-        .flat_map(|target| {
-            let causes = eligibility::explain(target, &evidence);
-            causes.into_iter().map(move |cause| warning(target, cause))
-        })
-        .collect()
 }
 
 fn bind_labels(manifest: &mut Manifest, chronicle: &Chronicle) {
@@ -362,95 +309,6 @@ async fn fetch(session: &mut Session, controls: &mut Controls) -> Result<RawTrac
         }
     }
     session.pull(&goal, controls).await
-}
-
-/// Why a recording ended, as far as that can be told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Cause {
-    Duration,
-    Interrupted,
-    Stopped,
-    SizeLimit,
-    Lost,
-    Rebooted,
-    Unknown,
-}
-
-impl Cause {
-    fn of(
-        ended_by: EndedBy,
-        chronicle: &Chronicle,
-        plan: &Plan,
-        size: u64,
-        elapsed: Option<Duration>,
-    ) -> Cause {
-        // The last report may be a second old, and a start takes its time.
-        let in_full = plan.duration_ms.is_some_and(|ms| {
-            elapsed.is_none_or(|e| e + Duration::from_secs(3) >= Duration::from_millis(ms))
-        });
-        // The service ends a file a little below its limit: the next packet would not fit.
-        let full = plan
-            .size_limit
-            .is_some_and(|limit| size >= limit - limit / 32);
-        match ended_by {
-            EndedBy::Interrupted => Cause::Interrupted,
-            EndedBy::Stopped => Cause::Stopped,
-            EndedBy::Reboot => Cause::Rebooted,
-            EndedBy::Itself | EndedBy::Unknown if chronicle.stopping() => Cause::Stopped,
-            _ if full => Cause::SizeLimit,
-            EndedBy::Itself if in_full => Cause::Duration,
-            EndedBy::Itself => Cause::Lost,
-            EndedBy::Unknown => Cause::Unknown,
-        }
-    }
-
-    fn word(self) -> Option<&'static str> {
-        match self {
-            Cause::Duration => Some("duration"),
-            Cause::Interrupted => Some("interrupted"),
-            Cause::Stopped => Some("stopped"),
-            Cause::SizeLimit => Some("size-limit"),
-            Cause::Lost | Cause::Rebooted => Some("lost"),
-            Cause::Unknown => None,
-        }
-    }
-
-    fn class(self) -> Option<ErrorClass> {
-        match self {
-            Cause::SizeLimit | Cause::Lost | Cause::Rebooted => Some(ErrorClass::Incomplete),
-            Cause::Duration | Cause::Interrupted | Cause::Stopped | Cause::Unknown => None,
-        }
-    }
-
-    fn warning(self) -> Option<manifest::Warning> {
-        let (kind, message, help) = match self {
-            Cause::SizeLimit => (
-                "size-limit",
-                "the trace reached its size limit, and the recording ended early",
-                "free space on the phone, sample less (-i 16k), or dump less often",
-            ),
-            Cause::Lost => (
-                "recording-lost",
-                "perfetto ended on the phone without being asked; what came after its last \
-                 write is missing",
-                "`adb logcat -s perfetto traced` may tell why",
-            ),
-            Cause::Rebooted => (
-                "device-rebooted",
-                "the phone was restarted while it recorded; what came after perfetto's last \
-                 write is missing",
-                "record again",
-            ),
-            Cause::Duration | Cause::Interrupted | Cause::Stopped | Cause::Unknown => return None,
-        };
-        Some(manifest::Warning {
-            kind: kind.to_owned(),
-            message: message.to_owned(),
-            help: Some(help.to_owned()),
-            pid: None,
-            dumps: Vec::new(),
-        })
-    }
 }
 
 fn describe(manifest: &mut Manifest, chronicle: &Chronicle, plan: &Plan, trace: &RawTrace) {

@@ -28,9 +28,9 @@ pub struct Manifest {
     pub tool: Tool,
     /// How the recording ended.
     pub outcome: Outcome,
-    /// The recording session; absent after `convert`.
+    /// The recording session; absent after `convert` of a trace alone.
     pub session: Option<Session>,
-    /// The phone; absent after `convert`.
+    /// The phone; absent after `convert` of a trace alone.
     pub device: Option<Device>,
     /// What was to be recorded, and what was matched.
     pub targets: Vec<Target>,

@@ -2,6 +2,7 @@
 //! never prints.
 
 pub mod apps;
+mod causes;
 pub mod check;
 pub mod choice;
 pub mod convert;
@@ -14,6 +15,7 @@ pub mod manifest;
 pub mod output;
 pub mod plan;
 pub mod record;
+pub mod recorded;
 pub mod sessions;
 pub mod summary;
 pub mod trace_findings;

@@ -20,6 +20,15 @@ fn finding(
     }
 }
 
+/// Kinds that guess why nothing was sampled; whoever knows the cause leaves them out.
+pub const GUESSES: [&str; 5] = [
+    "no-samples",
+    "nothing-allocated",
+    "no-process-matched",
+    "heapprofd-silent",
+    "nothing-recorded",
+];
+
 const FETCH_AGAIN: &str =
     "fetch or copy the trace again; if it was cut on the phone, this is all there is";
 const LARGER_BUFFER: &str = "record again with a longer interval (-i), fewer dumps, or through `heaptap record`, which \
@@ -36,7 +45,12 @@ pub fn packing(name: &str, what: String) -> Finding {
 }
 
 /// What loss and damage mean.
-pub fn of_health(health: &Health) -> Vec<Finding> {
+pub fn of_health(health: &Health, sampled: bool) -> Vec<Finding> {
+    let before = if sampled {
+        ""
+    } else {
+        "; no dump with samples could be read of it"
+    };
     let mut found = Vec::new();
     if health.damage_count > 0 {
         const PLACES: usize = 3;
@@ -52,7 +66,7 @@ pub fn of_health(health: &Health) -> Vec<Finding> {
         found.push(finding(
             "trace-damaged",
             ErrorClass::BadInput,
-            format!("the trace is damaged ({})", places.join("; ")),
+            format!("the trace is damaged ({}){before}", places.join("; ")),
             FETCH_AGAIN,
         ));
     }
@@ -60,7 +74,14 @@ pub fn of_health(health: &Health) -> Vec<Finding> {
         found.push(finding(
             "trace-cut",
             ErrorClass::BadInput,
-            "the trace stops before the tracing service ended it; later dumps are missing",
+            match sampled {
+                true => {
+                    "the trace stops before the tracing service ended it; later dumps are missing"
+                }
+                false => {
+                    "the trace stops before the tracing service ended it, and before the first dump"
+                }
+            },
             FETCH_AGAIN,
         ));
     }
@@ -192,18 +213,16 @@ fn packets(count: u64) -> String {
     }
 }
 
-/// `--pid` and the like left nothing.
-pub fn none_selected(left_out: u64) -> Finding {
-    finding(
-        "none-selected",
-        ErrorClass::Empty,
-        format!("none of the {left_out} dumps of the trace is the one asked for"),
-        "without --pid, --heap and --timestamps all are converted; manifest.json lists them",
-    )
+/// Why there are no samples, from what was asked for and what came. `None` where the trace
+/// breaks off or is damaged before the first dump, which the findings on that tell: no more
+/// can be said.
+pub fn why_empty(recording: &Recording, health: &Health, has_entries: bool) -> Option<Finding> {
+    let cut = health.ends_early || health.damage_count > 0;
+    let why = why_nothing(recording, health, has_entries);
+    (!cut || !GUESSES.contains(&why.kind)).then_some(why)
 }
 
-/// Why there are no samples, from what was asked for and what came.
-pub fn why_empty(recording: &Recording, health: &Health, has_entries: bool) -> Finding {
+fn why_nothing(recording: &Recording, health: &Health, has_entries: bool) -> Finding {
     let empty = |kind, message: String, help: &str| finding(kind, ErrorClass::Empty, message, help);
     if !recording.has_config && health.profile_packets == 0 && health.heap_graph_packets == 0 {
         return finding(

@@ -1,14 +1,14 @@
 //! `heaptap convert`: shows what the conversion of a trace found and wrote.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use time::OffsetDateTime;
 
 use super::{Context, Outcome, summary};
 use crate::app::convert::{self, ConvertError, Converted, Input, Request, Selection};
-use crate::app::manifest::{self, Manifest};
+use crate::app::manifest::Manifest;
 use crate::app::output::{OutputFolder, default_name};
+use crate::app::recorded;
 use crate::error::{ErrorClass, Failure};
 use crate::export::pprof::{PprofOptions, SampleNames};
 
@@ -97,6 +97,17 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             format!("there is no {}", path.display()),
         ));
     }
+    let mut manifest = Manifest::default();
+    let mut labels = Vec::new();
+    if let Input::Path(path) = &input {
+        match recorded::beside(path) {
+            Ok(Some(recorded)) => {
+                labels = recorded.carry_into(&mut manifest);
+            }
+            Ok(None) => {}
+            Err(error) => manifest.warnings.push(recorded::unread(&error)),
+        }
+    }
     let folder = OutputFolder::prepare(&output)?;
     let request = Request {
         input,
@@ -110,7 +121,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             sample_names: args.sample_names.into(),
             annotations: !args.no_annotations,
         },
-        process_names: BTreeMap::new(),
+        process_names: recorded::process_names(&manifest),
         only_process: None,
     };
     let status = ctx.console.status();
@@ -125,14 +136,11 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         }
     };
     let class = converted.class();
-    let mut manifest = Manifest::default();
-    manifest.outcome = manifest::Outcome {
-        exit_code: class.map_or(0, ErrorClass::exit_code),
-        complete: class.is_none(),
-        ended_by: None,
-    };
-    manifest.warnings = converted.warnings();
+    manifest.outcome.exit_code = class.map_or(0, ErrorClass::exit_code);
+    manifest.outcome.complete = class.is_none();
+    manifest.warnings.extend(converted.warnings());
     manifest.dumps = converted.dumps;
+    recorded::bind(&mut manifest, &labels);
     manifest.symbolization = Some(converted.symbolization);
     manifest.write(folder.path())?;
     summary::show(&ctx.console, folder.path(), &manifest, &converted.heaps);

@@ -15,7 +15,7 @@ use super::signals::Signal;
 use super::{Context, Outcome, Style, summary};
 use crate::app::finish::Finished;
 use crate::app::record::{Checked, RecordEvent, Step, Tell};
-use crate::eligibility::Severity;
+use crate::eligibility::{Finding, Severity};
 use crate::error::Failure;
 use crate::session::{Control, Controls, Progress, SessionEvent, SnapshotWay};
 use crate::units::{ByteSize, HumanDuration};
@@ -138,7 +138,7 @@ impl Show {
     fn checked(&mut self, checked: &Checked) {
         self.can_snapshot = checked.snapshots != SnapshotWay::Impossible;
         self.console.say(&checked.device);
-        for finding in &checked.findings {
+        for (who, finding) in by_cause(&checked.findings) {
             let style = match finding.severity {
                 Severity::Blocks | Severity::Warning => Style::Warn,
                 Severity::Note => Style::Dim,
@@ -149,7 +149,7 @@ impl Show {
             };
             let label = self.console.on_stderr(style, word);
             self.console
-                .say(format_args!("{label}: {} ({})", finding.what, finding.why));
+                .say(format_args!("{label}: {who} ({})", finding.why));
             if let Some(fix) = &finding.fix {
                 let label = self.console.on_stderr(Style::Help, "help");
                 self.console.say(format_args!("{label}: {fix}"));
@@ -304,6 +304,32 @@ pub(super) fn snapshot_times(lag: Duration, waited: Duration, dumps: usize) -> S
     )
 }
 
+/// Findings that differ in the name of the process alone, as one: what is said, and one of
+/// them.
+fn by_cause(findings: &[Finding]) -> Vec<(String, &Finding)> {
+    let mut groups: Vec<(Vec<&str>, &str, &Finding)> = Vec::new();
+    for finding in findings {
+        let (who, what) = finding.what.split_once(' ').unwrap_or(("", &finding.what));
+        let same = groups.iter_mut().find(|(_, said, first)| {
+            first.id == finding.id
+                && first.why == finding.why
+                && first.fix == finding.fix
+                && *said == what
+        });
+        match same {
+            Some((names, _, _)) => names.push(who),
+            None => groups.push((vec![who], what, finding)),
+        }
+    }
+    groups
+        .into_iter()
+        .map(|(names, what, finding)| match names.as_slice() {
+            [_] => (finding.what.clone(), finding),
+            names => (format!("{}: each {what}", names.join(", ")), finding),
+        })
+        .collect()
+}
+
 /// Shows a finished recording; the outcome is its exit code.
 pub(super) fn finished(ctx: &Context, finished: &Finished) -> Outcome {
     let console = &ctx.console;
@@ -314,6 +340,12 @@ pub(super) fn finished(ctx: &Context, finished: &Finished) -> Outcome {
             "output": finished.output,
             "manifest": finished.manifest,
         }));
+        summary::tell(
+            console,
+            &finished.output,
+            &finished.manifest,
+            &finished.heaps,
+        );
     } else {
         summary::show(
             console,

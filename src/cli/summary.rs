@@ -24,8 +24,8 @@ const WARNINGS: usize = 20;
 /// Dumps named in a line; of more, the first, the labelled and the last.
 const DUMPS: usize = 5;
 
-/// Kinds of warnings that nearly every recording has.
-const NOTES: [&str; 1] = ["not-from-startup"];
+/// Names in a line that groups what is said of several.
+const NAMES: usize = 6;
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -50,15 +50,30 @@ pub fn show(console: &Console, folder: &Path, manifest: &Manifest, heaps: &[Heap
             console.data(heap);
         }
     }
-    for warning in manifest.warnings.iter().take(WARNINGS) {
-        tell(console, warning);
+    tell(console, folder, manifest, heaps);
+}
+
+/// What is said of a finished recording beside its figures, on stderr in every mode: warnings
+/// and notes, what was written, and the commands one would want next.
+pub fn tell(console: &Console, folder: &Path, manifest: &Manifest, heaps: &[HeapSummary]) {
+    let warnings = grouped(&manifest.warnings);
+    for warning in warnings.iter().take(WARNINGS) {
+        console.warn(&warning.message);
+        if let Some(help) = &warning.help {
+            let label = console.on_stderr(Style::Help, "help");
+            console.complain(format_args!("   {label}: {help}"));
+        }
     }
-    if let Some(left) = manifest.warnings.len().checked_sub(WARNINGS + 1) {
+    if let Some(left) = warnings.len().checked_sub(WARNINGS + 1) {
         console.complain(format_args!(
             "… and {} more warnings, in {}",
             left + 1,
             manifest::FILE_NAME
         ));
+    }
+    if let Some(late) = hooked_late(manifest) {
+        let label = console.on_stderr(Style::Dim, "note");
+        console.say(format_args!("   {label}: {late}"));
     }
     if let Some(unnamed) = unnamed(manifest) {
         let label = console.on_stderr(Style::Dim, "note");
@@ -80,20 +95,73 @@ pub fn show(console: &Console, folder: &Path, manifest: &Manifest, heaps: &[Heap
     }
 }
 
-/// A warning with its remedy; what is as it has to be is a note, which `-q` leaves out.
-fn tell(console: &Console, warning: &manifest::Warning) {
-    let help = warning.help.iter().map(|help| {
-        let label = console.on_stderr(Style::Help, "help");
-        format!("   {label}: {help}")
-    });
-    if NOTES.contains(&warning.kind.as_str()) {
-        let label = console.on_stderr(Style::Dim, "note");
-        console.say(format_args!("   {label}: {}", warning.message));
-        help.for_each(|line| console.say(line));
-    } else {
-        console.warn(&warning.message);
-        help.for_each(|line| console.complain(line));
+/// What is to be said in a line of its own.
+#[derive(Debug, PartialEq, Eq)]
+struct Said {
+    message: String,
+    help: Option<String>,
+}
+
+/// The warnings, each cause once: what is said of several processes (`NAME: …`) is one line
+/// with all their names.
+fn grouped(warnings: &[manifest::Warning]) -> Vec<Said> {
+    let mut groups: Vec<(&manifest::Warning, &str, Vec<&str>)> = Vec::new();
+    for warning in warnings {
+        let (who, what) = warning
+            .message
+            .split_once(": ")
+            .filter(|_| warning.pid.is_some())
+            .unwrap_or(("", &warning.message));
+        let same = groups
+            .iter_mut()
+            .find(|(w, said, _)| w.kind == warning.kind && w.help == warning.help && *said == what);
+        match same {
+            Some((_, _, names)) => names.push(who),
+            None => groups.push((warning, what, vec![who])),
+        }
     }
+    groups
+        .into_iter()
+        .map(|(warning, what, mut names)| {
+            names.dedup();
+            let more = names.len().saturating_sub(NAMES);
+            names.truncate(NAMES);
+            let more = match more {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            let message = match names.as_slice() {
+                [""] => what.to_owned(),
+                names => format!("{}{more}: {what}", names.join(", ")),
+            };
+            Said {
+                message,
+                help: warning.help.clone(),
+            }
+        })
+        .collect()
+}
+
+/// The processes that were hooked while they ran: nearly all of nearly every recording.
+fn hooked_late(manifest: &Manifest) -> Option<String> {
+    let mut late: Vec<&manifest::Dump> = Vec::new();
+    for dump in &manifest.dumps {
+        let hooked = !dump.flags.from_startup && dump.file.is_some();
+        if hooked && late.iter().all(|d| d.pid != dump.pid) {
+            late.push(dump);
+        }
+    }
+    let who = match late.as_slice() {
+        [] => return None,
+        [one] if one.process.is_empty() => format!("process {}", one.pid),
+        [one] => one.process.clone(),
+        several => format!("{} processes", several.len()),
+    };
+    let they = if late.len() == 1 { "it" } else { "they" };
+    Some(format!(
+        "{who}: hooked while {they} ran, so what {they} allocated before is unseen; --launch \
+         --no-running sees all"
+    ))
 }
 
 struct Page<'a> {
@@ -359,7 +427,7 @@ fn unnamed(manifest: &Manifest) -> Option<String> {
 fn written(folder: &Path, manifest: &Manifest) -> String {
     let mut parts = Vec::new();
     if let Some(trace) = &manifest.trace
-        && manifest.session.is_some()
+        && folder.join(&trace.file).is_file()
     {
         parts.push(format!("{} ({})", trace.file, ByteSize(trace.size)));
     }
@@ -765,6 +833,57 @@ com.example.app  pid 4242  libc.malloc
                  manifest.json has the build IDs"
             )
         );
+    }
+
+    #[test]
+    fn what_is_said_of_several_is_said_once() {
+        let warning = |pid: Option<u64>, message: &str| manifest::Warning {
+            kind: "k".to_owned(),
+            message: message.to_owned(),
+            help: Some("h".to_owned()),
+            pid,
+            dumps: Vec::new(),
+        };
+        let said: Vec<String> = grouped(&[
+            warning(Some(1), "a (1): it left"),
+            warning(None, "the trace: it is cut"),
+            warning(Some(2), "a:b (2): it left"),
+            warning(Some(3), "c (3): it came"),
+        ])
+        .into_iter()
+        .map(|said| said.message)
+        .collect();
+        assert_eq!(
+            said,
+            [
+                "a (1), a:b (2): it left",
+                "the trace: it is cut",
+                "c (3): it came"
+            ]
+        );
+        let many: Vec<_> = (0..9)
+            .map(|n| warning(Some(n), &format!("p{n}: x")))
+            .collect();
+        let said = grouped(&many);
+        assert_eq!(said.len(), 1);
+        assert_eq!(said[0].message, "p0, p1, p2, p3, p4, p5 and 3 more: x");
+    }
+
+    #[test]
+    fn hooking_late_is_one_note() {
+        let (mut manifest, _) = example();
+        assert!(
+            hooked_late(&manifest)
+                .is_some_and(|n| n.starts_with("com.example.app: hooked while it"))
+        );
+        manifest.dumps[1].pid = 7;
+        assert!(
+            hooked_late(&manifest).is_some_and(|n| n.starts_with("2 processes: hooked while they"))
+        );
+        for dump in &mut manifest.dumps {
+            dump.flags.from_startup = true;
+        }
+        assert_eq!(hooked_late(&manifest), None);
     }
 
     #[test]

@@ -194,6 +194,7 @@ impl Packets {
         self.fields += looks_real(self.window.get(self.body.offset, self.body.length)?).1;
         if self.pos >= self.window.size() || self.is_packet(self.pos, 0)? {
             health.add_damage(self.last, self.pos - self.last, what);
+            health.damaged_end = self.pos >= self.window.size();
             return Ok(());
         }
         self.recover(self.last, what, health)
@@ -283,6 +284,7 @@ impl Packets {
             }
         };
         health.add_damage(from, found - from, what);
+        health.damaged_end = found >= self.window.size();
         self.pos = found;
         Ok(())
     }

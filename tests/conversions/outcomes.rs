@@ -177,7 +177,21 @@ fn a_selection_takes_what_it_names() {
         heaps: vec!["no.such.heap".to_owned()],
         ..Selection::default()
     };
-    assert_eq!(select(by_heap), (0, Some(ErrorClass::Empty)));
+    let error = convert(&Request {
+        selection: by_heap,
+        ..request(&trace, output.path())
+    })
+    .expect_err("nothing to write");
+    assert_eq!(
+        (error.class(), error.kind()),
+        (ErrorClass::Empty, "none-selected")
+    );
+    let help = error.help().expect("what there is");
+    let dump = &all.dumps[0];
+    for choice in [&format!("{} ({})", dump.pid, dump.process), &dump.heap] {
+        assert!(help.contains(choice.as_str()), "{help}");
+    }
+    assert!(help.contains(&format!("{time}")), "{help}");
 }
 
 #[test]

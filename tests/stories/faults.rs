@@ -167,6 +167,65 @@ fn a_connection_cut_while_it_starts_is_no_loss() {
     }
 }
 
+/// The kinds of a manifest's warnings.
+fn warnings(lab: &Lab, folder: &str) -> Vec<String> {
+    let manifest = lab.manifest(folder);
+    let warnings = manifest["warnings"].as_array().unwrap();
+    let kind = |w: &serde_json::Value| w["kind"].as_str().unwrap().to_owned();
+    warnings.iter().map(kind).collect()
+}
+
+#[test]
+fn one_rule_for_traces_that_are_cut_and_each_cause_once() {
+    // Fault, flags, code of record, its warnings, code of convert.
+    let cases: [(&str, &str, i32, &[&str], i32); 7] = [
+        ("truncate", "3s", 8, &["trace-damaged"], 8),
+        ("truncate", "continuous", 8, &["trace-damaged"], 8),
+        ("reboot@3000", "20s", 6, &["device-rebooted"], 8),
+        ("disk-full@2000", "20s", 6, &["disk-full"], 8),
+        ("disk-full@6000", "continuous", 6, &["disk-full"], 8),
+        ("traced-dies@3000", "20s", 6, &["recording-lost"], 8),
+        ("heapprofd-dead", "3s", 7, &["heapprofd-silent"], 7),
+    ];
+    for (fault, how, code, said, converted) in cases {
+        let lab = Lab::new(&format!("{PHONE},fault={fault}"));
+        let mut args = vec!["record", "-n", APP, "-o", "out", "--json"];
+        match how {
+            "continuous" => args.extend(["-d", "5s", "-c", "500ms"]),
+            duration => args.extend(["-d", duration]),
+        }
+        let ended = lab.run(&args);
+        assert_eq!(ended.code(), Some(code), "{fault}: {ended}");
+        assert_eq!(warnings(&lab, "out"), said, "{fault}: {ended}");
+        // People's words are there in the JSON modes too.
+        assert!(ended.stderr.contains("warning: "), "{fault}: {ended}");
+        let again = lab.run(&["convert", "out/raw-trace", "-o", "again"]);
+        assert_eq!(again.code(), Some(converted), "{fault}: {again}");
+    }
+}
+
+#[test]
+fn many_processes_are_told_once_for_each_cause() {
+    let lab = Lab::new("android=14,build=user,speed=10");
+    let ended = lab.run(&["record", "-n", "com.example.*", "-d", "3s", "-o", "out"]);
+    assert_eq!(ended.code(), Some(6), "{ended}");
+    let lines = |part: &str| ended.stderr.lines().filter(|l| l.contains(part)).count();
+    assert_eq!(lines("hooked while"), 1, "{ended}");
+    assert_eq!(
+        lines("com.example.closed"),
+        2,
+        "at the check and at the end: {ended}"
+    );
+    assert!(!warnings(&lab, "out").contains(&"not-from-startup".to_owned()));
+    let mut seen = std::collections::BTreeSet::new();
+    for warning in lab.manifest("out")["warnings"].as_array().unwrap() {
+        assert!(
+            seen.insert(warning["pid"].as_u64()),
+            "told twice: {warning}"
+        );
+    }
+}
+
 #[test]
 fn a_phone_that_blinks_while_it_starts_is_no_loss() {
     for occasion in 5..=14 {

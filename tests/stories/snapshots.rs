@@ -35,6 +35,22 @@ fn labels_are_bound_to_the_dumps_they_caused() {
     assert_eq!(bound["name"], "before");
     assert_eq!(bound["dumps"][0]["index"], 0);
     lab.assert_truth("out");
+    // Converting again keeps what only the manifest knows.
+    lab.expect(0, &["convert", "out", "-o", "again"]);
+    let again = lab.manifest("again");
+    for field in ["labels", "dumps", "session", "device", "targets"] {
+        assert_eq!(again[field], manifest[field], "{field}");
+    }
+    let last = manifest["dumps"][2]["time_ns"].to_string();
+    lab.expect(0, &["convert", "out", "--timestamps", &last, "-o", "last"]);
+    let part = lab.manifest("last");
+    assert_eq!(part["dumps"].as_array().unwrap().len(), 1);
+    assert!(part["dumps"][0]["label"].is_null(), "{part:#}");
+    assert_eq!(part["labels"][0]["dumps"].as_array().unwrap().len(), 0);
+    // Nothing asked for is there: no folder.
+    let none = lab.expect(7, &["convert", "out", "--pid", "1", "-o", "none"]);
+    assert!(none.stderr.contains(APP), "{none}");
+    assert!(!lab.work().join("none").exists());
     lab.assert_tidy("out");
 }
 

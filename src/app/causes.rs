@@ -1,0 +1,260 @@
+//! Why a recording ended as it did, and why a target of it is empty: each cause once, and no
+//! guess beside a cause that is known. Holds the rule by which a trace that breaks off is
+//! incomplete here and damaged elsewhere (docs/errors.md).
+
+use std::time::Duration;
+
+use super::convert::Converted;
+use super::finish::EndedBy;
+use super::manifest;
+use super::plan::Plan;
+use super::trace_findings::GUESSES;
+use crate::eligibility::{
+    self, EmptyTarget, Evidence, Finding, FindingId, LogLine, PackageRow, Recorded,
+};
+use crate::error::ErrorClass;
+use crate::profile::Health;
+use crate::session::Chronicle;
+use std::collections::BTreeMap;
+
+/// Why a recording ended, as far as that can be told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cause {
+    Duration,
+    Interrupted,
+    Stopped,
+    SizeLimit,
+    DiskFull,
+    Lost,
+    Rebooted,
+    Unknown,
+}
+
+impl Cause {
+    pub(super) fn of(
+        ended_by: EndedBy,
+        chronicle: &Chronicle,
+        plan: &Plan,
+        size: u64,
+        elapsed: Option<Duration>,
+    ) -> Cause {
+        // The last report may be a second old, and a start takes its time.
+        let in_full = plan.duration_ms.is_some_and(|ms| {
+            elapsed.is_none_or(|e| e + Duration::from_secs(3) >= Duration::from_millis(ms))
+        });
+        // The service ends a file a little below its limit: the next packet would not fit.
+        let full = plan
+            .size_limit
+            .is_some_and(|limit| size >= limit - limit / 32);
+        match ended_by {
+            EndedBy::Interrupted => Cause::Interrupted,
+            EndedBy::Stopped => Cause::Stopped,
+            EndedBy::Reboot => Cause::Rebooted,
+            EndedBy::Itself | EndedBy::Unknown if chronicle.stopping() => Cause::Stopped,
+            _ if full => Cause::SizeLimit,
+            EndedBy::Itself if in_full => Cause::Duration,
+            EndedBy::Itself => Cause::Lost,
+            EndedBy::Unknown => Cause::Unknown,
+        }
+    }
+
+    /// The same, with what the phone's log adds.
+    pub(super) fn with_log(self, log: &[LogLine]) -> Cause {
+        let full = |line: &LogLine| line.text.contains("No space left on device");
+        match self {
+            Cause::Lost | Cause::Unknown if log.iter().any(full) => Cause::DiskFull,
+            other => other,
+        }
+    }
+
+    pub(super) fn word(self) -> Option<&'static str> {
+        match self {
+            Cause::Duration => Some("duration"),
+            Cause::Interrupted => Some("interrupted"),
+            Cause::Stopped => Some("stopped"),
+            Cause::SizeLimit => Some("size-limit"),
+            Cause::DiskFull | Cause::Lost | Cause::Rebooted => Some("lost"),
+            Cause::Unknown => None,
+        }
+    }
+
+    /// Whether the phone ended the recording before its time.
+    pub(super) fn is_the_phone(self) -> bool {
+        match self {
+            Cause::SizeLimit | Cause::DiskFull | Cause::Lost | Cause::Rebooted => true,
+            Cause::Duration | Cause::Interrupted | Cause::Stopped | Cause::Unknown => false,
+        }
+    }
+
+    pub(super) fn class(self) -> Option<ErrorClass> {
+        self.is_the_phone().then_some(ErrorClass::Incomplete)
+    }
+
+    pub(super) fn warning(self, sampled: bool) -> Option<manifest::Warning> {
+        let (kind, message, help) = match self {
+            Cause::SizeLimit => (
+                "size-limit",
+                "the trace reached its size limit, and the recording ended early",
+                "free space on the phone, sample less (-i 16k), or dump less often",
+            ),
+            Cause::DiskFull => (
+                "disk-full",
+                "the phone's storage ran full, and the recording ended early",
+                "delete something on the phone, sample less (-i 16k), or dump less often",
+            ),
+            Cause::Lost => (
+                "recording-lost",
+                "perfetto ended on the phone without being asked",
+                "`adb logcat -s perfetto traced` may tell why",
+            ),
+            Cause::Rebooted => (
+                "device-rebooted",
+                "the phone was restarted while it recorded",
+                "record again",
+            ),
+            Cause::Duration | Cause::Interrupted | Cause::Stopped | Cause::Unknown => return None,
+        };
+        let missing = if sampled {
+            "what came after perfetto's last write is missing"
+        } else {
+            "that was before the first dump, so there are no samples"
+        };
+        Some(manifest::Warning {
+            kind: kind.to_owned(),
+            message: format!("{message}; {missing}"),
+            help: Some(help.to_owned()),
+            pid: None,
+            dumps: Vec::new(),
+        })
+    }
+}
+
+/// Brings what the trace says into line with what is known of the recording: the file is what
+/// the device wrote, byte for byte, so that one which breaks off has no rest elsewhere. `told`:
+/// why targets are empty is said for each of them.
+pub(super) fn settle(converted: &mut Converted, cause: Cause, told: bool) {
+    let breaks_off = converted.health.iter().all(Health::breaks_off);
+    let by_phone = cause.is_the_phone();
+    converted.findings.retain_mut(|finding| {
+        let cut = match finding.kind {
+            "trace-cut" => true,
+            "trace-damaged" => breaks_off && (by_phone || cause == Cause::Unknown),
+            kind if GUESSES.contains(&kind) => return !(by_phone || told),
+            _ => false,
+        };
+        if cut {
+            finding.class = Some(ErrorClass::Incomplete);
+        }
+        if cut || finding.class == Some(ErrorClass::BadInput) {
+            finding.help = Some(
+                "the file is byte for byte what the device wrote: record again, and look at \
+                 `adb logcat -s perfetto traced`"
+                    .to_owned(),
+            );
+        }
+        !(cut && by_phone)
+    });
+}
+
+/// What the exit code tells of a recording.
+pub(super) fn class(converted: &Converted, cause: Cause, some_empty: bool) -> Option<ErrorClass> {
+    let incomplete = some_empty || converted.findings.iter().any(|f| f.kind == "trace-cut");
+    let incomplete = incomplete.then_some(ErrorClass::Incomplete);
+    let all = [converted.class(), cause.class(), incomplete];
+    ErrorClass::first_of(all.into_iter().flatten())
+}
+
+/// The targets without samples, as far as it is known what the targets were.
+pub(super) fn empty_targets(plan: &Plan, converted: &Converted) -> Vec<EmptyTarget> {
+    let mut recorded: BTreeMap<u64, Recorded> = BTreeMap::new();
+    for dump in &converted.dumps {
+        let of_process = recorded.entry(dump.pid).or_default();
+        of_process.pid = u32::try_from(dump.pid).unwrap_or(u32::MAX);
+        of_process.name.clone_from(&dump.process);
+        of_process.has_samples |= dump.file.is_some();
+        of_process.rejected |= dump.flags.rejected_concurrent;
+    }
+    let recorded: Vec<Recorded> = recorded.into_values().collect();
+    eligibility::empty_targets(&plan.known, &recorded)
+}
+
+/// Why targets are empty, in words: one cause for each.
+pub(super) fn why_empty(
+    plan: &Plan,
+    converted: &Converted,
+    cause: Cause,
+    log: &[LogLine],
+    empty: &[EmptyTarget],
+) -> Vec<manifest::Warning> {
+    let packages: Vec<PackageRow> = converted.packages.iter().map(PackageRow::from).collect();
+    let evidence = Evidence {
+        known: Some(&plan.known),
+        packages: &packages,
+        heaps: &plan.heaps,
+        log,
+    };
+    let whole = !cause.is_the_phone()
+        && converted
+            .health
+            .iter()
+            .all(|h| h.damage_count == 0 && !h.ends_early);
+    let silent = plan.heaps.is_empty() && converted.health.iter().all(|h| h.profile_packets == 0);
+    empty
+        .iter()
+        .filter_map(|target| {
+            let mut causes = eligibility::explain(target, &evidence);
+            // What the manifest says explains more than the line of the log it caused.
+            causes.sort_by_key(|cause| cause.id == FindingId::Refused);
+            let cause = causes.into_iter().next()?;
+            if cause.id != FindingId::NoAllocation {
+                Some(warning(target, cause))
+            } else if !whole {
+                None
+            } else if silent {
+                Some(heapprofd_silent(target, log))
+            } else {
+                Some(warning(target, cause))
+            }
+        })
+        .collect()
+}
+
+fn warning(target: &EmptyTarget, finding: Finding) -> manifest::Warning {
+    // `com.example.app is frozen`, said of com.example.app: `it is frozen`.
+    let what = match finding.what.strip_prefix(&target.name) {
+        Some(rest) if rest.starts_with(' ') => format!("it{rest}"),
+        _ => finding.what,
+    };
+    manifest::Warning {
+        kind: finding.id.as_str().to_ascii_lowercase().replace('_', "-"),
+        message: format!("{}: no samples: {what} ({})", target.name, finding.why),
+        help: finding.fix,
+        pid: target.pid.map(u64::from),
+        dumps: Vec::new(),
+    }
+}
+
+/// The process was there and the trace is whole, yet heapprofd wrote nothing at all.
+fn heapprofd_silent(target: &EmptyTarget, log: &[LogLine]) -> manifest::Warning {
+    let died = log.iter().find(|line| {
+        line.text.contains("heapprofd") && line.text.to_ascii_lowercase().contains("fatal signal")
+    });
+    let log = died.map_or_else(String::new, |line| {
+        format!("; the phone's log says: {}", line.text)
+    });
+    manifest::Warning {
+        kind: "heapprofd-silent".to_owned(),
+        message: format!(
+            "{}: no samples: heapprofd on the phone wrote nothing, so it was not running, died, \
+             or never attached{log}",
+            target.name
+        ),
+        help: Some(
+            "`adb logcat -s heapprofd init` says how heapprofd fared; restarting the phone \
+             starts it anew. A process that never allocates looks the same"
+                .to_owned(),
+        ),
+        pid: target.pid.map(u64::from),
+        dumps: Vec::new(),
+    }
+}

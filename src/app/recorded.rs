@@ -1,0 +1,142 @@
+//! What a recording's manifest knows and its trace does not: session, device, targets, labels.
+//! Carried over when the trace is converted again.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::manifest::{self, BoundLabel, Dump, Label, LabelledDump, Manifest, ManifestError};
+use crate::error::Classified as _;
+
+/// A dump by what stays when it is converted again.
+type Key = (u64, String, Option<u64>, Option<u64>);
+
+fn key(dump: &Dump) -> Key {
+    (dump.pid, dump.heap.clone(), dump.written_ns, dump.time_ns)
+}
+
+/// A label with the dumps it was bound to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordedLabel {
+    name: String,
+    requested_ns: u64,
+    dumps: Vec<(Key, u64)>,
+}
+
+/// A recording's manifest.
+#[derive(Debug)]
+pub struct Recorded(Manifest);
+
+/// The manifest of the recording that `input` is or lies in: its folder, or the trace that
+/// the manifest beside it names.
+///
+/// # Errors
+/// Where there is a manifest, but not one that can be read.
+pub fn beside(input: &Path) -> Result<Option<Recorded>, ManifestError> {
+    let (folder, file) = if input.is_dir() {
+        (input, None)
+    } else {
+        let Some(file) = input.file_name() else {
+            return Ok(None);
+        };
+        let folder = input.parent().filter(|f| !f.as_os_str().is_empty());
+        (folder.unwrap_or(Path::new(".")), Some(file))
+    };
+    if !folder.join(manifest::FILE_NAME).is_file() {
+        return Ok(None);
+    }
+    let recorded = match Manifest::read(folder) {
+        Ok(recorded) => recorded,
+        // A stranger's file of that name says nothing of a single trace.
+        Err(_) if file.is_some() => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let Some(trace) = &recorded.trace else {
+        return Ok(None);
+    };
+    if file.is_some_and(|file| file != trace.file.as_str()) {
+        return Ok(None);
+    }
+    // Another file took the place of the one that was recorded.
+    let size = std::fs::metadata(folder.join(&trace.file)).map(|m| m.len());
+    if size.ok() != Some(trace.size) {
+        return Ok(None);
+    }
+    Ok(Some(Recorded(recorded)))
+}
+
+/// That a folder's manifest could not be read, as a warning.
+pub fn unread(error: &ManifestError) -> manifest::Warning {
+    manifest::Warning {
+        kind: error.kind().to_owned(),
+        message: format!("{error}; labels and targets are not carried over"),
+        help: error.help(),
+        pid: None,
+        dumps: Vec::new(),
+    }
+}
+
+impl Recorded {
+    /// Fills in what the trace does not tell. Gives the labels, to be bound once the dumps are
+    /// there.
+    pub fn carry_into(self, goal: &mut Manifest) -> Vec<RecordedLabel> {
+        let Recorded(from) = self;
+        let labels = from
+            .labels
+            .iter()
+            .map(|label| RecordedLabel {
+                name: label.name.clone(),
+                requested_ns: label.requested_ns,
+                dumps: label
+                    .dumps
+                    .iter()
+                    .filter_map(|bound| {
+                        let dump = from.dumps.iter().find(|d| d.index == bound.index)?;
+                        Some((key(dump), bound.lag_ms))
+                    })
+                    .collect(),
+            })
+            .collect();
+        goal.session = from.session;
+        goal.device = from.device;
+        goal.targets = from.targets;
+        goal.config = from.config;
+        goal.steps = from.steps;
+        goal.trace = from.trace;
+        goal.outcome.ended_by = from.outcome.ended_by;
+        labels
+    }
+}
+
+/// The names of processes that a manifest's targets have.
+pub fn process_names(manifest: &Manifest) -> BTreeMap<u64, String> {
+    manifest
+        .targets
+        .iter()
+        .filter_map(|target| Some((u64::from(target.pid?), target.name.clone())))
+        .collect()
+}
+
+/// Binds each label to the dumps it was bound to, as far as they were converted again.
+pub fn bind(manifest: &mut Manifest, labels: &[RecordedLabel]) {
+    for recorded in labels {
+        let mut label = Label {
+            name: recorded.name.clone(),
+            requested_ns: recorded.requested_ns,
+            dumps: Vec::new(),
+        };
+        for (wanted, lag_ms) in &recorded.dumps {
+            let Some(dump) = manifest.dumps.iter_mut().find(|d| key(d) == *wanted) else {
+                continue;
+            };
+            label.dumps.push(LabelledDump {
+                index: dump.index,
+                lag_ms: *lag_ms,
+            });
+            dump.label.get_or_insert_with(|| BoundLabel {
+                name: recorded.name.clone(),
+                lag_ms: *lag_ms,
+            });
+        }
+        manifest.labels.push(label);
+    }
+}
