@@ -60,9 +60,13 @@ impl Cause {
 
     /// The same, with what the phone's log adds.
     pub(super) fn with_log(self, log: &[LogLine]) -> Cause {
-        let full = |line: &LogLine| line.text.contains("No space left on device");
+        let full = |line: &LogLine| {
+            line.tag == "perfetto" && line.text.contains("No space left on device")
+        };
         match self {
-            Cause::Lost | Cause::Unknown if log.iter().any(full) => Cause::DiskFull,
+            Cause::Lost | Cause::Unknown | Cause::Duration if log.iter().any(full) => {
+                Cause::DiskFull
+            }
             other => other,
         }
     }
@@ -152,9 +156,16 @@ pub(super) fn settle(converted: &mut Converted, cause: Cause, told: bool) {
                     .to_owned(),
             );
         }
+        // What a known cause left behind has no remedy of its own.
+        if by_phone && CONSEQUENCES.contains(&finding.kind) {
+            finding.help = None;
+        }
         !(cut && by_phone)
     });
 }
+
+/// Kinds that a recording has which ended before its time.
+const CONSEQUENCES: [&str; 3] = ["packets-lost", "callstacks-lost", "dump-unfinished"];
 
 /// What the exit code tells of a recording.
 pub(super) fn class(converted: &Converted, cause: Cause, some_empty: bool) -> Option<ErrorClass> {

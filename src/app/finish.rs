@@ -137,7 +137,7 @@ pub async fn finish(
     let elapsed = session.last_progress().map(|p| p.elapsed);
     let cause = Cause::of(ended_by, &chronicle, &plan, trace.size, elapsed);
     let empty = causes::empty_targets(&plan, &converted);
-    let log = if empty.is_empty() && cause != Cause::Lost {
+    let log = if empty.is_empty() && cause != Cause::Lost && converted.class().is_none() {
         Vec::new()
     } else {
         // It only explains: a device that is gone by now has the facts from before.
