@@ -82,7 +82,8 @@ async fn every_refusal_of_the_server_has_its_meaning() {
             "device-gone",
             ErrorClass::NoDevice,
         ),
-        ("closed", "device-refused", ErrorClass::Device),
+        // A transport that went while a service was being opened.
+        ("closed", "connection-lost", ErrorClass::Device),
         ("", "device-refused", ErrorClass::Device),
     ] {
         let script = Scripted::new([vec![expect("host:transport:S"), fail(text)]]);
