@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::causes::{self, Cause};
-use super::convert::{Converted, Input, Request, Selection};
+use super::convert::{ConvertError, Converted, Input, Request, Selection};
 use super::labels::{self, DumpMoment};
 use super::manifest::{self, Manifest};
 use super::plan::{self, Plan};
@@ -13,6 +13,7 @@ use super::record::{RecordEvent, Step, Tell};
 use super::summary::HeapSummary;
 use crate::eligibility;
 use crate::error::{ErrorClass, Failure};
+use crate::import::ImportError;
 use crate::session::{
     self, Chronicle, Controls, DumpScan, NewScan, Opening, RawTrace, SeenDump, Session,
     SessionError, SessionId, SnapshotWay, remove_parts,
@@ -121,6 +122,12 @@ pub async fn finish(
             session.forget()?;
             // It holds nothing, or what somebody else put there.
             let _ = std::fs::remove_dir(&output);
+            let error = match error {
+                SessionError::NothingLeft { serial, id } if ended_by == EndedBy::Reboot => {
+                    SessionError::LostToReboot { serial, id }
+                }
+                other => other,
+            };
             return Err(error.into());
         }
         Err(error) => return Err(error.into()),
@@ -149,7 +156,12 @@ pub async fn finish(
     let why_empty = causes::why_empty(&plan, &converted, cause, &log, &empty);
     causes::settle(&mut converted, cause, !why_empty.is_empty());
     let sampled = converted.dumps.iter().any(|d| d.file.is_some());
-    let class = causes::class(&converted, cause, sampled && !empty.is_empty());
+    let class = if converted.health.is_empty() {
+        // Not one packet: nothing was recorded, whatever ended it.
+        Some(ErrorClass::Empty)
+    } else {
+        causes::class(&converted, cause, sampled && !empty.is_empty())
+    };
 
     let mut manifest = Manifest::default();
     describe(&mut manifest, &chronicle, &plan, &trace);
@@ -205,7 +217,8 @@ async fn convert(
     let converting = tokio::task::spawn_blocking(move || super::convert::convert(&request));
     tokio::select! {
         converted = converting => match converted {
-            Ok(converted) => Ok(converted?),
+            Ok(Ok(converted)) => Ok(converted),
+            Ok(Err(error)) => Ok(without_trace(error, trace.size)?),
             Err(panic) => std::panic::resume_unwind(panic.into_panic()),
         },
         () = session::stop_asked(controls) => Err(SessionError::NotFinished {
@@ -222,6 +235,44 @@ fn only_name(opening: &Opening) -> Option<String> {
         ([name], []) => Some(name.clone()),
         _ => None,
     }
+}
+
+/// What the device wrote is here byte for byte, so that it holds no trace is how the recording
+/// came out. Only this host's errors leave something to be done again.
+fn without_trace(error: ConvertError, size: u64) -> Result<Converted, ConvertError> {
+    match &error {
+        ConvertError::Import(
+            ImportError::NotATrace { .. }
+            | ImportError::NoTraceInside { .. }
+            | ImportError::Damaged { .. }
+            | ImportError::TooLarge { .. },
+        ) => {}
+        _ => return Err(error),
+    }
+    let (kind, message) = if size == 0 {
+        let message = "the trace is empty: perfetto ended before it wrote anything".to_owned();
+        ("trace-empty", message)
+    } else {
+        ("trace-unreadable", error.to_string())
+    };
+    Ok(Converted {
+        dumps: Vec::new(),
+        heaps: Vec::new(),
+        findings: vec![super::findings::Finding {
+            kind,
+            class: Some(ErrorClass::Empty),
+            message,
+            help: Some("record again; `adb logcat -s perfetto traced` may tell why".to_owned()),
+            pid: None,
+        }],
+        symbolization: manifest::Symbolization {
+            frames_named: 0,
+            frames_unnamed: 0,
+            libraries_missing: Vec::new(),
+        },
+        health: Vec::new(),
+        packages: Vec::new(),
+    })
 }
 
 fn bind_labels(manifest: &mut Manifest, chronicle: &Chronicle) {

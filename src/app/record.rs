@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -18,7 +19,7 @@ use crate::device::Device;
 use crate::eligibility::{
     self, AssessOptions, Assessment, DeviceFacts, Finding, FindingId, Root, Scope, Severity,
 };
-use crate::error::Failure;
+use crate::error::{ErrorClass, Failure};
 use crate::export::pprof::{PprofOptions, SampleNames};
 use crate::session::{
     self, Background, BootId, Controls, Events, FollowEnd, JOURNAL_VERSION, Opening, Session,
@@ -264,7 +265,7 @@ pub(super) async fn run_to_end(
 struct Prepared {
     opening: Opening,
     encoded: EncodedConfig,
-    package: Option<String>,
+    packages: Vec<String>,
     background: Background,
     relax_selinux: bool,
     shell_is_root: bool,
@@ -306,14 +307,19 @@ async fn prepare(
         free_bytes: facts.free_bytes,
         memory_bytes: facts.memory_bytes,
     })?;
-    let package = options
-        .launch
-        .then(|| package_of(&options.spec.targets, &assessment))
-        .flatten();
+    let packages = if options.launch {
+        packages_of(&options.spec.targets, &assessment)
+    } else {
+        Vec::new()
+    };
+    if options.launch && packages.is_empty() {
+        let target = first_target(&options.spec.targets);
+        return Err(SessionError::NothingToLaunch { target }.into());
+    }
     let opening = opening(
         device,
         options,
-        package.as_deref(),
+        &packages,
         id,
         &facts,
         &assessment,
@@ -331,7 +337,7 @@ async fn prepare(
         output: folder.path().to_owned(),
     }));
     Ok(Prepared {
-        package,
+        packages,
         // Earlier perfettos cannot wait for their data sources.
         background: if facts.api().is_some_and(|api| api >= 33) {
             Background::Wait
@@ -352,7 +358,7 @@ async fn prepare(
 async fn opening(
     device: &Device,
     options: &RecordOptions,
-    launched: Option<&str>,
+    launched: &[String],
     id: SessionId,
     facts: &DeviceFacts,
     assessment: &Assessment,
@@ -383,13 +389,14 @@ async fn opening(
         perfetto_names: options.pprof.sample_names == SampleNames::Perfetto,
         annotations: options.pprof.annotations,
     };
-    if let Some(package) = launched {
+    for package in launched {
         plan.without_pids(&pids_of(package, assessment));
     }
     let millis = |value: Option<u32>, default: u64| value.map_or(default, u64::from);
     Ok(Opening {
         version: JOURNAL_VERSION,
         serial: device.serial().to_owned(),
+        hardware_serial: facts.hardware_serial.clone(),
         server: device.server().address(),
         boot_id,
         remote_path: if removable {
@@ -450,43 +457,82 @@ async fn start(
     controls: &mut Controls,
     tell: &Tell,
 ) -> Result<Session, Failure> {
-    let id = prepared.opening.id.clone();
-    let starting = async {
-        let mut opening = prepared.opening.clone();
-        if prepared.relax_selinux {
-            let relaxed =
-                session::relax_selinux(device, prepared.shell_is_root, &opening.remote_path)
-                    .await?;
-            let mut plan = Plan::read(&opening.plan)?;
-            plan.selinux_relaxed = relaxed == session::Relaxed::UntilTheEnd;
-            opening.plan = plan.to_value();
+    let opening = &prepared.opening;
+    let relaxed = AtomicBool::new(false);
+    let (started, undone) = tokio::select! {
+        started = start_uninterrupted(device, store, options, prepared, &relaxed, tell) => {
+            match started {
+                Ok((session, None)) => return Ok(session),
+                Ok((session, Some(failure))) => {
+                    drop(session);
+                    (Some(failure), true)
+                }
+                Err(failure) => (Some(failure), false),
+            }
         }
-        if let Some(package) = &prepared.package {
-            session::force_stop(device, package, options.user).await?;
-        }
-        let session = Session::start(
-            device.clone(),
-            store.clone(),
-            opening,
-            &prepared.encoded.bytes,
-            prepared.background,
-            session_events(tell),
-        )
-        .await?;
-        if let Some(package) = &prepared.package {
-            session::launch(device, package, options.user).await?;
-            tell(RecordEvent::Step(Step::Launched {
-                package: package.clone(),
-            }));
-        }
-        Ok(session)
+        () = session::stop_asked(controls) => (None, true),
     };
-    tokio::select! {
-        started = starting => return started,
-        () = session::stop_asked(controls) => {}
+    if undone {
+        let events = session_events(tell);
+        sessions::abandon(device, store, &opening.id, controls, events).await?;
     }
-    sessions::abandon(device, store, &id, controls, session_events(tell)).await?;
-    Err(SessionError::Interrupted.into())
+    let failure = started.unwrap_or_else(|| SessionError::Interrupted.into());
+    // What may still run has its guard.
+    if relaxed.into_inner() && failure.class != ErrorClass::NotFetched {
+        let path = &opening.remote_path;
+        let restored = session::restore_selinux(device, prepared.shell_is_root, path).await;
+        if let Err(error) = restored {
+            let text = error.to_string();
+            tell(RecordEvent::Session(SessionEvent::Warning { text }));
+        }
+    }
+    Err(failure)
+}
+
+/// The session, and why its apps could not be launched.
+async fn start_uninterrupted(
+    device: &Device,
+    store: &Store,
+    options: &RecordOptions,
+    prepared: &Prepared,
+    relaxed: &AtomicBool,
+    tell: &Tell,
+) -> Result<(Session, Option<Failure>), Failure> {
+    let mut opening = prepared.opening.clone();
+    let mut activities = Vec::new();
+    for package in &prepared.packages {
+        activities.push(session::launcher_activity(device, package, options.user).await?);
+    }
+    if prepared.relax_selinux {
+        let until =
+            session::relax_selinux(device, prepared.shell_is_root, &opening.remote_path).await?;
+        let ours = until == session::Relaxed::UntilTheEnd;
+        relaxed.store(ours, Ordering::Relaxed);
+        let mut plan = Plan::read(&opening.plan)?;
+        plan.selinux_relaxed = ours;
+        opening.plan = plan.to_value();
+    }
+    for package in &prepared.packages {
+        session::force_stop(device, package, options.user).await?;
+    }
+    let session = Session::start(
+        device.clone(),
+        store.clone(),
+        opening,
+        &prepared.encoded.bytes,
+        prepared.background,
+        session_events(tell),
+    )
+    .await?;
+    for activity in activities {
+        if let Err(error) = session::launch(device, &activity, options.user).await {
+            return Ok((session, Some(error.into())));
+        }
+        tell(RecordEvent::Step(Step::Launched {
+            package: activity.package,
+        }));
+    }
+    Ok((session, None))
 }
 
 /// The session's events as ours.
@@ -495,16 +541,20 @@ pub(super) fn session_events(tell: &Tell) -> Events {
     Events::new(move |event| tell(RecordEvent::Session(event)))
 }
 
-/// The package that `--launch` starts: of the first target that is an app.
-fn package_of(targets: &Targets, assessment: &Assessment) -> Option<String> {
-    let named = targets.packages.first().cloned();
-    named.or_else(|| {
-        assessment
-            .targets
-            .iter()
-            .find_map(|t| t.packages.first())
-            .map(|p| p.name.clone())
-    })
+/// The packages that `--launch` starts: those named, and one of each target that is an app.
+fn packages_of(targets: &Targets, assessment: &Assessment) -> Vec<String> {
+    let of_targets = assessment
+        .targets
+        .iter()
+        .filter_map(|t| t.packages.first())
+        .map(|p| &p.name);
+    let mut packages: Vec<String> = Vec::new();
+    for package in targets.packages.iter().chain(of_targets) {
+        if !packages.contains(package) {
+            packages.push(package.clone());
+        }
+    }
+    packages
 }
 
 /// The processes that stopping `package` ends.

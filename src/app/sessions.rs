@@ -9,6 +9,7 @@ use time::OffsetDateTime;
 
 use super::choice::{self, Purpose, Scope};
 use super::finish::{self, EndedBy, Finished};
+use super::manifest::Manifest;
 use super::output::{OutputFolder, default_name};
 use super::plan::{self, Plan};
 use super::record::{RecordEvent, Step, Tell, session_events};
@@ -228,8 +229,10 @@ pub enum Stopped {
     LeftToRecorder {
         /// The session.
         session: SessionId,
-        /// Where the results will be.
+        /// Where the results are.
         output: PathBuf,
+        /// What its exit code tells of; `None` where nothing is missing.
+        class: Option<ErrorClass>,
     },
 }
 
@@ -248,21 +251,58 @@ pub async fn stop(
     let chronicle = wanted.choose(store, Purpose::Stop).await?;
     let id = chronicle.opening.id.clone();
     let at_hand = reach(&chronicle.opening, None).await?;
-    let lock = match store.lock(&id) {
-        Ok(lock) => Some(lock),
-        Err(SessionError::Busy { .. }) => None,
-        Err(error) => return Err(error.into()),
-    };
-    let Some(lock) = lock else {
-        session::stop_for_another(&at_hand, store, &id, controls, session_events(tell)).await?;
-        return Ok(Stopped::LeftToRecorder {
-            session: id,
-            output: chronicle.opening.output,
-        });
-    };
-    drop(lock);
+    require_phone(&at_hand, &chronicle.opening).await?;
+    let mut left = false;
+    loop {
+        match store.lock(&id) {
+            Ok(_) => break,
+            Err(SessionError::Busy { .. }) => left = true,
+            Err(SessionError::NoSuchSession { .. }) if left => return done_by_recorder(&chronicle),
+            Err(error) => return Err(error.into()),
+        }
+        let events = session_events(tell);
+        match session::stop_for_another(&at_hand, store, &id, controls, events).await {
+            // Whoever has let go has finished it, or has died.
+            Ok(()) | Err(SessionError::NoSuchSession { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
     let finished = collect_known(store, at_hand, chronicle, output, controls, tell).await?;
     Ok(Stopped::Finished(Box::new(finished)))
+}
+
+/// What the heaptap that recorded it has left.
+fn done_by_recorder(chronicle: &Chronicle) -> Result<Stopped, Failure> {
+    let opening = &chronicle.opening;
+    // Without a manifest it has told its own user what was wrong.
+    let Ok(manifest) = Manifest::read(&opening.output) else {
+        return Err(SessionError::NothingLeft {
+            serial: opening.serial.clone(),
+            id: opening.id.clone(),
+        }
+        .into());
+    };
+    let code = manifest.outcome.exit_code;
+    Ok(Stopped::LeftToRecorder {
+        session: opening.id.clone(),
+        output: opening.output.clone(),
+        class: ErrorClass::BY_PRECEDENCE
+            .into_iter()
+            .find(|class| class.exit_code() == code),
+    })
+}
+
+/// Nothing is taken from another phone, and nothing is forgotten because another does not have
+/// it.
+async fn require_phone(device: &Device, opening: &Opening) -> Result<(), SessionError> {
+    if session::is_phone_of(device, opening).await? {
+        Ok(())
+    } else {
+        Err(SessionError::OtherPhone {
+            serial: device.serial().to_owned(),
+            id: opening.id.clone(),
+        })
+    }
 }
 
 /// Collects a session: ends it where it still runs, fetches and converts it, leaves nothing
@@ -386,10 +426,20 @@ async fn adopt(
         Path::to_owned,
     );
     let folder = OutputFolder::prepare(&wanted)?;
-    let facts = eligibility::facts(device).await?;
-    let boot_id = match &facts.boot_id {
-        Some(boot_id) => BootId(boot_id.clone()),
-        None => session::moment(device).await?.boot_id,
+    let asking = async {
+        let facts = eligibility::facts(device).await?;
+        let boot_id = match &facts.boot_id {
+            Some(boot_id) => BootId(boot_id.clone()),
+            None => session::moment(device).await?.boot_id,
+        };
+        Ok::<_, Failure>((facts, boot_id))
+    };
+    let (facts, boot_id) = match asking.await {
+        Ok(known) => known,
+        Err(failure) => {
+            folder.discard();
+            return Err(failure);
+        }
     };
     let plan = Plan {
         device: plan::manifest_device(&facts),
@@ -409,6 +459,7 @@ async fn adopt(
         version: JOURNAL_VERSION,
         id: trace.id,
         serial: device.serial().to_owned(),
+        hardware_serial: facts.hardware_serial.clone(),
         server: device.server().address(),
         boot_id,
         remote_path: trace.path,
@@ -436,10 +487,11 @@ async fn collect_known(
     controls: &mut Controls,
     tell: &Tell,
 ) -> Result<Finished, Failure> {
-    let id = chronicle.opening.id;
+    let id = chronicle.opening.id.clone();
     let mut session = Session::resume(device, store.clone(), &id, session_events(tell))?;
+    require_phone(session.device(), &chronicle.opening).await?;
     if let Some(output) = output {
-        session.move_output(OutputFolder::prepare(output)?.path())?;
+        session.move_output(OutputFolder::prepare(output)?.path(), finish::RAW_TRACE)?;
     }
     let ended_by = end(&mut session, controls).await?;
     finish::finish(session, ended_by, controls, tell).await
@@ -450,9 +502,30 @@ async fn end(session: &mut Session, controls: &mut Controls) -> Result<EndedBy, 
     if session.chronicle().pulled.is_some() {
         return Ok(EndedBy::Unknown);
     }
+    if session.chronicle().ended {
+        return Ok(EndedBy::Unknown);
+    }
+    let now = session::moment(session.device()).await?;
+    if now.boot_id != session.opening().boot_id {
+        return Ok(if ended_before(session.opening(), now.boot_ns)? {
+            EndedBy::Unknown
+        } else {
+            EndedBy::Reboot
+        });
+    }
     session.find_process().await?;
     let was_running = session.is_running().await?;
     if !was_running {
+        let opening = session.opening();
+        // Android 10 has one file for all.
+        if !opening.removable
+            && session::writer_of(session.device(), &opening.remote_path)
+                .await?
+                .is_some()
+        {
+            let serial = opening.serial.clone();
+            return Err(SessionError::OneAtATime { serial, id: None }.into());
+        }
         return Ok(EndedBy::Unknown);
     }
     session.note_targets().await?;
@@ -460,6 +533,16 @@ async fn end(session: &mut Session, controls: &mut Controls) -> Result<EndedBy, 
         Ending::Over => EndedBy::Stopped,
         Ending::Rebooted => EndedBy::Reboot,
     })
+}
+
+/// Whether the duration of a session was over when the phone was restarted, `up_ns` ago.
+fn ended_before(opening: &Opening, up_ns: u64) -> Result<bool, SessionError> {
+    let Some(duration_ms) = Plan::read(&opening.plan)?.duration_ms else {
+        return Ok(false);
+    };
+    let since = OffsetDateTime::now_utc() - opening.time;
+    let recorded = since - Duration::from_nanos(up_ns);
+    Ok(recorded > Duration::from_millis(duration_ms))
 }
 
 /// Undoes a session that was interrupted while it was being started.
@@ -484,7 +567,11 @@ pub(super) async fn abandon(
         session.is_running().await
     };
     let running = tokio::select! {
-        running = asking => running?,
+        running = asking => running.map_err(|error| SessionError::NotFetched {
+            serial: device.serial().to_owned(),
+            id: id.clone(),
+            why: format!("it could not be undone ({error})"),
+        })?,
         () = session::stop_asked(controls) => {
             return Err(SessionError::NotFetched {
                 serial: device.serial().to_owned(),
@@ -500,6 +587,9 @@ pub(super) async fn abandon(
     session.forget()
 }
 
+/// Kinds of failures after which nothing of a session is left to be collected.
+const LEFT_NOTHING: [&str; 3] = ["trace-gone", "device-rebooted", "session-rejected"];
+
 /// Fetches what stands in Android 10's one file before it is written again.
 ///
 /// # Errors
@@ -512,32 +602,32 @@ pub(super) async fn make_way(
     tell: &Tell,
 ) -> Result<(), Failure> {
     let (chronicles, _) = store.list()?;
-    let earlier = chronicles
+    let earlier: Vec<Chronicle> = chronicles
         .into_iter()
-        .find(|c| c.opening.serial == device.serial() && c.opening.remote_path == path);
-    if let Some(earlier) = &earlier
-        && (store.is_locked(&earlier.opening.id)
-            || session::writer_of(device, path).await?.is_some())
-    {
+        .filter(|c| c.opening.serial == device.serial() && c.opening.remote_path == path)
+        .collect();
+    let writer = session::writer_of(device, path).await?;
+    let ours = |c: &&Chronicle| c.process.is_some() && c.process == writer;
+    let running = earlier
+        .iter()
+        .find(ours)
+        .or_else(|| earlier.iter().find(|c| store.is_locked(&c.opening.id)));
+    if writer.is_some() || running.is_some() {
         return Err(SessionError::OneAtATime {
             serial: device.serial().to_owned(),
-            id: Some(earlier.opening.id.clone()),
+            id: running.map(|c| c.opening.id.clone()),
         }
         .into());
     }
-    if let Some(earlier) = earlier {
+    for chronicle in earlier {
         tell(RecordEvent::Step(Step::CollectingFirst {
-            session: Some(earlier.opening.id.clone()),
+            session: Some(chronicle.opening.id.clone()),
         }));
-        collect_known(store, device.clone(), earlier, None, controls, tell).await?;
-        return Ok(());
-    }
-    if session::writer_of(device, path).await?.is_some() {
-        return Err(SessionError::OneAtATime {
-            serial: device.serial().to_owned(),
-            id: None,
+        match collect_known(store, device.clone(), chronicle, None, controls, tell).await {
+            // A journal of which nothing is left is forgotten by now.
+            Err(failure) if !LEFT_NOTHING.contains(&failure.kind) => return Err(failure),
+            _ => {}
         }
-        .into());
     }
     let Some(stat) = device.stat(path, PATIENCE).await? else {
         return Ok(());

@@ -195,14 +195,18 @@ pub async fn stop(ctx: &Context, args: StopArgs) -> Result<Outcome, Failure> {
         .await?;
     match stopped {
         Stopped::Finished(finished) => Ok(progress::finished(ctx, &finished)),
-        Stopped::LeftToRecorder { session, output } => {
+        Stopped::LeftToRecorder {
+            session,
+            output,
+            class,
+        } => {
             if ctx.console.is_json() {
                 ctx.console
                     .json(&json!({ "session": session, "output": output }));
             } else {
                 ctx.console.data(output.display());
             }
-            Ok(Outcome::Done)
+            Ok(class.into())
         }
     }
 }

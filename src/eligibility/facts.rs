@@ -82,6 +82,9 @@ pub struct DeviceFacts {
     pub serial: String,
     /// `ro.product.model`.
     pub model: Option<String>,
+    /// `ro.serialno`: unlike the serial by which adb knows it, the same by cable and network.
+    #[serde(skip)]
+    pub hardware_serial: Option<String>,
     /// `ro.build.fingerprint`.
     pub fingerprint: Option<String>,
     /// SDK level as the build states it; previews may state the one before.
@@ -173,6 +176,7 @@ impl DeviceFacts {
         DeviceFacts {
             serial: shown(serial.as_bytes()),
             model: text("ro.product.model"),
+            hardware_serial: text("ro.serialno").filter(|s| !s.is_empty()),
             fingerprint: text("ro.build.fingerprint"),
             sdk: p
                 .number("ro.build.version.sdk")

@@ -73,6 +73,20 @@ pub enum SessionError {
         /// The session.
         id: SessionId,
     },
+    /// The connected phone is another.
+    #[error("{serial} is not the phone that recorded session {id}")]
+    OtherPhone {
+        /// The device.
+        serial: String,
+        /// The session.
+        id: SessionId,
+    },
+    /// `--launch` without an app.
+    #[error("{target} belongs to no app, so there is nothing to launch")]
+    NothingToLaunch {
+        /// The target.
+        target: String,
+    },
     /// It still stands on the device; a later `collect` fetches it.
     #[error("the recording {id} was not fetched from {serial}: {why}")]
     NotFetched {
@@ -233,6 +247,7 @@ impl Classified for SessionError {
             | SessionError::SelinuxStays { .. }
             | SessionError::NotLaunched { .. }
             | SessionError::NotRecording { .. } => ErrorClass::Device,
+            SessionError::OtherPhone { .. } => ErrorClass::NoDevice,
             SessionError::NotFetched { .. } | SessionError::NotFinished { .. } => {
                 ErrorClass::NotFetched
             }
@@ -244,6 +259,7 @@ impl Classified for SessionError {
             | SessionError::Busy { .. }
             | SessionError::NoSuchSession { .. }
             | SessionError::SeveralSessions { .. }
+            | SessionError::NothingToLaunch { .. }
             | SessionError::NoSession { .. }
             | SessionError::NoneServes { .. } => ErrorClass::Usage,
         }
@@ -259,6 +275,8 @@ impl Classified for SessionError {
             SessionError::OddAnswer { .. } => "odd-answer",
             SessionError::LostToReboot { .. } => "device-rebooted",
             SessionError::NothingLeft { .. } => "trace-gone",
+            SessionError::OtherPhone { .. } => "other-phone",
+            SessionError::NothingToLaunch { .. } => "nothing-to-launch",
             SessionError::NotFetched { .. } => "not-fetched",
             SessionError::NotFinished { .. } => "not-finished",
             SessionError::Interrupted => "interrupted",
@@ -300,6 +318,10 @@ impl Classified for SessionError {
             SessionError::LostToReboot { .. } | SessionError::NothingLeft { .. } => {
                 "record again".to_owned()
             }
+            SessionError::OtherPhone { id, .. } => {
+                format!("connect the phone that recorded it, then: heaptap collect {id}")
+            }
+            SessionError::NothingToLaunch { .. } => "leave out --launch, or name an app".to_owned(),
             SessionError::NotFetched { id, .. } => {
                 format!("it is safe on the device; fetch it with: heaptap collect {id}")
             }

@@ -48,14 +48,7 @@ pub async fn relax_selinux(
         .called("guarding SELinux")
         .arg(remote_path)
         .arg(GUARD);
-    let command = if as_root {
-        script
-    } else {
-        Command::program("su")
-            .args(["root", "sh", "-c"])
-            .arg(script.text())
-    };
-    let output = device.run(&command, ARMING).await?;
+    let output = device.run(&root_command(script, as_root), ARMING).await?;
     let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     match said.as_str() {
         "permissive" => Ok(Relaxed::UntilTheEnd),
@@ -64,6 +57,45 @@ pub async fn relax_selinux(
             serial: device.serial().to_owned(),
             text: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
         }),
+    }
+}
+
+/// Runs as root. Enforces again and ends the guard for `$1`, which would do so only after its
+/// two minutes, in the middle of a later recording.
+const RESTORE: &str = r#"setenforce 1
+ps -A -o PID,ARGS | grep "[h]eaptap-guard" | grep "$1" | while read pid rest; do kill -KILL $pid; done
+getenforce"#;
+
+/// Undoes [`relax_selinux`] where no perfetto was started.
+///
+/// # Errors
+/// Where SELinux is not seen to enforce again; the guard then sees to it.
+pub async fn restore_selinux(
+    device: &Device,
+    as_root: bool,
+    remote_path: &str,
+) -> Result<(), SessionError> {
+    let script = Command::script(RESTORE)
+        .called("restoring SELinux")
+        .arg(remote_path);
+    let output = device.run(&root_command(script, as_root), ARMING).await?;
+    if output.stdout.trim_ascii() == b"Enforcing" {
+        Ok(())
+    } else {
+        Err(SessionError::SelinuxStays {
+            serial: device.serial().to_owned(),
+            text: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+        })
+    }
+}
+
+fn root_command(script: Command, as_root: bool) -> Command {
+    if as_root {
+        script
+    } else {
+        Command::program("su")
+            .args(["root", "sh", "-c"])
+            .arg(script.text())
     }
 }
 

@@ -38,6 +38,9 @@ pub struct Opening {
     pub id: SessionId,
     /// Serial number of the device.
     pub serial: String,
+    /// `ro.serialno` of the device, where it tells.
+    #[serde(default)]
+    pub hardware_serial: Option<String>,
     /// The adb server, `HOST:PORT`.
     pub server: String,
     /// The boot in which the session runs.
@@ -344,6 +347,7 @@ pub(super) mod tests {
         Opening {
             version: JOURNAL_VERSION,
             serial: "emulator-5554".to_owned(),
+            hardware_serial: None,
             server: "127.0.0.1:5037".to_owned(),
             boot_id: BootId("f00d".to_owned()),
             remote_path: id.remote_path(),

@@ -34,10 +34,10 @@ mod tests;
 pub use error::SessionError;
 pub use event::{Control, Controls, Events, Progress, SessionEvent};
 pub use follow::{FollowEnd, stop_asked};
-pub use guard::{Relaxed, relax_selinux};
+pub use guard::{Relaxed, relax_selinux, restore_selinux};
 pub use id::{ParseSessionIdError, SessionId};
 pub use journal::{BootId, Chronicle, JOURNAL_VERSION, Label, Opening, ProcessKey};
-pub use probe::{Moment, moment};
+pub use probe::{Moment, is_phone_of, moment};
 pub use pull::{RawTrace, remove_parts};
 pub use remote::{RemoteTrace, fixed_path, remote_traces, writer_of};
 pub use session::Session;
@@ -45,4 +45,4 @@ pub use snapshot::{DumpScan, NewScan, SeenDump, Snapshot, SnapshotWay, take_snap
 pub use start::Background;
 pub use stop::{Ending, stop_for_another};
 pub use store::{STATE_DIR_VAR, SessionLock, Store};
-pub use target_app::{force_stop, launch};
+pub use target_app::{Activity, force_stop, launch, launcher_activity};

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::error::SessionError;
-use super::journal::{BootId, ProcessKey};
+use super::journal::{BootId, Opening, ProcessKey};
 use crate::device::{Command, Device, DeviceError};
 
 /// Time allowed for a command that only reads `/proc`.
@@ -55,6 +55,50 @@ pub async fn moment(device: &Device) -> Result<Moment, SessionError> {
         })
     })();
     parsed.ok_or_else(|| odd(device, "boot id, uptime and user", &text))
+}
+
+/// What tells one phone from another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Identity {
+    boot_id: String,
+    /// `ro.serialno`; empty where the phone does not tell.
+    hardware_serial: String,
+}
+
+const IDENTITY: &str = "cat /proc/sys/kernel/random/boot_id; getprop ro.serialno";
+
+/// Whether `device` is the phone on which the session of `opening` runs or ran: the same boot,
+/// or the same serial number. What adb calls a serial may be an address that another phone has
+/// by now.
+///
+/// # Errors
+/// Where the device cannot be asked.
+pub async fn is_phone_of(device: &Device, opening: &Opening) -> Result<bool, SessionError> {
+    let question = Command::script(IDENTITY).called("making sure that it is the right phone");
+    let output = device.run(&question, QUICK).await?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let mut lines = text.lines().map(str::trim);
+    let found = Identity {
+        boot_id: lines.next().unwrap_or("").to_owned(),
+        hardware_serial: lines.next().unwrap_or("").to_owned(),
+    };
+    Ok(found.is_of(device.serial(), opening))
+}
+
+impl Identity {
+    fn is_of(&self, serial: &str, opening: &Opening) -> bool {
+        if self.boot_id == opening.boot_id.0 {
+            return true;
+        }
+        match &opening.hardware_serial {
+            // All emulators of a version have one.
+            Some(then) if !self.hardware_serial.is_empty() => {
+                *then == self.hardware_serial
+                    && (serial == opening.serial || !then.starts_with("EMULATOR"))
+            }
+            _ => serial == opening.serial || self.hardware_serial == opening.serial,
+        }
+    }
 }
 
 const PROCESS: &str = "cat /proc/$1/stat 2>/dev/null && cat /proc/$1/cmdline 2>/dev/null";
@@ -216,6 +260,29 @@ mod tests {
         assert_eq!(parse_start_ticks(stat), Some(98765));
         assert_eq!(parse_start_ticks("4711 (perfetto) S 1 2"), None);
         assert_eq!(parse_start_ticks(""), None);
+    }
+
+    #[test]
+    fn a_phone_is_known_by_its_boot_or_its_own_serial_number() {
+        let mut opening = crate::session::journal::tests::opening();
+        let found = |boot_id: &str, hardware_serial: &str| Identity {
+            boot_id: boot_id.to_owned(),
+            hardware_serial: hardware_serial.to_owned(),
+        };
+        let serial = opening.serial.clone();
+        let boot_id = opening.boot_id.0.clone();
+        assert!(found(&boot_id, "").is_of("10.0.0.7:5555", &opening));
+        assert!(found("other", "").is_of(&serial, &opening));
+        assert!(found("other", &serial).is_of("10.0.0.7:5555", &opening));
+        assert!(!found("other", "R5").is_of("R5", &opening));
+        opening.hardware_serial = Some("R4".to_owned());
+        assert!(found("other", "R4").is_of("R4", &opening));
+        assert!(
+            !found("other", "R5").is_of(&serial, &opening),
+            "same address"
+        );
+        opening.hardware_serial = Some("EMULATOR35".to_owned());
+        assert!(!found("other", "EMULATOR35").is_of("emulator-9", &opening));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! not touched here.
 
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -168,6 +168,11 @@ impl Session {
         else {
             return Ok(None);
         };
+        // Android 10 keeps one file for all sessions.
+        let opening = self.opening();
+        if !opening.removable && self.store().is_collected(&opening.serial, remote, before) {
+            return Ok(None);
+        }
         if !std::mem::replace(ended_told, true) {
             self.tell(SessionEvent::Ended { size: before.size });
         }
@@ -254,6 +259,64 @@ impl Session {
         let word = text.split_whitespace().next().unwrap_or("");
         let plain = word.len() == 64 && word.bytes().all(|b| b.is_ascii_hexdigit());
         Ok((output.exit == 0 && plain).then(|| word.to_ascii_lowercase()))
+    }
+}
+
+impl Session {
+    /// Has the results written to `output`, an absolute path. A trace that was fetched before,
+    /// as `name` in the folder so far, comes along: the device may not have it any more.
+    ///
+    /// # Errors
+    /// Where the copy or the journal cannot be written.
+    pub fn move_output(&mut self, output: &Path, name: &str) -> Result<(), SessionError> {
+        let from = self.opening().output.join(name);
+        let goal = output.join(name);
+        let pulled = self.chronicle.pulled.clone();
+        let kept = match &pulled {
+            Some((size, sha256)) => {
+                self.copy(&from, &goal, *size, sha256)
+                    .map_err(|source| SessionError::Keep {
+                        id: self.id().clone(),
+                        path: goal,
+                        source,
+                    })?
+            }
+            None => false,
+        };
+        self.append(Entry::Moved {
+            output: output.to_owned(),
+        })?;
+        match pulled {
+            Some((size, sha256)) if kept => self.append(Entry::Pulled { size, sha256 }),
+            _ => Ok(()),
+        }
+    }
+
+    /// False where `from` is not what was fetched.
+    fn copy(&self, from: &Path, goal: &Path, size: u64, sha256: &str) -> io::Result<bool> {
+        let Ok(mut source) = std::fs::File::open(from) else {
+            return Ok(false);
+        };
+        let mut file = part_file(goal.parent().unwrap_or(Path::new(".")), self.id())?;
+        let mut hash = Sha256::new();
+        let mut copied = 0;
+        let mut block = vec![0; 1 << 16];
+        loop {
+            let got = source.read(&mut block)?;
+            if got == 0 {
+                break;
+            }
+            hash.update(&block[..got]);
+            file.write_all(&block[..got])?;
+            copied += got as u64;
+        }
+        if copied != size || hex(&hash.finalize()) != sha256 {
+            return Ok(false);
+        }
+        file.as_file().sync_all()?;
+        file.persist(goal)?;
+        journal::sync_folder(goal)?;
+        Ok(true)
     }
 }
 

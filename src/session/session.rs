@@ -1,7 +1,5 @@
 //! One recording session as this process knows it: the device, the journal, the lock.
 
-use std::path::Path;
-
 use time::OffsetDateTime;
 
 use super::error::SessionError;
@@ -135,16 +133,6 @@ impl Session {
     /// The last report of the device; `None` where this process did not follow it.
     pub fn last_progress(&self) -> Option<&Progress> {
         self.last.as_ref()
-    }
-
-    /// Has the results written to `output`, an absolute path.
-    ///
-    /// # Errors
-    /// Where the journal cannot be written.
-    pub fn move_output(&mut self, output: &Path) -> Result<(), SessionError> {
-        self.append(Entry::Moved {
-            output: output.to_owned(),
-        })
     }
 
     /// Whether its perfetto runs: the same boot, process, start time and command line.

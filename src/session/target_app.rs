@@ -26,11 +26,23 @@ pub async fn force_stop(
     }
 }
 
-/// Starts the activity of `package` that its icon starts.
+/// What the icon of an app starts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Activity {
+    /// The app.
+    pub package: String,
+    component: String,
+}
+
+/// Finds the activity of `package` that its icon starts.
 ///
 /// # Errors
-/// Where it has none, or the device refuses.
-pub async fn launch(device: &Device, package: &str, user: Option<u32>) -> Result<(), SessionError> {
+/// Where it has none, or the device cannot be asked.
+pub async fn launcher_activity(
+    device: &Device,
+    package: &str,
+    user: Option<u32>,
+) -> Result<Activity, SessionError> {
     let resolve = Command::program("cmd").args(["package", "resolve-activity", "--brief"]);
     let resolve = with_user(resolve, user)
         .args([
@@ -43,19 +55,35 @@ pub async fn launch(device: &Device, package: &str, user: Option<u32>) -> Result
     let output = device.run(&resolve, AM_LIMIT).await?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let component = text.lines().map(str::trim).rfind(|l| l.contains('/'));
-    let Some(component) = component else {
-        return Err(not_launched(
+    match component {
+        Some(component) => Ok(Activity {
+            package: package.to_owned(),
+            component: component.to_owned(),
+        }),
+        None => Err(not_launched(
             device,
             package,
             b"it has no activity to launch",
-        ));
-    };
-    let start = with_user(Command::program("am").arg("start"), user).args(["-n", component]);
+        )),
+    }
+}
+
+/// Starts `activity`.
+///
+/// # Errors
+/// Where the device refuses.
+pub async fn launch(
+    device: &Device,
+    activity: &Activity,
+    user: Option<u32>,
+) -> Result<(), SessionError> {
+    let start = with_user(Command::program("am").arg("start"), user);
+    let start = start.args(["-n", &activity.component]);
     let output = device.run(&start, AM_LIMIT).await?;
     // `am start` tells of errors on stderr and may exit 0.
     let complaint = String::from_utf8_lossy(&output.stderr);
     if output.exit != 0 || complaint.lines().any(|l| l.starts_with("Error")) {
-        return Err(not_launched(device, package, &output.stderr));
+        return Err(not_launched(device, &activity.package, &output.stderr));
     }
     Ok(())
 }

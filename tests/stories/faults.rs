@@ -301,6 +301,15 @@ fn a_perfetto_that_dies_costs_no_more_than_its_last_seconds() {
 }
 
 #[test]
+fn an_empty_trace_is_a_recording_without_samples() {
+    let (lab, ended) = with_fault("perfetto-dies@100");
+    assert_eq!(ended.code(), Some(7), "{ended}");
+    let warnings = lab.manifest("out")["warnings"].to_string();
+    assert!(warnings.contains("trace-empty"), "{warnings}");
+    lab.assert_tidy("out");
+}
+
+#[test]
 fn a_perfetto_that_does_not_stop_is_given_up_in_time() {
     let lab = Lab::new("android=14,build=userdebug,speed=1,fault=perfetto-stuck");
     let mut running = lab.record(&[]);
@@ -412,6 +421,15 @@ fn selinux_is_relaxed_no_longer_than_the_recording() {
     assert_eq!(lab.shell("getenforce"), "Permissive\n");
     lab.expect(0, &["collect"]);
     assert_eq!(lab.shell("getenforce"), "Enforcing\n");
+}
+
+#[test]
+fn selinux_is_restored_where_nothing_starts() {
+    let lab = Lab::new(&format!("{PHONE},fault=perfetto-fail"));
+    let ended = lab.run(&["record", "-n", APP, "-o", "out", "--disable-selinux"]);
+    assert_eq!(ended.code(), Some(5), "{ended}");
+    assert_eq!(lab.shell("getenforce"), "Enforcing\n");
+    assert!(!lab.shell("ps").contains("heaptap-guard"));
 }
 
 #[test]

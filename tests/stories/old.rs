@@ -88,3 +88,25 @@ fn what_another_host_left_is_kept_too() {
     let kept = files(&lab.work());
     assert_eq!(kept.len(), 3, "{kept:?}");
 }
+
+#[test]
+fn a_journal_of_which_nothing_is_left_stops_no_recording() {
+    let lab = Lab::new(TEN);
+    let detached = ["record", "-n", APP, "-d", "3s", "-o", "first", "--detach"];
+    lab.expect(0, &detached);
+    lab.until("its end", |lab| {
+        let status = lab.expect(0, &["status", "--json"]).json();
+        status["sessions"][0]["state"] == "uncollected"
+    });
+    // Killed between its tidying and its forgetting, a heaptap leaves such a journal.
+    let sessions = lab.dir.path().join("state/sessions");
+    let name = files(&sessions).into_iter().find(|n| n.ends_with(".jsonl"));
+    let journal = sessions.join(name.expect("a journal"));
+    let words = std::fs::read(&journal).unwrap();
+    lab.expect(0, &["collect"]);
+    std::fs::write(&journal, words).unwrap();
+    let again = ["record", "-n", APP, "-d", "3s", "-o", "second"];
+    lab.expect(0, &again);
+    lab.assert_truth("second");
+    assert_eq!(files(&sessions), [""; 0]);
+}

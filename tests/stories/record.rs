@@ -228,3 +228,24 @@ fn without_a_name_the_folder_is_named_after_target_and_time() {
     );
     lab.assert_truth(&folders[0]);
 }
+
+#[test]
+fn only_apps_are_launched() {
+    let lab = Lab::new(FAST);
+    let ended = lab.expect(
+        2,
+        &[
+            "record",
+            "-n",
+            "surfaceflinger",
+            "--launch",
+            "--force",
+            "-o",
+            "out",
+            "--json",
+        ],
+    );
+    assert_eq!(ended.json()["error"]["kind"], "nothing-to-launch");
+    assert!(lab.phone.truth().is_empty(), "nothing was recorded");
+    assert!(!lab.work().join("out").exists());
+}

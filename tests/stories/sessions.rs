@@ -271,3 +271,75 @@ fn the_list_of_devices_is_narrowed_by_the_serial() {
     let none = lab.expect(3, &["devices", "-s", "foo", "--json"]).json();
     assert_eq!(none["error"]["kind"], "device-not-found");
 }
+
+#[test]
+fn nothing_is_forgotten_because_another_phone_does_not_have_it() {
+    let lab = Lab::new(FAST);
+    lab.expect(0, &["record", "-n", APP, "-o", "out", "--detach"]);
+    // The seed makes its boot id another.
+    let other = Lab::new("android=14,build=userdebug,speed=10,serial=other-1,seed=2");
+    lab.phone.unplug(0);
+    let state = lab.dir.path().join("state");
+    let refused = other.start_as(&state.display().to_string(), &["collect", "--json"]);
+    let refused = refused.end();
+    assert_eq!(refused.code(), Some(10), "{refused}");
+    lab.phone.plug_in(0);
+    lab.expect(0, &["collect"]);
+    lab.assert_truth("out");
+    lab.assert_tidy("out");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_stop_collects_where_its_recorder_is_killed() {
+    let lab = Lab::new("android=14,build=userdebug,speed=1,fault=stop-timeout@2000");
+    let mut running = lab.record(&["-c", "500ms"]);
+    running.until_that("progress", |p| p["trace_bytes"].as_u64() > Some(50_000));
+    let mut stop = lab.start(&["stop", "--json-lines"]);
+    stop.until("stopping");
+    running.signal("KILL");
+    running.end();
+    let ended = stop.end();
+    assert_eq!(ended.code(), Some(0), "{ended}");
+    assert_eq!(lab.manifest("out")["outcome"]["ended_by"], "stopped");
+    lab.assert_tidy("out");
+}
+
+#[test]
+fn a_reboot_is_named_by_whoever_collects() {
+    let lab = Lab::new(FAST);
+    lab.expect(
+        0,
+        &["record", "-n", APP, "-c", "1s", "-o", "out", "--detach"],
+    );
+    lab.until("a dump", |lab| {
+        let status = lab.expect(0, &["status", "--json"]).json();
+        status["sessions"][0]["trace_bytes"].as_u64() > Some(100_000)
+    });
+    lab.phone.reboot(0);
+    lab.until("the phone is back", |lab| {
+        lab.run(&["devices", "--json"]).stdout.contains("virtual-1")
+    });
+    lab.expect(6, &["collect"]);
+    let manifest = lab.manifest("out");
+    assert_eq!(manifest["outcome"]["ended_by"], "lost", "{manifest:#}");
+    assert_eq!(manifest["warnings"][0]["kind"], "device-rebooted");
+    lab.assert_tidy("out");
+}
+
+#[cfg(unix)]
+#[test]
+fn what_was_fetched_comes_along_to_another_folder() {
+    let lab = Lab::new(FAST);
+    let mut running = lab.record(&[]);
+    running.until_recorded();
+    // The manifest finds its place taken.
+    std::fs::create_dir(lab.work().join("out/manifest.json")).unwrap();
+    running.signal("INT");
+    assert_eq!(running.end().code(), Some(11));
+    let no_pull = heaptap::phone::Fault::parse("pull-fail").unwrap();
+    lab.phone.faults().add(no_pull);
+    lab.expect(0, &["collect", "-o", "elsewhere"]);
+    lab.assert_truth("elsewhere");
+    lab.assert_tidy("elsewhere");
+}
