@@ -275,12 +275,13 @@ fn the_list_of_devices_is_narrowed_by_the_serial() {
 #[test]
 fn nothing_is_forgotten_because_another_phone_does_not_have_it() {
     let lab = Lab::new(FAST);
-    lab.expect(0, &["record", "-n", APP, "-o", "out", "--detach"]);
+    let started = lab.expect(0, &["record", "-n", APP, "-o", "out", "--detach"]);
+    let id = started.stdout.trim();
     // The seed makes its boot id another.
     let other = Lab::new("android=14,build=userdebug,speed=10,serial=other-1,seed=2");
     lab.phone.unplug(0);
     let state = lab.dir.path().join("state");
-    let refused = other.start_as(&state.display().to_string(), &["collect", "--json"]);
+    let refused = other.start_as(&state.display().to_string(), &["collect", id, "--json"]);
     let refused = refused.end();
     assert_eq!(refused.code(), Some(10), "{refused}");
     lab.phone.plug_in(0);
