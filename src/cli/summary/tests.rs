@@ -1,0 +1,311 @@
+//! The page of a recording, line for line.
+
+use super::*;
+use crate::app::summary::NamedFrame;
+use crate::profile::{Figures, HeapDump};
+
+fn plain() -> Console {
+    Console::from_raw_args(&["heaptap".into(), "--color=never".into()])
+}
+
+fn site(space: i64, frames: &[&str]) -> TopCallsite {
+    TopCallsite {
+        figures: Figures {
+            space,
+            objects: space / 4096,
+            alloc_space: space * 3,
+            alloc_objects: space * 3 / 4096,
+        },
+        frames: frames
+            .iter()
+            .map(|f| NamedFrame {
+                function: (*f).to_owned(),
+                module: "libapp.so".to_owned(),
+                recursive: false,
+            })
+            .collect(),
+    }
+}
+
+fn example() -> (Manifest, HeapSummary) {
+    let dump = |index: u32, space: i64, label: Option<&str>| {
+        let mut dump = manifest::Dump::new(
+            index,
+            &HeapDump {
+                pid: 4242,
+                process: "com.example.app".to_owned(),
+                heap: "libc.malloc".to_owned(),
+                ..HeapDump::default()
+            },
+            Some(format!("heap_dump.{index}.4242.libc.malloc.pb.gz")),
+        );
+        dump.totals.space = Some(space);
+        dump.label = label.map(|name| manifest::BoundLabel {
+            name: name.to_owned(),
+            lag_ms: 3,
+        });
+        dump
+    };
+    let manifest = Manifest {
+        dumps: vec![
+            dump(0, 1 << 20, None),
+            dump(1, 5 << 20, Some("after-login")),
+            dump(2, 12 << 20, None),
+        ],
+        ..Manifest::default()
+    };
+    let heap = HeapSummary {
+        pid: 4242,
+        process: "com.example.app".to_owned(),
+        heap: "libc.malloc".to_owned(),
+        kind: DumpKind::Cumulative,
+        last_index: 2,
+        dumps: 3,
+        totals: Figures {
+            space: 12 << 20,
+            objects: 3021,
+            alloc_space: 88 << 20,
+            alloc_objects: 1_021_332,
+        },
+        interval_bytes: 4096,
+        callsites: 215,
+        top: vec![
+            site(
+                9 << 20,
+                &[
+                    "LeakyCache::put(Key const&, std::string)",
+                    "ImageLoader::decode(int)",
+                    "Activity.onCreate",
+                    "main",
+                ],
+            ),
+            site(
+                1 << 20,
+                &[
+                    "a::very::long::function::name::of::somebody::who::likes::them::so::much<int>(int)",
+                ],
+            ),
+        ],
+    };
+    (manifest, heap)
+}
+
+#[test]
+fn the_page_of_a_heap() {
+    let (manifest, heap) = example();
+    let console = plain();
+    let page = |width| {
+        Page {
+            console: &console,
+            width,
+        }
+        .heaps(&manifest, std::slice::from_ref(&heap))
+        .remove(0)
+    };
+    assert_eq!(
+        page(Some(72)),
+        "\
+com.example.app  pid 4242  libc.malloc
+  held         12.0 MiB  in 3,021 sampled allocations
+  allocated    88.0 MiB  in 1,021,332 sampled allocations
+  3 dumps: first 1.0 MiB, after-login 5.0 MiB, last 12.0 MiB
+
+        held   share    sampled  callsite
+     9.0 MiB   75.0%      2,304  LeakyCache::put <- ImageLoader::decode
+     1.0 MiB    8.3%        256  a::very::long::function::name::of::som…
+     2.0 MiB   16.7%             in other callsites
+"
+    );
+    // In a pipe nothing is cut.
+    let piped = page(None);
+    assert!(
+        piped.contains("LeakyCache::put <- ImageLoader::decode <- Activity.onCreate <- main\n"),
+        "{piped}"
+    );
+    assert!(piped.contains("likes::them::so::much<…>\n"), "{piped}");
+}
+
+#[test]
+fn of_many_heaps_a_page_is_shown() {
+    let (manifest, heap) = example();
+    let console = plain();
+    let page = Page {
+        console: &console,
+        width: None,
+    };
+    let blocks = page.heaps(&manifest, &vec![heap; 30_000]);
+    let last = blocks.last().unwrap();
+    assert_eq!(last.lines().count(), OTHER_HEAPS + 1);
+    assert!(last.ends_with("\n… and 29976 more heaps\n"), "{last}");
+}
+
+#[test]
+fn every_width_is_kept() {
+    let (manifest, heap) = example();
+    let console = plain();
+    for width in 60..200 {
+        let page = Page {
+            console: &console,
+            width: Some(width),
+        };
+        for line in page.heap(&manifest, &heap).lines() {
+            assert!(
+                console::measure_text_width(line) <= width,
+                "{width}: {line}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_next_commands_fit_the_recording() {
+    let (mut manifest, heap) = example();
+    let commands = |manifest: &Manifest, heap: &HeapSummary| -> Vec<String> {
+        next_commands(Path::new("my out"), manifest, std::slice::from_ref(heap))
+            .into_iter()
+            .map(|(what, command)| format!("{what} {command}"))
+            .collect()
+    };
+    assert_eq!(
+        commands(&manifest, &heap),
+        [
+            "what is held, as a flame graph in the browser: go tool pprof -symbolize=none -http=: \
+             'my out/heap_dump.2.4242.libc.malloc.pb.gz'",
+            "what grew from \"after-login\" to the last: go tool pprof -symbolize=none -top \
+             -diff_base='my out/heap_dump.1.4242.libc.malloc.pb.gz' \
+             'my out/heap_dump.2.4242.libc.malloc.pb.gz'"
+        ]
+        .map(|c| c.replace('/', std::path::MAIN_SEPARATOR_STR))
+    );
+    // Heaps without frees cannot be compared by what is held.
+    let art = HeapSummary {
+        kind: DumpKind::AllocationsOnly,
+        ..heap.clone()
+    };
+    assert_eq!(commands(&manifest, &art).len(), 1);
+    manifest.dumps.truncate(1);
+    assert_eq!(commands(&manifest, &heap).len(), 1);
+    manifest.dumps.clear();
+    assert_eq!(commands(&manifest, &heap), Vec::<String>::new());
+}
+
+#[test]
+fn long_names_are_shortened_but_stay_recognizable() {
+    for (name, expected) in [
+        ("foo(int, char)", "foo"),
+        ("a::b<int, c<d> >::e(f) const", "a::b<…>::e"),
+        ("(anonymous namespace)::f()", "{anonymous}::f"),
+        ("com.example.Main.<init>", "com.example.Main.<init>"),
+        ("<T as core::Trait>::f", "<T as core::Trait>::f"),
+        ("S::operator()(int)", "S::operator()(int)"),
+        (
+            "std::vector<int>::push_back(int&&)",
+            "std::vector<…>::push_back",
+        ),
+        ("libapp.so+0x1f0", "libapp.so+0x1f0"),
+        ("malloc", "malloc"),
+        ("", ""),
+    ] {
+        assert_eq!(short(name), expected);
+    }
+}
+
+#[test]
+fn libraries_without_names_are_told_the_worst_first() {
+    let library = |path: &str, frames| manifest::MissingLibrary {
+        path: path.to_owned(),
+        build_id: String::new(),
+        frames,
+    };
+    let mut manifest = Manifest::default();
+    assert_eq!(unnamed(&manifest), None);
+    manifest.symbolization = Some(manifest::Symbolization {
+        frames_named: 90,
+        frames_unnamed: 10,
+        libraries_missing: vec![
+            library("/a/libone.so", 1),
+            library("/b/libfive.so", 5),
+            library("", 1),
+            library("/c/libone.so", 1),
+            library("/d/libx.so", 1),
+            library("/d/liby.so", 1),
+        ],
+    });
+    assert_eq!(
+        unnamed(&manifest).as_deref(),
+        Some(
+            "10 of 100 frames have no name, in libfive.so, libone.so, libx.so and 1 more; \
+             manifest.json has the build IDs"
+        )
+    );
+}
+
+#[test]
+fn what_is_said_of_several_is_said_once() {
+    let warning = |pid: Option<u64>, message: &str| manifest::Warning {
+        kind: "k".to_owned(),
+        message: message.to_owned(),
+        help: Some("h".to_owned()),
+        pid,
+        dumps: Vec::new(),
+    };
+    let said: Vec<String> = grouped(&[
+        warning(Some(1), "a (1): it left"),
+        warning(None, "the trace: it is cut"),
+        warning(Some(2), "a:b (2): it left"),
+        warning(Some(3), "c (3): it came"),
+    ])
+    .into_iter()
+    .map(|said| said.message)
+    .collect();
+    assert_eq!(
+        said,
+        [
+            "a (1), a:b (2): it left",
+            "the trace: it is cut",
+            "c (3): it came"
+        ]
+    );
+    let many: Vec<_> = (0..9)
+        .map(|n| warning(Some(n), &format!("p{n}: x")))
+        .collect();
+    let said = grouped(&many);
+    assert_eq!(said.len(), 1);
+    assert_eq!(said[0].message, "p0, p1, p2, p3, p4, p5 and 3 more: x");
+}
+
+#[test]
+fn hooking_late_is_one_note() {
+    let (mut manifest, _) = example();
+    assert!(
+        hooked_late(&manifest).is_some_and(|n| n.starts_with("com.example.app: hooked while it"))
+    );
+    manifest.dumps[1].pid = 7;
+    assert!(
+        hooked_late(&manifest).is_some_and(|n| n.starts_with("2 processes: hooked while they"))
+    );
+    for dump in &mut manifest.dumps {
+        dump.flags.from_startup = true;
+    }
+    assert_eq!(hooked_late(&manifest), None);
+}
+
+#[test]
+fn small_shares_are_not_nothing() {
+    assert_eq!(share(1, 1_000_000), "<0.1%");
+    assert_eq!(share(0, 10), "0.0%");
+    assert_eq!(share(5, 10), "50.0%");
+    assert_eq!(share(5, 0), "");
+}
+
+#[test]
+fn numbers_are_grouped() {
+    for (number, text) in [
+        (0, "0"),
+        (999, "999"),
+        (1000, "1,000"),
+        (-1_234_567, "-1,234,567"),
+    ] {
+        assert_eq!(thousands(number), text);
+    }
+}
