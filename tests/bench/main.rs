@@ -47,6 +47,7 @@ mod exit {
     pub const DEVICE_FAILED: i32 = 5;
     pub const INCOMPLETE: i32 = 6;
     pub const NO_SAMPLES: i32 = 7;
+    pub const DAMAGED: i32 = 8;
     pub const NOT_FETCHED: i32 = 10;
     pub const HOST: i32 = 11;
     pub const INTERRUPTED: i32 = 130;
