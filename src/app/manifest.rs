@@ -444,17 +444,9 @@ impl Manifest {
 /// How the names of unfinished files in a results folder begin.
 pub(super) const UNFINISHED: &str = ".heaptap-part-";
 
-/// Temporary files are private by default; a manifest is as readable as its neighbours.
+/// An unfinished file of a results folder.
 pub(super) fn temporary_in(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(UNFINISHED);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        // The umask still applies.
-        builder.permissions(fs::Permissions::from_mode(0o666));
-    }
-    builder.tempfile_in(folder)
+    crate::session::unfinished::file_in(folder, UNFINISHED)
 }
 
 /// Why a manifest could not be written or read.

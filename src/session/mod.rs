@@ -30,6 +30,7 @@ mod store;
 mod target_app;
 #[cfg(test)]
 mod tests;
+pub mod unfinished;
 
 pub use error::SessionError;
 pub use event::{Control, Controls, Events, Progress, SessionEvent};

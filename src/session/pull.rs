@@ -325,18 +325,8 @@ fn part_prefix(id: &SessionId) -> String {
     format!(".heaptap-{id}-")
 }
 
-/// Temporary files are private by default; a trace is as readable as its neighbours.
 fn part_file(folder: &Path, id: &SessionId) -> io::Result<tempfile::NamedTempFile> {
-    let prefix = part_prefix(id);
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(&prefix);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        // The umask still applies.
-        builder.permissions(std::fs::Permissions::from_mode(0o666));
-    }
-    builder.tempfile_in(folder)
+    super::unfinished::file_in(folder, &part_prefix(id))
 }
 
 /// Removes what a killed process left unfinished in `folder`: copies of a session's trace, and

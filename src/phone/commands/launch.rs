@@ -163,6 +163,35 @@ pub(super) fn nohup(cmd: &mut Cmd) -> Done {
     cmd.exec(args)
 }
 
+/// Runs a program as the process `pid`, on a thread of its own. Where no thread is to be had the
+/// process ends at once, and the answer is no.
+fn start(cmd: &Cmd, pid: u32, argv: Vec<String>) -> bool {
+    let mut child = Cmd {
+        kernel: cmd.kernel.clone(),
+        pid,
+        cred: cmd.cred.clone(),
+        argv,
+        env: cmd.env.clone(),
+        cwd: cmd.cwd.clone(),
+        fds: cmd.fds.clone(),
+        depth: cmd.depth,
+    };
+    let kernel = cmd.kernel.clone();
+    let started = on_thread(&cmd.kernel, move || {
+        let status = match run(&mut child) {
+            Ok(status) => status,
+            Err(Stop::Killed(signal)) => 128 + signal,
+            Err(Stop::Signal) => 1,
+        };
+        drop(child);
+        kernel.end_process(pid, status);
+    });
+    if !started {
+        cmd.kernel.end_process(pid, 1);
+    }
+    started
+}
+
 /// Runs a program in a session of its own; a group leader forks first and does not wait.
 pub(super) fn setsid(cmd: &mut Cmd) -> Done {
     let (options, argv) = {
@@ -194,28 +223,7 @@ pub(super) fn setsid(cmd: &mut Cmd) -> Done {
     if let Some(p) = cmd.kernel.state().processes.get_mut(pid) {
         p.group = pid;
     }
-    let mut child = Cmd {
-        kernel: cmd.kernel.clone(),
-        pid,
-        cred: cmd.cred.clone(),
-        argv,
-        env: cmd.env.clone(),
-        cwd: cmd.cwd.clone(),
-        fds: cmd.fds.clone(),
-        depth: cmd.depth,
-    };
-    let kernel = cmd.kernel.clone();
-    let started = on_thread(&cmd.kernel, move || {
-        let status = match run(&mut child) {
-            Ok(status) => status,
-            Err(Stop::Killed(signal)) => 128 + signal,
-            Err(Stop::Signal) => 1,
-        };
-        drop(child);
-        kernel.end_process(pid, status);
-    });
-    if !started {
-        cmd.kernel.end_process(pid, 1);
+    if !start(cmd, pid, argv) {
         return Ok(1);
     }
     Ok(0)
@@ -249,28 +257,7 @@ pub(super) fn timeout(cmd: &mut Cmd) -> Done {
     let Some(pid) = cmd.kernel.spawn_process(cmd.pid, &cmd.cred, &args) else {
         return Ok(125);
     };
-    let mut child = Cmd {
-        kernel: cmd.kernel.clone(),
-        pid,
-        cred: cmd.cred.clone(),
-        argv: args,
-        env: cmd.env.clone(),
-        cwd: cmd.cwd.clone(),
-        fds: cmd.fds.clone(),
-        depth: cmd.depth,
-    };
-    let kernel = cmd.kernel.clone();
-    let started = on_thread(&cmd.kernel, move || {
-        let status = match run(&mut child) {
-            Ok(status) => status,
-            Err(Stop::Killed(signal)) => 128 + signal,
-            Err(Stop::Signal) => 1,
-        };
-        drop(child);
-        kernel.end_process(pid, status);
-    });
-    if !started {
-        cmd.kernel.end_process(pid, 1);
+    if !start(cmd, pid, args) {
         return Ok(125);
     }
     let kernel = cmd.kernel.clone();
