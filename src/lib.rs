@@ -22,5 +22,6 @@ pub mod phone;
 pub mod profile;
 pub mod proto;
 pub mod session;
+pub mod symbolize;
 pub mod trace;
 pub mod units;

@@ -9,6 +9,9 @@ use std::collections::HashMap;
 pub struct Line {
     /// Function, already demangled by the symbolizer.
     pub function: StringId,
+    /// The function's linkage name; equal to `function` where only that is known, as in traces
+    /// that somebody else symbolized.
+    pub linkage: StringId,
     /// Source file; empty where unknown.
     pub file: StringId,
     /// Line; 0 where unknown.

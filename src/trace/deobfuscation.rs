@@ -111,10 +111,14 @@ impl DeobfuscationMaps {
                                 let all = members.into_iter().flatten();
                                 all.filter(there).take(DEEPEST).collect()
                             });
-                        renamed.extend(chain.iter().map(|member| Line {
-                            function: recording.tables.intern_str(&member.name),
-                            file: line.file,
-                            line: u32::try_from(member.source_line).unwrap_or(0),
+                        renamed.extend(chain.iter().map(|member| {
+                            let function = recording.tables.intern_str(&member.name);
+                            Line {
+                                function,
+                                linkage: function,
+                                file: line.file,
+                                line: u32::try_from(member.source_line).unwrap_or(0),
+                            }
                         }));
                         if chain.is_empty() {
                             renamed.push(*line);
@@ -358,6 +362,7 @@ mod tests {
         });
         let line = Line {
             function: key,
+            linkage: key,
             file: StringId::default(),
             line: 3,
         };

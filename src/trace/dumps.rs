@@ -7,28 +7,27 @@
 use super::TraceError;
 use super::callstacks::{Callstacks, Position};
 use super::clocks::{Clock, Clocks};
-use super::framing::{Source, Window};
-use super::interning::{LOST_CALLSTACK, ScopeId, lost_frame};
-use super::order::{Entry, RunId, Runs, arrange};
+use super::framing::Source;
+use super::order::{Entry, RunId, Runs};
 use super::packet::{Packet, payload};
 use super::profile_packet::{Header, Outline, each_part, each_sample};
 use super::reader::PlaceReader;
 use super::series::{Key, Series, Taken};
-use super::survey::Survey;
-use crate::profile::{CallsiteId, DumpKind, FrameId, Health, HeapDump, Recording, Tables};
-use std::collections::{BTreeSet, HashMap};
+use super::surveyed::Surveyed;
+use crate::profile::{CallsiteId, DumpKind, Health, HeapDump, Recording};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// A trace after its first reading.
 pub struct Trace {
-    recording: Arc<Recording>,
-    health: Health,
-    clocks: Clocks,
-    callstacks: Callstacks,
-    lost_callstack: CallsiteId,
-    entries: Vec<Entry>,
-    runs: Runs,
-    reader: PlaceReader,
+    pub(super) recording: Arc<Recording>,
+    pub(super) health: Health,
+    pub(super) clocks: Clocks,
+    pub(super) callstacks: Callstacks,
+    pub(super) lost_callstack: CallsiteId,
+    pub(super) entries: Vec<Entry>,
+    pub(super) runs: Runs,
+    pub(super) reader: PlaceReader,
 }
 
 /// The heap that producers before Android 12 do not name.
@@ -37,58 +36,12 @@ const UNNAMED_HEAP: &str = "unknown";
 const ART_HEAP: &str = "com.android.art";
 
 impl Trace {
-    /// Reads everything but samples.
+    /// Reads everything but samples; names come only from the trace itself.
     ///
     /// # Errors
     /// Where the source can't be read; damage in it is no error.
     pub fn open(source: Box<dyn Source>) -> Result<Trace, TraceError> {
-        let (survey, window) = Survey::read(Window::new(source)?)?;
-        let Survey {
-            mut recording,
-            mut health,
-            clocks,
-            mut interning,
-            mut entries,
-            symbols,
-            deobfuscation,
-            ..
-        } = survey;
-        let mut reader = PlaceReader::new(window);
-        let runs = arrange(
-            &mut entries,
-            |scope| interning.has_no_callstacks(scope),
-            &mut health,
-        );
-        let tables = &mut recording.tables;
-        for run in &runs.scopes {
-            interning.settle(run, tables, &mut health);
-        }
-        let mut own: Vec<ScopeId> = entries.iter().filter_map(|e| e.own_tables).collect();
-        own.sort_unstable();
-        own.dedup();
-        for scope in own {
-            interning.settle(&[scope], tables, &mut health);
-        }
-        let lost = lost_frame(tables, LOST_CALLSTACK);
-        let lost_callstack = tables.intern_callsite(&[lost.0]);
-        let callstacks = interning.into_callstacks();
-        symbols.apply(&mut recording);
-        if !deobfuscation.is_empty() {
-            let seen = seen_in(&entries, &recording.tables, &callstacks, &mut reader)?;
-            deobfuscation.apply(&mut recording, &seen);
-        }
-        recording.tables.seal();
-        recording.started_ns = recording.started_ns.or(clocks.first_trace_time());
-        Ok(Trace {
-            recording: Arc::new(recording),
-            health,
-            clocks,
-            callstacks,
-            lost_callstack,
-            entries,
-            runs,
-            reader,
-        })
+        Ok(Surveyed::read(source)?.seal())
     }
 
     /// What holds for all dumps.
@@ -134,37 +87,6 @@ impl Trace {
         }
         assembly.end()
     }
-}
-
-/// The processes in which each frame was sampled. Reads all samples, so it is asked only where
-/// deobfuscation needs it.
-fn seen_in(
-    entries: &[Entry],
-    tables: &Tables,
-    callstacks: &Callstacks,
-    reader: &mut PlaceReader,
-) -> Result<HashMap<FrameId, BTreeSet<u64>>, TraceError> {
-    let mut seen: HashMap<FrameId, BTreeSet<u64>> = HashMap::new();
-    for entry in entries {
-        let Some(body) = reader.body(entry.place)? else {
-            continue;
-        };
-        let (packet, _) = Packet::read(body);
-        for message in packet.all(payload::PROFILE_PACKET) {
-            // Damage is told when the dumps are read.
-            let _ = each_part(message, |part| {
-                let pid = Header::read(part).0.pid;
-                let _ = each_sample(part, |sample| {
-                    let mut scopes = entry.own_tables.iter().chain([&entry.scope]);
-                    let site = scopes.find_map(|&s| callstacks.get(s, sample.callstack));
-                    for frame in site.into_iter().flat_map(|site| tables.callsite(site)) {
-                        seen.entry(frame).or_default().insert(pid);
-                    }
-                });
-            });
-        }
-    }
-    Ok(seen)
 }
 
 /// The dumps of a run that are not complete yet.

@@ -21,7 +21,7 @@
 //! | `clocks` | time |
 //! | `metadata` | processes, packages, config, system, the service's stats |
 //! | `symbols`, `deobfuscation` | names in packets of their own |
-//! | `survey` | the first reading |
+//! | `survey`, `surveyed` | the first reading; its result, open for more names |
 //! | `order` | which packets belong together, and in which order |
 //! | `profile_packet`, `series`, `dumps` | the second reading: samples, sums, dumps |
 //! | `scan` | which dumps are complete in a trace that is still being written |
@@ -43,12 +43,14 @@ mod reader;
 mod scan;
 mod series;
 mod survey;
+mod surveyed;
 mod symbols;
 mod wire;
 
 pub use dumps::Trace;
 pub use framing::Source;
 pub use scan::{CompleteDump, DumpScanner};
+pub use surveyed::Surveyed;
 
 use crate::error::{Classified, ErrorClass};
 use crate::profile::{Health, Package, Recording};

@@ -94,13 +94,17 @@ impl ModuleSymbols {
 fn read_line(message: &[u8], tables: &mut Tables) -> Result<Line, WireError> {
     let mut line = Line {
         function: StringId::default(),
+        linkage: StringId::default(),
         file: StringId::default(),
         line: 0,
     };
     let mut fields = Fields::new(message);
     while let Some((number, value)) = fields.next()? {
         match number {
-            1 => line.function = tables.intern_bytes(value.bytes()),
+            1 => {
+                line.function = tables.intern_bytes(value.bytes());
+                line.linkage = line.function;
+            }
             2 => line.file = tables.intern_bytes(value.bytes()),
             3 => line.line = value.number() as u32,
             _ => {}

@@ -155,8 +155,9 @@ impl Builder<'_> {
         for symbol in symbols {
             let name = tables.string(symbol.function);
             named |= !name.is_empty();
+            let linkage = tables.string(symbol.linkage);
             let file = tables.string(symbol.file);
-            self.line(name, name, file, symbol.line, annotation);
+            self.line(name, linkage, file, symbol.line, annotation);
         }
         if !named {
             // A symbolizer that knew nothing leaves empty names: the recorded one is better.

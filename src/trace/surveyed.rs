@@ -1,0 +1,153 @@
+//! A trace after its first reading, while names may still be added to its frames: symbols and
+//! mapping files come in here, before the tables are sealed and the first dump leaves.
+
+use super::TraceError;
+use super::callstacks::Callstacks;
+use super::clocks::Clocks;
+use super::dumps::Trace;
+use super::framing::{Source, Window};
+use super::interning::{LOST_CALLSTACK, ScopeId, lost_frame};
+use super::order::{Entry, Runs, arrange};
+use super::packet::{Packet, payload};
+use super::profile_packet::{Header, each_part, each_sample};
+use super::reader::PlaceReader;
+use super::survey::Survey;
+use crate::profile::{CallsiteId, FrameId, Health, Recording, Tables};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+/// A trace after its first reading, not sealed yet.
+pub struct Surveyed {
+    recording: Recording,
+    health: Health,
+    clocks: Clocks,
+    callstacks: Callstacks,
+    lost_callstack: CallsiteId,
+    entries: Vec<Entry>,
+    runs: Runs,
+    reader: PlaceReader,
+}
+
+impl Surveyed {
+    /// Reads everything but samples, and names frames as the trace itself does.
+    ///
+    /// # Errors
+    /// Where the source can't be read; damage in it is no error.
+    pub fn read(source: Box<dyn Source>) -> Result<Surveyed, TraceError> {
+        let (survey, window) = Survey::read(Window::new(source)?)?;
+        let Survey {
+            mut recording,
+            mut health,
+            clocks,
+            mut interning,
+            mut entries,
+            symbols,
+            deobfuscation,
+            ..
+        } = survey;
+        let mut reader = PlaceReader::new(window);
+        let runs = arrange(
+            &mut entries,
+            |scope| interning.has_no_callstacks(scope),
+            &mut health,
+        );
+        let tables = &mut recording.tables;
+        for run in &runs.scopes {
+            interning.settle(run, tables, &mut health);
+        }
+        let mut own: Vec<ScopeId> = entries.iter().filter_map(|e| e.own_tables).collect();
+        own.sort_unstable();
+        own.dedup();
+        for scope in own {
+            interning.settle(&[scope], tables, &mut health);
+        }
+        let lost = lost_frame(tables, LOST_CALLSTACK);
+        let lost_callstack = tables.intern_callsite(&[lost.0]);
+        let callstacks = interning.into_callstacks();
+        symbols.apply(&mut recording);
+        if !deobfuscation.is_empty() {
+            let seen = seen_in(&entries, &recording.tables, &callstacks, &mut reader)?;
+            deobfuscation.apply(&mut recording, &seen);
+        }
+        recording.started_ns = recording.started_ns.or(clocks.first_trace_time());
+        Ok(Surveyed {
+            recording,
+            health,
+            clocks,
+            callstacks,
+            lost_callstack,
+            entries,
+            runs,
+            reader,
+        })
+    }
+
+    /// Mappings, frames and names as they stand.
+    pub fn recording(&self) -> &Recording {
+        &self.recording
+    }
+
+    /// The same, to add symbols and names to.
+    pub fn recording_mut(&mut self) -> &mut Recording {
+        &mut self.recording
+    }
+
+    /// The processes in which each frame was sampled. Reads all samples.
+    ///
+    /// # Errors
+    /// Where the source can't be read.
+    pub fn frames_by_process(&mut self) -> Result<HashMap<FrameId, BTreeSet<u64>>, TraceError> {
+        seen_in(
+            &self.entries,
+            &self.recording.tables,
+            &self.callstacks,
+            &mut self.reader,
+        )
+    }
+
+    /// Closes the tables: from here on dumps are read, and nothing is added.
+    pub fn seal(mut self) -> Trace {
+        self.recording.tables.seal();
+        Trace {
+            recording: Arc::new(self.recording),
+            health: self.health,
+            clocks: self.clocks,
+            callstacks: self.callstacks,
+            lost_callstack: self.lost_callstack,
+            entries: self.entries,
+            runs: self.runs,
+            reader: self.reader,
+        }
+    }
+}
+
+/// The processes in which each frame was sampled. Reads all samples, so it is asked only where
+/// deobfuscation needs it.
+fn seen_in(
+    entries: &[Entry],
+    tables: &Tables,
+    callstacks: &Callstacks,
+    reader: &mut PlaceReader,
+) -> Result<HashMap<FrameId, BTreeSet<u64>>, TraceError> {
+    let mut seen: HashMap<FrameId, BTreeSet<u64>> = HashMap::new();
+    for entry in entries {
+        let Some(body) = reader.body(entry.place)? else {
+            continue;
+        };
+        let (packet, _) = Packet::read(body);
+        for message in packet.all(payload::PROFILE_PACKET) {
+            // Damage is told when the dumps are read.
+            let _ = each_part(message, |part| {
+                let pid = Header::read(part).0.pid;
+                let _ = each_sample(part, |sample| {
+                    let mut scopes = entry.own_tables.iter().chain([&entry.scope]);
+                    let site = scopes.find_map(|&s| callstacks.get(s, sample.callstack));
+                    for frame in site.into_iter().flat_map(|site| tables.callsite(site)) {
+                        seen.entry(frame).or_default().insert(pid);
+                    }
+                });
+            });
+        }
+    }
+    Ok(seen)
+}
