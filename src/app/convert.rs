@@ -5,6 +5,7 @@
 
 use super::findings::{self, Finding};
 use super::manifest;
+use super::names::NameOptions;
 use super::output::file_name;
 use super::summary::{HeapSummary, Summarizer};
 use super::trace_findings;
@@ -118,6 +119,8 @@ pub struct Request {
     pub selection: Selection,
     /// How profiles are written.
     pub pprof: PprofOptions,
+    /// Where names of frames come from.
+    pub names: NameOptions,
     /// Names of processes that the trace may hold without one, by id.
     pub process_names: BTreeMap<u64, String>,
     /// The name of every process that neither the trace nor those name.

@@ -8,6 +8,7 @@ use super::causes::{self, Cause};
 use super::convert::{ConvertError, Converted, Input, Request, Selection};
 use super::labels::{self, DumpMoment};
 use super::manifest::{self, Manifest};
+use super::names::NameOptions;
 use super::plan::{self, Plan};
 use super::record::{RecordEvent, Step, Tell};
 use super::summary::HeapSummary;
@@ -88,13 +89,15 @@ impl DumpScan for Scan {
     }
 }
 
-/// Takes a session whose perfetto has ended to its end.
+/// Takes a session whose perfetto has ended to its end. `names` adds to what the recording was
+/// begun with.
 ///
 /// # Errors
 /// Where the trace cannot be fetched, kept or read; the device's copy then stays.
 pub async fn finish(
     mut session: Session,
     ended_by: EndedBy,
+    names: Option<&NameOptions>,
     controls: &mut Controls,
     tell: &Tell,
 ) -> Result<Finished, Failure> {
@@ -111,7 +114,10 @@ pub async fn finish(
             source,
         }
     })?;
-    let plan = Plan::read(&session.opening().plan)?;
+    let mut plan = Plan::read(&session.opening().plan)?;
+    if let Some(names) = names {
+        plan.names = plan.names.with(names);
+    }
     let mut steps = plan.steps.clone();
     steps.extend(session.steps().iter().cloned().map(plan::step_at));
     steps.push(plan::step("trace-complete"));
@@ -206,6 +212,7 @@ async fn convert(
         output: session.opening().output.clone(),
         selection: Selection::default(),
         pprof: plan.pprof(),
+        names: plan.names.clone(),
         process_names: session
             .chronicle()
             .seen

@@ -12,6 +12,7 @@ pub mod findings;
 pub mod finish;
 pub mod labels;
 pub mod manifest;
+pub mod names;
 pub mod output;
 pub mod plan;
 pub mod record;

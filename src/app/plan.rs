@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 
 use super::manifest;
+use super::names::NameOptions;
 use crate::eligibility::{Answer, Assessment, BuildType, DeviceFacts, Known, Scope};
 use crate::export::pprof::{PprofOptions, SampleNames};
 use crate::session::SessionError;
@@ -38,6 +39,9 @@ pub struct Plan {
     pub perfetto_names: bool,
     /// ` [jit]` and the like behind names.
     pub annotations: bool,
+    /// Where names come from.
+    #[serde(default)]
+    pub names: NameOptions,
 }
 
 impl Plan {

@@ -11,6 +11,7 @@ use sha2::{Digest as _, Sha256};
 use time::OffsetDateTime;
 
 use super::finish::{self, EndedBy, Finished};
+use super::names::NameOptions;
 use super::output::{OutputFolder, default_name};
 use super::plan::{self, Plan};
 use super::sessions;
@@ -49,6 +50,8 @@ pub struct RecordOptions {
     pub user: Option<u32>,
     /// How profiles are written.
     pub pprof: PprofOptions,
+    /// Where names come from.
+    pub names: NameOptions,
 }
 
 /// What happens in a recording, for whoever shows it.
@@ -259,7 +262,7 @@ pub(super) async fn run_to_end(
         FollowEnd::Rebooted => EndedBy::Reboot,
         FollowEnd::Over => EndedBy::Itself,
     };
-    finish::finish(session, ended_by, controls, tell).await
+    finish::finish(session, ended_by, None, controls, tell).await
 }
 
 struct Prepared {
@@ -388,6 +391,7 @@ async fn opening(
         heaps: spec.heaps.clone(),
         perfetto_names: options.pprof.sample_names == SampleNames::Perfetto,
         annotations: options.pprof.annotations,
+        names: options.names.clone(),
     };
     for package in launched {
         plan.without_pids(&pids_of(package, assessment));

@@ -10,6 +10,7 @@ use time::OffsetDateTime;
 use super::choice::{self, Purpose, Scope};
 use super::finish::{self, EndedBy, Finished};
 use super::manifest::Manifest;
+use super::names::NameOptions;
 use super::output::{OutputFolder, default_name};
 use super::plan::{self, Plan};
 use super::record::{RecordEvent, Step, Tell, session_events};
@@ -245,6 +246,7 @@ pub async fn stop(
     store: &Store,
     wanted: &Wanted,
     output: Option<&Path>,
+    names: Option<&NameOptions>,
     controls: &mut Controls,
     tell: &Tell,
 ) -> Result<Stopped, Failure> {
@@ -267,7 +269,7 @@ pub async fn stop(
             Err(error) => return Err(error.into()),
         }
     }
-    let finished = collect_known(store, at_hand, chronicle, output, controls, tell).await?;
+    let finished = collect_known(store, at_hand, chronicle, output, names, controls, tell).await?;
     Ok(Stopped::Finished(Box::new(finished)))
 }
 
@@ -315,6 +317,7 @@ pub async fn collect(
     device: impl AsyncFnOnce() -> Result<Device, Failure>,
     wanted: &Wanted,
     output: Option<&Path>,
+    names: Option<&NameOptions>,
     controls: &mut Controls,
     tell: &Tell,
 ) -> Result<Finished, Failure> {
@@ -324,7 +327,7 @@ pub async fn collect(
                 Ok(at_hand) => at_hand,
                 Err(failure) => reach_elsewhere(&chronicle.opening, device, failure).await?,
             };
-            return collect_known(store, at_hand, chronicle, output, controls, tell).await;
+            return collect_known(store, at_hand, chronicle, output, names, controls, tell).await;
         }
         Err(
             error @ (SessionError::NoSession { .. }
@@ -343,7 +346,7 @@ pub async fn collect(
     let id = trace.id.clone();
     adopt(store, &device, trace, output, true).await?;
     let chronicle = choice::named(store, id.as_str())?;
-    collect_known(store, device, chronicle, None, controls, tell).await
+    collect_known(store, device, chronicle, None, names, controls, tell).await
 }
 
 /// The device of a session that the journal's server does not have, where `device` is that
@@ -454,6 +457,7 @@ async fn adopt(
         heaps: Vec::new(),
         perfetto_names: false,
         annotations: true,
+        names: NameOptions::default(),
     };
     let opening = Opening {
         version: JOURNAL_VERSION,
@@ -484,6 +488,7 @@ async fn collect_known(
     device: Device,
     chronicle: Chronicle,
     output: Option<&Path>,
+    names: Option<&NameOptions>,
     controls: &mut Controls,
     tell: &Tell,
 ) -> Result<Finished, Failure> {
@@ -494,7 +499,7 @@ async fn collect_known(
         session.move_output(OutputFolder::prepare(output)?.path(), finish::RAW_TRACE)?;
     }
     let ended_by = end(&mut session, controls).await?;
-    finish::finish(session, ended_by, controls, tell).await
+    finish::finish(session, ended_by, names, controls, tell).await
 }
 
 /// Makes sure that perfetto has ended, however far whoever began it came.
@@ -623,7 +628,7 @@ pub(super) async fn make_way(
         tell(RecordEvent::Step(Step::CollectingFirst {
             session: Some(chronicle.opening.id.clone()),
         }));
-        match collect_known(store, device.clone(), chronicle, None, controls, tell).await {
+        match collect_known(store, device.clone(), chronicle, None, None, controls, tell).await {
             // A journal of which nothing is left is forgotten by now.
             Err(failure) if !LEFT_NOTHING.contains(&failure.kind) => return Err(failure),
             _ => {}
@@ -646,7 +651,7 @@ pub(super) async fn make_way(
     let id = trace.id.clone();
     adopt(store, device, trace, None, false).await?;
     let chronicle = choice::named(store, id.as_str())?;
-    match collect_known(store, device.clone(), chronicle, None, controls, tell).await {
+    match collect_known(store, device.clone(), chronicle, None, None, controls, tell).await {
         Ok(_) => Ok(()),
         // Whatever it is, it is kept on this host now; no recording fails for it.
         Err(failure) if failure.class == ErrorClass::BadInput => Ok(()),

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use time::OffsetDateTime;
 
+use super::names_args::NamesArgs;
 use super::{Context, Outcome, summary};
 use crate::app::convert::{self, ConvertError, Converted, Input, Request, Selection};
 use crate::app::manifest::Manifest;
@@ -40,6 +41,9 @@ pub struct Args {
     /// Names of the sample types
     #[arg(long, value_name = "WHOSE", value_enum, default_value_t)]
     pub sample_names: SampleNamesArg,
+    /// Where names come from.
+    #[command(flatten)]
+    pub names: NamesArgs,
 }
 
 /// What to write.
@@ -121,6 +125,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             sample_names: args.sample_names.into(),
             annotations: !args.no_annotations,
         },
+        names: args.names.options(),
         process_names: recorded::process_names(&manifest),
         only_process: None,
     };

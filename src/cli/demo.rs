@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 use super::progress::{self, Show};
 use super::signals::watch_signals;
 use super::{Context, Outcome, Style};
+use crate::app::names::NameOptions;
 use crate::app::output::default_name;
 use crate::app::record::{self, RecordEvent, RecordOptions, Recorded, Tell};
 use crate::config::{self, Options, Targets};
@@ -180,6 +181,7 @@ fn options(output: Option<PathBuf>) -> Result<RecordOptions, Failure> {
         disable_selinux: false,
         user: None,
         pprof: PprofOptions::default(),
+        names: NameOptions::default(),
     })
 }
 

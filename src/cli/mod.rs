@@ -15,6 +15,7 @@ mod devices;
 mod doctor;
 mod exit;
 mod keys;
+mod names_args;
 mod progress;
 mod record;
 mod render;

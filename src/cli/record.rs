@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::capture_args::{CaptureArgs, TargetArgs, milliseconds};
 use super::convert::SampleNamesArg;
+use super::names_args::NamesArgs;
 use super::progress::{self, Show};
 use super::signals::watch_signals;
 use super::{Context, Outcome};
@@ -68,6 +69,9 @@ pub struct Args {
     /// Switch SELinux to permissive while recording (needs root; undone afterwards)
     #[arg(long, help_heading = "How to record")]
     pub disable_selinux: bool,
+    /// Where names come from.
+    #[command(flatten)]
+    pub names: NamesArgs,
 }
 
 /// Runs the command.
@@ -96,6 +100,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             sample_names: args.sample_names.into(),
             annotations: !args.capture.no_annotations,
         },
+        names: args.names.options(),
     };
     let device = tokio::select! {
         device = ctx.device() => device?,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use super::names_args::NamesArgs;
 use super::progress::{self, Show};
 use super::signals::watch_signals;
 use super::{Context, Outcome, Style};
@@ -178,6 +179,9 @@ pub struct StopArgs {
     /// The folder to write to [default: the one the recording was started with]
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<std::path::PathBuf>,
+    /// Where names come from, beside what the recording was started with.
+    #[command(flatten)]
+    pub names: NamesArgs,
 }
 
 /// Stops a recording, then collects it.
@@ -187,10 +191,12 @@ pub struct StopArgs {
 pub async fn stop(ctx: &Context, args: StopArgs) -> Result<Outcome, Failure> {
     let store = Store::of_user()?;
     let wanted = wanted(ctx, &store, args.session).await?;
+    let names = args.names.options();
     let signals = watch_signals()?;
     let stopped = Show::new(ctx, false)
         .during(signals, async |controls, tell| {
-            sessions::stop(&store, &wanted, args.output.as_deref(), controls, tell).await
+            let output = args.output.as_deref();
+            sessions::stop(&store, &wanted, output, Some(&names), controls, tell).await
         })
         .await?;
     match stopped {
@@ -225,6 +231,9 @@ pub struct CollectArgs {
     /// The folder to write to [default: the one the recording was started with]
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<std::path::PathBuf>,
+    /// Where names come from, beside what the recording was started with.
+    #[command(flatten)]
+    pub names: NamesArgs,
 }
 
 /// Fetches a recording that is still on its device, and converts it.
@@ -237,12 +246,22 @@ pub async fn collect(ctx: &Context, args: CollectArgs) -> Result<Outcome, Failur
         return forget(ctx, &store, id);
     }
     let wanted = wanted(ctx, &store, args.session).await?;
+    let names = args.names.options();
     let signals = watch_signals()?;
     let finished = Show::new(ctx, false)
         .during(signals, async |controls, tell| {
             let device = async || ctx.device().await.cloned();
             let output = args.output.as_deref();
-            sessions::collect(&store, device, &wanted, output, controls, tell).await
+            sessions::collect(
+                &store,
+                device,
+                &wanted,
+                output,
+                Some(&names),
+                controls,
+                tell,
+            )
+            .await
         })
         .await?;
     Ok(progress::finished(ctx, &finished))

@@ -2,6 +2,7 @@
 
 use super::{fixtures, pprof, recordings};
 use heaptap::app::convert::{Input, Request, Selection, convert};
+use heaptap::app::names::NameOptions;
 use heaptap::error::{Classified, ErrorClass};
 use heaptap::export::pprof::{PprofOptions, SampleNames};
 use std::path::Path;
@@ -12,6 +13,10 @@ fn request(trace: &Path, output: &Path) -> Request {
         output: output.to_owned(),
         selection: Selection::default(),
         pprof: PprofOptions::default(),
+        names: NameOptions {
+            symbolize: false,
+            ..NameOptions::default()
+        },
         process_names: Default::default(),
         only_process: None,
     }

@@ -1,0 +1,78 @@
+//! The options that say where names of frames come from, shared by every command that names
+//! frames. Here is only what may be typed and what the environment says; what it means is
+//! decided in `app::names`.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum, ValueHint};
+
+use crate::app::names::{LookupMode, NameOptions, VARIABLES, absolute};
+
+/// Where names come from.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Names of frames")]
+pub struct NamesArgs {
+    /// Look for symbols here first: folders, libraries, ZIPs, APKs; may be repeated
+    ///
+    /// Files are chosen by build ID, whatever they are called; of several, the one that knows
+    /// most is taken.
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub symbols: Vec<PathBuf>,
+    /// The project the app is built in [default: the one around the current folder]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub project: Option<PathBuf>,
+    /// How PERFETTO_BINARY_PATH is looked through [default: PERFETTO_SYMBOLIZER_MODE, else both]
+    #[arg(long, value_name = "MODE", value_enum)]
+    pub symbolizer_mode: Option<ModeArg>,
+    /// Look only where --symbols, --project and Perfetto's variables say
+    #[arg(long)]
+    pub no_discover: bool,
+    /// Take libraries without a build ID by their name, marked as unverified
+    #[arg(long)]
+    pub allow_no_build_id: bool,
+    /// Look no names up; those in the trace stay
+    #[arg(long)]
+    pub no_symbolize: bool,
+}
+
+/// How a list of folders is looked through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ModeArg {
+    /// By path and name, in Perfetto's five places
+    Find,
+    /// By build ID, whatever the files are called
+    Index,
+}
+
+impl NamesArgs {
+    /// What these flags and the environment say.
+    pub fn options(&self) -> NameOptions {
+        let set = |name: &&str| {
+            let value = std::env::var_os(name)?.to_string_lossy().into_owned();
+            (!value.is_empty()).then(|| ((*name).to_owned(), value))
+        };
+        NameOptions {
+            symbolize: !self.no_symbolize,
+            symbols: self.symbols.iter().map(|path| absolute(path)).collect(),
+            project: self.project.as_deref().map(absolute),
+            mode: self.mode(),
+            discover: !self.no_discover,
+            allow_no_build_id: self.allow_no_build_id,
+            folder: absolute(Path::new(".")),
+            variables: VARIABLES.iter().filter_map(set).collect(),
+        }
+    }
+
+    fn mode(&self) -> Option<LookupMode> {
+        match self.symbolizer_mode {
+            Some(ModeArg::Find) => Some(LookupMode::Find),
+            Some(ModeArg::Index) => Some(LookupMode::Index),
+            // As in Perfetto's tools, one word alone means the other way.
+            None => match std::env::var("PERFETTO_SYMBOLIZER_MODE") {
+                Ok(mode) if mode == "find" => Some(LookupMode::Find),
+                Ok(mode) if !mode.is_empty() => Some(LookupMode::Index),
+                _ => None,
+            },
+        }
+    }
+}
