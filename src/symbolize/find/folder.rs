@@ -1,0 +1,91 @@
+//! Files at a given path: is it the library that is wanted, and what does it know? The five
+//! places below a root, and the one path of the mapping itself.
+
+use super::facts::Facts;
+use super::found::{Candidate, Found, Nearest, Place, WhyNot, shown};
+use super::names::Wanted;
+use super::source::{self, Source};
+use std::path::{Component, Path};
+
+/// What a look at a path brought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Look {
+    /// Something is there: it was added or refused.
+    Something,
+    /// Nothing is there.
+    Nothing,
+}
+
+/// Looks at the file at `path`.
+pub(super) fn look_at(path: &Path, place: Place, wanted: &Wanted, found: &mut Found) -> Look {
+    let text = shown(&path.to_string_lossy());
+    let mapped = source::map(path, None);
+    let (facts, stamp) = match mapped.and_then(|(b, stamp)| Ok((source::identify(&b)?, stamp))) {
+        Ok(read) => read,
+        // A folder may well have the name of a library: `libfoo.so/`.
+        Err(WhyNot::NotThere | WhyNot::NotAFile) if !path.is_file() => return Look::Nothing,
+        Err(why_not) => {
+            found.refuse(place, text, why_not);
+            return Look::Something;
+        }
+    };
+    let source = Source::File {
+        path: path.to_owned(),
+        stamp,
+    };
+    let likeness = wanted.likeness(path.components().filter_map(plain));
+    judge(facts, source, text, likeness, place, wanted, found);
+    Look::Something
+}
+
+/// Takes a file as a candidate or notes why not.
+pub(super) fn judge(
+    facts: Facts,
+    source: Source,
+    path: String,
+    likeness: usize,
+    place: Place,
+    wanted: &Wanted,
+    found: &mut Found,
+) {
+    let own = &wanted.library.build_id;
+    let verified = !own.is_empty() && facts.build_id == *own;
+    // Without a build ID on one of both sides nothing tells them apart.
+    let open = own.is_empty() || facts.build_id.is_empty();
+    if verified || (open && wanted.allow_no_build_id) {
+        found.add(Candidate {
+            place,
+            path,
+            knowledge: facts.knowledge,
+            verified,
+            build_id: facts.build_id,
+            source,
+        });
+        return;
+    }
+    found.come_near(Nearest {
+        place,
+        path: path.clone(),
+        build_id: facts.build_id.clone(),
+        likeness,
+    });
+    let why_not = match facts.build_id.is_empty() {
+        true => WhyNot::NoBuildId,
+        false => WhyNot::OtherBuildId(facts.build_id),
+    };
+    found.refuse(place, path, why_not);
+}
+
+/// The five places below `root`.
+pub(super) fn look_below(root: &Path, place: Place, wanted: &Wanted, found: &mut Found) {
+    for below in wanted.five_places() {
+        look_at(&root.join(below), place, wanted, found);
+    }
+}
+
+fn plain(component: Component<'_>) -> Option<&str> {
+    match component {
+        Component::Normal(name) => name.to_str(),
+        _ => None,
+    }
+}

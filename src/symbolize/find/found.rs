@@ -1,0 +1,273 @@
+//! What a search ends in: files that hold a library's symbols, best first, and every place
+//! where they were looked for in vain. Plain values; owns their order and their words.
+
+use super::facts::{Bytes, Knowledge};
+use super::source::Source;
+use crate::units::{BuildId, ByteSize};
+use std::fmt;
+use std::io;
+
+/// A search leaves at most so many attempts of its own; the rest is counted.
+const MOST_ATTEMPTS: usize = 4;
+
+/// A kind of place, in the order in which they are searched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Place {
+    /// `--symbols`: a folder, a library, an archive.
+    Symbols,
+    /// A root of `PERFETTO_BINARY_PATH`.
+    BinaryPath,
+    /// The folder of `BREAKPAD_SYMBOL_DIR`.
+    BreakpadDir,
+    /// What Gradle and the NDK left in a project.
+    Project,
+    /// `ANDROID_PRODUCT_OUT/symbols`, of a platform build.
+    ProductOut,
+    /// The path of the mapping itself, on this host.
+    HostPath,
+    /// A `.build-id` tree of this host: `/usr/lib/debug`, `~/.debug`.
+    BuildIdTree,
+    /// Libraries pulled from devices and fetched from servers before.
+    Cache,
+    /// A server of `DEBUGINFOD_URLS`.
+    Debuginfod,
+}
+
+impl Place {
+    /// The stable word for it, for scripts.
+    pub fn word(self) -> &'static str {
+        match self {
+            Place::Symbols => "symbols",
+            Place::BinaryPath => "binary-path",
+            Place::BreakpadDir => "breakpad",
+            Place::Project => "project",
+            Place::ProductOut => "product-out",
+            Place::HostPath => "host-path",
+            Place::BuildIdTree => "build-id-tree",
+            Place::Cache => "cache",
+            Place::Debuginfod => "debuginfod",
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Place::Symbols => "--symbols",
+            Place::BinaryPath => "PERFETTO_BINARY_PATH",
+            Place::BreakpadDir => "BREAKPAD_SYMBOL_DIR",
+            Place::Project => "Gradle project",
+            Place::ProductOut => "ANDROID_PRODUCT_OUT",
+            Place::HostPath => "this host",
+            Place::BuildIdTree => ".build-id tree",
+            Place::Cache => "cache",
+            Place::Debuginfod => "debuginfod",
+        })
+    }
+}
+
+/// The outcome of a search for one library.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// Files that may be used: verified ones first, then the one that knows most, then the
+    /// order of the places.
+    pub candidates: Vec<Candidate>,
+    /// Where nothing was found, or something that may not be used, in order of the places.
+    pub attempts: Vec<Attempt>,
+    /// The file that comes closest among those that may not be used.
+    pub nearest: Option<Nearest>,
+    /// How many of the finder's searches were made.
+    pub(super) searched: usize,
+    /// Attempts of the search that is being made.
+    pub(super) of_this_search: usize,
+}
+
+/// A file with symbols of the library.
+#[derive(Debug, Clone)]
+pub struct Candidate {
+    /// Where it was found.
+    pub place: Place,
+    /// The file, for people: `out/app.apk!lib/arm64-v8a/libfoo.so` within an archive. Free of
+    /// control characters.
+    pub path: String,
+    /// How much it knows.
+    pub knowledge: Knowledge,
+    /// Whether its build ID is the library's; otherwise it has none and only its name matched.
+    pub verified: bool,
+    pub(super) build_id: BuildId,
+    pub(super) source: Source,
+}
+
+impl Candidate {
+    /// The file's bytes: a map of the file where possible. A compressed member of an archive
+    /// is unpacked at each call.
+    ///
+    /// # Errors
+    /// Where it can no longer be read or is no longer what it was.
+    pub fn open(&self) -> Result<Bytes, WhyNot> {
+        self.source.open(&self.build_id)
+    }
+
+    /// What tells this file from every other, and from itself after a change: a digest of its
+    /// path, size and time. With the build ID a key for what was read from it.
+    pub fn identity(&self) -> [u8; 32] {
+        self.source.identity()
+    }
+}
+
+/// A place where the symbols were looked for in vain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attempt {
+    /// The kind of place.
+    pub place: Place,
+    /// The file, or the root of the place where there was none. Free of control characters.
+    pub path: String,
+    /// Why it was not used.
+    pub why_not: WhyNot,
+}
+
+/// Why a file or place was not used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WhyNot {
+    /// Nothing of this name or build ID there.
+    NotThere,
+    /// The place itself does not exist.
+    NoSuchPlace,
+    /// Another build of the library.
+    OtherBuildId(BuildId),
+    /// The file has no build ID, and to take it by its name was not asked for.
+    NoBuildId,
+    /// Neither ELF nor Breakpad symbols nor an archive.
+    NotElf,
+    /// A folder, a pipe, a device.
+    NotAFile,
+    /// The system does not let it be read.
+    Unreadable(io::ErrorKind),
+    /// It cannot be understood.
+    Damaged(String),
+    /// Larger than what is unpacked or fetched.
+    TooLarge(ByteSize),
+    /// Changed since it was found.
+    Changed,
+    /// The server did not answer, or refused.
+    Server(String),
+    /// So many more files of this place were not used either.
+    AndMore(usize),
+}
+
+impl WhyNot {
+    /// The stable word for it, for scripts.
+    pub fn word(&self) -> &'static str {
+        match self {
+            WhyNot::NotThere => "not-there",
+            WhyNot::NoSuchPlace => "no-such-place",
+            WhyNot::OtherBuildId(_) => "other-build-id",
+            WhyNot::NoBuildId => "no-build-id",
+            WhyNot::NotElf => "not-elf",
+            WhyNot::NotAFile => "not-a-file",
+            WhyNot::Unreadable(_) => "unreadable",
+            WhyNot::Damaged(_) => "damaged",
+            WhyNot::TooLarge(_) => "too-large",
+            WhyNot::Changed => "changed",
+            WhyNot::Server(_) => "server",
+            WhyNot::AndMore(_) => "more",
+        }
+    }
+}
+
+impl fmt::Display for WhyNot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            WhyNot::NotThere => f.write_str("not there"),
+            WhyNot::NoSuchPlace => f.write_str("does not exist"),
+            WhyNot::OtherBuildId(id) => write!(f, "has another build ID, {id}"),
+            WhyNot::NoBuildId => f.write_str("has no build ID"),
+            WhyNot::NotElf => f.write_str("is no ELF file"),
+            WhyNot::NotAFile => f.write_str("is no regular file"),
+            WhyNot::Unreadable(kind) => write!(f, "cannot be read: {kind}"),
+            WhyNot::Damaged(what) => write!(f, "is damaged: {what}"),
+            WhyNot::TooLarge(size) => write!(f, "is too large: {size}"),
+            WhyNot::Changed => f.write_str("changed while it was read"),
+            WhyNot::Server(what) => f.write_str(what),
+            WhyNot::AndMore(count) => write!(f, "and {count} more"),
+        }
+    }
+}
+
+/// The nearest of the files that may not be used: the same name, another build.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Nearest {
+    /// Where it was found.
+    pub place: Place,
+    /// The file, for people.
+    pub path: String,
+    /// The build ID that it has; empty where it has none.
+    pub build_id: BuildId,
+    /// How many components of its path, from the end, are those of the library's path.
+    pub(super) likeness: usize,
+}
+
+impl Found {
+    /// Whether a verified file with DWARF is among the candidates: nothing can be better.
+    pub(super) fn is_complete(&self) -> bool {
+        let best = self.candidates.first();
+        best.is_some_and(|best| best.verified && best.knowledge == Knowledge::Dwarf)
+    }
+
+    /// Adds a candidate, unless the same file is there already.
+    pub(super) fn add(&mut self, candidate: Candidate) {
+        let same = |other: &Candidate| other.path == candidate.path;
+        if self.candidates.iter().any(same) {
+            return;
+        }
+        let rank = |c: &Candidate| (!c.verified, std::cmp::Reverse(c.knowledge));
+        let of_new = rank(&candidate);
+        let at = self.candidates.partition_point(|c| rank(c) <= of_new);
+        self.candidates.insert(at, candidate);
+    }
+
+    /// Notes a file that was not used.
+    pub(super) fn refuse(&mut self, place: Place, path: String, why_not: WhyNot) {
+        let attempt = Attempt {
+            place,
+            path,
+            why_not,
+        };
+        self.of_this_search += 1;
+        if self.of_this_search <= MOST_ATTEMPTS {
+            self.attempts.push(attempt);
+        } else if let Some(last) = self.attempts.last_mut() {
+            match &mut last.why_not {
+                WhyNot::AndMore(count) => *count += 1,
+                _ => {
+                    *last = Attempt {
+                        why_not: WhyNot::AndMore(2),
+                        ..attempt
+                    }
+                }
+            }
+        }
+    }
+
+    /// Notes a file that could be another build of the library.
+    pub(super) fn come_near(&mut self, near: Nearest) {
+        // Of two that are equally near the first stays: it is the better place.
+        if self
+            .nearest
+            .as_ref()
+            .is_none_or(|n| near.likeness > n.likeness)
+        {
+            self.nearest = Some(near);
+        }
+    }
+}
+
+/// `text` without characters that steer a terminal.
+pub(super) fn shown(text: &str) -> String {
+    let odd =
+        |c: char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    if !text.contains(odd) {
+        return text.to_owned();
+    }
+    text.replace(odd, "\u{fffd}")
+}

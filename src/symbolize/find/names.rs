@@ -1,0 +1,240 @@
+//! What a library may be called on this host. Paths of a recording come from a phone: only
+//! plain components of them become part of a path here.
+
+use crate::symbolize::library::Library;
+use std::path::PathBuf;
+
+/// Longest name of a file, as most file systems have it.
+const LONGEST_NAME: usize = 255;
+/// Deeper paths are not looked for below a root.
+const MOST_COMPONENTS: usize = 40;
+
+/// The names of one library, taken apart once for all places.
+#[derive(Debug)]
+pub(super) struct Wanted<'a> {
+    pub library: &'a Library,
+    /// Whether its name is enough for a file without build ID.
+    pub allow_no_build_id: bool,
+    /// Components of its path without the root, if each may stand in a path of this host.
+    pub components: Vec<&'a str>,
+    /// The name of its file as recorded (`base.apk!libfoo.so`), and that without what stands
+    /// before the `!`. `None` for what is no file, such as `[vdso]`.
+    pub names: Option<Names<'a>>,
+}
+
+/// Names of the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Names<'a> {
+    /// As recorded, after the last slash.
+    pub recorded: &'a str,
+    /// Without the archive that it lies in.
+    pub bare: &'a str,
+}
+
+impl<'a> Wanted<'a> {
+    pub(super) fn new(library: &'a Library, allow_no_build_id: bool) -> Self {
+        let path = library.path.as_str();
+        let path = path.strip_suffix(" (deleted)").unwrap_or(path);
+        let mut components: Vec<&str> = path.split('/').filter(|c| !c.is_empty()).collect();
+        let names = components.last().and_then(|&recorded| {
+            let bare = match recorded.split_once('!') {
+                Some((archive, inner)) if archive.ends_with(".apk") => inner,
+                _ => recorded,
+            };
+            let region = recorded.starts_with(['[', '<']) || path.starts_with("/memfd:");
+            let region =
+                region || path.starts_with("memfd:") || recorded.starts_with("anon_inode:");
+            (!region && is_plain(bare) && is_plain(recorded)).then_some(Names { recorded, bare })
+        });
+        if components.len() > MOST_COMPONENTS || !components.iter().all(|c| is_plain(c)) {
+            components.clear();
+        }
+        Wanted {
+            library,
+            allow_no_build_id,
+            components,
+            names,
+        }
+    }
+
+    /// The paths below a root at which Perfetto's `find` looks, in its order; the one of
+    /// `.build-id` last.
+    pub(super) fn five_places(&self) -> Vec<PathBuf> {
+        let mut places = Vec::with_capacity(5);
+        if let Some(names) = self.names {
+            let folder = self.components.split_last().map(|(_, folder)| folder);
+            if let Some(folder) = folder.filter(|folder| !folder.is_empty()) {
+                let folder: PathBuf = folder.iter().collect();
+                places.push(folder.join(names.recorded));
+                if names.bare != names.recorded {
+                    places.push(folder.join(names.bare));
+                }
+            }
+            places.push(PathBuf::from(names.recorded));
+            if names.bare != names.recorded {
+                places.push(PathBuf::from(names.bare));
+            }
+        }
+        places.extend(build_id_path(&self.library.build_id.0));
+        places
+    }
+
+    /// The mapping's own path, where it may be one of this host. Only absolute Unix paths of
+    /// plain components, and none where looking alone may have effects: devices, the kernel's
+    /// own trees, folders that mount what is asked for.
+    pub(super) fn host_path(&self) -> Option<PathBuf> {
+        const NEVER: [&str; 6] = ["proc", "sys", "dev", "net", "afs", "run"];
+        let first = self.components.first()?;
+        let absolute = self.library.path.starts_with('/');
+        if !cfg!(unix) || !absolute || self.names.is_none() || NEVER.contains(first) {
+            return None;
+        }
+        let mut path = PathBuf::from("/");
+        path.extend(&self.components);
+        Some(path)
+    }
+
+    /// How many components `path` shares with the library's path, from the end.
+    pub(super) fn likeness<'p>(&self, path: impl DoubleEndedIterator<Item = &'p str>) -> usize {
+        let own = self.library.path.rsplit(['/', '!']);
+        path.rev().zip(own).take_while(|(a, b)| a == b).count()
+    }
+}
+
+/// `.build-id/xx/rest.debug`, as debuggers have it.
+pub(super) fn build_id_path(build_id: &[u8]) -> Option<PathBuf> {
+    let hex = hex_name(build_id)?;
+    if hex.len() < 4 {
+        return None;
+    }
+    let (first, rest) = hex.split_at(2);
+    Some(
+        [".build-id", first, &format!("{rest}.debug")]
+            .iter()
+            .collect(),
+    )
+}
+
+/// A build ID as the name of a file; `None` for one of a length that no linker writes.
+pub(super) fn hex_name(build_id: &[u8]) -> Option<String> {
+    (!build_id.is_empty() && build_id.len() <= 64)
+        .then(|| crate::units::BuildId(build_id.to_vec()).to_string())
+}
+
+/// Whether `name` is one plain component of a path on every system: it can neither lead
+/// elsewhere nor open a device.
+pub(super) fn is_plain(name: &str) -> bool {
+    let odd = |c: char| c.is_control() || matches!(c, '/' | '\\');
+    if name.is_empty()
+        || name.len() > LONGEST_NAME
+        || name == "."
+        || name == ".."
+        || name.contains(odd)
+    {
+        return false;
+    }
+    !cfg!(windows) || is_plain_on_windows(name)
+}
+
+/// Names that Windows takes for devices, streams or wildcards.
+fn is_plain_on_windows(name: &str) -> bool {
+    if name.contains([':', '*', '?', '"', '<', '>', '|']) || name.ends_with([' ', '.']) {
+        return false;
+    }
+    let stem = name.split('.').next().unwrap_or(name).trim_end();
+    let stem = stem.to_ascii_uppercase();
+    let numbered = |prefix: &str| {
+        let rest = stem.strip_prefix(prefix).map(str::chars);
+        rest.is_some_and(|mut rest| rest.next().is_some() && rest.next().is_none())
+    };
+    let device = ["CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$"].contains(&stem.as_str());
+    !(device || numbered("COM") || numbered("LPT"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::BuildId;
+
+    fn library(path: &str) -> Library {
+        Library {
+            path: path.to_owned(),
+            build_id: BuildId(vec![0xab, 0xcd, 0xef]),
+            offset: 0,
+            load_bias: 0,
+            addresses: Vec::new(),
+        }
+    }
+
+    fn five(path: &str) -> Vec<String> {
+        let library = library(path);
+        let places = Wanted::new(&library, false).five_places();
+        let places = places
+            .iter()
+            .map(|p| p.to_str().unwrap().replace('\\', "/"));
+        places.collect()
+    }
+
+    #[test]
+    fn the_five_places_are_perfettos() {
+        let id = ".build-id/ab/cdef.debug";
+        assert_eq!(
+            five("/system/lib64/libc.so"),
+            ["system/lib64/libc.so", "libc.so", id]
+        );
+        assert_eq!(
+            five("/data/app/~~x==/com.a-y==/base.apk!libfoo.so"),
+            [
+                "data/app/~~x==/com.a-y==/base.apk!libfoo.so",
+                "data/app/~~x==/com.a-y==/libfoo.so",
+                "base.apk!libfoo.so",
+                "libfoo.so",
+                id
+            ]
+        );
+        // No folder: the first two are left out.
+        assert_eq!(five("libfoo.so"), ["libfoo.so", id]);
+        assert_eq!(five("/vendor/x.so (deleted)")[1], "x.so");
+    }
+
+    #[test]
+    fn names_of_a_recording_never_lead_elsewhere() {
+        let id = ".build-id/ab/cdef.debug";
+        for path in ["/a/../../etc/passwd", "/a/./passwd"] {
+            assert_eq!(five(path), ["passwd", id], "{path}");
+        }
+        for path in [
+            "/..",
+            "/[vdso]",
+            "/memfd:jit-cache",
+            "/a/b\\..\\c",
+            "/a/\u{1b}[2J",
+            "",
+        ] {
+            assert_eq!(five(path), [id], "{path:?}");
+        }
+        let deep = "/x".repeat(5000);
+        assert_eq!(five(&deep), ["x", id]);
+        assert_eq!(five(&format!("/{}", "y".repeat(5000))), [id]);
+    }
+
+    #[test]
+    fn windows_devices_and_streams_are_no_names() {
+        for name in ["nul", "COM1.so", "aux .so", "a:b", "x.", "LPT¹"] {
+            assert!(!is_plain_on_windows(name), "{name}");
+        }
+        for name in ["libc.so", "com10.so", "console.so", "base.apk!liba.so"] {
+            assert!(is_plain_on_windows(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn paths_are_alike_from_the_end() {
+        let library = library("/data/app/x/base.apk!lib/arm64-v8a/libfoo.so");
+        let wanted = Wanted::new(&library, false);
+        let alike = |path: &str| wanted.likeness(path.split('/'));
+        assert_eq!(alike("build/obj/arm64-v8a/libfoo.so"), 2);
+        assert_eq!(alike("build/obj/x86/libfoo.so"), 1);
+        assert_eq!(alike("libbar.so"), 0);
+    }
+}

@@ -1,0 +1,103 @@
+//! Where the bytes of a candidate come from, and how to have them again: opened late, checked
+//! again when opened.
+
+use super::facts::{self as file, Bytes, Facts, FileError};
+use super::found::WhyNot;
+use super::regular;
+use crate::units::BuildId;
+use sha2::{Digest as _, Sha256};
+use std::fs::Metadata;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+/// Size and time of a file: what tells that it is still the one that was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+pub(super) struct Stamp {
+    /// In bytes.
+    pub size: u64,
+    /// Nanoseconds since 1970; 0 where the file system has no times.
+    pub mtime_ns: i64,
+}
+
+impl Stamp {
+    pub(super) fn of(metadata: &Metadata) -> Self {
+        let since = |time: std::time::SystemTime| match time.duration_since(UNIX_EPOCH) {
+            Ok(after) => i64::try_from(after.as_nanos()).unwrap_or(i64::MAX),
+            Err(before) => i64::try_from(before.duration().as_nanos()).map_or(i64::MIN, |n| -n),
+        };
+        Stamp {
+            size: metadata.len(),
+            mtime_ns: metadata.modified().map_or(0, since),
+        }
+    }
+}
+
+/// The bytes of a candidate, not yet read.
+#[derive(Debug, Clone)]
+pub(super) enum Source {
+    /// A file of this host.
+    File { path: PathBuf, stamp: Stamp },
+}
+
+impl Source {
+    /// Reads it and checks that it still has this build ID.
+    ///
+    /// # Errors
+    /// [`WhyNot::Changed`] where it is another file by now, and what reading it ends in.
+    pub(super) fn open(&self, build_id: &BuildId) -> Result<Bytes, WhyNot> {
+        let bytes = match self {
+            Source::File { path, stamp } => map(path, Some(*stamp))?.0,
+        };
+        match identify(&bytes)?.build_id == *build_id {
+            true => Ok(bytes),
+            false => Err(WhyNot::Changed),
+        }
+    }
+
+    /// A digest of what tells it from others.
+    pub(super) fn identity(&self) -> [u8; 32] {
+        let mut digest = Sha256::new();
+        match self {
+            Source::File { path, stamp } => add(&mut digest, path, *stamp),
+        }
+        digest.finalize().into()
+    }
+}
+
+fn add(digest: &mut Sha256, path: &Path, stamp: Stamp) {
+    let path = path.as_os_str().as_encoded_bytes();
+    digest.update((path.len() as u64).to_le_bytes());
+    digest.update(path);
+    digest.update(stamp.size.to_le_bytes());
+    digest.update(stamp.mtime_ns.to_le_bytes());
+}
+
+/// Maps the file at `path`.
+///
+/// # Errors
+/// Where it is not there, not regular, unreadable, or no longer has `expected` stamp.
+pub(super) fn map(path: &Path, expected: Option<Stamp>) -> Result<(Bytes, Stamp), WhyNot> {
+    let (file, metadata) = regular::open(path)?;
+    let stamp = Stamp::of(&metadata);
+    if expected.is_some_and(|expected| expected != stamp) {
+        return Err(WhyNot::Changed);
+    }
+    let bytes = Bytes::map(&file).map_err(|error| regular::why_not(&error))?;
+    Ok((bytes, stamp))
+}
+
+/// What the file says of itself.
+///
+/// # Errors
+/// [`WhyNot::NotElf`], [`WhyNot::Damaged`].
+pub(super) fn identify(bytes: &[u8]) -> Result<Facts, WhyNot> {
+    file::identify(bytes).map_err(|error| refused(&error))
+}
+
+/// What an error of reading a file of symbols means for a search.
+pub(super) fn refused(error: &FileError) -> WhyNot {
+    match error {
+        FileError::Unknown => WhyNot::NotElf,
+        FileError::Damaged(what) => WhyNot::Damaged(what.clone()),
+    }
+}

@@ -1,0 +1,151 @@
+//! The rules over all places: the build ID decides, then knowledge, then order; everything
+//! else leaves a reason.
+
+use super::sample::{FULL, ID, NAMES, OTHER, STRIPPED, elf, library, put};
+use crate::symbolize::find::{Attempt, Finder, Found, Knowledge, Place, Places, WhyNot};
+use crate::units::BuildId;
+use std::path::{Path, PathBuf};
+
+fn symbols(roots: &[PathBuf]) -> Places {
+    Places {
+        symbols: roots.to_vec(),
+        ..Places::default()
+    }
+}
+
+fn find(places: Places, path: &str, build_id: &[u8]) -> Found {
+    Finder::new(places).find(&library(path, build_id))
+}
+
+fn paths(found: &Found, root: &Path) -> Vec<String> {
+    let root = format!("{}/", root.display()).replace('\\', "/");
+    let candidates = found.candidates.iter();
+    let paths = candidates.map(|c| c.path.replace('\\', "/").replace(&root, ""));
+    paths.collect()
+}
+
+#[test]
+fn each_of_the_five_places_holds_a_library() {
+    for below in [
+        "data/app/x/base.apk!libfoo.so",
+        "data/app/x/libfoo.so",
+        "base.apk!libfoo.so",
+        "libfoo.so",
+        ".build-id/ab/ababababababababababababababababababab.debug",
+    ] {
+        let root = tempfile::tempdir().unwrap();
+        put(root.path(), below, &elf(&ID, FULL));
+        let places = symbols(&[root.path().to_owned()]);
+        let found = find(places, "/data/app/x/base.apk!libfoo.so", &ID);
+        assert_eq!(paths(&found, root.path()), [below]);
+        assert_eq!(found.candidates[0].knowledge, Knowledge::Dwarf);
+        assert!(found.candidates[0].verified);
+        assert_eq!(*found.candidates[0].open().unwrap(), *elf(&ID, FULL));
+        assert_eq!(found.attempts, [], "{below}");
+    }
+}
+
+#[test]
+fn the_file_that_knows_most_wins_over_all_places_then_the_first() {
+    let root = tempfile::tempdir().unwrap();
+    put(root.path(), "a/libfoo.so", &elf(&ID, STRIPPED));
+    put(root.path(), "b/libfoo.so", &elf(&ID, NAMES));
+    put(root.path(), "c/libfoo.so", &elf(&ID, NAMES));
+    put(root.path(), "d/libfoo.so", &elf(&ID, FULL));
+    put(root.path(), "e/libfoo.so", &elf(&ID, FULL));
+    let roots = ["a", "b", "c", "d", "e"].map(|below| root.path().join(below));
+    let finder = Finder::new(symbols(&roots));
+    let foo = library("/system/lib64/libfoo.so", &ID);
+    let mut found = finder.find(&foo);
+    let first = ["d", "b", "c", "a"].map(|below| format!("{below}/libfoo.so"));
+    assert_eq!(paths(&found, root.path()), first);
+    // Should that one be damaged after all, the search goes on where it stopped.
+    assert!(finder.search_on(&foo, &mut found));
+    assert_eq!(
+        paths(&found, root.path())[..2],
+        ["d/libfoo.so", "e/libfoo.so"]
+    );
+    assert!(!finder.search_on(&foo, &mut found));
+}
+
+#[test]
+fn another_build_is_never_used_and_remembered_as_nearest() {
+    let root = tempfile::tempdir().unwrap();
+    let near = put(root.path(), "system/lib64/libfoo.so", &elf(&OTHER, FULL));
+    put(root.path(), "libfoo.so", &elf(&[7; 20], FULL));
+    let mut places = symbols(&[root.path().to_owned()]);
+    places.allow_no_build_id = true;
+    let found = find(places, "/system/lib64/libfoo.so", &ID);
+    assert!(found.candidates.is_empty());
+    let nearest = found.nearest.unwrap();
+    assert_eq!(nearest.path, near.display().to_string());
+    assert_eq!(nearest.build_id, BuildId(OTHER.to_vec()));
+    let expected = WhyNot::OtherBuildId(BuildId(OTHER.to_vec()));
+    assert_eq!(found.attempts[0].why_not, expected);
+    assert_eq!(found.attempts.len(), 2);
+}
+
+#[test]
+fn files_without_build_id_are_taken_by_wish_only_and_marked() {
+    let root = tempfile::tempdir().unwrap();
+    put(root.path(), "one/libfoo.so", &elf(&[], FULL));
+    put(root.path(), "two/libfoo.so", &elf(&ID, STRIPPED));
+    let roots = ["one", "two"].map(|below| root.path().join(below));
+    let found = find(symbols(&roots), "/lib/libfoo.so", &ID);
+    assert_eq!(paths(&found, root.path()), ["two/libfoo.so"]);
+    assert_eq!(found.attempts[0].why_not, WhyNot::NoBuildId);
+    let mut places = symbols(&roots);
+    places.allow_no_build_id = true;
+    let found = find(places, "/lib/libfoo.so", &ID);
+    // Verified goes before unverified, however much that one knows.
+    assert_eq!(
+        paths(&found, root.path()),
+        ["two/libfoo.so", "one/libfoo.so"]
+    );
+    assert!(found.candidates[0].verified && !found.candidates[1].verified);
+}
+
+#[test]
+fn every_reason_is_told_once_a_place() {
+    let root = tempfile::tempdir().unwrap();
+    let sample = elf(&ID, FULL);
+    put(root.path(), "text/libfoo.so", b"INPUT(libfoo.so.1)");
+    put(root.path(), "empty/libfoo.so", b"");
+    put(root.path(), "cut/libfoo.so", &sample[..50]);
+    std::fs::create_dir_all(root.path().join("folder/libfoo.so")).unwrap();
+    std::fs::create_dir_all(root.path().join("none")).unwrap();
+    let kinds = ["text", "empty", "cut", "folder", "none", "missing"];
+    let roots = kinds.map(|below| root.path().join(below));
+    let found = find(symbols(&roots), "/lib/libfoo.so", &ID);
+    assert!(found.candidates.is_empty());
+    let reasons: Vec<&str> = found.attempts.iter().map(|a| a.why_not.word()).collect();
+    assert_eq!(
+        reasons,
+        [
+            "not-elf",
+            "not-elf",
+            "damaged",
+            "not-there",
+            "not-there",
+            "no-such-place"
+        ]
+    );
+    let none = Attempt {
+        place: Place::Symbols,
+        path: root.path().join("none").display().to_string(),
+        why_not: WhyNot::NotThere,
+    };
+    assert_eq!(found.attempts[4], none);
+}
+
+#[test]
+fn a_file_that_changes_after_it_was_found_is_not_used() {
+    let root = tempfile::tempdir().unwrap();
+    let path = put(root.path(), "libfoo.so", &elf(&ID, FULL));
+    let found = find(symbols(std::slice::from_ref(&path)), "/lib/libfoo.so", &ID);
+    let identity = found.candidates[0].identity();
+    put(root.path(), "libfoo.so", &elf(&ID, NAMES));
+    assert_eq!(found.candidates[0].open().unwrap_err(), WhyNot::Changed);
+    let again = find(symbols(&[path]), "/lib/libfoo.so", &ID);
+    assert_ne!(again.candidates[0].identity(), identity);
+}
