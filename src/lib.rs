@@ -18,6 +18,7 @@ pub mod eligibility;
 pub mod error;
 pub mod export;
 pub mod import;
+pub mod names;
 pub mod phone;
 pub mod profile;
 pub mod proto;

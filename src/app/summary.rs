@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use crate::export::allocators;
-use crate::export::names::{basename, demangle, nameless};
+use crate::names::{basename, demangle, nameless};
 use crate::profile::{CallsiteId, DumpKind, Figures, FrameId, HeapDump, Recording};
 
 /// Callsites shown.

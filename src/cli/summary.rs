@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::console::{Console, Style};
 use crate::app::manifest::{self, Manifest};
 use crate::app::summary::{HeapSummary, TopCallsite};
-use crate::export::names::basename;
+use crate::names::basename;
 use crate::profile::DumpKind;
 use crate::units::ByteSize;
 

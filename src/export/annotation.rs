@@ -2,7 +2,7 @@
 //! ` [common-frame]` for the runtime's own frames between managed ones. The rules are those of
 //! Perfetto's converter, so that profiles of both compare.
 
-use super::names::basename;
+use crate::names::basename;
 use crate::profile::{Frame, Recording};
 
 /// What is put behind a name.

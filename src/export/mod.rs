@@ -4,5 +4,4 @@
 pub mod allocators;
 pub mod annotation;
 pub mod gzip;
-pub mod names;
 pub mod pprof;

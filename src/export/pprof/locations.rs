@@ -6,7 +6,7 @@
 
 use super::wire::put_varint;
 use crate::export::annotation::{Annotation, FrameClass, Walk, classify};
-use crate::export::names::{demangle, nameless};
+use crate::names::{demangle, nameless};
 use crate::profile::index::{Index, Seed};
 use crate::profile::{CallsiteId, FrameId, MappingId, Recording, Tables};
 

@@ -1,0 +1,127 @@
+//! What was found for each address, kept until all is found: names and files stand once.
+
+use crate::names::demangle;
+use std::collections::HashMap;
+
+/// One line of the answer for an address: a function, inlined or not, and where it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SourceLine<'text> {
+    /// The function, demangled; empty where only file and line are known.
+    pub function: &'text str,
+    /// The function's linkage name, as the symbol table has it; where there is none, as in C, its
+    /// name in the source.
+    pub linkage: &'text str,
+    /// The source file: as the compiler was given it, after the folder it was given in. Empty
+    /// where unknown.
+    pub file: &'text str,
+    /// The line; 0 where unknown.
+    pub line: u32,
+    /// The column; 0 where unknown.
+    pub column: u32,
+}
+
+/// Answers of some addresses.
+#[derive(Debug, Default)]
+pub(super) struct Answers {
+    texts: Vec<Box<str>>,
+    index: HashMap<Box<str>, u32>,
+    /// Of linkage names: the text that they demangle to.
+    demangled: HashMap<u32, u32>,
+    lines: Vec<Line>,
+    found: Vec<Found>,
+    /// Lines that belong to the address at hand start here.
+    start: usize,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Line {
+    function: u32,
+    linkage: u32,
+    file: u32,
+    line: u32,
+    column: u32,
+}
+
+/// Lines of one address.
+#[derive(Debug, Clone, Copy)]
+struct Found {
+    at: usize,
+    start: usize,
+    end: usize,
+}
+
+impl Answers {
+    /// Adds a line to the address at hand, innermost first, with its names as they are.
+    pub fn add(&mut self, line: SourceLine<'_>) {
+        let line = Line {
+            function: self.intern(line.function),
+            linkage: self.intern(line.linkage),
+            file: self.intern(line.file),
+            line: line.line,
+            column: line.column,
+        };
+        self.lines.push(line);
+    }
+
+    /// Adds a line whose function is known by its linkage name.
+    pub fn add_mangled(&mut self, linkage: &str, file: &str, line: u32, column: u32) {
+        let linkage = self.intern(linkage);
+        let function = match self.demangled.get(&linkage) {
+            Some(function) => *function,
+            None => {
+                let name = demangle(&self.texts[linkage as usize]).into_owned();
+                let function = self.intern(&name);
+                self.demangled.insert(linkage, function);
+                function
+            }
+        };
+        let file = self.intern(file);
+        self.lines.push(Line {
+            function,
+            linkage,
+            file,
+            line,
+            column,
+        });
+    }
+
+    /// The lines added since the last belong to the address of this index.
+    pub fn finish(&mut self, at: usize) {
+        let (start, end) = (self.start, self.lines.len());
+        if start < end {
+            self.found.push(Found { at, start, end });
+        }
+        self.start = end;
+    }
+
+    /// Hands out the lines of each address that has any.
+    pub fn for_each(&self, sink: &mut dyn FnMut(usize, &[SourceLine<'_>])) {
+        let mut lines = Vec::new();
+        for found in &self.found {
+            lines.clear();
+            let text = |id: u32| &*self.texts[id as usize];
+            lines.extend(
+                self.lines[found.start..found.end]
+                    .iter()
+                    .map(|line| SourceLine {
+                        function: text(line.function),
+                        linkage: text(line.linkage),
+                        file: text(line.file),
+                        line: line.line,
+                        column: line.column,
+                    }),
+            );
+            sink(found.at, &lines);
+        }
+    }
+
+    fn intern(&mut self, text: &str) -> u32 {
+        if let Some(id) = self.index.get(text) {
+            return *id;
+        }
+        let id = u32::try_from(self.texts.len()).expect("fewer texts than bytes in memory");
+        self.texts.push(text.into());
+        self.index.insert(text.into(), id);
+        id
+    }
+}

@@ -1,0 +1,473 @@
+//! Breakpad symbol files: the text of `dump_syms`, records of one line each.
+//!
+//! ```text
+//! MODULE Linux arm64 0123456789ABCDEF0123456789ABCDEF0 libfoo.so
+//! INFO CODE_ID 67452301ab89efcd0123456789abcdefcafef00d
+//! FILE 0 /src/foo.cc
+//! INLINE_ORIGIN 0 foo::inlined(int)
+//! FUNC [m] 1130 28 0 foo::outer(int)     address, size, parameter size, name
+//! INLINE 0 41 0 0 1138 8                 nesting, line and file of the call, origin, (address, size)…
+//! 1130 8 40 0                            address, size, line, file: of the FUNC above
+//! PUBLIC [m] 1160 0 foo_c                address, parameter size, name
+//! ```
+//!
+//! Numbers are hexadecimal, except lines, files, origins and nesting. Addresses count from where
+//! the module is loaded; names are demangled already. Only where each FUNC begins is indexed;
+//! its lines are read when an address falls into it.
+
+use super::answers::{Answers, SourceLine};
+use super::facts::{Facts, Format, Knowledge, Machine};
+use crate::units::BuildId;
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+/// The `MODULE` line and the `INFO` lines after it.
+pub(super) struct Module<'data> {
+    machine: Machine,
+    is_64: bool,
+    debug_id: &'data str,
+    code_id: BuildId,
+    has_functions: bool,
+}
+
+impl<'data> Module<'data> {
+    /// The head of a Breakpad file; `None` where the bytes are none.
+    pub fn read(bytes: &'data [u8]) -> Option<Module<'data>> {
+        if !bytes.starts_with(b"MODULE ") {
+            return None;
+        }
+        // MODULE, operating system, architecture, debug ID, name.
+        let mut lines = Lines::new(bytes);
+        let (_, first) = lines.next()?;
+        let mut fields = str::from_utf8(first).ok()?.split(' ').skip(2);
+        let architecture = fields.next()?;
+        let debug_id = fields.next()?;
+        let is_id = debug_id.len() >= 33 && debug_id.bytes().all(|b| b.is_ascii_hexdigit());
+        if !is_id || debug_id.len() > 40 {
+            return None;
+        }
+        let (machine, is_64) = match architecture {
+            "arm64" | "arm64e" => (Machine::Arm64, true),
+            "arm" => (Machine::Arm, false),
+            "x86_64" => (Machine::X86_64, true),
+            "x86" => (Machine::X86, false),
+            "riscv64" => (Machine::Riscv, true),
+            "riscv" => (Machine::Riscv, false),
+            _ => (Machine::Other(0), true),
+        };
+        let mut code_id = BuildId::default();
+        let mut has_functions = false;
+        // FILE records stand before FUNC: what the file tells is known after some kilobytes.
+        for (_, line) in lines {
+            if let Some(id) = line.strip_prefix(b"INFO CODE_ID ") {
+                code_id = BuildId(hex(id.split(|b| *b == b' ').next().unwrap_or(id)));
+            } else if !line.starts_with(b"INFO ") {
+                has_functions = line.starts_with(b"F") || line.starts_with(b"INLINE_ORIGIN ");
+                break;
+            }
+        }
+        Some(Module {
+            machine,
+            is_64,
+            debug_id,
+            code_id,
+            has_functions,
+        })
+    }
+
+    pub fn facts(&self) -> Facts {
+        Facts {
+            format: Format::Breakpad,
+            build_id: self.code_id.clone(),
+            debug_id: Some(self.debug_id.to_owned()),
+            machine: self.machine,
+            is_64: self.is_64,
+            knowledge: if self.has_functions {
+                Knowledge::Lines
+            } else {
+                Knowledge::Dynsym
+            },
+            has_mini_debuginfo: false,
+            debug_link: None,
+            supplement: None,
+            // Said by STACK records, at the end of the file; nothing is unwound here.
+            has_unwind: true,
+            is_executable: true,
+        }
+    }
+}
+
+/// The bytes that pairs of hex digits stand for, up to the first that is none.
+fn hex(text: &[u8]) -> Vec<u8> {
+    let digits = |pair: &[u8]| {
+        let pair = str::from_utf8(pair).ok().filter(|pair| pair.len() == 2)?;
+        u8::from_str_radix(pair, 16).ok()
+    };
+    text.chunks(2).map_while(digits).collect()
+}
+
+/// The debug ID that Breakpad makes of a build ID: its first 16 bytes (zeros where there are
+/// fewer) as a GUID, whose first three fields are little-endian, in upper-case hex, and the age,
+/// which is 0.
+pub fn debug_id(build_id: &BuildId) -> String {
+    let mut guid = [0u8; 16];
+    let length = build_id.0.len().min(16);
+    guid[..length].copy_from_slice(&build_id.0[..length]);
+    guid[..4].reverse();
+    guid[4..6].reverse();
+    guid[6..8].reverse();
+    let mut text: String = guid.iter().map(|byte| format!("{byte:02X}")).collect();
+    text.push('0');
+    text
+}
+
+/// Whether a debug ID is the one made of this build ID.
+pub(super) fn is_debug_id_of(id: &str, build_id: &BuildId) -> bool {
+    id.eq_ignore_ascii_case(&debug_id(build_id))
+}
+
+/// Where the functions of a Breakpad file lie in it.
+pub(super) struct Index<'data> {
+    bytes: &'data [u8],
+    /// Sorted by address.
+    functions: Vec<Function>,
+    /// Sorted by address.
+    publics: Vec<Public>,
+    files: HashMap<u64, &'data [u8]>,
+    origins: HashMap<u64, &'data [u8]>,
+}
+
+struct Function {
+    address: u64,
+    size: u64,
+    /// Of its FUNC record.
+    offset: usize,
+}
+
+struct Public {
+    address: u64,
+    /// Of its PUBLIC record.
+    offset: usize,
+}
+
+impl<'data> Index<'data> {
+    /// Reads the file once, for where its records stand.
+    pub fn build(bytes: &'data [u8]) -> Index<'data> {
+        let mut index = Index {
+            bytes,
+            functions: Vec::new(),
+            publics: Vec::new(),
+            files: HashMap::new(),
+            origins: HashMap::new(),
+        };
+        for (offset, line) in Lines::new(bytes) {
+            // Line records, most of the file, begin with a digit or a small letter.
+            match line.first() {
+                Some(b'F') => {
+                    if let Some(mut fields) = Fields::of(line, b"FUNC ") {
+                        fields.skip_marker();
+                        if let (Some(address), Some(size)) = (fields.hex(), fields.hex()) {
+                            let function = Function {
+                                address,
+                                size,
+                                offset,
+                            };
+                            index.functions.push(function);
+                        }
+                    } else if let Some(mut fields) = Fields::of(line, b"FILE ")
+                        && let Some(number) = fields.decimal()
+                    {
+                        index.files.insert(number, fields.rest);
+                    }
+                }
+                Some(b'P') => {
+                    if let Some(mut fields) = Fields::of(line, b"PUBLIC ") {
+                        fields.skip_marker();
+                        if let Some(address) = fields.hex() {
+                            index.publics.push(Public { address, offset });
+                        }
+                    }
+                }
+                Some(b'I') => {
+                    if let Some(mut fields) = Fields::of(line, b"INLINE_ORIGIN ")
+                        && let Some(number) = fields.decimal()
+                    {
+                        index.origins.insert(number, fields.rest);
+                    }
+                }
+                _ => {}
+            }
+        }
+        // Of two at one address the one that stands first is taken.
+        index.functions.sort_by_key(|function| function.address);
+        index.publics.sort_by_key(|public| public.address);
+        index
+    }
+
+    /// Looks up addresses, in any order.
+    pub fn lookup(&self, addresses: &[u64], answers: &mut Answers) {
+        for (at, address) in addresses.iter().enumerate() {
+            let after = self.functions.partition_point(|f| f.address <= *address);
+            let nearest = self.functions[..after].last();
+            let same = |f: &Function| nearest.is_some_and(|near| f.address < near.address);
+            let nearest = &self.functions[self.functions[..after].partition_point(same)..after];
+            let holding = nearest.iter().find(|f| address - f.address < f.size);
+            if let Some(function) = holding {
+                self.read_function(function, *address, answers);
+            } else {
+                let floor = nearest.first().map_or(0, |f| f.address);
+                let after = self.publics.partition_point(|p| p.address <= *address);
+                if let Some(public) = self.publics[..after].last()
+                    && public.address >= floor
+                    && let Some(name) = self.name_of(public.offset, b"PUBLIC ", 2)
+                {
+                    answers.add(line(&text(name), "", 0));
+                }
+            }
+            answers.finish(at);
+        }
+    }
+
+    /// The name that ends a FUNC or PUBLIC record, after `numbers` numbers.
+    fn name_of(&self, offset: usize, record: &[u8], numbers: usize) -> Option<&'data [u8]> {
+        let (_, line) = Lines::new(self.bytes.get(offset..)?).next()?;
+        let mut fields = Fields::of(line, record)?;
+        fields.skip_marker();
+        for _ in 0..numbers {
+            fields.hex()?;
+        }
+        Some(fields.rest)
+    }
+
+    fn read_function(&self, function: &Function, address: u64, answers: &mut Answers) {
+        let Some(name) = self.name_of(function.offset, b"FUNC ", 3) else {
+            return;
+        };
+        let mut own_line = None;
+        // By nesting: line and file of the call, and what was inlined there.
+        let mut inlined: Vec<(u64, Inlined)> = Vec::new();
+        for (_, line) in Lines::new(&self.bytes[function.offset..]).skip(1) {
+            if let Some(fields) = Fields::of(line, b"INLINE ") {
+                inlined.extend(read_inline(fields, address));
+                continue;
+            }
+            if !line.first().is_some_and(u8::is_ascii_hexdigit) {
+                break;
+            }
+            let mut fields = Fields { rest: line };
+            if own_line.is_none()
+                && let (Some(start), Some(size)) = (fields.hex(), fields.hex())
+                && address.checked_sub(start).is_some_and(|into| into < size)
+                && let (Some(line), Some(file)) = (fields.decimal(), fields.decimal())
+            {
+                own_line = Some((line, file));
+            }
+        }
+        inlined.sort_by_key(|(nesting, _)| *nesting);
+        inlined.dedup_by_key(|(nesting, _)| *nesting);
+        // Where the innermost frame is, then each call outwards.
+        let (mut line_number, mut file) = own_line.unwrap_or((0, u64::MAX));
+        for (_, call) in inlined.iter().rev() {
+            let origin = self.origins.get(&call.origin).copied().unwrap_or_default();
+            answers.add(line(&text(origin), &self.file(file), line_number));
+            (line_number, file) = (call.line, call.file);
+        }
+        answers.add(line(&text(name), &self.file(file), line_number));
+    }
+
+    fn file(&self, number: u64) -> Cow<'data, str> {
+        text(self.files.get(&number).copied().unwrap_or_default())
+    }
+}
+
+struct Inlined {
+    line: u64,
+    file: u64,
+    origin: u64,
+}
+
+/// The call of an INLINE record, where one of its ranges holds the address.
+fn read_inline(mut fields: Fields<'_>, address: u64) -> Option<(u64, Inlined)> {
+    let nesting = fields.decimal()?;
+    let call = Inlined {
+        line: fields.decimal()?,
+        file: fields.decimal()?,
+        origin: fields.decimal()?,
+    };
+    while let (Some(start), Some(size)) = (fields.hex(), fields.hex()) {
+        if address.checked_sub(start).is_some_and(|into| into < size) {
+            return Some((nesting, call));
+        }
+    }
+    None
+}
+
+fn text(bytes: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(bytes)
+}
+
+fn line<'text>(function: &'text str, file: &'text str, line: u64) -> SourceLine<'text> {
+    SourceLine {
+        function,
+        linkage: function,
+        file,
+        line: u32::try_from(line).unwrap_or(0),
+        column: 0,
+    }
+}
+
+/// The lines of the text with the offset of each, without their ends.
+struct Lines<'data> {
+    bytes: &'data [u8],
+    offset: usize,
+}
+
+impl<'data> Lines<'data> {
+    fn new(bytes: &'data [u8]) -> Lines<'data> {
+        Lines { bytes, offset: 0 }
+    }
+}
+
+impl<'data> Iterator for Lines<'data> {
+    type Item = (usize, &'data [u8]);
+
+    fn next(&mut self) -> Option<(usize, &'data [u8])> {
+        let rest = self.bytes.get(self.offset..)?;
+        if rest.is_empty() {
+            return None;
+        }
+        let length = rest.iter().position(|b| *b == b'\n').unwrap_or(rest.len());
+        let start = self.offset;
+        self.offset += length + 1;
+        let line = &rest[..length];
+        Some((start, line.strip_suffix(b"\r").unwrap_or(line)))
+    }
+}
+
+/// The fields of a record, separated by blanks.
+struct Fields<'data> {
+    rest: &'data [u8],
+}
+
+impl<'data> Fields<'data> {
+    fn of(line: &'data [u8], record: &[u8]) -> Option<Fields<'data>> {
+        let rest = line.strip_prefix(record)?;
+        Some(Fields { rest })
+    }
+
+    /// `m`: that several functions share the address.
+    fn skip_marker(&mut self) {
+        self.rest = self.rest.strip_prefix(b"m ").unwrap_or(self.rest);
+    }
+
+    fn number(&mut self, radix: u32) -> Option<u64> {
+        let end = self.rest.iter().position(|b| *b == b' ');
+        let end = end.unwrap_or(self.rest.len());
+        let field = str::from_utf8(&self.rest[..end]).ok()?;
+        let number = u64::from_str_radix(field, radix).ok()?;
+        self.rest = self.rest.get(end + 1..).unwrap_or_default();
+        Some(number)
+    }
+
+    fn hex(&mut self) -> Option<u64> {
+        self.number(16)
+    }
+
+    fn decimal(&mut self) -> Option<u64> {
+        self.number(10)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &[u8] = b"MODULE Linux arm64 67452301AB89EFCD0123456789ABCDEF0 libfoo.so\n\
+        INFO CODE_ID 0123456789ABCDEF0123456789ABCDEFCAFEF00D\n\
+        FILE 0 /src/foo.cc\n\
+        FILE 1 /src/foo.h\r\n\
+        INLINE_ORIGIN 0 foo::middle(int)\n\
+        INLINE_ORIGIN 1 foo::inner(int)\n\
+        FUNC 1130 28 0 foo::outer(int)\n\
+        INLINE 0 41 0 0 1138 10\n\
+        INLINE 1 12 1 1 113c 4 1144 4\n\
+        1130 8 40 0\n\
+        1138 4 11 1\n\
+        113c 4 7 1\n\
+        1140 18 42 0\n\
+        FUNC m 1158 8 0 shared name\n\
+        PUBLIC 1000 0 _start\n\
+        PUBLIC m 1170 0 foo_c\n\
+        STACK CFI INIT 1130 28 .cfa: sp 0 +\n";
+
+    fn names(addresses: &[u64]) -> Vec<(usize, Vec<String>)> {
+        let mut answers = Answers::default();
+        Index::build(FILE).lookup(addresses, &mut answers);
+        let mut found = Vec::new();
+        answers.for_each(&mut |at, lines| {
+            let shown = lines
+                .iter()
+                .map(|l| format!("{} {}:{}", l.function, l.file, l.line));
+            found.push((at, shown.collect()));
+        });
+        found
+    }
+
+    #[test]
+    fn the_head_tells_build_and_machine() {
+        let facts = Module::read(FILE).unwrap().facts();
+        assert_eq!(facts.machine, Machine::Arm64);
+        assert_eq!(facts.knowledge, Knowledge::Lines);
+        let build_id = BuildId(hex(b"0123456789abcdef0123456789abcdefcafef00d"));
+        assert_eq!(facts.build_id, build_id);
+        assert_eq!(
+            Some(debug_id(&build_id)),
+            facts.debug_id,
+            "the first three fields are swapped"
+        );
+        assert!(facts.is_build(&build_id));
+        assert!(facts.is_build(&BuildId(b"67452301AB89EFCD0123456789ABCDEF0".to_vec())));
+        assert!(!facts.is_build(&BuildId(vec![1; 20])));
+        assert!(!facts.is_build(&BuildId::default()));
+        assert!(Module::read(b"MODULE Linux arm64 123 lib\n").is_none());
+    }
+
+    #[test]
+    fn short_build_ids_are_filled_with_zeros() {
+        let id = BuildId(vec![0x01, 0x02, 0x03, 0x04, 0x05]);
+        assert_eq!(debug_id(&id), "040302010005000000000000000000000");
+    }
+
+    #[test]
+    fn functions_inlined_calls_and_publics_are_found() {
+        let found = names(&[
+            0xfff, 0x1004, 0x1130, 0x1139, 0x113c, 0x115f, 0x1160, 0x1175,
+        ]);
+        let expected: [(usize, &[&str]); 6] = [
+            (1, &["_start :0"]),
+            (2, &["foo::outer(int) /src/foo.cc:40"]),
+            (
+                3,
+                &[
+                    "foo::middle(int) /src/foo.h:11",
+                    "foo::outer(int) /src/foo.cc:41",
+                ],
+            ),
+            (
+                4,
+                &[
+                    "foo::inner(int) /src/foo.h:7",
+                    "foo::middle(int) /src/foo.h:12",
+                    "foo::outer(int) /src/foo.cc:41",
+                ],
+            ),
+            (5, &["shared name :0"]),
+            (7, &["foo_c :0"]),
+        ];
+        let expected: Vec<(usize, Vec<String>)> = expected
+            .into_iter()
+            .map(|(at, lines)| (at, lines.iter().map(|l| (*l).to_owned()).collect()))
+            .collect();
+        assert_eq!(found, expected);
+    }
+}

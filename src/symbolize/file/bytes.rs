@@ -1,0 +1,123 @@
+//! The bytes of a symbol file: mapped, owned, or a part of either. Owns the one `unsafe` of
+//! symbolization; knows nothing of formats.
+
+use std::fs::File;
+use std::io;
+use std::ops::{Deref, Range};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Bytes that many may hold and read at once. A clone is cheap.
+#[derive(Clone)]
+pub struct Bytes {
+    whole: Arc<Whole>,
+    range: Range<usize>,
+}
+
+enum Whole {
+    Mapped(memmap2::Mmap),
+    Owned(Vec<u8>),
+}
+
+impl Bytes {
+    /// Maps a regular file into memory; nothing is read yet.
+    ///
+    /// # Errors
+    /// Where the file cannot be opened or mapped, or is no regular file: a pipe or a device has
+    /// no end.
+    pub fn map(path: &Path) -> io::Result<Bytes> {
+        // Asked before opening: to open a pipe is to wait for who writes it.
+        if !std::fs::metadata(path)?.is_file() {
+            return Err(not_regular());
+        }
+        let file = File::open(path)?;
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            return Err(not_regular());
+        }
+        if metadata.len() == 0 {
+            return Ok(Bytes::from(Vec::new()));
+        }
+        // SAFETY: the map is read only, and its file is one of finished builds: compilers and
+        // our own cache replace such files by renaming, they do not write into them. Who cuts a
+        // file short while it is read ends this process (as any reader of maps does), but
+        // nothing is read beyond the map, and no reader trusts two reads to agree.
+        let map = unsafe { memmap2::Mmap::map(&file)? };
+        let range = 0..map.len();
+        let whole = Arc::new(Whole::Mapped(map));
+        Ok(Bytes { whole, range })
+    }
+
+    /// A part of these bytes, sharing them: an entry stored in an archive.
+    pub fn slice(&self, range: Range<usize>) -> Option<Bytes> {
+        self.get(range.clone())?;
+        let start = self.range.start + range.start;
+        Some(Bytes {
+            whole: Arc::clone(&self.whole),
+            range: start..start + range.len(),
+        })
+    }
+}
+
+fn not_regular() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")
+}
+
+impl From<Vec<u8>> for Bytes {
+    fn from(bytes: Vec<u8>) -> Bytes {
+        let range = 0..bytes.len();
+        let whole = Arc::new(Whole::Owned(bytes));
+        Bytes { whole, range }
+    }
+}
+
+impl Deref for Bytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        let whole: &[u8] = match &*self.whole {
+            Whole::Mapped(map) => map,
+            Whole::Owned(bytes) => bytes,
+        };
+        &whole[self.range.clone()]
+    }
+}
+
+impl std::fmt::Debug for Bytes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let how = match &*self.whole {
+            Whole::Mapped(_) => "mapped",
+            Whole::Owned(_) => "owned",
+        };
+        write!(f, "Bytes({how}, {} bytes)", self.range.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_shares_the_bytes_of_the_whole_and_stays_within() {
+        let whole = Bytes::from(vec![1, 2, 3, 4, 5]);
+        let part = whole.slice(1..4).unwrap();
+        assert_eq!(*part, [2, 3, 4]);
+        assert_eq!(*part.slice(1..3).unwrap(), [3, 4]);
+        assert!(part.slice(1..4).is_none());
+        #[expect(clippy::reversed_empty_ranges)]
+        let reversed = 3..1;
+        assert!(part.slice(reversed).is_none());
+    }
+
+    #[test]
+    fn files_are_mapped_and_folders_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lib.so");
+        std::fs::write(&path, b"bytes").unwrap();
+        assert_eq!(*Bytes::map(&path).unwrap(), *b"bytes");
+        std::fs::write(&path, b"").unwrap();
+        assert!(Bytes::map(&path).unwrap().is_empty());
+        assert!(Bytes::map(folder.path()).is_err());
+        assert!(Bytes::map(&folder.path().join("none")).is_err());
+    }
+}

@@ -1,0 +1,222 @@
+//! The headers of an ELF file, 32 or 64 bits, in one shape: segments, sections, notes. Owns
+//! what the headers say and that it lies within the file; what a section holds is read
+//! elsewhere.
+
+use super::error::FileError;
+use super::facts::Machine;
+use crate::units::BuildId;
+use object::elf::{self, FileHeader32, FileHeader64};
+use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
+use object::{LittleEndian, ReadRef, SectionIndex};
+use std::ops::Range;
+
+/// A segment (program header).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Segment {
+    pub kind: elf::ProgramType,
+    pub executable: bool,
+    pub offset: u64,
+    pub address: u64,
+    pub file_size: u64,
+    pub align: u64,
+}
+
+/// A section header. Its bytes lie within the file; those of a section without any (`NOBITS`,
+/// as in debug-only files) or beyond the end of the file are empty.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Section {
+    pub name: Range<usize>,
+    pub kind: elf::SectionType,
+    pub flags: u64,
+    pub file: Range<usize>,
+    /// Whether its bytes would lie beyond the end of the file.
+    pub is_cut: bool,
+    /// Index of the section that it refers to, such as a symbol table's strings.
+    pub link: usize,
+}
+
+impl Section {
+    pub fn is_compressed(&self) -> bool {
+        self.flags & elf::SHF_COMPRESSED.0 != 0
+    }
+
+    pub fn is_allocated(&self) -> bool {
+        self.flags & elf::SHF_ALLOC.0 != 0
+    }
+}
+
+/// The headers of one ELF file.
+#[derive(Debug, Clone)]
+pub(super) struct Elf {
+    pub machine: Machine,
+    pub is_64: bool,
+    pub segments: Vec<Segment>,
+    pub sections: Vec<Section>,
+}
+
+impl Elf {
+    /// Reads the headers.
+    ///
+    /// # Errors
+    /// Where the bytes are no little-endian ELF file, or tables lie outside of the file.
+    pub fn read(bytes: &[u8]) -> Result<Elf, FileError> {
+        let Some(ident) = bytes.get(..16) else {
+            return Err(if bytes.starts_with(&elf::ELFMAG) {
+                FileError::Damaged("it ends within the ELF header".to_owned())
+            } else {
+                FileError::Unknown
+            });
+        };
+        if !ident.starts_with(&elf::ELFMAG) {
+            return Err(FileError::Unknown);
+        }
+        if ident[5] == elf::ELFDATA2MSB.0 {
+            return Err(FileError::Unsupported(
+                "it is a big-endian ELF file, which no Android device runs",
+            ));
+        }
+        let class = ident[4];
+        if class == elf::ELFCLASS32.0 {
+            read_headers::<FileHeader32<LittleEndian>>(bytes)
+        } else if class == elf::ELFCLASS64.0 {
+            read_headers::<FileHeader64<LittleEndian>>(bytes)
+        } else {
+            Err(FileError::Damaged(format!("no ELF class is {class}")))
+        }
+    }
+
+    /// The first section of this name that has bytes in the file.
+    pub fn section(&self, bytes: &[u8], name: &str) -> Option<&Section> {
+        self.sections
+            .iter()
+            .find(|section| !section.file.is_empty() && section.name(bytes) == name.as_bytes())
+    }
+
+    /// The first section of this type that has bytes in the file.
+    pub fn section_of(&self, kind: elf::SectionType) -> Option<&Section> {
+        self.sections
+            .iter()
+            .find(|section| section.kind == kind && !section.file.is_empty())
+    }
+
+    /// The loaded segments with code.
+    pub fn executable(&self) -> impl Iterator<Item = &Segment> {
+        let loaded = |segment: &&Segment| segment.kind == elf::PT_LOAD && segment.executable;
+        self.segments.iter().filter(loaded)
+    }
+
+    /// The segment that holds the code mapped from this file offset: where several hold code, the
+    /// one that begins on the offset's page, else the first.
+    pub fn code_at(&self, offset: u64) -> Option<&Segment> {
+        let page = |segment: &Segment, at: u64| at - at % segment.align.max(1);
+        self.executable()
+            .find(|segment| page(segment, segment.offset) == page(segment, offset))
+            .or_else(|| self.executable().next())
+    }
+
+    /// The GNU build ID: from segments first, then from sections, as Perfetto looks for it.
+    pub fn build_id(&self, bytes: &[u8]) -> BuildId {
+        let notes = |kind| {
+            let found = self.segments.iter().filter(move |s| s.kind == kind);
+            found.filter_map(|s| {
+                let start = usize::try_from(s.offset).ok()?;
+                let size = usize::try_from(s.file_size).ok()?;
+                Some((bytes.get(start..start.checked_add(size)?)?, s.align))
+            })
+        };
+        let sections = self.sections.iter().filter(|s| s.kind == elf::SHT_NOTE);
+        notes(elf::PT_NOTE)
+            .chain(sections.filter_map(|s| Some((bytes.get(s.file.clone())?, 4))))
+            .find_map(|(notes, align)| build_id_note(notes, align))
+            .map_or_else(BuildId::default, |id| BuildId(id.to_vec()))
+    }
+}
+
+impl Section {
+    /// Its name, empty where it lies outside of the table of names.
+    pub fn name<'data>(&self, bytes: &'data [u8]) -> &'data [u8] {
+        bytes.get(self.name.clone()).unwrap_or_default()
+    }
+}
+
+fn read_headers<H: FileHeader<Endian = LittleEndian>>(bytes: &[u8]) -> Result<Elf, FileError> {
+    let endian = LittleEndian;
+    let damaged = |error: object::read::Error| FileError::Damaged(error.to_string());
+    let header = H::parse(bytes).map_err(damaged)?;
+    let segments = header.program_headers(endian, bytes).map_err(damaged)?;
+    let headers = header.section_headers(endian, bytes).map_err(damaged)?;
+    // A table of names that cannot be had makes sections nameless, not the file useless: symbol
+    // tables are found by their type.
+    let names = header.section_strings_index(endian, bytes).ok();
+    let names = names.and_then(|SectionIndex(at)| file_range::<H>(headers.get(at)?, bytes));
+    let mut sections = Vec::with_capacity(headers.len());
+    for section in headers {
+        let file = file_range::<H>(section, bytes);
+        let name = names.clone().and_then(|names| {
+            let start = names.start + section.sh_name(endian) as usize;
+            let text = bytes.get(start..names.end)?;
+            // No section of a toolchain has a longer name; a table without an end is searched
+            // no further.
+            let text = &text[..text.len().min(256)];
+            let length = text.iter().position(|byte| *byte == 0)?;
+            Some(start..start + length)
+        });
+        sections.push(Section {
+            name: name.unwrap_or(0..0),
+            kind: section.sh_type(endian),
+            flags: section.sh_flags(endian).0,
+            is_cut: file.is_none(),
+            file: file.unwrap_or(0..0),
+            link: section.sh_link(endian) as usize,
+        });
+    }
+    let segments = segments.iter().map(|segment| Segment {
+        kind: segment.p_type(endian),
+        executable: segment.p_flags(endian).contains(elf::PF_X),
+        offset: segment.p_offset(endian).into(),
+        address: segment.p_vaddr(endian).into(),
+        file_size: segment.p_filesz(endian).into(),
+        align: segment.p_align(endian).into(),
+    });
+    Ok(Elf {
+        machine: Machine::from(header.e_machine(endian)),
+        is_64: header.is_type_64(),
+        segments: segments.collect(),
+        sections,
+    })
+}
+
+/// Where a section's bytes lie; `None` where that is beyond the file.
+fn file_range<H: FileHeader<Endian = LittleEndian>>(
+    section: &H::SectionHeader,
+    bytes: &[u8],
+) -> Option<Range<usize>> {
+    let Some((offset, size)) = section.file_range(LittleEndian) else {
+        return Some(0..0);
+    };
+    bytes.read_bytes_at(offset, size).ok()?;
+    let start = usize::try_from(offset).ok()?;
+    Some(start..start + usize::try_from(size).ok()?)
+}
+
+/// The description of the note of type `NT_GNU_BUILD_ID` and name `GNU`.
+fn build_id_note(mut notes: &[u8], align: u64) -> Option<&[u8]> {
+    // Notes are padded to 4 bytes, except that linkers pad those of a segment aligned to 8 so.
+    let align = if align == 8 { 8 } else { 4 };
+    let word = |bytes: &[u8], at: usize| -> Option<usize> {
+        let word = bytes.get(at..at + 4)?.try_into().ok()?;
+        Some(u32::from_le_bytes(word) as usize)
+    };
+    loop {
+        let (name_size, size) = (word(notes, 0)?, word(notes, 4)?);
+        let kind = word(notes, 8)?;
+        let name = notes.get(12..12usize.checked_add(name_size)?)?;
+        let start = (12 + name_size).next_multiple_of(align);
+        let end = start.checked_add(size)?;
+        let description = notes.get(start..end)?;
+        if kind == elf::NT_GNU_BUILD_ID.0 as usize && name.strip_suffix(b"\0") == Some(b"GNU") {
+            return (!description.is_empty()).then_some(description);
+        }
+        notes = notes.get(end.next_multiple_of(align)..)?;
+    }
+}

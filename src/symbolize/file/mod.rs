@@ -1,0 +1,201 @@
+//! One symbol file: what it is, and functions, files and lines for its addresses. Owns the
+//! reading of ELF, DWARF, symbol tables and Breakpad files; which file belongs to a library is
+//! not decided here.
+//!
+//! ```text
+//! identify(bytes) ──► Facts: build ID, machine, how much it knows      (headers only)
+//! SymbolFile::open(bytes, companions)
+//!     .svma(rel_pc, offset, load_bias) ──► the address that the linker gave
+//!     .lookup(addresses)               ──► SourceLines of each, innermost first
+//!     .notes()                         ──► what was damaged or not found
+//! ```
+//!
+//! Answers are those of `llvm-symbolizer --inlines`: a frame for each inlined call, the name of
+//! the outermost function from the symbol table, files as the compiler was given them.
+
+mod answers;
+mod breakpad;
+mod bytes;
+mod companions;
+mod elf;
+mod error;
+mod facts;
+mod notes;
+mod sections;
+mod symtab;
+
+pub use answers::SourceLine;
+pub use breakpad::debug_id;
+pub use bytes::Bytes;
+pub use companions::{Alone, Beside, Companion, Companions, Wanted};
+pub use error::FileError;
+pub use facts::{DebugLink, Facts, Format, Knowledge, Machine, Supplement, identify};
+pub use notes::Note;
+
+use self::answers::Answers;
+use self::elf::Elf;
+use self::notes::Notes;
+use self::sections::{Allowance, read_mini_debuginfo};
+use self::symtab::SymbolTables;
+use ::object::elf::{SHT_DYNSYM, SHT_SYMTAB};
+use std::num::NonZero;
+use std::sync::Arc;
+
+/// A symbol file, ready to be asked.
+pub struct SymbolFile {
+    facts: Facts,
+    notes: Notes,
+    kind: Kind,
+}
+
+enum Kind {
+    Elf(Library),
+    Breakpad(Bytes),
+}
+
+/// An ELF file with what it needs from its companions.
+struct Library {
+    elf: Elf,
+    symbols: SymbolTables,
+}
+
+impl SymbolFile {
+    /// Opens a file, and the debug file that it names where it has none of it itself. Reads
+    /// headers and decompresses `.gnu_debugdata`; all else when it is asked for.
+    ///
+    /// # Errors
+    /// Where it is no symbol file, or its headers are damaged.
+    pub fn open(bytes: Bytes, companions: Arc<dyn Companions>) -> Result<SymbolFile, FileError> {
+        if let Some(module) = breakpad::Module::read(&bytes) {
+            return Ok(SymbolFile {
+                facts: module.facts(),
+                notes: Notes::default(),
+                kind: Kind::Breakpad(bytes),
+            });
+        }
+        let elf = Elf::read(&bytes)?;
+        let facts = elf.facts(&bytes);
+        let notes = Notes::default();
+        let cut = elf.sections.iter().filter(|section| section.is_cut);
+        for section in cut {
+            let name = String::from_utf8_lossy(section.name(&bytes));
+            notes.add(Note::damaged(&name, "it lies beyond the end of the file"));
+        }
+        let allowance = Allowance::default();
+        let debug = find_debug_file(&facts, &*companions, &notes);
+        let mut symbols = SymbolTables::default();
+        let has_symtab = symbols.add(&bytes, &elf, SHT_SYMTAB)
+            || debug.is_some_and(|(bytes, elf)| symbols.add(&bytes, &elf, SHT_SYMTAB));
+        if !has_symtab {
+            match read_mini_debuginfo(&bytes, &elf, &allowance) {
+                Some(Ok(inner)) => match Elf::read(&inner) {
+                    Ok(elf) => {
+                        symbols.add(&inner, &elf, SHT_SYMTAB);
+                    }
+                    Err(error) => notes.add(Note::damaged(".gnu_debugdata", error)),
+                },
+                Some(Err(note)) => notes.add(note),
+                None => {}
+            }
+            symbols.add(&bytes, &elf, SHT_DYNSYM);
+        }
+        Ok(SymbolFile {
+            facts,
+            notes,
+            kind: Kind::Elf(Library { elf, symbols }),
+        })
+    }
+
+    /// What the file says of itself.
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// What was damaged or not found so far; complete after [`SymbolFile::lookup`].
+    pub fn notes(&self) -> Vec<Note> {
+        self.notes.all()
+    }
+
+    /// The address that the linker gave to a frame's `rel_pc`, where `offset` is the file offset
+    /// of the mapped code in the ELF and `load_bias` the one that the unwinder used.
+    ///
+    /// Perfetto's correction: old unwinders took a load bias of 0 where the segment's address
+    /// and its offset differ. The true bias is that of the segment's first page; it is not
+    /// computed from the segment's own offset, which debug-only files do not keep.
+    pub fn svma(&self, rel_pc: u64, offset: u64, load_bias: u64) -> u64 {
+        let Kind::Elf(library) = &self.kind else {
+            return rel_pc;
+        };
+        let Some(segment) = library.elf.code_at(offset) else {
+            return rel_pc;
+        };
+        let align = segment.align.max(1);
+        let bias =
+            (segment.address - segment.address % align).wrapping_sub(offset - offset % align);
+        let missing = bias.saturating_sub(load_bias);
+        rel_pc.wrapping_add(missing)
+    }
+
+    /// Looks up addresses (as [`SymbolFile::svma`] gives them), which are sorted, with up to
+    /// `threads` threads. `sink` is called for each address that is known, in order, with its
+    /// index and its lines, innermost first.
+    pub fn lookup(
+        &self,
+        addresses: &[u64],
+        threads: NonZero<usize>,
+        sink: &mut dyn FnMut(usize, &[SourceLine<'_>]),
+    ) {
+        let _ = threads;
+        let mut answers = Answers::default();
+        match &self.kind {
+            Kind::Breakpad(bytes) => {
+                breakpad::Index::build(bytes).lookup(addresses, &mut answers);
+            }
+            Kind::Elf(library) => {
+                for (at, symbol) in library.symbols.lookup(addresses).into_iter().enumerate() {
+                    if let Some(symbol) = symbol {
+                        let name = String::from_utf8_lossy(symbol.name);
+                        let file = String::from_utf8_lossy(symbol.file);
+                        answers.add_mangled(&name, &file, 0, 0);
+                    }
+                    answers.finish(at);
+                }
+            }
+        }
+        answers.for_each(sink);
+    }
+}
+
+/// The debug file that a stripped file names.
+fn find_debug_file(
+    facts: &Facts,
+    companions: &dyn Companions,
+    notes: &Notes,
+) -> Option<(Bytes, Elf)> {
+    let link = facts.debug_link.as_ref()?;
+    if facts.knowledge >= Knowledge::Lines {
+        return None;
+    }
+    let fits = |bytes: &Bytes| {
+        let Ok(elf) = Elf::read(bytes) else {
+            return false;
+        };
+        let build_id = elf.build_id(bytes);
+        // Build IDs decide where both files have one; to sum up a large file takes a while.
+        if build_id.is_empty() || facts.build_id.is_empty() {
+            libdeflater::crc32(bytes) == link.crc
+        } else {
+            build_id == facts.build_id
+        }
+    };
+    let found = companions.find(&Wanted::Debug(link), &fits);
+    if found.is_none() {
+        notes.add(Note::needs_debug_file(link));
+    }
+    let bytes = found?.bytes;
+    let elf = Elf::read(&bytes).ok()?;
+    Some((bytes, elf))
+}
+
+#[cfg(test)]
+mod tests;
