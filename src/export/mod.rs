@@ -4,4 +4,6 @@
 pub mod allocators;
 pub mod annotation;
 pub mod gzip;
+pub mod packets;
 pub mod pprof;
+mod wire;

@@ -1,7 +1,7 @@
 //! What a recording wants names for: each mapped library with a frame that has no lines yet,
 //! and the addresses of those frames.
 
-use crate::profile::{FrameId, MappingId, Recording};
+use crate::profile::{FrameId, MappingId, Recording, StringId};
 use crate::units::BuildId;
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub struct Library {
 
 /// The libraries with frames without lines, in order of path and build ID. A frame that the
 /// unwinder named but nobody symbolized is among them: lines and inlined calls are still to be
-/// had.
+/// had. So is one whose symbolizer found no name.
 pub fn wanted(recording: &Recording) -> Vec<Library> {
     let tables = &recording.tables;
     let mut found: BTreeMap<(&str, &[u8], u64, u64), Vec<u64>> = BTreeMap::new();
@@ -32,7 +32,8 @@ pub fn wanted(recording: &Recording) -> Vec<Library> {
         let Some(MappingId(mapping)) = frame.mapping else {
             continue;
         };
-        if !recording.symbols.lines(FrameId(at as u32)).is_empty() {
+        let known = recording.symbols.lines(FrameId(at as u32));
+        if known.iter().any(|l| l.function != StringId::default()) {
             continue;
         }
         let mapping = &tables.mappings()[mapping as usize];
@@ -63,7 +64,7 @@ pub fn wanted(recording: &Recording) -> Vec<Library> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::{Frame, Line, Mapping, StringId};
+    use crate::profile::{Frame, Line, Mapping};
 
     #[test]
     fn a_library_is_wanted_once_with_the_addresses_that_have_no_lines() {
@@ -105,6 +106,12 @@ mod tests {
         };
         let row = recording.symbols.add_lines(&[line]).unwrap();
         recording.symbols.set_lines(known, row);
+        let unknown = Line {
+            function: StringId::default(),
+            ..line
+        };
+        let row = recording.symbols.add_lines(&[unknown]).unwrap();
+        recording.symbols.set_lines(FrameId(1), row);
         let expected = Library {
             path: "/lib/liba.so".to_owned(),
             build_id: BuildId(vec![1, 2]),

@@ -102,15 +102,23 @@ fn read_line(message: &[u8], tables: &mut Tables) -> Result<Line, WireError> {
     while let Some((number, value)) = fields.next()? {
         match number {
             1 => {
-                line.function = tables.intern_bytes(value.bytes());
+                line.function = known(value.bytes(), tables);
                 line.linkage = line.function;
             }
-            2 => line.file = tables.intern_bytes(value.bytes()),
+            2 => line.file = known(value.bytes(), tables),
             3 => line.line = value.number() as u32,
             _ => {}
         }
     }
     Ok(line)
+}
+
+/// A name, or nothing where a symbolizer says that it does not know (`??`).
+fn known(name: &[u8], tables: &mut Tables) -> StringId {
+    match name {
+        b"??" => StringId::default(),
+        name => tables.intern_bytes(name),
+    }
 }
 
 #[cfg(test)]

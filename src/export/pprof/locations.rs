@@ -4,8 +4,8 @@
 //! Without annotations a location is a frame, its id the frame's + 1, and a callsite's ids are
 //! what the tables hold already.
 
-use super::wire::put_varint;
 use crate::export::annotation::{Annotation, FrameClass, Walk, classify};
+use crate::export::wire::put_varint;
 use crate::names::{demangle, nameless};
 use crate::profile::index::{Index, Seed};
 use crate::profile::{CallsiteId, FrameId, MappingId, Recording, Tables};

@@ -12,14 +12,13 @@
 //! | Perfetto's own, in its order | [`SampleNames::Perfetto`] |
 
 mod locations;
-mod wire;
 
 use crate::export::allocators;
+use crate::export::wire::{put_bytes, put_number, put_varint, varint_len};
 use crate::profile::{DumpKind, Figures, HeapDump, MappingId, Recording};
 use locations::{Locations, NameId};
 use std::collections::HashMap;
 use std::sync::Arc;
-use wire::{put_bytes, put_number, put_varint, varint_len};
 
 /// How sample types are called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
