@@ -16,6 +16,7 @@
 //! (`st_value`, DW_AT_low_pc: the SVMA). They differ where the unwinder's load bias was wrong;
 //! `docs/symbols.md` draws it.
 
+pub mod cache;
 pub mod file;
 pub mod find;
 pub mod library;

@@ -1,10 +1,10 @@
 //! Files at a given path: is it the library that is wanted, and what does it know? The five
 //! places below a root, and the one path of the mapping itself.
 
-use super::facts::Facts;
 use super::found::{Candidate, Found, Nearest, Place, WhyNot, shown};
 use super::names::Wanted;
 use super::source::{self, Source};
+use crate::symbolize::file::Facts;
 use std::path::{Component, Path};
 
 /// What a look at a path brought.
@@ -49,16 +49,16 @@ pub(super) fn judge(
     found: &mut Found,
 ) {
     let own = &wanted.library.build_id;
-    let verified = !own.is_empty() && facts.build_id == *own;
+    let verified = facts.is_build(own);
     // Without a build ID on one of both sides nothing tells them apart.
-    let open = own.is_empty() || facts.build_id.is_empty();
+    let open = own.is_empty() || (facts.build_id.is_empty() && facts.debug_id.is_none());
     if verified || (open && wanted.allow_no_build_id) {
         found.add(Candidate {
             place,
             path,
             knowledge: facts.knowledge,
             verified,
-            build_id: facts.build_id,
+            build_id: verified.then(|| own.clone()),
             source,
         });
         return;

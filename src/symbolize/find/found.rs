@@ -1,8 +1,8 @@
 //! What a search ends in: files that hold a library's symbols, best first, and every place
 //! where they were looked for in vain. Plain values; owns their order and their words.
 
-use super::facts::{Bytes, Knowledge};
 use super::source::Source;
+use crate::symbolize::file::{Bytes, Knowledge};
 use crate::units::{BuildId, ByteSize};
 use std::fmt;
 use std::io;
@@ -94,7 +94,8 @@ pub struct Candidate {
     pub knowledge: Knowledge,
     /// Whether its build ID is the library's; otherwise it has none and only its name matched.
     pub verified: bool,
-    pub(super) build_id: BuildId,
+    /// The build that it must be of when it is opened.
+    pub(super) build_id: Option<BuildId>,
     pub(super) source: Source,
 }
 
@@ -105,7 +106,7 @@ impl Candidate {
     /// # Errors
     /// Where it can no longer be read or is no longer what it was.
     pub fn open(&self) -> Result<Bytes, WhyNot> {
-        self.source.open(&self.build_id)
+        self.source.open(self.build_id.as_ref())
     }
 
     /// What tells this file from every other, and from itself after a change: a digest of its

@@ -7,7 +7,6 @@
 //! build ID the one that knows most wins, wherever it lies: a stripped copy in the first place
 //! does not hide the line table in the last.
 
-mod facts;
 mod folder;
 mod found;
 mod names;
@@ -15,7 +14,6 @@ mod places;
 mod regular;
 mod source;
 
-pub use facts::{Bytes, Knowledge};
 pub use found::{Attempt, Candidate, Found, Nearest, Place, WhyNot};
 pub use places::{Mode, Places, project_around};
 
@@ -138,5 +136,7 @@ impl Search {
     }
 }
 
+#[cfg(test)]
+pub(in crate::symbolize) mod sample;
 #[cfg(test)]
 mod tests;

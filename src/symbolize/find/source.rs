@@ -1,9 +1,9 @@
 //! Where the bytes of a candidate come from, and how to have them again: opened late, checked
 //! again when opened.
 
-use super::facts::{self as file, Bytes, Facts, FileError};
 use super::found::WhyNot;
 use super::regular;
+use crate::symbolize::file::{self, Bytes, Facts, FileError};
 use crate::units::BuildId;
 use sha2::{Digest as _, Sha256};
 use std::fs::Metadata;
@@ -40,15 +40,16 @@ pub(super) enum Source {
 }
 
 impl Source {
-    /// Reads it and checks that it still has this build ID.
+    /// Reads it and checks that it still is of this build, where there is one to check.
     ///
     /// # Errors
     /// [`WhyNot::Changed`] where it is another file by now, and what reading it ends in.
-    pub(super) fn open(&self, build_id: &BuildId) -> Result<Bytes, WhyNot> {
+    pub(super) fn open(&self, build_id: Option<&BuildId>) -> Result<Bytes, WhyNot> {
         let bytes = match self {
             Source::File { path, stamp } => map(path, Some(*stamp))?.0,
         };
-        match identify(&bytes)?.build_id == *build_id {
+        let facts = identify(&bytes)?;
+        match build_id.is_none_or(|build_id| facts.is_build(build_id)) {
             true => Ok(bytes),
             false => Err(WhyNot::Changed),
         }
@@ -77,12 +78,11 @@ fn add(digest: &mut Sha256, path: &Path, stamp: Stamp) {
 /// # Errors
 /// Where it is not there, not regular, unreadable, or no longer has `expected` stamp.
 pub(super) fn map(path: &Path, expected: Option<Stamp>) -> Result<(Bytes, Stamp), WhyNot> {
-    let (file, metadata) = regular::open(path)?;
-    let stamp = Stamp::of(&metadata);
+    let stamp = Stamp::of(&regular::stat(path)?);
     if expected.is_some_and(|expected| expected != stamp) {
         return Err(WhyNot::Changed);
     }
-    let bytes = Bytes::map(&file).map_err(|error| regular::why_not(&error))?;
+    let bytes = Bytes::map(path).map_err(|error| regular::why_not(&error))?;
     Ok((bytes, stamp))
 }
 
@@ -98,6 +98,7 @@ pub(super) fn identify(bytes: &[u8]) -> Result<Facts, WhyNot> {
 pub(super) fn refused(error: &FileError) -> WhyNot {
     match error {
         FileError::Unknown => WhyNot::NotElf,
+        FileError::Unsupported(what) => WhyNot::Damaged((*what).to_owned()),
         FileError::Damaged(what) => WhyNot::Damaged(what.clone()),
     }
 }

@@ -2,4 +2,3 @@
 //! hold no more than what a search asks for.
 
 mod order;
-mod sample;

@@ -1,8 +1,9 @@
 //! The rules over all places: the build ID decides, then knowledge, then order; everything
 //! else leaves a reason.
 
-use super::sample::{FULL, ID, NAMES, OTHER, STRIPPED, elf, library, put};
-use crate::symbolize::find::{Attempt, Finder, Found, Knowledge, Place, Places, WhyNot};
+use crate::symbolize::file::Knowledge;
+use crate::symbolize::find::sample::{FULL, ID, NAMES, OTHER, STRIPPED, elf, library, put};
+use crate::symbolize::find::{Attempt, Finder, Found, Place, Places, WhyNot};
 use crate::units::BuildId;
 use std::path::{Path, PathBuf};
 

@@ -1,0 +1,190 @@
+//! Files of one kind by name, with a bound on their size. Owns writing aside and renaming, and
+//! which file goes when there are too many; never looks into them.
+
+use std::fs::{File, FileTimes};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+/// Names of files that are still being written begin so.
+const UNFINISHED: &str = ".unfinished-";
+/// Unfinished files this old were left by a process that died.
+const STALE: Duration = Duration::from_secs(24 * 3600);
+/// A use is noted only where the last is this long ago: each note is a write.
+const NOTE: Duration = Duration::from_secs(3600);
+
+/// A folder of files with names of hex digits, spread over 256 folders.
+#[derive(Debug, Clone)]
+pub(super) struct Shelf {
+    folder: PathBuf,
+    most: u64,
+    /// Bytes put since the size was last counted; `u64::MAX` before the first time.
+    since_count: Arc<AtomicU64>,
+}
+
+impl Shelf {
+    pub(super) fn new(folder: PathBuf, most: u64) -> Self {
+        Shelf {
+            folder,
+            most,
+            since_count: Arc::new(AtomicU64::new(u64::MAX)),
+        }
+    }
+
+    /// Where the file of this name stands; `name` begins with two hex digits.
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        let (first, rest) = name.split_at(2);
+        self.folder.join(first).join(rest)
+    }
+
+    /// A file to be filled and then [kept](Shelf::keep).
+    pub(super) fn unfinished(&self) -> io::Result<tempfile::NamedTempFile> {
+        std::fs::create_dir_all(&self.folder)?;
+        tempfile::Builder::new()
+            .prefix(UNFINISHED)
+            .tempfile_in(&self.folder)
+    }
+
+    /// Gives a filled file its name. One that is there already is replaced.
+    pub(super) fn keep(&self, file: tempfile::NamedTempFile, name: &str) -> io::Result<PathBuf> {
+        let size = file.as_file().metadata()?.len();
+        let path = self.path(name);
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        if let Err(error) = file.persist(&path) {
+            // Windows lets no file be replaced that somebody has mapped: it is as good.
+            if !path.is_file() {
+                return Err(error.error);
+            }
+        }
+        self.bound(size);
+        Ok(path)
+    }
+
+    /// Notes that the file at `path` was used.
+    pub(super) fn note_use(&self, path: &Path) {
+        let now = SystemTime::now();
+        let recent = |file: &File| {
+            let last = file.metadata()?.modified()?;
+            io::Result::Ok(now.duration_since(last).is_ok_and(|since| since < NOTE))
+        };
+        // Without the note the file goes earlier than it should, no more.
+        if let Ok(file) = File::open(path)
+            && !recent(&file).unwrap_or(true)
+        {
+            let writable = File::options().append(true).open(path);
+            let _ = writable.and_then(|f| f.set_times(FileTimes::new().set_modified(now)));
+        }
+    }
+
+    /// Takes the oldest files away where there are too many. Counting costs a look at every
+    /// file, so it is done once and then each time that an eighth of the bound was added.
+    fn bound(&self, added: u64) {
+        let before = self.since_count.fetch_add(added, Ordering::Relaxed);
+        if before != u64::MAX && before.saturating_add(added) < self.most / 8 {
+            return;
+        }
+        self.since_count.store(0, Ordering::Relaxed);
+        let mut files = self.files();
+        let mut total: u64 = files.iter().map(|file| file.size).sum();
+        files.sort_by_key(|file| file.used);
+        for file in files {
+            if total <= self.most {
+                break;
+            }
+            // Another process may have been faster, or Windows may hold it.
+            if std::fs::remove_file(&file.path).is_ok() {
+                total -= file.size;
+            }
+        }
+    }
+
+    /// Every finished file. Unfinished ones that nobody writes any more are taken away.
+    fn files(&self) -> Vec<Kept> {
+        let mut files = Vec::new();
+        let now = SystemTime::now();
+        let entries = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten();
+        for entry in entries(&self.folder) {
+            if entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
+                let age = entry.metadata().and_then(|m| m.modified());
+                let age = age.ok().and_then(|time| now.duration_since(time).ok());
+                if age.is_some_and(|age| age > STALE) {
+                    let _ = std::fs::remove_file(entry.path());
+                }
+                continue;
+            }
+            for entry in entries(&entry.path()) {
+                let Ok(metadata) = entry.metadata() else {
+                    continue;
+                };
+                files.push(Kept {
+                    path: entry.path(),
+                    size: metadata.len(),
+                    used: metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH),
+                });
+            }
+        }
+        files
+    }
+}
+
+/// A file on the shelf.
+struct Kept {
+    path: PathBuf,
+    size: u64,
+    used: SystemTime,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+
+    fn put(shelf: &Shelf, name: &str, size: usize) -> PathBuf {
+        let mut file = shelf.unfinished().unwrap();
+        file.write_all(&vec![7; size]).unwrap();
+        shelf.keep(file, name).unwrap()
+    }
+
+    fn age(path: &Path, seconds: u64) {
+        let time = SystemTime::now() - Duration::from_secs(seconds);
+        let file = File::options().append(true).open(path).unwrap();
+        file.set_modified(time).unwrap();
+    }
+
+    #[test]
+    fn what_was_used_longest_ago_goes_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let shelf = Shelf::new(folder.path().join("shelf"), 1000);
+        let old = put(&shelf, "aa01", 400);
+        let used = put(&shelf, "aa02", 400);
+        age(&old, 7200);
+        age(&used, 9000);
+        shelf.note_use(&used);
+        let new = put(&shelf, "bb03", 400);
+        assert!(!old.exists() && used.exists() && new.exists());
+    }
+
+    #[test]
+    fn what_a_dead_process_left_is_taken_away() {
+        let folder = tempfile::tempdir().unwrap();
+        let shelf = Shelf::new(folder.path().join("shelf"), 1000);
+        let (_, left) = shelf.unfinished().unwrap().keep().unwrap();
+        let (_, young) = shelf.unfinished().unwrap().keep().unwrap();
+        age(&left, 2 * 24 * 3600);
+        put(&shelf, "aa01", 1);
+        assert!(!left.exists() && young.exists());
+    }
+
+    #[test]
+    fn the_same_file_may_be_put_twice() {
+        let folder = tempfile::tempdir().unwrap();
+        let shelf = Shelf::new(folder.path().join("shelf"), 1000);
+        put(&shelf, "aa01", 5);
+        let path = put(&shelf, "aa01", 5);
+        assert_eq!(std::fs::read(path).unwrap(), [7; 5]);
+    }
+}
