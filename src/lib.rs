@@ -11,6 +11,7 @@
 //! `docs/architecture.md` shows the same on one page, with the table of who may import whom.
 
 pub mod app;
+pub mod bytes;
 pub mod cli;
 pub mod config;
 pub mod device;

@@ -2,7 +2,7 @@
 //! shares between several, the functions of split DWARF. Owns where to look beside a file; what
 //! is wanted and whether a file is it, the reader of the file decides.
 
-use super::bytes::Bytes;
+use super::Bytes;
 use super::facts::{DebugLink, Supplement};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

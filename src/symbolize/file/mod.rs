@@ -15,7 +15,6 @@
 
 mod answers;
 mod breakpad;
-mod bytes;
 mod companions;
 mod elf;
 mod error;
@@ -24,9 +23,9 @@ mod notes;
 mod sections;
 mod symtab;
 
+pub use crate::bytes::Bytes;
 pub use answers::SourceLine;
 pub use breakpad::debug_id;
-pub use bytes::Bytes;
 pub use companions::{Alone, Beside, Companion, Companions, Wanted};
 pub use error::FileError;
 pub use facts::{DebugLink, Facts, Format, Knowledge, Machine, Supplement, identify};

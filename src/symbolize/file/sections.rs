@@ -1,7 +1,7 @@
 //! The bytes of sections, decompressed: zlib and zstd of `SHF_COMPRESSED`, zlib of `.zdebug_*`,
 //! xz of `.gnu_debugdata`. Owns the limits on what a claimed size may cost.
 
-use super::bytes::Bytes;
+use super::Bytes;
 use super::elf::Elf;
 use super::notes::Note;
 use std::io::Read;

@@ -5,7 +5,7 @@
 //! unless it has a size and ends before. Mapping symbols (`$x`, `$a`, `$t`, `$d`) name no code.
 //! A local symbol belongs to the `STT_FILE` symbol before it.
 
-use super::bytes::Bytes;
+use super::Bytes;
 use super::elf::{Elf, Section};
 use super::facts::Machine;
 use object::elf::{self, Sym32, Sym64};

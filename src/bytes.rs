@@ -1,5 +1,5 @@
-//! The bytes of a symbol file: mapped, owned, or a part of either. Owns the one `unsafe` of
-//! symbolization; knows nothing of formats.
+//! The bytes of a symbol or mapping file: mapped, owned, or a part of either. Owns the `unsafe`
+//! of mapping them; knows nothing of formats.
 
 use std::fs::File;
 use std::io;
