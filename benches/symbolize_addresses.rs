@@ -1,0 +1,61 @@
+//! Answers as llvm-symbolizer does, for comparing the two (`benches/symbolize.py`):
+//!
+//! ```text
+//! symbolize_addresses FILE [THREADS] < addresses
+//! ```
+//!
+//! Reads hexadecimal addresses, one a line, and prints for each a line of JSON in the shape of
+//! `llvm-symbolizer --inlines --output-style=JSON --no-demangle`, with what is compared of it:
+//! `FunctionName` (the linkage name), `FileName`, `Line`. 0 threads are all cores.
+
+use heaptap::symbolize::file::{Beside, Bytes, SourceLine, SymbolFile};
+use serde_json::{Value, json};
+use std::io::{self, BufWriter, Write};
+use std::num::NonZero;
+use std::path::Path;
+use std::sync::Arc;
+
+fn main() -> io::Result<()> {
+    let mut arguments = std::env::args().skip(1);
+    let path = arguments.next();
+    let path = path.ok_or_else(|| io::Error::other("usage: symbolize_addresses FILE [THREADS]"))?;
+    let threads = arguments.next().map_or(Ok(0), |text| text.parse());
+    let threads = NonZero::new(threads.map_err(io::Error::other)?);
+    let threads = threads.map_or_else(std::thread::available_parallelism, Ok)?;
+    let bytes = Bytes::map(Path::new(&path))?;
+    let file = SymbolFile::open(bytes, Arc::new(Beside::new(&path))).map_err(io::Error::other)?;
+
+    let asked = io::read_to_string(io::stdin())?;
+    let address = |line: &str| u64::from_str_radix(line.trim_start_matches("0x"), 16);
+    let asked: Result<Vec<u64>, _> = asked.lines().map(address).collect();
+    let asked = asked.map_err(io::Error::other)?;
+    let mut sorted = asked.clone();
+    sorted.sort_unstable();
+    sorted.dedup();
+
+    let mut answers = vec![String::new(); sorted.len()];
+    file.lookup(&sorted, threads, &mut |at, lines| {
+        let frames: Vec<Value> = lines.iter().map(frame).collect();
+        answers[at] = Value::from(frames).to_string();
+    });
+    let mut out = BufWriter::new(io::stdout().lock());
+    for address in asked {
+        let found = sorted
+            .binary_search(&address)
+            .map_err(|at| io::Error::other(at.to_string()))?;
+        let frames = match &*answers[found] {
+            "" => r#"[{"FileName":"","FunctionName":"","Line":0}]"#,
+            frames => frames,
+        };
+        writeln!(out, "{{\"Address\":\"{address:#x}\",\"Symbol\":{frames}}}")?;
+    }
+    out.flush()?;
+    for note in file.notes() {
+        writeln!(io::stderr(), "{path}: {note}")?;
+    }
+    Ok(())
+}
+
+fn frame(line: &SourceLine<'_>) -> Value {
+    json!({ "FunctionName": line.linkage, "FileName": line.file, "Line": line.line })
+}
