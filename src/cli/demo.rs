@@ -31,7 +31,7 @@ pub struct Args {
 /// The app on the virtual phone that leaks.
 const APP: &str = "com.example.app";
 /// A phone on which the shell may ask for snapshots; its clock runs faster than ours.
-const PHONE: &str = "android=14,build=userdebug,speed=8";
+const PHONE: &str = "android=14,build=userdebug,speed=8,stripped=no";
 
 /// What is done, by the phone's clock since the start of the recording.
 const SCRIPT: [(Duration, Act); 3] = [

@@ -18,6 +18,8 @@ mod events;
 mod faults;
 mod files;
 mod fs;
+mod image;
+mod installed;
 mod io;
 mod kernel;
 mod logcat;
@@ -35,9 +37,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 pub use self::faults::{Fault, FaultError, FaultKind, Faults};
+pub use self::image::{MAPPING, unstripped_libraries};
 use self::kernel::Kernel;
 use self::server::{Link, Server};
-pub use self::spec::{Abi, AppState, BuildType, PhoneSpec, SpecError};
+pub use self::spec::{Abi, AppState, BuildType, Names, PhoneSpec, SpecError};
 pub use self::tracing::{DumpTruth, RecordingTruth, SiteTruth};
 
 /// A running adb server with its phones. Dropping it ends both.

@@ -4,6 +4,7 @@
 use super::clock::{BootNs, Clock, MILLI, SECOND};
 use super::faults::Faults;
 use super::fs::{FileData, Kind, Node, Tree, normalize};
+use super::installed;
 use super::kernel::State;
 use super::logcat::Log;
 use super::packages::{self, APP, Package};
@@ -29,12 +30,7 @@ pub(crate) fn boot(spec: &PhoneSpec, serial: &str, clock: &Clock, faults: &Fault
     for package in &state.packages {
         let list = format!("{}\n", package.list_line(spec.android));
         append(&mut state.tree, "/data/system/packages.list", &list);
-        let apk = format!("PK\u{3}\u{4} {} {}", package.name, package.version);
-        state.tree.directory(&package.code_path()).label = "apk_data_file";
-        file(&mut state.tree, &package.apk(), 0o644, 1000, apk.as_bytes());
-        if let Some(node) = state.tree.node_mut(&normalize("/", &package.apk())) {
-            node.label = "apk_data_file";
-        }
+        installed::install_package(&mut state.tree, spec, package);
         for user in package.users.iter().filter(|_| package.appid >= 10_000) {
             let dir = format!("/data/user/{user}/{}", package.name);
             let node = state.tree.directory(&dir);
@@ -177,6 +173,7 @@ fn tree(spec: &PhoneSpec) -> Tree {
         let path = format!("/system/bin/{name}");
         file(&mut tree, &path, 0o755, 0, b"\x7fELF\x02\x01\x01");
     }
+    installed::install_system(&mut tree, spec);
     file(
         &mut tree,
         "/system/build.prop",

@@ -42,6 +42,15 @@ pub enum AppState {
     Heavy,
 }
 
+/// Which functions of native libraries have names in traces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Names {
+    /// All that the phone's files name: heapprofd reads .symtab and .gnu_debugdata.
+    All,
+    /// Exported ones, as where heapprofd may not open a file and reads it from memory.
+    Exported,
+}
+
 /// A virtual phone, as asked for.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -64,6 +73,12 @@ pub struct PhoneSpec {
     pub app: AppState,
     /// Callsites of a heavy app.
     pub sites: u32,
+    /// Whether apps ship their own libraries stripped, as Gradle does where there is an NDK.
+    pub stripped: bool,
+    /// Whether the apps' Java code went through R8.
+    pub obfuscated: bool,
+    /// Which native functions have names in traces.
+    pub names: Names,
     /// Free space below /data, bytes.
     pub space: u64,
     /// Major version of perfetto; by default the one that came with the Android release.
@@ -120,6 +135,9 @@ impl Default for PhoneSpec {
             seed: 1,
             app: AppState::Running,
             sites: 100_000,
+            stripped: true,
+            obfuscated: false,
+            names: Names::All,
             space: 24 << 30,
             perfetto: None,
             trace: None,
@@ -169,9 +187,24 @@ impl crate::error::Classified for SpecError {
 
 impl PhoneSpec {
     /// Every key of the SPEC.
-    pub const KEYS: [&'static str; 14] = [
-        "android", "build", "abi", "serial", "devices", "speed", "seed", "app", "sites", "space",
-        "perfetto", "trace", "selinux", "fault",
+    pub const KEYS: [&'static str; 17] = [
+        "android",
+        "build",
+        "abi",
+        "serial",
+        "devices",
+        "speed",
+        "seed",
+        "app",
+        "sites",
+        "stripped",
+        "obfuscated",
+        "names",
+        "space",
+        "perfetto",
+        "trace",
+        "selinux",
+        "fault",
     ];
 
     /// Parses `key=value,key=value`; the empty text is the default phone. `fault` may be
@@ -273,6 +306,15 @@ impl PhoneSpec {
                     .filter(|v| (1..=2_000_000).contains(v))
                     .ok_or_else(|| bad("1 to 2000000 callsites"))?;
             }
+            "stripped" => self.stripped = yes_or_no(value).ok_or_else(|| bad("yes or no"))?,
+            "obfuscated" => self.obfuscated = yes_or_no(value).ok_or_else(|| bad("yes or no"))?,
+            "names" => {
+                self.names = match value {
+                    "all" => Names::All,
+                    "exported" => Names::Exported,
+                    _ => return Err(bad("all or exported")),
+                };
+            }
             "space" => {
                 self.space = crate::units::ByteSize::parse(value)
                     .map_err(|e| bad(&e.to_string()))?
@@ -295,13 +337,7 @@ impl PhoneSpec {
                     _ => return Err(bad("enforcing or permissive")),
                 };
             }
-            "killable" => {
-                self.killable = match value {
-                    "yes" => true,
-                    "no" => false,
-                    _ => return Err(bad("yes or no")),
-                };
-            }
+            "killable" => self.killable = yes_or_no(value).ok_or_else(|| bad("yes or no"))?,
             _ => {
                 for one in value.split('+') {
                     self.faults
@@ -339,6 +375,14 @@ impl PhoneSpec {
     }
 }
 
+fn yes_or_no(value: &str) -> Option<bool> {
+    match value {
+        "yes" => Some(true),
+        "no" => Some(false),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -347,13 +391,15 @@ mod tests {
     fn every_key_is_taken() {
         let spec = PhoneSpec::parse(
             "android=11, build=userdebug,abi=x86_64,serial=abc:5555,devices=2,speed=50,seed=9,\
-             app=idle,sites=10,space=2g,perfetto=54,trace=/tmp/x,selinux=permissive,\
+             app=idle,sites=10,stripped=no,obfuscated=yes,names=exported,space=2g,perfetto=54,trace=/tmp/x,selinux=permissive,\
              fault=pull-cut@100#2+no-exit,fault=traced-off",
         )
         .expect("valid");
         assert_eq!((spec.android, spec.sdk()), (11, 30));
         assert_eq!(spec.build, BuildType::Userdebug);
         assert_eq!(spec.app, AppState::Idle);
+        assert!(!spec.stripped && spec.obfuscated);
+        assert_eq!(spec.names, Names::Exported);
         assert_eq!(spec.space, 2 << 30);
         assert_eq!(spec.perfetto_version(), 54);
         assert!(!spec.enforcing);
@@ -369,6 +415,7 @@ mod tests {
         assert!(text("android").contains("write key=value"));
         assert!(text("android=9").contains("10 to 16"));
         assert!(text("build=release").contains("user, userdebug or eng"));
+        assert!(text("stripped=maybe").contains("yes or no"));
         assert!(text("speed=nan").contains("factor"));
         assert!(text("fault=explode").contains("explode"));
     }

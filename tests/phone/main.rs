@@ -7,6 +7,7 @@ mod access;
 mod adb;
 mod client;
 mod faults;
+mod libraries;
 mod python;
 mod recordings;
 mod scripts;

@@ -2,6 +2,7 @@
 //! allocated during each. Owns who holds which process; encoding and sampling are beside it.
 
 mod buffer;
+mod code;
 pub(crate) mod config;
 mod dump;
 mod heapprofd;

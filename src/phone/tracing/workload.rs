@@ -117,7 +117,7 @@ impl Workload {
     pub(super) fn of(kernel: &Kernel, process: &Process) -> Workload {
         let name = process.name();
         let heavy = kernel.spec.app == AppState::Heavy && name == APP;
-        let mut builder = super::sources::Builder::new(kernel, process);
+        let mut builder = super::code::Builder::new(kernel, process);
         let heaps = match &process.role {
             Role::App { .. } if heavy => builder.heavy(kernel.spec.sites as usize),
             Role::App { .. } if name.contains(':') => builder.service(),

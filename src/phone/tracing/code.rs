@@ -1,0 +1,252 @@
+//! The code of a synthetic process: what is mapped into it, and the frames of its stacks. Names,
+//! layouts and addresses are those of the libraries on the phone; what allocates is
+//! [`super::sources`]'s.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::workload::{FrameDef, Life, MappingDef, Phase, Site, hash, mix};
+use crate::phone::image::{Function, image};
+use crate::phone::installed::{Mapped, mapped, obfuscated};
+use crate::phone::kernel::Kernel;
+use crate::phone::packages::Package;
+use crate::phone::process::{Process, Role};
+use crate::phone::spec::{Abi, Names, PhoneSpec};
+
+/// Collects the mappings and frames of one process.
+pub(super) struct Builder {
+    pub(super) mappings: Vec<MappingDef>,
+    pub(super) frames: Vec<FrameDef>,
+    known: BTreeMap<FrameDef, u32>,
+    paths: BTreeMap<&'static str, usize>,
+    spec: PhoneSpec,
+    abi: Abi,
+    package: Option<Package>,
+}
+
+/// Whose code a frame is, by the first word of its text.
+enum Source {
+    /// A library of the image, by its file name.
+    Library(String),
+    /// Java that the runtime interprets or has compiled, or no code at all: names but no ELF.
+    Runtime(String),
+}
+
+impl Builder {
+    pub(super) fn new(kernel: &Kernel, process: &Process) -> Builder {
+        let package = match &process.role {
+            Role::App { package, .. } => {
+                let state = kernel.state();
+                state.packages.iter().find(|p| p.name == package).cloned()
+            }
+            _ => None,
+        };
+        Builder {
+            mappings: Vec::new(),
+            frames: Vec::new(),
+            known: BTreeMap::new(),
+            paths: BTreeMap::new(),
+            abi: kernel.spec.abi.of_process(process.bits_32),
+            spec: kernel.spec.clone(),
+            package,
+        }
+    }
+
+    fn source(&self, key: &str) -> Source {
+        let code = || self.package.as_ref().map(Package::code_path);
+        Source::Library(match key {
+            "boot" => "boot-framework.oat".to_owned(),
+            "odex" => "base.odex".to_owned(),
+            "app_process" | "surfaceflinger" => key.to_owned(),
+            "vdex" => {
+                let code = code().unwrap_or_default();
+                return Source::Runtime(format!("{code}/oat/{}/base.vdex", self.abi.isa()));
+            }
+            "jit" => return Source::Runtime("/memfd:jit-cache (deleted)".to_owned()),
+            // Fetched by the app itself, into a folder that is closed to others.
+            "libscene" => {
+                let name = self.package.as_ref().map_or("", |p| p.name);
+                return Source::Runtime(format!("/data/user/0/{name}/files/libscene.so"));
+            }
+            "none" => return Source::Runtime(String::new()),
+            library => format!("{library}.so"),
+        })
+    }
+
+    /// Where a file of this path is mapped, `size` bytes of it. Processes forked from one
+    /// zygote share addresses of the system's libraries; here all of a phone do.
+    fn place(&self, path: &str, size: u64) -> (u64, u64) {
+        let random = mix(&[self.spec.seed, hash(path)]);
+        let start = match self.abi.is_64_bit() {
+            false => 0xa000_0000 + (random & 0x1_ffff) * 0x2000,
+            true => 0x7a_0000_0000 + (random & 0xff_ffff) * 0x1_0000,
+        };
+        (start, start + size)
+    }
+
+    pub(super) fn mapping(&mut self, key: &'static str) -> usize {
+        if let Some(known) = self.paths.get(key) {
+            return *known;
+        }
+        let def = match self.source(key) {
+            Source::Library(name) => self.map_library(&self.mapped(&name)),
+            Source::Runtime(path) => {
+                let random = mix(&[self.spec.seed, hash(&path)]);
+                let size = 0x10_0000 + (random >> 44 << 12) % 0x60_0000;
+                let (start, end) = self.place(&path, size);
+                // Only what lies in a file of ELF has a build id.
+                let build_id = match key {
+                    "libscene" => (0..20)
+                        .map(|i| (mix(&[hash(&path), i]) & 0xff) as u8)
+                        .collect(),
+                    _ => Vec::new(),
+                };
+                MappingDef {
+                    path,
+                    build_id,
+                    start,
+                    end,
+                    start_offset: 0,
+                    exact_offset: 0x1000 + (random >> 20 & 0x3f) * 0x1000,
+                    load_bias: 0,
+                }
+            }
+        };
+        self.mappings.push(def);
+        self.paths.insert(key, self.mappings.len() - 1);
+        self.mappings.len() - 1
+    }
+
+    fn mapped(&self, library: &str) -> Mapped {
+        mapped(&self.spec, self.abi, self.package.as_ref(), library)
+            .expect("stacks hold only libraries that such a process has")
+    }
+
+    /// The mapping of a library's code, as the dynamic linker makes it.
+    fn map_library(&self, mapped: &Mapped) -> MappingDef {
+        const PAGE: u64 = 4096;
+        let code = mapped.code;
+        let inside = code.offset % PAGE;
+        let size = (inside + code.size).next_multiple_of(PAGE);
+        let (start, end) = self.place(&mapped.path, size);
+        MappingDef {
+            path: mapped.path.clone(),
+            build_id: mapped.library.build_id.clone(),
+            start,
+            end,
+            start_offset: mapped.start_offset,
+            exact_offset: mapped.start_offset + code.offset - inside,
+            load_bias: code.address - code.offset,
+        }
+    }
+
+    /// A frame: `library function` as its sources call it; `next` is what it calls, `variant`
+    /// tells calls from different places of one function apart.
+    pub(super) fn frame(&mut self, text: &'static str, next: Option<&str>, variant: u64) -> u32 {
+        let (key, function) = text.split_once(' ').unwrap_or((text, ""));
+        let mapping = self.mapping(key);
+        let (function, rel_pc) = match self.source(key) {
+            Source::Library(library) => {
+                let found = image(self.abi)
+                    .function(&library, function)
+                    .unwrap_or_else(|| panic!("{library} has no function {function:?}"));
+                let next = next
+                    .and_then(|text| text.split_once(' '))
+                    .map(|(_, name)| name);
+                let rel_pc = found.address(next, mix(&[hash(text), variant]));
+                (self.name(key, &library, function, found), rel_pc)
+            }
+            Source::Runtime(_) => {
+                let m = &self.mappings[mapping];
+                let place = (mix(&[hash(text), variant]) % (m.end - m.start)) & !3;
+                let java = matches!(key, "jit" | "vdex") && self.spec.obfuscated;
+                let name = if java {
+                    obfuscated(function)
+                } else {
+                    function.to_owned()
+                };
+                (name.into(), place + m.exact_offset + m.load_bias)
+            }
+        };
+        self.add(FrameDef {
+            mapping,
+            function,
+            rel_pc,
+        })
+    }
+
+    /// What heapprofd calls a function of a library.
+    fn name(&self, key: &str, library: &str, name: &str, function: &Function) -> Arc<str> {
+        match key {
+            // Names of Java methods come from the dex file.
+            "odex" if self.spec.obfuscated => obfuscated(name).into(),
+            "odex" | "boot" => name.into(),
+            _ => {
+                let symbols = self.spec.names == Names::All && self.mapped(library).has_symbols;
+                if function.exported || symbols {
+                    function.linkage.clone()
+                } else {
+                    "".into()
+                }
+            }
+        }
+    }
+
+    pub(super) fn add(&mut self, frame: FrameDef) -> u32 {
+        if let Some(known) = self.known.get(&frame) {
+            return *known;
+        }
+        let id = self.frames.len() as u32;
+        self.frames.push(frame.clone());
+        self.known.insert(frame, id);
+        id
+    }
+
+    pub(super) fn site(
+        &mut self,
+        name: &'static str,
+        frames: &[&[&'static str]],
+        per_second: f64,
+        size: (u64, u64),
+        life: Life,
+        phase: Phase,
+    ) -> Site {
+        let variant = hash(name);
+        let all: Vec<&'static str> = frames.concat();
+        let ids: Vec<u32> = all
+            .iter()
+            .enumerate()
+            .map(|(i, f)| {
+                // Roots are shared; where a stack forks, the callers differ in their place.
+                let own = i + 4 >= all.len() && i + 1 < all.len();
+                let next = all.get(i + 1).copied();
+                self.frame(f, next, if own { variant } else { 0 })
+            })
+            .collect();
+        self.named_site(name.into(), ids, per_second, size, life, phase)
+    }
+
+    pub(super) fn named_site(
+        &mut self,
+        name: Arc<str>,
+        frames: Vec<u32>,
+        per_second: f64,
+        size: (u64, u64),
+        life: Life,
+        phase: Phase,
+    ) -> Site {
+        let stack = frames
+            .iter()
+            .map(|f| self.frames[*f as usize].function.clone())
+            .collect::<Vec<_>>();
+        Site {
+            name,
+            frames,
+            stack: stack.into(),
+            per_second,
+            size,
+            life,
+            phase,
+        }
+    }
+}
