@@ -17,8 +17,6 @@
 //! `docs/symbols.md` draws it.
 
 pub mod cache;
-#[expect(dead_code, reason = "symbol files hand their sections to it next")]
-mod dwarf;
 pub mod file;
 pub mod find;
 pub mod library;

@@ -16,6 +16,8 @@
 mod answers;
 mod breakpad;
 mod companions;
+mod debug;
+mod dwarf;
 mod elf;
 mod error;
 mod facts;
@@ -32,11 +34,13 @@ pub use facts::{DebugLink, Facts, Format, Knowledge, Machine, Supplement, identi
 pub use notes::Note;
 
 use self::answers::Answers;
+use self::debug::DebugFile;
 use self::elf::Elf;
 use self::notes::Notes;
 use self::sections::{Allowance, read_mini_debuginfo};
 use self::symtab::SymbolTables;
 use ::object::elf::{SHT_DYNSYM, SHT_SYMTAB};
+use std::borrow::Cow;
 use std::num::NonZero;
 use std::sync::Arc;
 
@@ -56,6 +60,9 @@ enum Kind {
 struct Library {
     elf: Elf,
     symbols: SymbolTables,
+    /// The file with its debug information: itself, or the debug file that it names.
+    debug: Option<DebugFile>,
+    allowance: Allowance,
 }
 
 impl SymbolFile {
@@ -81,10 +88,12 @@ impl SymbolFile {
             notes.add(Note::damaged(&name, "it lies beyond the end of the file"));
         }
         let allowance = Allowance::default();
-        let debug = find_debug_file(&facts, &*companions, &notes);
+        let named = find_debug_file(&facts, &*companions, &notes);
         let mut symbols = SymbolTables::default();
         let has_symtab = symbols.add(&bytes, &elf, SHT_SYMTAB)
-            || debug.is_some_and(|(bytes, elf)| symbols.add(&bytes, &elf, SHT_SYMTAB));
+            || named
+                .as_ref()
+                .is_some_and(|debug| symbols.add(&debug.bytes, &debug.elf, SHT_SYMTAB));
         if !has_symtab {
             match read_mini_debuginfo(&bytes, &elf, &allowance) {
                 Some(Ok(inner)) => match Elf::read(&inner) {
@@ -98,10 +107,21 @@ impl SymbolFile {
             }
             symbols.add(&bytes, &elf, SHT_DYNSYM);
         }
+        let own = facts.knowledge >= Knowledge::Lines;
+        let debug = own.then(|| DebugFile {
+            bytes,
+            elf: elf.clone(),
+            companions,
+        });
         Ok(SymbolFile {
             facts,
             notes,
-            kind: Kind::Elf(Library { elf, symbols }),
+            kind: Kind::Elf(Library {
+                elf,
+                symbols,
+                debug: debug.or(named),
+                allowance,
+            }),
         })
     }
 
@@ -144,33 +164,64 @@ impl SymbolFile {
         threads: NonZero<usize>,
         sink: &mut dyn FnMut(usize, &[SourceLine<'_>]),
     ) {
-        let _ = threads;
         let mut answers = Answers::default();
         match &self.kind {
             Kind::Breakpad(bytes) => {
                 breakpad::Index::build(bytes).lookup(addresses, &mut answers);
             }
             Kind::Elf(library) => {
-                for (at, symbol) in library.symbols.lookup(addresses).into_iter().enumerate() {
-                    if let Some(symbol) = symbol {
-                        let name = String::from_utf8_lossy(symbol.name);
-                        let file = String::from_utf8_lossy(symbol.file);
-                        answers.add_mangled(&name, &file, 0, 0);
-                    }
-                    answers.finish(at);
-                }
+                library.lookup(addresses, threads, &self.notes, &mut answers);
             }
         }
         answers.for_each(sink);
     }
 }
 
+impl Library {
+    fn lookup(
+        &self,
+        addresses: &[u64],
+        threads: NonZero<usize>,
+        notes: &Notes,
+        answers: &mut Answers,
+    ) {
+        let symbols = self.symbols.lookup(addresses);
+        let mut add = |at: usize, frames: &[dwarf::Frame<'_>], files: &[Box<str>]| {
+            let symbol = symbols[at];
+            let file = symbol.map_or(&[][..], |symbol| symbol.file);
+            // A file that knows the function only from its symbol table is a frame too.
+            let alone = [dwarf::Frame::default()];
+            let frames = match symbol {
+                Some(_) if frames.is_empty() => &alone,
+                _ => frames,
+            };
+            for (depth, frame) in frames.iter().enumerate() {
+                let is_outermost = depth + 1 == frames.len();
+                // The symbol table knows names that DWARF does not: of clones and aliases.
+                let symbol = symbol.filter(|_| is_outermost);
+                let name = symbol.map(|symbol| symbol.name).or(frame.name);
+                let path = frame.file.map(|file| &*files[file as usize]);
+                let path = path.map_or_else(
+                    || String::from_utf8_lossy(if is_outermost { file } else { &[] }),
+                    Cow::Borrowed,
+                );
+                let name = String::from_utf8_lossy(name.unwrap_or_default());
+                answers.add_mangled(&name, &path, frame.line, frame.column);
+            }
+            answers.finish(at);
+        };
+        let Some(debug) = &self.debug else {
+            (0..addresses.len()).for_each(|at| add(at, &[], &[]));
+            return;
+        };
+        debug.lookup(addresses, threads, &self.allowance, notes, &mut |found| {
+            (0..addresses.len()).for_each(|at| add(at, found.frames(at), found.files()));
+        });
+    }
+}
+
 /// The debug file that a stripped file names.
-fn find_debug_file(
-    facts: &Facts,
-    companions: &dyn Companions,
-    notes: &Notes,
-) -> Option<(Bytes, Elf)> {
+fn find_debug_file(facts: &Facts, companions: &dyn Companions, notes: &Notes) -> Option<DebugFile> {
     let link = facts.debug_link.as_ref()?;
     if facts.knowledge >= Knowledge::Lines {
         return None;
@@ -191,9 +242,13 @@ fn find_debug_file(
     if found.is_none() {
         notes.add(Note::needs_debug_file(link));
     }
-    let bytes = found?.bytes;
-    let elf = Elf::read(&bytes).ok()?;
-    Some((bytes, elf))
+    let found = found?;
+    let elf = Elf::read(&found.bytes).ok()?;
+    Some(DebugFile {
+        bytes: found.bytes,
+        elf,
+        companions: found.companions,
+    })
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What is missing in a symbol file or wrong with a part of it, for people. The rest is used.
 
-use super::facts::DebugLink;
+use super::facts::{DebugLink, Supplement};
 use std::fmt;
 use std::sync::Mutex;
 
@@ -46,6 +46,13 @@ impl Note {
     pub(super) fn needs_debug_file(link: &DebugLink) -> Note {
         let name = link.name.clone();
         Note::NeedsDebugFile { name }
+    }
+
+    pub(super) fn needs_supplement(supplement: &Supplement) -> Note {
+        Note::NeedsSupplement {
+            path: supplement.path.clone(),
+            build_id: supplement.build_id.to_string(),
+        }
     }
 }
 

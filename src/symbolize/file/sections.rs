@@ -61,3 +61,89 @@ pub(super) fn read_mini_debuginfo(
         Ok(_) => Ok(Bytes::from(data)),
     })
 }
+
+/// The bytes of a section of debug information: `.debug_info`, or `.zdebug_info` of old, where
+/// `name` is `debug_info`. `None` where there is none.
+pub(super) fn read_debug(
+    bytes: &Bytes,
+    elf: &Elf,
+    name: &str,
+    allowance: &Allowance,
+) -> Option<Result<Bytes, Note>> {
+    let plain = format!(".{name}");
+    if let Some(section) = elf.section(bytes, &plain) {
+        let whole = bytes.slice(section.file.clone())?;
+        if !section.is_compressed() {
+            return Some(Ok(whole));
+        }
+        let read = compression_header(&whole, elf.is_64)
+            .ok_or("its compression header is cut short")
+            .and_then(|packed| inflate(packed, allowance));
+        return Some(read.map_err(|why| Note::damaged(&plain, why)));
+    }
+    let old = format!(".z{name}");
+    let section = elf.section(bytes, &old)?;
+    let whole = bytes.get(section.file.clone())?;
+    // "ZLIB", the size in 8 bytes, big-endian.
+    let packed = whole.strip_prefix(b"ZLIB").and_then(|rest| {
+        let (size, data) = rest.split_first_chunk()?;
+        Some(Packed {
+            method: COMPRESS_ZLIB,
+            size: u64::from_be_bytes(*size),
+            data,
+        })
+    });
+    let read = packed
+        .ok_or("it does not begin with ZLIB and a size")
+        .and_then(|packed| inflate(packed, allowance));
+    Some(read.map_err(|why| Note::damaged(&old, why)))
+}
+
+const COMPRESS_ZLIB: u32 = 1;
+const COMPRESS_ZSTD: u32 = 2;
+
+struct Packed<'a> {
+    method: u32,
+    size: u64,
+    data: &'a [u8],
+}
+
+/// Reads `Elf32_Chdr` or `Elf64_Chdr`.
+fn compression_header(section: &[u8], is_64: bool) -> Option<Packed<'_>> {
+    let word = |at: usize| Some(u32::from_le_bytes(*section.get(at..)?.first_chunk()?));
+    let method = word(0)?;
+    Some(if is_64 {
+        Packed {
+            method,
+            size: u64::from_le_bytes(*section.get(8..)?.first_chunk()?),
+            data: section.get(24..)?,
+        }
+    } else {
+        Packed {
+            method,
+            size: word(4)?.into(),
+            data: section.get(12..)?,
+        }
+    })
+}
+
+fn inflate(packed: Packed<'_>, allowance: &Allowance) -> Result<Bytes, &'static str> {
+    let most = (packed.data.len() as u64).saturating_mul(MOST_PER_BYTE);
+    let size = usize::try_from(packed.size).unwrap_or(usize::MAX);
+    if packed.size > most.max(FLOOR) || !allowance.take(packed.size) {
+        return Err("it claims to hold more than its bytes can");
+    }
+    let mut plain = vec![0; size];
+    let length = match packed.method {
+        COMPRESS_ZLIB => libdeflater::Decompressor::new()
+            .zlib_decompress(packed.data, &mut plain)
+            .map_err(|_| "it cannot be decompressed (zlib)")?,
+        COMPRESS_ZSTD => zstd::bulk::decompress_to_buffer(packed.data, &mut plain)
+            .map_err(|_| "it cannot be decompressed (zstd)")?,
+        _ => return Err("it is compressed in a way that no toolchain knows"),
+    };
+    if length != size {
+        return Err("it holds less than it claims");
+    }
+    Ok(Bytes::from(plain))
+}

@@ -24,40 +24,42 @@ mod names;
 mod paths;
 mod units;
 
-use std::num::NonZeroUsize;
+use std::collections::HashMap;
+use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use units::{Task, Units};
 
 /// Little-endian bytes of a section.
-pub(crate) type Slice<'a> = gimli::EndianSlice<'a, gimli::LittleEndian>;
+pub(super) type Slice<'a> = gimli::EndianSlice<'a, gimli::LittleEndian>;
 /// The sections of one file, inflated.
-pub(crate) type Sections<'a> = gimli::Dwarf<Slice<'a>>;
+pub(super) type Sections<'a> = gimli::Dwarf<Slice<'a>>;
 type Unit<'a> = gimli::Unit<Slice<'a>>;
 type UnitHeader<'a> = gimli::UnitHeader<Slice<'a>>;
 
 /// What a skeleton unit says of the unit that was split off it.
-pub(crate) struct SplitName<'a> {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct SplitName {
     pub id: gimli::DwoId,
-    pub comp_dir: Option<&'a [u8]>,
-    /// Path of the `.dwo` file, relative to `comp_dir`.
-    pub path: Option<&'a [u8]>,
+    /// The folder that the compiler ran in.
+    pub comp_dir: String,
+    /// Path of the `.dwo` file, relative to that.
+    pub path: String,
 }
 
-/// Finds the sections with a split unit: a `.dwo` file's or its part of a package.
-pub(crate) type FindSplit<'a> = dyn Fn(&SplitName<'a>) -> Option<Sections<'a>> + Sync + 'a;
+/// The sections with each split unit, by its ID.
+pub(super) type SplitUnits<'a> = HashMap<u64, Sections<'a>>;
 
 /// The DWARF of one file, ready for lookups.
-pub(crate) struct Debug<'a> {
+pub(super) struct Debug<'a> {
     sections: Sections<'a>,
     units: Units<'a>,
     /// Those of the file that dwz shares between several.
     supplement: Units<'a>,
-    find_split: &'a FindSplit<'a>,
 }
 
 /// One function at an address, or one that was inlined there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Frame<'a> {
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Frame<'a> {
     /// Linkage name, else the plain name.
     pub name: Option<&'a [u8]>,
     /// Index into [`Answers::files`].
@@ -70,7 +72,7 @@ pub(crate) struct Frame<'a> {
 
 /// What is known of the addresses of a lookup.
 #[derive(Debug, Default)]
-pub(crate) struct Answers<'a> {
+pub(super) struct Answers<'a> {
     frames: Vec<Frame<'a>>,
     spans: Vec<(u32, u32)>,
     files: Vec<Box<str>>,
@@ -94,7 +96,7 @@ impl<'a> Answers<'a> {
 
 impl<'a> Debug<'a> {
     /// Reads which unit has which addresses; entries stay unread.
-    pub fn new(mut sections: Sections<'a>, find_split: &'a FindSplit<'a>) -> Debug<'a> {
+    pub fn new(mut sections: Sections<'a>) -> Debug<'a> {
         sections.populate_abbreviations_cache(gimli::AbbreviationsCacheStrategy::Duplicates);
         let units = Units::read(&sections);
         let supplement = sections.sup().map_or_else(Units::none, Units::read);
@@ -102,16 +104,55 @@ impl<'a> Debug<'a> {
             sections,
             units,
             supplement,
-            find_split,
         }
     }
 
+    /// The sections that it reads.
+    pub fn sections(&self) -> &Sections<'a> {
+        &self.sections
+    }
+
+    /// The split units that these addresses, which are sorted, are in.
+    pub fn split_names(&self, addresses: &[u64]) -> Vec<SplitName> {
+        let mut names = Vec::new();
+        for task in self.units.tasks(addresses) {
+            let header = self.units.header(task.unit);
+            // Before DWARF 5 only the unit's first entry tells.
+            if header.version() >= 5 && !matches!(header.type_(), gimli::UnitType::Skeleton(_)) {
+                continue;
+            }
+            let Ok(unit) = self.sections.unit(*header) else {
+                continue;
+            };
+            let (Some(id), Ok(Some(path))) = (unit.dwo_id, unit.dwo_name()) else {
+                continue;
+            };
+            let Ok(path) = self.sections.attr_string(&unit, path) else {
+                continue;
+            };
+            let comp_dir = unit
+                .comp_dir
+                .map(|folder| folder.to_string_lossy().into_owned());
+            names.push(SplitName {
+                id,
+                comp_dir: comp_dir.unwrap_or_default(),
+                path: path.to_string_lossy().into_owned(),
+            });
+        }
+        names
+    }
+
     /// What is known of these addresses, which are sorted, each once.
-    pub fn lookup(&self, addresses: &[u64], threads: NonZeroUsize) -> Answers<'a> {
+    pub fn lookup(
+        &self,
+        addresses: &[u64],
+        threads: NonZero<usize>,
+        split: &SplitUnits<'a>,
+    ) -> Answers<'a> {
         let tasks = self.units.tasks(addresses);
         let next = AtomicUsize::new(0);
         let work = || {
-            let mut worker = Worker::new(self, addresses);
+            let mut worker = Worker::new(self, addresses, split);
             while let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
                 worker.answer(task);
             }
@@ -182,6 +223,7 @@ fn merge<'a>(count: usize, parts: Vec<Done<'a>>) -> Answers<'a> {
 /// One thread of a lookup: what it keeps from unit to unit.
 struct Worker<'d, 'a> {
     debug: &'d Debug<'a>,
+    split: &'d SplitUnits<'a>,
     all: &'d [u64],
     /// The addresses of the unit at hand.
     addresses: Vec<u64>,
@@ -192,9 +234,10 @@ struct Worker<'d, 'a> {
 }
 
 impl<'d, 'a> Worker<'d, 'a> {
-    fn new(debug: &'d Debug<'a>, all: &'d [u64]) -> Self {
+    fn new(debug: &'d Debug<'a>, all: &'d [u64], split: &'d SplitUnits<'a>) -> Self {
         Worker {
             debug,
+            split,
             all,
             addresses: Vec::new(),
             functions: functions::Functions::default(),
@@ -218,45 +261,17 @@ impl<'d, 'a> Worker<'d, 'a> {
     fn answer_unit(&mut self, task: &Task) -> gimli::Result<()> {
         let sections = &self.debug.sections;
         let unit = sections.unit(*self.debug.units.header(task.unit))?;
-        match self.split(sections, &unit)? {
-            Some((split_sections, split)) => {
-                self.answer_from(task, &split_sections, None, &split, &unit)
+        let split = unit.dwo_id.and_then(|id| self.split.get(&id.0));
+        let split = split.map(|sections| (sections, split_unit(sections, &unit)));
+        match split {
+            Some((split_sections, Some(split))) => {
+                self.answer_from(task, split_sections, None, &split, &unit)
             }
-            None => {
+            _ => {
                 let units = (&self.debug.units, &self.debug.supplement);
                 self.answer_from(task, sections, Some(units), &unit, &unit)
             }
         }
-    }
-
-    /// The unit that was split off this one.
-    fn split(
-        &self,
-        sections: &Sections<'a>,
-        unit: &Unit<'a>,
-    ) -> gimli::Result<Option<(Sections<'a>, Unit<'a>)>> {
-        let Some(id) = unit.dwo_id else {
-            return Ok(None);
-        };
-        let path = unit.dwo_name()?;
-        let path = path.and_then(|path| sections.attr_string(unit, path).ok());
-        let name = SplitName {
-            id,
-            comp_dir: unit.comp_dir.map(|dir| dir.slice()),
-            path: path.map(|path| path.slice()),
-        };
-        let Some(split_sections) = (self.debug.find_split)(&name) else {
-            return Ok(None);
-        };
-        let mut headers = split_sections.units();
-        while let Some(header) = headers.next()? {
-            let mut split = split_sections.unit(header)?;
-            if split.dwo_id == Some(id) {
-                split.copy_relocated_attributes(unit);
-                return Ok(Some((split_sections, split)));
-            }
-        }
-        Ok(None)
     }
 
     /// `sections` and `unit` are those with the entries, `skeleton` that with the line program.
@@ -305,4 +320,31 @@ impl<'d, 'a> Worker<'d, 'a> {
         }
         found.and(lines)
     }
+}
+
+/// The unit that was split off a skeleton, with what the skeleton keeps for it.
+fn split_unit<'a>(sections: &Sections<'a>, skeleton: &Unit<'a>) -> Option<Unit<'a>> {
+    let mut headers = sections.units();
+    while let Ok(Some(header)) = headers.next() {
+        let Ok(mut unit) = sections.unit(header) else {
+            continue;
+        };
+        if unit.dwo_id == skeleton.dwo_id {
+            unit.copy_relocated_attributes(skeleton);
+            return Some(unit);
+        }
+    }
+    None
+}
+
+/// Whether these sections, of a `.dwo` file, hold the unit of this ID.
+pub(super) fn has_split_unit(sections: &Sections<'_>, id: gimli::DwoId) -> bool {
+    let mut headers = sections.units();
+    while let Ok(Some(header)) = headers.next() {
+        let unit = sections.unit(header);
+        if unit.is_ok_and(|unit| unit.dwo_id == Some(id)) {
+            return true;
+        }
+    }
+    false
 }
