@@ -30,7 +30,14 @@ impl Bytes {
         if !std::fs::metadata(path)?.is_file() {
             return Err(not_regular());
         }
-        let file = File::open(path)?;
+        Bytes::of_file(&File::open(path)?)
+    }
+
+    /// Maps a regular file that is open; it may be closed afterwards.
+    ///
+    /// # Errors
+    /// Where it cannot be mapped or is no regular file.
+    pub fn of_file(file: &File) -> io::Result<Bytes> {
         let metadata = file.metadata()?;
         if !metadata.is_file() {
             return Err(not_regular());
@@ -42,7 +49,7 @@ impl Bytes {
         // our own cache replace such files by renaming, they do not write into them. Who cuts a
         // file short while it is read ends this process (as any reader of maps does), but
         // nothing is read beyond the map, and no reader trusts two reads to agree.
-        let map = unsafe { memmap2::Mmap::map(&file)? };
+        let map = unsafe { memmap2::Mmap::map(file)? };
         let range = 0..map.len();
         let whole = Arc::new(Whole::Mapped(map));
         Ok(Bytes { whole, range })

@@ -247,6 +247,15 @@ fn only_device_and_phone_open_sockets() {
 }
 
 #[test]
+fn only_debuginfod_talks_to_servers_and_only_where_the_environment_names_some() {
+    only_in(
+        &["ureq"],
+        |source| source.path == "symbolize/debuginfod.rs",
+        "heaptap is offline: only debuginfod servers that the user names are asked",
+    );
+}
+
+#[test]
 fn the_decoder_shares_nothing_with_the_encoder() {
     only_in(
         &["prost::", "crate::proto"],

@@ -17,6 +17,7 @@
 //! `docs/symbols.md` draws it.
 
 pub mod cache;
+pub mod debuginfod;
 pub mod file;
 pub mod find;
 pub mod library;

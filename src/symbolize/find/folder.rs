@@ -2,6 +2,7 @@
 //! places below a root, and the one path of the mapping itself.
 
 use super::found::{Candidate, Found, Nearest, Place, WhyNot, shown};
+use super::index::{Ground, Tree};
 use super::names::Wanted;
 use super::source::{self, Source};
 use crate::symbolize::file::Facts;
@@ -59,7 +60,9 @@ pub(super) fn judge(
             knowledge: facts.knowledge,
             verified,
             build_id: verified.then(|| own.clone()),
+            likeness,
             source,
+            around: None,
         });
         return;
     }
@@ -80,6 +83,17 @@ pub(super) fn judge(
 pub(super) fn look_below(root: &Path, place: Place, wanted: &Wanted, found: &mut Found) {
     for below in wanted.five_places() {
         look_at(&root.join(below), place, wanted, found);
+    }
+}
+
+/// Packages below `root` that the library may lie in: those that its path names.
+pub(super) fn look_into_packages(root: &Path, place: Place, wanted: &Wanted, found: &mut Found) {
+    for below in wanted.packages() {
+        let path = root.join(below);
+        if path.is_file() {
+            let tree = Tree::new(Ground::File(path), None);
+            tree.search(place, wanted, found);
+        }
     }
 }
 

@@ -1,11 +1,14 @@
 //! What a search ends in: files that hold a library's symbols, best first, and every place
 //! where they were looked for in vain. Plain values; owns their order and their words.
 
+use super::companions::Around;
 use super::source::Source;
-use crate::symbolize::file::{Bytes, Knowledge};
+use crate::symbolize::file::{Alone, Bytes, Companions, Knowledge};
 use crate::units::{BuildId, ByteSize};
+use std::cmp::Reverse;
 use std::fmt;
 use std::io;
+use std::sync::Arc;
 
 /// A search leaves at most so many attempts of its own; the rest is counted.
 const MOST_ATTEMPTS: usize = 4;
@@ -96,7 +99,11 @@ pub struct Candidate {
     pub verified: bool,
     /// The build that it must be of when it is opened.
     pub(super) build_id: Option<BuildId>,
+    /// How many components of its path, from the end, are those of the library's path.
+    pub(super) likeness: usize,
     pub(super) source: Source,
+    /// What lies around it; known once the search is over.
+    pub(super) around: Option<Arc<Around>>,
 }
 
 impl Candidate {
@@ -107,6 +114,15 @@ impl Candidate {
     /// Where it can no longer be read or is no longer what it was.
     pub fn open(&self) -> Result<Bytes, WhyNot> {
         self.source.open(self.build_id.as_ref())
+    }
+
+    /// Finds the files that this one names and does not hold: beside it, and in all places that
+    /// were searched for it.
+    pub fn companions(&self) -> Arc<dyn Companions> {
+        match &self.around {
+            Some(around) => Arc::clone(around) as Arc<dyn Companions>,
+            None => Arc::new(Alone),
+        }
     }
 
     /// What tells this file from every other, and from itself after a change: a digest of its
@@ -209,10 +225,10 @@ pub struct Nearest {
 }
 
 impl Found {
-    /// Whether a verified file with DWARF is among the candidates: nothing can be better.
-    pub(super) fn is_complete(&self) -> bool {
-        let best = self.candidates.first();
-        best.is_some_and(|best| best.verified && best.knowledge == Knowledge::Dwarf)
+    /// How many verified files with DWARF there are: nothing can be better than one.
+    pub(super) fn full(&self) -> usize {
+        let full = |c: &&Candidate| c.verified && c.knowledge == Knowledge::Dwarf;
+        self.candidates.iter().filter(full).count()
     }
 
     /// Adds a candidate, unless the same file is there already.
@@ -221,14 +237,26 @@ impl Found {
         if self.candidates.iter().any(same) {
             return;
         }
-        let rank = |c: &Candidate| (!c.verified, std::cmp::Reverse(c.knowledge));
+        // Of files that only have the name, the one for the right processor is the one whose
+        // folder has the right name too.
+        let rank = |c: &Candidate| {
+            let likeness = if c.verified { 0 } else { c.likeness };
+            (!c.verified, Reverse(likeness), Reverse(c.knowledge))
+        };
         let of_new = rank(&candidate);
         let at = self.candidates.partition_point(|c| rank(c) <= of_new);
         self.candidates.insert(at, candidate);
     }
 
-    /// Notes a file that was not used.
+    /// Notes a file that was not used, once: it may be one of the five places and in the tree.
     pub(super) fn refuse(&mut self, place: Place, path: String, why_not: WhyNot) {
+        let of_this_search = self.attempts.iter().rev().take(self.of_this_search);
+        if of_this_search
+            .into_iter()
+            .any(|attempt| attempt.path == path)
+        {
+            return;
+        }
         let attempt = Attempt {
             place,
             path,

@@ -6,9 +6,25 @@
 //! taken only where [`Places::allow_no_build_id`] asks for it. And of several files with that
 //! build ID the one that knows most wins, wherever it lies: a stripped copy in the first place
 //! does not hide the line table in the last.
+//!
+//! ```text
+//! Places ──► Finder: one Search a place, in order
+//!               │ find(library)
+//!               ▼
+//!            folder   files at paths that follow from the library's path and build ID
+//!            index    trees by build ID, walked once, remembered in the cache
+//!              archive   ZIP members within both
+//!            cache, debuginfod
+//!               ▼
+//!            Found: candidates best first, attempts, the nearest
+//! ```
 
+mod archive;
+mod companions;
 mod folder;
 mod found;
+mod gradle;
+mod index;
 mod names;
 mod places;
 mod regular;
@@ -17,14 +33,27 @@ mod source;
 pub use found::{Attempt, Candidate, Found, Nearest, Place, WhyNot};
 pub use places::{Mode, Places, project_around};
 
-use crate::symbolize::library::Library;
+use super::cache::{Cache, Origin};
+use super::debuginfod::{Client, Refusal};
+use super::file::Knowledge;
+use super::library::Library;
+use crate::units::BuildId;
+use companions::Around;
+use found::shown;
+use index::{Ground, Tree};
 use names::Wanted;
-use std::path::PathBuf;
+use source::Source;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Finds files with the symbols of libraries. Shared by threads: each may search for a library
-/// of its own.
+/// of its own. A clone is cheap and the same finder.
+#[derive(Debug, Clone)]
+pub struct Finder(Arc<Shared>);
+
+/// What a finder and the candidates that it found share.
 #[derive(Debug)]
-pub struct Finder {
+struct Shared {
     searches: Vec<Search>,
     allow_no_build_id: bool,
 }
@@ -33,6 +62,7 @@ pub struct Finder {
 #[derive(Debug)]
 struct Search {
     place: Place,
+    /// What was named, absolute; for people, and where paths below it begin.
     root: PathBuf,
     how: How,
 }
@@ -40,48 +70,105 @@ struct Search {
 /// How a place is searched.
 #[derive(Debug)]
 enum How {
-    /// A single file.
-    File,
+    /// Every file of the tree by build ID.
+    Tree(Tree),
     /// The five places below the root.
-    Below,
+    FivePlaces,
+    /// The five places, then the tree.
+    Both(Tree),
+    /// The paths that Breakpad's tools use, then the tree.
+    Breakpad(Tree),
+    /// The five places and those of modules, then the tree.
+    ProductOut(Tree),
     /// The mapping's own path.
     HostPath,
     /// Only the `.build-id` tree below the root.
     BuildIdTree,
+    /// What was fetched before.
+    Cache(Cache),
+    /// Servers.
+    Debuginfod(Client),
+}
+
+/// A place of a finder, as far as it was searched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Looked {
+    /// The kind of place.
+    pub place: Place,
+    /// Its root; empty where it has none. Free of control characters.
+    pub path: String,
+    /// Whether it exists.
+    pub is_there: bool,
+    /// How many files below it were looked at, where all of them are.
+    pub files: Option<usize>,
+    /// How many of those had to be opened: new or changed since they were looked at before.
+    pub opened: Option<usize>,
+    /// Whether there are more files than are looked at.
+    pub is_cut: bool,
 }
 
 impl Finder {
     /// A finder for `places`. Reads nothing yet but whether a `--symbols` is a folder.
     pub fn new(places: Places) -> Self {
+        let cache = places.cache;
+        let tree = |ground| Tree::new(ground, cache.as_ref().map(|cache| cache.indexes().clone()));
         let mut searches = Vec::new();
-        let mut add = |place, root, how| searches.push(Search { place, root, how });
-        for root in places.symbols {
-            let how = if root.is_dir() { How::Below } else { How::File };
-            add(Place::Symbols, root, how);
+        let mut add = |place, root: &Path, how| {
+            let root = root.to_owned();
+            searches.push(Search { place, root, how });
+        };
+        for root in places.symbols.iter().map(absolute) {
+            let how = match root.is_file() {
+                true => How::Tree(tree(Ground::File(root.clone()))),
+                false => How::Both(tree(Ground::Folder(root.clone()))),
+            };
+            add(Place::Symbols, &root, how);
         }
         if places.host_paths && places.mode == Mode::Find {
-            add(Place::HostPath, PathBuf::new(), How::HostPath);
+            add(Place::HostPath, Path::new(""), How::HostPath);
         }
-        for root in places.binary_path {
-            add(Place::BinaryPath, root, How::Below);
+        for root in places.binary_path.iter().map(absolute) {
+            let how = match places.mode {
+                Mode::Find => How::FivePlaces,
+                Mode::Index => How::Tree(tree(Ground::Folder(root.clone()))),
+            };
+            add(Place::BinaryPath, &root, how);
         }
-        if let Some(out) = places.product_out {
-            add(Place::ProductOut, out.join("symbols"), How::Below);
+        if let Some(root) = places.breakpad.as_ref().map(absolute) {
+            let how = How::Breakpad(tree(Ground::Folder(root.clone())));
+            add(Place::BreakpadDir, &root, how);
+        }
+        if let Some(root) = places.project.as_ref().map(absolute) {
+            let how = How::Tree(tree(Ground::Project(root.clone())));
+            add(Place::Project, &root, how);
+        }
+        if let Some(out) = places.product_out.as_ref().map(absolute) {
+            let root = out.join("symbols");
+            let how = How::ProductOut(tree(Ground::Folder(root.clone())));
+            add(Place::ProductOut, &root, how);
         }
         if places.host_paths && places.mode != Mode::Find {
-            add(Place::HostPath, PathBuf::new(), How::HostPath);
+            add(Place::HostPath, Path::new(""), How::HostPath);
         }
-        for root in places.build_id_trees {
-            add(Place::BuildIdTree, root, How::BuildIdTree);
+        for root in places.build_id_trees.iter().map(absolute) {
+            add(Place::BuildIdTree, &root, How::BuildIdTree);
         }
-        Finder {
+        if let Some(cache) = &cache {
+            add(Place::Cache, cache.folder(), How::Cache(cache.clone()));
+            if let Some(servers) = places.debuginfod {
+                let how = How::Debuginfod(Client::new(servers, cache.clone()));
+                add(Place::Debuginfod, Path::new(""), how);
+            }
+        }
+        Finder(Arc::new(Shared {
             searches,
             allow_no_build_id: places.allow_no_build_id,
-        }
+        }))
     }
 
     /// Searches for the symbols of `library`, place after place, until a file with its build ID
-    /// and DWARF is found. Reads files; may be called from several threads at once.
+    /// and DWARF is found. Reads files, walks trees at their first use, asks servers where
+    /// there are any; may be called from several threads at once.
     pub fn find(&self, library: &Library) -> Found {
         let mut found = Found::default();
         self.search_on(library, &mut found);
@@ -91,48 +178,254 @@ impl Finder {
     /// Goes on where the search stopped: for when its best candidate turns out to be damaged.
     /// Returns whether there was anything left to search.
     pub fn search_on(&self, library: &Library, found: &mut Found) -> bool {
-        let wanted = Wanted::new(library, self.allow_no_build_id);
+        let wanted = Wanted::new(library, self.0.allow_no_build_id);
         let before = found.searched;
-        let known = found.candidates.len();
-        for search in &self.searches[before..] {
+        let full = found.full();
+        for search in &self.0.searches[before..] {
             found.searched += 1;
             found.of_this_search = 0;
             let candidates = found.candidates.len();
             search.make(&wanted, found);
             if found.candidates.len() == candidates && found.of_this_search == 0 {
-                let path = found::shown(&search.root.to_string_lossy());
-                let why_not = match search.root.as_os_str().is_empty() || search.root.exists() {
-                    true => WhyNot::NotThere,
-                    false => WhyNot::NoSuchPlace,
-                };
-                found.refuse(search.place, path, why_not);
+                search.tell_nothing(&wanted, found);
             }
-            if found.is_complete() && found.candidates.len() > known {
+            if found.full() > full {
                 break;
             }
         }
+        for candidate in &mut found.candidates {
+            candidate.around.get_or_insert_with(|| {
+                let file = candidate.source.path();
+                Around::new(
+                    Arc::clone(&self.0),
+                    file,
+                    names_of(&candidate.path, &wanted),
+                )
+            });
+        }
         found.searched > before
+    }
+
+    /// The places in their order, and how much was looked at in each so far: what all libraries
+    /// have in common.
+    pub fn looked(&self) -> Vec<Looked> {
+        let searches = self.0.searches.iter();
+        let looked = searches.map(|search| {
+            let index = search.how.tree().and_then(Tree::made);
+            Looked {
+                place: search.place,
+                path: shown(&search.root.to_string_lossy()),
+                is_there: search.is_there(),
+                files: index.map(|index| index.files),
+                opened: index.map(|index| index.opened),
+                is_cut: index.is_some_and(|index| index.is_cut),
+            }
+        });
+        looked.collect()
+    }
+}
+
+/// What files beside a file of symbols may be named after.
+fn names_of(path: &str, wanted: &Wanted) -> Vec<String> {
+    let file = path.rsplit(['/', '\\', '!']).next().unwrap_or(path);
+    let library = wanted.names.map(|names| names.bare);
+    let mut names = vec![file.to_owned(), names::key_of(file).to_owned()];
+    names.extend(library.map(str::to_owned));
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// The absolute form of a path, without asking the system what it is.
+fn absolute(path: &PathBuf) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.clone())
+}
+
+impl How {
+    fn tree(&self) -> Option<&Tree> {
+        match self {
+            How::Tree(tree) | How::Both(tree) | How::Breakpad(tree) | How::ProductOut(tree) => {
+                Some(tree)
+            }
+            _ => None,
+        }
     }
 }
 
 impl Search {
     fn make(&self, wanted: &Wanted, found: &mut Found) {
-        match self.how {
-            How::File => {
-                folder::look_at(&self.root, self.place, wanted, found);
+        let (root, place) = (&self.root, self.place);
+        let full = found.full();
+        match &self.how {
+            How::Tree(_) => {}
+            How::FivePlaces => {
+                folder::look_below(root, place, wanted, found);
+                folder::look_into_packages(root, place, wanted, found);
             }
-            How::Below => folder::look_below(&self.root, self.place, wanted, found),
+            How::Both(_) => folder::look_below(root, place, wanted, found),
+            How::Breakpad(_) => {
+                for path in wanted.breakpad_places() {
+                    folder::look_at(&root.join(path), place, wanted, found);
+                }
+            }
+            How::ProductOut(_) => {
+                folder::look_below(root, place, wanted, found);
+                for path in wanted.module_places(root) {
+                    folder::look_at(&path, place, wanted, found);
+                }
+            }
             How::HostPath => {
                 if let Some(path) = wanted.host_path() {
-                    folder::look_at(&path, self.place, wanted, found);
+                    folder::look_at(&path, place, wanted, found);
                 }
             }
             How::BuildIdTree => {
-                if let Some(path) = names::build_id_path(&wanted.library.build_id.0) {
-                    folder::look_at(&self.root.join(path), self.place, wanted, found);
+                for path in wanted.build_id_places() {
+                    folder::look_at(&root.join(path), place, wanted, found);
+                }
+            }
+            How::Cache(cache) => look_in_cache(cache, wanted, found),
+            How::Debuginfod(client) => ask(client, wanted, found),
+        }
+        if let Some(tree) = self.how.tree()
+            && found.full() == full
+        {
+            tree.search(place, wanted, found);
+        }
+    }
+
+    fn is_there(&self) -> bool {
+        self.root.as_os_str().is_empty() || self.root.exists()
+    }
+
+    /// Notes that nothing of the library is there.
+    fn tell_nothing(&self, wanted: &Wanted, found: &mut Found) {
+        let path = match self.how {
+            // Nothing that is no path of this host was looked for.
+            How::HostPath if wanted.host_path().is_none() => return,
+            How::Debuginfod(_) => return,
+            How::HostPath => shown(&wanted.library.path),
+            _ => shown(&self.root.to_string_lossy()),
+        };
+        let why_not = match self.is_there() {
+            true => WhyNot::NotThere,
+            false => WhyNot::NoSuchPlace,
+        };
+        found.refuse(self.place, path, why_not);
+    }
+}
+
+/// Adds what was fetched of the library before.
+fn look_in_cache(cache: &Cache, wanted: &Wanted, found: &mut Found) {
+    for origin in Origin::ALL {
+        let kept = cache.libraries().get(&wanted.library.build_id, origin);
+        if let Some((path, bytes)) = kept {
+            add_kept(path, &bytes, Place::Cache, wanted, found);
+        }
+    }
+}
+
+fn add_kept(path: PathBuf, bytes: &[u8], place: Place, wanted: &Wanted, found: &mut Found) {
+    let text = shown(&path.to_string_lossy());
+    match source::identify(bytes) {
+        Ok(facts) => found.add(Candidate {
+            place,
+            path: text,
+            knowledge: facts.knowledge,
+            verified: true,
+            build_id: Some(wanted.library.build_id.clone()),
+            likeness: 0,
+            source: Source::Kept { path },
+            around: None,
+        }),
+        Err(why_not) => found.refuse(place, text, why_not),
+    }
+}
+
+/// Asks the servers for the debug file, and for the library where there is no better one.
+fn ask(client: &Client, wanted: &Wanted, found: &mut Found) {
+    let id = &wanted.library.build_id;
+    if id.is_empty() {
+        return;
+    }
+    for origin in [Origin::Debuginfo, Origin::Executable] {
+        let best = found.candidates.first();
+        let names = best.is_some_and(|c| c.verified && c.knowledge >= Knowledge::Symtab);
+        if origin == Origin::Executable && names {
+            return;
+        }
+        let mut refusals = Vec::new();
+        let path = client.fetch(id, origin, |url, refusal| {
+            let why_not = match refusal {
+                Refusal::Missing => WhyNot::NotThere,
+                Refusal::Failed(what) => WhyNot::Server(shown(&what)),
+            };
+            refusals.push((shown(url), why_not));
+        });
+        if let Some(path) = path {
+            match crate::bytes::Bytes::map(&path) {
+                Ok(bytes) => add_kept(path, &bytes, Place::Debuginfod, wanted, found),
+                Err(error) => {
+                    let text = shown(&path.to_string_lossy());
+                    found.refuse(Place::Debuginfod, text, regular::why_not(&error));
                 }
             }
         }
+        // That the library is missing too says nothing new.
+        if origin == Origin::Debuginfo {
+            for (url, why_not) in refusals {
+                found.refuse(Place::Debuginfod, url, why_not);
+            }
+        }
+    }
+}
+
+impl Shared {
+    /// Roots that may hold a `.build-id` tree.
+    fn roots(&self) -> impl Iterator<Item = &Path> {
+        let rooted = |search: &&Search| {
+            !matches!(
+                search.how,
+                How::HostPath | How::Cache(_) | How::Debuginfod(_)
+            )
+        };
+        self.searches
+            .iter()
+            .filter(rooted)
+            .map(|search| search.root.as_path())
+    }
+
+    fn build_id_trees(&self) -> impl Iterator<Item = &Path> {
+        let trees = |search: &&Search| matches!(search.how, How::BuildIdTree);
+        self.searches
+            .iter()
+            .filter(trees)
+            .map(|search| search.root.as_path())
+    }
+
+    /// Files of this name in the trees that are walked.
+    fn named(&self, name: &str) -> Vec<Source> {
+        let trees = self.searches.iter().filter_map(|search| search.how.tree());
+        trees.flat_map(|tree| tree.named(name)).collect()
+    }
+
+    /// A debug file from the cache or a server.
+    fn fetch_debug(&self, build_id: &BuildId) -> Option<PathBuf> {
+        let mut path = None;
+        for search in &self.searches {
+            path = match &search.how {
+                How::Cache(cache) => {
+                    let kept = cache.libraries().get(build_id, Origin::Debuginfo);
+                    kept.map(|(path, _)| path)
+                }
+                How::Debuginfod(client) => client.fetch(build_id, Origin::Debuginfo, |_, _| {}),
+                _ => None,
+            };
+            if path.is_some() {
+                break;
+            }
+        }
+        path
     }
 }
 

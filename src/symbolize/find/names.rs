@@ -1,13 +1,16 @@
 //! What a library may be called on this host. Paths of a recording come from a phone: only
 //! plain components of them become part of a path here.
 
+use crate::symbolize::file::debug_id;
 use crate::symbolize::library::Library;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Longest name of a file, as most file systems have it.
 const LONGEST_NAME: usize = 255;
 /// Deeper paths are not looked for below a root.
 const MOST_COMPONENTS: usize = 40;
+/// Modules of a platform build that are looked at for a variant of one.
+const MOST_MODULES: usize = 500;
 
 /// The names of one library, taken apart once for all places.
 #[derive(Debug)]
@@ -79,6 +82,82 @@ impl<'a> Wanted<'a> {
         places
     }
 
+    /// The package that its path leads through (`…/base.apk!lib/…`, or a package itself where
+    /// the library is mapped from within), below a root: with its folders and without.
+    pub(super) fn packages(&self) -> Vec<PathBuf> {
+        let at = self.components.iter().position(|c| c.contains(".apk"));
+        let Some(at) = at else {
+            return Vec::new();
+        };
+        let name = self.components[at].split('!').next().unwrap_or_default();
+        let mut whole: PathBuf = self.components[..at].iter().collect();
+        whole.push(name);
+        vec![whole, PathBuf::from(name)]
+    }
+
+    /// Below a folder of Breakpad symbols: `<ID>.breakpad` as Perfetto has it, and the store of
+    /// Breakpad's tools, `<name>/<ID>/<name>.sym`.
+    pub(super) fn breakpad_places(&self) -> Vec<PathBuf> {
+        let id = &self.library.build_id;
+        let Some(hex) = hex_name(&id.0) else {
+            return Vec::new();
+        };
+        let upper = hex.to_ascii_uppercase();
+        let mut places = vec![PathBuf::from(format!("{upper}.breakpad"))];
+        if upper != hex {
+            places.push(PathBuf::from(format!("{hex}.breakpad")));
+        }
+        if let Some(names) = self.names {
+            let name = names.bare;
+            for folder in [debug_id(id), upper] {
+                places.push([name, &folder, &format!("{name}.sym")].iter().collect());
+            }
+        }
+        places
+    }
+
+    /// Below `symbols` of a platform build, beside the five places: of a library of an APEX
+    /// those of its variants (`com.android.art.debug`) and the copy in `system`.
+    pub(super) fn module_places(&self, symbols: &Path) -> Vec<PathBuf> {
+        let ["apex", module, folders @ .., name] = self.components.as_slice() else {
+            return Vec::new();
+        };
+        // A mounted module has its version in its name: `com.android.art@350820960`.
+        let module = module.split('@').next().unwrap_or(module);
+        let below: PathBuf = folders.iter().chain([name]).collect();
+        let entries = std::fs::read_dir(symbols.join("apex"))
+            .into_iter()
+            .flatten()
+            .flatten();
+        let mut variants: Vec<String> = entries
+            .take(MOST_MODULES)
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .filter(|variant| {
+                variant
+                    .split(['@', '.'])
+                    .take(3)
+                    .eq(module.split('.').take(3))
+            })
+            .collect();
+        variants.sort_unstable_by_key(|variant| (variant != module, variant.clone()));
+        let apex = variants
+            .iter()
+            .map(|v| symbols.join("apex").join(v).join(&below));
+        apex.chain([symbols.join("system").join(&below)]).collect()
+    }
+
+    /// Below a root with a `.build-id` tree: the debug file, the library itself, and both as
+    /// perf keeps them.
+    pub(super) fn build_id_places(&self) -> Vec<PathBuf> {
+        let Some(debug) = build_id_path(&self.library.build_id.0) else {
+            return Vec::new();
+        };
+        let library = debug.with_extension("");
+        let perf = ["debug", "elf"].map(|name| library.join(name));
+        let [first, second] = perf;
+        vec![debug, library, first, second]
+    }
+
     /// The mapping's own path, where it may be one of this host. Only absolute Unix paths of
     /// plain components, and none where looking alone may have effects: devices, the kernel's
     /// own trees, folders that mount what is asked for.
@@ -113,6 +192,14 @@ pub(super) fn build_id_path(build_id: &[u8]) -> Option<PathBuf> {
             .iter()
             .collect(),
     )
+}
+
+/// What files of one library have in common in their names: `libfoo.so` of `libfoo.so`,
+/// `libfoo.so.debug`, `libfoo.so.dbg`, `libfoo.so.sym`.
+pub(super) fn key_of(name: &str) -> &str {
+    const ENDINGS: [&str; 5] = [".debug", ".dbg", ".sym", ".breakpad", ".unstripped"];
+    let stripped = ENDINGS.iter().find_map(|ending| name.strip_suffix(ending));
+    stripped.filter(|key| !key.is_empty()).unwrap_or(name)
 }
 
 /// A build ID as the name of a file; `None` for one of a length that no linker writes.

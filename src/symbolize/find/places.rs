@@ -2,6 +2,8 @@
 //! resolved but not yet looked at. Owns the names of the environment variables; searches
 //! nothing except for the project around the current folder.
 
+use crate::symbolize::cache::Cache;
+use crate::symbolize::debuginfod::Servers;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
@@ -34,13 +36,18 @@ pub struct Places {
     pub host_paths: bool,
     /// Folders with a `.build-id` tree that belong to the system or the user.
     pub build_id_trees: Vec<PathBuf>,
+    /// Servers to ask; needs a cache.
+    pub debuginfod: Option<Servers>,
+    /// The cache: libraries that were fetched before, and what is remembered of folders. Without
+    /// it nothing is fetched, and each process walks each folder anew.
+    pub cache: Option<Cache>,
     /// Whether a file without build ID is taken where its name is the library's.
     pub allow_no_build_id: bool,
 }
 
 impl Places {
     /// The places that an environment names, those that each host has, and the Gradle project
-    /// around `current`. `--symbols` is for the caller to add.
+    /// around `current`. `--symbols` and the cache are for the caller to add.
     pub fn of_environment(get: impl Fn(&str) -> Option<OsString>, current: &Path) -> Self {
         let set = |name: &str| get(name).filter(|value| !value.is_empty());
         let folder = |name: &str| set(name).map(PathBuf::from);
@@ -65,6 +72,8 @@ impl Places {
             product_out: folder("ANDROID_PRODUCT_OUT"),
             host_paths: true,
             build_id_trees,
+            debuginfod: Servers::of_environment(&get),
+            cache: None,
             allow_no_build_id: false,
         }
     }

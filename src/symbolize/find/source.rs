@@ -1,6 +1,7 @@
 //! Where the bytes of a candidate come from, and how to have them again: opened late, checked
 //! again when opened.
 
+use super::archive::{self, Step};
 use super::found::WhyNot;
 use super::regular;
 use crate::symbolize::file::{self, Bytes, Facts, FileError};
@@ -8,7 +9,7 @@ use crate::units::BuildId;
 use sha2::{Digest as _, Sha256};
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Size and time of a file: what tells that it is still the one that was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -21,13 +22,17 @@ pub(super) struct Stamp {
 
 impl Stamp {
     pub(super) fn of(metadata: &Metadata) -> Self {
-        let since = |time: std::time::SystemTime| match time.duration_since(UNIX_EPOCH) {
-            Ok(after) => i64::try_from(after.as_nanos()).unwrap_or(i64::MAX),
-            Err(before) => i64::try_from(before.duration().as_nanos()).map_or(i64::MIN, |n| -n),
-        };
         Stamp {
             size: metadata.len(),
-            mtime_ns: metadata.modified().map_or(0, since),
+            mtime_ns: metadata.modified().map_or(0, Self::time_ns),
+        }
+    }
+
+    /// A time in nanoseconds since 1970.
+    pub(super) fn time_ns(time: SystemTime) -> i64 {
+        match time.duration_since(UNIX_EPOCH) {
+            Ok(after) => i64::try_from(after.as_nanos()).unwrap_or(i64::MAX),
+            Err(before) => i64::try_from(before.duration().as_nanos()).map_or(i64::MIN, |n| -n),
         }
     }
 }
@@ -37,6 +42,15 @@ impl Stamp {
 pub(super) enum Source {
     /// A file of this host.
     File { path: PathBuf, stamp: Stamp },
+    /// A member of a ZIP archive.
+    Member {
+        archive: PathBuf,
+        stamp: Stamp,
+        name: String,
+        steps: Vec<Step>,
+    },
+    /// A file of the cache: never changed, and known by its name alone.
+    Kept { path: PathBuf },
 }
 
 impl Source {
@@ -47,6 +61,13 @@ impl Source {
     pub(super) fn open(&self, build_id: Option<&BuildId>) -> Result<Bytes, WhyNot> {
         let bytes = match self {
             Source::File { path, stamp } => map(path, Some(*stamp))?.0,
+            Source::Kept { path } => map(path, None)?.0,
+            Source::Member {
+                archive,
+                stamp,
+                steps,
+                ..
+            } => archive::open(&map(archive, Some(*stamp))?.0, steps)?,
         };
         let facts = identify(&bytes)?;
         match build_id.is_none_or(|build_id| facts.is_build(build_id)) {
@@ -55,11 +76,36 @@ impl Source {
         }
     }
 
+    /// Its path, where it is a file of this host.
+    pub(super) fn path(&self) -> Option<PathBuf> {
+        match self {
+            Source::File { path, .. } | Source::Kept { path } => Some(path.clone()),
+            Source::Member { .. } => None,
+        }
+    }
+
     /// A digest of what tells it from others.
     pub(super) fn identity(&self) -> [u8; 32] {
         let mut digest = Sha256::new();
         match self {
             Source::File { path, stamp } => add(&mut digest, path, *stamp),
+            Source::Member {
+                archive,
+                stamp,
+                name,
+                ..
+            } => {
+                add(&mut digest, archive, *stamp);
+                digest.update(name.as_bytes());
+            }
+            Source::Kept { path } => {
+                // Each use changes the time of the file.
+                let stamp = Stamp {
+                    size: 0,
+                    mtime_ns: 0,
+                };
+                add(&mut digest, path, stamp);
+            }
         }
         digest.finalize().into()
     }
@@ -78,11 +124,12 @@ fn add(digest: &mut Sha256, path: &Path, stamp: Stamp) {
 /// # Errors
 /// Where it is not there, not regular, unreadable, or no longer has `expected` stamp.
 pub(super) fn map(path: &Path, expected: Option<Stamp>) -> Result<(Bytes, Stamp), WhyNot> {
-    let stamp = Stamp::of(&regular::stat(path)?);
+    let (file, metadata) = regular::open(path)?;
+    let stamp = Stamp::of(&metadata);
     if expected.is_some_and(|expected| expected != stamp) {
         return Err(WhyNot::Changed);
     }
-    let bytes = Bytes::map(path).map_err(|error| regular::why_not(&error))?;
+    let bytes = Bytes::of_file(&file).map_err(|error| regular::why_not(&error))?;
     Ok((bytes, stamp))
 }
 

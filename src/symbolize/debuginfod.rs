@@ -1,0 +1,300 @@
+//! Debug files from debuginfod servers, for those who name some in `DEBUGINFOD_URLS`: without
+//! it no socket is ever opened. The one file of symbolization that talks to a network; where
+//! its answers rank among other files is for the search.
+//!
+//! One request a file and server, `GET <url>/buildid/<hex>/debuginfo` (elfutils'
+//! debuginfod(8)), no retries. What comes is kept in the cache only if it has the build ID that
+//! was asked for. A server that does not answer is not asked again by this process; that it
+//! does not have a file is remembered for ten minutes.
+
+use super::cache::{Cache, NotKept, Origin};
+use crate::units::{BuildId, ByteSize};
+use sha2::{Digest as _, Sha256};
+use std::ffi::OsString;
+use std::io::{self, Read as _, Write as _};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// How long a server may take to begin, by default. elfutils' default too.
+const TIMEOUT: Duration = Duration::from_secs(90);
+/// Within that time this much of the file must have come, as in elfutils.
+const LEAST: u64 = 100 << 10;
+/// No larger file is fetched.
+const LARGEST: u64 = 4 << 30;
+/// How long a server is believed that it does not have a file.
+const BELIEVED: Duration = Duration::from_secs(600);
+
+/// The servers that an environment names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Servers {
+    /// `DEBUGINFOD_URLS`, in order, without a slash at the end.
+    pub urls: Vec<String>,
+    /// `DEBUGINFOD_TIMEOUT`: how long a server may take to begin.
+    pub timeout: Duration,
+    /// `DEBUGINFOD_MAXTIME`: how long a file may take.
+    pub longest: Duration,
+    /// `DEBUGINFOD_MAXSIZE`: no larger file is fetched.
+    pub largest: ByteSize,
+}
+
+impl Servers {
+    /// `None` where `DEBUGINFOD_URLS` is not set or empty.
+    pub fn of_environment(get: impl Fn(&str) -> Option<OsString>) -> Option<Self> {
+        let text = |name: &str| get(name).and_then(|value| value.into_string().ok());
+        let urls = text("DEBUGINFOD_URLS")?;
+        // Words that are no URL, such as `ima:enforcing`, tell elfutils other things.
+        let is_url = |word: &&str| word.starts_with("http://") || word.starts_with("https://");
+        let urls: Vec<String> = urls
+            .split_whitespace()
+            .filter(is_url)
+            .map(|url| url.trim_end_matches('/').to_owned())
+            .collect();
+        if urls.is_empty() {
+            return None;
+        }
+        // 0 means no limit.
+        let number = |name: &str| text(name)?.trim().parse::<u64>().ok().filter(|n| *n > 0);
+        let timeout = number("DEBUGINFOD_TIMEOUT").map_or(TIMEOUT, Duration::from_secs);
+        let longest = number("DEBUGINFOD_MAXTIME").map(Duration::from_secs);
+        Some(Servers {
+            urls,
+            timeout,
+            longest: longest.unwrap_or(timeout.saturating_mul(10)),
+            largest: ByteSize(number("DEBUGINFOD_MAXSIZE").map_or(LARGEST, |n| n.min(LARGEST))),
+        })
+    }
+}
+
+/// Why a server gave no file.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Refusal {
+    /// It does not have it.
+    #[error("does not have it")]
+    Missing,
+    /// Anything else.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// Asks the servers.
+#[derive(Debug)]
+pub(super) struct Client {
+    servers: Servers,
+    /// By server: whether it did not answer.
+    silent: Vec<AtomicBool>,
+    agent: ureq::Agent,
+    cache: Cache,
+}
+
+impl Client {
+    /// A client for `servers`. Connects to none yet.
+    pub(super) fn new(servers: Servers, cache: Cache) -> Self {
+        let agent = ureq::Agent::config_builder()
+            .timeout_resolve(Some(servers.timeout))
+            .timeout_connect(Some(servers.timeout))
+            .timeout_recv_response(Some(servers.timeout))
+            .timeout_recv_body(Some(servers.longest))
+            .http_status_as_error(false)
+            .max_redirects(5)
+            .user_agent(concat!("heaptap/", env!("CARGO_PKG_VERSION")))
+            .build()
+            .into();
+        Client {
+            silent: servers
+                .urls
+                .iter()
+                .map(|_| AtomicBool::new(false))
+                .collect(),
+            servers,
+            agent,
+            cache,
+        }
+    }
+
+    /// Fetches a file into the cache. `refused` is told each server that did not give it.
+    /// Blocks as long as the servers are allowed to take.
+    pub(super) fn fetch(
+        &self,
+        build_id: &BuildId,
+        origin: Origin,
+        mut refused: impl FnMut(&str, Refusal),
+    ) -> Option<PathBuf> {
+        for (url, silent) in self.servers.urls.iter().zip(&self.silent) {
+            match self.ask(url, silent, build_id, origin) {
+                Ok(path) => return Some(path),
+                Err(refusal) => refused(url, refusal),
+            }
+        }
+        None
+    }
+
+    fn ask(
+        &self,
+        url: &str,
+        silent: &AtomicBool,
+        build_id: &BuildId,
+        origin: Origin,
+    ) -> Result<PathBuf, Refusal> {
+        if silent.load(Ordering::Relaxed) {
+            return Err(Refusal::Failed("did not answer before".to_owned()));
+        }
+        let kind = match origin {
+            Origin::Executable => "executable",
+            Origin::Debuginfo | Origin::Device => "debuginfo",
+        };
+        let hex: String = build_id
+            .0
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        let url = format!("{url}/buildid/{hex}/{kind}");
+        if self.is_known_missing(&url) {
+            return Err(Refusal::Missing);
+        }
+        let began = Instant::now();
+        let response = self.agent.get(&url).call().map_err(|error| {
+            silent.store(true, Ordering::Relaxed);
+            Refusal::Failed(told(&error))
+        })?;
+        match response.status().as_u16() {
+            200 => {}
+            404 => {
+                self.note_missing(&url);
+                return Err(Refusal::Missing);
+            }
+            status => {
+                return Err(Refusal::Failed(format!(
+                    "answered with HTTP status {status}"
+                )));
+            }
+        }
+        let (_, body) = response.into_parts();
+        self.keep(body, build_id, origin, began)
+            .map_err(Refusal::Failed)
+    }
+
+    fn keep(
+        &self,
+        body: ureq::Body,
+        build_id: &BuildId,
+        origin: Origin,
+        began: Instant,
+    ) -> Result<PathBuf, String> {
+        let ByteSize(largest) = self.servers.largest;
+        let too_large = || format!("has more than {}", self.servers.largest);
+        if body.content_length().is_some_and(|length| length > largest) {
+            return Err(too_large());
+        }
+        let cannot_write = |error: io::Error| format!("this host cannot keep it: {error}");
+        let mut incoming = self.cache.libraries().receive().map_err(cannot_write)?;
+        let mut body = body.into_reader();
+        let mut piece = vec![0; 64 << 10];
+        let mut size = 0u64;
+        loop {
+            let length = match body.read(&mut piece) {
+                Ok(0) => break,
+                Ok(length) => length,
+                Err(error) => return Err(format!("broke off: {error}")),
+            };
+            size += length as u64;
+            if size > largest {
+                return Err(too_large());
+            }
+            let waited = began.elapsed();
+            if waited > self.servers.longest || (waited > self.servers.timeout && size < LEAST) {
+                return Err("is too slow".to_owned());
+            }
+            incoming
+                .file()
+                .write_all(&piece[..length])
+                .map_err(cannot_write)?;
+        }
+        incoming
+            .keep(build_id, origin)
+            .map_err(|error| match error {
+                NotKept::Io(error) => cannot_write(error),
+                other => format!("gave something else: {other}"),
+            })
+    }
+
+    fn missing_key(url: &str) -> [u8; 32] {
+        let digest = Sha256::new().chain_update(b"missing\0").chain_update(url);
+        digest.finalize().into()
+    }
+
+    fn note_missing(&self, url: &str) {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now = now.map_or(0, |now| now.as_secs());
+        // Without the note the server is asked again.
+        let _ = self
+            .cache
+            .answers()
+            .put(&Self::missing_key(url), &now.to_le_bytes());
+    }
+
+    fn is_known_missing(&self, url: &str) -> bool {
+        let noted = self.cache.answers().get(&Self::missing_key(url));
+        let noted = noted.and_then(|bytes| Some(u64::from_le_bytes(bytes.try_into().ok()?)));
+        noted.is_some_and(|seconds| {
+            let at = UNIX_EPOCH + Duration::from_secs(seconds.min(u64::from(u32::MAX)));
+            at.elapsed().is_ok_and(|since| since < BELIEVED)
+        })
+    }
+}
+
+/// An error in words that name no more than the server's own URL does.
+fn told(error: &ureq::Error) -> String {
+    match error {
+        ureq::Error::Timeout(_) => "did not answer in time".to_owned(),
+        ureq::Error::HostNotFound => "no such host".to_owned(),
+        ureq::Error::ConnectionFailed => "does not accept connections".to_owned(),
+        ureq::Error::Io(error) => error.to_string(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn servers(variables: &[(&str, &str)]) -> Option<Servers> {
+        Servers::of_environment(|name| {
+            let found = variables.iter().find(|(n, _)| *n == name);
+            found.map(|(_, value)| OsString::from(value))
+        })
+    }
+
+    #[test]
+    fn without_urls_there_are_no_servers() {
+        assert_eq!(servers(&[]), None);
+        assert_eq!(servers(&[("DEBUGINFOD_URLS", " ")]), None);
+        assert_eq!(
+            servers(&[("DEBUGINFOD_URLS", "ima:enforcing file:///x")]),
+            None
+        );
+    }
+
+    #[test]
+    fn limits_are_those_of_the_environment() {
+        let found = servers(&[
+            (
+                "DEBUGINFOD_URLS",
+                "https://a.example/ http://b.example:8002",
+            ),
+            ("DEBUGINFOD_TIMEOUT", "7"),
+            ("DEBUGINFOD_MAXSIZE", "1000"),
+            ("DEBUGINFOD_MAXTIME", "0"),
+        ])
+        .unwrap();
+        assert_eq!(found.urls, ["https://a.example", "http://b.example:8002"]);
+        assert_eq!(found.timeout, Duration::from_secs(7));
+        assert_eq!(found.longest, Duration::from_secs(70));
+        assert_eq!(found.largest, ByteSize(1000));
+        let default = servers(&[
+            ("DEBUGINFOD_URLS", "http://a"),
+            ("DEBUGINFOD_TIMEOUT", "soon"),
+        ]);
+        assert_eq!(default.unwrap().timeout, TIMEOUT);
+    }
+}

@@ -1,0 +1,367 @@
+//! Libraries in ZIP archives: APK, AAB, APKS, AAR, Gradle's native-debug-symbols.zip. Owns which
+//! members have symbols and how their bytes are had again. Nothing is ever written under a
+//! member's name; it only tells people and names of libraries.
+//!
+//! A stored member is a part of the mapped archive. Of a compressed one only the beginning is
+//! unpacked to learn its build ID; the whole when it is opened, into memory or, where it is
+//! large, into a file without a name.
+
+use super::found::WhyNot;
+use super::index::record::{Content, Symbols};
+use super::source::{identify, refused};
+use crate::symbolize::file::{self, Bytes};
+use crate::units::ByteSize;
+use flate2::bufread::DeflateDecoder;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::io::{self, Cursor, Read, Write as _};
+
+/// Archives in archives are followed so deep: an APK in an APKS in a ZIP.
+const DEEPEST: usize = 3;
+/// Further members are not looked at.
+const MOST_MEMBERS: usize = 100_000;
+/// Larger members are not unpacked. A debug build of a browser has 3 GB.
+const LARGEST: u64 = 4 << 30;
+/// Larger members are unpacked into a file.
+const LARGEST_IN_MEMORY: u64 = 64 << 20;
+/// What is unpacked of one archive only to see what it holds.
+const MOST_UNPACKED: u64 = 512 << 20;
+/// Deflate makes at most this much of a byte; who claims more lies.
+const HIGHEST_RATIO: u64 = 1032;
+/// Header, segments and notes of a library lie within so many bytes of its beginning.
+const BEGINNING: u64 = 64 << 10;
+
+/// Endings of members of apps that hold no symbols, of which there are thousands.
+const DULL: [&str; 24] = [
+    "arsc",
+    "class",
+    "css",
+    "dex",
+    "gif",
+    "html",
+    "java",
+    "jpeg",
+    "jpg",
+    "js",
+    "json",
+    "kotlin_builtins",
+    "kotlin_metadata",
+    "kotlin_module",
+    "kt",
+    "mp3",
+    "mp4",
+    "ogg",
+    "otf",
+    "png",
+    "properties",
+    "ttf",
+    "webp",
+    "xml",
+];
+
+/// A member with symbols, possibly in an archive within the archive.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Entry {
+    /// Its name; names of nested archives before it, `!` between.
+    pub name: String,
+    /// From the outermost archive inwards; the last is the member itself.
+    pub steps: Vec<Step>,
+    pub content: Content,
+}
+
+/// Where the bytes of a member lie in its archive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(super) struct Step {
+    offset: u64,
+    packed: u64,
+    size: u64,
+    crc: u32,
+    is_deflated: bool,
+}
+
+/// Whether a file begins as ZIP archives do.
+pub(super) fn is_archive(head: &[u8]) -> bool {
+    head.starts_with(b"PK\x03\x04") || head.starts_with(b"PK\x05\x06")
+}
+
+/// Whether a file has a name of archives that hold libraries: a `.jar` in a tree of sources is
+/// not worth a look.
+pub(super) fn has_archive_name(name: &str) -> bool {
+    const ENDINGS: [&str; 7] = ["aab", "aar", "apk", "apkm", "apks", "xapk", "zip"];
+    let ending = ending(name);
+    ENDINGS.iter().any(|e| ending.eq_ignore_ascii_case(e))
+}
+
+fn ending(name: &str) -> &str {
+    name.rsplit_once('.').map_or("", |(_, ending)| ending)
+}
+
+/// The members that have symbols.
+///
+/// # Errors
+/// Where the archive cannot be read at all; a member that cannot is among the entries.
+pub(super) fn read(archive: &Bytes) -> Result<Vec<Entry>, WhyNot> {
+    let mut reading = Reading {
+        entries: Vec::new(),
+        members: 0,
+        unpacked: 0,
+    };
+    reading.archive(archive, "", &[])?;
+    Ok(reading.entries)
+}
+
+/// Unpacks a member, or takes its part of the archive.
+///
+/// # Errors
+/// [`WhyNot::Damaged`], [`WhyNot::TooLarge`].
+pub(super) fn open(archive: &Bytes, steps: &[Step]) -> Result<Bytes, WhyNot> {
+    let mut bytes = archive.clone();
+    for step in steps {
+        bytes = step.open(&bytes)?;
+    }
+    Ok(bytes)
+}
+
+/// The state of reading one archive and those within.
+struct Reading {
+    entries: Vec<Entry>,
+    members: usize,
+    unpacked: u64,
+}
+
+impl Reading {
+    fn archive(&mut self, bytes: &Bytes, prefix: &str, outer: &[Step]) -> Result<(), WhyNot> {
+        let damaged = |error: zip::result::ZipError| WhyNot::Damaged(error.to_string());
+        let mut archive = zip::ZipArchive::new(Cursor::new(&**bytes)).map_err(damaged)?;
+        for at in 0..archive.len() {
+            self.members += 1;
+            if self.members > MOST_MEMBERS {
+                return Ok(());
+            }
+            let name = match archive.name_for_index(at) {
+                Some(Ok(name)) => name.into_owned(),
+                _ => continue,
+            };
+            let dull = ending(&name);
+            if name.ends_with('/') || DULL.iter().any(|e| dull.eq_ignore_ascii_case(e)) {
+                continue;
+            }
+            let name = format!("{prefix}{name}");
+            // A member that breaks the rules is damaged only if somebody asks for its name.
+            let content = match archive.by_index_raw(at) {
+                Ok(member) => match Step::of(&member) {
+                    Ok(step) => {
+                        let steps = [outer, &[step]].concat();
+                        match self.member(bytes, &name, &steps) {
+                            Ok(Some(content)) => {
+                                self.entries.push(Entry {
+                                    name,
+                                    steps,
+                                    content,
+                                });
+                                continue;
+                            }
+                            Ok(None) => continue,
+                            Err(why_not) => why_not,
+                        }
+                    }
+                    Err(why_not) => why_not,
+                },
+                Err(error) => WhyNot::Damaged(error.to_string()),
+            };
+            self.entries.push(Entry {
+                name,
+                steps: Vec::new(),
+                content: Content::Damaged(content.to_string()),
+            });
+        }
+        Ok(())
+    }
+
+    /// What a member is; `None` where it is nothing with symbols.
+    fn member(
+        &mut self,
+        archive: &Bytes,
+        name: &str,
+        steps: &[Step],
+    ) -> Result<Option<Content>, WhyNot> {
+        let step = steps.last().expect("a member has its own step");
+        let head = step.beginning(archive, 8)?;
+        if is_archive(&head) {
+            if steps.len() < DEEPEST && has_archive_name(name) {
+                if step.is_deflated {
+                    self.spend(step.size)?;
+                }
+                self.archive(&step.open(archive)?, &format!("{name}!"), steps)?;
+            }
+            return Ok(None);
+        }
+        let is_text = head.starts_with(b"MODULE ");
+        if !is_text && !head.starts_with(b"\x7fELF") {
+            return Ok(None);
+        }
+        if !step.is_deflated {
+            let facts = identify(&step.open(archive)?)?;
+            return Ok(Some(Content::Symbols(Box::new(Symbols::new(&facts)))));
+        }
+        // Thousands of members may share their bytes.
+        self.spend(BEGINNING.min(step.size))?;
+        let mut beginning = step.beginning(archive, BEGINNING)?.into_owned();
+        let is_whole = beginning.len() as u64 == step.size;
+        if !is_whole && !is_text {
+            without_sections(&mut beginning);
+        }
+        let mut symbols = match file::identify(&beginning) {
+            Ok(facts) => Symbols::new(&facts),
+            Err(error) if is_whole => return Err(refused(&error)),
+            Err(_) => Symbols {
+                build_id: Vec::new(),
+                debug_id: None,
+                knowledge: None,
+            },
+        };
+        if !is_whole && symbols.build_id.is_empty() && !is_text {
+            // No note at the beginning: it lies further on, or there is none.
+            self.spend(step.size)?;
+            symbols = Symbols::new(&identify(&step.open(archive)?)?);
+        } else if !is_whole {
+            symbols.knowledge = is_text.then_some(symbols.knowledge).flatten();
+        }
+        Ok(Some(Content::Symbols(Box::new(symbols))))
+    }
+
+    /// Counts what is unpacked only to look at it.
+    fn spend(&mut self, bytes: u64) -> Result<(), WhyNot> {
+        self.unpacked = self.unpacked.saturating_add(bytes);
+        match self.unpacked > MOST_UNPACKED {
+            true => Err(WhyNot::TooLarge(ByteSize(bytes))),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Step {
+    fn of(member: &zip::read::ZipFile<'_, impl Read>) -> Result<Step, WhyNot> {
+        let is_deflated = match member.compression() {
+            zip::CompressionMethod::Stored => false,
+            zip::CompressionMethod::Deflated => true,
+            other => {
+                return Err(WhyNot::Damaged(format!(
+                    "packed by a rare method, {other:?}"
+                )));
+            }
+        };
+        if member.encrypted() {
+            return Err(WhyNot::Damaged("it is encrypted".to_owned()));
+        }
+        let Some(offset) = member.data_start() else {
+            return Err(WhyNot::Damaged("no data".to_owned()));
+        };
+        let step = Step {
+            offset,
+            packed: member.compressed_size(),
+            size: member.size(),
+            crc: member.crc32(),
+            is_deflated,
+        };
+        let possible = match is_deflated {
+            true => step.size <= step.packed.saturating_mul(HIGHEST_RATIO),
+            false => step.size == step.packed,
+        };
+        match possible {
+            true => Ok(step),
+            false => Err(WhyNot::Damaged(
+                "its sizes contradict each other".to_owned(),
+            )),
+        }
+    }
+
+    /// Its bytes as they lie in the archive.
+    fn packed(&self, archive: &Bytes) -> Result<Bytes, WhyNot> {
+        let range = usize::try_from(self.offset).ok().and_then(|start| {
+            let length = usize::try_from(self.packed).ok()?;
+            Some(start..start.checked_add(length)?)
+        });
+        let cut = || WhyNot::Damaged("it lies beyond the end of the archive".to_owned());
+        range.and_then(|range| archive.slice(range)).ok_or_else(cut)
+    }
+
+    /// The first bytes of the member, at most so many.
+    fn beginning<'a>(&self, archive: &'a Bytes, most: u64) -> Result<Cow<'a, [u8]>, WhyNot> {
+        let packed = self.packed(archive)?;
+        if !self.is_deflated {
+            let start = usize::try_from(self.offset).expect("packed() has sliced it");
+            let length = packed.len().min(most as usize);
+            return Ok(Cow::Borrowed(&archive[start..start + length]));
+        }
+        let mut beginning = Vec::new();
+        DeflateDecoder::new(&packed[..])
+            .take(most.min(self.size))
+            .read_to_end(&mut beginning)
+            .map_err(|error| WhyNot::Damaged(error.to_string()))?;
+        Ok(Cow::Owned(beginning))
+    }
+
+    fn open(&self, archive: &Bytes) -> Result<Bytes, WhyNot> {
+        let packed = self.packed(archive)?;
+        if !self.is_deflated {
+            return Ok(packed);
+        }
+        if self.size > LARGEST {
+            return Err(WhyNot::TooLarge(ByteSize(self.size)));
+        }
+        let unpacked = match self.size <= LARGEST_IN_MEMORY {
+            true => {
+                let mut bytes = Vec::new();
+                self.unpack(&packed, &mut bytes)
+                    .map(|()| Bytes::from(bytes))
+            }
+            false => self.unpack_into_file(&packed),
+        };
+        unpacked.map_err(|error| WhyNot::Damaged(error.to_string()))
+    }
+
+    fn unpack_into_file(&self, packed: &[u8]) -> io::Result<Bytes> {
+        let mut file = tempfile::tempfile()?;
+        self.unpack(packed, &mut file)?;
+        file.flush()?;
+        Bytes::of_file(&file)
+    }
+
+    /// Unpacks at most the size that was claimed, and checks it and the checksum.
+    fn unpack(&self, packed: &[u8], into: &mut dyn io::Write) -> io::Result<()> {
+        let wrong = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what);
+        let mut from = DeflateDecoder::new(packed).take(self.size + 1);
+        let mut crc = flate2::Crc::new();
+        let mut piece = vec![0; 256 << 10];
+        let mut size = 0;
+        loop {
+            let length = from.read(&mut piece)?;
+            if length == 0 {
+                break;
+            }
+            size += length as u64;
+            crc.update(&piece[..length]);
+            into.write_all(&piece[..length])?;
+        }
+        if size != self.size {
+            return Err(wrong("its size is not what the archive says"));
+        }
+        match crc.sum() == self.crc {
+            true => Ok(()),
+            false => Err(wrong("its checksum is not what the archive says")),
+        }
+    }
+}
+
+/// Makes the beginning of an ELF file a file without sections: their table is at the end.
+fn without_sections(beginning: &mut [u8]) {
+    const CLASS: usize = 4;
+    let table = match beginning.get(CLASS) {
+        Some(1) => 32..36,
+        _ => 40..48,
+    };
+    if let Some(offset) = beginning.get_mut(table) {
+        offset.fill(0);
+    }
+}

@@ -1,0 +1,106 @@
+//! Where Gradle, the NDK's build systems and Cargo leave libraries with symbols in a project.
+//! Owns the names of those folders; what lies in them the index finds out.
+//!
+//! | below a module | what |
+//! |---|---|
+//! | `build/intermediates/merged_native_libs`, `merged_jni_libs`, `library_jni` | what goes into the APK, before it is stripped |
+//! | `build/intermediates/cmake`, `cxx`, `ndkBuild`, `.cxx`, `.externalNativeBuild` | `obj/<abi>`: what the linker wrote |
+//! | `build/intermediates/native_debug_metadata`, `native_symbol_tables` | `.so.dbg`, `.so.sym` split off for the store |
+//! | `build/outputs/native-debug-symbols` | native-debug-symbols.zip |
+//! | `build/outputs/apk`, `bundle`, `aar` | libraries in packages; a bundle's `BUNDLE-METADATA` |
+//! | `build/<module>/…` | all of this, where one folder takes the builds of all modules (Flutter) |
+//! | `src/main/jniLibs` | libraries built elsewhere |
+//! | `target/<triple>-linux-android*` | Rust |
+
+use std::path::{Path, PathBuf};
+
+/// Modules lie at most so deep below the project.
+const DEEPEST: usize = 6;
+/// Further folders of a project are not looked at for modules.
+const MOST_FOLDERS: usize = 20_000;
+
+const OF_BUILD: [&str; 12] = [
+    "intermediates/merged_native_libs",
+    "intermediates/merged_jni_libs",
+    "intermediates/library_jni",
+    "intermediates/cmake",
+    "intermediates/cxx",
+    "intermediates/ndkBuild",
+    "intermediates/native_debug_metadata",
+    "intermediates/native_symbol_tables",
+    "outputs/native-debug-symbols",
+    "outputs/apk",
+    "outputs/bundle",
+    "outputs/aar",
+];
+const OF_MODULE: [&str; 3] = [".cxx", ".externalNativeBuild", "src/main/jniLibs"];
+
+/// Folders that hold no modules.
+const NO_MODULES: [&str; 4] = ["build", "node_modules", "src", "target"];
+
+/// The folders of a project that libraries with symbols lie below. Reads the project's folders
+/// down to its modules, not what they hold.
+pub(super) fn outputs(project: &Path) -> Vec<PathBuf> {
+    let mut outputs = Vec::new();
+    let mut folders = vec![(project.to_owned(), 0)];
+    let mut seen = 0;
+    while let Some((folder, depth)) = folders.pop() {
+        seen += 1;
+        if seen > MOST_FOLDERS {
+            break;
+        }
+        outputs_of(&folder, &mut outputs);
+        if depth == DEEPEST {
+            continue;
+        }
+        for (name, path) in folders_in(&folder) {
+            if !name.starts_with('.') && !NO_MODULES.contains(&name.as_str()) {
+                folders.push((path, depth + 1));
+            }
+        }
+    }
+    outputs.sort_unstable();
+    outputs
+}
+
+fn outputs_of(module: &Path, outputs: &mut Vec<PathBuf>) {
+    let mut add = |path: PathBuf| {
+        if path.is_dir() {
+            outputs.push(path);
+        }
+    };
+    for below in OF_MODULE {
+        add(module.join(below));
+    }
+    let build = module.join("build");
+    if build.is_dir() {
+        for below in OF_BUILD {
+            add(build.join(below));
+        }
+        for (name, of_module) in folders_in(&build) {
+            if !matches!(
+                name.as_str(),
+                "intermediates" | "outputs" | "generated" | "tmp"
+            ) {
+                for below in OF_BUILD {
+                    add(of_module.join(below));
+                }
+            }
+        }
+    }
+    for (name, path) in folders_in(&module.join("target")) {
+        if name.contains("-linux-android") {
+            for profile in ["debug", "release"] {
+                add(path.join(profile));
+            }
+        }
+    }
+}
+
+/// Folders in a folder, links to folders left out: a module lies within its project.
+fn folders_in(folder: &Path) -> Vec<(String, PathBuf)> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    let named = folders.filter_map(|e| Some((e.file_name().into_string().ok()?, e.path())));
+    named.collect()
+}

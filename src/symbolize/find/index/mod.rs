@@ -1,0 +1,390 @@
+//! Trees of folders by build ID: every file below a root that has symbols, whatever its name.
+//! Owns when a tree is walked (at its first use, once), the tables to look it up by, and that
+//! the next process need not open again what has not changed.
+
+pub(super) mod record;
+mod walk;
+
+use super::archive::Entry;
+use super::found::{Candidate, Found, Nearest, Place, WhyNot, shown};
+use super::gradle;
+use super::names::{Wanted, key_of};
+use super::source::{Source, identify};
+use crate::symbolize::cache::Answers;
+use crate::symbolize::file::{Knowledge, debug_id};
+use record::{Content, File, Folder, Folders, Known, Symbols};
+use sha2::{Digest as _, Sha256};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// What is walked.
+#[derive(Debug, Clone)]
+pub(super) enum Ground {
+    /// Everything below a folder.
+    Folder(PathBuf),
+    /// The outputs of builds below a Gradle project.
+    Project(PathBuf),
+    /// A single file: a library, an archive.
+    File(PathBuf),
+}
+
+impl Ground {
+    pub(super) fn path(&self) -> &Path {
+        match self {
+            Ground::Folder(path) | Ground::Project(path) | Ground::File(path) => path,
+        }
+    }
+}
+
+/// A tree that is walked when it is first asked.
+#[derive(Debug)]
+pub(super) struct Tree {
+    ground: Ground,
+    cache: Option<Answers>,
+    index: OnceLock<Index>,
+}
+
+/// What lies in a tree, and how to find it.
+#[derive(Debug)]
+pub(super) struct Index {
+    folders: Vec<(String, Folder)>,
+    by_id: HashMap<Vec<u8>, Vec<At>>,
+    by_name: HashMap<String, Vec<At>>,
+    /// How many files were looked at.
+    pub files: usize,
+    /// How many had to be opened.
+    pub opened: usize,
+    /// Whether the tree is larger than what is walked.
+    pub is_cut: bool,
+    /// Roots that could not be read.
+    lost: Vec<(PathBuf, WhyNot)>,
+}
+
+/// A file or a member of an archive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct At {
+    folder: u32,
+    file: u32,
+    entry: Option<u32>,
+}
+
+impl Tree {
+    pub(super) fn new(ground: Ground, cache: Option<Answers>) -> Self {
+        Tree {
+            ground,
+            cache,
+            index: OnceLock::new(),
+        }
+    }
+
+    /// The index, made at the first call: the tree is walked, by several threads; other callers
+    /// wait for it.
+    pub(super) fn index(&self) -> &Index {
+        self.index.get_or_init(|| {
+            let key = self.key();
+            let cached = self.cache.as_ref().and_then(|cache| cache.get(&key));
+            let earlier = cached.and_then(|bytes| record::read(&bytes));
+            let earlier = earlier.unwrap_or_default();
+            let walked = match &self.ground {
+                Ground::Folder(root) => walk::walk(std::slice::from_ref(root), earlier),
+                Ground::Project(root) => walk::walk(&gradle::outputs(root), earlier),
+                Ground::File(path) => walk::one(path, earlier),
+            };
+            if walked.is_changed
+                && let Some(cache) = &self.cache
+                && let Some(bytes) = record::write(&walked.folders)
+            {
+                // Without it the next walk takes longer.
+                let _ = cache.put(&key, &bytes);
+            }
+            Index::new(walked)
+        })
+    }
+
+    /// The index, if it was needed before.
+    pub(super) fn made(&self) -> Option<&Index> {
+        self.index.get()
+    }
+
+    fn key(&self) -> [u8; 32] {
+        let kind: &[u8] = match self.ground {
+            Ground::Folder(_) => b"index of a folder\0",
+            Ground::Project(_) => b"index of a project\0",
+            Ground::File(_) => b"index of a file\0",
+        };
+        let path = self.ground.path().as_os_str().as_encoded_bytes();
+        Sha256::new()
+            .chain_update(kind)
+            .chain_update(path)
+            .finalize()
+            .into()
+    }
+
+    /// Adds files of the library's build; notes files of its name that are of another.
+    pub(super) fn search(&self, place: Place, wanted: &Wanted, found: &mut Found) {
+        let index = self.index();
+        for (path, why_not) in &index.lost {
+            let path = shown(&path.to_string_lossy());
+            found.refuse(place, path, why_not.clone());
+        }
+        for at in index.of_build(wanted) {
+            self.add(index, at, true, place, wanted, found);
+        }
+        let Some(names) = wanted.names else {
+            return;
+        };
+        for &at in index.by_name.get(key_of(names.bare)).into_iter().flatten() {
+            let content = index.content(at);
+            let Content::Symbols(symbols) = content else {
+                if let Some(why_not) = content.why_not() {
+                    found.refuse(place, index.path(at), why_not);
+                }
+                continue;
+            };
+            if is_build(symbols, wanted) {
+                continue;
+            }
+            let has_none = symbols.build_id.is_empty() && symbols.debug_id.is_none();
+            if wanted.allow_no_build_id && (has_none || wanted.library.build_id.is_empty()) {
+                self.add(index, at, false, place, wanted, found);
+                continue;
+            }
+            let path = index.path(at);
+            found.come_near(Nearest {
+                place,
+                path: path.clone(),
+                build_id: symbols.shown_id(),
+                likeness: wanted.likeness(index.components(at)),
+            });
+            let why_not = match has_none {
+                true => WhyNot::NoBuildId,
+                false => WhyNot::OtherBuildId(symbols.shown_id()),
+            };
+            found.refuse(place, path, why_not);
+        }
+    }
+
+    fn add(
+        &self,
+        index: &Index,
+        at: At,
+        verified: bool,
+        place: Place,
+        wanted: &Wanted,
+        found: &mut Found,
+    ) {
+        let Content::Symbols(symbols) = index.content(at) else {
+            return;
+        };
+        let (source, path) = (index.source(at), index.path(at));
+        let known = match symbols.knowledge {
+            Some(known) => Ok(known.into()),
+            None => self.knowledge_of(&source),
+        };
+        match known {
+            Ok(knowledge) => found.add(Candidate {
+                place,
+                path,
+                knowledge,
+                verified,
+                build_id: verified.then(|| wanted.library.build_id.clone()),
+                likeness: wanted.likeness(index.components(at)),
+                source,
+                around: None,
+            }),
+            Err(why_not) => found.refuse(place, path, why_not),
+        }
+    }
+
+    /// How much a compressed member knows: what an earlier process saw, or a look at all of it.
+    fn knowledge_of(&self, source: &Source) -> Result<Knowledge, WhyNot> {
+        let key: [u8; 32] = Sha256::new()
+            .chain_update(b"knowledge 1\0")
+            .chain_update(source.identity())
+            .finalize()
+            .into();
+        let cached = self.cache.as_ref().and_then(|cache| cache.get(&key));
+        if let Some(known) = cached.and_then(|bytes| postcard::from_bytes::<Known>(&bytes).ok()) {
+            return Ok(known.into());
+        }
+        let knowledge = identify(&source.open(None)?)?.knowledge;
+        if let Some(cache) = &self.cache
+            && let Ok(bytes) = postcard::to_stdvec(&Known::from(knowledge))
+        {
+            let _ = cache.put(&key, &bytes);
+        }
+        Ok(knowledge)
+    }
+
+    /// Files of exactly this name, whatever their build: for what another file names.
+    pub(super) fn named(&self, name: &str) -> Vec<Source> {
+        let index = self.index();
+        let of_name = index.by_name.get(key_of(name)).into_iter().flatten();
+        let exact = of_name.filter(|at| index.components(**at).next_back() == Some(name));
+        exact.map(|at| index.source(*at)).collect()
+    }
+}
+
+impl Index {
+    fn new(walked: walk::Walked) -> Self {
+        let mut folders: Vec<(String, Folder)> = walked.folders.into_iter().collect();
+        folders.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        let mut index = Index {
+            folders: Vec::new(),
+            by_id: HashMap::new(),
+            by_name: HashMap::new(),
+            files: walked.files,
+            opened: walked.opened,
+            is_cut: walked.is_cut,
+            lost: walked.lost,
+        };
+        for (folder, (_, contents)) in (0..).zip(&folders) {
+            for (file, of) in (0..).zip(&contents.files) {
+                let at = At {
+                    folder,
+                    file,
+                    entry: None,
+                };
+                index.enter(at, &of.name, &of.content);
+                if let Content::Archive(entries) = &of.content {
+                    for (entry, of) in (0..).zip(entries) {
+                        let entry = Some(entry);
+                        index.enter(At { entry, ..at }, last_of(&of.name), &of.content);
+                    }
+                }
+            }
+        }
+        index.folders = folders;
+        index
+    }
+
+    fn enter(&mut self, at: At, name: &str, content: &Content) {
+        match content {
+            // Thousands of these are sources and pictures; a text in place of a library is told.
+            Content::Other if !name.contains(".so") => return,
+            Content::Archive(_) => return,
+            Content::Symbols(symbols) => {
+                if !symbols.build_id.is_empty() {
+                    self.by_id
+                        .entry(symbols.build_id.clone())
+                        .or_default()
+                        .push(at);
+                }
+                if let Some(id) = &symbols.debug_id {
+                    let id = id.to_ascii_uppercase().into_bytes();
+                    self.by_id.entry(id).or_default().push(at);
+                }
+            }
+            _ => {}
+        }
+        self.by_name
+            .entry(key_of(name).to_owned())
+            .or_default()
+            .push(at);
+    }
+
+    /// Files of the library's build, in order of their paths.
+    fn of_build(&self, wanted: &Wanted) -> Vec<At> {
+        let id = &wanted.library.build_id;
+        if id.is_empty() {
+            return Vec::new();
+        }
+        // A recording may hold Breakpad's ID as text; a file may know itself by that only.
+        let keys = [
+            id.0.clone(),
+            id.0.to_ascii_uppercase(),
+            debug_id(id).into_bytes(),
+        ];
+        let hits = keys.iter().filter_map(|key| self.by_id.get(key)).flatten();
+        let of_build = |at: &At| match self.content(*at) {
+            Content::Symbols(symbols) => is_build(symbols, wanted),
+            _ => false,
+        };
+        let mut hits: Vec<At> = hits.copied().filter(of_build).collect();
+        hits.sort_unstable();
+        hits.dedup();
+        hits
+    }
+
+    fn file(&self, at: At) -> (&str, &File) {
+        let (path, folder) = &self.folders[at.folder as usize];
+        (path, &folder.files[at.file as usize])
+    }
+
+    fn entry(&self, at: At) -> Option<&Entry> {
+        match &self.file(at).1.content {
+            Content::Archive(entries) => entries.get(at.entry? as usize),
+            _ => None,
+        }
+    }
+
+    fn content(&self, at: At) -> &Content {
+        match self.entry(at) {
+            Some(entry) => &entry.content,
+            None => &self.file(at).1.content,
+        }
+    }
+
+    /// Folders and name, of a member those within the archive.
+    fn components(&self, at: At) -> impl DoubleEndedIterator<Item = &str> {
+        let (folder, file) = self.file(at);
+        let whole = match self.entry(at) {
+            Some(entry) => ("", entry.name.as_str()),
+            None => (folder, file.name.as_str()),
+        };
+        let folders = whole.0.split(['/', '\\']);
+        folders.chain(whole.1.split(['/', '\\', '!']))
+    }
+
+    /// The path for people.
+    fn path(&self, at: At) -> String {
+        let (folder, file) = self.file(at);
+        let path = Path::new(folder).join(&file.name);
+        match self.entry(at) {
+            Some(entry) => shown(&format!("{}!{}", path.display(), entry.name)),
+            None => shown(&path.to_string_lossy()),
+        }
+    }
+
+    fn source(&self, at: At) -> Source {
+        let (folder, file) = self.file(at);
+        let path = Path::new(folder).join(&file.name);
+        let stamp = file.stamp;
+        match self.entry(at) {
+            Some(entry) => Source::Member {
+                archive: path,
+                stamp,
+                name: entry.name.clone(),
+                steps: entry.steps.clone(),
+            },
+            None => Source::File { path, stamp },
+        }
+    }
+}
+
+/// The same rule as of [`crate::symbolize::file::Facts::is_build`], on what the index keeps.
+fn is_build(symbols: &Symbols, wanted: &Wanted) -> bool {
+    let id = &wanted.library.build_id;
+    if !id.is_empty() && symbols.build_id == id.0 {
+        return true;
+    }
+    symbols.debug_id.as_ref().is_some_and(|own| {
+        own.as_bytes().eq_ignore_ascii_case(&id.0)
+            || (symbols.build_id.is_empty() && own.eq_ignore_ascii_case(&debug_id(id)))
+    })
+}
+
+fn last_of(name: &str) -> &str {
+    name.rsplit(['/', '\\', '!']).next().unwrap_or(name)
+}
+
+/// Folders of an index made of a single file.
+fn folder_of_one(folder: &str, file: File) -> Folders {
+    let contents = Folder {
+        mtime_ns: None,
+        files: vec![file],
+        folders: Vec::new(),
+    };
+    Folders::from([(folder.to_owned(), contents)])
+}

@@ -1,0 +1,470 @@
+//! The walk through a tree of folders: which files have symbols, and of which build. Owns what
+//! is walked, how far, and what of an earlier walk is still true; several threads share the
+//! folders.
+//!
+//! A folder whose own time has not changed holds the same names, so only the size and time of
+//! its files are asked for; a file whose size and time have not changed is not opened. Neither
+//! is relied on where it was changed within two seconds of the walk: clocks of file systems are
+//! that coarse, and another change might not show.
+
+use super::folder_of_one;
+use super::record::{Below, Content, File, Folder, Folders, Symbols};
+use crate::symbolize::file::Bytes;
+use crate::symbolize::find::archive;
+use crate::symbolize::find::found::WhyNot;
+use crate::symbolize::find::regular;
+use crate::symbolize::find::source::{Stamp, identify};
+use std::collections::{HashMap, HashSet};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+/// Folders deeper than this below a root are not walked.
+const DEEPEST: usize = 64;
+/// So many files of one tree are looked at, then the walk ends.
+const MOST_FILES: usize = 1_000_000;
+/// What was changed so short a time ago may change again without a trace.
+const YOUNG_NS: i64 = 2_000_000_000;
+/// Smaller files are neither ELF nor ZIP nor Breakpad.
+const SMALLEST: u64 = 22;
+/// Files of one folder that one thread looks into before it shares them.
+const SHARE: usize = 256;
+/// More threads wait for the disk rather than for the processor.
+const MOST_THREADS: usize = 8;
+
+/// Folders that hold no libraries of their own and very many files.
+const SKIPPED: [&str; 5] = [".git", ".hg", ".repo", ".svn", "node_modules"];
+/// Trees of the kernel: their files are no files.
+const NEVER: [&str; 3] = ["/dev", "/proc", "/sys"];
+
+/// What a walk brought.
+#[derive(Debug, Default)]
+pub(super) struct Walked {
+    pub folders: Folders,
+    /// How many files were looked at.
+    pub files: usize,
+    /// How many of them were opened: new or changed since the walk before.
+    pub opened: usize,
+    /// Whether it ended before it had seen everything.
+    pub is_cut: bool,
+    /// Whether it differs from the walk before.
+    pub is_changed: bool,
+    /// Roots that could not be read, and why.
+    pub lost: Vec<(PathBuf, WhyNot)>,
+}
+
+/// Walks through the trees below `roots`, given what an earlier walk found.
+pub(super) fn walk(roots: &[PathBuf], earlier: Folders) -> Walked {
+    let mut jobs = Vec::new();
+    let mut lost = Vec::new();
+    let mut targets = Vec::new();
+    for root in roots {
+        match root.canonicalize() {
+            Ok(target) => targets.push(target),
+            Err(error) => {
+                let why_not = match regular::why_not(&error) {
+                    WhyNot::NotThere => WhyNot::NoSuchPlace,
+                    other => other,
+                };
+                lost.push((root.clone(), why_not));
+                continue;
+            }
+        }
+        jobs.push(Job::Folder(root.clone(), 0));
+    }
+    let pending = jobs.len();
+    let walk = Walk {
+        state: Mutex::new(State {
+            jobs,
+            pending,
+            walked: Walked {
+                lost,
+                ..Walked::default()
+            },
+            seen: HashSet::new(),
+        }),
+        more: Condvar::new(),
+        earlier: Mutex::new(earlier),
+        targets,
+        now_ns: Stamp::time_ns(SystemTime::now()),
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 1..threads.min(MOST_THREADS) {
+            scope.spawn(|| walk.work());
+        }
+        walk.work();
+    });
+    let left = walk
+        .earlier
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner);
+    let state = walk
+        .state
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner);
+    let mut walked = state.walked;
+    walked.is_changed |= !left.is_empty();
+    for folder in walked.folders.values_mut() {
+        folder.files.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    }
+    walked
+}
+
+/// A single file in place of a tree, whatever its name.
+pub(super) fn one(path: &Path, mut earlier: Folders) -> Walked {
+    let mut walked = Walked::default();
+    let folder = path.parent().and_then(Path::to_str);
+    let name = path.file_name().and_then(|name| name.to_str());
+    let (folder, name) = match (folder, name) {
+        (Some(folder), Some(name)) => (folder, name.to_owned()),
+        _ => return walked,
+    };
+    let stamp = match regular::stat(path) {
+        Ok(metadata) => Stamp::of(&metadata),
+        Err(why_not) => {
+            let why_not = match why_not {
+                WhyNot::NotThere => WhyNot::NoSuchPlace,
+                other => other,
+            };
+            walked.lost.push((path.to_owned(), why_not));
+            return walked;
+        }
+    };
+    walked.files = 1;
+    let earlier = earlier
+        .remove(folder)
+        .and_then(|mut folder| folder.files.pop());
+    let same = |file: &File| file.is_settled && file.name == name && file.stamp == stamp;
+    let file = earlier.filter(same).unwrap_or_else(|| {
+        walked.opened = 1;
+        walked.is_changed = true;
+        File {
+            name,
+            stamp,
+            is_settled: Stamp::time_ns(SystemTime::now()).saturating_sub(stamp.mtime_ns) > YOUNG_NS,
+            content: content_of(path, true),
+        }
+    });
+    walked.folders = folder_of_one(folder, file);
+    walked
+}
+
+/// Something to do.
+enum Job {
+    /// Read a folder, so many levels below its root.
+    Folder(PathBuf, usize),
+    /// Look into files of a folder that is read already.
+    Files(PathBuf, Vec<(String, Stamp)>),
+}
+
+struct Walk {
+    state: Mutex<State>,
+    /// There are new jobs, or all are done.
+    more: Condvar,
+    /// What is not taken over is gone.
+    earlier: Mutex<Folders>,
+    /// Where the roots really are.
+    targets: Vec<PathBuf>,
+    now_ns: i64,
+}
+
+struct State {
+    jobs: Vec<Job>,
+    /// Jobs that are waiting or being done.
+    pending: usize,
+    walked: Walked,
+    /// Folders that links led to, by their real path.
+    seen: HashSet<PathBuf>,
+}
+
+/// What one job brought.
+#[derive(Default)]
+struct Brought {
+    jobs: Vec<Job>,
+    folder: Option<(String, Folder)>,
+    files: Option<(String, Vec<File>)>,
+    looked_at: usize,
+    opened: usize,
+    is_changed: bool,
+    lost: Option<(PathBuf, WhyNot)>,
+}
+
+impl Walk {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does jobs until there are none.
+    fn work(&self) {
+        let mut state = self.state();
+        loop {
+            while state.jobs.is_empty() && state.pending > 0 {
+                state = self
+                    .more
+                    .wait(state)
+                    .unwrap_or_else(PoisonError::into_inner);
+            }
+            let Some(job) = state.jobs.pop() else {
+                return;
+            };
+            drop(state);
+            let brought = match job {
+                Job::Folder(path, depth) => self.folder(&path, depth),
+                Job::Files(path, files) => self.files(&path, files),
+            };
+            state = self.state();
+            state.take(brought);
+            self.more.notify_all();
+        }
+    }
+
+    fn folder(&self, path: &Path, depth: usize) -> Brought {
+        let mut brought = Brought::default();
+        let Some(key) = path.to_str().map(str::to_owned) else {
+            return brought;
+        };
+        if cfg!(unix) && NEVER.contains(&key.as_str()) {
+            return brought;
+        }
+        let earlier = self.earlier.lock();
+        let earlier = earlier.unwrap_or_else(PoisonError::into_inner).remove(&key);
+        let mtime_ns = match std::fs::metadata(path).and_then(|m| m.modified()) {
+            Ok(time) => Some(Stamp::time_ns(time)).filter(|&time| self.is_old(time)),
+            Err(error) => {
+                brought.lost = (depth == 0).then(|| (path.to_owned(), regular::why_not(&error)));
+                brought.is_changed = earlier.is_some();
+                return brought;
+            }
+        };
+        let same_names =
+            mtime_ns.is_some() && earlier.as_ref().is_some_and(|e| e.mtime_ns == mtime_ns);
+        let (mut kept, mut new) = (Vec::new(), Vec::new());
+        let folders = match earlier {
+            // Windows tells sizes and times along with the names: asking each file costs more.
+            Some(earlier) if same_names && !cfg!(windows) => {
+                for file in earlier.files {
+                    match regular::stat(&path.join(&file.name)) {
+                        Ok(metadata) => self.sort(file, Stamp::of(&metadata), &mut kept, &mut new),
+                        // The target of a link is gone: it may come back any time.
+                        Err(_) => kept.push(File {
+                            is_settled: false,
+                            content: Content::Other,
+                            ..file
+                        }),
+                    }
+                }
+                earlier.folders
+            }
+            earlier => {
+                brought.is_changed = true;
+                let files = earlier.map(|earlier| earlier.files).unwrap_or_default();
+                let mut before: HashMap<String, File> = files
+                    .into_iter()
+                    .map(|file| (file.name.clone(), file))
+                    .collect();
+                let listed = match list(path) {
+                    Ok(listed) => listed,
+                    Err(error) => {
+                        brought.lost =
+                            (depth == 0).then(|| (path.to_owned(), regular::why_not(&error)));
+                        return brought;
+                    }
+                };
+                for (name, stamp) in listed.files {
+                    match before.remove(&name) {
+                        Some(file) => self.sort(file, stamp, &mut kept, &mut new),
+                        None => new.push((name, stamp)),
+                    }
+                }
+                listed.folders
+            }
+        };
+        brought.looked_at = kept.len() + new.len();
+        brought.opened = new.len();
+        brought.is_changed |= !new.is_empty();
+        if depth < DEEPEST {
+            for below in &folders {
+                let folder = path.join(&below.name);
+                if !below.is_link || self.is_worth_following(&folder) {
+                    brought.jobs.push(Job::Folder(folder, depth + 1));
+                }
+            }
+        }
+        while new.len() > SHARE {
+            let share = new.split_off(new.len() - SHARE);
+            brought.jobs.push(Job::Files(path.to_owned(), share));
+        }
+        kept.extend(
+            new.into_iter()
+                .map(|(name, stamp)| self.look_into(path, name, stamp)),
+        );
+        let folder = Folder {
+            mtime_ns,
+            files: kept,
+            folders,
+        };
+        brought.folder = Some((key, folder));
+        brought
+    }
+
+    fn files(&self, path: &Path, files: Vec<(String, Stamp)>) -> Brought {
+        let files = files.into_iter();
+        let files = files.map(|(name, stamp)| self.look_into(path, name, stamp));
+        Brought {
+            files: path.to_str().map(|key| (key.to_owned(), files.collect())),
+            ..Brought::default()
+        }
+    }
+
+    /// Keeps what is known of a file, or has it looked into again.
+    fn sort(&self, file: File, stamp: Stamp, kept: &mut Vec<File>, new: &mut Vec<(String, Stamp)>) {
+        if file.is_settled && file.stamp == stamp {
+            kept.push(file);
+        } else {
+            new.push((file.name, stamp));
+        }
+    }
+
+    fn is_old(&self, mtime_ns: i64) -> bool {
+        self.now_ns.saturating_sub(mtime_ns) > YOUNG_NS
+    }
+
+    fn look_into(&self, folder: &Path, name: String, stamp: Stamp) -> File {
+        let content = match stamp.size < SMALLEST {
+            true => Content::Other,
+            false => content_of(&folder.join(&name), archive::has_archive_name(&name)),
+        };
+        File {
+            name,
+            stamp,
+            is_settled: self.is_old(stamp.mtime_ns),
+            content,
+        }
+    }
+
+    /// Whether the folder that a link leads to is to be walked: not if that happens anyway, nor
+    /// if it leads back to where the walk came from.
+    fn is_worth_following(&self, link: &Path) -> bool {
+        let Ok(target) = link.canonicalize() else {
+            return false;
+        };
+        let inside = self.targets.iter().any(|root| target.starts_with(root));
+        let above = self.targets.iter().any(|root| root.starts_with(&target));
+        if inside || above {
+            return false;
+        }
+        let mut state = self.state();
+        let seen = state.seen.iter().any(|seen| target.starts_with(seen));
+        !seen && state.seen.insert(target)
+    }
+}
+
+impl State {
+    fn take(&mut self, brought: Brought) {
+        self.pending -= 1;
+        let walked = &mut self.walked;
+        walked.files += brought.looked_at;
+        walked.opened += brought.opened;
+        walked.is_changed |= brought.is_changed;
+        walked.lost.extend(brought.lost);
+        walked.folders.extend(brought.folder);
+        if let Some((key, files)) = brought.files
+            && let Some(folder) = walked.folders.get_mut(&key)
+        {
+            folder.files.extend(files);
+        }
+        if walked.files > MOST_FILES {
+            walked.is_cut = true;
+            return;
+        }
+        self.pending += brought.jobs.len();
+        self.jobs.extend(brought.jobs);
+    }
+}
+
+/// The names in a folder.
+struct Listed {
+    files: Vec<(String, Stamp)>,
+    folders: Vec<Below>,
+}
+
+/// Reads a folder. Names that are no Unicode are passed over, as is what is neither file nor
+/// folder.
+fn list(path: &Path) -> std::io::Result<Listed> {
+    let mut listed = Listed {
+        files: Vec::new(),
+        folders: Vec::new(),
+    };
+    for entry in std::fs::read_dir(path)? {
+        let Ok(entry) = entry else {
+            continue;
+        };
+        let (Ok(kind), Ok(name)) = (entry.file_type(), entry.file_name().into_string()) else {
+            continue;
+        };
+        let is_link = kind.is_symlink();
+        let metadata = match is_link {
+            true => std::fs::metadata(entry.path()),
+            false if kind.is_file() => entry.metadata(),
+            false if kind.is_dir() => {
+                if !SKIPPED.contains(&name.as_str()) {
+                    listed.folders.push(Below { name, is_link });
+                }
+                continue;
+            }
+            false => continue,
+        };
+        match metadata {
+            Ok(metadata) if metadata.is_file() => listed.files.push((name, Stamp::of(&metadata))),
+            Ok(metadata) if metadata.is_dir() && !SKIPPED.contains(&name.as_str()) => {
+                listed.folders.push(Below { name, is_link });
+            }
+            _ => {}
+        }
+    }
+    listed.folders.sort_unstable();
+    Ok(listed)
+}
+
+/// Looks into a file. Of one that begins like none with symbols only the beginning is read.
+pub(super) fn content_of(path: &Path, may_be_archive: bool) -> Content {
+    let mut head = [0; 8];
+    let bytes = regular::open(path).and_then(|(mut file, _)| {
+        let failed = |error: std::io::Error| regular::why_not(&error);
+        match file.read_exact(&mut head) {
+            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => return Ok(None),
+            read => read.map_err(failed)?,
+        }
+        let may = head.starts_with(b"\x7fELF")
+            || head.starts_with(b"MODULE ")
+            || (archive::is_archive(&head) && may_be_archive);
+        match may {
+            true => Bytes::of_file(&file).map(Some).map_err(failed),
+            false => Ok(None),
+        }
+    });
+    match bytes {
+        Ok(Some(bytes)) => content_of_bytes(&bytes),
+        Ok(None) => Content::Other,
+        Err(WhyNot::Unreadable(_)) => Content::Unreadable,
+        Err(_) => Content::Other,
+    }
+}
+
+/// What a file with these bytes is.
+fn content_of_bytes(bytes: &Bytes) -> Content {
+    if archive::is_archive(bytes) {
+        return match archive::read(bytes) {
+            Ok(entries) => Content::Archive(entries),
+            Err(why_not) => Content::Damaged(why_not.to_string()),
+        };
+    }
+    match identify(bytes) {
+        Ok(facts) => Content::Symbols(Box::new(Symbols::new(&facts))),
+        Err(WhyNot::NotElf) => Content::Other,
+        Err(WhyNot::Damaged(what)) => Content::Damaged(what),
+        Err(why_not) => Content::Damaged(why_not.to_string()),
+    }
+}
