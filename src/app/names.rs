@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::device_libs::PullLibs;
+
 /// How a list of folders of Perfetto's tools is looked through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -43,6 +45,9 @@ pub struct NameOptions {
     pub discover: bool,
     /// Take files without a build ID by their name, marked as unverified.
     pub allow_no_build_id: bool,
+    /// Whether libraries are fetched from the phone.
+    #[serde(default)]
+    pub pull_libs: PullLibs,
     /// The folder that the command was typed in; relative paths of `variables` begin here.
     #[serde(with = "paths::one")]
     pub folder: PathBuf,
@@ -60,6 +65,7 @@ impl Default for NameOptions {
             mode: None,
             discover: true,
             allow_no_build_id: false,
+            pull_libs: PullLibs::default(),
             folder: PathBuf::new(),
             variables: BTreeMap::new(),
         }
@@ -81,6 +87,10 @@ impl NameOptions {
             mode: added.mode.or(self.mode),
             discover: self.discover && added.discover,
             allow_no_build_id: self.allow_no_build_id || added.allow_no_build_id,
+            pull_libs: match added.pull_libs {
+                PullLibs::Cheap => self.pull_libs,
+                asked => asked,
+            },
             folder: if self.folder.as_os_str().is_empty() {
                 added.folder.clone()
             } else {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum, ValueHint};
 
+use crate::app::device_libs::PullLibs;
 use crate::app::names::{LookupMode, NameOptions, VARIABLES, absolute};
 
 /// Where names come from.
@@ -30,6 +31,14 @@ pub struct NamesArgs {
     /// Take libraries without a build ID by their name, marked as unverified
     #[arg(long)]
     pub allow_no_build_id: bool,
+    /// Fetch libraries from the phone whatever it costs [default: up to 64 MiB and 5 s]
+    ///
+    /// Only libraries that no other place has, each once: they are kept in the cache.
+    #[arg(long, overrides_with = "no_pull_libs")]
+    pub pull_libs: bool,
+    /// Fetch no libraries from the phone
+    #[arg(long, overrides_with = "pull_libs")]
+    pub no_pull_libs: bool,
     /// Look no names up; those in the trace stay
     #[arg(long)]
     pub no_symbolize: bool,
@@ -58,6 +67,11 @@ impl NamesArgs {
             mode: self.mode(),
             discover: !self.no_discover,
             allow_no_build_id: self.allow_no_build_id,
+            pull_libs: match (self.pull_libs, self.no_pull_libs) {
+                (true, _) => PullLibs::Always,
+                (_, true) => PullLibs::Never,
+                _ => PullLibs::Cheap,
+            },
             folder: absolute(Path::new(".")),
             variables: VARIABLES.iter().filter_map(set).collect(),
         }

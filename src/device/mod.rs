@@ -29,7 +29,7 @@ mod handle;
 mod host_adb;
 mod list;
 #[cfg(test)]
-mod scripted;
+pub(crate) mod scripted;
 mod select;
 mod server;
 mod shell;

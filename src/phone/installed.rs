@@ -251,6 +251,15 @@ pub(super) fn install_package(tree: &mut Tree, spec: &PhoneSpec, package: &Packa
     }
 }
 
+/// Puts a file in place of what was at `path`, newer than that was.
+pub(super) fn put_file(tree: &mut Tree, path: &str, bytes: &[u8], mode: u32) {
+    let before = tree.node(&normalize("/", path));
+    let (owner, label, mtime) = before.map_or(((0, 0), "system_file", INSTALLED), |node| {
+        ((node.uid, node.gid), node.label, node.mtime + 1)
+    });
+    put(tree, path, mode, owner, label, bytes, mtime);
+}
+
 /// The instruction sets whose libraries a phone has.
 fn abis(abi: Abi) -> Vec<Abi> {
     let second = abi.of_process(true);

@@ -75,6 +75,9 @@ impl Cred {
 /// Threads that may run commands of one phone at once.
 const MAX_COMMANDS: u32 = 400;
 
+/// Requests that are remembered.
+const MAX_REQUESTS: usize = 10_000;
+
 /// One phone.
 pub(crate) struct Kernel {
     pub(crate) spec: PhoneSpec,
@@ -83,6 +86,7 @@ pub(crate) struct Kernel {
     pub(crate) events: Arc<Events>,
     pub(crate) faults: Arc<Faults>,
     state: Mutex<State>,
+    requests: Mutex<Vec<String>>,
     commands: AtomicU32,
     off: AtomicBool,
 }
@@ -97,6 +101,7 @@ impl Kernel {
             events: Arc::default(),
             faults,
             state: Mutex::new(state),
+            requests: Mutex::default(),
             commands: AtomicU32::new(0),
             off: AtomicBool::new(false),
             spec,
@@ -105,6 +110,19 @@ impl Kernel {
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
+    }
+
+    /// Notes what was asked of the phone, the first [`MAX_REQUESTS`] times.
+    pub(crate) fn note_request(&self, service: &str, argument: &str) {
+        let mut requests = lock(&self.requests);
+        if requests.len() < MAX_REQUESTS {
+            requests.push(format!("{service}:{argument}"));
+        }
+    }
+
+    /// What was asked of the phone so far.
+    pub(crate) fn requests(&self) -> Vec<String> {
+        lock(&self.requests).clone()
     }
 
     /// Whether the phone was switched off.

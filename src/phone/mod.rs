@@ -116,6 +116,21 @@ impl VirtualPhone {
         kernel.read_all(&kernel::Cred::root(), "/", path).ok()
     }
 
+    /// Replaces a file of the first phone, or adds one, as an update of the system or an app
+    /// does; `mode` are its permission bits.
+    pub fn put_file(&self, path: &str, bytes: &[u8], mode: u32) {
+        if let Some(kernel) = self.phones.first() {
+            installed::put_file(&mut kernel.state().tree, path, bytes, mode);
+        }
+    }
+
+    /// What was asked of the first phone's adbd so far, in order: `STA2:PATH`, `RECV:PATH`,
+    /// `shell:COMMAND` and the like.
+    pub fn requests(&self) -> Vec<String> {
+        let first = self.phones.first();
+        first.map(|kernel| kernel.requests()).unwrap_or_default()
+    }
+
     /// Names in a directory of the first phone, whoever may read it.
     pub fn list(&self, path: &str) -> Vec<String> {
         let listed = self

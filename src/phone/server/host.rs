@@ -376,6 +376,9 @@ impl Server {
             return wire.fail("closed");
         }
         let (base, options) = name.split_once(',').unwrap_or((name, ""));
+        if base != "sync" {
+            kernel.note_request(base, argument);
+        }
         match base {
             "shell"
                 if options.starts_with("v2")

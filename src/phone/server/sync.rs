@@ -29,6 +29,7 @@ pub(super) fn serve(kernel: &Arc<Kernel>, wire: &Wire) -> io::Result<()> {
         let mut path = vec![0; length];
         wire.read_exact(&mut path)?;
         let path = String::from_utf8_lossy(&path).into_owned();
+        kernel.note_request(&String::from_utf8_lossy(&id), &path);
         match &id {
             b"STAT" => {
                 let entry = kernel.entry(&cred, "/", &path, false).ok();

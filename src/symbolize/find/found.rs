@@ -34,6 +34,8 @@ pub enum Place {
     Cache,
     /// A server of `DEBUGINFOD_URLS`.
     Debuginfod,
+    /// The phone itself. Nothing is searched there: libraries are fetched into the cache.
+    Device,
 }
 
 impl Place {
@@ -49,6 +51,7 @@ impl Place {
             Place::BuildIdTree => "build-id-tree",
             Place::Cache => "cache",
             Place::Debuginfod => "debuginfod",
+            Place::Device => "device",
         }
     }
 }
@@ -65,6 +68,7 @@ impl fmt::Display for Place {
             Place::BuildIdTree => ".build-id tree",
             Place::Cache => "cache",
             Place::Debuginfod => "debuginfod",
+            Place::Device => "the phone",
         })
     }
 }
@@ -168,6 +172,10 @@ pub enum WhyNot {
     Changed,
     /// The server did not answer, or refused.
     Server(String),
+    /// Fetching it would cost more than what is spent without having been asked for.
+    OverBudget(String),
+    /// The phone is gone, refused, or was not asked.
+    Device(String),
     /// So many more files of this place were not used either.
     AndMore(usize),
 }
@@ -187,6 +195,8 @@ impl WhyNot {
             WhyNot::TooLarge(_) => "too-large",
             WhyNot::Changed => "changed",
             WhyNot::Server(_) => "server",
+            WhyNot::OverBudget(_) => "over-budget",
+            WhyNot::Device(_) => "device",
             WhyNot::AndMore(_) => "more",
         }
     }
@@ -205,7 +215,9 @@ impl fmt::Display for WhyNot {
             WhyNot::Damaged(what) => write!(f, "is damaged: {what}"),
             WhyNot::TooLarge(size) => write!(f, "is too large: {size}"),
             WhyNot::Changed => f.write_str("changed while it was read"),
-            WhyNot::Server(what) => f.write_str(what),
+            WhyNot::Server(what) | WhyNot::OverBudget(what) | WhyNot::Device(what) => {
+                f.write_str(what)
+            }
             WhyNot::AndMore(count) => write!(f, "and {count} more"),
         }
     }

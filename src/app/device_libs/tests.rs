@@ -1,0 +1,108 @@
+//! Time that libraries may take, under paused time: a phone that is slow, and one that hangs.
+
+use super::*;
+use crate::device::scripted::{Scripted, Step, features, record, say, service};
+
+const ID: [u8; 20] = [7; 20];
+
+fn wish(path: &str, id: u8) -> Wish {
+    Wish {
+        path: path.to_owned(),
+        build_id: BuildId(vec![id; 20]),
+        start_offset: 0,
+        nameless: 1,
+        without_lines: 0,
+    }
+}
+
+/// A stat of a regular file of `size` bytes.
+fn stat(size: u64) -> Vec<Step> {
+    let mut answer = b"STA2".to_vec();
+    answer.resize(72, 0);
+    answer[24..28].copy_from_slice(&0o100_644u32.to_le_bytes());
+    answer[40..48].copy_from_slice(&size.to_le_bytes());
+    let mut steps = service("sync:");
+    steps.extend([Step::Hear(8 + PATH.len(), None), say(answer)]);
+    steps
+}
+
+/// The beginning of a pull, as far as `size` bytes, and then silence.
+fn pull(size: usize) -> Vec<Step> {
+    let mut steps = service("sync:");
+    steps.push(Step::Hear(8 + PATH.len(), None));
+    for block in vec![0; size].chunks(64 << 10) {
+        steps.push(say(record(b"DATA", block.len() as u32, block)));
+    }
+    steps.push(Step::Hang);
+    steps
+}
+
+const PATH: &str = "/system/lib64/liba.so";
+
+fn source(scripted: &Scripted, folder: &std::path::Path, how: PullLibs) -> DeviceLibs {
+    DeviceLibs::new(scripted.phone(), Cache::in_folder(folder).unwrap(), how)
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_takes_too_long_is_given_up_and_not_tried_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let scripted = Scripted::new([features("shell_v2,stat_v2"), stat(1 << 20), pull(300 << 10)]);
+    let began = Instant::now();
+    let wishes = vec![wish(PATH, ID[0]), wish("/system/lib64/libb.so", 8)];
+    let fetched = source(&scripted, folder.path(), PullLibs::Cheap)
+        .fetch_all(wishes, &|_| {})
+        .await;
+    assert_eq!(began.elapsed(), MOST_TIME);
+    for fetched in &fetched {
+        let Outcome::Not(WhyNot::OverBudget(text)) = &fetched.outcome else {
+            panic!("{fetched:?}");
+        };
+        assert!(text.contains("longer than 5 s"), "{text}");
+    }
+    assert_eq!(scripted.complaints(), Vec::<String>::new());
+
+    // Of the first it is known now; the second was not to blame.
+    let silent = Scripted::new([]);
+    let again = source(&silent, folder.path(), PullLibs::Cheap);
+    let round = Round::new(&again);
+    let known = round.known(&wish(PATH, ID[0]));
+    assert!(
+        matches!(known, Some(Outcome::Not(WhyNot::OverBudget(_)))),
+        "{known:?}"
+    );
+    assert_eq!(round.known(&wish("/system/lib64/libb.so", 8)), None);
+    let asked = source(&silent, folder.path(), PullLibs::Always);
+    assert_eq!(Round::new(&asked).known(&wish(PATH, ID[0])), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_phone_that_falls_silent_is_left_also_by_who_has_all_the_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let scripted = Scripted::new([features("shell_v2,stat_v2"), stat(1 << 20), pull(0)]);
+    let began = Instant::now();
+    let wishes = vec![wish(PATH, ID[0]), wish("/system/lib64/libb.so", 8)];
+    let fetched = source(&scripted, folder.path(), PullLibs::Always)
+        .fetch_all(wishes, &|_| {})
+        .await;
+    assert_eq!(began.elapsed(), STALL);
+    let gone = |f: &Fetched| matches!(f.outcome, Outcome::Not(WhyNot::Device(_)));
+    assert!(
+        fetched.len() == 2 && fetched.iter().all(gone),
+        "{fetched:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_would_take_too_long_at_the_speed_so_far_is_not_begun() {
+    let folder = tempfile::tempdir().unwrap();
+    let scripted = Scripted::new([features("shell_v2,stat_v2"), stat(60 << 20)]);
+    let source = source(&scripted, folder.path(), PullLibs::Cheap);
+    let mut round = Round::new(&source);
+    round.speed = Some(f64::from(1 << 20));
+    let outcome = round.ask(&wish(PATH, ID[0])).await;
+    let Outcome::Not(WhyNot::OverBudget(text)) = outcome else {
+        panic!("{outcome:?}");
+    };
+    assert!(text.contains("60.0 MiB at 1.0 MiB/s"), "{text}");
+    assert_eq!(scripted.complaints(), Vec::<String>::new());
+}

@@ -1,0 +1,257 @@
+//! What is wished of the phone: a library, what its absence costs, and where its file lies.
+//! Paths come from the trace and are not trusted: only absolute normalised ones below the
+//! folders of system and apps are ever asked for.
+
+use std::collections::BTreeMap;
+
+use crate::profile::{CallsiteId, FrameId, MappingId, Recording, StringId};
+use crate::units::BuildId;
+
+/// Where libraries lie that a shell may read.
+const FOLDERS: [&str; 8] = [
+    "/apex/",
+    "/data/app/",
+    "/odm/",
+    "/product/",
+    "/system/",
+    "/system_dlkm/",
+    "/system_ext/",
+    "/vendor/",
+];
+/// adbd's longest path.
+const LONGEST: usize = 1024;
+
+/// A library that could tell more than the recording does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wish {
+    /// Path as the recording has it.
+    pub path: String,
+    /// GNU build ID.
+    pub build_id: BuildId,
+    /// Where its ELF file starts in the file of that path: not 0 in an APK.
+    pub start_offset: u64,
+    /// Callsites with a nameless frame in it.
+    pub nameless: usize,
+    /// Callsites with a frame in it that has no file and line.
+    pub without_lines: usize,
+}
+
+/// Where a library's bytes are on the phone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Where {
+    /// A file of its own.
+    File(String),
+    /// Stored in an APK.
+    InApk {
+        /// The APK.
+        apk: String,
+    },
+}
+
+impl Where {
+    /// The file on the phone.
+    pub(super) fn file(&self) -> &str {
+        match self {
+            Where::File(path) | Where::InApk { apk: path } => path,
+        }
+    }
+}
+
+impl Wish {
+    /// What it is worth: nameless frames before those without lines.
+    pub(super) fn weight(&self) -> (usize, usize) {
+        (self.nameless, self.without_lines)
+    }
+
+    /// Whether it came with an app, whose build may have left symbols in it.
+    pub(super) fn is_of_an_app(&self) -> bool {
+        self.path.starts_with("/data/app/")
+    }
+
+    /// Its path without characters that steer a terminal.
+    pub(super) fn shown(&self) -> String {
+        self.path.replace(|c: char| c.is_control(), "\u{fffd}")
+    }
+
+    /// Its place on the phone; `None` for what is no file there.
+    pub(super) fn place(&self) -> Option<Where> {
+        let (file, is_inside) = match self.path.split_once('!') {
+            Some((apk, _)) => (apk, true),
+            None => (self.path.as_str(), self.start_offset != 0),
+        };
+        let normal = file
+            .split('/')
+            .skip(1)
+            .all(|part| !matches!(part, "" | "." | ".."));
+        let known = FOLDERS.iter().any(|folder| file.starts_with(folder));
+        let plain = !file.contains(|c: char| c.is_control() || c == char::REPLACEMENT_CHARACTER);
+        if !(normal && known && plain && file.len() <= LONGEST) || file.ends_with(" (deleted)") {
+            return None;
+        }
+        let file = file.to_owned();
+        Some(match is_inside {
+            true => Where::InApk { apk: file },
+            false => Where::File(file),
+        })
+    }
+}
+
+/// The libraries with frames that want names or lines, with what they cost in callsites. Reads
+/// every callsite once.
+pub fn wishes(recording: &Recording) -> Vec<Wish> {
+    let tables = &recording.tables;
+    // A frame's need: 0 none, 1 lines, 2 a name.
+    let needs: Vec<u8> = (0..tables.frames().len() as u32)
+        .map(|at| {
+            let frame = tables.frame(FrameId(at));
+            let lines = recording.symbols.lines(FrameId(at));
+            let has_lines = lines.iter().any(|line| line.line != 0);
+            let is_named = !lines.is_empty() || frame.name != StringId::default();
+            match (has_lines, is_named) {
+                (true, _) => 0,
+                (false, true) => 1,
+                (false, false) => 2,
+            }
+        })
+        .collect();
+    let mut worst = vec![0u8; tables.mappings().len()];
+    let mut counts = vec![(0usize, 0usize); tables.mappings().len()];
+    let mut touched: Vec<usize> = Vec::new();
+    for callsite in 0..tables.callsite_count() as u32 {
+        for frame in tables.callsite(CallsiteId(callsite)) {
+            let need = needs[frame.0 as usize];
+            let Some(MappingId(mapping)) = tables.frame(frame).mapping else {
+                continue;
+            };
+            let at = mapping as usize;
+            if need > 0 && worst[at] == 0 {
+                touched.push(at);
+            }
+            worst[at] = worst[at].max(need);
+        }
+        for at in touched.drain(..) {
+            match std::mem::take(&mut worst[at]) {
+                2 => counts[at].0 += 1,
+                _ => counts[at].1 += 1,
+            }
+        }
+    }
+    let mut found: BTreeMap<(&str, &[u8]), Wish> = BTreeMap::new();
+    for (mapping, (nameless, without_lines)) in tables.mappings().iter().zip(counts) {
+        if nameless + without_lines == 0 || mapping.build_id.is_empty() {
+            continue;
+        }
+        let path = tables.string(mapping.path);
+        let wish = found
+            .entry((path, &mapping.build_id.0))
+            .or_insert_with(|| Wish {
+                path: path.to_owned(),
+                build_id: mapping.build_id.clone(),
+                start_offset: mapping.start_offset,
+                nameless: 0,
+                without_lines: 0,
+            });
+        wish.nameless += nameless;
+        wish.without_lines += without_lines;
+    }
+    found.into_values().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::{Frame, Line, Mapping};
+
+    fn wish(path: &str, start_offset: u64) -> Wish {
+        Wish {
+            path: path.to_owned(),
+            build_id: BuildId(vec![1; 20]),
+            start_offset,
+            nameless: 1,
+            without_lines: 0,
+        }
+    }
+
+    #[test]
+    fn only_files_of_system_and_apps_are_asked_for() {
+        let file = |path: &str| Some(Where::File(path.to_owned()));
+        let place = |path: &str, offset| wish(path, offset).place();
+        assert_eq!(
+            place("/system/lib64/libc.so", 0),
+            file("/system/lib64/libc.so")
+        );
+        let app = "/data/app/~~a==/x-b==/base.apk";
+        let apk = Some(Where::InApk {
+            apk: app.to_owned(),
+        });
+        assert_eq!(place(&format!("{app}!libx.so"), 4096), apk);
+        assert_eq!(place(app, 4096), apk);
+        for path in [
+            "",
+            "/[vdso]",
+            "/[anon:scudo]",
+            "/memfd:jit-cache (deleted)",
+            "/data/app/x-1/lib/arm64/libx.so (deleted)",
+            "/data/user/0/x/files/libx.so",
+            "/data/app/../user/0/x/secret",
+            "/system//lib/libc.so",
+            "/system/lib/./libc.so",
+            "/systemd/libc.so",
+            "system/lib64/libc.so",
+            "/system/lib64/lib\nc.so",
+            "/system/lib64/lib\u{1b}[2J.so",
+            &format!("/system/{}", "x".repeat(1024)),
+        ] {
+            assert_eq!(place(path, 0), None, "{path:?}");
+        }
+    }
+
+    #[test]
+    fn a_library_is_wished_for_by_the_callsites_that_it_leaves_open() {
+        let mut recording = Recording::default();
+        let tables = &mut recording.tables;
+        let mut mapping = |path: &str, id| {
+            let path = tables.intern_str(path);
+            tables.intern_mapping(Mapping {
+                path,
+                build_id: BuildId(vec![id; 20]),
+                end: 0x1000,
+                ..Mapping::default()
+            })
+        };
+        let (a, b, c) = (mapping("/a", 1), mapping("/b", 2), mapping("/c", 3));
+        let name = tables.intern_str("malloc");
+        let mut frame = |mapping, rel_pc, name| {
+            let frame = Frame {
+                mapping: Some(mapping),
+                rel_pc,
+                name,
+                file: StringId::default(),
+                line: 0,
+            };
+            tables.intern_frame(frame).0
+        };
+        let none = StringId::default();
+        let (a1, a2) = (frame(a, 1, none), frame(a, 2, none));
+        let (b1, c1) = (frame(b, 1, name), frame(c, 1, none));
+        tables.intern_callsite(&[a1, a2, b1]);
+        tables.intern_callsite(&[a1, c1]);
+        tables.intern_callsite(&[b1]);
+        let line = Line {
+            function: name,
+            linkage: name,
+            file: name,
+            line: 7,
+        };
+        let row = recording.symbols.add_lines(&[line]).unwrap();
+        recording.symbols.set_lines(FrameId(c1), row);
+        let found: Vec<(String, (usize, usize))> = wishes(&recording)
+            .into_iter()
+            .map(|wish| (wish.path.clone(), wish.weight()))
+            .collect();
+        assert_eq!(
+            found,
+            [("/a".to_owned(), (2, 0)), ("/b".to_owned(), (0, 2))]
+        );
+    }
+}
