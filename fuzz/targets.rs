@@ -1,16 +1,19 @@
 //! What is fuzzed: the whole way of a hostile file. Shared by the fuzz targets and by
 //! `tests/fuzz_corpus.rs`, which replays their corpora with a stable compiler.
 
+use heaptap::app::deobfuscation;
 use heaptap::export::gzip::Gzip;
 use heaptap::export::pprof::{Pprof, PprofOptions};
-use heaptap::trace::{DumpScanner, Trace, TraceError, read_packages};
+use heaptap::trace::{DumpScanner, Surveyed, Trace, TraceError, read_packages};
 use std::io::Cursor;
 
 /// Bytes as a trace: decoded, encoded, compressed; and as one that is still being written.
 pub fn trace(bytes: &[u8]) {
-    let Ok(trace) = Trace::open(Box::new(Cursor::new(bytes.to_vec()))) else {
+    let Ok(mut trace) = Surveyed::read(Box::new(Cursor::new(bytes.to_vec()))) else {
         return;
     };
+    let _ = deobfuscation::name_frames(&mut trace);
+    let trace = trace.seal();
     let pprof = Pprof::new(trace.recording().clone(), PprofOptions::default());
     let mut gzip = Gzip::default();
     let _ = trace.read_dumps(|dump| -> Result<(), TraceError> {

@@ -14,6 +14,7 @@ pub mod app;
 pub mod bytes;
 pub mod cli;
 pub mod config;
+pub mod deobfuscate;
 pub mod device;
 pub mod eligibility;
 pub mod error;

@@ -3,6 +3,7 @@
 //!
 //! Decoding goes on while finished dumps are encoded, compressed and written by other threads.
 
+use super::deobfuscation;
 use super::findings::{self, Finding};
 use super::manifest;
 use super::names::NameOptions;
@@ -14,7 +15,7 @@ use crate::export::gzip::Gzip;
 use crate::export::pprof::{Pprof, PprofOptions};
 use crate::import::{self, ImportError, OpenTrace};
 use crate::profile::{DumpKind, Health, HeapDump, Package, Recording};
-use crate::trace::{Trace, TraceError};
+use crate::trace::{Surveyed, TraceError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -269,7 +270,9 @@ fn convert_trace(
     choices: &mut Choices,
     all: &mut Converted,
 ) -> Result<(), ConvertError> {
-    let trace = Trace::open(input.source)?;
+    let mut surveyed = Surveyed::read(input.source)?;
+    deobfuscation::name_frames(&mut surveyed)?;
+    let trace = surveyed.seal();
     let recording = Arc::clone(trace.recording());
     let pprof = Pprof::new(Arc::clone(&recording), request.pprof);
     let mut summarizer = Summarizer::default();

@@ -6,6 +6,7 @@ mod causes;
 pub mod check;
 pub mod choice;
 pub mod convert;
+pub mod deobfuscation;
 pub mod device_libs;
 pub mod devices;
 pub mod doctor;

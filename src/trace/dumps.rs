@@ -36,7 +36,7 @@ const UNNAMED_HEAP: &str = "unknown";
 const ART_HEAP: &str = "com.android.art";
 
 impl Trace {
-    /// Reads everything but samples; names come only from the trace itself.
+    /// Reads everything but samples; names are those recorded, and the symbols the trace holds.
     ///
     /// # Errors
     /// Where the source can't be read; damage in it is no error.

@@ -2,7 +2,7 @@
 
 use super::bundle;
 use super::clocks::Clocks;
-use super::deobfuscation::DeobfuscationMaps;
+use super::deobfuscation;
 use super::framing::{Packets, Window};
 use super::interning::{Interning, Layout, ScopeId};
 use super::metadata::{self, Ending, ServiceEvent};
@@ -12,7 +12,7 @@ use super::profile_packet::Outline;
 use super::reader::{Inner, Place};
 use super::symbols::ModuleSymbols;
 use super::wire::WireError;
-use crate::profile::{Health, Recording};
+use crate::profile::{Health, NameMaps, Recording};
 use std::collections::{HashMap, HashSet};
 use std::io;
 
@@ -25,7 +25,7 @@ pub(super) struct Survey {
     pub(super) interning: Interning,
     pub(super) entries: Vec<Entry>,
     pub(super) symbols: ModuleSymbols,
-    pub(super) deobfuscation: DeobfuscationMaps,
+    pub(super) name_maps: NameMaps,
     sequences: HashMap<u32, Sequence>,
     lossy: HashSet<u32>,
     ending: Ending,
@@ -183,9 +183,10 @@ impl Survey {
                     self.symbols.add(message, &mut recording.tables),
                     "a packet of symbols",
                 ),
-                payload::DEOBFUSCATION => {
-                    (self.deobfuscation.add(message), "a packet of deobfuscation")
-                }
+                payload::DEOBFUSCATION => (
+                    deobfuscation::add(&mut self.name_maps, message),
+                    "a packet of deobfuscation",
+                ),
                 payload::TRACE_CONFIG if !recording.has_config => {
                     self.ending.config();
                     (metadata::read_config(message, recording), "the config")

@@ -12,13 +12,14 @@ use super::packet::{Packet, payload};
 use super::profile_packet::{Header, each_part, each_sample};
 use super::reader::PlaceReader;
 use super::survey::Survey;
-use crate::profile::{CallsiteId, FrameId, Health, Recording, Tables};
+use crate::profile::{CallsiteId, FrameId, Health, NameMaps, Recording, Tables};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// A trace after its first reading, not sealed yet.
 pub struct Surveyed {
     recording: Recording,
+    name_maps: Arc<NameMaps>,
     health: Health,
     clocks: Clocks,
     callstacks: Callstacks,
@@ -29,7 +30,8 @@ pub struct Surveyed {
 }
 
 impl Surveyed {
-    /// Reads everything but samples, and names frames as the trace itself does.
+    /// Reads everything but samples. Frames get the symbols that the trace holds; its maps of
+    /// renamed classes are handed out by [`Surveyed::name_maps`].
     ///
     /// # Errors
     /// Where the source can't be read; damage in it is no error.
@@ -42,10 +44,10 @@ impl Surveyed {
             mut interning,
             mut entries,
             symbols,
-            deobfuscation,
+            name_maps,
             ..
         } = survey;
-        let mut reader = PlaceReader::new(window);
+        let reader = PlaceReader::new(window);
         let runs = arrange(
             &mut entries,
             |scope| interning.has_no_callstacks(scope),
@@ -65,13 +67,10 @@ impl Surveyed {
         let lost_callstack = tables.intern_callsite(&[lost.0]);
         let callstacks = interning.into_callstacks();
         symbols.apply(&mut recording);
-        if !deobfuscation.is_empty() {
-            let seen = seen_in(&entries, &recording.tables, &callstacks, &mut reader)?;
-            deobfuscation.apply(&mut recording, &seen);
-        }
         recording.started_ns = recording.started_ns.or(clocks.first_trace_time());
         Ok(Surveyed {
             recording,
+            name_maps: Arc::new(name_maps),
             health,
             clocks,
             callstacks,
@@ -90,6 +89,11 @@ impl Surveyed {
     /// The same, to add symbols and names to.
     pub fn recording_mut(&mut self) -> &mut Recording {
         &mut self.recording
+    }
+
+    /// What the trace itself says of renamed classes and members.
+    pub fn name_maps(&self) -> &Arc<NameMaps> {
+        &self.name_maps
     }
 
     /// The processes in which each frame was sampled. Reads all samples.

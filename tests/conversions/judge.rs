@@ -2,10 +2,11 @@
 
 use super::differences::Kind;
 use super::pprof::{self, View};
+use heaptap::app::deobfuscation;
 use heaptap::export::gzip::Gzip;
 use heaptap::export::pprof::{Pprof, PprofOptions};
 use heaptap::profile::{Health, HeapDump};
-use heaptap::trace::{Trace, TraceError};
+use heaptap::trace::{Surveyed, TraceError};
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -30,7 +31,9 @@ pub fn convert(path: &Path) -> Result<(Vec<Ours>, Vec<Health>), String> {
     let mut all = Vec::new();
     let mut healths = Vec::new();
     for trace in traces {
-        let trace = Trace::open(trace.source).map_err(|error| error.to_string())?;
+        let mut trace = Surveyed::read(trace.source).map_err(|error| error.to_string())?;
+        deobfuscation::name_frames(&mut trace).map_err(|error| error.to_string())?;
+        let trace = trace.seal();
         let writer = Pprof::new(trace.recording().clone(), PprofOptions::default());
         let health = trace.read_dumps(|dump| -> Result<(), TraceError> {
             let profile = pprof::read(&gzip.compress(&writer.encode(&dump, &[])));

@@ -1,0 +1,186 @@
+//! Names for the frames of a recording, from maps of any kind: which map a frame falls under,
+//! which of its entries name it, and the result into the recording's side tables.
+//!
+//! Perfetto's converter sets the form: a method that may be one of several has all their names,
+//! sorted, between ` | `. Unlike it, a frame without a line is never named after code that was
+//! inlined into it, and one whose method the map does not know has at least its class named.
+
+use super::choice::{ChoiceId, LineQuery, fall};
+use super::file::MapFile;
+use super::frame_name::FrameName;
+use super::lookup::{Lookup, NamedLine, Resolver, SourceFile};
+use super::owner::SeenIn;
+use super::source_file;
+use crate::profile::{Line, Lines, NameMap, Recording, StringId};
+use std::collections::HashMap;
+
+/// Calls that one frame may get.
+const MOST: usize = 256;
+
+/// A map and what it is for.
+#[derive(Debug, Clone)]
+pub struct AppMap<'a> {
+    /// Whose frames it names.
+    pub scope: Scope,
+    /// The map.
+    pub source: MapSource<'a>,
+}
+
+/// Whose frames a map names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scope {
+    /// Those of a package.
+    Package(String),
+    /// Those of the profiled apps that no other map is for.
+    Unclaimed,
+}
+
+/// Where a map comes from.
+#[derive(Debug, Clone, Copy)]
+pub enum MapSource<'a> {
+    /// A mapping file.
+    File(&'a MapFile),
+    /// Packets of the trace.
+    Packets(&'a NameMap),
+}
+
+/// What [`apply`] did.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Applied {
+    /// Frames that each map named, in order of the maps.
+    pub frames_named: Vec<u64>,
+}
+
+/// Names all frames that a map knows. Of several maps for a frame, the first that knows its
+/// method names it, else the first that knows its class.
+pub fn apply(recording: &mut Recording, seen: &SeenIn, maps: &[AppMap]) -> Applied {
+    let lookups: Vec<Lookup> = maps.iter().map(|map| Lookup::of(map.source)).collect();
+    let mut resolver = Resolver::new(&lookups);
+    let mut applied = Applied {
+        frames_named: vec![0; maps.len()],
+    };
+    if maps.is_empty() {
+        return applied;
+    }
+    let falls = fall(recording, seen, maps);
+    let names = falls.names(recording);
+    for (query, frames) in in_order_of_classes(names, recording, |query| query.name) {
+        let raw = recording.tables.string(query.name);
+        let maps = &falls.choices[query.choice.0];
+        let Some(found) = resolver.name(maps, raw, query.native) else {
+            continue;
+        };
+        applied.frames_named[found.by] += frames.len() as u64;
+        if found.name != raw {
+            let name = recording.tables.intern_str(&found.name);
+            for frame in frames {
+                recording.symbols.set_name(frame, name);
+            }
+        }
+    }
+    let rows = falls.rows(recording);
+    if rows.is_empty() {
+        return applied;
+    }
+    let mut queries: HashMap<LineQuery, ()> = HashMap::new();
+    for (choice, native, lines) in rows.keys() {
+        queries.extend(lines.iter().map(|line| {
+            let query = LineQuery {
+                choice: *choice,
+                native: *native,
+                function: line.function,
+                line: line.line,
+            };
+            (query, ())
+        }));
+    }
+    let mut answers: HashMap<LineQuery, Vec<NamedLine>> = HashMap::new();
+    for (query, ()) in in_order_of_classes(queries, recording, |query| query.function) {
+        let raw = recording.tables.string(query.function);
+        let maps = &falls.choices[query.choice.0];
+        if let Some(chain) = resolver.chain(maps, raw, query.line, query.native) {
+            answers.insert(query, chain);
+        }
+    }
+    for ((choice, native, lines), frames) in rows {
+        if let Some(row) = rewritten(&lines, choice, native, &answers, recording) {
+            for frame in frames {
+                recording.symbols.set_lines(frame, row);
+            }
+        }
+    }
+    applied
+}
+
+/// The lines of a row with their names, where any of them has one.
+fn rewritten(
+    lines: &[Line],
+    choice: ChoiceId,
+    native: bool,
+    answers: &HashMap<LineQuery, Vec<NamedLine>>,
+    recording: &mut Recording,
+) -> Option<Lines> {
+    let mut all = Vec::new();
+    for line in lines {
+        let query = LineQuery {
+            choice,
+            native,
+            function: line.function,
+            line: line.line,
+        };
+        match answers.get(&query) {
+            Some(chain) => all.extend(chain.iter().map(|renamed| {
+                let recorded = recording.tables.string(line.file);
+                let file = match &renamed.file {
+                    SourceFile::AsRecorded => line.file,
+                    SourceFile::Known(file) => recording.tables.intern_str(file),
+                    SourceFile::OfClass(class) => {
+                        let file = source_file::infer(class, Some(recorded));
+                        recording.tables.intern_str(&file)
+                    }
+                };
+                let function = recording.tables.intern_str(&renamed.name);
+                Line {
+                    function,
+                    linkage: function,
+                    file,
+                    line: renamed.line,
+                }
+            })),
+            None => all.push(*line),
+        }
+        if all.len() >= MOST {
+            all.truncate(MOST);
+            break;
+        }
+    }
+    (all != lines).then(|| recording.symbols.add_lines(&all))?
+}
+
+/// Queries with what hangs on them, those of one class one after another.
+fn in_order_of_classes<Q, V>(
+    queries: HashMap<Q, V>,
+    recording: &Recording,
+    name: impl Fn(&Q) -> StringId,
+) -> Vec<(Q, V)>
+where
+    Q: Ord + Copy,
+{
+    let mut all: Vec<(Q, V)> = queries.into_iter().collect();
+    let class = |query: &Q| {
+        let name = recording.tables.string(name(query));
+        FrameName::parse(name).map(|name| name.class)
+    };
+    all.sort_by(|(a, _), (b, _)| class(a).cmp(&class(b)).then(a.cmp(b)));
+    all
+}
+
+impl MapSource<'_> {
+    /// Whether whoever gave it meant it for its package before all others.
+    pub(super) fn claims(&self) -> bool {
+        matches!(self, MapSource::File(_))
+    }
+}
+
+#[cfg(test)]
+mod tests;

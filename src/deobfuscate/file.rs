@@ -1,0 +1,112 @@
+//! A mapping file, opened: mapped into memory, indexed by class, read a class at a time.
+
+use super::block;
+use super::class::Class;
+use super::error::MapError;
+use super::index::{ClassAt, Index, LARGEST, Survey};
+use super::unpack;
+use crate::bytes::Bytes;
+use crate::units::ByteSize;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// A mapping file of R8 or ProGuard. What is held of it is an index of its classes; the file
+/// itself stays on disk and is mapped, unless it was packed.
+#[derive(Debug)]
+pub struct MapFile {
+    path: PathBuf,
+    bytes: Bytes,
+    index: Index,
+    /// Classes by their names in the source, sorted by a hash.
+    by_original: OnceLock<Vec<u64>>,
+}
+
+impl MapFile {
+    /// Opens a mapping file, plain or in gzip, zstd or ZIP (app bundles too), and passes over
+    /// all its lines once. Bad lines are passed over and counted in [`MapFile::survey`].
+    ///
+    /// # Errors
+    /// Where it can't be read, or no line of it is a class.
+    pub fn open(path: &Path) -> Result<MapFile, MapError> {
+        MapFile::from_bytes(unpack::open(path)?, path)
+    }
+
+    /// The same, from bytes that are not packed; `path` is what they are called.
+    ///
+    /// # Errors
+    /// Where no line is a class, or there are 4 GiB of them.
+    pub fn from_bytes(bytes: Bytes, path: &Path) -> Result<MapFile, MapError> {
+        if bytes.len() > LARGEST {
+            return Err(MapError::TooLarge {
+                path: path.to_owned(),
+                most: ByteSize(LARGEST as u64),
+            });
+        }
+        let index = Index::build(&bytes);
+        if index.survey.classes == 0 {
+            return Err(MapError::NoClasses {
+                path: path.to_owned(),
+                first_bad_lines: index.survey.first_bad_lines,
+            });
+        }
+        Ok(MapFile {
+            path: path.to_owned(),
+            bytes,
+            index,
+            by_original: OnceLock::new(),
+        })
+    }
+
+    /// Where it was opened.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What it says of itself, and what is wrong with it.
+    pub fn survey(&self) -> &Survey {
+        &self.index.survey
+    }
+
+    /// The class with a name in the app, its members read.
+    pub(super) fn class(&self, obfuscated: &str) -> Option<Class<'_>> {
+        let at = self.index.find(&self.bytes, obfuscated)?;
+        Some(self.read(at))
+    }
+
+    fn read(&self, at: ClassAt) -> Class<'_> {
+        let (original, _) = self.index.names(&self.bytes, at);
+        let mut class = Class::new(original);
+        for part in self.index.parts(at) {
+            let start = self.index.start(part);
+            let version = self.index.version_at(start);
+            block::read(&self.bytes, start, version, &mut class);
+        }
+        class.finish();
+        class
+    }
+
+    /// The name in the source of a class of the app.
+    pub(super) fn original(&self, obfuscated: &str) -> Option<&str> {
+        let at = self.index.find(&self.bytes, obfuscated)?;
+        Some(self.index.names(&self.bytes, at).0)
+    }
+
+    /// The name in the app of a class of the source.
+    pub(super) fn obfuscated(&self, original: &str) -> Option<&str> {
+        let at = self.find_original(original)?;
+        Some(self.index.names(&self.bytes, at).1)
+    }
+
+    /// The file that a class of the source was written in, where the map says.
+    pub(super) fn source_file(&self, original: &str) -> Option<String> {
+        let at = self.find_original(original)?;
+        self.index.source_file(&self.bytes, at)
+    }
+
+    fn find_original(&self, original: &str) -> Option<ClassAt> {
+        let by_original = self
+            .by_original
+            .get_or_init(|| self.index.by_original(&self.bytes));
+        self.index.find_original(&self.bytes, by_original, original)
+    }
+}

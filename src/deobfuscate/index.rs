@@ -1,0 +1,385 @@
+//! What is kept of a mapping file: where each class begins. One pass over its lines checks every
+//! one and remembers, of a class, its place and that of its source file: eight bytes and eight
+//! to find it by, however large the class is. What a class says is read when it is asked for.
+
+use super::grammar::{Fault, Line};
+use super::metadata::{Metadata, Version, json_of};
+use crate::profile::index::Seed;
+use std::collections::HashMap;
+
+/// Bad lines, and classes that stand twice, that are kept one by one.
+const KEPT: usize = 10;
+
+/// A line that is none of the format's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadLine {
+    /// Its number in the file, from 1.
+    pub line: u64,
+    /// What is wrong with it.
+    pub fault: Fault,
+}
+
+/// What a mapping file says of itself, and what is wrong with it.
+#[derive(Debug, Clone, Default)]
+pub struct Survey {
+    /// Classes with a name of their own.
+    pub classes: usize,
+    /// R8's id of the map (`pg_map_id`): new builds name it in their frames' source files.
+    pub id: Option<String>,
+    /// Bad lines; they were passed over.
+    pub bad_lines: u64,
+    /// The first of them.
+    pub first_bad_lines: Vec<BadLine>,
+    /// Names in the app that several classes have. The last one counts; where they are
+    /// different classes of the source, merged into one, the members of all do.
+    pub duplicates: u64,
+    /// The first of them.
+    pub first_duplicates: Vec<String>,
+    /// A version of the format that is not known, or not in full.
+    pub foreign_version: bool,
+}
+
+/// Position of a class among all, in order of the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct ClassAt(u32);
+
+#[derive(Debug, Clone, Copy)]
+struct Row {
+    /// Where its line begins.
+    start: u32,
+    /// Where the line of its source file begins; 0 is none, since a class comes before it.
+    source_file: u32,
+}
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub(super) struct Index {
+    seed: Seed,
+    rows: Vec<Row>,
+    /// Half a hash of the name in the app and the class's position, sorted; the last of those
+    /// with one name.
+    by_name: Vec<u64>,
+    /// Of classes merged into one: all, in order, by the last.
+    merged: HashMap<u32, Vec<ClassAt>>,
+    /// Versions of the format, each from its place on.
+    versions: Vec<(u32, Version)>,
+    pub(super) survey: Survey,
+}
+
+/// A file beyond it is not indexed.
+pub(super) const LARGEST: usize = u32::MAX as usize;
+
+/// A byte order mark says nothing in UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// The line at a place, without its line feed.
+pub(super) fn line_at(bytes: &[u8], start: usize) -> &[u8] {
+    let rest = bytes.get(start..).unwrap_or_default();
+    let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+    &rest[..end]
+}
+
+impl Index {
+    /// Reads a file of at most [`LARGEST`] bytes.
+    pub(super) fn build(bytes: &[u8]) -> Index {
+        let mut pass = Pass {
+            seed: Seed::default(),
+            rows: Vec::new(),
+            keys: Vec::new(),
+            versions: Vec::new(),
+            survey: Survey::default(),
+            in_class: false,
+            has_members: false,
+        };
+        let mut start = if bytes.starts_with(BYTE_ORDER_MARK) {
+            BYTE_ORDER_MARK.len()
+        } else {
+            0
+        };
+        let mut number = 0;
+        while start < bytes.len() {
+            let line = line_at(bytes, start);
+            number += 1;
+            if let Err(fault) = pass.line(line, start) {
+                pass.survey.bad_lines += 1;
+                if pass.survey.first_bad_lines.len() < KEPT {
+                    let bad = BadLine {
+                        line: number,
+                        fault,
+                    };
+                    pass.survey.first_bad_lines.push(bad);
+                }
+            }
+            start += line.len() + 1;
+        }
+        let mut index = Index {
+            seed: pass.seed,
+            rows: pass.rows,
+            by_name: pass.keys,
+            merged: HashMap::new(),
+            versions: pass.versions,
+            survey: pass.survey,
+        };
+        index.rows.shrink_to_fit();
+        index.by_name.sort_unstable();
+        index.settle_duplicates(bytes);
+        index.by_name.shrink_to_fit();
+        index.survey.classes = index.by_name.len();
+        index
+    }
+
+    /// Keeps, of classes with one name, the last.
+    fn settle_duplicates(&mut self, bytes: &[u8]) {
+        let mut keys = std::mem::take(&mut self.by_name);
+        let mut lost: Vec<u64> = Vec::new();
+        for run in keys.chunk_by(|a, b| a >> 32 == b >> 32) {
+            if run.len() == 1 {
+                continue;
+            }
+            let mut by_name: HashMap<&str, Vec<ClassAt>> = HashMap::new();
+            for key in run {
+                let at = ClassAt(*key as u32);
+                let (_, obfuscated) = self.names(bytes, at);
+                by_name.entry(obfuscated).or_default().push(at);
+            }
+            for (name, classes) in by_name {
+                let Some((&last, earlier)) = classes.split_last() else {
+                    continue;
+                };
+                if earlier.is_empty() {
+                    continue;
+                }
+                self.survey.duplicates += 1;
+                if self.survey.first_duplicates.len() < KEPT {
+                    self.survey.first_duplicates.push(name.to_owned());
+                }
+                let half = run[0] & !u64::from(u32::MAX);
+                lost.extend(earlier.iter().map(|at| half | u64::from(at.0)));
+                let mut last_of: HashMap<&str, ClassAt> = HashMap::new();
+                for &at in &classes {
+                    last_of.insert(self.names(bytes, at).0, at);
+                }
+                if last_of.len() > 1 {
+                    let mut parts: Vec<ClassAt> = last_of.into_values().collect();
+                    parts.sort_unstable();
+                    self.merged.insert(last.0, parts);
+                }
+            }
+        }
+        self.survey.first_duplicates.sort_unstable();
+        if !lost.is_empty() {
+            lost.sort_unstable();
+            keys.retain(|key| lost.binary_search(key).is_err());
+        }
+        self.by_name = keys;
+    }
+
+    /// The class with a name in the app.
+    pub(super) fn find(&self, bytes: &[u8], obfuscated: &str) -> Option<ClassAt> {
+        let hash = half(self.seed, obfuscated);
+        let start = self.by_name.partition_point(|key| key >> 32 < hash);
+        let run = self.by_name[start..].iter();
+        run.take_while(|key| *key >> 32 == hash)
+            .map(|key| ClassAt(*key as u32))
+            .find(|&at| self.names(bytes, at).1 == obfuscated)
+    }
+
+    /// Every class of the file, also those that do not count, by its name in the source.
+    pub(super) fn by_original(&self, bytes: &[u8]) -> Vec<u64> {
+        let mut keys: Vec<u64> = (0..self.rows.len() as u32)
+            .map(|at| half(self.seed, self.names(bytes, ClassAt(at)).0) << 32 | u64::from(at))
+            .collect();
+        keys.sort_unstable();
+        keys
+    }
+
+    /// The last class with a name in the source, in what [`Index::by_original`] gave.
+    pub(super) fn find_original(
+        &self,
+        bytes: &[u8],
+        by_original: &[u64],
+        original: &str,
+    ) -> Option<ClassAt> {
+        let hash = half(self.seed, original);
+        let end = by_original.partition_point(|key| key >> 32 <= hash);
+        let run = by_original[..end].iter().rev();
+        run.take_while(|key| *key >> 32 == hash)
+            .map(|key| ClassAt(*key as u32))
+            .find(|&at| self.names(bytes, at).0 == original)
+    }
+
+    /// The blocks that make up a class, the one that names it last.
+    pub(super) fn parts(&self, at: ClassAt) -> Vec<ClassAt> {
+        self.merged.get(&at.0).cloned().unwrap_or_else(|| vec![at])
+    }
+
+    /// Names of a class: in the source, in the app.
+    pub(super) fn names<'a>(&self, bytes: &'a [u8], at: ClassAt) -> (&'a str, &'a str) {
+        match Line::parse(line_at(bytes, self.start(at))) {
+            Ok(Line::Class {
+                original,
+                obfuscated,
+            }) => (original, obfuscated),
+            // Who writes into a file that is mapped gets no names from it.
+            _ => ("", ""),
+        }
+    }
+
+    /// Where a class begins.
+    pub(super) fn start(&self, at: ClassAt) -> usize {
+        self.rows[at.0 as usize].start as usize
+    }
+
+    /// The file that a class was written in.
+    pub(super) fn source_file(&self, bytes: &[u8], at: ClassAt) -> Option<String> {
+        match self.rows[at.0 as usize].source_file {
+            0 => None,
+            start => match Line::parse(line_at(bytes, start as usize)) {
+                Ok(Line::Comment(comment)) => {
+                    match Metadata::parse(json_of(comment)?, Version::NONE) {
+                        Some(Metadata::SourceFile(name)) => Some(name),
+                        _ => None,
+                    }
+                }
+                _ => None,
+            },
+        }
+    }
+
+    /// The version of the format that rules at a place.
+    pub(super) fn version_at(&self, start: usize) -> Version {
+        let before = self
+            .versions
+            .partition_point(|(from, _)| (*from as usize) < start);
+        before
+            .checked_sub(1)
+            .map_or(Version::NONE, |at| self.versions[at].1)
+    }
+}
+
+fn half(seed: Seed, name: &str) -> u64 {
+    seed.bytes(name.as_bytes()) >> 32
+}
+
+/// The pass over all lines.
+struct Pass {
+    seed: Seed,
+    rows: Vec<Row>,
+    keys: Vec<u64>,
+    versions: Vec<(u32, Version)>,
+    survey: Survey,
+    in_class: bool,
+    has_members: bool,
+}
+
+impl Pass {
+    fn line(&mut self, line: &[u8], start: usize) -> Result<(), Fault> {
+        match Line::parse(line)? {
+            Line::Blank => {}
+            Line::Member(_) if self.in_class => self.has_members = true,
+            Line::Member(_) => return Err(Fault::NoClass),
+            Line::Comment(comment) => self.comment(comment, start),
+            Line::Class { obfuscated, .. } => {
+                let at = self.rows.len() as u64;
+                self.keys.push(half(self.seed, obfuscated) << 32 | at);
+                self.rows.push(Row {
+                    start: start as u32,
+                    source_file: 0,
+                });
+                self.in_class = true;
+                self.has_members = false;
+            }
+        }
+        Ok(())
+    }
+
+    fn comment(&mut self, comment: &str, start: usize) {
+        let Some(json) = json_of(comment) else {
+            if self.rows.is_empty()
+                && let Some(id) = comment.trim().strip_prefix("pg_map_id:")
+            {
+                self.survey.id = Some(id.trim().to_owned());
+            }
+            return;
+        };
+        // Most lines of metadata are read with their class only.
+        let of_class = self.in_class && !self.has_members;
+        if of_class && json.contains("sourceFile") {
+            if let Some(Metadata::SourceFile(_)) = Metadata::parse(json, Version::NONE)
+                && let Some(row) = self.rows.last_mut()
+            {
+                row.source_file = start as u32;
+            }
+        } else if json.contains("r8.mapping")
+            && let Some(Metadata::Version { version, foreign }) =
+                Metadata::parse(json, Version::NONE)
+        {
+            self.versions.push((start as u32, version));
+            self.survey.foreign_version |= foreign;
+            self.in_class = false;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_class_is_found_by_both_of_its_names() {
+        let text = b"\xef\xbb\xbf# pg_map_id: 0d0fd23\nx.A -> a:\r\n    int k -> f\n\n\
+            x.B -> b:\n# {'id':'sourceFile','fileName':'Bee.kt'}\n a -> c:";
+        let index = Index::build(text);
+        assert_eq!(index.survey.id.as_deref(), Some("0d0fd23"));
+        assert_eq!(index.survey.classes, 2);
+        let b = index.find(text, "b").unwrap();
+        assert_eq!(index.names(text, b), ("x.B", "b"));
+        assert_eq!(index.source_file(text, b).as_deref(), Some("Bee.kt"));
+        assert_eq!(index.find(text, "c"), None);
+        let by_original = index.by_original(text);
+        let a = index.find_original(text, &by_original, "x.A").unwrap();
+        assert_eq!(index.names(text, a), ("x.A", "a"));
+        assert_eq!(index.source_file(text, a), None);
+        assert_eq!(index.find_original(text, &by_original, "a"), None);
+        let bad = BadLine {
+            line: 7,
+            fault: Fault::NoType,
+        };
+        assert_eq!(index.survey.first_bad_lines, [bad]);
+    }
+
+    #[test]
+    fn of_two_classes_with_one_name_the_last_counts() {
+        let text = b"x.A -> a:\nx.B -> b:\nx.A -> a:\nx.C -> b:\nx.B -> b:\n";
+        let index = Index::build(text);
+        let a = index.find(text, "a").unwrap();
+        assert_eq!(index.start(a), 20);
+        assert_eq!(index.parts(a), [a]);
+        let b = index.find(text, "b").unwrap();
+        // Classes of different names were merged, and each counts with its last block.
+        let parts: Vec<_> = index
+            .parts(b)
+            .into_iter()
+            .map(|at| (index.names(text, at).0, index.start(at)))
+            .collect();
+        assert_eq!(parts, [("x.C", 30), ("x.B", 40)]);
+        assert_eq!((index.survey.duplicates, index.survey.classes), (2, 2));
+        assert_eq!(index.survey.first_duplicates, ["a", "b"]);
+    }
+
+    #[test]
+    fn a_version_rules_what_follows_and_ends_the_class_before_it() {
+        let text = b"x.A -> a:\n# {'id':'com.android.tools.r8.mapping','version':'2.2'}\n\
+            \x20   int k -> f\nx.B -> b:\n#{'id':'com.android.tools.r8.mapping','version':'9'}";
+        let index = Index::build(text);
+        let version = |name| index.version_at(index.start(index.find(text, name).unwrap()));
+        assert_eq!(version("a"), Version::NONE);
+        assert!(version("b") > Version::NONE);
+        assert!(index.survey.foreign_version);
+        let bad = BadLine {
+            line: 3,
+            fault: Fault::NoClass,
+        };
+        assert_eq!(index.survey.first_bad_lines, [bad]);
+    }
+}

@@ -1,0 +1,250 @@
+//! What maps answer for the name or the line of a frame: the first map that knows it, and which
+//! of its entries, in the words that a profile shows.
+
+use super::apply::MapSource;
+use super::class::{Class, Method};
+use super::file::MapFile;
+use super::frame_name::{FrameName, FrameTypes};
+use super::packets::PacketMap;
+use super::retrace::{self, Answer, Group, Overloads, answer, chains, outermost, partitions};
+use super::retracer::has_descriptor;
+use super::types::{descriptor, parameters_descriptor};
+use std::collections::{BTreeSet, HashMap};
+
+/// What separates names of which any may be right.
+pub(super) const OR: &str = " | ";
+/// Names that one frame may get.
+const MOST: usize = 256;
+/// Entries that are looked at for lines; beyond, a hostile map gives names alone.
+const EFFORT: u64 = 1 << 28;
+
+/// A map that classes are looked up in.
+pub(super) enum Lookup<'a> {
+    File(&'a MapFile),
+    Packets(PacketMap<'a>),
+}
+
+impl<'a> Lookup<'a> {
+    pub(super) fn of(source: MapSource<'a>) -> Self {
+        match source {
+            MapSource::File(file) => Lookup::File(file),
+            MapSource::Packets(map) => Lookup::Packets(PacketMap::new(map)),
+        }
+    }
+
+    fn class(&self, obfuscated: &str) -> Option<Class<'a>> {
+        match self {
+            Lookup::File(file) => file.class(obfuscated),
+            Lookup::Packets(map) => map.class(obfuscated),
+        }
+    }
+
+    /// The overloads that a frame's own types leave; all where none is of these types.
+    fn with_types<'m>(
+        &self,
+        groups: Vec<Group<'m, 'a>>,
+        types: Option<FrameTypes>,
+    ) -> Vec<Group<'m, 'a>> {
+        let (Lookup::File(file), Some(types)) = (self, types) else {
+            return groups;
+        };
+        let parameters = parameters_descriptor(types.parameters, str::to_owned);
+        let returns = types
+            .returns
+            .map(|of_type| descriptor(of_type, str::to_owned));
+        let same = |residual: &str| {
+            let rest = residual.strip_prefix(&parameters);
+            rest.is_some_and(|rest| returns.as_ref().is_none_or(|returns| returns == rest))
+        };
+        let left: Vec<Group> = partitions(&groups, Overloads::ByTypes)
+            .filter(|partition| has_descriptor(file, partition, same))
+            .flatten()
+            .copied()
+            .collect();
+        if left.is_empty() { groups } else { left }
+    }
+
+    /// What is known of the source file of a class of the source.
+    fn file_of(&self, class: Option<&str>) -> SourceFile {
+        match (self, class) {
+            (Lookup::File(file), Some(class)) => match file.source_file(class) {
+                Some(file) => SourceFile::Known(file),
+                None => SourceFile::OfClass(class.to_owned()),
+            },
+            _ => SourceFile::AsRecorded,
+        }
+    }
+}
+
+/// Answers queries; those of one class are best asked one after another.
+pub(super) struct Resolver<'l, 'a> {
+    lookups: &'l [Lookup<'a>],
+    classes: Classes<'l, 'a>,
+    effort: u64,
+}
+
+/// The class that was asked for last, in the maps that were asked.
+struct Classes<'l, 'a> {
+    lookups: &'l [Lookup<'a>],
+    last: Option<(String, HashMap<usize, Option<Class<'a>>>)>,
+}
+
+impl<'a> Classes<'_, 'a> {
+    /// The class of a name in each of the maps that know it.
+    fn of(&mut self, maps: &[usize], class: &str) -> &HashMap<usize, Option<Class<'a>>> {
+        let (_, known) = match self.last.take() {
+            Some(last) if last.0 == class => self.last.insert(last),
+            _ => self.last.insert((class.to_owned(), HashMap::new())),
+        };
+        for &map in maps {
+            known
+                .entry(map)
+                .or_insert_with(|| self.lookups[map].class(class));
+        }
+        known
+    }
+}
+
+pub(super) struct Found<'a> {
+    pub(super) name: String,
+    /// Position of the map.
+    pub(super) by: usize,
+    /// The class it was written in, where all that it may be were written in one.
+    holder: Option<&'a str>,
+}
+
+pub(super) struct NamedLine {
+    pub(super) name: String,
+    pub(super) line: u32,
+    pub(super) file: SourceFile,
+}
+
+/// What is known of the file of a line.
+pub(super) enum SourceFile {
+    /// Packets do not say.
+    AsRecorded,
+    Known(String),
+    /// To be guessed from the class.
+    OfClass(String),
+}
+
+impl<'l, 'a> Resolver<'l, 'a> {
+    pub(super) fn new(lookups: &'l [Lookup<'a>]) -> Self {
+        Resolver {
+            lookups,
+            classes: Classes {
+                lookups,
+                last: None,
+            },
+            effort: EFFORT,
+        }
+    }
+
+    /// The name of a frame.
+    pub(super) fn name(&mut self, maps: &[usize], raw: &str, native: bool) -> Option<Found<'a>> {
+        let frame = FrameName::parse(raw)?;
+        let lookups = self.lookups;
+        let classes = self.classes.of(maps, frame.class);
+        let in_order = || {
+            maps.iter()
+                .filter_map(|&at| Some((at, classes[&at].as_ref()?)))
+        };
+        if let Some(method) = frame.method {
+            let mut all = in_order().map(|(at, class)| (at, class.methods(method)));
+            if let Some((by, entries)) = all.find(|(_, entries)| !entries.is_empty()) {
+                let groups = retrace::groups(entries);
+                let groups = lookups[by].with_types(groups, frame.types);
+                let names = outermost_names(groups.into_iter().map(outermost));
+                let holder = only_holder(&names);
+                let name = frame.prefix.to_owned() + &join(names);
+                return Some(Found { name, by, holder });
+            }
+        }
+        if native {
+            return None;
+        }
+        let (by, class) = in_order().next()?;
+        let method = frame.method_or_unknown();
+        Some(Found {
+            name: format!("{}{}.{method}", frame.prefix, class.original),
+            by,
+            holder: Some(class.original),
+        })
+    }
+
+    /// The calls that a line of a method stands for, innermost first.
+    pub(super) fn chain(
+        &mut self,
+        maps: &[usize],
+        raw: &str,
+        line: u32,
+        native: bool,
+    ) -> Option<Vec<NamedLine>> {
+        let exact = self.exact_chain(maps, raw, line);
+        exact.or_else(|| {
+            // Out of all ranges the line says nothing; the method is known all the same.
+            let found = self.name(maps, raw, native)?;
+            Some(vec![NamedLine {
+                file: self.lookups[found.by].file_of(found.holder),
+                name: found.name,
+                line: 0,
+            }])
+        })
+    }
+
+    fn exact_chain(&mut self, maps: &[usize], raw: &str, line: u32) -> Option<Vec<NamedLine>> {
+        let frame = FrameName::parse(raw)?;
+        let method = frame.method.filter(|_| line != 0 && self.effort > 0)?;
+        let lookups = self.lookups;
+        let classes = self.classes.of(maps, frame.class);
+        let mut all = maps
+            .iter()
+            .filter_map(|&at| Some((at, classes[&at].as_ref()?.methods(method))));
+        let (by, entries) = all.find(|(_, entries)| !entries.is_empty())?;
+        let lookup = &lookups[by];
+        self.effort = self.effort.saturating_sub(entries.len() as u64);
+        let groups = lookup.with_types(retrace::groups(entries), frame.types);
+        let Answer::Groups(found) = answer(&groups, Overloads::ByName, line) else {
+            return None;
+        };
+        let names = outermost_names(found.iter().map(|group| outermost(group)));
+        let chain = if names.len() == 1 {
+            let chain = chains(found[0], line).swap_remove(0);
+            let named = chain.into_iter().map(|frame| NamedLine {
+                name: format!("{}.{}", frame.method.class, frame.method.name),
+                line: frame.line.unwrap_or(0),
+                file: lookup.file_of(Some(frame.method.class)),
+            });
+            named.collect()
+        } else {
+            vec![NamedLine {
+                file: lookup.file_of(only_holder(&names)),
+                name: join(names),
+                line: 0,
+            }]
+        };
+        Some(chain)
+    }
+}
+
+fn outermost_names<'m, 'a: 'm>(
+    methods: impl Iterator<Item = &'m Method<'a>>,
+) -> BTreeSet<(&'a str, &'a str)> {
+    methods.map(|method| (method.holder, method.name)).collect()
+}
+
+fn only_holder<'a>(names: &BTreeSet<(&'a str, &'a str)>) -> Option<&'a str> {
+    let first = names.first()?.0;
+    (names.last()?.0 == first).then_some(first)
+}
+
+/// The names that a method may have, sorted.
+fn join(names: BTreeSet<(&str, &str)>) -> String {
+    let mut names: Vec<String> = names
+        .into_iter()
+        .map(|(holder, name)| format!("{holder}.{name}"))
+        .collect();
+    names.sort_unstable();
+    names.truncate(MOST);
+    names.join(OR)
+}

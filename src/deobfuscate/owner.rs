@@ -1,0 +1,197 @@
+//! Whose code a frame is: which app's, and so which maps may name it. As Perfetto has it, the
+//! package of the APK that the code was loaded from (`/data/app/…/package-…/`), else those with
+//! the app id of a process it was seen in; code compiled in memory (`/memfd:`) may be of any.
+//! Where a trace does not list the packages, a process's name is that of its package.
+
+use crate::profile::{FrameId, Recording};
+use std::collections::{BTreeSet, HashMap};
+
+/// Processes in which each frame was sampled.
+pub type SeenIn = HashMap<FrameId, BTreeSet<u64>>;
+
+/// Whose code a mapping holds.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Owner<'a> {
+    Package(&'a str),
+    /// Compiled in memory: the path does not tell, any map may name it.
+    Any,
+    /// To be told by the processes it was seen in.
+    Unknown,
+}
+
+impl<'a> Owner<'a> {
+    pub(super) fn of(path: &'a str) -> Owner<'a> {
+        if path.starts_with("/memfd:") {
+            return Owner::Any;
+        }
+        // Also "dex extracted in memory from /data/app/…".
+        let Some(at) = path.find("/data/app/") else {
+            return Owner::Unknown;
+        };
+        let mut parts = path[at + "/data/app/".len()..].split('/');
+        let folder = match parts.next() {
+            Some(random) if random.starts_with("~~") => parts.next(),
+            other => other,
+        };
+        match folder.and_then(|folder| folder.split_once('-')) {
+            Some((package, _)) if !package.is_empty() => Owner::Package(package),
+            _ => Owner::Unknown,
+        }
+    }
+}
+
+/// Whether a mapping holds native code, whose names are no Java names however they look.
+pub(super) fn is_native(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let name = name.strip_suffix(" (deleted)").unwrap_or(name);
+    name.ends_with(".so") || name.contains(".so.")
+}
+
+/// Whether a mapping holds code of the system that no app brought: nobody's map is for it.
+pub(super) fn is_platform(path: &str) -> bool {
+    let folder = |start: &str| path.contains(start);
+    folder("/apex/") || folder("/framework/") || path.starts_with("/system/lib")
+}
+
+const USERS: u64 = 100_000;
+const FIRST_APP: u64 = 10_000;
+
+/// Packages of processes, by uid where the trace lists packages, else by the process's name.
+#[derive(Debug)]
+pub(super) struct Packages<'a> {
+    recording: &'a Recording,
+    by_app: HashMap<u64, Vec<&'a str>>,
+}
+
+impl<'a> Packages<'a> {
+    pub(super) fn of(recording: &'a Recording) -> Self {
+        let mut by_app: HashMap<u64, Vec<&str>> = HashMap::new();
+        for package in &recording.packages {
+            let names = by_app.entry(package.uid % USERS).or_default();
+            names.push(&package.name);
+        }
+        Packages { recording, by_app }
+    }
+
+    /// The packages that a process may be of, most likely first.
+    pub(super) fn of_process(&self, pid: u64) -> Vec<&'a str> {
+        let Some(process) = self.recording.processes.get(&pid) else {
+            return Vec::new();
+        };
+        let app = process.uid.map(|uid| uid % USERS);
+        if let Some(known) = app.and_then(|app| self.by_app.get(&app)) {
+            return known.clone();
+        }
+        let name = process.name.split(':').next().unwrap_or_default();
+        if name.contains('.') && !name.contains('/') {
+            vec![name]
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// Whether a process is an app's, as far as the trace says.
+    fn is_app(&self, pid: u64) -> bool {
+        let process = self.recording.processes.get(&pid);
+        let uid = process.and_then(|process| process.uid);
+        uid.is_none_or(|uid| uid % USERS >= FIRST_APP)
+    }
+}
+
+/// The packages whose code a map of no package may be for: those of the apps that were
+/// profiled. Where none of them has code of its own in the trace, also those whose code is.
+pub(super) fn profiled_packages(recording: &Recording, seen: &SeenIn) -> BTreeSet<String> {
+    let packages = Packages::of(recording);
+    let pids: BTreeSet<u64> = seen.values().flatten().copied().collect();
+    let by_process: BTreeSet<&str> = pids
+        .into_iter()
+        .filter(|&pid| packages.is_app(pid))
+        .flat_map(|pid| packages.of_process(pid))
+        .collect();
+    let tables = &recording.tables;
+    let by_path: BTreeSet<&str> = tables
+        .frames()
+        .iter()
+        .enumerate()
+        .filter(|(at, _)| seen.contains_key(&FrameId(*at as u32)))
+        .filter_map(|(_, frame)| frame.mapping)
+        .filter_map(|mapping| {
+            let path = tables.string(tables.mapping(mapping).path);
+            match Owner::of(path) {
+                Owner::Package(package) if !is_native(path) => Some(package),
+                _ => None,
+            }
+        })
+        .collect();
+    let all: BTreeSet<&str> = if by_process.is_disjoint(&by_path) {
+        by_process.union(&by_path).copied().collect()
+    } else {
+        by_process
+    };
+    all.into_iter().map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::{Package, Process};
+
+    #[test]
+    fn an_apk_names_its_package() {
+        for (path, package) in [
+            ("/data/app/com.x-Ab1==/base.apk", Some("com.x")),
+            (
+                "/data/app/~~r4nd==/com.x-Ab1==/oat/arm64/base.odex",
+                Some("com.x"),
+            ),
+            (
+                "/[anon:dalvik-classes2.dex extracted in memory from /data/app/~~r==/com.x-A/base.apk]",
+                Some("com.x"),
+            ),
+            ("/data/app/com.x/base.apk", None),
+            ("/system/priv-app/X/X.apk", None),
+        ] {
+            let expected = package.map_or(Owner::Unknown, Owner::Package);
+            assert_eq!(Owner::of(path), expected, "{path}");
+        }
+        assert_eq!(Owner::of("/memfd:jit-cache (deleted)"), Owner::Any);
+    }
+
+    #[test]
+    fn a_process_is_of_the_packages_with_its_uid_else_of_its_name() {
+        let mut recording = Recording::default();
+        let package = |name: &str, uid| Package {
+            name: name.to_owned(),
+            uid,
+            ..Package::default()
+        };
+        recording.packages = vec![package("com.x", 10_007), package("com.x.shared", 10_007)];
+        for (pid, name, uid) in [
+            (1, "com.x:service", Some(1_010_007)),
+            (2, "com.y:service", Some(10_008)),
+            (3, "com.z", None),
+            (4, "/system/bin/x.y", Some(0)),
+            (5, "zygote64", Some(0)),
+        ] {
+            let name = name.to_owned();
+            recording.processes.insert(pid, Process { name, uid });
+        }
+        let packages = Packages::of(&recording);
+        assert_eq!(packages.of_process(1), ["com.x", "com.x.shared"]);
+        assert_eq!(packages.of_process(2), ["com.y"]);
+        assert_eq!(packages.of_process(3), ["com.z"]);
+        assert!(packages.of_process(4).is_empty());
+        assert!(packages.of_process(5).is_empty());
+        assert!(packages.of_process(6).is_empty());
+    }
+
+    #[test]
+    fn native_code_and_the_systems_are_told_apart() {
+        assert!(is_native("/data/app/com.x-1/base.apk!libx.so"));
+        assert!(is_native("/system/lib64/libc.so (deleted)"));
+        assert!(!is_native("/data/app/com.x-1/base.apk"));
+        assert!(is_platform("/apex/com.android.art/javalib/core-oj.jar"));
+        assert!(is_platform("/system/framework/arm64/boot-framework.oat"));
+        assert!(!is_platform("/system/priv-app/SystemUI/SystemUI.apk"));
+    }
+}

@@ -1,0 +1,48 @@
+//! The source file of a frame where the map does not name it: guessed from the class, as R8's
+//! retrace does.
+
+/// What the runtime says of methods without code of their own; it stays.
+const NATIVE_METHOD: &str = "Native Method";
+
+/// The file that a class of the source was likely written in, given what the frame says its
+/// file is called: Kotlin's or Java's.
+pub(super) fn infer(class: &str, recorded: Option<&str>) -> String {
+    let recorded = recorded.unwrap_or_default();
+    if recorded == NATIVE_METHOD {
+        return recorded.to_owned();
+    }
+    let simple = class.rsplit('.').next().unwrap_or(class);
+    let simple = match simple.find('$') {
+        // A class may begin with one.
+        Some(at) if at > 0 => &simple[..at],
+        _ => simple,
+    };
+    let extension = recorded.rsplit_once('.').map(|(_, extension)| extension);
+    match (simple.strip_suffix("Kt"), extension) {
+        (Some(stem), None | Some("kt")) if !stem.is_empty() => format!("{stem}.kt"),
+        (_, Some("kt")) => format!("{simple}.kt"),
+        _ => format!("{simple}.java"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_named_after_the_outer_class() {
+        for (class, recorded, file) in [
+            ("x.Main", Some("SourceFile"), "Main.java"),
+            ("x.Main$Inner$1", None, "Main.java"),
+            ("x.MainKt", Some("SourceFile"), "Main.kt"),
+            ("x.MainKt", Some("a.java"), "MainKt.java"),
+            ("x.Main", Some("a.kt"), "Main.kt"),
+            ("x.Main", Some("Native Method"), "Native Method"),
+            ("Main", Some(""), "Main.java"),
+            ("x.$r8$backport", None, "$r8$backport.java"),
+            ("Kt", None, "Kt.java"),
+        ] {
+            assert_eq!(infer(class, recorded), file, "{class} {recorded:?}");
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! The mapping file inside what was given: itself, gzip, zstd, or a member of a ZIP, such as an
+//! app bundle or a download from Play. Owns unpacking and its bounds; nothing is allocated by a
+//! size that a file claims, and no name in an archive becomes a path.
+
+use super::error::MapError;
+use super::index::LARGEST;
+use crate::bytes::Bytes;
+use crate::units::ByteSize;
+use std::fs::File;
+use std::io::{self, Cursor, Read};
+use std::path::Path;
+
+/// Unpacked, a file may have this much, and so many times its size: text of this kind packs
+/// about fifteenfold.
+const SLACK: u64 = 64 << 20;
+const RATIO: u64 = 60;
+/// A gzip in a ZIP is deep enough.
+const DEEPEST: u32 = 2;
+/// Further members of an archive are not looked at.
+const MOST_MEMBERS: usize = 100_000;
+/// How many members an error names.
+const NAMED: usize = 5;
+
+/// Where Android's app bundles keep their map.
+const IN_BUNDLE: &str = "BUNDLE-METADATA/com.android.tools.build.obfuscation/proguard.map";
+
+/// Opens a file: mapped into memory where it is one and not packed, else read.
+///
+/// # Errors
+/// Where it can't be read, or its packing holds no mapping file.
+pub(super) fn open(path: &Path) -> Result<Bytes, MapError> {
+    let unreadable = |source| MapError::Unreadable {
+        path: path.to_owned(),
+        source,
+    };
+    let metadata = std::fs::metadata(path).map_err(unreadable)?;
+    let bytes = if metadata.is_file() {
+        Bytes::map(path).map_err(unreadable)?
+    } else if metadata.is_dir() {
+        return Err(unreadable(io::Error::other("it is a folder")));
+    } else {
+        // What a shell puts in place of a file: a pipe.
+        let file = File::open(path).map_err(unreadable)?;
+        read_bounded(file, LARGEST as u64, path)?.map_err(unreadable)?
+    };
+    unpack(bytes, path, 0)
+}
+
+fn unpack(bytes: Bytes, path: &Path, depth: u32) -> Result<Bytes, MapError> {
+    let most = (LARGEST as u64).min(SLACK + RATIO * bytes.len() as u64);
+    let damaged = |what: String| MapError::Damaged {
+        path: path.to_owned(),
+        what,
+    };
+    let unpacked = match &bytes[..] {
+        [0x1f, 0x8b, ..] => {
+            let reader = flate2::bufread::MultiGzDecoder::new(&bytes[..]);
+            read_bounded(reader, most, path)?.map_err(|error| damaged(error.to_string()))?
+        }
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => {
+            let reader = zstd::stream::read::Decoder::with_buffer(&bytes[..])
+                .map_err(|error| damaged(error.to_string()))?;
+            read_bounded(reader, most, path)?.map_err(|error| damaged(error.to_string()))?
+        }
+        [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] => member(&bytes, most, path)?,
+        _ if bytes.len() > LARGEST => {
+            return Err(MapError::TooLarge {
+                path: path.to_owned(),
+                most: ByteSize(LARGEST as u64),
+            });
+        }
+        _ => return Ok(bytes),
+    };
+    if depth + 1 >= DEEPEST {
+        return Ok(unpacked);
+    }
+    unpack(unpacked, path, depth + 1)
+}
+
+/// Reads a stream to its end. The outer error is that of a stream which has none in sight.
+fn read_bounded(reader: impl Read, most: u64, path: &Path) -> Result<io::Result<Bytes>, MapError> {
+    let mut all = Vec::new();
+    let outcome = reader.take(most + 1).read_to_end(&mut all);
+    if all.len() as u64 > most {
+        return Err(MapError::TooLarge {
+            path: path.to_owned(),
+            most: ByteSize(most),
+        });
+    }
+    Ok(outcome.map(|_| Bytes::from(all)))
+}
+
+/// How likely a member of an archive is its map; 0 is not at all.
+fn likelihood(name: &str) -> u32 {
+    let file = name.rsplit(['/', '\\']).next().unwrap_or(name);
+    let unpacked = file
+        .strip_suffix(".gz")
+        .or_else(|| file.strip_suffix(".zst"))
+        .unwrap_or(file);
+    if name == IN_BUNDLE {
+        4
+    } else if unpacked == "mapping.txt" || unpacked == "proguard.map" {
+        3
+    } else if unpacked.ends_with(".map") || unpacked.contains("mapping") {
+        2
+    } else {
+        u32::from(unpacked.ends_with(".txt"))
+    }
+}
+
+/// The mapping file in a ZIP.
+fn member(bytes: &Bytes, most: u64, path: &Path) -> Result<Bytes, MapError> {
+    let damaged = |what: String| MapError::Damaged {
+        path: path.to_owned(),
+        what,
+    };
+    let mut archive = zip::ZipArchive::new(Cursor::new(&bytes[..]))
+        .map_err(|error| damaged(error.to_string()))?;
+    let mut best: Vec<(usize, String)> = Vec::new();
+    let mut likeliest = 1;
+    for at in 0..archive.len().min(MOST_MEMBERS) {
+        let Some(Ok(name)) = archive.name_for_index(at) else {
+            continue;
+        };
+        let name = name.into_owned();
+        let likelihood = likelihood(&name);
+        if likelihood > likeliest {
+            likeliest = likelihood;
+            best.clear();
+        }
+        if likelihood == likeliest {
+            best.push((at, name));
+        }
+    }
+    let listed = |all: &[(usize, String)]| {
+        let names: Vec<&str> = all.iter().take(NAMED).map(|(_, name)| &**name).collect();
+        names.join(", ")
+    };
+    let &(at, _) = match &best[..] {
+        [one] => one,
+        [] => {
+            return Err(MapError::Archive {
+                path: path.to_owned(),
+                what: "no mapping file".to_owned(),
+            });
+        }
+        several => {
+            return Err(MapError::Archive {
+                path: path.to_owned(),
+                what: format!("several files that may be the map: {}", listed(several)),
+            });
+        }
+    };
+    let file = archive
+        .by_index(at)
+        .map_err(|error| damaged(error.to_string()))?;
+    read_bounded(file, most, path)?.map_err(|error| damaged(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+
+    const MAP: &[u8] = b"x.A -> a:\n";
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        out.write_all(bytes).unwrap();
+        out.finish().unwrap()
+    }
+
+    fn zip_of(members: &[(&str, &[u8])]) -> Vec<u8> {
+        let mut out = zip::ZipWriter::new(Cursor::new(Vec::new()));
+        for (name, bytes) in members {
+            let options = zip::write::SimpleFileOptions::default();
+            out.start_file(*name, options).unwrap();
+            out.write_all(bytes).unwrap();
+        }
+        out.finish().unwrap().into_inner()
+    }
+
+    fn open_bytes(bytes: &[u8]) -> Result<Bytes, MapError> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        std::fs::write(&path, bytes).unwrap();
+        open(&path)
+    }
+
+    #[test]
+    fn every_packing_gives_the_map() {
+        let bundle = zip_of(&[
+            ("base/dex/classes.dex", b"x"),
+            (IN_BUNDLE, MAP),
+            ("mapping.txt", b""),
+        ]);
+        let play = zip_of(&[("release/mapping.txt", MAP), ("notes.txt", b"")]);
+        let other = zip_of(&[
+            ("mapping/release/app-1.2.map.gz", &gzip(MAP)),
+            ("a.png", b""),
+        ]);
+        let zstd = zstd::encode_all(MAP, 1).unwrap();
+        for packed in [MAP, &gzip(MAP), &zstd, &bundle, &play, &other] {
+            assert_eq!(*open_bytes(packed).unwrap(), *MAP);
+        }
+    }
+
+    #[test]
+    fn an_archive_must_hold_one_map() {
+        let none = zip_of(&[("classes.dex", b"x")]);
+        let message = open_bytes(&none).unwrap_err().to_string();
+        assert!(message.ends_with("holds no mapping file"), "{message}");
+        let two = zip_of(&[("a/mapping.txt", MAP), ("b/mapping.txt", MAP)]);
+        let message = open_bytes(&two).unwrap_err().to_string();
+        assert!(
+            message.contains("a/mapping.txt, b/mapping.txt"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn damage_and_bombs_are_refused() {
+        let whole = gzip(&MAP.repeat(1000));
+        let cut = open_bytes(&whole[..whole.len() - 20]).unwrap_err();
+        assert!(matches!(cut, MapError::Damaged { .. }), "{cut}");
+        let bomb = gzip(&vec![b'\n'; (SLACK + (16 << 20)) as usize]);
+        let error = open_bytes(&bomb).unwrap_err();
+        assert!(matches!(error, MapError::TooLarge { .. }), "{error}");
+        let error = open_bytes(b"PK\x03\x04garbage").unwrap_err();
+        assert!(matches!(error, MapError::Damaged { .. }), "{error}");
+        let folder = tempfile::tempdir().unwrap();
+        let error = open(folder.path()).unwrap_err();
+        assert!(matches!(error, MapError::Unreadable { .. }), "{error}");
+    }
+}
