@@ -121,3 +121,25 @@ pub fn library(path: &str, build_id: &[u8]) -> Library {
         addresses: vec![0x1234],
     }
 }
+
+/// A ZIP archive of these members: name, bytes, whether to compress.
+pub fn zip(members: &[(&str, &[u8], bool)]) -> Vec<u8> {
+    let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    for (name, bytes, is_packed) in members {
+        let method = match is_packed {
+            true => zip::CompressionMethod::Deflated,
+            false => zip::CompressionMethod::Stored,
+        };
+        let options = zip::write::SimpleFileOptions::default().compression_method(method);
+        archive.start_file(*name, options).unwrap();
+        std::io::Write::write_all(&mut archive, bytes).unwrap();
+    }
+    archive.finish().unwrap().into_inner()
+}
+
+/// The text of a Breakpad file for arm64.
+pub fn breakpad(debug_id: &str, build_id: Option<&str>) -> String {
+    let code = build_id.map(|id| format!("INFO CODE_ID {id}\n"));
+    let code = code.unwrap_or_default();
+    format!("MODULE Linux arm64 {debug_id} libfoo.so\n{code}FUNC 1000 10 0 f\n1000 10 1 0\n")
+}

@@ -1,4 +1,41 @@
 //! A fixture for each kind of place: small trees in a temporary folder, from ELF files that
 //! hold no more than what a search asks for.
 
+mod archives;
+mod companions;
 mod order;
+mod places;
+mod servers;
+mod trees;
+
+use super::sample::library;
+use super::{Finder, Found, Place, Places};
+use std::path::Path;
+
+/// The places with `--symbols` of these roots only.
+fn symbols(roots: &[impl AsRef<Path>]) -> Places {
+    Places {
+        symbols: roots.iter().map(|root| root.as_ref().to_owned()).collect(),
+        ..Places::default()
+    }
+}
+
+fn find(places: Places, path: &str, build_id: &[u8]) -> Found {
+    Finder::new(places).find(&library(path, build_id))
+}
+
+/// Paths of the candidates below `root`, with forward slashes.
+fn paths(found: &Found, root: &Path) -> Vec<String> {
+    let root = format!("{}/", root.display()).replace('\\', "/");
+    let candidates = found.candidates.iter();
+    let paths = candidates.map(|c| c.path.replace('\\', "/").replacen(&root, "", 1));
+    paths.collect()
+}
+
+fn places_of(found: &Found) -> Vec<Place> {
+    found.candidates.iter().map(|c| c.place).collect()
+}
+
+fn reasons(found: &Found) -> Vec<&'static str> {
+    found.attempts.iter().map(|a| a.why_not.word()).collect()
+}

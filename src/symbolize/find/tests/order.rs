@@ -1,29 +1,11 @@
 //! The rules over all places: the build ID decides, then knowledge, then order; everything
 //! else leaves a reason.
 
+use super::{find, paths, reasons, symbols};
 use crate::symbolize::file::Knowledge;
 use crate::symbolize::find::sample::{FULL, ID, NAMES, OTHER, STRIPPED, elf, library, put};
-use crate::symbolize::find::{Attempt, Finder, Found, Place, Places, WhyNot};
+use crate::symbolize::find::{Attempt, Finder, Place, WhyNot};
 use crate::units::BuildId;
-use std::path::{Path, PathBuf};
-
-fn symbols(roots: &[PathBuf]) -> Places {
-    Places {
-        symbols: roots.to_vec(),
-        ..Places::default()
-    }
-}
-
-fn find(places: Places, path: &str, build_id: &[u8]) -> Found {
-    Finder::new(places).find(&library(path, build_id))
-}
-
-fn paths(found: &Found, root: &Path) -> Vec<String> {
-    let root = format!("{}/", root.display()).replace('\\', "/");
-    let candidates = found.candidates.iter();
-    let paths = candidates.map(|c| c.path.replace('\\', "/").replace(&root, ""));
-    paths.collect()
-}
 
 #[test]
 fn each_of_the_five_places_holds_a_library() {
@@ -36,7 +18,7 @@ fn each_of_the_five_places_holds_a_library() {
     ] {
         let root = tempfile::tempdir().unwrap();
         put(root.path(), below, &elf(&ID, FULL));
-        let places = symbols(&[root.path().to_owned()]);
+        let places = symbols(&[root.path()]);
         let found = find(places, "/data/app/x/base.apk!libfoo.so", &ID);
         assert_eq!(paths(&found, root.path()), [below]);
         assert_eq!(found.candidates[0].knowledge, Knowledge::Dwarf);
@@ -74,7 +56,7 @@ fn another_build_is_never_used_and_remembered_as_nearest() {
     let root = tempfile::tempdir().unwrap();
     let near = put(root.path(), "system/lib64/libfoo.so", &elf(&OTHER, FULL));
     put(root.path(), "libfoo.so", &elf(&[7; 20], FULL));
-    let mut places = symbols(&[root.path().to_owned()]);
+    let mut places = symbols(&[root.path()]);
     places.allow_no_build_id = true;
     let found = find(places, "/system/lib64/libfoo.so", &ID);
     assert!(found.candidates.is_empty());
@@ -119,9 +101,8 @@ fn every_reason_is_told_once_a_place() {
     let roots = kinds.map(|below| root.path().join(below));
     let found = find(symbols(&roots), "/lib/libfoo.so", &ID);
     assert!(found.candidates.is_empty());
-    let reasons: Vec<&str> = found.attempts.iter().map(|a| a.why_not.word()).collect();
     assert_eq!(
-        reasons,
+        reasons(&found),
         [
             "not-elf",
             "not-elf",

@@ -1,0 +1,86 @@
+//! Files that a symbol file names are found through the places.
+
+use super::{find, symbols};
+use crate::symbolize::file::{Bytes, DebugLink, Supplement, Wanted};
+use crate::symbolize::find::sample::{FULL, ID, NAMES, OTHER, elf, put, zip};
+use crate::symbolize::find::{Found, Places};
+use crate::units::BuildId;
+
+/// The bytes of the companion whose bytes are `right`, if it is found.
+fn companion(found: &Found, wanted: &Wanted<'_>, right: &[u8]) -> Option<Bytes> {
+    let fits = |bytes: &Bytes| **bytes == *right;
+    let companion = found.candidates[0].companions().find(wanted, &fits);
+    companion.map(|companion| companion.bytes)
+}
+
+#[test]
+fn debug_files_packages_and_units_are_found_in_trees_by_name() {
+    let root = tempfile::tempdir().unwrap();
+    let library = put(root.path(), "lib/libfoo.so", &elf(&ID, NAMES));
+    // Beside it lies one of the same name that does not fit.
+    put(root.path(), "lib/libfoo.dbg", &elf(&OTHER, NAMES));
+    let right = elf(&[], FULL);
+    put(root.path(), "symbols/libfoo.dbg", &right);
+    put(root.path(), "symbols/libfoo.so.dwp", &right);
+    put(root.path(), "obj/unit.dwo", &right);
+    put(root.path(), "shared/common.debug", &right);
+    let found = find(symbols(&[root.path()]), "/x/libfoo.so", &ID);
+    assert_eq!(found.candidates[0].path, library.display().to_string());
+    let link = DebugLink {
+        name: "libfoo.dbg".to_owned(),
+        crc: 0,
+    };
+    let supplement = Supplement {
+        path: "/nowhere/common.debug".to_owned(),
+        build_id: BuildId(OTHER.to_vec()),
+    };
+    let split = Wanted::Split {
+        name: "../obj/unit.dwo",
+        folder: "/nowhere",
+    };
+    for wanted in [
+        Wanted::Debug(&link),
+        Wanted::Package,
+        split,
+        Wanted::Supplement(&supplement),
+    ] {
+        assert!(companion(&found, &wanted, &right).is_some(), "{wanted:?}");
+        assert!(
+            companion(&found, &wanted, b"another").is_none(),
+            "{wanted:?}"
+        );
+    }
+}
+
+#[test]
+fn a_shared_file_is_found_by_its_build_id() {
+    let root = tempfile::tempdir().unwrap();
+    let trees = tempfile::tempdir().unwrap();
+    put(root.path(), "libfoo.so", &elf(&ID, FULL));
+    let shared = elf(&OTHER, FULL);
+    let below = ".build-id/cd/cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd.debug";
+    put(trees.path(), below, &shared);
+    let places = Places {
+        build_id_trees: vec![trees.path().to_owned()],
+        ..symbols(&[root.path()])
+    };
+    let found = find(places, "/x/libfoo.so", &ID);
+    let supplement = Supplement {
+        path: "../../.dwz/x.debug".to_owned(),
+        build_id: BuildId(OTHER.to_vec()),
+    };
+    assert!(companion(&found, &Wanted::Supplement(&supplement), &shared).is_some());
+}
+
+#[test]
+fn archives_hold_companions_too() {
+    let root = tempfile::tempdir().unwrap();
+    let package = elf(&[], FULL);
+    let members = [
+        ("arm64-v8a/libfoo.so", &elf(&ID, NAMES)[..], false),
+        ("arm64-v8a/libfoo.so.dwp", &package, true),
+    ];
+    put(root.path(), "symbols.zip", &zip(&members));
+    let found = find(symbols(&[root.path()]), "/x/libfoo.so", &ID);
+    assert!(companion(&found, &Wanted::Package, &package).is_some());
+}

@@ -1,0 +1,234 @@
+//! debuginfod: a server on the loopback that counts what it is asked.
+
+use super::{places_of, reasons};
+use crate::symbolize::cache::Cache;
+use crate::symbolize::debuginfod::Servers;
+use crate::symbolize::file::Knowledge;
+use crate::symbolize::find::sample::{FULL, ID, NAMES, OTHER, elf, library};
+use crate::symbolize::find::{Finder, Found, Place, Places, WhyNot};
+use crate::units::ByteSize;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// Answers requests until it is dropped; every request is remembered.
+struct Server {
+    url: String,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Server {
+    /// A server whose answer to each path is what `answer` gives: the bytes of a whole response.
+    fn new(answer: impl Fn(&str) -> Vec<u8> + Send + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let log = Arc::clone(&asked);
+        // The thread ends with the process of the tests.
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let path = read_path(&stream);
+                log.lock().unwrap().push(path.clone());
+                let _ = (&stream).write_all(&answer(&path));
+            }
+        });
+        Server { url, asked }
+    }
+
+    fn asked(&self) -> usize {
+        self.asked.lock().unwrap().len()
+    }
+}
+
+fn read_path(stream: &TcpStream) -> String {
+    let mut lines = BufReader::new(stream).lines();
+    let first = lines.next().unwrap().unwrap();
+    for line in lines {
+        if line.unwrap().is_empty() {
+            break;
+        }
+    }
+    first.split(' ').nth(1).unwrap().to_owned()
+}
+
+fn response(status: &str, body: &[u8]) -> Vec<u8> {
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        body.len()
+    );
+    [head.as_bytes(), body].concat()
+}
+
+/// A search of servers only, with a cache of its own.
+struct Search {
+    cache: tempfile::TempDir,
+    urls: Vec<String>,
+    largest: u64,
+}
+
+impl Search {
+    fn new(urls: &[&str]) -> Self {
+        Search {
+            cache: tempfile::tempdir().unwrap(),
+            urls: urls.iter().map(|&url| url.to_owned()).collect(),
+            largest: 1 << 20,
+        }
+    }
+
+    fn finder(&self) -> Finder {
+        Finder::new(Places {
+            cache: Some(Cache::in_folder(self.cache.path()).unwrap()),
+            debuginfod: Some(Servers {
+                urls: self.urls.clone(),
+                timeout: Duration::from_secs(20),
+                longest: Duration::from_secs(20),
+                largest: ByteSize(self.largest),
+            }),
+            ..Places::default()
+        })
+    }
+
+    fn find(&self) -> Found {
+        self.finder().find(&library("/x/libfoo.so", &ID))
+    }
+}
+
+/// Attempts at servers only.
+fn at_servers(found: &Found) -> Vec<String> {
+    let attempts = found
+        .attempts
+        .iter()
+        .filter(|a| a.place == Place::Debuginfod);
+    attempts.map(|a| a.why_not.to_string()).collect()
+}
+
+#[test]
+fn a_debug_file_is_fetched_once_and_kept() {
+    let server = Server::new(|_| response("200 OK", &elf(&ID, FULL)));
+    let search = Search::new(&[&server.url]);
+    let found = search.find();
+    assert_eq!(places_of(&found), [Place::Debuginfod]);
+    assert_eq!(found.candidates[0].knowledge, Knowledge::Dwarf);
+    assert!(found.candidates[0].verified);
+    assert_eq!(*found.candidates[0].open().unwrap(), *elf(&ID, FULL));
+    let hex = "ab".repeat(20);
+    let expected = format!("/buildid/{hex}/debuginfo");
+    assert_eq!(*server.asked.lock().unwrap(), [expected]);
+    let again = search.find();
+    assert_eq!(places_of(&again), [Place::Cache]);
+    assert_eq!(server.asked(), 1);
+}
+
+#[test]
+fn what_is_missing_is_asked_for_once_in_ten_minutes() {
+    let first = Server::new(|_| response("404 Not Found", b"not here"));
+    let second = Server::new(|path| match path.ends_with("executable") {
+        true => response("200 OK", &elf(&ID, NAMES)),
+        false => response("404 Not Found", b""),
+    });
+    let search = Search::new(&[&first.url, &second.url]);
+    let found = search.find();
+    // The library itself at least has names.
+    assert_eq!(found.candidates[0].knowledge, Knowledge::Symtab);
+    assert_eq!(at_servers(&found), ["not there", "not there"]);
+    assert_eq!((first.asked(), second.asked()), (2, 2));
+    let again = search.find();
+    assert_eq!(places_of(&again), [Place::Cache]);
+    assert_eq!((first.asked(), second.asked()), (2, 2));
+}
+
+#[test]
+fn another_file_than_the_one_asked_for_is_not_kept() {
+    for wrong in [
+        elf(&OTHER, FULL),
+        b"<html>login</html>".to_vec(),
+        Vec::new(),
+    ] {
+        let server = Server::new(move |_| response("200 OK", &wrong));
+        let found = Search::new(&[&server.url]).find();
+        assert!(found.candidates.is_empty());
+        let told = at_servers(&found);
+        assert!(told[0].starts_with("gave something else"), "{told:?}");
+    }
+}
+
+#[test]
+fn servers_that_fail_are_told_and_not_asked_again() {
+    let silent = {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        format!("http://{}", listener.local_addr().unwrap())
+    };
+    let busy = Server::new(|_| response("503 Service Unavailable", b""));
+    let cut = Server::new(|_| {
+        let mut whole = response("200 OK", &elf(&ID, FULL));
+        whole.truncate(whole.len() - 10);
+        whole
+    });
+    let search = Search::new(&[&silent, &busy.url, &cut.url]);
+    let finder = search.finder();
+    let found = finder.find(&library("/x/libfoo.so", &ID));
+    assert!(found.candidates.is_empty());
+    let told = at_servers(&found);
+    assert_eq!(told.len(), 3);
+    assert_eq!(told[1], "answered with HTTP status 503");
+    assert!(told[2].starts_with("broke off"), "{told:?}");
+    assert_eq!(
+        reasons(&found).iter().filter(|r| **r == "server").count(),
+        3
+    );
+    let found = finder.find(&library("/x/libbar.so", &OTHER));
+    assert_eq!(at_servers(&found)[0], "did not answer before");
+}
+
+#[test]
+fn files_have_a_largest_size() {
+    for is_told in [true, false] {
+        let server = Server::new(move |_| {
+            let mut body = elf(&ID, FULL);
+            body.resize(5000, 0);
+            match is_told {
+                true => response("200 OK", &body),
+                false => [&b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"[..], &body].concat(),
+            }
+        });
+        let mut search = Search::new(&[&server.url]);
+        search.largest = 4999;
+        let found = search.find();
+        assert!(found.candidates.is_empty());
+        assert_eq!(at_servers(&found), ["has more than 4.9 KiB"], "{is_told}");
+    }
+}
+
+#[test]
+fn no_server_is_asked_where_a_place_has_the_best() {
+    let server = Server::new(|_| response("404 Not Found", b""));
+    let search = Search::new(&[&server.url]);
+    let root = tempfile::tempdir().unwrap();
+    crate::symbolize::find::sample::put(root.path(), "libfoo.so", &elf(&ID, FULL));
+    let places = Places {
+        symbols: vec![root.path().to_owned()],
+        cache: Some(Cache::in_folder(search.cache.path()).unwrap()),
+        debuginfod: Some(Servers {
+            urls: search.urls.clone(),
+            timeout: Duration::from_secs(5),
+            longest: Duration::from_secs(5),
+            largest: ByteSize(1 << 20),
+        }),
+        ..Places::default()
+    };
+    let finder = Finder::new(places);
+    assert_eq!(
+        places_of(&finder.find(&library("/x/libfoo.so", &ID))),
+        [Place::Symbols]
+    );
+    // Nor where there is nothing to ask for.
+    let nameless = finder.find(&library("/x/libbar.so", &[]));
+    assert!(
+        nameless
+            .attempts
+            .iter()
+            .all(|a| a.why_not == WhyNot::NotThere)
+    );
+    assert_eq!(server.asked(), 0);
+}

@@ -1,0 +1,269 @@
+//! Trees of folders: what is remembered of them, what is walked and what never.
+
+use super::{find, paths, reasons, symbols};
+use crate::symbolize::cache::Cache;
+use crate::symbolize::file::Knowledge;
+use crate::symbolize::find::sample::{FULL, ID, NAMES, OTHER, elf, library, put};
+use crate::symbolize::find::{Finder, Found, Looked, Places};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+const PATH: &str = "/data/app/libfoo.so";
+
+/// A folder with an index in a cache, searched by one process after the other.
+struct Tree {
+    root: tempfile::TempDir,
+    cache: tempfile::TempDir,
+}
+
+impl Tree {
+    fn new() -> Self {
+        Tree {
+            root: tempfile::tempdir().unwrap(),
+            cache: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    /// Writes a file that was changed an hour ago, as were all folders above.
+    fn put(&self, below: &str, bytes: &[u8]) -> PathBuf {
+        let path = put(self.root.path(), below, bytes);
+        self.settle(&path, 3600);
+        path
+    }
+
+    /// Sets the time of a file and of all folders above it, so many seconds ago.
+    fn settle(&self, path: &Path, seconds: u64) {
+        let time = SystemTime::now() - Duration::from_secs(seconds);
+        for path in path.ancestors() {
+            set_time(path, time);
+            if path == self.root.path() {
+                break;
+            }
+        }
+    }
+
+    fn places(&self) -> Places {
+        Places {
+            cache: Some(Cache::in_folder(self.cache.path()).unwrap()),
+            ..symbols(&[self.root.path()])
+        }
+    }
+
+    /// As another process would.
+    fn find(&self) -> (Found, Looked) {
+        let finder = Finder::new(self.places());
+        let found = finder.find(&library(PATH, &ID));
+        let looked = finder.looked();
+        (found, looked[0].clone())
+    }
+}
+
+fn set_time(path: &Path, time: SystemTime) {
+    let file = match path.is_dir() && cfg!(windows) {
+        true => return,
+        false if path.is_dir() => File::open(path),
+        false => File::options().append(true).open(path),
+    };
+    file.unwrap().set_modified(time).unwrap();
+}
+
+#[test]
+fn the_next_process_opens_nothing_again() {
+    let tree = Tree::new();
+    tree.put("a/x.so", &elf(&ID, FULL));
+    tree.put("b/c/y.so", &elf(&OTHER, FULL));
+    tree.put(
+        "b/readme.txt",
+        b"a text that is long enough to be looked into",
+    );
+    let (found, looked) = tree.find();
+    assert_eq!(paths(&found, tree.root.path()), ["a/x.so"]);
+    assert_eq!((looked.files, looked.opened), (Some(3), Some(3)));
+    let (found, looked) = tree.find();
+    assert_eq!(paths(&found, tree.root.path()), ["a/x.so"]);
+    assert_eq!((looked.files, looked.opened), (Some(3), Some(0)));
+    assert_eq!(found.candidates[0].knowledge, Knowledge::Dwarf);
+    assert_eq!(*found.candidates[0].open().unwrap(), *elf(&ID, FULL));
+}
+
+#[test]
+fn changes_are_seen_by_size_and_time() {
+    let tree = Tree::new();
+    tree.put("a/x.so", &elf(&OTHER, FULL));
+    tree.put("a/y.so", &elf(&[9; 20], FULL));
+    assert!(tree.find().0.candidates.is_empty());
+    // Another content of the same size, in place: only the file's own time tells.
+    let folder_time = std::fs::metadata(tree.root.path().join("a")).unwrap();
+    let path = put(tree.root.path(), "a/x.so", &elf(&ID, FULL));
+    tree.settle(&path, 1800);
+    set_time(&tree.root.path().join("a"), folder_time.modified().unwrap());
+    let (found, looked) = tree.find();
+    assert_eq!(paths(&found, tree.root.path()), ["a/x.so"]);
+    assert_eq!(looked.opened, Some(1));
+    // A new file, and one that is gone.
+    tree.put("a/z.so", &elf(&ID, FULL));
+    std::fs::remove_file(&path).unwrap();
+    tree.settle(&tree.root.path().join("a"), 900);
+    let (found, looked) = tree.find();
+    assert_eq!(paths(&found, tree.root.path()), ["a/z.so"]);
+    assert_eq!(looked.opened, Some(1));
+    // A whole folder is gone.
+    std::fs::remove_dir_all(tree.root.path().join("a")).unwrap();
+    let (found, looked) = tree.find();
+    assert!(found.candidates.is_empty());
+    assert_eq!(looked.files, Some(0));
+}
+
+#[test]
+fn what_was_changed_just_now_is_not_relied_on() {
+    let tree = Tree::new();
+    put(tree.root.path(), "x.so", &elf(&OTHER, FULL));
+    let time = SystemTime::now();
+    set_time(&tree.root.path().join("x.so"), time);
+    assert!(tree.find().0.candidates.is_empty());
+    // Changed again, so soon that its time is the same.
+    put(tree.root.path(), "x.so", &elf(&ID, FULL));
+    set_time(&tree.root.path().join("x.so"), time);
+    let (found, _) = tree.find();
+    assert_eq!(paths(&found, tree.root.path()), ["x.so"]);
+}
+
+#[test]
+fn a_damaged_index_is_made_anew() {
+    let tree = Tree::new();
+    tree.put("x.so", &elf(&ID, FULL));
+    tree.find();
+    let indexes = tree.cache.path().join("v1/indexes");
+    let mut damaged = 0;
+    for folder in std::fs::read_dir(indexes).unwrap().flatten() {
+        for file in std::fs::read_dir(folder.path()).unwrap().flatten() {
+            let mut bytes = std::fs::read(file.path()).unwrap();
+            bytes.truncate(bytes.len() / 2);
+            std::fs::write(file.path(), bytes).unwrap();
+            damaged += 1;
+        }
+    }
+    assert_eq!(damaged, 1);
+    let (found, looked) = tree.find();
+    assert_eq!(paths(&found, tree.root.path()), ["x.so"]);
+    assert_eq!(looked.opened, Some(1));
+}
+
+#[test]
+fn many_files_of_one_folder_are_shared_by_threads() {
+    let root = tempfile::tempdir().unwrap();
+    for at in 0..1500u32 {
+        let mut id = [0; 20];
+        id[..4].copy_from_slice(&at.to_le_bytes());
+        put(root.path(), &format!("lib{at}.so"), &elf(&id, NAMES));
+    }
+    let finder = Finder::new(symbols(&[root.path()]));
+    for at in [0u32, 700, 1499] {
+        let mut id = [0; 20];
+        id[..4].copy_from_slice(&at.to_le_bytes());
+        let found = finder.find(&library("/x/other.so", &id));
+        assert_eq!(paths(&found, root.path()), [format!("lib{at}.so")]);
+    }
+    assert_eq!(finder.looked()[0].files, Some(1500));
+}
+
+#[test]
+fn version_control_and_node_modules_are_passed_over() {
+    let root = tempfile::tempdir().unwrap();
+    for below in [".git/x.so", "a/node_modules/y/x.so", ".repo/x.so"] {
+        put(root.path(), below, &elf(&ID, FULL));
+    }
+    assert!(
+        find(symbols(&[root.path()]), PATH, &ID)
+            .candidates
+            .is_empty()
+    );
+    put(root.path(), ".hidden/x.so", &elf(&ID, FULL));
+    let found = find(symbols(&[root.path()]), PATH, &ID);
+    assert_eq!(paths(&found, root.path()), [".hidden/x.so"]);
+    // One that is named is searched.
+    let found = find(symbols(&[root.path().join(".git")]), PATH, &ID);
+    assert_eq!(paths(&found, root.path()), [".git/x.so"]);
+}
+
+#[test]
+#[cfg(unix)]
+fn links_are_followed_once_and_never_in_circles() {
+    use std::os::unix::fs::symlink;
+    let root = tempfile::tempdir().unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    put(root.path(), "a/real.so", &elf(&OTHER, FULL));
+    put(elsewhere.path(), "deep/x.so", &elf(&ID, FULL));
+    symlink(root.path(), root.path().join("a/self")).unwrap();
+    symlink("..", root.path().join("a/up")).unwrap();
+    symlink("/", root.path().join("a/all")).unwrap();
+    symlink("loop", root.path().join("a/loop")).unwrap();
+    symlink("gone", root.path().join("a/dangling.so")).unwrap();
+    symlink("real.so", root.path().join("a/link.so")).unwrap();
+    symlink(elsewhere.path(), root.path().join("one")).unwrap();
+    symlink(elsewhere.path().join("deep"), root.path().join("two")).unwrap();
+    symlink(elsewhere.path(), elsewhere.path().join("deep/back")).unwrap();
+    let finder = Finder::new(symbols(&[root.path()]));
+    let found = finder.find(&library(PATH, &ID));
+    // The same folder by two links, in whichever order: at most once more.
+    assert!(matches!(paths(&found, root.path()).len(), 1 | 2));
+    assert!(found.candidates[0].path.ends_with("x.so"));
+    assert!(finder.looked()[0].files.unwrap() < 10);
+}
+
+#[test]
+#[cfg(unix)]
+fn pipes_devices_and_unreadable_files_are_never_waited_for() {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    let root = tempfile::tempdir().unwrap();
+    let pipe = root.path().join("libfoo.so");
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &pipe,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RWXU,
+        0,
+    )
+    .unwrap();
+    symlink("/dev/zero", root.path().join("zero.so")).unwrap();
+    let secret = put(root.path(), "secret/libfoo.so", &elf(&ID, FULL));
+    std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o000)).unwrap();
+    let is_root = File::open(&secret).is_ok();
+    let found = find(symbols(&[root.path()]), PATH, &ID);
+    if is_root {
+        // Nothing is closed to root.
+        assert_eq!(paths(&found, root.path()), ["secret/libfoo.so"]);
+    } else {
+        assert_eq!(reasons(&found), ["unreadable"]);
+    }
+    // Nor is a pipe that is named.
+    let found = find(symbols(&[&pipe]), PATH, &ID);
+    assert!(found.candidates.is_empty());
+    assert_eq!(found.attempts.len(), 1);
+}
+
+#[test]
+fn deep_trees_end() {
+    let root = tempfile::tempdir().unwrap();
+    let deep = "d/".repeat(80);
+    put(root.path(), &format!("{deep}x.so"), &elf(&ID, FULL));
+    put(root.path(), "d/d/y.so", &elf(&ID, NAMES));
+    let found = find(symbols(&[root.path()]), PATH, &ID);
+    assert_eq!(paths(&found, root.path()), ["d/d/y.so"]);
+}
+
+#[test]
+fn a_name_without_a_build_id_goes_to_the_right_processor() {
+    let root = tempfile::tempdir().unwrap();
+    put(root.path(), "obj/x86_64/libfoo.so", &elf(&[], FULL));
+    put(root.path(), "obj/arm64-v8a/libfoo.so", &elf(&[], NAMES));
+    let places = Places {
+        allow_no_build_id: true,
+        ..symbols(&[root.path()])
+    };
+    let found = find(places, "/x/base.apk!lib/arm64-v8a/libfoo.so", &ID);
+    let expected = ["obj/arm64-v8a/libfoo.so", "obj/x86_64/libfoo.so"];
+    assert_eq!(paths(&found, root.path()), expected);
+    assert!(found.candidates.iter().all(|c| !c.verified));
+}
