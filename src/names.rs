@@ -39,9 +39,36 @@ pub fn basename(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
+/// What a mapping is called, by its path as Perfetto composes it:
+///
+/// | path | called |
+/// |---|---|
+/// | `/system/lib64/libc.so` | `libc.so` |
+/// | `/data/app/…/base.apk!libfoo.so`, `…/base.apk!lib/arm64-v8a/libfoo.so` | `libfoo.so` |
+/// | `/data/app/…/lib/arm64/libfoo.so (deleted)` | `libfoo.so` |
+/// | `/memfd:jit-cache (deleted)` | `jit-cache` |
+/// | `/[anon:dalvik-classes.dex extracted in memory from /data/app/…/base.apk!classes2.dex]` | `[anon:dalvik-classes.dex extracted in memory from base.apk!classes2.dex]` |
+/// | `/[vdso]` | `[vdso]` |
+pub fn module(path: &str) -> Cow<'_, str> {
+    let path = path.strip_suffix(" (deleted)").unwrap_or(path);
+    let bare = path.strip_prefix('/').unwrap_or(path);
+    if bare.starts_with('[') {
+        // A file that it was made from stands inside the brackets.
+        return match (bare.find(" /"), bare.rfind('/')) {
+            (Some(before), Some(last)) => {
+                Cow::Owned(format!("{} {}", &bare[..before], &bare[last + 1..]))
+            }
+            _ => Cow::Borrowed(bare),
+        };
+    }
+    let name = basename(path);
+    let name = name.rsplit('!').next().unwrap_or(name);
+    Cow::Borrowed(name.strip_prefix("memfd:").unwrap_or(name))
+}
+
 /// What a frame without a name is called.
-pub fn nameless(module: &str, rel_pc: u64) -> String {
-    match basename(module) {
+pub fn nameless(path: &str, rel_pc: u64) -> String {
+    match &*module(path) {
         "" => format!("0x{rel_pc:x}"),
         module => format!("{module}+0x{rel_pc:x}"),
     }
@@ -63,6 +90,38 @@ mod tests {
             ("", ""),
         ] {
             assert_eq!(demangle(raw), shown, "{raw}");
+        }
+    }
+
+    #[test]
+    fn mappings_are_called_by_what_is_in_them() {
+        for (path, called) in [
+            ("/system/lib64/libc.so", "libc.so"),
+            ("/data/app/~~x==/a-b==/base.apk!libfoo.so", "libfoo.so"),
+            (
+                "/data/app/a-1/base.apk!lib/arm64-v8a/libfoo.so",
+                "libfoo.so",
+            ),
+            ("/data/app/a-1/split_x.apk", "split_x.apk"),
+            ("/data/app/a-1/oat/arm64/base.odex", "base.odex"),
+            ("/data/app/a-1/lib/arm64/libfoo.so (deleted)", "libfoo.so"),
+            ("/memfd:jit-cache (deleted)", "jit-cache"),
+            ("/memfd:/jit-cache (deleted)", "jit-cache"),
+            (
+                "/dev/ashmem/dalvik-jit-code-cache (deleted)",
+                "dalvik-jit-code-cache",
+            ),
+            ("/[vdso]", "[vdso]"),
+            ("[heap]", "[heap]"),
+            (
+                "/[anon:dalvik-classes.dex extracted in memory from /data/app/a-1/base.apk]",
+                "[anon:dalvik-classes.dex extracted in memory from base.apk]",
+            ),
+            ("/kernel", "kernel"),
+            ("", ""),
+            ("/", ""),
+        ] {
+            assert_eq!(module(path), called, "{path}");
         }
     }
 

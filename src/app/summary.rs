@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use crate::export::allocators;
-use crate::names::{basename, demangle, nameless};
+use crate::names::{demangle, module, nameless};
 use crate::profile::{CallsiteId, DumpKind, Figures, FrameId, HeapDump, Recording};
 
 /// Callsites shown.
@@ -209,7 +209,7 @@ fn names_of(recording: &Recording, id: FrameId) -> Vec<NamedFrame> {
     let path = frame
         .mapping
         .map_or("", |m| tables.string(tables.mapping(m).path));
-    let module = basename(path).to_owned();
+    let module = module(path).into_owned();
     let lines = recording.symbols.lines(id);
     if !lines.is_empty() {
         return lines

@@ -47,7 +47,7 @@ pub(super) enum FrameClass {
     Trampoline,
 }
 
-/// Name of the stub between Java and JNI code.
+/// Name of the stub between Java and JNI code, in libart.so or compiled into an oat file.
 const TRAMPOLINE: &str = "art_jni_trampoline";
 const INTERPRETER: [&str; 5] = [
     "nterp_",
@@ -65,20 +65,21 @@ pub(super) fn classify(recording: &Recording) -> Vec<FrameClass> {
         .iter()
         .map(|mapping| MappingClass::of(tables.string(mapping.path)))
         .collect();
-    if !kinds
-        .iter()
-        .any(|kind| matches!(kind, MappingClass::Managed(_)))
-    {
+    let is_managed = |kind: &MappingClass| matches!(kind, MappingClass::Managed(_));
+    let is_trampoline = |frame: &Frame| tables.string(frame.name) == TRAMPOLINE;
+    if !kinds.iter().any(is_managed) && !tables.frames().iter().any(is_trampoline) {
         return Vec::new();
     }
     let class = |frame: &Frame| {
+        if is_trampoline(frame) {
+            return FrameClass::Trampoline;
+        }
         let name = tables.string(frame.name);
         let kind = frame
             .mapping
             .map_or(MappingClass::Other, |id| kinds[id.0 as usize]);
         match kind {
             MappingClass::Managed(annotation) => FrameClass::Managed(annotation),
-            MappingClass::Runtime if name == TRAMPOLINE => FrameClass::Trampoline,
             MappingClass::Runtime => FrameClass::Runtime {
                 interpreter: INTERPRETER.iter().any(|start| name.starts_with(start)),
             },
@@ -100,7 +101,8 @@ impl MappingClass {
         if path.starts_with("/memfd:jit-cache") || path.starts_with("/memfd:jit-zygote-cache") {
             return MappingClass::Managed(Annotation::Jit);
         }
-        if matches!(basename(path), "libart.so" | "libartd.so") {
+        let name = basename(path);
+        if name.starts_with("libart.so") || name.starts_with("libartd.so") {
             return MappingClass::Runtime;
         }
         // Only the start of the extension counts: in-memory dex files end in ".apk]" and more.
@@ -125,22 +127,25 @@ pub(super) struct Walk {
 
 impl Walk {
     pub(super) fn step(&mut self, class: FrameClass) -> Annotation {
-        let callee_of_trampoline = std::mem::take(&mut self.below_trampoline);
+        if std::mem::take(&mut self.below_trampoline) {
+            // It may be the native side of a Java method, also where it is in the runtime.
+            return Annotation::None;
+        }
         match class {
+            FrameClass::Trampoline => {
+                self.below_managed = true;
+                self.below_trampoline = true;
+                Annotation::CommonFrame
+            }
             FrameClass::Managed(annotation) => {
                 self.below_managed = true;
                 annotation
             }
-            FrameClass::Trampoline if self.below_managed => {
-                self.below_trampoline = true;
-                Annotation::CommonFrame
+            FrameClass::Runtime { interpreter: true } if self.below_managed => {
+                Annotation::CommonFrameInterp
             }
-            FrameClass::Runtime { interpreter } if self.below_managed && !callee_of_trampoline => {
-                if interpreter {
-                    Annotation::CommonFrameInterp
-                } else {
-                    Annotation::CommonFrame
-                }
+            FrameClass::Runtime { interpreter: false } if self.below_managed => {
+                Annotation::CommonFrame
             }
             _ => Annotation::None,
         }
@@ -168,6 +173,11 @@ mod tests {
                 "/apex/com.android.art/lib64/libart.so",
                 MappingClass::Runtime,
             ),
+            (
+                "/apex/com.android.art/lib64/libart.so (deleted)",
+                MappingClass::Runtime,
+            ),
+            ("/data/app/x/base.apk!libfoo.so", MappingClass::Other),
             ("/system/lib64/libc.so", MappingClass::Other),
             ("", MappingClass::Other),
         ] {
@@ -207,5 +217,12 @@ mod tests {
                 None
             ]
         );
+        // Compiled into an oat file, with nothing managed above.
+        let mut walk = Walk::default();
+        let found: Vec<Annotation> = [Trampoline, Managed(Aot), runtime]
+            .into_iter()
+            .map(|class| walk.step(class))
+            .collect();
+        assert_eq!(found, [CommonFrame, None, CommonFrame]);
     }
 }
