@@ -2,7 +2,10 @@
 //! and what to do next. Each stage has its own typed error and implements [`Classified`];
 //! the command line turns it into a [`Failure`] at the edge.
 
+use std::any::Any;
+use std::cell::Cell;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The classes of outcome that scripts tell apart, one exit code each.
 ///
@@ -152,9 +155,50 @@ impl fmt::Display for Failure {
     }
 }
 
+thread_local! {
+    static CONTAINED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `work` on something that may be hostile and that others do not depend on: a panic in it
+/// is its own failure, told in words. A thread that it starts has to contain its own.
+///
+/// # Errors
+/// What the panic said.
+pub fn contain<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    let before = CONTAINED.replace(true);
+    let result = catch_unwind(AssertUnwindSafe(work));
+    CONTAINED.set(before);
+    result.map_err(|panic| panic_text(&*panic).to_owned())
+}
+
+/// Whether a panic of this thread would be [contained](contain), and is nobody else's matter.
+pub fn is_contained() -> bool {
+    CONTAINED.get()
+}
+
+/// What a panic said.
+pub fn panic_text(payload: &(dyn Any + Send)) -> &str {
+    let text = payload.downcast_ref::<&str>().copied();
+    text.or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("panic")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_contained_panic_is_told_and_ends_with_its_work() {
+        assert!(!is_contained());
+        assert_eq!(contain(is_contained), Ok(true));
+        let inner = contain(|| {
+            let inner = contain(|| panic!("of {}", "one"));
+            assert!(is_contained(), "the outer work goes on");
+            inner
+        });
+        assert_eq!(inner, Ok(Err::<(), _>("of one".to_owned())));
+        assert!(!is_contained());
+    }
 
     #[test]
     fn precedence_names_every_class_once() {

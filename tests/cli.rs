@@ -11,7 +11,10 @@ fn heaptap(args: &[&str]) -> Output {
 
 fn command(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_heaptap"));
-    command.args(args).stdin(Stdio::null());
+    command.args(args).stdin(Stdio::null()).env(
+        "HEAPTAP_CACHE_DIR",
+        concat!(env!("CARGO_TARGET_TMPDIR"), "/cache"),
+    );
     for name in [
         "ANDROID_SERIAL",
         "ADB_SERVER_SOCKET",

@@ -21,6 +21,10 @@ fn demo(folder: &Path, args: &[&str]) -> Output {
         .arg(folder)
         .args(args)
         .env_remove("ANDROID_SERIAL")
+        .env(
+            "HEAPTAP_CACHE_DIR",
+            concat!(env!("CARGO_TARGET_TMPDIR"), "/cache"),
+        )
         // Whoever reaches for a real adb server fails.
         .env("ADB_SERVER_SOCKET", "tcp:127.0.0.1:1")
         .stdin(Stdio::null())

@@ -13,6 +13,7 @@ fn demo(folder: &Path) -> Output {
         .args(["demo", "-o"])
         .arg(folder.join("out"))
         .env("HEAPTAP_STATE_DIR", &state)
+        .env("HEAPTAP_CACHE_DIR", folder.join("cache"))
         .output()
         .expect("the binary runs")
 }

@@ -3,10 +3,12 @@
 //!
 //! Decoding goes on while finished dumps are encoded, compressed and written by other threads.
 
+use super::coverage::{Coverage, Tally};
 use super::deobfuscation;
 use super::findings::{self, Finding};
 use super::manifest;
 use super::names::NameOptions;
+use super::naming::{Namer, Watch};
 use super::output::file_name;
 use super::summary::{HeapSummary, Summarizer};
 use super::trace_findings;
@@ -14,7 +16,7 @@ use crate::error::{Classified, ErrorClass};
 use crate::export::gzip::Gzip;
 use crate::export::pprof::{Pprof, PprofOptions};
 use crate::import::{self, ImportError, OpenTrace};
-use crate::profile::{DumpKind, Health, HeapDump, Package, Recording};
+use crate::profile::{DumpKind, Health, HeapDump, Package};
 use crate::trace::{Surveyed, TraceError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write as _};
@@ -122,6 +124,8 @@ pub struct Request {
     pub pprof: PprofOptions,
     /// Where names of frames come from.
     pub names: NameOptions,
+    /// Who watches them come.
+    pub watch: Watch,
     /// Names of processes that the trace may hold without one, by id.
     pub process_names: BTreeMap<u64, String>,
     /// The name of every process that neither the trace nor those name.
@@ -246,18 +250,17 @@ pub fn convert(request: &Request) -> Result<Converted, ConvertError> {
         dumps: Vec::new(),
         heaps: Vec::new(),
         findings: Vec::new(),
-        symbolization: manifest::Symbolization {
-            frames_named: 0,
-            frames_unnamed: 0,
-            libraries_missing: Vec::new(),
-        },
+        symbolization: manifest::Symbolization::default(),
         health: Vec::new(),
         packages: Vec::new(),
     };
     let mut choices = Choices::default();
+    let namer = Namer::new(request.names.clone(), request.watch.clone());
+    let mut tally = Tally::default();
     for trace in traces {
-        convert_trace(trace, request, &mut choices, &mut all)?;
+        convert_trace(trace, request, &namer, &mut choices, &mut tally, &mut all)?;
     }
+    all.symbolization = tally.into_manifest();
     if all.dumps.is_empty() && !choices.is_empty() {
         return Err(ConvertError::NoneSelected(choices));
     }
@@ -267,15 +270,19 @@ pub fn convert(request: &Request) -> Result<Converted, ConvertError> {
 fn convert_trace(
     input: OpenTrace,
     request: &Request,
+    namer: &Namer,
     choices: &mut Choices,
+    tally: &mut Tally,
     all: &mut Converted,
 ) -> Result<(), ConvertError> {
     let mut surveyed = Surveyed::read(input.source)?;
+    let named = namer.name(surveyed.recording_mut());
     deobfuscation::name_frames(&mut surveyed)?;
     let trace = surveyed.seal();
     let recording = Arc::clone(trace.recording());
     let pprof = Pprof::new(Arc::clone(&recording), request.pprof);
     let mut summarizer = Summarizer::default();
+    let mut coverage = Coverage::default();
     let mut last: BTreeMap<(u64, String), Vec<Finding>> = BTreeMap::new();
     let mut sampled = 0u64;
     // As many as can run, and none waiting: memory holds a few dumps, never all.
@@ -316,6 +323,7 @@ fn convert_trace(
                 .and_then(|ns| time::OffsetDateTime::from_unix_timestamp_nanos(ns.into()).ok());
             all.dumps.push(entry);
             summarizer.add(index, &dump);
+            coverage.add(&dump);
             let findings = findings::of_dump(&dump);
             let comments = comments(&dump, &findings);
             last.insert((dump.pid, dump.heap.clone()), findings);
@@ -354,7 +362,7 @@ fn convert_trace(
     }
     all.findings.extend(last.into_values().flatten());
     all.heaps.extend(summarizer.finish(&recording));
-    add_symbolization(&recording, &mut all.symbolization);
+    coverage.finish(&recording, &named, tally);
     all.health.push(health);
     all.packages.extend(recording.packages.iter().cloned());
     Ok(())
@@ -454,32 +462,4 @@ fn comments(dump: &HeapDump, findings: &[Finding]) -> Vec<String> {
     }
     comments.extend(findings.iter().map(|finding| finding.message.clone()));
     comments
-}
-
-fn add_symbolization(recording: &Recording, sum: &mut manifest::Symbolization) {
-    let tables = &recording.tables;
-    let mut missing: BTreeMap<(String, String), u64> = BTreeMap::new();
-    for (at, frame) in tables.frames().iter().enumerate() {
-        let lines = recording.symbols.lines(crate::profile::FrameId(at as u32));
-        let named = !tables.string(frame.name).is_empty()
-            || lines.iter().any(|l| !tables.string(l.function).is_empty());
-        if named {
-            sum.frames_named += 1;
-            continue;
-        }
-        sum.frames_unnamed += 1;
-        if let Some(mapping) = frame.mapping.map(|id| tables.mapping(id)) {
-            let path = tables.string(mapping.path).to_owned();
-            *missing
-                .entry((path, mapping.build_id.to_string()))
-                .or_default() += 1;
-        }
-    }
-    for ((path, build_id), frames) in missing {
-        sum.libraries_missing.push(manifest::MissingLibrary {
-            path,
-            build_id,
-            frames,
-        });
-    }
 }

@@ -9,6 +9,7 @@ use super::convert::{ConvertError, Converted, Input, Request, Selection};
 use super::labels::{self, DumpMoment};
 use super::manifest::{self, Manifest};
 use super::names::NameOptions;
+use super::naming::Watch;
 use super::plan::{self, Plan};
 use super::record::{RecordEvent, Step, Tell};
 use super::summary::HeapSummary;
@@ -207,12 +208,14 @@ async fn convert(
     trace: &RawTrace,
     controls: &mut Controls,
 ) -> Result<Converted, Failure> {
+    let watch = Watch::default();
     let request = Request {
         input: Input::Path(trace.path.clone()),
         output: session.opening().output.clone(),
         selection: Selection::default(),
         pprof: plan.pprof(),
         names: plan.names.clone(),
+        watch: watch.clone(),
         process_names: session
             .chronicle()
             .seen
@@ -228,11 +231,14 @@ async fn convert(
             Ok(Err(error)) => Ok(without_trace(error, trace.size)?),
             Err(panic) => std::panic::resume_unwind(panic.into_panic()),
         },
-        () = session::stop_asked(controls) => Err(SessionError::NotFinished {
-            id: session.id().clone(),
-            path: trace.path.clone(),
+        () = session::stop_asked(controls) => {
+            watch.cancel();
+            Err(SessionError::NotFinished {
+                id: session.id().clone(),
+                path: trace.path.clone(),
+            }
+            .into())
         }
-        .into()),
     }
 }
 
@@ -272,11 +278,7 @@ fn without_trace(error: ConvertError, size: u64) -> Result<Converted, ConvertErr
             help: Some("record again; `adb logcat -s perfetto traced` may tell why".to_owned()),
             pid: None,
         }],
-        symbolization: manifest::Symbolization {
-            frames_named: 0,
-            frames_unnamed: 0,
-            libraries_missing: Vec::new(),
-        },
+        symbolization: manifest::Symbolization::default(),
         health: Vec::new(),
         packages: Vec::new(),
     })

@@ -2,6 +2,12 @@
 //! the schema (`docs/manifest.md` documents every field; a test holds the two together) and
 //! the atomic writing. Plain values only: whoever fills it knows where they come from.
 
+mod symbolization;
+
+pub use symbolization::{
+    CutLibrary, LookedIn, MissingLibrary, NamedLibrary, NearestFile, SymbolFile, Symbolization,
+};
+
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -316,28 +322,6 @@ impl Dump {
     }
 }
 
-/// How many frames carry names, over all callsites of the recording.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Symbolization {
-    /// Distinct frames with a name.
-    pub frames_named: u64,
-    /// Distinct frames without.
-    pub frames_unnamed: u64,
-    /// The libraries whose frames have none.
-    pub libraries_missing: Vec<MissingLibrary>,
-}
-
-/// A library some of whose frames have no name.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MissingLibrary {
-    /// Path on the device; empty where the mapping has none.
-    pub path: String,
-    /// Build ID, hex; empty where the file has none.
-    pub build_id: String,
-    /// Distinct frames without a name.
-    pub frames: u64,
-}
-
 /// What the user should know.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Warning {
@@ -604,15 +588,7 @@ mod tests {
                     lag_ms: 120,
                 }],
             }],
-            symbolization: Some(Symbolization {
-                frames_named: 3,
-                frames_unnamed: 1,
-                libraries_missing: vec![MissingLibrary {
-                    path: "/data/app/lib/arm64/libgame.so".to_owned(),
-                    build_id: "ab01".to_owned(),
-                    frames: 1,
-                }],
-            }),
+            symbolization: Some(symbolization()),
             warnings: vec![Warning {
                 kind: "buffer-overran".to_owned(),
                 message: "it allocated too fast".to_owned(),
@@ -621,6 +597,54 @@ mod tests {
                 dumps: vec![0],
             }],
             ..Manifest::default()
+        }
+    }
+
+    fn symbolization() -> Symbolization {
+        let text = str::to_owned;
+        Symbolization {
+            frames_named: 3,
+            frames_unnamed: 1,
+            frames_with_lines: 2,
+            leaf_share_unnamed: 0.25,
+            share_unnamed: 0.5,
+            libraries_missing: vec![MissingLibrary {
+                path: text("/data/app/lib/arm64/libgame.so"),
+                build_id: text("ab01"),
+                frames: 1,
+                leaf_share: 0.25,
+                share: 0.5,
+                looked_in: vec![LookedIn {
+                    place: text("symbols"),
+                    path: text("out/symbols"),
+                    why: text("not-there"),
+                    detail: text("not there"),
+                }],
+                nearest: Some(NearestFile {
+                    place: text("symbols"),
+                    path: text("out/symbols/libgame.so"),
+                    build_id: text("ab02"),
+                }),
+            }],
+            libraries_named: vec![NamedLibrary {
+                path: text("/data/app/lib/arm64/libapp.so"),
+                build_id: text("cd01"),
+                addresses: 3,
+                files: vec![SymbolFile {
+                    place: text("symbols"),
+                    path: text("out/symbols/libapp.so"),
+                    knowledge: text("dwarf"),
+                    verified: true,
+                    addresses: 2,
+                    notes: vec![text("inlined calls are missing")],
+                }],
+            }],
+            libraries_without_unwind: vec![CutLibrary {
+                path: text("/data/app/lib/arm64/libcut.so"),
+                build_id: text("ef01"),
+                callsites: 7,
+                share: 0.125,
+            }],
         }
     }
 

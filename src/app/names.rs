@@ -20,12 +20,15 @@ pub enum LookupMode {
 }
 
 /// Variables that say where names come from. Others are not kept.
-pub const VARIABLES: [&str; 5] = [
+pub const VARIABLES: [&str; 8] = [
     "PERFETTO_BINARY_PATH",
     "PERFETTO_PROGUARD_MAP",
     "BREAKPAD_SYMBOL_DIR",
     "ANDROID_PRODUCT_OUT",
     "DEBUGINFOD_URLS",
+    "DEBUGINFOD_TIMEOUT",
+    "DEBUGINFOD_MAXTIME",
+    "DEBUGINFOD_MAXSIZE",
 ];
 
 /// How frames are to be named.
@@ -39,7 +42,7 @@ pub struct NameOptions {
     /// The project the app is built in; absolute. Else it is looked for from `folder` up.
     #[serde(with = "paths::optional")]
     pub project: Option<PathBuf>,
-    /// How `PERFETTO_BINARY_PATH` is looked through; both ways where `None`.
+    /// How `PERFETTO_BINARY_PATH` is looked through, where that was said.
     pub mode: Option<LookupMode>,
     /// Look at places that nobody named.
     pub discover: bool,

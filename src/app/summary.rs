@@ -243,6 +243,11 @@ const ALLOCATOR_MODULES: [&str; 6] = [
     "libheapprofd_glibc_preload.so",
 ];
 
+/// Whether all of a frame, inlined calls too, is the allocator's own.
+pub(super) fn is_allocators(recording: &Recording, frame: FrameId) -> bool {
+    names_of(recording, frame).iter().all(is_allocator)
+}
+
 fn is_allocator(frame: &NamedFrame) -> bool {
     // `foo(int)` and `void* foo<int>(int)` are about foo.
     let function = frame.function.strip_prefix("void* ");

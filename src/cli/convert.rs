@@ -8,6 +8,7 @@ use super::names_args::NamesArgs;
 use super::{Context, Outcome, summary};
 use crate::app::convert::{self, ConvertError, Converted, Input, Request, Selection};
 use crate::app::manifest::Manifest;
+use crate::app::naming::Watch;
 use crate::app::output::{OutputFolder, default_name};
 use crate::app::recorded;
 use crate::error::{ErrorClass, Failure};
@@ -126,6 +127,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             annotations: !args.no_annotations,
         },
         names: args.names.options(),
+        watch: Watch::default(),
         process_names: recorded::process_names(&manifest),
         only_process: None,
     };

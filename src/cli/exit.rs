@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use super::console::Console;
 use super::render;
-use crate::error::{ErrorClass, Failure};
+use crate::error::{ErrorClass, Failure, is_contained, panic_text};
 
 /// How a command ended that did what it could and has already shown its result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,12 +36,10 @@ static PANIC: Mutex<Option<String>> = Mutex::new(None);
 /// Keeps panics off the screen until [`catch_panics`] tells of them in our own words.
 pub(super) fn note_panics() {
     std::panic::set_hook(Box::new(|info| {
-        let what = info
-            .payload()
-            .downcast_ref::<&str>()
-            .map(|s| (*s).to_owned())
-            .or_else(|| info.payload().downcast_ref::<String>().cloned())
-            .unwrap_or_else(|| "panic".to_owned());
+        if is_contained() {
+            return;
+        }
+        let what = panic_text(info.payload());
         let place = info
             .location()
             .map(|l| format!(" at {}:{}", l.file(), l.line()))

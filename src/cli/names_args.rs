@@ -22,7 +22,7 @@ pub struct NamesArgs {
     /// The project the app is built in [default: the one around the current folder]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub project: Option<PathBuf>,
-    /// How PERFETTO_BINARY_PATH is looked through [default: PERFETTO_SYMBOLIZER_MODE, else both]
+    /// How PERFETTO_BINARY_PATH is looked through [default: PERFETTO_SYMBOLIZER_MODE, else index]
     #[arg(long, value_name = "MODE", value_enum)]
     pub symbolizer_mode: Option<ModeArg>,
     /// Look only where --symbols, --project and Perfetto's variables say

@@ -53,6 +53,14 @@ impl Symbols {
         self.lines.get(&frame).copied()
     }
 
+    /// Whether a frame's lines say what `other` does not: where the code was written.
+    pub fn knows_more(&self, frame: FrameId, other: Lines) -> bool {
+        let has_file = |lines: &[Line]| lines.iter().any(|l| l.file != StringId::default());
+        let is_named = |lines: &[Line]| lines.iter().any(|l| l.function != StringId::default());
+        let own = self.lines(frame);
+        is_named(own) && (has_file(own) || !has_file(self.of_row(other)))
+    }
+
     /// How many lines are held, shared ones once.
     pub fn held(&self) -> usize {
         self.table.len()
@@ -65,9 +73,11 @@ impl Symbols {
 
     /// The symbolized lines of a frame, innermost first; empty where there are none.
     pub fn lines(&self, frame: FrameId) -> &[Line] {
-        self.row(frame).map_or(&[], |lines| {
-            &self.table[lines.start as usize..lines.end as usize]
-        })
+        self.row(frame).map_or(&[], |lines| self.of_row(lines))
+    }
+
+    fn of_row(&self, lines: Lines) -> &[Line] {
+        &self.table[lines.start as usize..lines.end as usize]
     }
 
     /// The deobfuscated name of a frame.

@@ -21,5 +21,6 @@ pub mod debuginfod;
 pub mod file;
 pub mod find;
 pub mod library;
+pub mod resolve;
 
 pub use library::{Library, wanted};

@@ -17,6 +17,7 @@ fn request(trace: &Path, output: &Path) -> Request {
             symbolize: false,
             ..NameOptions::default()
         },
+        watch: Default::default(),
         process_names: Default::default(),
         only_process: None,
     }

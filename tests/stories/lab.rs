@@ -54,6 +54,7 @@ impl Lab {
             .arg(self.phone.addr().to_string())
             .current_dir(self.work())
             .env("HEAPTAP_STATE_DIR", self.dir.path().join(state))
+            .env("HEAPTAP_CACHE_DIR", self.dir.path().join("cache"))
             .env_remove("ANDROID_SERIAL")
             .env_remove("ADB_SERVER_SOCKET")
             .stdin(Stdio::null())

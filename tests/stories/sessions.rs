@@ -200,6 +200,7 @@ fn flags_narrow_the_choice_among_sessions() {
     let other = std::process::Command::new(env!("CARGO_BIN_EXE_heaptap"))
         .args(["stop", "--json"])
         .env("HEAPTAP_STATE_DIR", lab.dir.path().join("state"))
+        .env("HEAPTAP_CACHE_DIR", lab.dir.path().join("cache"))
         .env(
             "ADB_SERVER_SOCKET",
             format!("tcp:{}", elsewhere.phone.addr()),
@@ -230,6 +231,7 @@ fn dead_sessions_do_not_block_the_default() {
             .args([command, "--json"])
             .current_dir(lab.work())
             .env("HEAPTAP_STATE_DIR", lab.dir.path().join("state"))
+            .env("HEAPTAP_CACHE_DIR", lab.dir.path().join("cache"))
             .env_remove("ANDROID_SERIAL")
             .env_remove("ADB_SERVER_SOCKET")
             .output()

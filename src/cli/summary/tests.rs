@@ -216,6 +216,7 @@ fn libraries_without_names_are_told_the_worst_first() {
         path: path.to_owned(),
         build_id: String::new(),
         frames,
+        ..manifest::MissingLibrary::default()
     };
     let mut manifest = Manifest::default();
     assert_eq!(unnamed(&manifest), None);
@@ -230,6 +231,7 @@ fn libraries_without_names_are_told_the_worst_first() {
             library("/d/libx.so", 1),
             library("/d/liby.so", 1),
         ],
+        ..manifest::Symbolization::default()
     });
     assert_eq!(
         unnamed(&manifest).as_deref(),

@@ -1,0 +1,205 @@
+//! Names for the frames of an open trace: finds out which libraries want some, has them looked
+//! up, and applies what comes. Between the first reading of a trace and its dumps; shared by
+//! `convert`, `record` and `symbolize`. Nothing that goes wrong here keeps a trace from being
+//! converted: frames then stay as the unwinder named them.
+
+use super::names::{LookupMode, NameOptions};
+use crate::profile::{FrameId, Recording};
+use crate::symbolize::cache::Cache;
+use crate::symbolize::find::{Finder, Mode, Places};
+use crate::symbolize::library::{Library, wanted};
+use crate::symbolize::resolve::{Applied, Progress, Resolver, Symbolized};
+use std::ffi::OsString;
+use std::num::NonZero;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// How whoever waits for names watches them come, and ends it. A clone watches the same.
+#[derive(Clone, Default)]
+pub struct Watch {
+    cancelled: Arc<AtomicBool>,
+    tell: Option<Tell>,
+}
+
+/// Takes what happens; called from any thread, must return at once.
+type Tell = Arc<dyn Fn(Progress<'_>) + Send + Sync>;
+
+impl std::fmt::Debug for Watch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Watch")
+            .field("cancelled", &self.cancelled)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Watch {
+    /// Tells each library that is done.
+    pub fn telling(tell: impl Fn(Progress<'_>) + Send + Sync + 'static) -> Watch {
+        Watch {
+            tell: Some(Arc::new(tell)),
+            ..Watch::default()
+        }
+    }
+
+    /// From now on no library is begun.
+    pub fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Names frames as options say.
+#[derive(Debug)]
+pub struct Namer {
+    options: NameOptions,
+    finder: OnceLock<Finder>,
+    /// `None` within where this host gives no folder at all.
+    cache: OnceLock<Option<Cache>>,
+    watch: Watch,
+}
+
+/// What was found for the frames of a trace.
+#[derive(Debug, Default)]
+pub struct Named {
+    /// The libraries that were looked for.
+    pub symbolized: Symbolized,
+    /// The frames that were given lines.
+    pub applied: Applied,
+}
+
+impl Named {
+    /// Whether a frame was given lines now.
+    pub fn has(&self, frame: FrameId) -> bool {
+        self.applied.has(frame)
+    }
+}
+
+impl Namer {
+    /// Looks at nothing yet.
+    pub fn new(options: NameOptions, watch: Watch) -> Namer {
+        Namer {
+            options,
+            finder: OnceLock::new(),
+            cache: OnceLock::new(),
+            watch,
+        }
+    }
+
+    /// Looks up what frames of `recording` want, and gives it to them. Blocks.
+    pub fn name(&self, recording: &mut Recording) -> Named {
+        if !self.options.symbolize {
+            return Named::default();
+        }
+        let libraries = wanted(recording);
+        self.look_up(libraries, recording)
+    }
+
+    fn look_up(&self, libraries: Vec<Library>, recording: &mut Recording) -> Named {
+        if libraries.is_empty() {
+            return Named::default();
+        }
+        let cache = self.cache.get_or_init(|| Cache::of_user().ok());
+        let finder = || Finder::new(places(&self.options, cache.clone()));
+        let resolver = Resolver {
+            finder: self.finder.get_or_init(finder),
+            cache: cache.as_ref(),
+            threads: std::thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN),
+            cancel: &self.watch.cancelled,
+        };
+        let symbolized = resolver.resolve(libraries, &|progress| {
+            if let Some(tell) = &self.watch.tell {
+                tell(progress);
+            }
+        });
+        let applied = symbolized.apply(recording);
+        Named {
+            symbolized,
+            applied,
+        }
+    }
+}
+
+/// The places that options name, and those that each host has.
+fn places(options: &NameOptions, cache: Option<Cache>) -> Places {
+    let variable = |name: &str| match name {
+        // How lists are looked through is an option by now.
+        "PERFETTO_SYMBOLIZER_MODE" => None,
+        "HOME" | "USERPROFILE" => std::env::var_os(name),
+        name => options.variable(name).map(OsString::from),
+    };
+    let found = Places::of_environment(variable, &options.folder);
+    let here = |path: PathBuf| options.folder.join(path);
+    let places = Places {
+        symbols: options.symbols.clone(),
+        binary_path: found.binary_path.into_iter().map(here).collect(),
+        mode: match options.mode {
+            Some(LookupMode::Find) => Mode::Find,
+            Some(LookupMode::Index) => Mode::Index,
+            None => found.mode,
+        },
+        breakpad: found.breakpad.map(here),
+        cache,
+        allow_no_build_id: options.allow_no_build_id,
+        ..found
+    };
+    let named_project = options.project.clone();
+    if options.discover {
+        return Places {
+            project: named_project.or(places.project),
+            product_out: places.product_out.map(here),
+            ..places
+        };
+    }
+    Places {
+        project: named_project,
+        product_out: None,
+        host_paths: false,
+        build_id_trees: Vec::new(),
+        debuginfod: None,
+        ..places
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+    use std::path::Path;
+
+    fn options() -> NameOptions {
+        NameOptions {
+            symbols: vec!["/given".into()],
+            folder: std::env::temp_dir(),
+            variables: BTreeMap::from([
+                ("PERFETTO_BINARY_PATH".to_owned(), "below".to_owned()),
+                ("ANDROID_PRODUCT_OUT".to_owned(), "out".to_owned()),
+            ]),
+            ..NameOptions::default()
+        }
+    }
+
+    #[test]
+    fn relative_places_begin_where_the_command_was_typed() {
+        let places = places(&options(), None);
+        assert_eq!(places.symbols, [Path::new("/given")]);
+        assert_eq!(places.binary_path, [std::env::temp_dir().join("below")]);
+        assert_eq!(places.product_out, Some(std::env::temp_dir().join("out")));
+        assert!(places.host_paths);
+    }
+
+    #[test]
+    fn without_discovery_only_what_was_named_is_looked_at() {
+        let options = NameOptions {
+            discover: false,
+            project: Some("/project".into()),
+            mode: Some(LookupMode::Find),
+            ..options()
+        };
+        let places = places(&options, None);
+        assert_eq!(places.binary_path.len(), 1);
+        assert_eq!(places.project.as_deref(), Some(Path::new("/project")));
+        assert_eq!(places.mode, Mode::Find);
+        assert_eq!(places.product_out, None);
+        assert!(!places.host_paths && places.build_id_trees.is_empty());
+    }
+}

@@ -1,0 +1,351 @@
+//! Lines of one library's addresses, compactly: each text stands once, an address costs a few
+//! numbers. Owns the form in which they are collected, and the bytes in which the cache keeps
+//! them.
+
+use crate::profile::index::{Index, Seed};
+use crate::symbolize::file::SourceLine;
+
+/// Calls that were inlined into one another at one address, at most; outer ones beyond are
+/// left out, as they are when symbols are read from a trace.
+const DEEPEST: usize = 256;
+
+/// One line; texts are positions in [`Texts`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Line {
+    pub(super) function: u32,
+    pub(super) linkage: u32,
+    pub(super) file: u32,
+    pub(super) line: u32,
+}
+
+/// The lines of one address: a range of [`AddressLines::lines`], and which of the library's
+/// files they are from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Row {
+    start: u32,
+    end: u32,
+    pub(super) file: u8,
+}
+
+impl Row {
+    pub(super) fn is_known(self) -> bool {
+        self.start < self.end
+    }
+}
+
+/// Lines by address.
+#[derive(Debug, Clone, Default)]
+pub(super) struct AddressLines {
+    texts: Texts,
+    lines: Vec<Line>,
+    /// Parallel to the addresses.
+    rows: Vec<Row>,
+}
+
+impl AddressLines {
+    /// Nothing known yet of so many addresses.
+    pub(super) fn unknown(addresses: usize) -> AddressLines {
+        AddressLines {
+            rows: vec![Row::default(); addresses],
+            ..AddressLines::default()
+        }
+    }
+
+    /// Sets the lines of the address at `at`, innermost first, read from the library's `file`th
+    /// file. Does nothing where there is no room for more.
+    pub(super) fn set(&mut self, at: usize, file: u8, innermost_first: &[SourceLine<'_>]) {
+        let start = self.lines.len();
+        if u32::try_from(start + DEEPEST).is_err() {
+            return;
+        }
+        for line in innermost_first.iter().take(DEEPEST) {
+            let line = Line {
+                function: self.texts.intern(line.function),
+                linkage: self.texts.intern(line.linkage),
+                file: self.texts.intern(line.file),
+                line: line.line,
+            };
+            self.lines.push(line);
+        }
+        self.rows[at] = Row {
+            start: start as u32,
+            end: self.lines.len() as u32,
+            file,
+        };
+    }
+
+    /// Copies the lines of an address of `other` to that at `at`.
+    pub(super) fn copy(&mut self, at: usize, other: &AddressLines, from: usize) {
+        let lines: Vec<SourceLine<'_>> = other
+            .lines(from)
+            .iter()
+            .map(|line| SourceLine {
+                function: other.text(line.function),
+                linkage: other.text(line.linkage),
+                file: other.text(line.file),
+                line: line.line,
+                column: 0,
+            })
+            .collect();
+        self.set(at, other.rows[from].file, &lines);
+    }
+
+    /// Takes back what came from the library's `file`th file.
+    pub(super) fn forget(&mut self, file: u8) {
+        for row in self.rows.iter_mut().filter(|row| row.file == file) {
+            *row = Row::default();
+        }
+    }
+
+    /// What is known of each address.
+    pub(super) fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    /// The lines of the address at `at`, innermost first; empty where nothing is known.
+    pub(super) fn lines(&self, at: usize) -> &[Line] {
+        let row = self.rows[at];
+        &self.lines[row.start as usize..row.end as usize]
+    }
+
+    /// The text at a position that a [`Line`] has.
+    pub(super) fn text(&self, id: u32) -> &str {
+        self.texts.get(id)
+    }
+
+    /// Number of texts.
+    pub(super) fn text_count(&self) -> usize {
+        self.texts.ends.len()
+    }
+
+    /// Appends all of it to `out`.
+    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+        put(out, self.texts.ends.len() as u64);
+        let mut start = 0;
+        for &end in &self.texts.ends {
+            put(out, (end - start) as u64);
+            start = end;
+        }
+        out.extend_from_slice(self.texts.text.as_bytes());
+        for at in 0..self.rows.len() {
+            let lines = self.lines(at);
+            put(out, lines.len() as u64);
+            if lines.is_empty() {
+                continue;
+            }
+            out.push(self.rows[at].file);
+            for line in lines {
+                for number in [line.function, line.linkage, line.file, line.line] {
+                    put(out, u64::from(number));
+                }
+            }
+        }
+    }
+
+    /// The lines of `addresses` addresses from what [`AddressLines::encode`] wrote; `None` where
+    /// it is something else.
+    pub(super) fn decode(input: &mut Input<'_>, addresses: usize) -> Option<AddressLines> {
+        let count = input.number()?;
+        let mut ends = Vec::new();
+        let mut end = 0usize;
+        for _ in 0..count {
+            end = end.checked_add(usize::try_from(input.number()?).ok()?)?;
+            ends.push(end);
+        }
+        let text = std::str::from_utf8(input.bytes(end)?).ok()?;
+        if !ends.iter().all(|&end| text.is_char_boundary(end)) {
+            return None;
+        }
+        let mut decoded = AddressLines {
+            texts: Texts {
+                text: text.to_owned(),
+                ends,
+                ..Texts::default()
+            },
+            lines: Vec::new(),
+            rows: Vec::with_capacity(addresses),
+        };
+        for _ in 0..addresses {
+            let count = input.number()?;
+            if count == 0 {
+                decoded.rows.push(Row::default());
+                continue;
+            }
+            let file = *input.bytes(1)?.first()?;
+            let start = u32::try_from(decoded.lines.len()).ok()?;
+            for _ in 0..count {
+                let mut numbers = [0; 4];
+                for number in &mut numbers {
+                    *number = u32::try_from(input.number()?).ok()?;
+                }
+                let [function, linkage, source, line] = numbers;
+                let texts = [function, linkage, source];
+                if texts
+                    .iter()
+                    .any(|&text| u64::from(text) >= count_of(&decoded))
+                {
+                    return None;
+                }
+                decoded.lines.push(Line {
+                    function,
+                    linkage,
+                    file: source,
+                    line,
+                });
+            }
+            let end = u32::try_from(decoded.lines.len()).ok()?;
+            decoded.rows.push(Row { start, end, file });
+        }
+        Some(decoded)
+    }
+}
+
+fn count_of(lines: &AddressLines) -> u64 {
+    lines.texts.ends.len() as u64
+}
+
+/// Texts, each once.
+#[derive(Debug, Clone, Default)]
+struct Texts {
+    seed: Seed,
+    index: Index,
+    text: String,
+    ends: Vec<usize>,
+}
+
+impl Texts {
+    fn intern(&mut self, text: &str) -> u32 {
+        let hash = self.seed.bytes(text.as_bytes());
+        let next = u32::try_from(self.ends.len()).expect("fewer texts than bytes in memory");
+        let (all, ends) = (&self.text, &self.ends);
+        let (id, there) = self
+            .index
+            .find_or_insert(hash, next, |id| part(all, ends, id) == text);
+        if !there {
+            self.text.push_str(text);
+            self.ends.push(self.text.len());
+        }
+        id
+    }
+
+    fn get(&self, id: u32) -> &str {
+        part(&self.text, &self.ends, id)
+    }
+}
+
+fn part<'a>(text: &'a str, ends: &[usize], id: u32) -> &'a str {
+    let id = id as usize;
+    let start = if id == 0 { 0 } else { ends[id - 1] };
+    &text[start..ends[id]]
+}
+
+/// Appends a number as LEB128.
+pub(super) fn put(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+/// Bytes that are read from the front; nothing is allocated by a number in them.
+pub(super) struct Input<'a>(pub(super) &'a [u8]);
+
+impl<'a> Input<'a> {
+    /// The next `length` bytes.
+    pub(super) fn bytes(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (head, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(head)
+    }
+
+    /// The next LEB128 number.
+    pub(super) fn number(&mut self) -> Option<u64> {
+        let mut number = 0u64;
+        for shift in (0..64).step_by(7) {
+            let byte = *self.bytes(1)?.first()?;
+            number |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Some(number);
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line<'a>(function: &'a str, file: &'a str, line: u32) -> SourceLine<'a> {
+        SourceLine {
+            function,
+            linkage: function,
+            file,
+            line,
+            column: 0,
+        }
+    }
+
+    fn some() -> AddressLines {
+        let mut lines = AddressLines::unknown(4);
+        lines.set(
+            2,
+            1,
+            &[line("inner", "a.cc", 3), line("outer", "a.cc", 900)],
+        );
+        lines.set(0, 0, &[line("ünïcode", "", 0)]);
+        lines
+    }
+
+    fn shown(lines: &AddressLines) -> Vec<Vec<(String, String, u32)>> {
+        (0..lines.rows().len())
+            .map(|at| {
+                let text = |id| lines.text(id).to_owned();
+                lines
+                    .lines(at)
+                    .iter()
+                    .map(|l| (text(l.function), text(l.file), l.line))
+                    .collect()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn what_is_encoded_reads_back() {
+        let lines = some();
+        let mut bytes = Vec::new();
+        lines.encode(&mut bytes);
+        let mut input = Input(&bytes);
+        let back = AddressLines::decode(&mut input, 4).unwrap();
+        assert!(input.0.is_empty());
+        assert_eq!(shown(&back), shown(&lines));
+        assert_eq!(back.rows()[2].file, 1);
+        assert!(!back.rows()[1].is_known());
+        assert_eq!(back.text_count(), 5, "inner, a.cc, outer, ünïcode, none");
+    }
+
+    #[test]
+    fn every_damage_is_told_or_harmless() {
+        let mut bytes = Vec::new();
+        some().encode(&mut bytes);
+        for at in 0..bytes.len() {
+            assert!(AddressLines::decode(&mut Input(&bytes[..at]), 4).is_none());
+            for bit in 0..8 {
+                let mut damaged = bytes.clone();
+                damaged[at] ^= 1 << bit;
+                if let Some(lines) = AddressLines::decode(&mut Input(&damaged), 4) {
+                    // Whatever it says, it can be read.
+                    assert_eq!(shown(&lines).len(), 4);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_endless_chain_of_inlined_calls_is_cut() {
+        let mut lines = AddressLines::unknown(1);
+        lines.set(0, 0, &vec![line("f", "", 1); 10_000]);
+        assert_eq!(lines.lines(0).len(), DEEPEST);
+    }
+}
