@@ -2,8 +2,8 @@
 # Passes the tests on a fresh machine: tests/run.sh [fast]
 #
 # Installs what the tests need where it can (Debian or Ubuntu, as root or with passwordless
-# sudo): adb, Go's pprof, a Python with Perfetto's protos. What can't be had is skipped, and
-# said so. `fast` is the inner loop: no installing, no bench, the dev profile.
+# sudo): adb, Go's pprof, llvm-symbolizer, a Python with Perfetto's protos. What can't be had
+# is skipped, and said so. `fast` is the inner loop: no installing, no bench, the dev profile.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -39,6 +39,17 @@ command -v cc >/dev/null || apt_install gcc libc6-dev ||
 need adb adb || skip "real adb (not installed, and no apt to install it with)"
 need go golang-go || skip "go tool pprof (not installed, and no apt to install it with)"
 need python3 python3 || true
+# The symbolizer is measured by llvm-symbolizer 19, on the debug file of this machine's libc.
+# Answers of other versions differ in places; the newest there is will do.
+has_llvm() { compgen -c llvm-symbolizer >/dev/null; }
+if ! command -v llvm-symbolizer-19 >/dev/null; then
+  apt_install llvm-19 2>/dev/null || has_llvm || apt_install llvm 2>/dev/null || true
+fi
+has_llvm || skip "llvm-symbolizer (not installed, and no apt to install it with)"
+libc_id=$(readelf -n /lib/*/libc.so.6 2>/dev/null | sed -n 's/.*Build ID: //p' | head -1) || true
+if [ ! -f "/usr/lib/debug/.build-id/${libc_id:0:2}/${libc_id:2}.debug" ]; then
+  apt_install libc6-dbg 2>/dev/null || skip "libc's debug file (libc6-dbg could not be installed)"
+fi
 venv=target/judges-venv
 protos() { [ -x $venv/bin/python ] && $venv/bin/python -c 'import perfetto.protos' 2>/dev/null; }
 if ! protos; then
