@@ -4,6 +4,7 @@
 //! Decoding goes on while finished dumps are encoded, compressed and written by other threads.
 
 use super::coverage::{Coverage, Tally};
+use super::deduped::Deduped;
 use super::deobfuscation;
 use super::findings::{self, Finding};
 use super::manifest;
@@ -281,6 +282,7 @@ fn convert_trace(
     let trace = surveyed.seal();
     let recording = Arc::clone(trace.recording());
     let pprof = Pprof::new(Arc::clone(&recording), request.pprof);
+    let deduped = Deduped::of(&recording);
     let mut summarizer = Summarizer::default();
     let mut coverage = Coverage::default();
     let mut last: BTreeMap<(u64, String), Vec<Finding>> = BTreeMap::new();
@@ -324,7 +326,8 @@ fn convert_trace(
             all.dumps.push(entry);
             summarizer.add(index, &dump);
             coverage.add(&dump);
-            let findings = findings::of_dump(&dump);
+            let mut findings = findings::of_dump(&dump);
+            findings.extend(deduped.finding(&dump));
             let comments = comments(&dump, &findings);
             last.insert((dump.pid, dump.heap.clone()), findings);
             let Some(file) = file else { return Ok(()) };

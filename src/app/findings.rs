@@ -171,7 +171,8 @@ pub fn of_dump(dump: &HeapDump) -> Vec<Finding> {
     findings
 }
 
-fn describe(dump: &HeapDump) -> String {
+/// The process, and the heap where it is not malloc's.
+pub(super) fn describe(dump: &HeapDump) -> String {
     let process = if dump.process.is_empty() {
         format!("process {}", dump.pid)
     } else {

@@ -7,6 +7,7 @@ pub mod check;
 pub mod choice;
 pub mod convert;
 mod coverage;
+pub mod deduped;
 pub mod deobfuscation;
 pub mod device_libs;
 pub mod devices;

@@ -56,7 +56,8 @@ pub fn show(console: &Console, folder: &Path, manifest: &Manifest, heaps: &[Heap
 /// What is said of a finished recording beside its figures, on stderr in every mode: warnings
 /// and notes, what was written, and the commands one would want next.
 pub fn tell(console: &Console, folder: &Path, manifest: &Manifest, heaps: &[HeapSummary]) {
-    let warnings = grouped(&manifest.warnings);
+    let is_note = |w: &&manifest::Warning| w.kind == crate::app::deduped::KIND;
+    let warnings = grouped(manifest.warnings.iter().filter(|w| !is_note(w)));
     for warning in warnings.iter().take(WARNINGS) {
         console.warn(&warning.message);
         if let Some(help) = &warning.help {
@@ -71,13 +72,12 @@ pub fn tell(console: &Console, folder: &Path, manifest: &Manifest, heaps: &[Heap
             manifest::FILE_NAME
         ));
     }
-    if let Some(late) = hooked_late(manifest) {
+    let notes = grouped(manifest.warnings.iter().filter(is_note));
+    let notes = notes.into_iter().map(|note| note.message);
+    let notes = notes.chain(hooked_late(manifest)).chain(unnamed(manifest));
+    for note in notes {
         let label = console.on_stderr(Style::Dim, "note");
-        console.say(format_args!("   {label}: {late}"));
-    }
-    if let Some(unnamed) = unnamed(manifest) {
-        let label = console.on_stderr(Style::Dim, "note");
-        console.say(format_args!("   {label}: {unnamed}"));
+        console.say(format_args!("   {label}: {note}"));
     }
     console.say(written(folder, manifest));
     let next = next_commands(folder, manifest, heaps);
@@ -104,7 +104,7 @@ struct Said {
 
 /// The warnings, each cause once: what is said of several processes (`NAME: …`) is one line
 /// with all their names.
-fn grouped(warnings: &[manifest::Warning]) -> Vec<Said> {
+fn grouped<'a>(warnings: impl IntoIterator<Item = &'a manifest::Warning>) -> Vec<Said> {
     let mut groups: Vec<(&manifest::Warning, &str, Vec<&str>)> = Vec::new();
     for warning in warnings {
         let (who, what) = warning

@@ -328,6 +328,22 @@ impl Builder {
                 Phase::Always,
             ),
             self.site(
+                "shared code",
+                &[
+                    BINDER,
+                    &[
+                        "boot [DEDUPED] android.os.Parcel.?",
+                        "libart art_quick_generic_jni_trampoline",
+                        "libbinder android::Parcel::continueWrite",
+                    ],
+                    REALLOC,
+                ],
+                30.0,
+                (256, 1_024),
+                Life::Millis(300, 900),
+                Phase::Always,
+            ),
+            self.site(
                 "track",
                 &[
                     BINDER,

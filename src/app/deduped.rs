@@ -1,0 +1,110 @@
+//! What `[DEDUPED]` in the name of a Java method means: ART keeps one copy of machine code that
+//! is the same in several methods, and one of their names. Owns finding such frames in dumps
+//! and saying it once.
+
+use super::findings::{Finding, describe};
+use crate::profile::{CallsiteId, FrameId, HeapDump, Recording};
+
+/// The kind of the finding.
+pub const KIND: &str = "deduped-frames";
+/// ART's mark. It stands before the name, in old releases behind it.
+const MARK: &str = "[DEDUPED]";
+
+/// The callsites of a recording that lead through code of several methods.
+#[derive(Debug, Default)]
+pub struct Deduped {
+    /// By callsite; empty where there are none.
+    through: Vec<bool>,
+}
+
+impl Deduped {
+    /// Looks at every frame's name, and at the callsites where one has the mark.
+    pub fn of(recording: &Recording) -> Deduped {
+        let tables = &recording.tables;
+        let is_marked = |at: u32| {
+            let id = FrameId(at);
+            let recorded = tables.string(tables.frame(id).name);
+            recorded.contains(MARK)
+        };
+        let marked: Vec<bool> = (0..tables.frames().len() as u32).map(is_marked).collect();
+        if !marked.contains(&true) {
+            return Deduped::default();
+        }
+        let leads_through = |callsite| {
+            let mut frames = tables.callsite(CallsiteId(callsite));
+            frames.any(|frame| marked[frame.0 as usize])
+        };
+        Deduped {
+            through: (0..tables.callsite_count() as u32)
+                .map(leads_through)
+                .collect(),
+        }
+    }
+
+    /// What to say of a dump; `None` where it has no such callsite.
+    pub fn finding(&self, dump: &HeapDump) -> Option<Finding> {
+        if self.through.is_empty() {
+            return None;
+        }
+        let mut callsites = dump.samples.iter().map(|(callsite, _)| callsite);
+        callsites
+            .any(|callsite| self.through[callsite.0 as usize])
+            .then(|| Finding {
+            kind: KIND,
+            class: None,
+            message: format!(
+                "{}: callstacks lead through frames marked {MARK}: ART keeps one copy of machine \
+                 code that is the same in several methods, and the name of one of them, which \
+                 need not be the one that was called",
+                describe(dump),
+            ),
+            help: None,
+            pid: Some(dump.pid),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::{Figures, Frame, StringId};
+
+    #[test]
+    fn shared_code_is_told_of_where_a_dump_leads_through_it() {
+        let mut recording = Recording::default();
+        let tables = &mut recording.tables;
+        let mut frame = |name: &str| {
+            let name = tables.intern_str(name);
+            let frame = Frame {
+                mapping: None,
+                rel_pc: 0,
+                name,
+                file: StringId::default(),
+                line: 0,
+            };
+            tables.intern_frame(frame).0
+        };
+        let (shared, plain) = (frame("[DEDUPED] a.B.?"), frame("a.B.c"));
+        let through = tables.intern_callsite(&[plain, shared]);
+        let past = tables.intern_callsite(&[plain]);
+        let deduped = Deduped::of(&recording);
+        let figures = |space| Figures {
+            space,
+            ..Figures::default()
+        };
+        let mut dump = HeapDump {
+            pid: 7,
+            heap: "libc.malloc".to_owned(),
+            samples: vec![(through, figures(1_000)), (past, figures(3_000))],
+            ..HeapDump::default()
+        };
+        let said = deduped.finding(&dump).unwrap().message;
+        assert!(
+            said.starts_with("process 7: ") && said.contains("[DEDUPED]"),
+            "{said}"
+        );
+        dump.samples.remove(0);
+        assert_eq!(deduped.finding(&dump), None);
+        assert_eq!(Deduped::of(&Recording::default()).finding(&dump), None);
+    }
+}
