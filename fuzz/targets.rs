@@ -1,7 +1,8 @@
 //! What is fuzzed: the whole way of a hostile file. Shared by the fuzz targets and by
 //! `tests/fuzz_corpus.rs`, which replays their corpora with a stable compiler.
 
-use heaptap::app::deobfuscation;
+use heaptap::app::deobfuscation::Maps;
+use heaptap::app::names::NameOptions;
 use heaptap::export::gzip::Gzip;
 use heaptap::export::pprof::{Pprof, PprofOptions};
 use heaptap::trace::{DumpScanner, Surveyed, Trace, TraceError, read_packages};
@@ -12,7 +13,7 @@ pub fn trace(bytes: &[u8]) {
     let Ok(mut trace) = Surveyed::read(Box::new(Cursor::new(bytes.to_vec()))) else {
         return;
     };
-    let _ = deobfuscation::name_frames(&mut trace);
+    let _ = Maps::open_what_opens(&NameOptions::default()).name(&mut trace);
     let trace = trace.seal();
     let pprof = Pprof::new(trace.recording().clone(), PprofOptions::default());
     let mut gzip = Gzip::default();

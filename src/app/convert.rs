@@ -5,7 +5,7 @@
 
 use super::coverage::{Coverage, Tally};
 use super::deduped::Deduped;
-use super::deobfuscation;
+use super::deobfuscation::{Maps, MapsError};
 use super::findings::{self, Finding};
 use super::manifest;
 use super::names::NameOptions;
@@ -127,6 +127,8 @@ pub struct Request {
     pub names: NameOptions,
     /// Who watches them come.
     pub watch: Watch,
+    /// A mapping file that was given and cannot be used ends the conversion. Else it is told.
+    pub bad_maps_fail: bool,
     /// Names of processes that the trace may hold without one, by id.
     pub process_names: BTreeMap<u64, String>,
     /// The name of every process that neither the trace nor those name.
@@ -192,6 +194,9 @@ pub enum ConvertError {
     /// The trace can't be read.
     #[error(transparent)]
     Trace(#[from] TraceError),
+    /// A mapping file that was given can't be used.
+    #[error(transparent)]
+    Maps(#[from] MapsError),
     /// No dump is one that was asked for; nothing was written.
     #[error("none of the {} dumps of the trace is one that was asked for", .0.dumps)]
     NoneSelected(Choices),
@@ -210,6 +215,7 @@ impl Classified for ConvertError {
         match self {
             ConvertError::Import(error) => error.class(),
             ConvertError::Trace(error) => error.class(),
+            ConvertError::Maps(error) => error.class(),
             ConvertError::NoneSelected(_) => ErrorClass::Empty,
             ConvertError::Write { .. } => ErrorClass::HostWrite,
         }
@@ -219,6 +225,7 @@ impl Classified for ConvertError {
         match self {
             ConvertError::Import(error) => error.kind(),
             ConvertError::Trace(error) => error.kind(),
+            ConvertError::Maps(error) => error.kind(),
             ConvertError::NoneSelected(_) => "none-selected",
             ConvertError::Write { .. } => "output-unwritable",
         }
@@ -228,6 +235,7 @@ impl Classified for ConvertError {
         match self {
             ConvertError::Import(error) => error.help(),
             ConvertError::Trace(error) => error.help(),
+            ConvertError::Maps(error) => error.help(),
             ConvertError::NoneSelected(choices) => Some(choices.describe()),
             ConvertError::Write { .. } => {
                 Some("make room there, or name another folder with -o".to_owned())
@@ -243,6 +251,11 @@ impl Classified for ConvertError {
 /// Where the input holds no trace, or a file can't be written. A damaged trace is no error:
 /// what it holds is converted, and the findings say what is wrong.
 pub fn convert(request: &Request) -> Result<Converted, ConvertError> {
+    let maps = if request.bad_maps_fail {
+        Maps::open(&request.names)?
+    } else {
+        Maps::open_what_opens(&request.names)
+    };
     let traces = match &request.input {
         Input::Path(path) => import::open(path)?,
         Input::Stdin => import::open_stream(io::stdin().lock(), "standard input")?,
@@ -259,7 +272,15 @@ pub fn convert(request: &Request) -> Result<Converted, ConvertError> {
     let namer = Namer::new(request.names.clone(), request.watch.clone());
     let mut tally = Tally::default();
     for trace in traces {
-        convert_trace(trace, request, &namer, &mut choices, &mut tally, &mut all)?;
+        convert_trace(
+            trace,
+            request,
+            &namer,
+            &maps,
+            &mut choices,
+            &mut tally,
+            &mut all,
+        )?;
     }
     all.symbolization = tally.into_manifest();
     if all.dumps.is_empty() && !choices.is_empty() {
@@ -272,13 +293,15 @@ fn convert_trace(
     input: OpenTrace,
     request: &Request,
     namer: &Namer,
+    maps: &Maps,
     choices: &mut Choices,
     tally: &mut Tally,
     all: &mut Converted,
 ) -> Result<(), ConvertError> {
     let mut surveyed = Surveyed::read(input.source)?;
     let named = namer.name(surveyed.recording_mut());
-    deobfuscation::name_frames(&mut surveyed)?;
+    let renamed = maps.name(&mut surveyed)?;
+    all.findings.extend(renamed.findings);
     let trace = surveyed.seal();
     let recording = Arc::clone(trace.recording());
     let pprof = Pprof::new(Arc::clone(&recording), request.pprof);

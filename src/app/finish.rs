@@ -216,6 +216,7 @@ async fn convert(
         pprof: plan.pprof(),
         names: plan.names.clone(),
         watch: watch.clone(),
+        bad_maps_fail: false,
         process_names: session
             .chronicle()
             .seen

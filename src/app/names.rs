@@ -31,6 +31,16 @@ pub const VARIABLES: [&str; 8] = [
     "DEBUGINFOD_MAXSIZE",
 ];
 
+/// A mapping file, as it was given.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MappingOption {
+    /// The app it is of; without it, that of the profiled apps which no other file is of.
+    pub package: Option<String>,
+    /// The file; absolute.
+    #[serde(with = "paths::one")]
+    pub path: PathBuf,
+}
+
 /// How frames are to be named.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NameOptions {
@@ -39,6 +49,9 @@ pub struct NameOptions {
     /// Files and folders with symbols, first looked at first; absolute.
     #[serde(with = "paths")]
     pub symbols: Vec<PathBuf>,
+    /// Mapping files of R8 and ProGuard, the first that knows a name gives it.
+    #[serde(default)]
+    pub mappings: Vec<MappingOption>,
     /// The project the app is built in; absolute. Else it is looked for from `folder` up.
     #[serde(with = "paths::optional")]
     pub project: Option<PathBuf>,
@@ -64,6 +77,7 @@ impl Default for NameOptions {
         NameOptions {
             symbolize: true,
             symbols: Vec::new(),
+            mappings: Vec::new(),
             project: None,
             mode: None,
             discover: true,
@@ -81,11 +95,14 @@ impl NameOptions {
     pub fn with(&self, added: &NameOptions) -> NameOptions {
         let mut symbols = added.symbols.clone();
         symbols.extend(self.symbols.iter().cloned());
+        let mut mappings = added.mappings.clone();
+        mappings.extend(self.mappings.iter().cloned());
         let mut variables = self.variables.clone();
         variables.extend(added.variables.clone());
         NameOptions {
             symbolize: self.symbolize && added.symbolize,
             symbols,
+            mappings,
             project: added.project.clone().or_else(|| self.project.clone()),
             mode: added.mode.or(self.mode),
             discover: self.discover && added.discover,

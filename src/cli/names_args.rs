@@ -2,12 +2,13 @@
 //! frames. Here is only what may be typed and what the environment says; what it means is
 //! decided in `app::names`.
 
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum, ValueHint};
 
 use crate::app::device_libs::PullLibs;
-use crate::app::names::{LookupMode, NameOptions, VARIABLES, absolute};
+use crate::app::names::{LookupMode, MappingOption, NameOptions, VARIABLES, absolute};
 
 /// Where names come from.
 #[derive(Debug, Clone, Default, Args)]
@@ -19,6 +20,13 @@ pub struct NamesArgs {
     /// most is taken.
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub symbols: Vec<PathBuf>,
+    /// Mapping file of R8 or ProGuard for Java names, of an app or of all; may be repeated
+    ///
+    /// Also in gzip, zstd or ZIP, and out of an app bundle. Without its package it is for those
+    /// of the profiled apps that no other is for. PERFETTO_PROGUARD_MAP is looked at after it,
+    /// then what the trace itself holds, then the newest in Gradle's build/outputs/mapping.
+    #[arg(long = "mapping", value_name = "[PACKAGE=]FILE", value_hint = ValueHint::FilePath)]
+    pub mappings: Vec<OsString>,
     /// The project the app is built in [default: the one around the current folder]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub project: Option<PathBuf>,
@@ -53,6 +61,26 @@ pub enum ModeArg {
     Index,
 }
 
+/// `[PACKAGE=]FILE`; what is a file as a whole is one.
+fn mapping(given: &OsStr) -> MappingOption {
+    let whole = |path: &Path| MappingOption {
+        package: None,
+        path: absolute(path),
+    };
+    let path = Path::new(given);
+    let Some((package, file)) = given.to_str().and_then(|given| given.split_once('=')) else {
+        return whole(path);
+    };
+    let is_package = |c: char| c.is_alphanumeric() || c == '.' || c == '_';
+    if package.is_empty() || !package.chars().all(is_package) || path.exists() {
+        return whole(path);
+    }
+    MappingOption {
+        package: Some(package.to_owned()),
+        path: absolute(Path::new(file)),
+    }
+}
+
 impl NamesArgs {
     /// What these flags and the environment say.
     pub fn options(&self) -> NameOptions {
@@ -63,6 +91,7 @@ impl NamesArgs {
         NameOptions {
             symbolize: !self.no_symbolize,
             symbols: self.symbols.iter().map(|path| absolute(path)).collect(),
+            mappings: self.mappings.iter().map(|given| mapping(given)).collect(),
             project: self.project.as_deref().map(absolute),
             mode: self.mode(),
             discover: !self.no_discover,
@@ -87,6 +116,31 @@ impl NamesArgs {
                 Ok(mode) if !mode.is_empty() => Some(LookupMode::Index),
                 _ => None,
             },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mapping_file_may_have_its_package_before_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let there = folder.path().join("a=b.txt");
+        std::fs::write(&there, "").unwrap();
+        let here = Path::new("mapping.txt");
+        let there = there.to_string_lossy().into_owned();
+        for (given, package, path) in [
+            ("mapping.txt", None, here),
+            ("com.x.app=mapping.txt", Some("com.x.app"), here),
+            ("=mapping.txt", None, Path::new("=mapping.txt")),
+            ("./a=b", None, Path::new("./a=b")),
+            (&there, None, Path::new(&there)),
+        ] {
+            let option = mapping(OsStr::new(given));
+            assert_eq!(option.package.as_deref(), package, "{given}");
+            assert_eq!(option.path, absolute(path), "{given}");
         }
     }
 }

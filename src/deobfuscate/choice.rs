@@ -132,7 +132,7 @@ impl<'a> Choosing<'a> {
         let mut anywhere = Vec::new();
         let free = (0..maps.len()).filter(|&at| maps[at].scope == Scope::Unclaimed);
         for at in free {
-            let packages = unclaimed_packages(recording, seen, &maps[at].source, &claimed);
+            let packages = packages_for(recording, seen, maps[at].source, &claimed);
             if packages.is_empty() {
                 anywhere.push(at);
             }
@@ -206,15 +206,23 @@ impl<'a> Choosing<'a> {
     }
 }
 
-/// The packages that a map of no package is for: those of the profiled apps that no other
-/// file claims.
-fn unclaimed_packages(
+/// The packages that a map of no package is for: those of the profiled apps that no other file
+/// is for, and of several only those whose classes it has, where it has any.
+pub fn packages_for(
     recording: &Recording,
     seen: &SeenIn,
-    _map: &MapSource,
+    map: MapSource,
     claimed: &BTreeSet<&str>,
 ) -> BTreeSet<String> {
     let mut packages = profiled_packages(recording, seen);
     packages.retain(|package| !claimed.contains(package.as_str()));
+    if let MapSource::File(file) = map
+        && packages.len() > 1
+    {
+        let mentioned = file.mentioned(&packages);
+        if !mentioned.is_empty() {
+            return mentioned;
+        }
+    }
     packages
 }

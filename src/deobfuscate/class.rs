@@ -2,6 +2,7 @@
 //! the packets of a trace. Owns the shape that the rules of [`super::retrace`] work on.
 
 use super::metadata::Notes;
+use std::borrow::Cow;
 
 /// A class of a map, by its name in the app.
 #[derive(Debug, Clone)]
@@ -184,9 +185,28 @@ impl<'a> Class<'a> {
         let rest = &self.fields[start..];
         &rest[..rest.partition_point(|f| f.obfuscated == obfuscated)]
     }
+
+    /// All fields, in order of their names in the app.
+    pub(super) fn all_fields(&self) -> &[Field<'a>] {
+        &self.fields
+    }
+
+    /// All entries of methods, in order of their names in the app.
+    pub(super) fn all_methods(&self) -> &[Method<'a>] {
+        &self.methods
+    }
 }
 
 /// A member's class and name: a name with a dot is whole.
 pub(super) fn qualified<'a>(class: &'a str, name: &'a str) -> (&'a str, &'a str) {
     name.rsplit_once('.').unwrap_or((class, name))
+}
+
+/// A member's name as a packet has it: whole where it was written in another class.
+pub(super) fn packet_name<'a>(class: &str, holder: &str, name: &'a str) -> Cow<'a, str> {
+    if holder == class {
+        Cow::Borrowed(name)
+    } else {
+        Cow::Owned(format!("{holder}.{name}"))
+    }
 }

@@ -1,14 +1,62 @@
 //! A mapping file, opened: mapped into memory, indexed by class, read a class at a time.
 
 use super::block;
-use super::class::Class;
+use super::class::{Class, Method, OriginalLines, packet_name};
 use super::error::MapError;
 use super::index::{ClassAt, Index, LARGEST, Survey};
 use super::unpack;
 use crate::bytes::Bytes;
+use crate::profile::PacketLines;
 use crate::units::ByteSize;
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+
+/// So many packages are looked for in a map; no phone profiles more at once.
+const MOST_PACKAGES: usize = 256;
+
+/// What a map says, in the words of a trace's packets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Entry<'a> {
+    /// A class.
+    Class {
+        /// Its name in the app.
+        obfuscated: &'a str,
+        /// Its name in the source.
+        original: &'a str,
+    },
+    /// A field of the class before it.
+    Field {
+        /// Its name in the app.
+        obfuscated: &'a str,
+        /// Its name in the source; whole where it was written in another class.
+        original: Cow<'a, str>,
+    },
+    /// An entry of a method of the class before it.
+    Method {
+        /// Its name in the app.
+        obfuscated: &'a str,
+        /// Its name in the source; whole where it was written in another class.
+        original: Cow<'a, str>,
+        /// Its lines.
+        lines: PacketLines,
+    },
+}
+
+fn packet_lines(method: &Method) -> PacketLines {
+    let (source_start, source_end) = match method.original {
+        OriginalLines::Same => (None, None),
+        OriginalLines::Line(line) => (Some(line), Some(line)),
+        OriginalLines::Range(lines) => (Some(lines.first), Some(lines.last)),
+    };
+    PacketLines {
+        obfuscated_start: method.lines.map(|lines| lines.first),
+        obfuscated_end: method.lines.map(|lines| lines.last),
+        source_start,
+        source_end,
+    }
+}
 
 /// A mapping file of R8 or ProGuard. What is held of it is an index of its classes; the file
 /// itself stays on disk and is mapped, unless it was packed.
@@ -67,6 +115,33 @@ impl MapFile {
         &self.index.survey
     }
 
+    /// Those of some packages that it has classes of: an app's own classes are called after its
+    /// package, or after what several packages of its makers begin with.
+    pub fn mentioned(&self, packages: &BTreeSet<String>) -> BTreeSet<String> {
+        // `com.example.` of `com.example.app.debug`.
+        let common = |package: &str| {
+            let second = package.match_indices('.').nth(1).map(|(at, _)| at);
+            format!("{}.", &package[..second.unwrap_or(package.len())])
+        };
+        let asked = packages.iter().take(MOST_PACKAGES);
+        let mut left: Vec<(String, &String)> = asked.map(|p| (common(p), p)).collect();
+        let mut found = BTreeSet::new();
+        for at in self.index.classes() {
+            if left.is_empty() {
+                break;
+            }
+            let (original, _) = self.index.names(&self.bytes, at);
+            left.retain(|(start, package)| {
+                let there = original.starts_with(start);
+                if there {
+                    found.insert((*package).clone());
+                }
+                !there
+            });
+        }
+        found
+    }
+
     /// The class with a name in the app, its members read.
     pub(super) fn class(&self, obfuscated: &str) -> Option<Class<'_>> {
         let at = self.index.find(&self.bytes, obfuscated)?;
@@ -83,6 +158,36 @@ impl MapFile {
         }
         class.finish();
         class
+    }
+
+    /// Gives all that the map says to `sink`, class by class in order of the file; members of a
+    /// class follow it, fields first, entries of one method together.
+    ///
+    /// # Errors
+    /// The sink's, at once.
+    pub fn entries<E>(&self, mut sink: impl FnMut(Entry<'_>) -> Result<(), E>) -> Result<(), E> {
+        for at in self.index.classes() {
+            let (original, obfuscated) = self.index.names(&self.bytes, at);
+            sink(Entry::Class {
+                obfuscated,
+                original,
+            })?;
+            let class = self.read(at);
+            for field in class.all_fields() {
+                sink(Entry::Field {
+                    obfuscated: field.obfuscated,
+                    original: packet_name(original, field.holder, field.name),
+                })?;
+            }
+            for method in class.all_methods() {
+                sink(Entry::Method {
+                    obfuscated: method.obfuscated,
+                    original: packet_name(original, method.holder, method.name),
+                    lines: packet_lines(method),
+                })?;
+            }
+        }
+        Ok(())
     }
 
     /// The name in the source of a class of the app.

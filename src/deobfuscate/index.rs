@@ -184,6 +184,17 @@ impl Index {
             .find(|&at| self.names(bytes, at).1 == obfuscated)
     }
 
+    /// All classes that count, in order of the file.
+    pub(super) fn classes(&self) -> Vec<ClassAt> {
+        let mut all: Vec<ClassAt> = self
+            .by_name
+            .iter()
+            .map(|&key| ClassAt(key as u32))
+            .collect();
+        all.sort_unstable();
+        all
+    }
+
     /// Every class of the file, also those that do not count, by its name in the source.
     pub(super) fn by_original(&self, bytes: &[u8]) -> Vec<u64> {
         let mut keys: Vec<u64> = (0..self.rows.len() as u32)

@@ -13,12 +13,14 @@
 //! | `owner`, `frame_name` | whose code a frame is; the forms of its name |
 //! | `retracer`, `stack` | questions one at a time: frames, methods, fields, types; stack traces |
 //! | `types`, `source_file` | forms of types; the likely file of a class |
+//! | `discover`, `map_id` | mapping files that Gradle's builds left; which build a map is of |
 //! | `apply`, `choice`, `lookup` | names for the frames of a recording: which map is for it, what that answers |
 
 mod apply;
 mod block;
 mod choice;
 mod class;
+mod discover;
 mod error;
 mod file;
 mod frame_name;
@@ -26,6 +28,7 @@ mod grammar;
 mod index;
 mod json;
 mod lookup;
+mod map_id;
 mod metadata;
 mod owner;
 mod packets;
@@ -37,13 +40,16 @@ mod types;
 mod unpack;
 
 pub use apply::{AppMap, Applied, MapSource, Scope, apply};
+pub use choice::packages_for;
 pub use class::Signature;
+pub use discover::{Discovered, discover};
 pub use error::MapError;
-pub use file::MapFile;
+pub use file::{Entry, MapFile};
 pub use grammar::Fault;
 pub use index::{BadLine, Survey};
+pub use map_id::{is_same_map, map_ids};
 pub use metadata::{MergedClasses, Version};
-pub use owner::SeenIn;
+pub use owner::{SeenIn, java_frames, profiled_packages};
 pub use retrace::{Chain, SourceFrame, SourceMethod};
 pub use retracer::{FieldType, Retraced, Retracer, SourceClass, SourceField};
 pub use stack::AppFrame;

@@ -3,6 +3,7 @@
 //! the app id of a process it was seen in; code compiled in memory (`/memfd:`) may be of any.
 //! Where a trace does not list the packages, a process's name is that of its package.
 
+use super::frame_name::FrameName;
 use crate::profile::{FrameId, Recording};
 use std::collections::{BTreeSet, HashMap};
 
@@ -53,6 +54,29 @@ pub(super) fn is_platform(path: &str) -> bool {
     folder("/apex/") || folder("/framework/") || path.starts_with("/system/lib")
 }
 
+/// How many frames are of Java code that an app brought, going by where it lies.
+pub fn java_frames(recording: &Recording) -> u64 {
+    let tables = &recording.tables;
+    let is_java: Vec<bool> = tables
+        .mappings()
+        .iter()
+        .map(|mapping| {
+            let path = tables.string(mapping.path);
+            let kinds = [".apk", ".dex", ".vdex", ".odex", ".oat", ".jar"];
+            let is_code = kinds.iter().any(|kind| path.contains(kind));
+            (is_code || path.starts_with("/memfd:")) && !is_native(path) && !is_platform(path)
+        })
+        .collect();
+    let frames = tables.frames().iter();
+    let java = frames.filter(|frame| {
+        let of_app = frame
+            .mapping
+            .is_some_and(|mapping| is_java[mapping.0 as usize]);
+        of_app && FrameName::parse(tables.string(frame.name)).is_some()
+    });
+    java.count() as u64
+}
+
 const USERS: u64 = 100_000;
 const FIRST_APP: u64 = 10_000;
 
@@ -100,7 +124,7 @@ impl<'a> Packages<'a> {
 
 /// The packages whose code a map of no package may be for: those of the apps that were
 /// profiled. Where none of them has code of its own in the trace, also those whose code is.
-pub(super) fn profiled_packages(recording: &Recording, seen: &SeenIn) -> BTreeSet<String> {
+pub fn profiled_packages(recording: &Recording, seen: &SeenIn) -> BTreeSet<String> {
     let packages = Packages::of(recording);
     let pids: BTreeSet<u64> = seen.values().flatten().copied().collect();
     let by_process: BTreeSet<&str> = pids

@@ -3,6 +3,7 @@
 
 pub mod allocators;
 pub mod annotation;
+pub mod deobfuscation_packets;
 pub mod gzip;
 pub mod packets;
 pub mod pprof;

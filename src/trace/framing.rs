@@ -120,6 +120,8 @@ pub struct Packets {
     body: Extent,
     /// Fields read in looking for packets.
     fields: u64,
+    /// Where bytes begin that are no packets up to the end.
+    tail: Option<u64>,
 }
 
 /// Where a packet's body lies.
@@ -146,7 +148,13 @@ impl Packets {
             last: 0,
             body: Extent::default(),
             fields: 0,
+            tail: None,
         }
+    }
+
+    /// Bytes up to where the source breaks off inside a packet, or ends.
+    pub fn whole_bytes(&self) -> u64 {
+        self.tail.unwrap_or(self.window.size())
     }
 
     /// Gives the window back.
@@ -285,6 +293,7 @@ impl Packets {
         };
         health.add_damage(from, found - from, what);
         health.damaged_end = found >= self.window.size();
+        self.tail = health.damaged_end.then_some(from);
         self.pos = found;
         Ok(())
     }

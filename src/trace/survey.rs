@@ -26,6 +26,8 @@ pub(super) struct Survey {
     pub(super) entries: Vec<Entry>,
     pub(super) symbols: ModuleSymbols,
     pub(super) name_maps: NameMaps,
+    /// Up to where the source breaks off inside a packet.
+    pub(super) whole_bytes: u64,
     sequences: HashMap<u32, Sequence>,
     lossy: HashSet<u32>,
     ending: Ending,
@@ -93,6 +95,7 @@ impl Survey {
         survey.health.damage.truncate(32);
         survey.health.damage_count += health.damage_count;
         survey.health.sequences_with_loss = survey.lossy.len() as u64;
+        survey.whole_bytes = packets.whole_bytes();
         survey.health.ends_early = survey.ending.cut_short();
         Ok((survey, packets.into_window()))
     }

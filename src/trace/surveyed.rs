@@ -27,6 +27,7 @@ pub struct Surveyed {
     entries: Vec<Entry>,
     runs: Runs,
     reader: PlaceReader,
+    whole_bytes: u64,
 }
 
 impl Surveyed {
@@ -45,6 +46,7 @@ impl Surveyed {
             mut entries,
             symbols,
             name_maps,
+            whole_bytes,
             ..
         } = survey;
         let reader = PlaceReader::new(window);
@@ -78,6 +80,7 @@ impl Surveyed {
             entries,
             runs,
             reader,
+            whole_bytes,
         })
     }
 
@@ -89,6 +92,17 @@ impl Surveyed {
     /// The same, to add symbols and names to.
     pub fn recording_mut(&mut self) -> &mut Recording {
         &mut self.recording
+    }
+
+    /// Loss and damage as far as the first reading found them.
+    pub fn health(&self) -> &Health {
+        &self.health
+    }
+
+    /// Bytes of the source up to where it breaks off inside a packet; all of them where it does
+    /// not. What is appended to a trace has to stand right behind these.
+    pub fn whole_bytes(&self) -> u64 {
+        self.whole_bytes
     }
 
     /// What the trace itself says of renamed classes and members.

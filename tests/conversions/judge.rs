@@ -2,7 +2,8 @@
 
 use super::differences::Kind;
 use super::pprof::{self, View};
-use heaptap::app::deobfuscation;
+use heaptap::app::deobfuscation::Maps;
+use heaptap::app::names::NameOptions;
 use heaptap::export::gzip::Gzip;
 use heaptap::export::pprof::{Pprof, PprofOptions};
 use heaptap::profile::{Health, HeapDump};
@@ -32,7 +33,8 @@ pub fn convert(path: &Path) -> Result<(Vec<Ours>, Vec<Health>), String> {
     let mut healths = Vec::new();
     for trace in traces {
         let mut trace = Surveyed::read(trace.source).map_err(|error| error.to_string())?;
-        deobfuscation::name_frames(&mut trace).map_err(|error| error.to_string())?;
+        let maps = Maps::open_what_opens(&NameOptions::default());
+        maps.name(&mut trace).map_err(|error| error.to_string())?;
         let trace = trace.seal();
         let writer = Pprof::new(trace.recording().clone(), PprofOptions::default());
         let health = trace.read_dumps(|dump| -> Result<(), TraceError> {

@@ -18,6 +18,7 @@ fn request(trace: &Path, output: &Path) -> Request {
             ..NameOptions::default()
         },
         watch: Default::default(),
+        bad_maps_fail: true,
         process_names: Default::default(),
         only_process: None,
     }

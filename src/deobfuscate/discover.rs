@@ -1,0 +1,207 @@
+//! Mapping files that a Gradle build left: `<module>/build/outputs/mapping/<variant>/mapping.txt`,
+//! with what the build says of the variant's app beside it. Owns the walk through the project,
+//! which follows no links and is bounded; whether a map fits a trace is not decided here.
+
+use super::json::Json;
+use std::fs;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// Folders that are looked into, at most.
+const MOST_FOLDERS: usize = 5_000;
+/// Modules may be nested this deep.
+const DEEPEST: u32 = 4;
+/// A build's own notes on its outputs are read up to this.
+const LARGEST_NOTE: u64 = 1 << 20;
+/// Folders that hold no modules.
+const NO_MODULES: [&str; 6] = ["build", "src", "gradle", "node_modules", "out", "target"];
+
+/// A mapping file of a build.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Discovered {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Build variant, such as `release` or `paidRelease`.
+    pub variant: String,
+    /// When it was written.
+    pub modified: SystemTime,
+    /// The app's package, where the build says.
+    pub package: Option<String>,
+}
+
+/// All mapping files that builds of a project left, newest first.
+pub fn discover(project: &Path) -> Vec<Discovered> {
+    let mut found = Vec::new();
+    let mut folders = vec![(project.to_owned(), 0)];
+    let mut looked_at = 0;
+    while let Some((folder, depth)) = folders.pop() {
+        looked_at += 1;
+        if looked_at > MOST_FOLDERS {
+            break;
+        }
+        let outputs = folder.join("build").join("outputs");
+        if outputs.join("mapping").is_dir() {
+            variants(&outputs, &mut found);
+        }
+        if depth < DEEPEST {
+            folders.extend(
+                subfolders(&folder)
+                    .into_iter()
+                    .filter(|(_, name)| !NO_MODULES.contains(&name.as_str()))
+                    .map(|(path, _)| (path, depth + 1)),
+            );
+        }
+    }
+    found.sort_by(|a, b| {
+        b.modified
+            .cmp(&a.modified)
+            .then_with(|| a.path.cmp(&b.path))
+    });
+    found
+}
+
+/// Folders in a folder that are no links and not hidden, with their names.
+fn subfolders(folder: &Path) -> Vec<(PathBuf, String)> {
+    let mut found: Vec<(PathBuf, String)> = fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| {
+            let entry = entry.ok()?;
+            let name = entry.file_name().into_string().ok()?;
+            let real = entry.file_type().ok()?.is_dir() && !name.starts_with('.');
+            real.then(|| (entry.path(), name))
+        })
+        .take(MOST_FOLDERS)
+        .collect();
+    found.sort();
+    found
+}
+
+/// The maps of all variants of a module. Old builds have a folder for the flavour and one for
+/// the build type in it.
+fn variants(outputs: &Path, found: &mut Vec<Discovered>) {
+    let mut add = |folder: &Path, variant: String| {
+        let path = folder.join("mapping.txt");
+        let Ok(metadata) = fs::metadata(&path) else {
+            return;
+        };
+        if metadata.is_file() {
+            found.push(Discovered {
+                path,
+                modified: metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH),
+                package: package(outputs, &variant),
+                variant,
+            });
+        }
+    };
+    for (folder, name) in subfolders(&outputs.join("mapping")) {
+        for (inner, build_type) in subfolders(&folder) {
+            let mut variant = name.clone();
+            let mut letters = build_type.chars();
+            variant.extend(letters.next().into_iter().flat_map(char::to_uppercase));
+            variant.extend(letters);
+            add(&inner, variant);
+        }
+        add(&folder, name);
+    }
+}
+
+/// The package of a variant, by the notes of the build on its APKs.
+fn package(outputs: &Path, variant: &str) -> Option<String> {
+    let mut folders = vec![(outputs.join("apk"), 0)];
+    while let Some((folder, depth)) = folders.pop() {
+        if let Some(note) = read_note(&folder.join("output-metadata.json"))
+            && note.get("variantName").and_then(Json::text) == Some(variant)
+            && let Some(package) = note.get("applicationId").and_then(Json::text)
+        {
+            return Some(package.to_owned());
+        }
+        if depth < 3 {
+            let inner = subfolders(&folder).into_iter();
+            folders.extend(inner.map(|(path, _)| (path, depth + 1)));
+        }
+    }
+    None
+}
+
+fn read_note(path: &Path) -> Option<Json> {
+    let file = fs::File::open(path).ok()?;
+    if !file.metadata().ok()?.is_file() {
+        return None;
+    }
+    let mut text = String::new();
+    file.take(LARGEST_NOTE).read_to_string(&mut text).ok()?;
+    Json::parse(&text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn write(path: &Path, text: &str, age: u64) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+        let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000 - age);
+        fs::File::options()
+            .write(true)
+            .open(path)
+            .unwrap()
+            .set_modified(time)
+            .unwrap();
+    }
+
+    #[test]
+    fn the_maps_of_all_modules_and_variants_are_found_newest_first() {
+        let project = tempfile::tempdir().unwrap();
+        let at = |path: &str| project.path().join(path);
+        write(&at("app/build/outputs/mapping/release/mapping.txt"), "", 9);
+        write(
+            &at("features/chat/build/outputs/mapping/paid/debug/mapping.txt"),
+            "",
+            3,
+        );
+        write(&at("app/build/outputs/mapping/debug/seeds.txt"), "", 0);
+        write(
+            &at("app/src/build/outputs/mapping/release/mapping.txt"),
+            "",
+            0,
+        );
+        write(&at(".git/build/outputs/mapping/release/mapping.txt"), "", 0);
+        write(
+            &at("app/build/outputs/apk/release/output-metadata.json"),
+            "{\n \"version\": 3,\n \"applicationId\": \"com.example.app\",\n \"variantName\": \"release\",\n \"elements\": []\n}\n",
+            0,
+        );
+        let found = discover(project.path());
+        let shown: Vec<_> = found
+            .iter()
+            .map(|map| {
+                let path = map.path.strip_prefix(project.path()).unwrap();
+                let path = path.to_string_lossy().replace('\\', "/");
+                (path, map.variant.as_str(), map.package.as_deref())
+            })
+            .collect();
+        let expected = [
+            (
+                "features/chat/build/outputs/mapping/paid/debug/mapping.txt".to_owned(),
+                "paidDebug",
+                None,
+            ),
+            (
+                "app/build/outputs/mapping/release/mapping.txt".to_owned(),
+                "release",
+                Some("com.example.app"),
+            ),
+        ];
+        assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn a_folder_without_builds_holds_none() {
+        let project = tempfile::tempdir().unwrap();
+        assert!(discover(project.path()).is_empty());
+        assert!(discover(&project.path().join("nowhere")).is_empty());
+    }
+}

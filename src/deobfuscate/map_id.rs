@@ -1,0 +1,63 @@
+//! Which build a map is of: R8 writes an id into the map (`pg_map_id`) and, since 2023, into the
+//! app's code as the name of all source files (`r8-map-id-…`).
+
+use crate::profile::{FrameId, Recording, StringId};
+use std::collections::BTreeSet;
+
+const IN_SOURCE_FILE: &str = "r8-map-id-";
+/// Shorter ids say too little. Older R8 writes seven digits of what newer writes in full.
+const SHORTEST: usize = 7;
+
+/// Ids of maps that the source files of a recording's frames name, in order.
+pub fn map_ids(recording: &Recording) -> Vec<String> {
+    let tables = &recording.tables;
+    let mut files: BTreeSet<StringId> = BTreeSet::new();
+    for (at, frame) in tables.frames().iter().enumerate() {
+        files.insert(frame.file);
+        let lines = recording.symbols.lines(FrameId(at as u32));
+        files.extend(lines.iter().map(|line| line.file));
+    }
+    let ids: BTreeSet<String> = files
+        .into_iter()
+        .filter_map(|file| tables.string(file).strip_prefix(IN_SOURCE_FILE))
+        .map(str::to_owned)
+        .collect();
+    ids.into_iter().collect()
+}
+
+/// Whether two ids are of one map: equal, or one the beginning of the other.
+pub fn is_same_map(a: &str, b: &str) -> bool {
+    let length = a.len().min(b.len());
+    length >= SHORTEST && a.as_bytes()[..length].eq_ignore_ascii_case(&b.as_bytes()[..length])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::Frame;
+
+    #[test]
+    fn ids_stand_in_source_files() {
+        let mut recording = Recording::default();
+        let tables = &mut recording.tables;
+        for file in [
+            "r8-map-id-48ffd9478fda",
+            "Main.java",
+            "r8-map-id-48ffd9478fda",
+        ] {
+            let frame = Frame {
+                mapping: None,
+                rel_pc: 0,
+                name: tables.intern_str("a.b"),
+                file: tables.intern_str(file),
+                line: 1,
+            };
+            tables.intern_frame(frame);
+        }
+        assert_eq!(map_ids(&recording), ["48ffd9478fda"]);
+        assert!(is_same_map("48ffd94", "48FFD9478fda"));
+        assert!(!is_same_map("48ffd95", "48ffd9478fda"));
+        assert!(!is_same_map("48f", "48ffd9478fda"));
+        assert!(!is_same_map("", ""));
+    }
+}
