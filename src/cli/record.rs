@@ -11,6 +11,7 @@ use super::names_args::NamesArgs;
 use super::progress::{self, Show};
 use super::signals::watch_signals;
 use super::{Context, Outcome};
+use crate::app::deobfuscation::Maps;
 use crate::app::record::{self, RecordOptions, Recorded};
 use crate::config::{CaptureSpec, Surroundings};
 use crate::error::Failure;
@@ -83,6 +84,9 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     if args.capture.print_config {
         return print_config(ctx, &resolved.spec);
     }
+    let names = args.names.options();
+    // A mapping file that cannot be used is told before anything is recorded.
+    Maps::open(&names)?;
     // From here on a signal means: end it in good order.
     let mut signals = watch_signals()?;
     let store = Store::of_user()?;
@@ -100,7 +104,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             sample_names: args.sample_names.into(),
             annotations: !args.capture.no_annotations,
         },
-        names: args.names.options(),
+        names,
     };
     let device = tokio::select! {
         device = ctx.device() => device?,
