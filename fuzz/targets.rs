@@ -36,3 +36,17 @@ pub fn input(bytes: &[u8]) {
         }
     }
 }
+
+/// Bytes as an archive that symbols are looked for in: every library in it is unpacked and
+/// identified.
+pub fn symbols_zip(bytes: &[u8]) {
+    let archive = heaptap::symbolize::file::Bytes::from(bytes.to_vec());
+    let Ok(libraries) = heaptap::symbolize::find::libraries_in(&archive) else {
+        return;
+    };
+    for (_, library) in libraries {
+        if let Ok(library) = library {
+            let _ = heaptap::symbolize::file::identify(&library);
+        }
+    }
+}

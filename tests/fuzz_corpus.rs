@@ -26,3 +26,8 @@ fn traces() {
 fn inputs() {
     replay("input", targets::input);
 }
+
+#[test]
+fn archives_of_symbols() {
+    replay("symbols_zip", targets::symbols_zip);
+}

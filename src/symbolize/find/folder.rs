@@ -6,6 +6,7 @@ use super::index::{Ground, Tree};
 use super::names::Wanted;
 use super::source::{self, Source};
 use crate::symbolize::file::Facts;
+use crate::units::BuildId;
 use std::path::{Component, Path};
 
 /// What a look at a path brought.
@@ -66,17 +67,16 @@ pub(super) fn judge(
         });
         return;
     }
-    found.come_near(Nearest {
+    let near = Nearest {
         place,
-        path: path.clone(),
-        build_id: facts.build_id.clone(),
+        path,
+        build_id: match facts.debug_id {
+            Some(debug_id) if facts.build_id.is_empty() => BuildId(debug_id.into_bytes()),
+            _ => facts.build_id,
+        },
         likeness,
-    });
-    let why_not = match facts.build_id.is_empty() {
-        true => WhyNot::NoBuildId,
-        false => WhyNot::OtherBuildId(facts.build_id),
     };
-    found.refuse(place, path, why_not);
+    found.refuse_build(wanted, near);
 }
 
 /// The five places below `root`.

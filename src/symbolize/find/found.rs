@@ -2,6 +2,7 @@
 //! where they were looked for in vain. Plain values; owns their order and their words.
 
 use super::companions::Around;
+use super::names::Wanted;
 use super::source::Source;
 use crate::symbolize::file::{Alone, Bytes, Companions, Knowledge};
 use crate::units::{BuildId, ByteSize};
@@ -158,6 +159,8 @@ pub enum WhyNot {
     OtherBuildId(BuildId),
     /// The file has no build ID, and to take it by its name was not asked for.
     NoBuildId,
+    /// The recording has no build ID of the library: nothing tells whether this file is it.
+    NothingToCompare,
     /// Neither ELF nor Breakpad symbols nor an archive.
     NotElf,
     /// A folder, a pipe, a device.
@@ -188,6 +191,7 @@ impl WhyNot {
             WhyNot::NoSuchPlace => "no-such-place",
             WhyNot::OtherBuildId(_) => "other-build-id",
             WhyNot::NoBuildId => "no-build-id",
+            WhyNot::NothingToCompare => "nothing-to-compare",
             WhyNot::NotElf => "not-elf",
             WhyNot::NotAFile => "not-a-file",
             WhyNot::Unreadable(_) => "unreadable",
@@ -209,6 +213,9 @@ impl fmt::Display for WhyNot {
             WhyNot::NoSuchPlace => f.write_str("does not exist"),
             WhyNot::OtherBuildId(id) => write!(f, "has another build ID, {id}"),
             WhyNot::NoBuildId => f.write_str("has no build ID"),
+            WhyNot::NothingToCompare => {
+                f.write_str("cannot be compared: the recording has no build ID of this library")
+            }
             WhyNot::NotElf => f.write_str("is no ELF file"),
             WhyNot::NotAFile => f.write_str("is no regular file"),
             WhyNot::Unreadable(kind) => write!(f, "cannot be read: {kind}"),
@@ -290,8 +297,21 @@ impl Found {
         }
     }
 
-    /// Notes a file that could be another build of the library.
-    pub(super) fn come_near(&mut self, near: Nearest) {
+    /// Notes a file of the library's name that may not be used: it is another build of it, or
+    /// nothing tells which.
+    pub(super) fn refuse_build(&mut self, wanted: &Wanted, near: Nearest) {
+        let why_not = match (wanted.library.build_id.is_empty(), near.build_id.is_empty()) {
+            (true, _) => WhyNot::NothingToCompare,
+            (false, true) => WhyNot::NoBuildId,
+            (false, false) => WhyNot::OtherBuildId(near.build_id.clone()),
+        };
+        self.refuse(near.place, near.path.clone(), why_not);
+        if !wanted.library.build_id.is_empty() {
+            self.come_near(near);
+        }
+    }
+
+    fn come_near(&mut self, near: Nearest) {
         // Of two that are equally near the first stays: it is the better place.
         if self
             .nearest

@@ -12,6 +12,7 @@
 //! | `src/main/jniLibs` | libraries built elsewhere |
 //! | `target/<triple>-linux-android*` | Rust |
 
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
 /// Modules lie at most so deep below the project.
@@ -42,9 +43,10 @@ const NO_MODULES: [&str; 4] = ["build", "node_modules", "src", "target"];
 /// down to its modules, not what they hold.
 pub(super) fn outputs(project: &Path) -> Vec<PathBuf> {
     let mut outputs = Vec::new();
-    let mut folders = vec![(project.to_owned(), 0)];
+    // Those nearest to the project first, should there be too many.
+    let mut folders = VecDeque::from([(project.to_owned(), 0)]);
     let mut seen = 0;
-    while let Some((folder, depth)) = folders.pop() {
+    while let Some((folder, depth)) = folders.pop_front() {
         seen += 1;
         if seen > MOST_FOLDERS {
             break;
@@ -55,7 +57,7 @@ pub(super) fn outputs(project: &Path) -> Vec<PathBuf> {
         }
         for (name, path) in folders_in(&folder) {
             if !name.starts_with('.') && !NO_MODULES.contains(&name.as_str()) {
-                folders.push((path, depth + 1));
+                folders.push_back((path, depth + 1));
             }
         }
     }

@@ -35,7 +35,7 @@ pub use places::{Mode, Places, project_around};
 
 use super::cache::{Cache, Origin};
 use super::debuginfod::{Client, Refusal};
-use super::file::Knowledge;
+use super::file::{Bytes, Knowledge};
 use super::library::Library;
 use crate::units::BuildId;
 use companions::Around;
@@ -108,7 +108,7 @@ pub struct Looked {
 }
 
 impl Finder {
-    /// A finder for `places`. Reads nothing yet but whether a `--symbols` is a folder.
+    /// A finder for `places`. Reads nothing yet but whether what was named is a folder.
     pub fn new(places: Places) -> Self {
         let cache = places.cache;
         let tree = |ground| Tree::new(ground, cache.as_ref().map(|cache| cache.indexes().clone()));
@@ -129,6 +129,7 @@ impl Finder {
         }
         for root in places.binary_path.iter().map(absolute) {
             let how = match places.mode {
+                _ if root.is_file() => How::Tree(tree(Ground::File(root.clone()))),
                 Mode::Find => How::FivePlaces,
                 Mode::Index => How::Tree(tree(Ground::Folder(root.clone()))),
             };
@@ -179,6 +180,10 @@ impl Finder {
     /// Returns whether there was anything left to search.
     pub fn search_on(&self, library: &Library, found: &mut Found) -> bool {
         let wanted = Wanted::new(library, self.0.allow_no_build_id);
+        if wanted.names.is_none() && library.build_id.is_empty() {
+            // Memory without a file behind it: there is nothing to look for.
+            return false;
+        }
         let before = found.searched;
         let full = found.full();
         for search in &self.0.searches[before..] {
@@ -223,6 +228,25 @@ impl Finder {
         });
         looked.collect()
     }
+}
+
+/// Libraries in a ZIP archive and in those within it: the name of each, and its bytes, which are
+/// unpacked as the iterator comes to it. Bounded in depth, number and size as in any search.
+///
+/// # Errors
+/// Where the archive cannot be read at all.
+pub fn libraries_in(
+    archive: &Bytes,
+) -> Result<impl Iterator<Item = (String, Result<Bytes, WhyNot>)>, WhyNot> {
+    let entries = archive::read(archive)?.into_iter();
+    let whole = archive.clone();
+    Ok(entries.map(move |entry| {
+        let bytes = match entry.content.why_not() {
+            Some(why_not) => Err(why_not),
+            None => archive::open(&whole, &entry.steps),
+        };
+        (shown(&entry.name), bytes)
+    }))
 }
 
 /// What files beside a file of symbols may be named after.
@@ -363,7 +387,7 @@ fn ask(client: &Client, wanted: &Wanted, found: &mut Found) {
             refusals.push((shown(url), why_not));
         });
         if let Some(path) = path {
-            match crate::bytes::Bytes::map(&path) {
+            match Bytes::map(&path) {
                 Ok(bytes) => add_kept(path, &bytes, Place::Debuginfod, wanted, found),
                 Err(error) => {
                     let text = shown(&path.to_string_lossy());

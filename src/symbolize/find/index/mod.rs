@@ -150,18 +150,13 @@ impl Tree {
                 self.add(index, at, false, place, wanted, found);
                 continue;
             }
-            let path = index.path(at);
-            found.come_near(Nearest {
+            let near = Nearest {
                 place,
-                path: path.clone(),
+                path: index.path(at),
                 build_id: symbols.shown_id(),
                 likeness: wanted.likeness(index.components(at)),
-            });
-            let why_not = match has_none {
-                true => WhyNot::NoBuildId,
-                false => WhyNot::OtherBuildId(symbols.shown_id()),
             };
-            found.refuse(place, path, why_not);
+            found.refuse_build(wanted, near);
         }
     }
 

@@ -131,3 +131,19 @@ fn a_file_that_changes_after_it_was_found_is_not_used() {
     let again = find(symbols(&[path]), "/lib/libfoo.so", &ID);
     assert_ne!(again.candidates[0].identity(), identity);
 }
+
+#[test]
+fn a_recording_without_build_ids_is_compared_with_nothing() {
+    let root = tempfile::tempdir().unwrap();
+    put(root.path(), "libfoo.so", &elf(&ID, FULL));
+    let found = find(symbols(&[root.path()]), "/lib/libfoo.so", &[]);
+    assert!(found.candidates.is_empty() && found.nearest.is_none());
+    assert_eq!(reasons(&found), ["nothing-to-compare"]);
+    let mut places = symbols(&[root.path()]);
+    places.allow_no_build_id = true;
+    let found = find(places, "/lib/libfoo.so", &[]);
+    assert!(!found.candidates[0].verified);
+    // Memory without a file has nothing to be looked for.
+    let found = find(symbols(&[root.path()]), "/[anon:scudo]", &[]);
+    assert!(found.attempts.is_empty());
+}

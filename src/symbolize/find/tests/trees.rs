@@ -213,7 +213,7 @@ fn links_are_followed_once_and_never_in_circles() {
 }
 
 #[test]
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 fn pipes_devices_and_unreadable_files_are_never_waited_for() {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
     let root = tempfile::tempdir().unwrap();
