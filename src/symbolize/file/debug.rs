@@ -4,7 +4,7 @@
 
 use super::Bytes;
 use super::companions::{Companions, Wanted};
-use super::dwarf::{self, Answers, Debug, Sections, Slice, SplitName};
+use super::dwarf::{self, Answers, Debug, DwarfError, Sections, Slice, SplitName};
 use super::elf::Elf;
 use super::facts::Facts;
 use super::notes::{Note, Notes};
@@ -80,8 +80,11 @@ impl DebugFile {
         let debug = Debug::new(sections);
         let split = self.split_units(debug.split_names(addresses), &reading);
         let answers = debug.lookup(addresses, threads, &split.units(&debug));
-        if let Some((_, error)) = &answers.damaged {
-            notes.add(Note::damaged(".debug_info", error));
+        for (part, error) in &answers.damage {
+            notes.add(match error {
+                DwarfError::TooMuchWork => Note::TooMuchWork,
+                error => Note::damaged(part, error),
+            });
         }
         take(&answers);
     }

@@ -164,6 +164,8 @@ impl Plans {
                 dw::DW_AT_ranges => Some(Slot::Ranges),
                 _ => None,
             };
+            // Once: constants take no bytes of an entry, so there could be any number of them.
+            let slot = slot.filter(|slot| forms[*slot as usize] == 0);
             let form = attribute.form();
             let step = match (step(form, encoding)?, slot) {
                 (Step::Skip(size @ (1 | 2 | 4 | 8)), Some(slot)) => {

@@ -5,14 +5,21 @@
 //! ranges hold it; the functions that it was inlined into are its parents.
 
 use super::entries::{Cursor, Kind, Plan, Plans, Slot};
-use super::{Sections, Unit};
-use gimli::{AttributeValue, DebugAddrIndex, DebugRngListsIndex, Error, RawRangeListsOffset};
-use gimli::{UnitOffset, constants as dw};
+use super::unit::RANGE;
+use super::work::Share;
+use super::{DwarfError, Sections, Unit};
+use gimli::{
+    Abbreviations, AttributeValue, DebugAddrIndex, DebugRngListsIndex, Encoding,
+    RawRangeListsOffset, UnitOffset, constants as dw,
+};
+use std::sync::Arc;
 
 /// The functions found in one unit. Kept from unit to unit for its memory.
 #[derive(Debug, Default)]
 pub(super) struct Functions {
     plans: Plans,
+    /// What the plans are of.
+    planned: Option<(Arc<Abbreviations>, Encoding)>,
     found: Vec<Function>,
     open: Vec<Open>,
     /// Of each address the innermost function.
@@ -53,17 +60,25 @@ impl Functions {
         sections: &Sections<'a>,
         unit: &Unit<'a>,
         addresses: &[u64],
-    ) -> gimli::Result<()> {
-        self.plans.clear();
+        share: &mut Share<'_>,
+    ) -> Result<(), DwarfError> {
+        let encoding = unit.header.encoding();
+        let same = self.planned.as_ref().is_some_and(|(table, planned)| {
+            Arc::ptr_eq(table, &unit.abbreviations) && *planned == encoding
+        });
+        if !same {
+            self.plans.clear();
+            self.planned = Some((Arc::clone(&unit.abbreviations), encoding));
+        }
         self.found.clear();
         self.innermost.clear();
         self.innermost.resize(addresses.len(), None);
-        let jumped = self.pass(sections, unit, addresses, Pass::Quick)?;
+        let jumped = self.pass(sections, unit, addresses, Pass::Quick, share)?;
         if jumped && self.innermost.contains(&None) {
             // Rare: a nested function of GNU C or Ada has its code elsewhere than its parent.
             self.found.clear();
             self.innermost.fill(None);
-            self.pass(sections, unit, addresses, Pass::Whole)?;
+            self.pass(sections, unit, addresses, Pass::Whole, share)?;
         }
         Ok(())
     }
@@ -86,7 +101,8 @@ impl Functions {
         unit: &Unit<'a>,
         addresses: &[u64],
         pass: Pass,
-    ) -> gimli::Result<bool> {
+        share: &mut Share<'_>,
+    ) -> Result<bool, DwarfError> {
         let encoding = unit.header.encoding();
         let header = unit.header.header_size();
         let entries = unit.header.range_from(UnitOffset(header)..)?;
@@ -97,8 +113,9 @@ impl Functions {
         let mut ranges = Ranges {
             sections,
             unit,
-            budget: 64 * cursor.bytes.len() as u64,
+            share,
         };
+        ranges.share.spend(cursor.bytes.len() as u64)?;
         let mut jumped = false;
         let mut depth = 0usize;
         self.open.clear();
@@ -133,7 +150,7 @@ impl Functions {
                     };
                     if plan.has_code() {
                         ranges.for_each(&plan, &kept, |begin, end| {
-                            self.hold(&mut open, addresses, begin, end);
+                            self.hold(&mut open, addresses, begin, end) as u64
                         })?;
                     }
                     (Some(open), open.found.is_none())
@@ -143,6 +160,7 @@ impl Functions {
                     ranges.for_each(&plan, &kept, |begin, end| {
                         let first = addresses.partition_point(|address| *address < begin);
                         holds |= addresses.get(first).is_some_and(|address| *address < end);
+                        0
                     })?;
                     (None, !holds)
                 }
@@ -166,15 +184,16 @@ impl Functions {
         }
     }
 
-    /// Notes an open function as the innermost so far of the addresses in this range.
-    fn hold(&mut self, open: &mut Open, addresses: &[u64], begin: u64, end: u64) {
+    /// Notes an open function as the innermost so far of the addresses in this range; returns
+    /// how many these are.
+    fn hold(&mut self, open: &mut Open, addresses: &[u64], begin: u64, end: u64) -> usize {
         let first = addresses.partition_point(|address| *address < begin);
         let inside = addresses[first..]
             .iter()
             .take_while(|address| **address < end);
         let count = inside.count();
         if count == 0 {
-            return;
+            return 0;
         }
         let function = match open.found {
             Some(function) => function,
@@ -184,6 +203,7 @@ impl Functions {
             }
         };
         self.innermost[first..first + count].fill(Some(function));
+        count
     }
 
     /// The innermost open function, which counts as found even where its own ranges do not
@@ -227,34 +247,27 @@ fn is_reference(plan: &Plan) -> bool {
 }
 
 /// Reads the addresses of entries.
-struct Ranges<'s, 'a> {
+struct Ranges<'s, 'w, 'a> {
     sections: &'s Sections<'a>,
     unit: &'s Unit<'a>,
-    /// How many more ranges may be read: entries of a damaged unit may all name one long list.
-    budget: u64,
+    share: &'s mut Share<'w>,
 }
 
-impl Ranges<'_, '_> {
+impl Ranges<'_, '_, '_> {
+    /// Calls `each` with the ranges of an entry; it returns how much more work that was. A
+    /// damaged list ends where it is: other entries have theirs.
     #[inline]
     fn for_each(
         &mut self,
         plan: &Plan,
         kept: &[u64; 4],
-        mut each: impl FnMut(u64, u64),
-    ) -> gimli::Result<()> {
+        mut each: impl FnMut(u64, u64) -> u64,
+    ) -> Result<(), DwarfError> {
         if plan.has(Slot::Low) && plan.has(Slot::High) {
-            let form = |slot| gimli::DwForm(plan.forms[slot as usize]);
-            let low = self.address(form(Slot::Low), kept[Slot::Low as usize])?;
-            let high = kept[Slot::High as usize];
-            let Some(low) = low else {
-                return Ok(());
-            };
-            let high = match self.address(form(Slot::High), high)? {
-                Some(high) => high,
-                None => low.wrapping_add(high),
-            };
-            if low < high {
-                each(low, high);
+            if let Some((low, high)) = self.low_and_high(plan, kept)
+                && low < high
+            {
+                self.share.spend(each(low, high))?;
             }
             return Ok(());
         }
@@ -266,17 +279,25 @@ impl Ranges<'_, '_> {
             dw::DW_FORM_rnglistx => AttributeValue::DebugRngListsIndex(DebugRngListsIndex(value)),
             _ => AttributeValue::RangeListsRef(RawRangeListsOffset(value)),
         };
-        let Some(mut list) = self.sections.attr_ranges(self.unit, value)? else {
+        let Ok(Some(mut list)) = self.sections.attr_ranges(self.unit, value) else {
             return Ok(());
         };
-        while let Some(range) = list.next()? {
-            self.budget = self
-                .budget
-                .checked_sub(1)
-                .ok_or(Error::TooManyRegisterRules)?;
-            each(range.begin, range.end);
+        while let Ok(Some(range)) = list.next() {
+            self.share.spend(RANGE + each(range.begin, range.end))?;
         }
         Ok(())
+    }
+
+    #[inline]
+    fn low_and_high(&self, plan: &Plan, kept: &[u64; 4]) -> Option<(u64, u64)> {
+        let form = |slot| gimli::DwForm(plan.forms[slot as usize]);
+        let (low, high) = (kept[Slot::Low as usize], kept[Slot::High as usize]);
+        let low = self.address(form(Slot::Low), low).ok()??;
+        let high = match self.address(form(Slot::High), high).ok()? {
+            Some(high) => high,
+            None => low.wrapping_add(high),
+        };
+        Some((low, high))
     }
 
     /// The address that a value of this form is; `None` where the form is a plain number.

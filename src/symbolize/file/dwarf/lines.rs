@@ -2,7 +2,7 @@
 //! no rows but those asked for.
 
 use super::entries::Cursor;
-use super::{Slice, Unit};
+use super::{DwarfError, Slice, Unit};
 use gimli::{Error, LineProgramHeader, constants as dw};
 
 /// Where the instruction at an address came from.
@@ -34,7 +34,7 @@ impl Lines {
     ///
     /// # Errors
     /// Where the program is damaged; what it says before that counts.
-    pub fn find(&mut self, unit: &Unit<'_>, addresses: &[u64]) -> gimli::Result<()> {
+    pub fn find(&mut self, unit: &Unit<'_>, addresses: &[u64]) -> Result<(), DwarfError> {
         self.rows.clear();
         self.rows.resize(addresses.len(), None);
         self.sequence.clear();
@@ -53,7 +53,7 @@ impl Lines {
         &mut self,
         header: &LineProgramHeader<Slice<'_>>,
         addresses: &[u64],
-    ) -> gimli::Result<()> {
+    ) -> Result<(), DwarfError> {
         let program = header.raw_program_buf();
         let mut cursor = Cursor {
             bytes: program.slice(),
@@ -64,7 +64,7 @@ impl Lines {
         let scale = u64::from(header.minimum_instruction_length());
         // Android's machines have one operation an instruction.
         if header.maximum_operations_per_instruction() > 1 || range == 0 {
-            return Err(Error::UnsupportedOffset);
+            return Err(DwarfError::Instructions);
         }
         let constant = u64::from((255 - opcode_base) / range) * scale;
         let mut state = State::new(addresses);
@@ -115,7 +115,11 @@ impl Lines {
         Ok(())
     }
 
-    fn extended(&mut self, cursor: &mut Cursor<'_>, state: &mut State<'_>) -> gimli::Result<()> {
+    fn extended(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        state: &mut State<'_>,
+    ) -> Result<(), DwarfError> {
         let size = cursor.leb()?;
         let mut inner = *cursor;
         cursor.forward(size);
@@ -130,7 +134,7 @@ impl Lines {
             dw::DW_LNE_set_address => {
                 state.address = match size - 1 {
                     size @ (1 | 2 | 4 | 8) => inner.number(size as u8)?,
-                    _ => return Err(Error::UnsupportedAddressSize(size as u8)),
+                    size => return Err(Error::UnsupportedAddressSize(size as u8).into()),
                 };
             }
             // Discriminators, and files that no producer defines here.

@@ -22,12 +22,17 @@ mod functions;
 mod lines;
 mod names;
 mod paths;
+mod unit;
 mod units;
+mod work;
 
+use gimli::{Reader as _, Section as _};
 use std::collections::HashMap;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use unit::{Root, Tables};
 use units::{Task, Units};
+use work::{Share, Work};
 
 /// Little-endian bytes of a section.
 pub(super) type Slice<'a> = gimli::EndianSlice<'a, gimli::LittleEndian>;
@@ -35,6 +40,17 @@ pub(super) type Slice<'a> = gimli::EndianSlice<'a, gimli::LittleEndian>;
 pub(super) type Sections<'a> = gimli::Dwarf<Slice<'a>>;
 type Unit<'a> = gimli::Unit<Slice<'a>>;
 type UnitHeader<'a> = gimli::UnitHeader<Slice<'a>>;
+
+/// What is wrong with debug information.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum DwarfError {
+    #[error(transparent)]
+    Format(#[from] gimli::Error),
+    #[error("a line program is for a machine with several operations an instruction")]
+    Instructions,
+    #[error("it repeats itself without measure")]
+    TooMuchWork,
+}
 
 /// What a skeleton unit says of the unit that was split off it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,7 +71,12 @@ pub(super) struct Debug<'a> {
     units: Units<'a>,
     /// Those of the file that dwz shares between several.
     supplement: Units<'a>,
+    work: Work,
+    damage: Vec<Damage>,
 }
+
+/// A section, and what is wrong with it.
+pub(super) type Damage = (&'static str, DwarfError);
 
 /// One function at an address, or one that was inlined there.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -76,8 +97,8 @@ pub(super) struct Answers<'a> {
     frames: Vec<Frame<'a>>,
     spans: Vec<(u32, u32)>,
     files: Vec<Box<str>>,
-    /// Units that could not be read, and the first reason.
-    pub damaged: Option<(usize, gimli::Error)>,
+    /// What could not be read.
+    pub damage: Vec<Damage>,
 }
 
 impl<'a> Answers<'a> {
@@ -96,14 +117,28 @@ impl<'a> Answers<'a> {
 
 impl<'a> Debug<'a> {
     /// Reads which unit has which addresses; entries stay unread.
-    pub fn new(mut sections: Sections<'a>) -> Debug<'a> {
-        sections.populate_abbreviations_cache(gimli::AbbreviationsCacheStrategy::Duplicates);
-        let units = Units::read(&sections);
-        let supplement = sections.sup().map_or_else(Units::none, Units::read);
+    pub fn new(sections: Sections<'a>) -> Debug<'a> {
+        let size = |sections: &Sections<'a>| {
+            let info = sections.debug_info.reader().len() + sections.debug_line.reader().len();
+            let ranges = &sections.ranges;
+            let ranges =
+                ranges.debug_ranges().reader().len() + ranges.debug_rnglists().reader().len();
+            (info + ranges + sections.debug_abbrev.reader().len()) as u64
+        };
+        let shared = sections.sup();
+        let work = Work::of(size(&sections) + shared.map_or(0, size));
+        let mut damage = Vec::new();
+        let share = &mut work.share();
+        let note = |part, error| note(&mut damage, part, error);
+        let units = Units::read(&sections, share, note);
+        let note = |part, error| self::note(&mut damage, part, error);
+        let supplement = shared.map_or_else(Units::none, |shared| Units::read(shared, share, note));
         Debug {
             sections,
             units,
             supplement,
+            work,
+            damage,
         }
     }
 
@@ -114,6 +149,8 @@ impl<'a> Debug<'a> {
 
     /// The split units that these addresses, which are sorted, are in.
     pub fn split_names(&self, addresses: &[u64]) -> Vec<SplitName> {
+        let sections = &self.sections;
+        let mut share = self.work.share();
         let mut names = Vec::new();
         for task in self.units.tasks(addresses) {
             let header = self.units.header(task.unit);
@@ -121,18 +158,15 @@ impl<'a> Debug<'a> {
             if header.version() >= 5 && !matches!(header.type_(), gimli::UnitType::Skeleton(_)) {
                 continue;
             }
-            let Ok(unit) = self.sections.unit(*header) else {
+            // What cannot be read here cannot be read by the lookup either, which says so.
+            let Ok(root) = Root::read_alone(sections, *header, &mut share) else {
                 continue;
             };
-            let (Some(id), Ok(Some(path))) = (unit.dwo_id, unit.dwo_name()) else {
+            let (Some(id), Some(path)) = (root.unit.dwo_id, root.split_path(sections)) else {
                 continue;
             };
-            let Ok(path) = self.sections.attr_string(&unit, path) else {
-                continue;
-            };
-            let comp_dir = unit
-                .comp_dir
-                .map(|folder| folder.to_string_lossy().into_owned());
+            let comp_dir = root.unit.comp_dir;
+            let comp_dir = comp_dir.map(|folder| folder.to_string_lossy().into_owned());
             names.push(SplitName {
                 id,
                 comp_dir: comp_dir.unwrap_or_default(),
@@ -173,9 +207,16 @@ impl<'a> Debug<'a> {
                 parts
             })
         };
-        merge(addresses.len(), parts)
+        let mut answers = merge(addresses.len(), parts);
+        for (part, error) in &self.damage {
+            note(&mut answers.damage, part, *error);
+        }
+        answers
     }
 }
+
+/// What it costs to keep a frame, in steps: calls can be inlined into each other without end.
+const FRAME: u64 = 32;
 
 /// What one thread found.
 #[derive(Default)]
@@ -184,8 +225,14 @@ struct Done<'a> {
     /// Index of an address, and where its frames lie.
     spans: Vec<(u32, (u32, u32))>,
     paths: paths::Paths,
-    damaged: usize,
-    error: Option<gimli::Error>,
+    damage: Vec<Damage>,
+}
+
+/// Notes damage; more than a few say no more than they do.
+fn note(damage: &mut Vec<Damage>, part: &'static str, error: DwarfError) {
+    if damage.len() < 8 && !damage.contains(&(part, error)) {
+        damage.push((part, error));
+    }
 }
 
 fn merge<'a>(count: usize, parts: Vec<Done<'a>>) -> Answers<'a> {
@@ -211,9 +258,8 @@ fn merge<'a>(count: usize, parts: Vec<Done<'a>>) -> Answers<'a> {
         for (index, (start, end)) in part.spans {
             answers.spans[index as usize] = (base + start, base + end);
         }
-        if let Some(error) = part.error {
-            let (units, _) = answers.damaged.get_or_insert((0, error));
-            *units += part.damaged;
+        for (part, error) in part.damage {
+            note(&mut answers.damage, part, error);
         }
     }
     answers.files = paths.list;
@@ -227,6 +273,8 @@ struct Worker<'d, 'a> {
     all: &'d [u64],
     /// The addresses of the unit at hand.
     addresses: Vec<u64>,
+    share: Share<'d>,
+    tables: Tables,
     functions: functions::Functions,
     lines: lines::Lines,
     names: names::Names<'a>,
@@ -240,6 +288,8 @@ impl<'d, 'a> Worker<'d, 'a> {
             split,
             all,
             addresses: Vec::new(),
+            share: debug.work.share(),
+            tables: Tables::default(),
             functions: functions::Functions::default(),
             lines: lines::Lines::default(),
             names: names::Names::default(),
@@ -253,25 +303,29 @@ impl<'d, 'a> Worker<'d, 'a> {
         self.addresses
             .extend(indices.map(|at| self.all[*at as usize]));
         if let Err(error) = self.answer_unit(task) {
-            self.done.damaged += 1;
-            self.done.error.get_or_insert(error);
+            note(&mut self.done.damage, ".debug_info", error);
         }
     }
 
-    fn answer_unit(&mut self, task: &Task) -> gimli::Result<()> {
+    fn answer_unit(&mut self, task: &Task) -> Result<(), DwarfError> {
         let sections = &self.debug.sections;
-        let unit = sections.unit(*self.debug.units.header(task.unit))?;
+        let header = *self.debug.units.header(task.unit);
+        let mut root = Root::read(sections, header, &mut self.tables, &mut self.share)?;
+        if let Err(error) = root.read_lines(sections, &mut self.share) {
+            note(&mut self.done.damage, ".debug_line", error);
+        }
+        let unit = root.unit;
         let split = unit.dwo_id.and_then(|id| self.split.get(&id.0));
-        let split = split.map(|sections| (sections, split_unit(sections, &unit)));
-        match split {
-            Some((split_sections, Some(split))) => {
-                self.answer_from(task, split_sections, None, &split, &unit)
-            }
-            _ => {
-                let units = (&self.debug.units, &self.debug.supplement);
-                self.answer_from(task, sections, Some(units), &unit, &unit)
+        if let Some(split_sections) = split {
+            // Offsets of its abbreviations are its own, and no other unit has the same.
+            let mut tables = Tables::default();
+            let found = split_unit(split_sections, &unit, &mut tables, &mut self.share);
+            if let Some(split) = found {
+                return self.answer_from(task, split_sections, None, &split, &unit);
             }
         }
+        let units = (&self.debug.units, &self.debug.supplement);
+        self.answer_from(task, sections, Some(units), &unit, &unit)
     }
 
     /// `sections` and `unit` are those with the entries, `skeleton` that with the line program.
@@ -282,11 +336,17 @@ impl<'d, 'a> Worker<'d, 'a> {
         units: Option<(&Units<'a>, &Units<'a>)>,
         unit: &Unit<'a>,
         skeleton: &Unit<'a>,
-    ) -> gimli::Result<()> {
+    ) -> Result<(), DwarfError> {
         // Functions do without lines, and lines without functions.
-        let found = self.functions.find(sections, unit, &self.addresses);
-        let lines = self.lines.find(skeleton, &self.addresses);
-        let mut names = self.names.of(sections, units, unit);
+        let share = &mut self.share;
+        if let Err(error) = self.functions.find(sections, unit, &self.addresses, share) {
+            note(&mut self.done.damage, ".debug_info", error);
+        }
+        if let Err(error) = self.lines.find(skeleton, &self.addresses) {
+            note(&mut self.done.damage, ".debug_line", error);
+        }
+        let tables = &mut self.tables;
+        let mut names = self.names.of(tables, share, sections, units, unit);
         let mut files = paths::Files::new(&self.debug.sections, skeleton);
         let done = &mut self.done;
         for (at, index) in task.indices.iter().enumerate() {
@@ -295,7 +355,7 @@ impl<'d, 'a> Worker<'d, 'a> {
             if function.is_none() && row.is_none() {
                 continue;
             }
-            let start = done.frames.len() as u32;
+            let start = done.frames.len();
             let mut place = row.map_or((None, 0, 0), |row| (Some(row.file), row.line, row.column));
             loop {
                 let called = function.map(|function| {
@@ -315,23 +375,39 @@ impl<'d, 'a> Worker<'d, 'a> {
                 place = (details.call_file, details.call_line, details.call_column);
                 function = Some(parent);
             }
-            let span = (start, done.frames.len() as u32);
+            names.spend((done.frames.len() - start) as u64 * FRAME)?;
+            let span = (start as u32, done.frames.len() as u32);
             done.spans.push((*index, span));
         }
-        found.and(lines)
+        Ok(())
     }
 }
 
 /// The unit that was split off a skeleton, with what the skeleton keeps for it.
-fn split_unit<'a>(sections: &Sections<'a>, skeleton: &Unit<'a>) -> Option<Unit<'a>> {
+fn split_unit<'a>(
+    sections: &Sections<'a>,
+    skeleton: &Unit<'a>,
+    tables: &mut Tables,
+    share: &mut Share<'_>,
+) -> Option<Unit<'a>> {
+    let header = find_split_unit(sections, skeleton.dwo_id?, share)?;
+    let mut unit = Root::read(sections, header, tables, share).ok()?.unit;
+    unit.copy_relocated_attributes(skeleton);
+    Some(unit)
+}
+
+/// The unit of this ID in a `.dwo` file, or in its part of a package.
+fn find_split_unit<'a>(
+    sections: &Sections<'a>,
+    id: gimli::DwoId,
+    share: &mut Share<'_>,
+) -> Option<UnitHeader<'a>> {
     let mut headers = sections.units();
     while let Ok(Some(header)) = headers.next() {
-        let Ok(mut unit) = sections.unit(header) else {
-            continue;
-        };
-        if unit.dwo_id == skeleton.dwo_id {
-            unit.copy_relocated_attributes(skeleton);
-            return Some(unit);
+        share.spend(header.header_size() as u64).ok()?;
+        let root = Root::read_alone(sections, header, share);
+        if root.is_ok_and(|root| root.unit.dwo_id == Some(id)) {
+            return Some(header);
         }
     }
     None
@@ -339,12 +415,6 @@ fn split_unit<'a>(sections: &Sections<'a>, skeleton: &Unit<'a>) -> Option<Unit<'
 
 /// Whether these sections, of a `.dwo` file, hold the unit of this ID.
 pub(super) fn has_split_unit(sections: &Sections<'_>, id: gimli::DwoId) -> bool {
-    let mut headers = sections.units();
-    while let Ok(Some(header)) = headers.next() {
-        let unit = sections.unit(header);
-        if unit.is_ok_and(|unit| unit.dwo_id == Some(id)) {
-            return true;
-        }
-    }
-    false
+    let work = Work::of(sections.debug_info.reader().len() as u64);
+    find_split_unit(sections, id, &mut work.share()).is_some()
 }

@@ -1,8 +1,10 @@
 //! The name of a function and where it was called from: reads the entries found, and follows
 //! their references to the entries that name them.
 
+use super::unit::{Root, Tables};
 use super::units::Units;
-use super::{Sections, Slice, Unit};
+use super::work::Share;
+use super::{DwarfError, Sections, Slice, Unit};
 use gimli::{AttributeValue, DebugInfoOffset, UnitOffset, constants as dw};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -32,6 +34,8 @@ pub(super) struct Names<'a> {
     named: HashMap<(Part, usize), Named<'a>>,
     /// Units that others refer to: after link-time optimisation, and with dwz.
     others: HashMap<(Part, usize), Rc<Unit<'a>>>,
+    /// Abbreviations of the supplement.
+    tables: Tables,
 }
 
 /// Which file an entry is in.
@@ -49,8 +53,10 @@ struct Named<'a> {
 }
 
 /// The names of one unit.
-pub(super) struct UnitNames<'w, 'a> {
+pub(super) struct UnitNames<'w, 's, 'a> {
     keep: &'w mut Names<'a>,
+    tables: &'w mut Tables,
+    share: &'w mut Share<'s>,
     sections: &'w Sections<'a>,
     /// Units of `sections`, and of their supplement.
     units: Option<(&'w Units<'a>, &'w Units<'a>)>,
@@ -59,12 +65,14 @@ pub(super) struct UnitNames<'w, 'a> {
 
 impl<'a> Names<'a> {
     /// Of this unit. `units` finds those that its entries refer to, where they may.
-    pub fn of<'w>(
+    pub fn of<'w, 's>(
         &'w mut self,
+        tables: &'w mut Tables,
+        share: &'w mut Share<'s>,
         sections: &'w Sections<'a>,
         units: Option<(&'w Units<'a>, &'w Units<'a>)>,
         unit: &'w Unit<'a>,
-    ) -> UnitNames<'w, 'a> {
+    ) -> UnitNames<'w, 's, 'a> {
         self.details.clear();
         self.named.clear();
         if self.others.len() > MOST_UNITS {
@@ -72,6 +80,8 @@ impl<'a> Names<'a> {
         }
         UnitNames {
             keep: self,
+            tables,
+            share,
             sections,
             units,
             unit,
@@ -79,7 +89,7 @@ impl<'a> Names<'a> {
     }
 }
 
-impl<'a> UnitNames<'_, 'a> {
+impl<'a> UnitNames<'_, '_, 'a> {
     /// What the entry of a function says. `function` is its number in the unit, under which it
     /// is kept.
     pub fn details(&mut self, function: u32, entry: UnitOffset) -> Details<'a> {
@@ -95,9 +105,14 @@ impl<'a> UnitNames<'_, 'a> {
         details
     }
 
+    /// Spends steps of the work that the names' thread may do.
+    pub fn spend(&mut self, steps: u64) -> Result<(), DwarfError> {
+        self.share.spend(steps)
+    }
+
     fn read_details(&mut self, entry: UnitOffset) -> Details<'a> {
         // What cannot be read stays unknown: the pass over the unit has met the same bytes.
-        let Ok(entry) = read_entry(self.unit, entry) else {
+        let Ok(entry) = read_entry(self.unit, entry, self.share) else {
             return Details::default();
         };
         let named = self.named(Part::Own, self.unit, &entry, MOST_REFERENCES);
@@ -167,12 +182,12 @@ impl<'a> UnitNames<'_, 'a> {
         };
         let named = match within(unit).filter(|_| target == part) {
             Some(offset) => {
-                let entry = read_entry(unit, offset).ok()?;
+                let entry = read_entry(unit, offset, self.share).ok()?;
                 self.named(part, unit, &entry, further)
             }
             None => {
                 let unit = self.other(target, start)?;
-                let entry = read_entry(&unit, within(&unit)?).ok()?;
+                let entry = read_entry(&unit, within(&unit)?, self.share).ok()?;
                 self.named(target, &unit, &entry, further)
             }
         };
@@ -199,7 +214,16 @@ impl<'a> UnitNames<'_, 'a> {
         if let Some(unit) = self.keep.others.get(&key) {
             return Some(Rc::clone(unit));
         }
-        let unit = Rc::new(self.part(part)?.unit(*header).ok()?);
+        let tables = match part {
+            Part::Own => &mut *self.tables,
+            Part::Supplement => &mut self.keep.tables,
+        };
+        let sections = match part {
+            Part::Own => self.sections,
+            Part::Supplement => self.sections.sup()?,
+        };
+        let root = Root::read(sections, *header, tables, self.share).ok()?;
+        let unit = Rc::new(root.unit);
         self.keep.others.insert(key, Rc::clone(&unit));
         Some(unit)
     }
@@ -217,12 +241,17 @@ struct Entry<'a> {
     call_column: u32,
 }
 
-fn read_entry<'a>(unit: &Unit<'a>, at: UnitOffset) -> gimli::Result<Entry<'a>> {
+fn read_entry<'a>(
+    unit: &Unit<'a>,
+    at: UnitOffset,
+    share: &mut Share<'_>,
+) -> Result<Entry<'a>, DwarfError> {
     let mut entry = Entry::default();
     let mut entries = unit.entries_raw(Some(at))?;
     let Some(abbreviation) = entries.read_abbreviation()? else {
         return Ok(entry);
     };
+    share.spend(abbreviation.attributes().len() as u64)?;
     for spec in abbreviation.attributes() {
         let attribute = entries.read_attribute(*spec)?;
         let number = || {

@@ -1,16 +1,12 @@
 //! Which unit has which addresses, without reading the units: from `.debug_aranges`, and for
 //! units that are not in it from the unit's first entry.
 
-use super::entries::Cursor;
-use super::{Sections, UnitHeader};
-use gimli::{
-    Abbreviations, AttributeValue, DebugAbbrevOffset, DebugAddrBase, DebugLocListsBase,
-    DebugRngListsBase, DebugStrOffsetsBase, Error, Section as _, UnitOffset, UnitType,
-    constants as dw,
-};
+use super::unit::Root;
+use super::work::Share;
+use super::{DwarfError, Sections, UnitHeader};
+use gimli::UnitType;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};
-use std::sync::Arc;
 
 /// The units of a file.
 #[derive(Debug)]
@@ -37,22 +33,52 @@ pub(super) struct Task {
 }
 
 impl<'a> Units<'a> {
-    /// Reads headers and ranges. What is damaged ends the reading of its section, not more.
-    pub fn read(sections: &Sections<'a>) -> Units<'a> {
-        let mut headers = Vec::new();
-        let mut units = sections.units();
-        while let Ok(Some(header)) = units.next() {
-            headers.push(header);
+    /// Reads headers and ranges. Damage goes to `damage`, with the section that it is in: it ends
+    /// the reading of that section, or of one unit.
+    pub fn read(
+        sections: &Sections<'a>,
+        share: &mut Share<'_>,
+        mut damage: impl FnMut(&'static str, DwarfError),
+    ) -> Units<'a> {
+        let mut units = Units::none();
+        let mut headers = sections.units();
+        loop {
+            match headers.next() {
+                Ok(Some(header)) => units.headers.push(header),
+                Ok(None) => break,
+                Err(error) => {
+                    damage(".debug_info", error.into());
+                    break;
+                }
+            }
         }
-        let mut units = Units {
-            headers,
-            ranges: Vec::new(),
-        };
         let covered = units.read_aranges(sections);
+        let covered = covered.unwrap_or_else(|error| {
+            damage(".debug_aranges", error.into());
+            // Some of it may be true; what the units say themselves is.
+            units.ranges.clear();
+            HashSet::new()
+        });
         for unit in 0..units.headers.len() {
-            if !covered.contains(&unit) {
-                // A unit whose first entry is damaged has no addresses.
-                let _ = units.read_root(sections, unit);
+            let header = units.headers[unit];
+            let is_type = matches!(
+                header.type_(),
+                UnitType::Type { .. } | UnitType::SplitType { .. }
+            );
+            if is_type || covered.contains(&unit) {
+                continue;
+            }
+            let root = Root::read_alone(sections, header, share);
+            let read = root.and_then(|root| {
+                root.ranges(sections, share, |begin, end| units.add(unit, begin, end))
+            });
+            match read {
+                Ok(()) => {}
+                Err(DwarfError::TooMuchWork) => {
+                    damage(".debug_info", DwarfError::TooMuchWork);
+                    break;
+                }
+                Err(error) => damage(".debug_info", error),
             }
         }
         units.ranges.sort_unstable();
@@ -116,10 +142,10 @@ impl<'a> Units<'a> {
     }
 
     /// Returns the units that have an entry in `.debug_aranges`.
-    fn read_aranges(&mut self, sections: &Sections<'a>) -> HashSet<usize> {
+    fn read_aranges(&mut self, sections: &Sections<'a>) -> gimli::Result<HashSet<usize>> {
         let mut covered = HashSet::new();
         let mut sets = sections.debug_aranges.headers();
-        while let Ok(Some(set)) = sets.next() {
+        while let Some(set) = sets.next()? {
             let offset = set.debug_info_offset().0;
             let at = self
                 .headers
@@ -128,130 +154,19 @@ impl<'a> Units<'a> {
                 continue;
             };
             let mut entries = set.entries();
-            while let Ok(Some(entry)) = entries.next() {
+            while let Some(entry) = entries.next()? {
                 let range = entry.range();
                 covered.insert(unit);
                 self.add(unit, range.begin, range.end);
             }
         }
-        covered
+        Ok(covered)
     }
 
     fn add(&mut self, unit: usize, begin: u64, end: u64) {
         if begin < end {
             let unit = unit as u32;
             self.ranges.push(UnitRange { begin, end, unit });
-        }
-    }
-
-    /// Reads the ranges in a unit's first entry, and of the unit's abbreviations only the one of
-    /// that entry: a file may have thousands of units.
-    fn read_root(&mut self, sections: &Sections<'a>, unit: usize) -> gimli::Result<()> {
-        let header = self.headers[unit];
-        if matches!(
-            header.type_(),
-            UnitType::Type { .. } | UnitType::SplitType { .. }
-        ) {
-            return Ok(());
-        }
-        let abbreviations = root_abbreviation(sections, &header)?;
-        let mut root = gimli::Unit {
-            abbreviations: Arc::new(Abbreviations::default()),
-            name: None,
-            comp_dir: None,
-            low_pc: 0,
-            str_offsets_base: DebugStrOffsetsBase(0),
-            addr_base: DebugAddrBase(0),
-            loclists_base: DebugLocListsBase(0),
-            rnglists_base: DebugRngListsBase::default_for_encoding_and_file(
-                header.encoding(),
-                sections.file_type,
-            ),
-            line_program: None,
-            dwo_id: None,
-            header,
-        };
-        let (mut low, mut high, mut list) = (None, None, None);
-        let header = root.header;
-        let mut entries = header.entries_raw(&abbreviations, None)?;
-        let Some(abbreviation) = entries.read_abbreviation()? else {
-            return Ok(());
-        };
-        for spec in abbreviation.attributes() {
-            let attribute = entries.read_attribute(*spec)?;
-            match (attribute.name(), attribute.value()) {
-                (dw::DW_AT_low_pc, value) => low = Some(value),
-                (dw::DW_AT_high_pc, value) => high = Some(value),
-                (dw::DW_AT_ranges, value) => list = Some(value),
-                (_, AttributeValue::DebugAddrBase(base)) => root.addr_base = base,
-                (dw::DW_AT_rnglists_base, AttributeValue::DebugRngListsBase(base)) => {
-                    root.rnglists_base = base;
-                }
-                _ => {}
-            }
-        }
-        if let Some(low) = low {
-            root.low_pc = sections.attr_address(&root, low)?.unwrap_or(0);
-        }
-        match (low, high, list) {
-            (Some(_), Some(AttributeValue::Udata(size)), _) => {
-                self.add(unit, root.low_pc, root.low_pc.wrapping_add(size));
-            }
-            (Some(_), Some(high), _) => {
-                let high = sections.attr_address(&root, high)?.unwrap_or(0);
-                self.add(unit, root.low_pc, high);
-            }
-            (_, _, Some(list)) => {
-                let Some(mut list) = sections.attr_ranges(&root, list)? else {
-                    return Ok(());
-                };
-                while let Some(range) = list.next()? {
-                    self.add(unit, range.begin, range.end);
-                }
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-}
-
-/// The abbreviation of a unit's first entry, alone.
-fn root_abbreviation(
-    sections: &Sections<'_>,
-    header: &UnitHeader<'_>,
-) -> gimli::Result<Abbreviations> {
-    let entries = header.range_from(UnitOffset(header.header_size())..)?;
-    let mut cursor = Cursor {
-        bytes: entries.slice(),
-        at: 0,
-    };
-    let wanted = cursor.leb()?;
-    let mut table = Cursor {
-        bytes: sections.debug_abbrev.reader().slice(),
-        at: header.debug_abbrev_offset().0,
-    };
-    loop {
-        let start = table.at;
-        let code = table.leb()?;
-        if code == 0 {
-            return Err(Error::InvalidAbbreviationCode(wanted));
-        }
-        table.leb()?;
-        table.byte()?;
-        loop {
-            let (name, form) = (table.leb()?, table.leb()?);
-            if form == u64::from(dw::DW_FORM_implicit_const.0) {
-                table.leb()?;
-            }
-            if (name, form) == (0, 0) {
-                break;
-            }
-        }
-        if code == wanted {
-            let mut alone = table.bytes[start..table.at].to_vec();
-            alone.push(0);
-            let alone = gimli::DebugAbbrev::new(&alone, gimli::LittleEndian);
-            return alone.abbreviations(DebugAbbrevOffset(0));
         }
     }
 }
