@@ -43,12 +43,12 @@ impl Lab {
         let address = Address::new(address.ip().to_string(), address.port());
         self.runtime.block_on(async {
             let device = Server::at(address).select(&Selector::Only).await;
-            DeviceLibs::new(device.expect("the phone"), self.cache(), how)
+            DeviceLibs::new(device.expect("the phone"), how)
         })
     }
 
     fn fetch(&self, how: PullLibs, wishes: Vec<Wish>) -> Vec<Fetched> {
-        self.source(how).fetch(wishes, &|_| {})
+        self.source(how).fetch(&self.cache(), wishes, &|_| {})
     }
 
     fn outcome(&self, how: PullLibs, wish: Wish) -> Outcome {
@@ -117,7 +117,9 @@ fn a_library_comes_once_and_is_kept() {
     let wishes = || vec![lab.wish(UTILS), lab.wish(HWUI)];
     let events = Mutex::new(Vec::new());
     let tell = |event| events.lock().expect("no panic").push(event);
-    let fetched = lab.source(PullLibs::Cheap).fetch(wishes(), &tell);
+    let fetched = lab
+        .source(PullLibs::Cheap)
+        .fetch(&lab.cache(), wishes(), &tell);
     assert!(fetched.iter().all(|f| kept(&f.outcome)), "{fetched:?}");
     assert_eq!(events.lock().expect("no panic").len(), 4, "{events:?}");
     for wish in wishes() {
@@ -295,7 +297,7 @@ fn a_phone_that_goes_is_asked_no_more() {
         lab.phone
             .faults()
             .add(Fault::parse(fault).expect("a fault"));
-        let fetched = source.fetch(wishes, &|_| {});
+        let fetched = source.fetch(&lab.cache(), wishes, &|_| {});
         let gone = fetched
             .iter()
             .filter(|f| matches!(f.outcome, Outcome::Not(WhyNot::Device(_))))
@@ -317,7 +319,7 @@ fn whoever_does_not_want_to_wait_goes_on_without() {
     assert!(!interrupt.skip(), "nothing is under way");
     let wishes = vec![lab.wish(UTILS), lab.wish(HWUI)];
     let fetched = std::thread::scope(|scope| {
-        let fetching = scope.spawn(|| source.fetch(wishes, &|_| {}));
+        let fetching = scope.spawn(|| source.fetch(&lab.cache(), wishes, &|_| {}));
         while !lab.requests().iter().any(|r| r.starts_with("RECV")) {
             std::thread::yield_now();
         }

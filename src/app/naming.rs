@@ -3,10 +3,11 @@
 //! `convert`, `record` and `symbolize`. Nothing that goes wrong here keeps a trace from being
 //! converted: frames then stay as the unwinder named them.
 
+use super::device_libs::{self, DeviceLibs, Fetched, Outcome, PullEvent};
 use super::names::{LookupMode, NameOptions};
 use crate::profile::{FrameId, Recording};
 use crate::symbolize::cache::Cache;
-use crate::symbolize::find::{Finder, Mode, Places};
+use crate::symbolize::find::{Attempt, Finder, Mode, Place, Places};
 use crate::symbolize::library::{Library, wanted};
 use crate::symbolize::resolve::{Applied, Progress, Resolver, Symbolized};
 use std::ffi::OsString;
@@ -20,10 +21,13 @@ use std::sync::{Arc, OnceLock};
 pub struct Watch {
     cancelled: Arc<AtomicBool>,
     tell: Option<Tell>,
+    tell_pull: Option<TellPull>,
 }
 
 /// Takes what happens; called from any thread, must return at once.
 type Tell = Arc<dyn Fn(Progress<'_>) + Send + Sync>;
+/// As [`Tell`], for what is fetched from the phone.
+type TellPull = Arc<dyn Fn(PullEvent) + Send + Sync>;
 
 impl std::fmt::Debug for Watch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -42,6 +46,14 @@ impl Watch {
         }
     }
 
+    /// Tells also what is fetched from the phone.
+    pub fn telling_pulls(self, tell: impl Fn(PullEvent) + Send + Sync + 'static) -> Watch {
+        Watch {
+            tell_pull: Some(Arc::new(tell)),
+            ..self
+        }
+    }
+
     /// From now on no library is begun.
     pub fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
@@ -55,6 +67,7 @@ pub struct Namer {
     finder: OnceLock<Finder>,
     /// `None` within where this host gives no folder at all.
     cache: OnceLock<Option<Cache>>,
+    phone: Option<Arc<DeviceLibs>>,
     watch: Watch,
 }
 
@@ -81,8 +94,14 @@ impl Namer {
             options,
             finder: OnceLock::new(),
             cache: OnceLock::new(),
+            phone: None,
             watch,
         }
+    }
+
+    /// Has what no place of this host knows fetched from a phone.
+    pub fn with_phone(self, phone: Option<Arc<DeviceLibs>>) -> Namer {
+        Namer { phone, ..self }
     }
 
     /// Looks up what frames of `recording` want, and gives it to them. Blocks.
@@ -106,15 +125,65 @@ impl Namer {
             threads: std::thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN),
             cancel: &self.watch.cancelled,
         };
-        let symbolized = resolver.resolve(libraries, &|progress| {
+        let symbolized = self.resolve(&resolver, libraries);
+        let mut named = Named {
+            applied: symbolized.apply(recording),
+            symbolized,
+        };
+        if let (Some(phone), Some(cache)) = (&self.phone, cache)
+            && !named.symbolized.cancelled
+        {
+            let wishes = device_libs::wishes(recording);
+            let fetched = phone.fetch(cache, wishes, &|event| {
+                if let Some(tell) = &self.watch.tell_pull {
+                    tell(event);
+                }
+            });
+            self.take(&fetched, &resolver, recording, &mut named);
+        }
+        named
+    }
+
+    fn resolve(&self, resolver: &Resolver<'_>, libraries: Vec<Library>) -> Symbolized {
+        resolver.resolve(libraries, &|progress| {
             if let Some(tell) = &self.watch.tell {
                 tell(progress);
             }
-        });
-        let applied = symbolized.apply(recording);
-        Named {
-            symbolized,
-            applied,
+        })
+    }
+
+    /// Asks the libraries that came from the phone, and notes why others did not come.
+    fn take(
+        &self,
+        fetched: &[Fetched],
+        resolver: &Resolver<'_>,
+        recording: &mut Recording,
+        named: &mut Named,
+    ) {
+        let of = |library: &Library| {
+            let same = |f: &&Fetched| f.path == library.path && f.build_id == library.build_id;
+            fetched.iter().find(same)
+        };
+        let mut came = wanted(recording);
+        let is_kept = |f: &Fetched| matches!(f.outcome, Outcome::Kept(_));
+        came.retain(|library| of(library).is_some_and(is_kept));
+        if !came.is_empty() {
+            let more = self.resolve(resolver, came);
+            named.applied.extend(&more.apply(recording));
+            named.symbolized.libraries.extend(more.libraries);
+            named.symbolized.cancelled |= more.cancelled;
+        }
+        for outcome in &mut named.symbolized.libraries {
+            let Some(fetched) = of(&outcome.library) else {
+                continue;
+            };
+            if let Outcome::Not(why_not) = &fetched.outcome {
+                outcome.attempts.push(Attempt {
+                    place: Place::Device,
+                    path: fetched.shown(),
+                    why_not: why_not.clone(),
+                });
+            }
         }
     }
 }

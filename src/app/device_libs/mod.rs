@@ -63,9 +63,11 @@ pub enum PullLibs {
 }
 
 /// Something happened while libraries were fetched.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "event")]
 pub enum PullEvent {
     /// A library is asked for.
+    #[serde(rename = "library-asked")]
     Asking {
         /// Its path on the phone, for people.
         path: String,
@@ -75,12 +77,20 @@ pub enum PullEvent {
         of: usize,
     },
     /// A library was kept.
+    #[serde(rename = "library-pulled")]
     Kept {
         /// Its path on the phone, for people.
         path: String,
         /// What came over, in bytes.
         bytes: u64,
     },
+}
+
+impl Fetched {
+    /// Its path without characters that steer a terminal.
+    pub fn shown(&self) -> String {
+        wish::shown(&self.path)
+    }
 }
 
 /// What became of one library.
@@ -108,10 +118,18 @@ pub enum Outcome {
 /// Fetches libraries from one phone.
 pub struct DeviceLibs {
     device: Device,
-    cache: Cache,
     how: PullLibs,
     interrupt: Interrupt,
     runtime: Handle,
+}
+
+impl std::fmt::Debug for DeviceLibs {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DeviceLibs")
+            .field("device", &self.device.serial())
+            .field("how", &self.how)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Ends fetching from elsewhere: the recording then goes on without.
@@ -150,10 +168,9 @@ impl Interrupt {
 
 impl DeviceLibs {
     /// A source of libraries; to be made where an async runtime runs.
-    pub fn new(device: Device, cache: Cache, how: PullLibs) -> DeviceLibs {
+    pub fn new(device: Device, how: PullLibs) -> DeviceLibs {
         DeviceLibs {
             device,
-            cache,
             how,
             interrupt: Interrupt::default(),
             runtime: Handle::current(),
@@ -165,19 +182,29 @@ impl DeviceLibs {
         self.interrupt.clone()
     }
 
-    /// Fetches what is worth it. Blocks; not for a thread that runs async tasks. Libraries that
-    /// no phone has a file for (`[vdso]`, memory) are left out of the answer.
-    pub fn fetch(&self, wishes: Vec<Wish>, tell: &dyn Fn(PullEvent)) -> Vec<Fetched> {
-        self.runtime.block_on(self.fetch_all(wishes, tell))
+    /// Fetches what is worth it into `cache`. Blocks; not for a thread that runs async tasks.
+    /// Libraries that no phone has a file for (`[vdso]`, memory) are left out of the answer.
+    pub fn fetch(
+        &self,
+        cache: &Cache,
+        wishes: Vec<Wish>,
+        tell: &dyn Fn(PullEvent),
+    ) -> Vec<Fetched> {
+        self.runtime.block_on(self.fetch_all(cache, wishes, tell))
     }
 
-    async fn fetch_all(&self, mut wishes: Vec<Wish>, tell: &dyn Fn(PullEvent)) -> Vec<Fetched> {
+    async fn fetch_all(
+        &self,
+        cache: &Cache,
+        mut wishes: Vec<Wish>,
+        tell: &dyn Fn(PullEvent),
+    ) -> Vec<Fetched> {
         if self.how == PullLibs::Never {
             return Vec::new();
         }
         wishes.retain(|wish| self.is_worth_it(wish));
         wishes.sort_by(|a, b| b.weight().cmp(&a.weight()).then(a.path.cmp(&b.path)));
-        let mut round = Round::new(self);
+        let mut round = Round::new(self, cache);
         let of = wishes.len();
         self.interrupt.0.under_way.store(true, Ordering::SeqCst);
         let mut all = Vec::with_capacity(of);
@@ -220,6 +247,7 @@ impl DeviceLibs {
 /// One run through the wishes, with what it has cost so far.
 struct Round<'a> {
     of: &'a DeviceLibs,
+    cache: &'a Cache,
     began: Instant,
     bytes: u64,
     /// Bytes a second of the last transfer that was large enough.
@@ -231,9 +259,10 @@ struct Round<'a> {
 }
 
 impl<'a> Round<'a> {
-    fn new(of: &'a DeviceLibs) -> Round<'a> {
+    fn new(of: &'a DeviceLibs, cache: &'a Cache) -> Round<'a> {
         Round {
             of,
+            cache,
             began: Instant::now(),
             bytes: 0,
             speed: None,
@@ -244,7 +273,7 @@ impl<'a> Round<'a> {
 
     /// What is known without asking the phone.
     fn known(&self, wish: &Wish) -> Option<Outcome> {
-        let libraries = self.of.cache.libraries();
+        let libraries = self.cache.libraries();
         if libraries.has(&wish.build_id, Origin::Device) {
             return Some(Outcome::Cached);
         }
@@ -289,7 +318,7 @@ impl<'a> Round<'a> {
             Where::InApk { .. } => 0,
         };
         self.afford(least)?;
-        let mut incoming = self.of.cache.libraries().receive().map_err(host)?;
+        let mut incoming = self.cache.libraries().receive().map_err(host)?;
         let began = Instant::now();
         let most = self.bytes_left().min(stat.size);
         let device = &self.of.device;
@@ -419,12 +448,12 @@ impl<'a> Round<'a> {
     }
 
     fn is_noted(&self, key: &[u8; 32]) -> bool {
-        self.of.cache.answers().get(key).is_some()
+        self.cache.answers().get(key).is_some()
     }
 
     fn note(&self, key: &[u8; 32]) {
         // Where the cache cannot be written it is only asked again.
-        let _ = self.of.cache.answers().put(key, b"");
+        let _ = self.cache.answers().put(key, b"");
     }
 }
 

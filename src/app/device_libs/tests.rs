@@ -39,18 +39,19 @@ fn pull(size: usize) -> Vec<Step> {
 
 const PATH: &str = "/system/lib64/liba.so";
 
-fn source(scripted: &Scripted, folder: &std::path::Path, how: PullLibs) -> DeviceLibs {
-    DeviceLibs::new(scripted.phone(), Cache::in_folder(folder).unwrap(), how)
+fn source(scripted: &Scripted, how: PullLibs) -> DeviceLibs {
+    DeviceLibs::new(scripted.phone(), how)
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_takes_too_long_is_given_up_and_not_tried_again() {
     let folder = tempfile::tempdir().unwrap();
+    let cache = Cache::in_folder(folder.path()).unwrap();
     let scripted = Scripted::new([features("shell_v2,stat_v2"), stat(1 << 20), pull(300 << 10)]);
     let began = Instant::now();
     let wishes = vec![wish(PATH, ID[0]), wish("/system/lib64/libb.so", 8)];
-    let fetched = source(&scripted, folder.path(), PullLibs::Cheap)
-        .fetch_all(wishes, &|_| {})
+    let fetched = source(&scripted, PullLibs::Cheap)
+        .fetch_all(&cache, wishes, &|_| {})
         .await;
     assert_eq!(began.elapsed(), MOST_TIME);
     for fetched in &fetched {
@@ -63,26 +64,27 @@ async fn what_takes_too_long_is_given_up_and_not_tried_again() {
 
     // Of the first it is known now; the second was not to blame.
     let silent = Scripted::new([]);
-    let again = source(&silent, folder.path(), PullLibs::Cheap);
-    let round = Round::new(&again);
+    let again = source(&silent, PullLibs::Cheap);
+    let round = Round::new(&again, &cache);
     let known = round.known(&wish(PATH, ID[0]));
     assert!(
         matches!(known, Some(Outcome::Not(WhyNot::OverBudget(_)))),
         "{known:?}"
     );
     assert_eq!(round.known(&wish("/system/lib64/libb.so", 8)), None);
-    let asked = source(&silent, folder.path(), PullLibs::Always);
-    assert_eq!(Round::new(&asked).known(&wish(PATH, ID[0])), None);
+    let asked = source(&silent, PullLibs::Always);
+    assert_eq!(Round::new(&asked, &cache).known(&wish(PATH, ID[0])), None);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_phone_that_falls_silent_is_left_also_by_who_has_all_the_time() {
     let folder = tempfile::tempdir().unwrap();
+    let cache = Cache::in_folder(folder.path()).unwrap();
     let scripted = Scripted::new([features("shell_v2,stat_v2"), stat(1 << 20), pull(0)]);
     let began = Instant::now();
     let wishes = vec![wish(PATH, ID[0]), wish("/system/lib64/libb.so", 8)];
-    let fetched = source(&scripted, folder.path(), PullLibs::Always)
-        .fetch_all(wishes, &|_| {})
+    let fetched = source(&scripted, PullLibs::Always)
+        .fetch_all(&cache, wishes, &|_| {})
         .await;
     assert_eq!(began.elapsed(), STALL);
     let gone = |f: &Fetched| matches!(f.outcome, Outcome::Not(WhyNot::Device(_)));
@@ -95,9 +97,10 @@ async fn a_phone_that_falls_silent_is_left_also_by_who_has_all_the_time() {
 #[tokio::test(start_paused = true)]
 async fn what_would_take_too_long_at_the_speed_so_far_is_not_begun() {
     let folder = tempfile::tempdir().unwrap();
+    let cache = Cache::in_folder(folder.path()).unwrap();
     let scripted = Scripted::new([features("shell_v2,stat_v2"), stat(60 << 20)]);
-    let source = source(&scripted, folder.path(), PullLibs::Cheap);
-    let mut round = Round::new(&source);
+    let source = source(&scripted, PullLibs::Cheap);
+    let mut round = Round::new(&source, &cache);
     round.speed = Some(f64::from(1 << 20));
     let outcome = round.ask(&wish(PATH, ID[0])).await;
     let Outcome::Not(WhyNot::OverBudget(text)) = outcome else {

@@ -70,7 +70,7 @@ impl Wish {
 
     /// Its path without characters that steer a terminal.
     pub(super) fn shown(&self) -> String {
-        self.path.replace(|c: char| c.is_control(), "\u{fffd}")
+        shown(&self.path)
     }
 
     /// Its place on the phone; `None` for what is no file there.
@@ -94,6 +94,11 @@ impl Wish {
             false => Where::File(file),
         })
     }
+}
+
+/// `path` without characters that steer a terminal.
+pub(super) fn shown(path: &str) -> String {
+    path.replace(|c: char| c.is_control(), "\u{fffd}")
 }
 
 /// The libraries with frames that want names or lines, with what they cost in callsites. Reads

@@ -88,6 +88,16 @@ pub struct Applied {
 }
 
 impl Applied {
+    /// Counts in what was given later: to other frames, or more to the same.
+    pub fn extend(&mut self, later: &Applied) {
+        let length = self.frames.len().max(later.frames.len());
+        self.frames.resize(length, false);
+        for (had, has) in self.frames.iter_mut().zip(&later.frames) {
+            *had |= has;
+        }
+        self.count = self.frames.iter().filter(|had| **had).count();
+    }
+
     /// Whether a frame was given lines.
     pub fn has(&self, frame: FrameId) -> bool {
         self.frames.get(frame.0 as usize).is_some_and(|had| *had)
