@@ -9,8 +9,9 @@ use super::deobfuscation::{Maps, MapsError};
 use super::findings::{self, Finding};
 use super::manifest;
 use super::names::NameOptions;
-use super::naming::{Namer, Watch};
+use super::naming::{Named, Namer, Watch};
 use super::output::file_name;
+use super::packet_files::PacketFiles;
 use super::summary::{HeapSummary, Summarizer};
 use super::trace_findings;
 use crate::error::{Classified, ErrorClass};
@@ -129,6 +130,9 @@ pub struct Request {
     pub watch: Watch,
     /// A mapping file that was given and cannot be used ends the conversion. Else it is told.
     pub bad_maps_fail: bool,
+    /// The plain trace of which `output` shall hold the symbols that were found, alone and
+    /// behind it; `None` where only profiles are wanted.
+    pub packets_for: Option<PathBuf>,
     /// Names of processes that the trace may hold without one, by id.
     pub process_names: BTreeMap<u64, String>,
     /// The name of every process that neither the trace nor those name.
@@ -260,138 +264,172 @@ pub fn convert(request: &Request) -> Result<Converted, ConvertError> {
         Input::Path(path) => import::open(path)?,
         Input::Stdin => import::open_stream(io::stdin().lock(), "standard input")?,
     };
-    let mut all = Converted {
-        dumps: Vec::new(),
-        heaps: Vec::new(),
-        findings: Vec::new(),
-        symbolization: manifest::Symbolization::default(),
-        health: Vec::new(),
-        packages: Vec::new(),
+    let mut run = Run {
+        request,
+        namer: Namer::new(request.names.clone(), request.watch.clone()),
+        maps,
+        choices: Choices::default(),
+        tally: Tally::default(),
+        packets: PacketFiles::new(&request.output),
+        whole_bytes: 0,
+        all: Converted {
+            dumps: Vec::new(),
+            heaps: Vec::new(),
+            findings: Vec::new(),
+            symbolization: manifest::Symbolization::default(),
+            health: Vec::new(),
+            packages: Vec::new(),
+        },
     };
-    let mut choices = Choices::default();
-    let namer = Namer::new(request.names.clone(), request.watch.clone());
-    let mut tally = Tally::default();
     for trace in traces {
-        convert_trace(
-            trace,
-            request,
-            &namer,
-            &maps,
-            &mut choices,
-            &mut tally,
-            &mut all,
-        )?;
+        run.trace(trace)?;
     }
-    all.symbolization = tally.into_manifest();
-    if all.dumps.is_empty() && !choices.is_empty() {
-        return Err(ConvertError::NoneSelected(choices));
-    }
-    Ok(all)
+    run.finish()
 }
 
-fn convert_trace(
-    input: OpenTrace,
-    request: &Request,
-    namer: &Namer,
-    maps: &Maps,
-    choices: &mut Choices,
-    tally: &mut Tally,
-    all: &mut Converted,
-) -> Result<(), ConvertError> {
-    let mut surveyed = Surveyed::read(input.source)?;
-    let named = namer.name(surveyed.recording_mut());
-    let renamed = maps.name(&mut surveyed)?;
-    all.findings.extend(renamed.findings);
-    let trace = surveyed.seal();
-    let recording = Arc::clone(trace.recording());
-    let pprof = Pprof::new(Arc::clone(&recording), request.pprof);
-    let deduped = Deduped::of(&recording);
-    let mut summarizer = Summarizer::default();
-    let mut coverage = Coverage::default();
-    let mut last: BTreeMap<(u64, String), Vec<Finding>> = BTreeMap::new();
-    let mut sampled = 0u64;
-    // As many as can run, and none waiting: memory holds a few dumps, never all.
-    let threads = std::thread::available_parallelism().map_or(1, |n| n.get().min(MOST_WRITERS));
-    let (send, receive) = sync_channel::<Job>(0);
-    let receive = Arc::new(Mutex::new(receive));
-    let failure = Mutex::new(None);
-    let outcome = std::thread::scope(|scope| {
-        let writers: Vec<_> = (0..threads)
-            .map(|_| {
-                let (receive, pprof, failure) = (Arc::clone(&receive), &pprof, &failure);
-                scope.spawn(move || write_dumps(&receive, pprof, failure))
-            })
-            .collect();
-        // Should all writers be gone, so is the receiver, and sending fails instead of waiting.
-        drop(receive);
-        let outcome = trace.read_dumps(|mut dump| -> Result<(), ConvertError> {
-            if dump.process.is_empty()
-                && let Some(name) = request
-                    .process_names
-                    .get(&dump.pid)
-                    .or(request.only_process.as_ref())
-            {
-                dump.process.clone_from(name);
-            }
-            if !request.selection.takes(&dump) {
-                choices.add(&dump);
-                return Ok(());
-            }
-            let index = all.dumps.len() as u32;
-            let file = (!dump.samples.is_empty()).then(|| {
-                let heap = file_name(&dump.heap);
-                format!("heap_dump.{index}.{}.{heap}.pb.gz", dump.pid)
-            });
-            let mut entry = manifest::Dump::new(index, &dump, file.clone());
-            entry.time = dump
-                .wall_time_ns
-                .and_then(|ns| time::OffsetDateTime::from_unix_timestamp_nanos(ns.into()).ok());
-            all.dumps.push(entry);
-            summarizer.add(index, &dump);
-            coverage.add(&dump);
-            let mut findings = findings::of_dump(&dump);
-            findings.extend(deduped.finding(&dump));
-            let comments = comments(&dump, &findings);
-            last.insert((dump.pid, dump.heap.clone()), findings);
-            let Some(file) = file else { return Ok(()) };
-            sampled += 1;
-            let job = Job {
-                dump,
-                comments,
-                path: request.output.join(file),
-            };
-            hand_over(&send, job, &failure)
-        });
-        drop(send);
-        for writer in writers {
-            if let Err(panic) = writer.join() {
-                std::panic::resume_unwind(panic);
+/// A conversion under way.
+struct Run<'a> {
+    request: &'a Request,
+    namer: Namer,
+    maps: Maps,
+    choices: Choices,
+    tally: Tally,
+    packets: PacketFiles,
+    /// Bytes of the last trace up to where it breaks off.
+    whole_bytes: u64,
+    all: Converted,
+}
+
+impl Run<'_> {
+    fn finish(mut self) -> Result<Converted, ConvertError> {
+        if self.all.dumps.is_empty() && !self.choices.is_empty() {
+            return Err(ConvertError::NoneSelected(self.choices));
+        }
+        if let Some(raw) = &self.request.packets_for
+            && let Err(error) = self.packets.finish(raw, self.whole_bytes)
+        {
+            self.all.findings.push(findings::packets_unwritten(&error));
+        }
+        self.all.symbolization = self.tally.into_manifest();
+        Ok(self.all)
+    }
+
+    /// Names the frames of a trace as far as that can be done. Nothing that goes wrong with
+    /// names keeps it from being converted.
+    fn name(&mut self, surveyed: &mut Surveyed) -> Result<Named, ConvertError> {
+        let named = self.namer.name(surveyed.recording_mut());
+        if self.request.packets_for.is_some() {
+            let recording = surveyed.recording();
+            if let Err(error) = self.packets.add_symbols(recording, |f| named.has(f)) {
+                self.all.findings.push(findings::packets_unwritten(&error));
             }
         }
-        outcome
-    });
-    let health = match take(&failure) {
-        Some(error) => return Err(error),
-        None => outcome?,
-    };
-    if let Some(what) = input.damage {
-        all.findings
-            .push(trace_findings::packing(&input.name, what));
+        let renamed = self.maps.name(surveyed)?;
+        self.all.findings.extend(renamed.findings);
+        Ok(named)
     }
-    all.findings
-        .extend(trace_findings::of_health(&health, sampled > 0));
-    // Where all was left out, the selection is to blame.
-    if sampled == 0 && (!last.is_empty() || choices.is_empty()) {
-        let has_entries = !last.is_empty();
+
+    fn trace(&mut self, input: OpenTrace) -> Result<(), ConvertError> {
+        let mut surveyed = Surveyed::read(input.source)?;
+        self.whole_bytes = surveyed.whole_bytes();
+        let named = self.name(&mut surveyed)?;
+        let Run {
+            request,
+            choices,
+            all,
+            ..
+        } = self;
+        let trace = surveyed.seal();
+        let recording = Arc::clone(trace.recording());
+        let pprof = Pprof::new(Arc::clone(&recording), request.pprof);
+        let deduped = Deduped::of(&recording);
+        let mut summarizer = Summarizer::default();
+        let mut coverage = Coverage::default();
+        let mut last: BTreeMap<(u64, String), Vec<Finding>> = BTreeMap::new();
+        let mut sampled = 0u64;
+        // As many as can run, and none waiting: memory holds a few dumps, never all.
+        let threads = std::thread::available_parallelism().map_or(1, |n| n.get().min(MOST_WRITERS));
+        let (send, receive) = sync_channel::<Job>(0);
+        let receive = Arc::new(Mutex::new(receive));
+        let failure = Mutex::new(None);
+        let outcome = std::thread::scope(|scope| {
+            let writers: Vec<_> = (0..threads)
+                .map(|_| {
+                    let (receive, pprof, failure) = (Arc::clone(&receive), &pprof, &failure);
+                    scope.spawn(move || write_dumps(&receive, pprof, failure))
+                })
+                .collect();
+            // Should all writers be gone, so is the receiver, and sending fails instead of waiting.
+            drop(receive);
+            let outcome = trace.read_dumps(|mut dump| -> Result<(), ConvertError> {
+                if dump.process.is_empty()
+                    && let Some(name) = request
+                        .process_names
+                        .get(&dump.pid)
+                        .or(request.only_process.as_ref())
+                {
+                    dump.process.clone_from(name);
+                }
+                if !request.selection.takes(&dump) {
+                    choices.add(&dump);
+                    return Ok(());
+                }
+                let index = all.dumps.len() as u32;
+                let file = (!dump.samples.is_empty()).then(|| {
+                    let heap = file_name(&dump.heap);
+                    format!("heap_dump.{index}.{}.{heap}.pb.gz", dump.pid)
+                });
+                let mut entry = manifest::Dump::new(index, &dump, file.clone());
+                entry.time = dump
+                    .wall_time_ns
+                    .and_then(|ns| time::OffsetDateTime::from_unix_timestamp_nanos(ns.into()).ok());
+                all.dumps.push(entry);
+                summarizer.add(index, &dump);
+                coverage.add(&dump);
+                let mut findings = findings::of_dump(&dump);
+                findings.extend(deduped.finding(&dump));
+                let comments = comments(&dump, &findings);
+                last.insert((dump.pid, dump.heap.clone()), findings);
+                let Some(file) = file else { return Ok(()) };
+                sampled += 1;
+                let job = Job {
+                    dump,
+                    comments,
+                    path: request.output.join(file),
+                };
+                hand_over(&send, job, &failure)
+            });
+            drop(send);
+            for writer in writers {
+                if let Err(panic) = writer.join() {
+                    std::panic::resume_unwind(panic);
+                }
+            }
+            outcome
+        });
+        let health = match take(&failure) {
+            Some(error) => return Err(error),
+            None => outcome?,
+        };
+        if let Some(what) = input.damage {
+            all.findings
+                .push(trace_findings::packing(&input.name, what));
+        }
         all.findings
-            .extend(trace_findings::why_empty(&recording, &health, has_entries));
+            .extend(trace_findings::of_health(&health, sampled > 0));
+        // Where all was left out, the selection is to blame.
+        if sampled == 0 && (!last.is_empty() || choices.is_empty()) {
+            let has_entries = !last.is_empty();
+            all.findings
+                .extend(trace_findings::why_empty(&recording, &health, has_entries));
+        }
+        all.findings.extend(last.into_values().flatten());
+        all.heaps.extend(summarizer.finish(&recording));
+        coverage.finish(&recording, &named, &mut self.tally);
+        all.health.push(health);
+        all.packages.extend(recording.packages.iter().cloned());
+        Ok(())
     }
-    all.findings.extend(last.into_values().flatten());
-    all.heaps.extend(summarizer.finish(&recording));
-    coverage.finish(&recording, &named, tally);
-    all.health.push(health);
-    all.packages.extend(recording.packages.iter().cloned());
-    Ok(())
 }
 
 /// More would only wait for the decoder, and each holds a dump.

@@ -22,6 +22,18 @@ pub struct Finding {
     pub pid: Option<u64>,
 }
 
+/// That the files of names beside a recording's trace could not be written: they can be made
+/// again from the trace, which is safe.
+pub fn packets_unwritten(error: &std::io::Error) -> Finding {
+    Finding {
+        kind: "symbols-unwritten",
+        class: None,
+        message: format!("symbols and symbolized-trace could not be written: {error}"),
+        help: Some("make room there, then `heaptap symbolize` the folder".to_owned()),
+        pid: None,
+    }
+}
+
 /// A stack that could not be unwound is no rarity; so many are worth a word.
 const MANY_UNWINDING_ERRORS_PERCENT: u64 = 10;
 /// So long a wait in the allocator is felt by the app.

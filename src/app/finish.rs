@@ -217,6 +217,7 @@ async fn convert(
         names: plan.names.clone(),
         watch: watch.clone(),
         bad_maps_fail: false,
+        packets_for: Some(trace.path.clone()),
         process_names: session
             .chronicle()
             .seen

@@ -19,6 +19,7 @@ pub mod manifest;
 pub mod names;
 pub mod naming;
 pub mod output;
+pub mod packet_files;
 pub mod plan;
 pub mod record;
 pub mod recorded;

@@ -129,6 +129,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         names: args.names.options(),
         watch: Watch::default(),
         bad_maps_fail: true,
+        packets_for: None,
         process_names: recorded::process_names(&manifest),
         only_process: None,
     };

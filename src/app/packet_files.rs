@@ -1,0 +1,200 @@
+//! The files of packets that stand beside a trace: `symbols`, `deobfuscation-packets`, and the
+//! `symbolized-trace` that is the trace with both behind it. Owns their names and that each is
+//! whole or not there; what is in them is `export`'s.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Read as _, Write};
+use std::path::{Path, PathBuf};
+
+use super::manifest;
+use crate::export::packets::{Written, write_symbols};
+use crate::profile::{FrameId, Recording};
+
+/// Symbols alone.
+pub const SYMBOLS: &str = "symbols";
+/// What was renamed, alone.
+pub const DEOBFUSCATION: &str = "deobfuscation-packets";
+/// The trace, symbols, and what was renamed.
+pub const SYMBOLIZED_TRACE: &str = "symbolized-trace";
+
+/// A file that has its name only once it is whole; before that, and if it is dropped, it leaves
+/// nothing.
+#[derive(Debug)]
+pub struct WholeFile {
+    file: BufWriter<tempfile::NamedTempFile>,
+    goal: PathBuf,
+}
+
+impl WholeFile {
+    /// Opens a file beside `goal`.
+    ///
+    /// # Errors
+    /// Where its folder cannot be written.
+    pub fn create(goal: &Path) -> io::Result<WholeFile> {
+        let folder = goal.parent().filter(|f| !f.as_os_str().is_empty());
+        let file = manifest::temporary_in(folder.unwrap_or(Path::new(".")))?;
+        Ok(WholeFile {
+            file: BufWriter::new(file),
+            goal: goal.to_owned(),
+        })
+    }
+
+    /// Gives it its name; what had it before is replaced.
+    ///
+    /// # Errors
+    /// Where what is left cannot be written.
+    pub fn finish(self) -> io::Result<PathBuf> {
+        let file = self.file.into_inner().map_err(|error| error.into_error())?;
+        file.persist(&self.goal)?;
+        Ok(self.goal)
+    }
+}
+
+impl Write for WholeFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+/// The files of a folder while they are written.
+#[derive(Debug)]
+pub struct PacketFiles {
+    folder: PathBuf,
+    symbols: Option<WholeFile>,
+}
+
+impl PacketFiles {
+    /// For a folder; nothing is written yet.
+    pub fn new(folder: &Path) -> PacketFiles {
+        PacketFiles {
+            folder: folder.to_owned(),
+            symbols: None,
+        }
+    }
+
+    /// Adds the symbols of the frames that `chosen` takes.
+    ///
+    /// # Errors
+    /// Where the folder cannot be written.
+    pub fn add_symbols(
+        &mut self,
+        recording: &Recording,
+        chosen: impl Fn(FrameId) -> bool,
+    ) -> io::Result<Written> {
+        let mut lazy = Lazy {
+            goal: self.folder.join(SYMBOLS),
+            file: &mut self.symbols,
+        };
+        let written = write_symbols(recording, chosen, &mut lazy);
+        if written.is_err() {
+            // Half of them would be taken for all.
+            self.symbols = None;
+        }
+        written
+    }
+
+    /// Gives the files their names, and writes the trace with them: behind the first `bytes` of
+    /// `raw`, since a reader that finds a cut packet looks for its end in what follows. Whether
+    /// there was anything to be written.
+    ///
+    /// # Errors
+    /// Where the folder cannot be written.
+    pub fn finish(self, raw: &Path, bytes: u64) -> io::Result<bool> {
+        if let Some(symbols) = self.symbols {
+            symbols.finish()?;
+        }
+        let parts: Vec<PathBuf> = [SYMBOLS, DEOBFUSCATION]
+            .iter()
+            .map(|name| self.folder.join(name))
+            .filter(|path| path.is_file())
+            .collect();
+        if parts.is_empty() {
+            return Ok(false);
+        }
+        let mut whole = WholeFile::create(&self.folder.join(SYMBOLIZED_TRACE))?;
+        let raw = File::open(raw)?.take(bytes);
+        append(raw, &mut whole)?;
+        for part in parts {
+            append(File::open(part)?.take(u64::MAX), &mut whole)?;
+        }
+        whole.finish()?;
+        Ok(true)
+    }
+}
+
+fn append(mut from: io::Take<File>, to: &mut WholeFile) -> io::Result<()> {
+    to.file.flush()?;
+    // From file to file the system may share the bytes instead of copying them.
+    io::copy(&mut from, to.file.get_mut().as_file_mut())?;
+    Ok(())
+}
+
+/// A file that is opened with its first byte.
+struct Lazy<'a> {
+    goal: PathBuf,
+    file: &'a mut Option<WholeFile>,
+}
+
+impl Write for Lazy<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.file.is_none() {
+            *self.file = Some(WholeFile::create(&self.goal)?);
+        }
+        self.file.as_mut().map_or(Ok(0), |file| file.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.as_mut().map_or(Ok(()), WholeFile::flush)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listed(folder: &Path) -> Vec<String> {
+        let entries = std::fs::read_dir(folder).unwrap();
+        let names = entries.map(|e| e.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_file_that_is_given_up_leaves_nothing_and_keeps_what_was_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let goal = folder.path().join("symbols");
+        std::fs::write(&goal, "before").unwrap();
+        let mut file = WholeFile::create(&goal).unwrap();
+        file.write_all(b"half").unwrap();
+        drop(file);
+        assert_eq!(listed(folder.path()), ["symbols"]);
+        assert_eq!(std::fs::read(&goal).unwrap(), b"before");
+        let mut file = WholeFile::create(&goal).unwrap();
+        file.write_all(b"after").unwrap();
+        file.finish().unwrap();
+        assert_eq!(std::fs::read(&goal).unwrap(), b"after");
+        assert_eq!(listed(folder.path()), ["symbols"]);
+    }
+
+    #[test]
+    fn the_whole_trace_is_the_trace_and_what_is_behind_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        std::fs::write(path("raw-trace"), "trace, cut").unwrap();
+        let files = || PacketFiles::new(folder.path());
+        assert!(!files().finish(&path("raw-trace"), 99).unwrap());
+        assert_eq!(listed(folder.path()), ["raw-trace"]);
+        std::fs::write(path(DEOBFUSCATION), " renamed").unwrap();
+        std::fs::write(path(SYMBOLS), " symbols").unwrap();
+        assert!(files().finish(&path("raw-trace"), 99).unwrap());
+        let whole = || std::fs::read_to_string(path(SYMBOLIZED_TRACE)).unwrap();
+        assert_eq!(whole(), "trace, cut symbols renamed");
+        assert!(files().finish(&path("raw-trace"), 5).unwrap());
+        assert_eq!(whole(), "trace symbols renamed");
+    }
+}
