@@ -185,11 +185,15 @@ impl Elf {
                 Knowledge::Lines
             };
         }
-        if self.section_of(elf::SHT_SYMTAB).is_some()
-            || self.section(bytes, ".gnu_debugdata").is_some()
-        {
+        // The first symbol is empty by definition.
+        let first = if self.is_64 { 24 } else { 16 };
+        let has_symbols = |kind| {
+            let section = self.section_of(kind);
+            section.is_some_and(|section| section.file.len() > first)
+        };
+        if has_symbols(elf::SHT_SYMTAB) || self.section(bytes, ".gnu_debugdata").is_some() {
             Knowledge::Symtab
-        } else if self.section_of(elf::SHT_DYNSYM).is_some() {
+        } else if has_symbols(elf::SHT_DYNSYM) {
             Knowledge::Dynsym
         } else {
             Knowledge::Nothing

@@ -1,0 +1,85 @@
+//! Symbol files of every shape must say what llvm-symbolizer says: all code of
+//! `fixtures/elf/shapes.tar.xz`, address by address, and samples of `fixtures/elf/alloc.tar.xz`.
+//! `fixtures/elf/build.py` tells how they are made.
+
+mod alloc;
+mod damage;
+mod shapes;
+
+use heaptap::bytes::Bytes;
+use heaptap::symbolize::file::{Beside, FileError, SymbolFile};
+use sha2::Digest as _;
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+/// Archives of `fixtures/elf`, unpacked once for all tests.
+fn samples(archive: &str) -> &'static Path {
+    static UNPACKED: OnceLock<tempfile::TempDir> = OnceLock::new();
+    let unpacked = UNPACKED.get_or_init(|| {
+        let unpacked = tempfile::tempdir().expect("a folder");
+        for archive in ["shapes", "alloc"] {
+            let packed = root().join(format!("fixtures/elf/{archive}.tar.xz"));
+            let packed = std::fs::File::open(packed).expect("the archive is there");
+            let tar = lzma_rust2::XzReader::new(std::io::BufReader::new(packed), false);
+            let folder = unpacked.path().join(archive);
+            tar::Archive::new(tar)
+                .unpack(folder)
+                .expect("a sound archive");
+        }
+        unpacked
+    });
+    static FOLDERS: OnceLock<[PathBuf; 2]> = OnceLock::new();
+    let folders = FOLDERS.get_or_init(|| ["shapes", "alloc"].map(|a| unpacked.path().join(a)));
+    let of = folders.iter().find(|folder| folder.ends_with(archive));
+    of.expect("an archive of the list")
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Opens a file with what lies beside it.
+fn open(path: &Path) -> Result<SymbolFile, FileError> {
+    let bytes = Bytes::map(path).expect("the file is there");
+    SymbolFile::open(bytes, Arc::new(Beside::new(path)))
+}
+
+/// One line of an answer: linkage name, demangled name, file, line, column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Line {
+    linkage: String,
+    function: String,
+    file: String,
+    line: u32,
+    column: u32,
+}
+
+/// The lines of each address, innermost first.
+fn lookup(file: &SymbolFile, addresses: &[u64]) -> Vec<Vec<Line>> {
+    let mut found = vec![Vec::new(); addresses.len()];
+    let threads = NonZero::new(2).expect("not zero");
+    file.lookup(addresses, threads, &mut |at, lines| {
+        let lines = lines.iter().map(|line| Line {
+            linkage: line.linkage.to_owned(),
+            function: line.function.to_owned(),
+            file: line.file.to_owned(),
+            line: line.line,
+            column: line.column,
+        });
+        found[at] = lines.collect();
+    });
+    found
+}
+
+#[test]
+fn the_archives_are_those_that_the_manifest_lists() {
+    let manifest = std::fs::read_to_string(root().join("fixtures/MANIFEST.toml"));
+    let manifest = manifest.expect("the manifest");
+    for archive in ["shapes", "alloc"] {
+        let bytes = std::fs::read(root().join(format!("fixtures/elf/{archive}.tar.xz")));
+        let hash = sha2::Sha256::digest(bytes.expect("the archive is there"));
+        let hex: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert!(manifest.contains(&hex), "{archive}: {hex}");
+    }
+}
