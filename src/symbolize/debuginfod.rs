@@ -14,6 +14,7 @@ use std::ffi::OsString;
 use std::io::{self, Read as _, Write as _};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How long a server may take to begin, by default. elfutils' default too.
@@ -170,8 +171,12 @@ impl Client {
             }
         }
         let (_, body) = response.into_parts();
-        self.keep(body, build_id, origin, began)
-            .map_err(Refusal::Failed)
+        let kept = self.keep(body, build_id, origin, began);
+        if kept.is_err() && began.elapsed() >= self.servers.timeout {
+            // So slow that the next file would only cost as much again.
+            silent.store(true, Ordering::Relaxed);
+        }
+        kept.map_err(Refusal::Failed)
     }
 
     fn keep(
@@ -188,16 +193,16 @@ impl Client {
         }
         let cannot_write = |error: io::Error| format!("this host cannot keep it: {error}");
         let mut incoming = self.cache.libraries().receive().map_err(cannot_write)?;
-        let mut body = body.into_reader();
-        let mut piece = vec![0; 64 << 10];
         let mut size = 0u64;
+        let pieces = pieces_of(body);
         loop {
-            let length = match body.read(&mut piece) {
-                Ok(0) => break,
-                Ok(length) => length,
-                Err(error) => return Err(format!("broke off: {error}")),
+            let piece = match pieces.recv_timeout(self.servers.timeout) {
+                Ok(Ok(piece)) => piece,
+                Ok(Err(error)) => return Err(format!("broke off: {error}")),
+                Err(RecvTimeoutError::Timeout) => return Err("stopped sending".to_owned()),
+                Err(RecvTimeoutError::Disconnected) => break,
             };
-            size += length as u64;
+            size += piece.len() as u64;
             if size > largest {
                 return Err(too_large());
             }
@@ -205,10 +210,7 @@ impl Client {
             if waited > self.servers.longest || (waited > self.servers.timeout && size < LEAST) {
                 return Err("is too slow".to_owned());
             }
-            incoming
-                .file()
-                .write_all(&piece[..length])
-                .map_err(cannot_write)?;
+            incoming.file().write_all(&piece).map_err(cannot_write)?;
         }
         incoming
             .keep(build_id, origin)
@@ -241,6 +243,36 @@ impl Client {
             at.elapsed().is_ok_and(|since| since < BELIEVED)
         })
     }
+}
+
+/// Reads a body on a thread of its own: only so can a server be left that stops sending. The
+/// thread ends with the body, at the latest when the time for the whole is over.
+fn pieces_of(body: ureq::Body) -> Receiver<io::Result<Vec<u8>>> {
+    let (sender, receiver) = mpsc::sync_channel(8);
+    let mut body = body.into_reader();
+    let read = move || {
+        loop {
+            let mut piece = vec![0; 64 << 10];
+            let read = match body.read(&mut piece) {
+                Ok(0) => return,
+                Ok(length) => {
+                    piece.truncate(length);
+                    Ok(piece)
+                }
+                Err(error) => Err(error),
+            };
+            let is_end = read.is_err();
+            // Nobody listens any more, or nothing follows.
+            if sender.send(read).is_err() || is_end {
+                return;
+            }
+        }
+    };
+    // Without a thread nobody sends: the file then has nothing in it and is refused.
+    let _ = std::thread::Builder::new()
+        .name("debuginfod".to_owned())
+        .spawn(read);
+    receiver
 }
 
 /// An error in words that name no more than the server's own URL does.

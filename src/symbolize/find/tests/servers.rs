@@ -12,6 +12,9 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+/// Ends an answer after which the connection stays open.
+const STALL: &[u8] = b"HTTP/1.1 200 and then nothing";
+
 /// Answers requests until it is dropped; every request is remembered.
 struct Server {
     url: String,
@@ -27,10 +30,15 @@ impl Server {
         let log = Arc::clone(&asked);
         // The thread ends with the process of the tests.
         std::thread::spawn(move || {
+            let mut stalled = Vec::new();
             for stream in listener.incoming().flatten() {
                 let path = read_path(&stream);
                 log.lock().unwrap().push(path.clone());
-                let _ = (&stream).write_all(&answer(&path));
+                let answer = answer(&path);
+                let _ = (&stream).write_all(&answer);
+                if answer.ends_with(STALL) {
+                    stalled.push(stream);
+                }
             }
         });
         Server { url, asked }
@@ -65,6 +73,7 @@ struct Search {
     cache: tempfile::TempDir,
     urls: Vec<String>,
     largest: u64,
+    timeout: Duration,
 }
 
 impl Search {
@@ -73,6 +82,7 @@ impl Search {
             cache: tempfile::tempdir().unwrap(),
             urls: urls.iter().map(|&url| url.to_owned()).collect(),
             largest: 1 << 20,
+            timeout: Duration::from_secs(20),
         }
     }
 
@@ -81,7 +91,7 @@ impl Search {
             cache: Some(Cache::in_folder(self.cache.path()).unwrap()),
             debuginfod: Some(Servers {
                 urls: self.urls.clone(),
-                timeout: Duration::from_secs(20),
+                timeout: self.timeout,
                 longest: Duration::from_secs(20),
                 largest: ByteSize(self.largest),
             }),
@@ -231,4 +241,27 @@ fn no_server_is_asked_where_a_place_has_the_best() {
             .all(|a| a.why_not == WhyNot::NotThere)
     );
     assert_eq!(server.asked(), 0);
+}
+
+#[test]
+fn servers_that_stop_are_left() {
+    let silent = Server::new(|_| STALL.to_vec());
+    let stopping = Server::new(|_| {
+        let whole = response("200 OK", &elf(&ID, FULL));
+        [&whole[..whole.len() - 100], STALL].concat()
+    });
+    // The second must have the time to begin, on however busy a machine.
+    for (server, timeout, expected) in [
+        (silent, 100, "did not answer in time"),
+        (stopping, 2000, "stopped sending"),
+    ] {
+        let mut search = Search::new(&[&server.url]);
+        search.timeout = Duration::from_millis(timeout);
+        let finder = search.finder();
+        let found = finder.find(&library("/x/libfoo.so", &ID));
+        assert_eq!(at_servers(&found), [expected]);
+        let found = finder.find(&library("/x/libbar.so", &OTHER));
+        assert_eq!(at_servers(&found), ["did not answer before"]);
+        assert_eq!(server.asked(), 1);
+    }
 }
