@@ -46,11 +46,9 @@ impl Answers {
 }
 
 fn header_of(payload: &[u8]) -> [u8; HEADER] {
-    let mut crc = flate2::Crc::new();
-    crc.update(payload);
     let mut header = [0; HEADER];
     header[..4].copy_from_slice(MAGIC);
-    header[4..8].copy_from_slice(&crc.sum().to_le_bytes());
+    header[4..8].copy_from_slice(&libdeflater::crc32(payload).to_le_bytes());
     header[8..].copy_from_slice(&(payload.len() as u64).to_le_bytes());
     header
 }

@@ -311,14 +311,20 @@ impl Step {
             return Err(WhyNot::TooLarge(ByteSize(self.size)));
         }
         let unpacked = match self.size <= LARGEST_IN_MEMORY {
-            true => {
-                let mut bytes = Vec::new();
-                self.unpack(&packed, &mut bytes)
-                    .map(|()| Bytes::from(bytes))
-            }
+            true => self.unpack_into_memory(&packed).map(Bytes::from),
             false => self.unpack_into_file(&packed),
         };
         unpacked.map_err(|error| WhyNot::Damaged(error.to_string()))
+    }
+
+    /// In one piece, which takes half the time.
+    fn unpack_into_memory(&self, packed: &[u8]) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; self.size as usize];
+        let unpacked = libdeflater::Decompressor::new()
+            .deflate_decompress(packed, &mut bytes)
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        self.check(unpacked as u64, libdeflater::crc32(&bytes))?;
+        Ok(bytes)
     }
 
     fn unpack_into_file(&self, packed: &[u8]) -> io::Result<Bytes> {
@@ -330,9 +336,8 @@ impl Step {
 
     /// Unpacks at most the size that was claimed, and checks it and the checksum.
     fn unpack(&self, packed: &[u8], into: &mut dyn io::Write) -> io::Result<()> {
-        let wrong = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what);
         let mut from = DeflateDecoder::new(packed).take(self.size + 1);
-        let mut crc = flate2::Crc::new();
+        let mut crc = libdeflater::Crc::new();
         let mut piece = vec![0; 256 << 10];
         let mut size = 0;
         loop {
@@ -344,13 +349,16 @@ impl Step {
             crc.update(&piece[..length]);
             into.write_all(&piece[..length])?;
         }
-        if size != self.size {
-            return Err(wrong("its size is not what the archive says"));
-        }
-        match crc.sum() == self.crc {
-            true => Ok(()),
-            false => Err(wrong("its checksum is not what the archive says")),
-        }
+        self.check(size, crc.sum())
+    }
+
+    fn check(&self, size: u64, crc: u32) -> io::Result<()> {
+        let what = match (size == self.size, crc == self.crc) {
+            (true, true) => return Ok(()),
+            (false, _) => "its size is not what the archive says",
+            (true, false) => "its checksum is not what the archive says",
+        };
+        Err(io::Error::new(io::ErrorKind::InvalidData, what))
     }
 }
 

@@ -9,6 +9,7 @@ use crate::units::BuildId;
 use sha2::{Digest as _, Sha256};
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Size and time of a file: what tells that it is still the one that was read.
@@ -48,6 +49,8 @@ pub(super) enum Source {
         stamp: Stamp,
         name: String,
         steps: Vec<Step>,
+        /// Its bytes, if the search had to unpack them.
+        unpacked: Arc<OnceLock<Bytes>>,
     },
     /// A file of the cache: never changed, and known by its name alone.
     Kept { path: PathBuf },
@@ -66,13 +69,25 @@ impl Source {
                 archive,
                 stamp,
                 steps,
+                unpacked,
                 ..
-            } => archive::open(&map(archive, Some(*stamp))?.0, steps)?,
+            } => match unpacked.get() {
+                Some(bytes) => bytes.clone(),
+                None => archive::open(&map(archive, Some(*stamp))?.0, steps)?,
+            },
         };
         let facts = identify(&bytes)?;
         match build_id.is_none_or(|build_id| facts.is_build(build_id)) {
             true => Ok(bytes),
             false => Err(WhyNot::Changed),
+        }
+    }
+
+    /// Keeps the bytes of a compressed member for who opens it next.
+    pub(super) fn keep(&self, bytes: Bytes) {
+        if let Source::Member { unpacked, .. } = self {
+            // A second thread has unpacked the same.
+            let _ = unpacked.set(bytes);
         }
     }
 

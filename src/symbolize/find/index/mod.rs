@@ -16,7 +16,7 @@ use record::{Content, File, Folder, Folders, Known, Symbols};
 use sha2::{Digest as _, Sha256};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// What is walked.
 #[derive(Debug, Clone)]
@@ -203,7 +203,9 @@ impl Tree {
         if let Some(known) = cached.and_then(|bytes| postcard::from_bytes::<Known>(&bytes).ok()) {
             return Ok(known.into());
         }
-        let knowledge = identify(&source.open(None)?)?.knowledge;
+        let bytes = source.open(None)?;
+        let knowledge = identify(&bytes)?.knowledge;
+        source.keep(bytes);
         if let Some(cache) = &self.cache
             && let Ok(bytes) = postcard::to_stdvec(&Known::from(knowledge))
         {
@@ -352,6 +354,7 @@ impl Index {
                 stamp,
                 name: entry.name.clone(),
                 steps: entry.steps.clone(),
+                unpacked: Arc::default(),
             },
             None => Source::File { path, stamp },
         }
