@@ -12,6 +12,7 @@ use crate::units::{BuildId, ByteSize};
 use sha2::{Digest as _, Sha256};
 use std::ffi::OsString;
 use std::io::{self, Read as _, Write as _};
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -154,7 +155,13 @@ impl Client {
             return Err(Refusal::Missing);
         }
         let began = Instant::now();
-        let response = self.agent.get(&url).call().map_err(|error| {
+        let request = self.agent.get(&url);
+        let request = match is_of_this_host(&url) {
+            // A proxy of the environment is the way out, and this is no way out.
+            true => request.config().proxy(None).build(),
+            false => request,
+        };
+        let response = request.call().map_err(|error| {
             silent.store(true, Ordering::Relaxed);
             Refusal::Failed(told(&error))
         })?;
@@ -245,6 +252,15 @@ impl Client {
     }
 }
 
+/// Whether a URL leads to a server on this host.
+fn is_of_this_host(url: &str) -> bool {
+    let uri: Option<ureq::http::Uri> = url.parse().ok();
+    uri.as_ref().and_then(|uri| uri.host()).is_some_and(|host| {
+        let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
+        host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|a| a.is_loopback())
+    })
+}
+
 /// Reads a body on a thread of its own: only so can a server be left that stops sending. The
 /// thread ends with the body, at the latest when the time for the whole is over.
 fn pieces_of(body: ureq::Body) -> Receiver<io::Result<Vec<u8>>> {
@@ -305,6 +321,24 @@ mod tests {
             servers(&[("DEBUGINFOD_URLS", "ima:enforcing file:///x")]),
             None
         );
+    }
+
+    #[test]
+    fn servers_of_this_host_are_told_from_others() {
+        for url in [
+            "http://127.0.0.1:8002/x",
+            "http://localhost/",
+            "https://[::1]:9/x",
+        ] {
+            assert!(is_of_this_host(url), "{url}");
+        }
+        for url in [
+            "http://127.0.0.1.example/",
+            "https://debuginfod.example",
+            "nonsense",
+        ] {
+            assert!(!is_of_this_host(url), "{url}");
+        }
     }
 
     #[test]
