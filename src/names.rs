@@ -26,8 +26,10 @@ pub fn demangle(name: &str) -> Cow<'_, str> {
     Cow::Borrowed(name)
 }
 
-/// Rust's first mangling is C++'s with a hash of 16 digits as the last part.
+/// Rust's first mangling is C++'s with a hash of 16 digits as the last part. LLVM numbers what it
+/// makes visible across modules.
 fn is_legacy_rust(name: &str) -> bool {
+    let name = name.split_once(".llvm.").map_or(name, |(name, _)| name);
     name.strip_suffix('E')
         .and_then(|name| name.get(name.len().checked_sub(19)?..))
         .and_then(|tail| tail.strip_prefix("17h"))
@@ -83,6 +85,7 @@ mod tests {
         for (raw, shown) in [
             ("_ZN3foo3barEv", "foo::bar()"),
             ("_ZN5alloc3vec3foo17h0123456789abcdefE", "alloc::vec::foo"),
+            ("_ZN5alloc3foo17h0123456789abcdefE.llvm.4033", "alloc::foo"),
             ("_RNvCs1234_7mycrate3foo", "mycrate::foo"),
             ("malloc", "malloc"),
             ("_Zbroken", "_Zbroken"),

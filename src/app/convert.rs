@@ -9,7 +9,7 @@ use super::deobfuscation::{Maps, MapsError};
 use super::findings::{self, Finding};
 use super::manifest;
 use super::names::NameOptions;
-use super::naming::{Named, Namer, Watch};
+use super::naming::{Look, Named, Namer, Watch};
 use super::output::file_name;
 use super::packet_files::PacketFiles;
 use super::summary::{HeapSummary, Summarizer};
@@ -130,13 +130,25 @@ pub struct Request {
     pub watch: Watch,
     /// A mapping file that was given and cannot be used ends the conversion. Else it is told.
     pub bad_maps_fail: bool,
+    /// Which frames are looked up.
+    pub look: Look,
     /// The plain trace of which `output` shall hold the symbols that were found, alone and
     /// behind it; `None` where only profiles are wanted.
-    pub packets_for: Option<PathBuf>,
+    pub packets_for: Option<Plain>,
     /// Names of processes that the trace may hold without one, by id.
     pub process_names: BTreeMap<u64, String>,
     /// The name of every process that neither the trace nor those name.
     pub only_process: Option<String>,
+}
+
+/// A trace as the device wrote it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plain {
+    /// The file.
+    pub path: PathBuf,
+    /// Bytes of it up to where it breaks off inside a packet; `None` where it is what is
+    /// converted, and that will show.
+    pub whole_bytes: Option<u64>,
 }
 
 /// What a conversion found and wrote.
@@ -305,8 +317,10 @@ impl Run<'_> {
         if self.all.dumps.is_empty() && !self.choices.is_empty() {
             return Err(ConvertError::NoneSelected(self.choices));
         }
-        if let Some(raw) = &self.request.packets_for
-            && let Err(error) = self.packets.finish(raw, self.whole_bytes)
+        if let Some(plain) = &self.request.packets_for
+            && let Err(error) = self
+                .packets
+                .finish(&plain.path, plain.whole_bytes.unwrap_or(self.whole_bytes))
         {
             self.all.findings.push(findings::packets_unwritten(&error));
         }
@@ -317,10 +331,12 @@ impl Run<'_> {
     /// Names the frames of a trace as far as that can be done. Nothing that goes wrong with
     /// names keeps it from being converted.
     fn name(&mut self, surveyed: &mut Surveyed) -> Result<Named, ConvertError> {
-        let named = self.namer.name(surveyed.recording_mut());
+        let named = self.namer.name(surveyed.recording_mut(), self.request.look);
         if self.request.packets_for.is_some() {
             let recording = surveyed.recording();
-            if let Err(error) = self.packets.add_symbols(recording, |f| named.has(f)) {
+            // What was known before is written anew with what was found now.
+            let all = self.request.look == Look::Better;
+            if let Err(error) = self.packets.add_symbols(recording, |f| all || named.has(f)) {
                 self.all.findings.push(findings::packets_unwritten(&error));
             }
         }

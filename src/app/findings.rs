@@ -22,11 +22,14 @@ pub struct Finding {
     pub pid: Option<u64>,
 }
 
+/// Kind of the finding that the files of names could not be written.
+pub const PACKETS_UNWRITTEN: &str = "symbols-unwritten";
+
 /// That the files of names beside a recording's trace could not be written: they can be made
 /// again from the trace, which is safe.
 pub fn packets_unwritten(error: &std::io::Error) -> Finding {
     Finding {
-        kind: "symbols-unwritten",
+        kind: PACKETS_UNWRITTEN,
         class: None,
         message: format!("symbols and symbolized-trace could not be written: {error}"),
         help: Some("make room there, then `heaptap symbolize` the folder".to_owned()),

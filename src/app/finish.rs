@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::causes::{self, Cause};
-use super::convert::{ConvertError, Converted, Input, Request, Selection};
+use super::convert::{ConvertError, Converted, Input, Plain, Request, Selection};
 use super::labels::{self, DumpMoment};
 use super::manifest::{self, Manifest};
 use super::names::NameOptions;
-use super::naming::Watch;
+use super::naming::{Look, Watch};
 use super::plan::{self, Plan};
 use super::record::{RecordEvent, Step, Tell};
 use super::summary::HeapSummary;
@@ -182,6 +182,7 @@ pub async fn finish(
     manifest.warnings.extend(why_empty);
     manifest.warnings.extend(converted.warnings());
     manifest.symbolization = Some(converted.symbolization);
+    manifest.profiles = Some(plan.pprof().into());
     manifest.dumps = converted.dumps;
     bind_labels(&mut manifest, &chronicle);
     note_startup(&mut manifest);
@@ -217,7 +218,11 @@ async fn convert(
         names: plan.names.clone(),
         watch: watch.clone(),
         bad_maps_fail: false,
-        packets_for: Some(trace.path.clone()),
+        look: Look::Missing,
+        packets_for: Some(Plain {
+            path: trace.path.clone(),
+            whole_bytes: None,
+        }),
         process_names: session
             .chronicle()
             .seen

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 
 use crate::error::{Classified, ErrorClass};
+use crate::export::pprof::{PprofOptions, SampleNames};
 use crate::profile::{DumpFlags, DumpKind, Figures, HeapDump};
 
 /// The version of the schema. A new field leaves it; a changed meaning raises it.
@@ -46,6 +47,9 @@ pub struct Manifest {
     pub steps: Vec<Step>,
     /// The trace as the device wrote it.
     pub trace: Option<TraceFile>,
+    /// How the profiles were written; absent in manifests of earlier versions.
+    #[serde(default)]
+    pub profiles: Option<Profiles>,
     /// Every dump found, in order of time; `<n>` in file names is the index here.
     pub dumps: Vec<Dump>,
     /// Every label asked for, bound to dumps or not.
@@ -160,6 +164,41 @@ pub struct TraceFile {
     pub size: u64,
     /// SHA-256, hex.
     pub sha256: String,
+}
+
+/// How profiles were written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Profiles {
+    /// Whose names the sample types have: `heaptap` or `perfetto`.
+    pub sample_names: String,
+    /// Whether ` [jit]` and the like stand behind names.
+    pub annotations: bool,
+}
+
+impl From<PprofOptions> for Profiles {
+    fn from(options: PprofOptions) -> Self {
+        Profiles {
+            sample_names: match options.sample_names {
+                SampleNames::Pprof => "heaptap",
+                SampleNames::Perfetto => "perfetto",
+            }
+            .to_owned(),
+            annotations: options.annotations,
+        }
+    }
+}
+
+impl Profiles {
+    /// The options, to write them so again.
+    pub fn options(&self) -> PprofOptions {
+        PprofOptions {
+            sample_names: match self.sample_names.as_str() {
+                "perfetto" => SampleNames::Perfetto,
+                _ => SampleNames::Pprof,
+            },
+            annotations: self.annotations,
+        }
+    }
 }
 
 /// One heap of one process at one moment.
@@ -369,6 +408,7 @@ impl Default for Manifest {
             config: None,
             steps: Vec::new(),
             trace: None,
+            profiles: None,
             dumps: Vec::new(),
             labels: Vec::new(),
             symbolization: None,
@@ -579,6 +619,7 @@ mod tests {
                 size: 12,
                 sha256: "00".repeat(32),
             }),
+            profiles: Some(PprofOptions::default().into()),
             dumps: vec![dump],
             labels: vec![Label {
                 name: "after-login".to_owned(),

@@ -25,6 +25,7 @@ pub mod record;
 pub mod recorded;
 pub mod sessions;
 pub mod summary;
+pub mod symbolize;
 pub mod trace_findings;
 
 use std::fmt::Write as _;

@@ -8,7 +8,7 @@ use super::names::{LookupMode, NameOptions};
 use crate::profile::{FrameId, Recording};
 use crate::symbolize::cache::Cache;
 use crate::symbolize::find::{Attempt, Finder, Mode, Place, Places};
-use crate::symbolize::library::{Library, wanted};
+use crate::symbolize::library::{Library, improvable, wanted};
 use crate::symbolize::resolve::{Applied, Progress, Resolver, Symbolized};
 use std::ffi::OsString;
 use std::num::NonZero;
@@ -60,6 +60,16 @@ impl Watch {
     }
 }
 
+/// Which frames are looked up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Look {
+    /// Those that nobody symbolized.
+    #[default]
+    Missing,
+    /// Also those that were symbolized without learning their files: more may be known by now.
+    Better,
+}
+
 /// Names frames as options say.
 #[derive(Debug)]
 pub struct Namer {
@@ -105,11 +115,14 @@ impl Namer {
     }
 
     /// Looks up what frames of `recording` want, and gives it to them. Blocks.
-    pub fn name(&self, recording: &mut Recording) -> Named {
+    pub fn name(&self, recording: &mut Recording, look: Look) -> Named {
         if !self.options.symbolize {
             return Named::default();
         }
-        let libraries = wanted(recording);
+        let libraries = match look {
+            Look::Missing => wanted(recording),
+            Look::Better => improvable(recording),
+        };
         self.look_up(libraries, recording)
     }
 

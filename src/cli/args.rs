@@ -4,7 +4,8 @@
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 use super::{
-    apps, check, completions, convert, demo, devices, doctor, record, sessions, virtual_phone,
+    apps, check, completions, convert, demo, devices, doctor, record, sessions, symbolize,
+    virtual_phone,
 };
 
 /// Memory profiling of Android phones from the host: record, pull, decode, convert, explain.
@@ -119,6 +120,8 @@ pub enum Command {
     Collect(sessions::CollectArgs),
     /// Convert a trace recorded anywhere to gzipped pprof
     Convert(convert::Args),
+    /// Look up functions, files and lines for a trace's frames; write them as packets
+    Symbolize(symbolize::Args),
     /// Serve the virtual phone to any adb client
     VirtualPhone(virtual_phone::Args),
     /// The main job on the virtual phone: no device needed

@@ -8,7 +8,7 @@ use super::names_args::NamesArgs;
 use super::{Context, Outcome, summary};
 use crate::app::convert::{self, ConvertError, Converted, Input, Request, Selection};
 use crate::app::manifest::Manifest;
-use crate::app::naming::Watch;
+use crate::app::naming::{Look, Watch};
 use crate::app::output::{OutputFolder, default_name};
 use crate::app::recorded;
 use crate::error::{ErrorClass, Failure};
@@ -114,6 +114,10 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         }
     }
     let folder = OutputFolder::prepare(&output)?;
+    let pprof = PprofOptions {
+        sample_names: args.sample_names.into(),
+        annotations: !args.no_annotations,
+    };
     let request = Request {
         input,
         output: folder.path().to_owned(),
@@ -122,13 +126,11 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             heaps: args.heaps,
             timestamps: args.timestamps,
         },
-        pprof: PprofOptions {
-            sample_names: args.sample_names.into(),
-            annotations: !args.no_annotations,
-        },
+        pprof,
         names: args.names.options(),
         watch: Watch::default(),
         bad_maps_fail: true,
+        look: Look::Missing,
         packets_for: None,
         process_names: recorded::process_names(&manifest),
         only_process: None,
@@ -151,8 +153,14 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     manifest.dumps = converted.dumps;
     recorded::bind(&mut manifest, &labels);
     manifest.symbolization = Some(converted.symbolization);
+    manifest.profiles = Some(pprof.into());
     manifest.write(folder.path())?;
-    summary::show(&ctx.console, folder.path(), &manifest, &converted.heaps);
+    let again = format!(
+        "heaptap convert {}",
+        summary::quoted(&args.input.to_string_lossy())
+    );
+    let heaps = &converted.heaps;
+    summary::show(&ctx.console, folder.path(), &manifest, heaps, &again);
     Ok(Outcome::from(class))
 }
 

@@ -15,6 +15,7 @@ mod devices;
 mod doctor;
 mod exit;
 mod keys;
+mod missing;
 mod names_args;
 mod progress;
 mod record;
@@ -22,6 +23,7 @@ mod render;
 mod sessions;
 mod signals;
 mod summary;
+mod symbolize;
 mod virtual_phone;
 
 pub use args::{Cli, Command, Globals};
@@ -87,6 +89,7 @@ async fn dispatch(ctx: &Context, command: Command) -> Result<Outcome, Failure> {
         Command::Stop(args) => sessions::stop(ctx, args).await,
         Command::Collect(args) => sessions::collect(ctx, args).await,
         Command::Convert(args) => convert::run(ctx, args).await,
+        Command::Symbolize(args) => symbolize::run(ctx, args).await,
         Command::VirtualPhone(args) => virtual_phone::run(ctx, args).await,
         Command::Demo(args) => demo::run(ctx, args).await,
         Command::Completions(args) => completions::run(ctx, args).await,

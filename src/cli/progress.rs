@@ -1,6 +1,7 @@
 //! A recording as it goes, on the console: the status line, what happens as lines, keys and
 //! signals as requests. Shared by `record`, `stop` and `collect`.
 
+use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +15,7 @@ use super::keys::{Keys, Typing};
 use super::signals::Signal;
 use super::{Context, Outcome, Style, summary};
 use crate::app::finish::Finished;
+use crate::app::naming::Watch;
 use crate::app::record::{Checked, RecordEvent, Step, Tell};
 use crate::eligibility::{Finding, Severity};
 use crate::error::Failure;
@@ -330,29 +332,44 @@ fn by_cause(findings: &[Finding]) -> Vec<(String, &Finding)> {
         .collect()
 }
 
+/// A watch on names that are looked up, which shows how far that is in a status line.
+pub(super) fn names_on(console: &Console, status: &ProgressBar) -> Watch {
+    let (console, status) = (console.clone(), status.clone());
+    Watch::telling(move |progress| {
+        let text = format!(
+            "names: {} of {} libraries",
+            progress.done, progress.libraries
+        );
+        console.set_status(&status, text);
+    })
+}
+
 /// Shows a finished recording; the outcome is its exit code.
 pub(super) fn finished(ctx: &Context, finished: &Finished) -> Outcome {
     let console = &ctx.console;
+    let Finished {
+        output,
+        manifest,
+        heaps,
+        ..
+    } = finished;
+    let again = again(output);
     if console.is_json() {
         console.json(&json!({
             "event": "finished",
             "session": finished.session,
-            "output": finished.output,
-            "manifest": finished.manifest,
+            "output": output,
+            "manifest": manifest,
         }));
-        summary::tell(
-            console,
-            &finished.output,
-            &finished.manifest,
-            &finished.heaps,
-        );
+        summary::tell(console, output, manifest, heaps, &again);
     } else {
-        summary::show(
-            console,
-            &finished.output,
-            &finished.manifest,
-            &finished.heaps,
-        );
+        summary::show(console, output, manifest, heaps, &again);
     }
     Outcome::from(finished.class)
+}
+
+/// The command that names a recording's frames anew.
+pub(super) fn again(folder: &Path) -> String {
+    let folder = summary::near(folder).display().to_string();
+    format!("heaptap symbolize {}", summary::quoted(&folder))
 }

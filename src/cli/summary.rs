@@ -7,9 +7,10 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::console::{Console, Style};
+use super::missing;
 use crate::app::manifest::{self, Manifest};
+use crate::app::packet_files::SYMBOLIZED_TRACE;
 use crate::app::summary::{HeapSummary, TopCallsite};
-use crate::names::basename;
 use crate::profile::DumpKind;
 use crate::units::ByteSize;
 
@@ -35,7 +36,15 @@ struct Document<'a> {
 
 /// Shows a finished recording: in words, or in a JSON mode as one document of its folder and
 /// its manifest.
-pub fn show(console: &Console, folder: &Path, manifest: &Manifest, heaps: &[HeapSummary]) {
+///
+/// `again` is the command that would name more frames, were it given more symbols.
+pub fn show(
+    console: &Console,
+    folder: &Path,
+    manifest: &Manifest,
+    heaps: &[HeapSummary],
+    again: &str,
+) {
     if console.is_json() {
         console.json(&Document {
             output: folder,
@@ -50,12 +59,18 @@ pub fn show(console: &Console, folder: &Path, manifest: &Manifest, heaps: &[Heap
             console.data(heap);
         }
     }
-    tell(console, folder, manifest, heaps);
+    tell(console, folder, manifest, heaps, again);
 }
 
 /// What is said of a finished recording beside its figures, on stderr in every mode: warnings
 /// and notes, what was written, and the commands one would want next.
-pub fn tell(console: &Console, folder: &Path, manifest: &Manifest, heaps: &[HeapSummary]) {
+pub fn tell(
+    console: &Console,
+    folder: &Path,
+    manifest: &Manifest,
+    heaps: &[HeapSummary],
+    again: &str,
+) {
     let is_note = |w: &&manifest::Warning| w.kind == crate::app::deduped::KIND;
     let warnings = grouped(manifest.warnings.iter().filter(|w| !is_note(w)));
     for warning in warnings.iter().take(WARNINGS) {
@@ -74,10 +89,15 @@ pub fn tell(console: &Console, folder: &Path, manifest: &Manifest, heaps: &[Heap
     }
     let notes = grouped(manifest.warnings.iter().filter(is_note));
     let notes = notes.into_iter().map(|note| note.message);
-    let notes = notes.chain(hooked_late(manifest)).chain(unnamed(manifest));
-    for note in notes {
+    for note in notes.chain(hooked_late(manifest)) {
         let label = console.on_stderr(Style::Dim, "note");
         console.say(format_args!("   {label}: {note}"));
+    }
+    if let Some(names) = &manifest.symbolization {
+        let fix = format!("{again} --symbols DIR");
+        for line in missing::lines(console, names, &fix) {
+            console.say(line);
+        }
     }
     console.say(written(folder, manifest));
     let next = next_commands(folder, manifest, heaps);
@@ -389,40 +409,6 @@ fn headline(heap: &HeapSummary) -> String {
     }
 }
 
-/// Frames without names, and the libraries they are in.
-fn unnamed(manifest: &Manifest) -> Option<String> {
-    const LIBRARIES: usize = 3;
-    let symbolization = manifest.symbolization.as_ref()?;
-    if symbolization.frames_unnamed == 0 {
-        return None;
-    }
-    let mut missing: Vec<&manifest::MissingLibrary> =
-        symbolization.libraries_missing.iter().collect();
-    missing.sort_by_key(|library| std::cmp::Reverse(library.frames));
-    let mut names: Vec<&str> = Vec::new();
-    for library in missing {
-        let name = basename(&library.path);
-        if !name.is_empty() && !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    let more = match names.len().saturating_sub(LIBRARIES) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    names.truncate(LIBRARIES);
-    let of = if names.is_empty() {
-        String::new()
-    } else {
-        format!(", in {}{more}", names.join(", "))
-    };
-    Some(format!(
-        "{} of {} frames have no name{of}; manifest.json has the build IDs",
-        symbolization.frames_unnamed,
-        symbolization.frames_unnamed + symbolization.frames_named,
-    ))
-}
-
 /// What lies in the folder, in a line.
 fn written(folder: &Path, manifest: &Manifest) -> String {
     let mut parts = Vec::new();
@@ -430,6 +416,9 @@ fn written(folder: &Path, manifest: &Manifest) -> String {
         && folder.join(&trace.file).is_file()
     {
         parts.push(format!("{} ({})", trace.file, ByteSize(trace.size)));
+    }
+    if folder.join(SYMBOLIZED_TRACE).is_file() {
+        parts.push(SYMBOLIZED_TRACE.to_owned());
     }
     let profiles = manifest.dumps.iter().filter(|d| d.file.is_some()).count();
     parts.push(match profiles {
@@ -442,7 +431,7 @@ fn written(folder: &Path, manifest: &Manifest) -> String {
 }
 
 /// The path as one would type it here: relative where it lies below the current folder.
-fn near(path: &Path) -> &Path {
+pub(super) fn near(path: &Path) -> &Path {
     std::env::current_dir()
         .ok()
         .and_then(|here| path.strip_prefix(here).ok())
@@ -514,7 +503,7 @@ fn next_commands(
 }
 
 /// Quoted for a shell where it has to be.
-fn quoted(path: &str) -> String {
+pub(super) fn quoted(path: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_./:@+=,\\~".contains(c);
     if !path.is_empty() && path.chars().all(plain) {
         path.to_owned()

@@ -51,6 +51,15 @@ pub struct Written {
     pub bytes: u64,
 }
 
+impl Written {
+    /// Adds what else was written.
+    pub fn add(&mut self, other: Written) {
+        self.packets += other.packets;
+        self.addresses += other.addresses;
+        self.bytes += other.bytes;
+    }
+}
+
 /// Writes the lines of all frames that `chosen` takes, in order of path, build ID and address.
 ///
 /// # Errors

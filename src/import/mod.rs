@@ -8,9 +8,11 @@
 
 mod archive;
 mod detect;
+mod shared;
 mod spool;
 
 pub use detect::{Kind, detect};
+pub use shared::share;
 
 use crate::error::{Classified, ErrorClass};
 use crate::trace::Source;

@@ -1,7 +1,7 @@
 //! What a recording wants names for: each mapped library with a frame that has no lines yet,
 //! and the addresses of those frames.
 
-use crate::profile::{FrameId, MappingId, Recording, StringId};
+use crate::profile::{FrameId, Line, MappingId, Recording, StringId};
 use crate::units::BuildId;
 use std::collections::BTreeMap;
 
@@ -26,14 +26,28 @@ pub struct Library {
 /// unwinder named but nobody symbolized is among them: lines and inlined calls are still to be
 /// had. So is one whose symbolizer found no name.
 pub fn wanted(recording: &Recording) -> Vec<Library> {
+    with_frames(recording, |lines| {
+        lines.iter().all(|l| l.function == StringId::default())
+    })
+}
+
+/// The same, and frames whose lines tell no file: what somebody symbolized with less than there
+/// may be now.
+pub fn improvable(recording: &Recording) -> Vec<Library> {
+    with_frames(recording, |lines| {
+        lines.iter().all(|l| l.file == StringId::default())
+    })
+}
+
+/// The libraries of frames with such lines.
+fn with_frames(recording: &Recording, are_wanted: impl Fn(&[Line]) -> bool) -> Vec<Library> {
     let tables = &recording.tables;
     let mut found: BTreeMap<(&str, &[u8], u64, u64), Vec<u64>> = BTreeMap::new();
     for (at, frame) in tables.frames().iter().enumerate() {
         let Some(MappingId(mapping)) = frame.mapping else {
             continue;
         };
-        let known = recording.symbols.lines(FrameId(at as u32));
-        if known.iter().any(|l| l.function != StringId::default()) {
+        if !are_wanted(recording.symbols.lines(FrameId(at as u32))) {
             continue;
         }
         let mapping = &tables.mappings()[mapping as usize];
@@ -64,7 +78,7 @@ pub fn wanted(recording: &Recording) -> Vec<Library> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::{Frame, Line, Mapping};
+    use crate::profile::{Frame, Mapping};
 
     #[test]
     fn a_library_is_wanted_once_with_the_addresses_that_have_no_lines() {

@@ -19,6 +19,7 @@ fn request(trace: &Path, output: &Path) -> Request {
         },
         watch: Default::default(),
         bad_maps_fail: true,
+        look: Default::default(),
         packets_for: None,
         process_names: Default::default(),
         only_process: None,

@@ -211,38 +211,6 @@ fn long_names_are_shortened_but_stay_recognizable() {
 }
 
 #[test]
-fn libraries_without_names_are_told_the_worst_first() {
-    let library = |path: &str, frames| manifest::MissingLibrary {
-        path: path.to_owned(),
-        build_id: String::new(),
-        frames,
-        ..manifest::MissingLibrary::default()
-    };
-    let mut manifest = Manifest::default();
-    assert_eq!(unnamed(&manifest), None);
-    manifest.symbolization = Some(manifest::Symbolization {
-        frames_named: 90,
-        frames_unnamed: 10,
-        libraries_missing: vec![
-            library("/a/libone.so", 1),
-            library("/b/libfive.so", 5),
-            library("", 1),
-            library("/c/libone.so", 1),
-            library("/d/libx.so", 1),
-            library("/d/liby.so", 1),
-        ],
-        ..manifest::Symbolization::default()
-    });
-    assert_eq!(
-        unnamed(&manifest).as_deref(),
-        Some(
-            "10 of 100 frames have no name, in libfive.so, libone.so, libx.so and 1 more; \
-             manifest.json has the build IDs"
-        )
-    );
-}
-
-#[test]
 fn what_is_said_of_several_is_said_once() {
     let warning = |pid: Option<u64>, message: &str| manifest::Warning {
         kind: "k".to_owned(),

@@ -1,0 +1,424 @@
+//! `symbolize`: names for a trace as packets that any Perfetto tool takes, alone or behind the
+//! trace; and for a recording's folder, whose files are brought up to date with them.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read as _, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::convert::{self, ConvertError, Input, Plain};
+use super::coverage::{Coverage, Tally};
+use super::findings::{self, Finding};
+use super::finish::RAW_TRACE;
+use super::manifest::{self, Manifest, ManifestError};
+use super::names::NameOptions;
+use super::naming::{Look, Namer, Watch};
+use super::packet_files::{DEOBFUSCATION, PacketFiles, SYMBOLIZED_TRACE, SYMBOLS, WholeFile};
+use super::summary::HeapSummary;
+use super::trace_findings;
+use crate::error::{Classified, ErrorClass};
+use crate::export::packets::{Written, write_symbols};
+use crate::export::pprof::PprofOptions;
+use crate::import::{self, ImportError, OpenTrace};
+use crate::trace::{Surveyed, TraceError};
+
+/// What is to be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// The packets alone.
+    Symbols,
+    /// The trace, and the packets behind it.
+    WholeTrace,
+}
+
+/// What came of a trace.
+#[derive(Debug)]
+pub struct Symbolized {
+    /// What was written.
+    pub written: Written,
+    /// How many frames have names by now, and what is missing.
+    pub symbolization: manifest::Symbolization,
+    /// What the user should know of the trace.
+    pub findings: Vec<Finding>,
+}
+
+impl Symbolized {
+    /// What the exit code tells of. Missing symbols are no failure.
+    pub fn class(&self) -> Option<ErrorClass> {
+        ErrorClass::first_of(self.findings.iter().filter_map(|finding| finding.class))
+    }
+}
+
+/// Why a trace could not be symbolized.
+#[derive(Debug, thiserror::Error)]
+pub enum SymbolizeError {
+    /// The input holds no trace, or can't be opened.
+    #[error(transparent)]
+    Import(#[from] ImportError),
+    /// The trace can't be read.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// The input holds several traces, which have no whole.
+    #[error("{name} holds {traces} traces; names for all of them go into no single trace")]
+    SeveralTraces {
+        /// The input.
+        name: String,
+        /// How many.
+        traces: usize,
+    },
+    /// The input would be overwritten.
+    #[error("{} is the trace itself", path.display())]
+    OutputIsInput {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The packets can't be written.
+    #[error("cannot write {name}")]
+    Write {
+        /// The file.
+        name: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A recording's manifest can't be read or written.
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+    /// A recording's profiles can't be written again.
+    #[error(transparent)]
+    Convert(#[from] ConvertError),
+}
+
+impl Classified for SymbolizeError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            SymbolizeError::Import(error) => error.class(),
+            SymbolizeError::Trace(error) => error.class(),
+            SymbolizeError::SeveralTraces { .. } | SymbolizeError::OutputIsInput { .. } => {
+                ErrorClass::Usage
+            }
+            SymbolizeError::Write { .. } => ErrorClass::HostWrite,
+            SymbolizeError::Manifest(error) => error.class(),
+            SymbolizeError::Convert(error) => error.class(),
+        }
+    }
+
+    fn kind(&self) -> &'static str {
+        match self {
+            SymbolizeError::Import(error) => error.kind(),
+            SymbolizeError::Trace(error) => error.kind(),
+            SymbolizeError::SeveralTraces { .. } => "several-traces",
+            SymbolizeError::OutputIsInput { .. } => "output-is-input",
+            SymbolizeError::Write { .. } => "output-unwritable",
+            SymbolizeError::Manifest(error) => error.kind(),
+            SymbolizeError::Convert(error) => error.kind(),
+        }
+    }
+
+    fn help(&self) -> Option<String> {
+        match self {
+            SymbolizeError::Import(error) => error.help(),
+            SymbolizeError::Trace(error) => error.help(),
+            SymbolizeError::SeveralTraces { .. } => {
+                Some("unpack it and symbolize each, or write the packets alone (-o)".to_owned())
+            }
+            SymbolizeError::OutputIsInput { .. } => {
+                Some("name another file; the trace stays as it is".to_owned())
+            }
+            SymbolizeError::Write { .. } => {
+                Some("make room there, or name another file".to_owned())
+            }
+            SymbolizeError::Manifest(error) => error.help(),
+            SymbolizeError::Convert(error) => error.help(),
+        }
+    }
+}
+
+/// Where packets go.
+pub enum Goal {
+    /// A file, which has its name once it is whole.
+    File(PathBuf),
+    /// Whoever reads on.
+    Stream(Box<dyn Write + Send>),
+}
+
+/// Looks up names for a trace and writes them as packets. Blocks.
+///
+/// # Errors
+/// Where the input holds no trace, or the goal can't be written. That no symbols are found is
+/// none.
+pub fn symbolize(
+    input: &Input,
+    extent: Extent,
+    goal: Goal,
+    names: NameOptions,
+    watch: Watch,
+) -> Result<Symbolized, SymbolizeError> {
+    if let (Input::Path(input), Goal::File(path)) = (input, &goal)
+        && is_same(input, path)
+    {
+        return Err(SymbolizeError::OutputIsInput { path: path.clone() });
+    }
+    let traces = match input {
+        Input::Path(path) => import::open(path)?,
+        Input::Stdin => import::open_stream(io::stdin().lock(), "standard input")?,
+    };
+    if extent == Extent::WholeTrace && traces.len() > 1 {
+        return Err(SymbolizeError::SeveralTraces {
+            name: match input {
+                Input::Path(path) => path.display().to_string(),
+                Input::Stdin => "standard input".to_owned(),
+            },
+            traces: traces.len(),
+        });
+    }
+    let mut run = Run::new(names, watch, Sink::Out(Out::open(goal)?, extent));
+    for trace in traces {
+        run.trace(trace)?;
+    }
+    run.finish()
+}
+
+/// Whether two paths are one file.
+fn is_same(one: &Path, other: &Path) -> bool {
+    let real = |path: &Path| path.canonicalize().ok();
+    real(one).is_some_and(|one| real(other) == Some(one))
+}
+
+/// An open goal.
+enum Out {
+    File { file: WholeFile, name: String },
+    Stream(Box<dyn Write + Send>),
+}
+
+impl Out {
+    fn open(goal: Goal) -> Result<Out, SymbolizeError> {
+        Ok(match goal {
+            Goal::Stream(stream) => Out::Stream(stream),
+            Goal::File(path) => {
+                let name = path.display().to_string();
+                match WholeFile::create(&path) {
+                    Ok(file) => Out::File { file, name },
+                    Err(source) => return Err(SymbolizeError::Write { name, source }),
+                }
+            }
+        })
+    }
+
+    fn writer(&mut self) -> &mut dyn Write {
+        match self {
+            Out::File { file, .. } => file,
+            Out::Stream(stream) => stream,
+        }
+    }
+
+    fn name(&self) -> String {
+        match self {
+            Out::File { name, .. } => name.clone(),
+            Out::Stream(_) => "standard output".to_owned(),
+        }
+    }
+
+    fn finish(self) -> io::Result<()> {
+        match self {
+            Out::Stream(mut stream) => stream.flush(),
+            Out::File { file, .. } => file.finish().map(drop),
+        }
+    }
+}
+
+/// Where the packets of a run go.
+enum Sink {
+    Out(Out, Extent),
+    /// A folder with the plain trace.
+    Folder(PacketFiles, PathBuf),
+}
+
+struct Run {
+    namer: Namer,
+    sink: Sink,
+    tally: Tally,
+    written: Written,
+    findings: Vec<Finding>,
+    whole_bytes: u64,
+}
+
+impl Run {
+    fn new(names: NameOptions, watch: Watch, sink: Sink) -> Run {
+        Run {
+            namer: Namer::new(names, watch),
+            sink,
+            tally: Tally::default(),
+            written: Written::default(),
+            findings: Vec::new(),
+            whole_bytes: 0,
+        }
+    }
+
+    fn trace(&mut self, input: OpenTrace) -> Result<(), SymbolizeError> {
+        let (source, copy) = import::share(input.source);
+        let mut surveyed = Surveyed::read(source)?;
+        self.whole_bytes = surveyed.whole_bytes();
+        let named = self.namer.name(surveyed.recording_mut(), Look::Missing);
+        let recording = surveyed.recording();
+        let written = match &mut self.sink {
+            Sink::Folder(files, _) => files.add_symbols(recording, |frame| named.has(frame)),
+            Sink::Out(out, extent) => {
+                let out = out.writer();
+                let copied = match extent {
+                    Extent::Symbols => Ok(0),
+                    Extent::WholeTrace => io::copy(&mut copy.take(self.whole_bytes), out),
+                };
+                copied.and_then(|_| write_symbols(recording, |frame| named.has(frame), out))
+            }
+        };
+        self.written
+            .add(written.map_err(|source| self.unwritable(source))?);
+        let trace = surveyed.seal();
+        let recording = Arc::clone(trace.recording());
+        let mut coverage = Coverage::default();
+        let mut sampled = false;
+        let health = trace.read_dumps(|dump| -> Result<(), TraceError> {
+            sampled |= !dump.samples.is_empty();
+            coverage.add(&dump);
+            Ok(())
+        })?;
+        coverage.finish(&recording, &named, &mut self.tally);
+        if let Some(what) = input.damage {
+            let finding = trace_findings::packing(&input.name, what);
+            self.findings.push(finding);
+        }
+        let of_health = trace_findings::of_health(&health, sampled);
+        self.findings.extend(of_health);
+        Ok(())
+    }
+
+    fn unwritable(&self, source: io::Error) -> SymbolizeError {
+        let name = match &self.sink {
+            Sink::Out(out, _) => out.name(),
+            Sink::Folder(_, raw) => raw.with_file_name(SYMBOLS).display().to_string(),
+        };
+        SymbolizeError::Write { name, source }
+    }
+
+    fn finish(self) -> Result<Symbolized, SymbolizeError> {
+        let (name, finished) = match self.sink {
+            Sink::Out(out, _) => (out.name(), out.finish()),
+            Sink::Folder(files, raw) => {
+                let goal = raw.with_file_name(SYMBOLIZED_TRACE);
+                let finished = files.finish(&raw, self.whole_bytes).map(drop);
+                (goal.display().to_string(), finished)
+            }
+        };
+        finished.map_err(|source| SymbolizeError::Write { name, source })?;
+        Ok(Symbolized {
+            written: self.written,
+            symbolization: self.tally.into_manifest(),
+            findings: self.findings,
+        })
+    }
+}
+
+/// What came of a recording's folder.
+#[derive(Debug)]
+pub enum Refreshed {
+    /// Symbols stand in it now. It had no manifest, so the profiles in it are somebody else's
+    /// and stay as they are.
+    Symbols(Symbolized),
+    /// So do profiles and a manifest with names.
+    Recording(Box<Recording>),
+}
+
+/// A recording with the names that are to be had now.
+#[derive(Debug)]
+pub struct Recording {
+    /// Its manifest as it is now.
+    pub manifest: Manifest,
+    /// What its profiles show now.
+    pub heaps: Vec<HeapSummary>,
+    /// What the exit code tells of; `None` where all was written.
+    pub class: Option<ErrorClass>,
+}
+
+/// Brings a recording's folder up to date with the names that are to be had now: `symbols`,
+/// `symbolized-trace`, the profiles and the manifest's account of names. `raw-trace` and all
+/// else that the manifest says stay. Blocks.
+///
+/// # Errors
+/// Where the folder holds no trace, or can't be written.
+pub fn refresh(
+    folder: &Path,
+    names: NameOptions,
+    watch: Watch,
+) -> Result<Refreshed, SymbolizeError> {
+    let raw = folder.join(RAW_TRACE);
+    if !folder.join(manifest::FILE_NAME).is_file() {
+        let files = PacketFiles::new(folder);
+        let mut run = Run::new(names, watch, Sink::Folder(files, raw.clone()));
+        for trace in import::open(&raw)? {
+            run.trace(trace)?;
+        }
+        return Ok(Refreshed::Symbols(run.finish()?));
+    }
+    let mut manifest = Manifest::read(folder)?;
+    let request = convert::Request {
+        input: Input::Path(folder.to_owned()),
+        output: folder.to_owned(),
+        selection: convert::Selection::default(),
+        pprof: manifest
+            .profiles
+            .as_ref()
+            .map_or_else(PprofOptions::default, manifest::Profiles::options),
+        names,
+        look: Look::Better,
+        watch,
+        bad_maps_fail: true,
+        packets_for: Some(Plain {
+            whole_bytes: whole_bytes(folder, &raw)?,
+            path: raw,
+        }),
+        process_names: process_names(&manifest),
+        only_process: None,
+    };
+    let converted = convert::convert(&request)?;
+    let written = |f: &Finding| f.kind != findings::PACKETS_UNWRITTEN;
+    let class = (!converted.findings.iter().all(written)).then_some(ErrorClass::HostWrite);
+    let known = |kind: &str| manifest.warnings.iter().any(|w| w.kind == kind);
+    let new: Vec<manifest::Warning> = converted
+        .warnings()
+        .into_iter()
+        .filter(|warning| !known(&warning.kind))
+        .collect();
+    manifest.warnings.extend(new);
+    manifest.symbolization = Some(converted.symbolization);
+    manifest.write(folder)?;
+    Ok(Refreshed::Recording(Box::new(Recording {
+        manifest,
+        heaps: converted.heaps,
+        class,
+    })))
+}
+
+/// Bytes of a folder's plain trace up to where it breaks off, where it is not what is read.
+/// Where the symbolized one is as long as its parts, that is all of them; else the trace is
+/// asked.
+fn whole_bytes(folder: &Path, raw: &Path) -> Result<Option<u64>, SymbolizeError> {
+    if !folder.join(SYMBOLIZED_TRACE).is_file() {
+        return Ok(None);
+    }
+    let size = |name: &str| std::fs::metadata(folder.join(name)).map_or(0, |m| m.len());
+    let parts = size(RAW_TRACE) + size(SYMBOLS) + size(DEOBFUSCATION);
+    if size(SYMBOLIZED_TRACE) == parts {
+        return Ok(Some(size(RAW_TRACE)));
+    }
+    let trace = import::open(raw)?.pop();
+    let read = trace
+        .map(|trace| Surveyed::read(trace.source))
+        .transpose()?;
+    Ok(read.map(|surveyed| surveyed.whole_bytes()))
+}
+
+/// The names of the processes in a manifest's dumps.
+fn process_names(manifest: &Manifest) -> BTreeMap<u64, String> {
+    let dumps = manifest.dumps.iter();
+    dumps.map(|d| (d.pid, d.process.clone())).collect()
+}

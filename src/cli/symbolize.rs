@@ -1,0 +1,240 @@
+//! `heaptap symbolize`: shows what was found for the frames of a trace, and what is missing.
+
+use std::io::{self, IsTerminal as _, Write};
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use super::console::Console;
+use super::names_args::NamesArgs;
+use super::{Context, Outcome, Style, missing, summary};
+use crate::app::convert::Input;
+use crate::app::naming::Watch;
+use crate::app::symbolize::{self, Extent, Goal, Refreshed, Symbolized};
+use crate::error::{ErrorClass, Failure};
+use crate::units::ByteSize;
+
+/// Flags of `symbolize`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    heaptap symbolize out --symbols app/build        a recording's folder: its profiles too\n  \
+    heaptap symbolize trace -o syms; cat trace syms > symbolized\n  \
+    heaptap symbolize trace --into symbolized        the same in one step")]
+pub struct Args {
+    /// A recording's folder, a trace (also gzip, zstd, in a ZIP or TAR), or - for stdin
+    #[arg(value_name = "TRACE")]
+    pub input: PathBuf,
+    /// The same as -o
+    #[arg(value_name = "OUT", conflicts_with_all = ["output", "into"])]
+    pub out: Option<PathBuf>,
+    /// The file for the packets, - for stdout [default: stdout; where that is a terminal,
+    /// TRACE.symbols]
+    #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+    /// Write the whole trace with the packets behind it to this file, - for stdout
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with = "output")]
+    pub into: Option<PathBuf>,
+    /// Where names come from.
+    #[command(flatten)]
+    pub names: NamesArgs,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// Where the input holds no trace, or the output can't be written.
+pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    let console = &ctx.console;
+    let input = match args.input.as_path() == Path::new("-") {
+        true => Input::Stdin,
+        false => Input::Path(args.input.clone()),
+    };
+    let names = args.names.options();
+    let named = args.output.or(args.out);
+    let (extent, named) = match args.into {
+        Some(into) => (Extent::WholeTrace, Some(into)),
+        None => (Extent::Symbols, named),
+    };
+    if let (Input::Path(folder), None) = (&input, &named)
+        && folder.is_dir()
+    {
+        let folder = folder.clone();
+        let refreshed = watched(ctx, {
+            let folder = folder.clone();
+            move |watch| symbolize::refresh(&folder, names, watch)
+        })
+        .await?;
+        return Ok(refreshed_shown(console, &folder, &refreshed));
+    }
+    let goal = goal(console, &input, named)?;
+    let (symbolized, goal) = {
+        let (sink, goal) = goal.open(console);
+        let task = watched(ctx, move |watch| {
+            symbolize::symbolize(&input, extent, sink, names, watch)
+        });
+        (task.await?, goal)
+    };
+    let again = format!(
+        "heaptap symbolize {}",
+        summary::quoted(&args.input.to_string_lossy())
+    );
+    show(console, &again, goal.as_deref(), &symbolized);
+    Ok(symbolized.class().into())
+}
+
+/// Where packets go, as it was asked for.
+enum Asked {
+    Stdout,
+    File(PathBuf),
+}
+
+impl Asked {
+    fn open(self, console: &Console) -> (Goal, Option<PathBuf>) {
+        match self {
+            Asked::Stdout => (Goal::Stream(Box::new(Stdout(console.clone()))), None),
+            Asked::File(path) => (Goal::File(path.clone()), Some(path)),
+        }
+    }
+}
+
+fn goal(console: &Console, input: &Input, named: Option<PathBuf>) -> Result<Asked, Failure> {
+    let usage = |message: &str, help: &str| {
+        Err(Failure::new(ErrorClass::Usage, "usage", message).with_help(help))
+    };
+    match named {
+        Some(path) if path == Path::new("-") && console.is_json() => usage(
+            "--json and the packets cannot both go to standard output",
+            "name a file with -o",
+        ),
+        Some(path) if path == Path::new("-") => Ok(Asked::Stdout),
+        Some(path) => Ok(Asked::File(path)),
+        None if !console.is_json() && !io::stdout().is_terminal() => Ok(Asked::Stdout),
+        None => match input {
+            Input::Path(path) => {
+                let mut beside = path.clone().into_os_string();
+                beside.push(".symbols");
+                Ok(Asked::File(beside.into()))
+            }
+            Input::Stdin => usage(
+                "the packets of a trace from standard input have no place",
+                "name a file with -o, or - for standard output",
+            ),
+        },
+    }
+}
+
+/// Standard output, as the console has it.
+struct Stdout(Console);
+
+impl Write for Stdout {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.0.stdout_is_closed() {
+            // The console knows why, and tells it at the end.
+            return Ok(bytes.len());
+        }
+        self.0.raw(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Does `work` on a thread of its own, showing how far it is.
+async fn watched<T, E>(
+    ctx: &Context,
+    work: impl FnOnce(Watch) -> Result<T, E> + Send + 'static,
+) -> Result<T, Failure>
+where
+    T: Send + 'static,
+    E: Into<Failure> + Send + 'static,
+{
+    let status = ctx.console.status();
+    ctx.console.set_status(&status, "reading …");
+    let watch = super::progress::names_on(&ctx.console, &status);
+    let task = tokio::task::spawn_blocking(move || work(watch));
+    let result = task.await;
+    status.finish_and_clear();
+    match result {
+        Ok(result) => result.map_err(Into::into),
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(error) => Err(Failure::new(
+                ErrorClass::Interrupted,
+                "interrupted",
+                error.to_string(),
+            )),
+        },
+    }
+}
+
+/// Shows what came of a recording's folder.
+fn refreshed_shown(console: &Console, folder: &Path, refreshed: &Refreshed) -> Outcome {
+    let again = super::progress::again(folder);
+    match refreshed {
+        Refreshed::Symbols(symbolized) => {
+            show(console, &again, Some(folder), symbolized);
+            symbolized.class().into()
+        }
+        Refreshed::Recording(recording) => {
+            summary::show(
+                console,
+                folder,
+                &recording.manifest,
+                &recording.heaps,
+                &again,
+            );
+            recording.class.into()
+        }
+    }
+}
+
+/// Says what was written where, and what is missing; in a JSON mode as a document of both.
+fn show(console: &Console, again: &str, goal: Option<&Path>, symbolized: &Symbolized) {
+    let Symbolized {
+        written,
+        symbolization,
+        findings,
+    } = symbolized;
+    if console.is_json() {
+        console.json(&json!({
+            "output": goal,
+            "packets": written.packets,
+            "addresses": written.addresses,
+            "bytes": written.bytes,
+            "symbolization": symbolization,
+        }));
+    }
+    for finding in findings {
+        console.warn(&finding.message);
+        if let Some(help) = &finding.help {
+            let label = console.on_stderr(Style::Help, "help");
+            console.complain(format_args!("   {label}: {help}"));
+        }
+    }
+    for line in missing::lines(console, symbolization, &format!("{again} --symbols DIR")) {
+        console.say(line);
+    }
+    if let (0, false) = (
+        written.addresses,
+        symbolization.frames_named + symbolization.frames_unnamed == 0,
+    ) {
+        console.warn("no symbols were found that the trace does not have");
+    }
+    let names = format!(
+        "{} of {} frames have names, {} files and lines",
+        symbolization.frames_named,
+        symbolization.frames_named + symbolization.frames_unnamed,
+        symbolization.frames_with_lines
+    );
+    let goal = match goal {
+        Some(goal) => summary::near(goal).display().to_string(),
+        None => "standard output".to_owned(),
+    };
+    console.say(format_args!(
+        "wrote {goal}: symbols of {} addresses ({}); {names}",
+        written.addresses,
+        ByteSize(written.bytes)
+    ));
+}
