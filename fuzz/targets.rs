@@ -3,10 +3,14 @@
 
 use heaptap::app::deobfuscation::Maps;
 use heaptap::app::names::NameOptions;
+use heaptap::bytes::Bytes;
+use heaptap::deobfuscate::{AppFrame, Entry, FieldType, MapFile, Retracer};
 use heaptap::export::gzip::Gzip;
 use heaptap::export::pprof::{Pprof, PprofOptions};
 use heaptap::trace::{DumpScanner, Surveyed, Trace, TraceError, read_packages};
+use std::convert::Infallible;
 use std::io::Cursor;
+use std::path::Path;
 
 /// Bytes as a trace: decoded, encoded, compressed; and as one that is still being written.
 pub fn trace(bytes: &[u8]) {
@@ -26,6 +30,55 @@ pub fn trace(bytes: &[u8]) {
     for piece in bytes.chunks(100) {
         scanner.push(piece);
     }
+}
+
+/// Bytes as a mapping file: indexed, read class by class, and asked for frames with and without
+/// lines, as far as that has ends.
+pub fn mapping(bytes: &[u8]) {
+    const CLASSES: usize = 200;
+    const METHODS: usize = 20;
+    let Ok(map) = MapFile::from_bytes(Bytes::from(bytes.to_vec()), Path::new("fuzz")) else {
+        return;
+    };
+    let mut classes: Vec<(String, Vec<(String, u32)>)> = Vec::new();
+    let Ok(()) = map.entries(|entry| -> Result<(), Infallible> {
+        match entry {
+            Entry::Class { obfuscated, .. } => classes.push((obfuscated.to_owned(), Vec::new())),
+            Entry::Field { .. } => {}
+            Entry::Method {
+                obfuscated, lines, ..
+            } => {
+                let (_, methods) = classes
+                    .last_mut()
+                    .expect("a class comes before its methods");
+                let line = lines.obfuscated_end.unwrap_or(7);
+                methods.push((obfuscated.to_owned(), line));
+            }
+        }
+        Ok(())
+    });
+    let retracer = Retracer::new(&map);
+    let mut frames = Vec::new();
+    for (class, methods) in classes.iter().take(CLASSES) {
+        assert!(
+            retracer.class(class).is_some(),
+            "a class that was given is found"
+        );
+        retracer.type_name(&format!("{class}[]"));
+        for (method, line) in methods.iter().take(METHODS) {
+            assert!(!retracer.method(class, method).is_empty());
+            retracer.method_with_descriptor(class, method, "(I)V");
+            retracer.field(class, method, FieldType::Object);
+            retracer.frame(class, method, Some(*line));
+            retracer.frame(class, method, None);
+            frames.push(AppFrame {
+                class,
+                method,
+                line: Some(*line),
+            });
+        }
+    }
+    retracer.stack(Some("a"), &frames);
 }
 
 /// Bytes as any input: detected and unpacked.

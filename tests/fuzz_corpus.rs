@@ -31,3 +31,8 @@ fn inputs() {
 fn archives_of_symbols() {
     replay("symbols_zip", targets::symbols_zip);
 }
+
+#[test]
+fn mappings() {
+    replay("mapping", targets::mapping);
+}

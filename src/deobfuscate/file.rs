@@ -3,11 +3,10 @@
 use super::block;
 use super::class::{Class, Method, OriginalLines, packet_name};
 use super::error::MapError;
-use super::index::{ClassAt, Index, LARGEST, Survey};
+use super::index::{ClassAt, Index, Survey};
 use super::unpack;
 use crate::bytes::Bytes;
 use crate::profile::PacketLines;
-use crate::units::ByteSize;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -76,20 +75,15 @@ impl MapFile {
     /// # Errors
     /// Where it can't be read, or no line of it is a class.
     pub fn open(path: &Path) -> Result<MapFile, MapError> {
-        MapFile::from_bytes(unpack::open(path)?, path)
+        MapFile::from_bytes(unpack::read(path)?, path)
     }
 
-    /// The same, from bytes that are not packed; `path` is what they are called.
+    /// The same, from bytes; `path` is what they are called.
     ///
     /// # Errors
-    /// Where no line is a class, or there are 4 GiB of them.
+    /// As [`MapFile::open`].
     pub fn from_bytes(bytes: Bytes, path: &Path) -> Result<MapFile, MapError> {
-        if bytes.len() > LARGEST {
-            return Err(MapError::TooLarge {
-                path: path.to_owned(),
-                most: ByteSize(LARGEST as u64),
-            });
-        }
+        let bytes = unpack::unpack(bytes, path)?;
         let index = Index::build(&bytes);
         if index.survey.classes == 0 {
             return Err(MapError::NoClasses {

@@ -16,7 +16,7 @@ use super::class::{LineRange, Method, OriginalLines, Signature};
 /// Inlined calls at one position, at most: outer ones beyond are left out.
 const DEEPEST: usize = 256;
 /// Answers for one position, at most.
-const MOST: usize = 256;
+pub(super) const MOST: usize = 256;
 
 /// A run of entries, innermost first.
 pub(super) type Group<'m, 'a> = &'m [Method<'a>];

@@ -6,8 +6,8 @@ use super::class::{Class, Field, Method};
 use super::file::MapFile;
 use super::metadata::MergedClasses;
 use super::retrace::{
-    Answer, Chain, Group, Overloads, SourceFrame, SourceMethod, answer, chains, groups, methods,
-    outermost, partitions,
+    Answer, Chain, Group, MOST, Overloads, SourceFrame, SourceMethod, answer, chains, groups,
+    methods, outermost, partitions,
 };
 use super::source_file;
 use super::types::{Type, descriptor, parameters_descriptor};
@@ -70,7 +70,7 @@ pub enum Retraced<'f> {
     Unknown,
     /// The map knows the class, here as the source has it, but not the method, or not the line.
     Class(&'f str),
-    /// One chain for each alternative, sorted. An empty one is a frame that only the compiler
+    /// One chain for each alternative, sorted; at most 256. An empty one is a frame that only the compiler
     /// made; no source has it.
     Frames(Vec<Chain<'f>>),
 }
@@ -265,9 +265,10 @@ pub(super) fn without_synthesized(mut chain: Chain) -> Chain {
     chain
 }
 
-/// Alternatives in order, each once: of two that differ in types alone, the first.
+/// Alternatives in order, each once: of two that differ in types alone, the first. No more than
+/// anyone reads.
 pub(super) fn sorted<'a>(chains: impl Iterator<Item = Chain<'a>>) -> Retraced<'a> {
-    let mut all: Vec<Chain> = chains.collect();
+    let mut all: Vec<Chain> = chains.take(MOST).collect();
     let key = |chain: &Chain<'a>| -> Vec<(&'a str, &'a str, Option<u32>)> {
         let frames = chain.iter();
         frames

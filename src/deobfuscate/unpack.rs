@@ -24,29 +24,36 @@ const NAMED: usize = 5;
 /// Where Android's app bundles keep their map.
 const IN_BUNDLE: &str = "BUNDLE-METADATA/com.android.tools.build.obfuscation/proguard.map";
 
-/// Opens a file: mapped into memory where it is one and not packed, else read.
+/// The bytes of a file: mapped into memory where it is one, else read.
 ///
 /// # Errors
-/// Where it can't be read, or its packing holds no mapping file.
-pub(super) fn open(path: &Path) -> Result<Bytes, MapError> {
+/// Where it can't be read.
+pub(super) fn read(path: &Path) -> Result<Bytes, MapError> {
     let unreadable = |source| MapError::Unreadable {
         path: path.to_owned(),
         source,
     };
     let metadata = std::fs::metadata(path).map_err(unreadable)?;
-    let bytes = if metadata.is_file() {
-        Bytes::map(path).map_err(unreadable)?
+    if metadata.is_file() {
+        Bytes::map(path).map_err(unreadable)
     } else if metadata.is_dir() {
-        return Err(unreadable(io::Error::other("it is a folder")));
+        Err(unreadable(io::Error::other("it is a folder")))
     } else {
         // What a shell puts in place of a file: a pipe.
         let file = File::open(path).map_err(unreadable)?;
-        read_bounded(file, LARGEST as u64, path)?.map_err(unreadable)?
-    };
-    unpack(bytes, path, 0)
+        read_bounded(file, LARGEST as u64, path)?.map_err(unreadable)
+    }
 }
 
-fn unpack(bytes: Bytes, path: &Path, depth: u32) -> Result<Bytes, MapError> {
+/// The mapping file in some bytes; the same bytes where they are not packed.
+///
+/// # Errors
+/// Where their packing can't be undone or holds no mapping file, or it is too large.
+pub(super) fn unpack(bytes: Bytes, path: &Path) -> Result<Bytes, MapError> {
+    unpack_at(bytes, path, 0)
+}
+
+fn unpack_at(bytes: Bytes, path: &Path, depth: u32) -> Result<Bytes, MapError> {
     let most = (LARGEST as u64).min(SLACK + RATIO * bytes.len() as u64);
     let damaged = |what: String| MapError::Damaged {
         path: path.to_owned(),
@@ -74,7 +81,7 @@ fn unpack(bytes: Bytes, path: &Path, depth: u32) -> Result<Bytes, MapError> {
     if depth + 1 >= DEEPEST {
         return Ok(unpacked);
     }
-    unpack(unpacked, path, depth + 1)
+    unpack_at(unpacked, path, depth + 1)
 }
 
 /// Reads a stream to its end. The outer error is that of a stream which has none in sight.
@@ -181,10 +188,7 @@ mod tests {
     }
 
     fn open_bytes(bytes: &[u8]) -> Result<Bytes, MapError> {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("file");
-        std::fs::write(&path, bytes).unwrap();
-        open(&path)
+        unpack(Bytes::from(bytes.to_vec()), Path::new("file"))
     }
 
     #[test]
@@ -229,7 +233,7 @@ mod tests {
         let error = open_bytes(b"PK\x03\x04garbage").unwrap_err();
         assert!(matches!(error, MapError::Damaged { .. }), "{error}");
         let folder = tempfile::tempdir().unwrap();
-        let error = open(folder.path()).unwrap_err();
+        let error = read(folder.path()).unwrap_err();
         assert!(matches!(error, MapError::Unreadable { .. }), "{error}");
     }
 }
