@@ -33,13 +33,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         survey.bad_lines,
         held("RssFile")
     )?;
-    if lookups > 0 {
+    if let Some(every) = survey.classes.checked_div(lookups) {
         let mut names: Vec<String> = Vec::new();
-        let every = (survey.classes / lookups).max(1);
         let mut at = 0;
         let Ok(()) = map.entries(|entry| -> Result<(), Infallible> {
             if let Entry::Class { obfuscated, .. } = entry {
-                if at % every == 0 {
+                if at % every.max(1) == 0 {
                     names.push(obfuscated.to_owned());
                 }
                 at += 1;
@@ -53,10 +52,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             .map(|name| retracer.method(name, "a").len())
             .sum();
         let micros = start.elapsed().as_secs_f64() * 1e6 / names.len().max(1) as f64;
-        println!(
+        writeln!(
+            out,
             "{} lookups of {micros:.2} us, {methods} methods",
             names.len()
-        );
+        )?;
     }
     Ok(())
 }
