@@ -43,7 +43,7 @@ impl Bytes {
             return Err(not_regular());
         }
         if metadata.len() == 0 {
-            return Ok(Bytes::from(Vec::new()));
+            return Ok(Bytes::default());
         }
         // SAFETY: the map is read only, and its file is one of finished builds: compilers and
         // our own cache replace such files by renaming, they do not write into them. Who cuts a
@@ -75,6 +75,12 @@ impl From<Vec<u8>> for Bytes {
         let range = 0..bytes.len();
         let whole = Arc::new(Whole::Owned(bytes));
         Bytes { whole, range }
+    }
+}
+
+impl Default for Bytes {
+    fn default() -> Bytes {
+        Bytes::from(Vec::new())
     }
 }
 

@@ -94,27 +94,6 @@ impl Answers {
         self.start = end;
     }
 
-    /// Hands out the lines of each address that has any.
-    pub fn for_each(&self, sink: &mut dyn FnMut(usize, &[SourceLine<'_>])) {
-        let mut lines = Vec::new();
-        for found in &self.found {
-            lines.clear();
-            let text = |id: u32| &*self.texts[id as usize];
-            lines.extend(
-                self.lines[found.start..found.end]
-                    .iter()
-                    .map(|line| SourceLine {
-                        function: text(line.function),
-                        linkage: text(line.linkage),
-                        file: text(line.file),
-                        line: line.line,
-                        column: line.column,
-                    }),
-            );
-            sink(found.at, &lines);
-        }
-    }
-
     fn intern(&mut self, text: &str) -> u32 {
         if let Some(id) = self.index.get(text) {
             return *id;
@@ -123,5 +102,36 @@ impl Answers {
         self.texts.push(text.into());
         self.index.insert(text.into(), id);
         id
+    }
+}
+
+/// Hands out the lines of each address that has any, in the order of addresses.
+pub(super) fn for_each(answers: &[Answers], sink: &mut dyn FnMut(usize, &[SourceLine<'_>])) {
+    let all = answers.iter().enumerate();
+    let mut order: Vec<(usize, usize, usize)> = all
+        .flat_map(|(by, answers)| {
+            let found = answers.found.iter().enumerate();
+            found.map(move |(number, found)| (found.at, by, number))
+        })
+        .collect();
+    order.sort_unstable();
+    let mut lines = Vec::new();
+    for (at, by, number) in order {
+        let answers = &answers[by];
+        let found = &answers.found[number];
+        let text = |id: u32| &*answers.texts[id as usize];
+        lines.clear();
+        lines.extend(
+            answers.lines[found.start..found.end]
+                .iter()
+                .map(|line| SourceLine {
+                    function: text(line.function),
+                    linkage: text(line.linkage),
+                    file: text(line.file),
+                    line: line.line,
+                    column: line.column,
+                }),
+        );
+        sink(at, &lines);
     }
 }

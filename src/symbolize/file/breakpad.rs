@@ -381,6 +381,7 @@ impl<'data> Fields<'data> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::symbolize::file::answers::for_each;
 
     const FILE: &[u8] = b"MODULE Linux arm64 67452301AB89EFCD0123456789ABCDEF0 libfoo.so\n\
         INFO CODE_ID 0123456789ABCDEF0123456789ABCDEFCAFEF00D\n\
@@ -404,7 +405,7 @@ mod tests {
         let mut answers = Answers::default();
         Index::build(FILE).lookup(addresses, &mut answers);
         let mut found = Vec::new();
-        answers.for_each(&mut |at, lines| {
+        for_each(&[answers], &mut |at, lines| {
             let shown = lines
                 .iter()
                 .map(|l| format!("{} {}:{}", l.function, l.file, l.line));

@@ -16,7 +16,6 @@
 mod answers;
 mod breakpad;
 mod companions;
-mod debug;
 mod dwarf;
 mod elf;
 mod error;
@@ -33,14 +32,13 @@ pub use error::FileError;
 pub use facts::{DebugLink, Facts, Format, Knowledge, Machine, Supplement, identify};
 pub use notes::Note;
 
-use self::answers::Answers;
-use self::debug::DebugFile;
+use self::answers::{Answers, for_each};
+use self::dwarf::DebugInfo;
 use self::elf::Elf;
 use self::notes::Notes;
 use self::sections::{Allowance, read_mini_debuginfo};
 use self::symtab::SymbolTables;
 use ::object::elf::{SHT_DYNSYM, SHT_SYMTAB};
-use std::borrow::Cow;
 use std::num::NonZero;
 use std::sync::Arc;
 
@@ -52,7 +50,7 @@ pub struct SymbolFile {
 }
 
 enum Kind {
-    Elf(Library),
+    Elf(Box<Library>),
     Breakpad(Bytes),
 }
 
@@ -60,8 +58,8 @@ enum Kind {
 struct Library {
     elf: Elf,
     symbols: SymbolTables,
-    /// The file with its debug information: itself, or the debug file that it names.
-    debug: Option<DebugFile>,
+    /// The debug information: its own, or that of the debug file that it names.
+    debug_info: Option<DebugInfo>,
     allowance: Allowance,
 }
 
@@ -93,7 +91,7 @@ impl SymbolFile {
         let has_symtab = symbols.add(&bytes, &elf, SHT_SYMTAB)
             || named
                 .as_ref()
-                .is_some_and(|debug| symbols.add(&debug.bytes, &debug.elf, SHT_SYMTAB));
+                .is_some_and(|(named, elf)| symbols.add(&named.bytes, elf, SHT_SYMTAB));
         if !has_symtab {
             match read_mini_debuginfo(&bytes, &elf, &allowance) {
                 Some(Ok(inner)) => match Elf::read(&inner) {
@@ -107,21 +105,23 @@ impl SymbolFile {
             }
             symbols.add(&bytes, &elf, SHT_DYNSYM);
         }
-        let own = facts.knowledge >= Knowledge::Lines;
-        let debug = own.then(|| DebugFile {
-            bytes,
-            elf: elf.clone(),
-            companions,
-        });
+        let debug_info = match named {
+            Some((named, elf)) => {
+                let companions = vec![named.companions, companions];
+                Some(DebugInfo::new(named.bytes, elf, companions, &notes))
+            }
+            None => (facts.knowledge >= Knowledge::Lines)
+                .then(|| DebugInfo::new(bytes, elf.clone(), vec![companions], &notes)),
+        };
         Ok(SymbolFile {
             facts,
             notes,
-            kind: Kind::Elf(Library {
+            kind: Kind::Elf(Box::new(Library {
                 elf,
                 symbols,
-                debug: debug.or(named),
+                debug_info,
                 allowance,
-            }),
+            })),
         })
     }
 
@@ -164,64 +164,43 @@ impl SymbolFile {
         threads: NonZero<usize>,
         sink: &mut dyn FnMut(usize, &[SourceLine<'_>]),
     ) {
-        let mut answers = Answers::default();
-        match &self.kind {
+        let answers = match &self.kind {
             Kind::Breakpad(bytes) => {
+                let mut answers = Answers::default();
                 breakpad::Index::build(bytes).lookup(addresses, &mut answers);
+                vec![answers]
             }
-            Kind::Elf(library) => {
-                library.lookup(addresses, threads, &self.notes, &mut answers);
-            }
-        }
-        answers.for_each(sink);
+            Kind::Elf(library) => library.lookup(addresses, threads, &self.notes),
+        };
+        for_each(&answers, sink);
     }
 }
 
 impl Library {
-    fn lookup(
-        &self,
-        addresses: &[u64],
-        threads: NonZero<usize>,
-        notes: &Notes,
-        answers: &mut Answers,
-    ) {
+    fn lookup(&self, addresses: &[u64], threads: NonZero<usize>, notes: &Notes) -> Vec<Answers> {
         let symbols = self.symbols.lookup(addresses);
-        let mut add = |at: usize, frames: &[dwarf::Frame<'_>], files: &[Box<str>]| {
-            let symbol = symbols[at];
-            let file = symbol.map_or(&[][..], |symbol| symbol.file);
-            // A file that knows the function only from its symbol table is a frame too.
-            let alone = [dwarf::Frame::default()];
-            let frames = match symbol {
-                Some(_) if frames.is_empty() => &alone,
-                _ => frames,
-            };
-            for (depth, frame) in frames.iter().enumerate() {
-                let is_outermost = depth + 1 == frames.len();
-                // The symbol table knows names that DWARF does not: of clones and aliases.
-                let symbol = symbol.filter(|_| is_outermost);
-                let name = symbol.map(|symbol| symbol.name).or(frame.name);
-                let path = frame.file.map(|file| &*files[file as usize]);
-                let path = path.map_or_else(
-                    || String::from_utf8_lossy(if is_outermost { file } else { &[] }),
-                    Cow::Borrowed,
-                );
-                let name = String::from_utf8_lossy(name.unwrap_or_default());
-                answers.add_mangled(&name, &path, frame.line, frame.column);
+        if let Some(debug_info) = &self.debug_info {
+            return debug_info.lookup(addresses, &symbols, &self.allowance, threads, notes);
+        }
+        let mut answers = Answers::default();
+        for (at, symbol) in symbols.into_iter().enumerate() {
+            if let Some(symbol) = symbol {
+                let name = String::from_utf8_lossy(symbol.name);
+                let file = String::from_utf8_lossy(symbol.file);
+                answers.add_mangled(&name, &file, 0, 0);
             }
             answers.finish(at);
-        };
-        let Some(debug) = &self.debug else {
-            (0..addresses.len()).for_each(|at| add(at, &[], &[]));
-            return;
-        };
-        debug.lookup(addresses, threads, &self.allowance, notes, &mut |found| {
-            (0..addresses.len()).for_each(|at| add(at, found.frames(at), found.files()));
-        });
+        }
+        vec![answers]
     }
 }
 
 /// The debug file that a stripped file names.
-fn find_debug_file(facts: &Facts, companions: &dyn Companions, notes: &Notes) -> Option<DebugFile> {
+fn find_debug_file(
+    facts: &Facts,
+    companions: &dyn Companions,
+    notes: &Notes,
+) -> Option<(Companion, Elf)> {
     let link = facts.debug_link.as_ref()?;
     if facts.knowledge >= Knowledge::Lines {
         return None;
@@ -244,11 +223,7 @@ fn find_debug_file(facts: &Facts, companions: &dyn Companions, notes: &Notes) ->
     }
     let found = found?;
     let elf = Elf::read(&found.bytes).ok()?;
-    Some(DebugFile {
-        bytes: found.bytes,
-        elf,
-        companions: found.companions,
-    })
+    Some((found, elf))
 }
 
 #[cfg(test)]

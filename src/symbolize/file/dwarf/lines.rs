@@ -1,9 +1,16 @@
 //! File and line of each address of a unit: one pass over the unit's line program, which keeps
-//! no rows but those asked for.
+//! no rows but those asked for, by llvm-symbolizer's rules. Of the sequences the one that ends
+//! first after the address is asked, and only that; in it the last row at or before the address
+//! counts, also where its line is 0.
 
-use super::entries::Cursor;
-use super::{DwarfError, Slice, Unit};
-use gimli::{Error, LineProgramHeader, constants as dw};
+use super::abbrev::Cursor;
+use super::line_header::LineHeader;
+use super::unit::DwarfError;
+use super::work::Share;
+use gimli::constants::{self as dw, DwLne, DwLns};
+
+/// The program ends within an instruction.
+const CUT: DwarfError = DwarfError::Cut;
 
 /// Where the instruction at an address came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,97 +24,113 @@ pub(super) struct Row {
 /// The rows of one unit's addresses. Kept from unit to unit for its memory.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
-    rows: Vec<Option<Found>>,
+    found: Vec<Option<Found>>,
+    /// Where the sequences end.
+    ends: Vec<u64>,
     /// Of the sequence at hand: index of the address, and its row.
     sequence: Vec<(usize, Row)>,
 }
 
+/// The row of an address in the sequence that ends first of those that hold it.
 #[derive(Debug, Clone, Copy)]
 struct Found {
     row: Row,
     /// End of its sequence.
-    end: u64,
+    high: u64,
 }
 
 impl Lines {
-    /// Searches the unit's line program for these addresses, which are sorted.
+    /// Forgets the last unit; no address of the next has a row yet.
+    pub fn clear(&mut self, addresses: &[u64]) {
+        self.found.clear();
+        self.found.resize(addresses.len(), None);
+        self.ends.clear();
+        self.sequence.clear();
+    }
+
+    /// Runs a line program for these addresses, which are sorted.
     ///
     /// # Errors
     /// Where the program is damaged; what it says before that counts.
-    pub fn find(&mut self, unit: &Unit<'_>, addresses: &[u64]) -> Result<(), DwarfError> {
-        self.rows.clear();
-        self.rows.resize(addresses.len(), None);
-        self.sequence.clear();
-        match &unit.line_program {
-            Some(program) => self.run(program.header(), addresses),
-            None => Ok(()),
-        }
+    pub fn find(
+        &mut self,
+        header: &LineHeader<'_>,
+        addresses: &[u64],
+        work: &Share<'_>,
+    ) -> Result<(), DwarfError> {
+        let result = self.run(header, addresses, work);
+        self.choose(addresses);
+        result
     }
 
     /// The row of the address of this index.
     pub fn row(&self, address: usize) -> Option<Row> {
-        self.rows[address].map(|found| found.row)
+        self.found[address].map(|found| found.row)
     }
 
+    /// The state machine of DWARF 5, 6.2.
     fn run(
         &mut self,
-        header: &LineProgramHeader<Slice<'_>>,
+        header: &LineHeader<'_>,
         addresses: &[u64],
+        work: &Share<'_>,
     ) -> Result<(), DwarfError> {
-        let program = header.raw_program_buf();
+        let base = i32::from(header.line_base);
+        let (range, opcode_base) = (header.line_range, header.opcode_base);
+        let scale = u64::from(header.minimum_instruction_length);
+        let constant = u64::from((255 - opcode_base) / range) * scale;
+        let mask = header.address_mask();
+        let mut state = State::new(addresses);
         let mut cursor = Cursor {
-            bytes: program.slice(),
+            bytes: header.program,
             at: 0,
         };
-        let (base, range) = (i64::from(header.line_base()), header.line_range());
-        let opcode_base = header.opcode_base();
-        let scale = u64::from(header.minimum_instruction_length());
-        // Android's machines have one operation an instruction.
-        if header.maximum_operations_per_instruction() > 1 || range == 0 {
-            return Err(DwarfError::Instructions);
-        }
-        let constant = u64::from((255 - opcode_base) / range) * scale;
-        let mut state = State::new(addresses);
-        while cursor.at < cursor.bytes.len() {
-            let opcode = cursor.byte()?;
+        while let Some(opcode) = cursor.byte() {
             if opcode >= opcode_base {
                 let adjusted = opcode - opcode_base;
-                state.address = state
-                    .address
-                    .wrapping_add(u64::from(adjusted / range) * scale);
-                let line = i64::from(state.row.line) + base + i64::from(adjusted % range);
-                state.row.line = line as u32;
-                self.row_begins(&mut state);
+                let by = u64::from(adjusted / range) * scale;
+                state.address = state.address.wrapping_add(by) & mask;
+                let lines = base + i32::from(adjusted % range);
+                state.row.line = state.row.line.wrapping_add_signed(lines);
+                self.begin_row(&mut state);
                 continue;
             }
-            match gimli::DwLns(opcode) {
-                gimli::DwLns(0) => self.extended(&mut cursor, &mut state)?,
-                dw::DW_LNS_copy => self.row_begins(&mut state),
+            match DwLns(opcode) {
+                DwLns(0) => {
+                    let size = cursor.leb().ok_or(CUT)?;
+                    let operands = cursor.split(size).ok_or(CUT)?;
+                    self.extended(operands, mask, &mut state, work)?;
+                }
+                dw::DW_LNS_copy => self.begin_row(&mut state),
                 dw::DW_LNS_advance_pc => {
-                    let by = cursor.leb()?.wrapping_mul(scale);
-                    state.address = state.address.wrapping_add(by);
+                    let by = cursor.leb().ok_or(CUT)?.wrapping_mul(scale);
+                    state.address = state.address.wrapping_add(by) & mask;
                 }
                 dw::DW_LNS_advance_line => {
-                    let line = i64::from(state.row.line).wrapping_add(cursor.signed_leb()?);
-                    state.row.line = line as u32;
+                    let by = cursor.signed_leb().ok_or(CUT)?;
+                    state.row.line = state.row.line.wrapping_add(by as u32);
                 }
-                dw::DW_LNS_set_file => state.row.file = cursor.leb()?,
-                dw::DW_LNS_set_column => state.row.column = cursor.leb()? as u32,
+                dw::DW_LNS_set_file => state.row.file = cursor.leb().ok_or(CUT)?,
+                dw::DW_LNS_set_column => {
+                    state.row.column = u32::try_from(cursor.leb().ok_or(CUT)?).unwrap_or(0);
+                }
                 dw::DW_LNS_negate_stmt
                 | dw::DW_LNS_set_basic_block
                 | dw::DW_LNS_set_prologue_end
                 | dw::DW_LNS_set_epilogue_begin => {}
-                dw::DW_LNS_const_add_pc => state.address = state.address.wrapping_add(constant),
+                dw::DW_LNS_const_add_pc => {
+                    state.address = state.address.wrapping_add(constant) & mask;
+                }
                 dw::DW_LNS_fixed_advance_pc => {
-                    state.address = state.address.wrapping_add(cursor.half()?.into());
+                    let by = cursor.number(2).ok_or(CUT)?;
+                    state.address = state.address.wrapping_add(by) & mask;
                 }
-                dw::DW_LNS_set_isa => {
-                    cursor.leb()?;
-                }
+                // The instruction set, and opcodes that are not known.
                 _ => {
-                    let lengths = header.standard_opcode_lengths().slice();
-                    for _ in 0..lengths.get(opcode as usize - 1).copied().unwrap_or(0) {
-                        cursor.leb()?;
+                    let lengths = header.standard_opcode_lengths;
+                    let operands = lengths.get(usize::from(opcode) - 1).copied();
+                    for _ in 0..operands.unwrap_or(0) {
+                        cursor.leb().ok_or(CUT)?;
                     }
                 }
             }
@@ -117,25 +140,24 @@ impl Lines {
 
     fn extended(
         &mut self,
-        cursor: &mut Cursor<'_>,
+        operands: &[u8],
+        mask: u64,
         state: &mut State<'_>,
+        work: &Share<'_>,
     ) -> Result<(), DwarfError> {
-        let size = cursor.leb()?;
-        let mut inner = *cursor;
-        cursor.forward(size);
-        if size == 0 {
+        let Some((opcode, operands)) = operands.split_first() else {
             return Ok(());
-        }
-        match gimli::DwLne(inner.byte()?) {
+        };
+        match DwLne(*opcode) {
             dw::DW_LNE_end_sequence => {
-                self.row_begins(state);
-                self.end_sequence(state);
+                self.begin_row(state);
+                self.end_sequence(state, work)?;
             }
             dw::DW_LNE_set_address => {
-                state.address = match size - 1 {
-                    size @ (1 | 2 | 4 | 8) => inner.number(size as u8)?,
-                    size => return Err(Error::UnsupportedAddressSize(size as u8).into()),
-                };
+                let address = operands.iter().rev().take(8);
+                state.address = address.fold(0, |n, b| n << 8 | u64::from(*b)) & mask;
+                // All ones stand for code that the linker dropped.
+                state.is_dropped = state.address == mask;
             }
             // Discriminators, and files that no producer defines here.
             _ => {}
@@ -143,61 +165,87 @@ impl Lines {
         Ok(())
     }
 
-    /// A row begins at the state's address, where the row before ends.
-    #[inline]
-    fn row_begins(&mut self, state: &mut State<'_>) {
-        let Some((start, row)) = state.last else {
-            state.next = state.addresses.partition_point(|a| *a < state.address);
-            state.last = Some((state.address, state.row));
-            return;
-        };
-        if state.address > start {
-            while let Some(address) = state.addresses.get(state.next) {
-                if *address >= state.address {
-                    break;
-                }
-                self.sequence.push((state.next, row));
-                state.next += 1;
-            }
+    fn end_sequence(&mut self, state: &mut State<'_>, work: &Share<'_>) -> Result<(), DwarfError> {
+        // Many sequences may hold the same addresses.
+        work.take(self.sequence.len())?;
+        let high = state.address;
+        let low = state.low.filter(|low| *low < high);
+        if low.is_some() {
+            self.ends.push(high);
         }
-        state.last = Some((state.address, state.row));
-    }
-
-    /// Among overlapping sequences the one that ends first counts, as with llvm-symbolizer.
-    fn end_sequence(&mut self, state: &mut State<'_>) {
-        let end = state.address;
-        for (at, row) in self.sequence.drain(..) {
-            let found = &mut self.rows[at];
-            if found.is_none_or(|found| end < found.end) {
-                *found = Some(Found { row, end });
+        for (address, row) in self.sequence.drain(..) {
+            let found = &mut self.found[address];
+            let is_first = found.is_none_or(|found| high < found.high);
+            if low.is_some_and(|low| low <= state.addresses[address]) && is_first {
+                *found = Some(Found { row, high });
             }
         }
         *state = State::new(state.addresses);
+        Ok(())
+    }
+
+    /// A row begins at the state's address, where the row before ends.
+    #[inline]
+    fn begin_row(&mut self, state: &mut State<'_>) {
+        if state.is_dropped {
+            return;
+        }
+        if state.low.is_none() {
+            state.low = Some(state.address);
+            state.next = state.addresses.partition_point(|a| *a < state.address);
+        } else {
+            while let Some(address) = state.addresses.get(state.next)
+                && *address < state.address
+            {
+                self.sequence.push((state.next, state.last));
+                state.next += 1;
+            }
+        }
+        state.last = state.row;
+    }
+
+    /// Drops the row of an address where a sequence that does not hold it ends before.
+    fn choose(&mut self, addresses: &[u64]) {
+        self.ends.sort_unstable();
+        for (found, address) in self.found.iter_mut().zip(addresses) {
+            let first = self.ends.partition_point(|end| end <= address);
+            let first = self.ends.get(first);
+            if found.is_some_and(|found| first.is_some_and(|end| *end < found.high)) {
+                *found = None;
+            }
+        }
     }
 }
 
 /// The registers of the line program.
-struct State<'a> {
-    addresses: &'a [u64],
+struct State<'addresses> {
+    addresses: &'addresses [u64],
     address: u64,
     row: Row,
-    /// The row before, and where it begins.
-    last: Option<(u64, Row)>,
+    is_dropped: bool,
+    /// Where the sequence begins.
+    low: Option<u64>,
+    /// The row before.
+    last: Row,
     /// The first address that has no row yet.
     next: usize,
 }
 
-impl<'a> State<'a> {
-    fn new(addresses: &'a [u64]) -> Self {
+impl<'addresses> State<'addresses> {
+    const START: Row = Row {
+        file: 1,
+        line: 1,
+        column: 0,
+    };
+
+    fn new(addresses: &'addresses [u64]) -> Self {
         State {
             addresses,
             address: 0,
-            row: Row {
-                file: 1,
-                line: 1,
-                column: 0,
-            },
-            last: None,
+            row: Self::START,
+            is_dropped: false,
+            low: None,
+            last: Self::START,
             next: 0,
         }
     }

@@ -1,420 +1,504 @@
-//! What DWARF says of addresses: functions with the calls inlined into them, files and lines.
-//! Owns the search; sections come read and inflated from the symbol file, and names leave as
-//! the bytes of those sections.
+//! DWARF 2 to 5: functions, inlined calls, files and lines of addresses. Owns which sections are
+//! needed and how the work is shared among threads.
 //!
-//! A lookup answers many sorted addresses at once, and that is what it is fast by:
+//! | file | what it finds |
+//! |---|---|
+//! | `index` | the unit that an address belongs to |
+//! | `unit` | a unit's header, and what its root entry sets |
+//! | `abbrev` | the shapes of entries, and how to get over them |
+//! | `functions` | the function that holds an address, and what it was inlined into |
+//! | `line_header` | how a line table is to be read, and what its files are called |
+//! | `lines` | the row of the line table that covers an address |
+//! | `names` | what a function is called |
+//! | `work` | that a file's size bounds what it costs |
+//! | `split` | units whose functions are in `.dwo` and `.dwp` files |
 //!
-//! ```text
-//! addresses ──► units    .debug_aranges, else each unit's root: which unit has which address
-//!                 │ one task per unit, over all threads; units without an address stay unread
-//!                 ├──► functions   one pass over the unit's entries, reading of each but its
-//!                 │      │         length and ranges; subtrees without an address are jumped
-//!                 │      └──► names    of the functions found, following references
-//!                 └──► lines       one pass over the unit's line program, keeping the row of
-//!                                  each address only
-//! ```
-//!
-//! The parsing of headers, abbreviations, range lists and tables of files is gimli's. Where
-//! producers are ambiguous the answer is that of llvm-symbolizer (`docs/symbols.md`).
+//! The bytes are read by gimli, except where most of the time goes: entries that only need to be
+//! skipped, and line programs. The rules on what belongs to an address are llvm-symbolizer's.
 
-mod entries;
+mod abbrev;
 mod functions;
+mod index;
+mod line_header;
 mod lines;
 mod names;
-mod paths;
+mod split;
 mod unit;
-mod units;
 mod work;
 
-use gimli::{Reader as _, Section as _};
+use self::functions::Functions;
+use self::index::{Piece, Units, pieces};
+use self::line_header::{LineHeader, Paths};
+use self::lines::Lines;
+use self::names::{File, Home, Reader};
+use self::split::Splits;
+use self::unit::{DwarfError, Parts, Unit};
+use self::work::Work;
+use super::answers::Answers;
+use super::companions::{Companion, Companions, Wanted};
+use super::elf::Elf;
+use super::notes::{Note, Notes};
+use super::sections::{Allowance, read_debug};
+use super::symtab::Symbol;
+use crate::bytes::Bytes;
+use gimli::{
+    DebugAddr, DebugLineStr, DebugRanges, DebugRngLists, DebugStr, DebugStrOffsets, DwarfFileType,
+    LittleEndian, RangeLists,
+};
+use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::num::NonZero;
+use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use unit::{Root, Tables};
-use units::{Task, Units};
-use work::{Share, Work};
 
-/// Little-endian bytes of a section.
-pub(super) type Slice<'a> = gimli::EndianSlice<'a, gimli::LittleEndian>;
-/// The sections of one file, inflated.
-pub(super) type Sections<'a> = gimli::Dwarf<Slice<'a>>;
-type Unit<'a> = gimli::Unit<Slice<'a>>;
-type UnitHeader<'a> = gimli::UnitHeader<Slice<'a>>;
-
-/// What is wrong with debug information.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum DwarfError {
-    #[error(transparent)]
-    Format(#[from] gimli::Error),
-    #[error("a line program is for a machine with several operations an instruction")]
-    Instructions,
-    #[error("it repeats itself without measure")]
-    TooMuchWork,
+/// The debug information of a file, not read yet.
+pub(super) struct DebugInfo {
+    bytes: Bytes,
+    elf: Elf,
+    companions: Vec<Arc<dyn Companions>>,
+    supplement: Option<(Bytes, Elf)>,
 }
 
-/// What a skeleton unit says of the unit that was split off it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct SplitName {
-    pub id: gimli::DwoId,
-    /// The folder that the compiler ran in.
-    pub comp_dir: String,
-    /// Path of the `.dwo` file, relative to that.
-    pub path: String,
-}
+/// Sections of one file, decompressed.
+#[derive(Clone, Default)]
+struct Sections([Bytes; NAMES.len()]);
 
-/// The sections with each split unit, by its ID.
-pub(super) type SplitUnits<'a> = HashMap<u64, Sections<'a>>;
+/// In the order of size, largest first, as they are to be decompressed.
+const NAMES: [&str; 10] = [
+    "info",
+    "str",
+    "line",
+    "rnglists",
+    "ranges",
+    "abbrev",
+    "line_str",
+    "aranges",
+    "addr",
+    "str_offsets",
+];
 
-/// The DWARF of one file, ready for lookups.
-pub(super) struct Debug<'a> {
-    sections: Sections<'a>,
-    units: Units<'a>,
-    /// Those of the file that dwz shares between several.
-    supplement: Units<'a>,
-    work: Work,
-    damage: Vec<Damage>,
-}
-
-/// A section, and what is wrong with it.
-pub(super) type Damage = (&'static str, DwarfError);
-
-/// One function at an address, or one that was inlined there.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Frame<'a> {
-    /// Linkage name, else the plain name.
-    pub name: Option<&'a [u8]>,
-    /// Index into [`Answers::files`].
-    pub file: Option<u32>,
-    /// 0: unknown.
-    pub line: u32,
-    /// 0: unknown.
-    pub column: u32,
-}
-
-/// What is known of the addresses of a lookup.
-#[derive(Debug, Default)]
-pub(super) struct Answers<'a> {
-    frames: Vec<Frame<'a>>,
-    spans: Vec<(u32, u32)>,
-    files: Vec<Box<str>>,
-    /// What could not be read.
-    pub damage: Vec<Damage>,
-}
-
-impl<'a> Answers<'a> {
-    /// The frames of the address at this index, innermost first; empty where DWARF knows
-    /// nothing of it.
-    pub fn frames(&self, index: usize) -> &[Frame<'a>] {
-        let (start, end) = self.spans[index];
-        &self.frames[start as usize..end as usize]
+impl Sections {
+    /// Reads the sections whose names end in `suffix`, several at a time.
+    fn read(
+        bytes: &Bytes,
+        elf: &Elf,
+        suffix: &str,
+        allowance: &Allowance,
+        threads: NonZero<usize>,
+        notes: &Notes,
+    ) -> Sections {
+        let read =
+            |name: &str| match read_debug(bytes, elf, &format!("debug_{name}{suffix}"), allowance)?
+            {
+                Ok(section) => Some(section),
+                Err(note) => {
+                    notes.add(note);
+                    None
+                }
+            };
+        let found = in_parallel(NAMES.len(), threads, |numbers| {
+            let read = numbers.filter_map(|at| Some((at, read(NAMES[at])?)));
+            read.collect::<Vec<_>>()
+        });
+        let mut sections = Sections::default();
+        for (at, section) in found.into_iter().flatten() {
+            sections.0[at] = section;
+        }
+        sections
     }
 
-    /// Paths of files.
-    pub fn files(&self) -> &[Box<str>] {
-        &self.files
+    fn get(&self, name: &str) -> &[u8] {
+        let at = NAMES.iter().position(|known| *known == name);
+        &self.0[at.expect("only names of the list are asked for")]
     }
-}
 
-impl<'a> Debug<'a> {
-    /// Reads which unit has which addresses; entries stay unread.
-    pub fn new(sections: Sections<'a>) -> Debug<'a> {
-        let size = |sections: &Sections<'a>| {
-            let info = sections.debug_info.reader().len() + sections.debug_line.reader().len();
-            let ranges = &sections.ranges;
-            let ranges =
-                ranges.debug_ranges().reader().len() + ranges.debug_rnglists().reader().len();
-            (info + ranges + sections.debug_abbrev.reader().len()) as u64
-        };
-        let shared = sections.sup();
-        let work = Work::of(size(&sections) + shared.map_or(0, size));
-        let mut damage = Vec::new();
-        let share = &mut work.share();
-        let note = |part, error| note(&mut damage, part, error);
-        let units = Units::read(&sections, share, note);
-        let note = |part, error| self::note(&mut damage, part, error);
-        let supplement = shared.map_or_else(Units::none, |shared| Units::read(shared, share, note));
-        Debug {
-            sections,
-            units,
-            supplement,
-            work,
-            damage,
+    fn get_mut(&mut self, name: &str) -> &mut Bytes {
+        let at = NAMES.iter().position(|known| *known == name);
+        &mut self.0[at.expect("only names of the list are asked for")]
+    }
+
+    fn size(&self) -> u64 {
+        self.0.iter().map(|section| section.len() as u64).sum()
+    }
+
+    fn parts<'data>(&'data self, supplement: Option<&'data Sections>) -> Parts<'data> {
+        let slice = |name| self.get(name);
+        Parts {
+            info: slice("info"),
+            abbrev: slice("abbrev"),
+            line: slice("line"),
+            line_str: DebugLineStr::new(slice("line_str"), LittleEndian),
+            str: DebugStr::new(slice("str"), LittleEndian),
+            str_offsets: DebugStrOffsets::from(unit::Slice::new(
+                slice("str_offsets"),
+                LittleEndian,
+            )),
+            addr: DebugAddr::from(unit::Slice::new(slice("addr"), LittleEndian)),
+            ranges: RangeLists::new(
+                DebugRanges::new(slice("ranges"), LittleEndian),
+                DebugRngLists::new(slice("rnglists"), LittleEndian),
+            ),
+            supplement_str: DebugStr::new(
+                supplement.map_or(&[], |sections| sections.get("str")),
+                LittleEndian,
+            ),
+            file_type: DwarfFileType::Main,
         }
     }
+}
 
-    /// The sections that it reads.
-    pub fn sections(&self) -> &Sections<'a> {
-        &self.sections
-    }
-
-    /// The split units that these addresses, which are sorted, are in.
-    pub fn split_names(&self, addresses: &[u64]) -> Vec<SplitName> {
-        let sections = &self.sections;
-        let mut share = self.work.share();
-        let mut names = Vec::new();
-        for task in self.units.tasks(addresses) {
-            let header = self.units.header(task.unit);
-            // Before DWARF 5 only the unit's first entry tells.
-            if header.version() >= 5 && !matches!(header.type_(), gimli::UnitType::Skeleton(_)) {
-                continue;
+/// Has up to `threads` threads take the numbers from 0 to `count`, each once; what each thread
+/// made of its numbers.
+fn in_parallel<T: Send>(
+    count: usize,
+    threads: NonZero<usize>,
+    work: impl Fn(&mut dyn Iterator<Item = usize>) -> T + Sync,
+) -> Vec<T> {
+    let next = AtomicUsize::new(0);
+    let take = || {
+        let at = next.fetch_add(1, Ordering::Relaxed);
+        (at < count).then_some(at)
+    };
+    let run = || work(&mut std::iter::from_fn(take));
+    std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads.get().min(count))
+            .map(|_| scope.spawn(run))
+            .collect();
+        let mut made = vec![run()];
+        for other in others {
+            match other.join() {
+                Ok(more) => made.push(more),
+                Err(panic) => std::panic::resume_unwind(panic),
             }
-            // What cannot be read here cannot be read by the lookup either, which says so.
-            let Ok(root) = Root::read_alone(sections, *header, &mut share) else {
-                continue;
-            };
-            let (Some(id), Some(path)) = (root.unit.dwo_id, root.split_path(sections)) else {
-                continue;
-            };
-            let comp_dir = root.unit.comp_dir;
-            let comp_dir = comp_dir.map(|folder| folder.to_string_lossy().into_owned());
-            names.push(SplitName {
-                id,
-                comp_dir: comp_dir.unwrap_or_default(),
-                path: path.to_string_lossy().into_owned(),
-            });
         }
-        names
+        made
+    })
+}
+
+/// Addresses of one unit.
+struct Task {
+    /// Where the unit starts; `None` for addresses that belong to none.
+    unit: Option<usize>,
+    /// Indexes of its addresses, in order.
+    addresses: Vec<usize>,
+}
+
+impl DebugInfo {
+    /// Of a file that has `.debug_info`; finds the dwz file that it names.
+    pub fn new(
+        bytes: Bytes,
+        elf: Elf,
+        companions: Vec<Arc<dyn Companions>>,
+        notes: &Notes,
+    ) -> DebugInfo {
+        let supplement = find_supplement(&bytes, &elf, &companions, notes);
+        DebugInfo {
+            bytes,
+            elf,
+            companions,
+            supplement,
+        }
     }
 
-    /// What is known of these addresses, which are sorted, each once.
+    /// Finds functions and lines of addresses, which are sorted; `symbols` has what the symbol
+    /// table says of each. The answers of each address are in one of those returned.
     pub fn lookup(
         &self,
         addresses: &[u64],
+        symbols: &[Option<Symbol<'_>>],
+        allowance: &Allowance,
         threads: NonZero<usize>,
-        split: &SplitUnits<'a>,
-    ) -> Answers<'a> {
-        let tasks = self.units.tasks(addresses);
-        let next = AtomicUsize::new(0);
-        let work = || {
-            let mut worker = Worker::new(self, addresses, split);
-            while let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
-                worker.answer(task);
-            }
-            worker.done
+        notes: &Notes,
+    ) -> Vec<Answers> {
+        let sections = Sections::read(&self.bytes, &self.elf, "", allowance, threads, notes);
+        let supplement = self.supplement.as_ref();
+        let supplement = supplement
+            .map(|(bytes, elf)| Sections::read(bytes, elf, "", allowance, threads, notes));
+        let size = sections.size() + supplement.as_ref().map_or(0, Sections::size);
+        let work = Work::for_debug_info(size);
+        let (units, result) = Units::read(sections.get("info"));
+        if let Err(error) = result {
+            notes.add(Note::damaged(".debug_info", error));
+        }
+        let own = File {
+            parts: sections.parts(supplement.as_ref()),
+            units,
         };
-        let threads = threads.get().min(tasks.len());
-        let parts: Vec<Done<'a>> = if threads <= 1 {
-            vec![work()]
-        } else {
-            std::thread::scope(|scope| {
-                let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
-                let mut parts = vec![work()];
-                for other in others {
-                    parts.push(other.join().unwrap_or_else(|panic| {
-                        std::panic::resume_unwind(panic);
-                    }));
-                }
-                parts
-            })
+        let supplement = supplement.as_ref().map(|sections| File {
+            parts: sections.parts(None),
+            units: Units::read(sections.get("info")).0,
+        });
+        let aranges = sections.get("aranges");
+        let pieces = pieces(&own, aranges, &work.share(), |part, error| {
+            notes.add(note_of(part, error));
+        });
+        let tasks = tasks(&own, &pieces, addresses);
+        let splits = Splits::new(&self.companions, allowance, &work, notes);
+        let run = Run {
+            own: &own,
+            supplement: supplement.as_ref(),
+            splits: &splits,
+            addresses,
+            symbols,
+            has_symbols: symbols.iter().any(Option::is_some),
+            work: &work,
+            notes,
         };
-        let mut answers = merge(addresses.len(), parts);
-        for (part, error) in &self.damage {
-            note(&mut answers.damage, part, *error);
-        }
-        answers
+        in_parallel(tasks.len(), threads, |numbers| {
+            let mut worker = Worker::new(&run);
+            numbers.for_each(|at| worker.task(&tasks[at]));
+            worker.answers
+        })
     }
 }
 
-/// What it costs to keep a frame, in steps: calls can be inlined into each other without end.
-const FRAME: u64 = 32;
-
-/// What one thread found.
-#[derive(Default)]
-struct Done<'a> {
-    frames: Vec<Frame<'a>>,
-    /// Index of an address, and where its frames lie.
-    spans: Vec<(u32, (u32, u32))>,
-    paths: paths::Paths,
-    damage: Vec<Damage>,
+/// Which addresses belong to which unit; large units first, so that none is left to run alone.
+/// Addresses without one make a task of their own.
+fn tasks(file: &File<'_>, pieces: &[Piece], addresses: &[u64]) -> Vec<Task> {
+    let mut tasks: HashMap<Option<usize>, Vec<usize>> = HashMap::new();
+    let mut at = 0;
+    for (index, address) in addresses.iter().enumerate() {
+        while pieces.get(at).is_some_and(|piece| piece.high <= *address) {
+            at += 1;
+        }
+        let holding = pieces.get(at).filter(|piece| piece.low <= *address);
+        // What is listed need not be there.
+        let unit = holding.map(|piece| piece.unit);
+        let unit = unit.filter(|start| file.units.size_of(*start) > 0);
+        tasks.entry(unit).or_default().push(index);
+    }
+    let mut tasks: Vec<Task> = tasks
+        .into_iter()
+        .map(|(unit, addresses)| Task { unit, addresses })
+        .collect();
+    let size = |task: &Task| task.unit.map_or(0, |start| file.units.size_of(start));
+    tasks.sort_by_key(|task| (Reverse(size(task)), task.unit));
+    tasks
 }
 
-/// Notes damage; more than a few say no more than they do.
-fn note(damage: &mut Vec<Damage>, part: &'static str, error: DwarfError) {
-    if damage.len() < 8 && !damage.contains(&(part, error)) {
-        damage.push((part, error));
+fn note_of(part: &str, error: DwarfError) -> Note {
+    match error {
+        DwarfError::TooMuchWork => Note::TooMuchWork,
+        error => Note::damaged(part, error),
     }
 }
 
-fn merge<'a>(count: usize, parts: Vec<Done<'a>>) -> Answers<'a> {
-    let mut answers = Answers {
-        spans: vec![(0, 0); count],
-        ..Answers::default()
-    };
-    let mut paths = paths::Paths::default();
-    for part in parts {
-        let base = answers.frames.len() as u32;
-        let files: Vec<u32> = part
-            .paths
-            .list
-            .iter()
-            .map(|path| paths.intern(path))
-            .collect();
-        answers
-            .frames
-            .extend(part.frames.into_iter().map(|frame| Frame {
-                file: frame.file.map(|file| files[file as usize]),
-                ..frame
-            }));
-        for (index, (start, end)) in part.spans {
-            answers.spans[index as usize] = (base + start, base + end);
-        }
-        for (part, error) in part.damage {
-            note(&mut answers.damage, part, error);
-        }
-    }
-    answers.files = paths.list;
-    answers
+/// All that the threads of a lookup share.
+struct Run<'run, 'data> {
+    own: &'run File<'data>,
+    supplement: Option<&'run File<'data>>,
+    splits: &'run Splits<'run>,
+    addresses: &'run [u64],
+    symbols: &'run [Option<Symbol<'run>>],
+    /// Whether there is a symbol table at all.
+    has_symbols: bool,
+    work: &'run Work,
+    notes: &'run Notes,
 }
 
 /// One thread of a lookup: what it keeps from unit to unit.
-struct Worker<'d, 'a> {
-    debug: &'d Debug<'a>,
-    split: &'d SplitUnits<'a>,
-    all: &'d [u64],
-    /// The addresses of the unit at hand.
+struct Worker<'run, 'data> {
+    run: &'run Run<'run, 'data>,
+    reader: Reader<'run, 'data>,
+    /// Addresses of the unit at hand.
     addresses: Vec<u64>,
-    share: Share<'d>,
-    tables: Tables,
-    functions: functions::Functions,
-    lines: lines::Lines,
-    names: names::Names<'a>,
-    done: Done<'a>,
+    functions: Functions,
+    lines: Lines,
+    answers: Answers,
 }
 
-impl<'d, 'a> Worker<'d, 'a> {
-    fn new(debug: &'d Debug<'a>, all: &'d [u64], split: &'d SplitUnits<'a>) -> Self {
+/// A damaged file may nest inlined calls as deep as it is long.
+const DEEPEST: usize = 512;
+
+impl<'run, 'data> Worker<'run, 'data> {
+    fn new(run: &'run Run<'run, 'data>) -> Worker<'run, 'data> {
         Worker {
-            debug,
-            split,
-            all,
+            run,
+            reader: Reader::new(run.own, run.supplement, run.work.share()),
             addresses: Vec::new(),
-            share: debug.work.share(),
-            tables: Tables::default(),
-            functions: functions::Functions::default(),
-            lines: lines::Lines::default(),
-            names: names::Names::default(),
-            done: Done::default(),
+            functions: Functions::default(),
+            lines: Lines::default(),
+            answers: Answers::default(),
         }
     }
 
-    fn answer(&mut self, task: &Task) {
+    /// Answers the addresses of one unit.
+    fn task(&mut self, task: &Task) {
+        let run = self.run;
         self.addresses.clear();
-        let indices = task.indices.iter();
-        self.addresses
-            .extend(indices.map(|at| self.all[*at as usize]));
-        if let Err(error) = self.answer_unit(task) {
-            note(&mut self.done.damage, ".debug_info", error);
-        }
-    }
-
-    fn answer_unit(&mut self, task: &Task) -> Result<(), DwarfError> {
-        let sections = &self.debug.sections;
-        let header = *self.debug.units.header(task.unit);
-        let mut root = Root::read(sections, header, &mut self.tables, &mut self.share)?;
-        if let Err(error) = root.read_lines(sections, &mut self.share) {
-            note(&mut self.done.damage, ".debug_line", error);
-        }
-        let unit = root.unit;
-        let split = unit.dwo_id.and_then(|id| self.split.get(&id.0));
-        if let Some(split_sections) = split {
-            // Offsets of its abbreviations are its own, and no other unit has the same.
-            let mut tables = Tables::default();
-            let found = split_unit(split_sections, &unit, &mut tables, &mut self.share);
-            if let Some(split) = found {
-                return self.answer_from(task, split_sections, None, &split, &unit);
+        let addresses = task.addresses.iter().map(|at| run.addresses[*at]);
+        self.addresses.extend(addresses);
+        let unit = task.unit.and_then(|start| {
+            let unit = self.reader.unit(Home::Own, start);
+            unit.map_err(|error| run.note(".debug_info", error)).ok()
+        });
+        let Some(unit) = unit else {
+            for at in &task.addresses {
+                run.add_outermost(*at, None, &Place::default(), &mut self.answers);
+                self.answers.finish(*at);
             }
+            return;
+        };
+        let header = LineHeader::read(&unit, &run.own.parts, &self.reader.work);
+        let header = header.unwrap_or_else(|error| {
+            run.note(".debug_line", error);
+            None
+        });
+        self.lines.clear(&self.addresses);
+        if let Some(header) = &header {
+            let found = self.lines.find(header, &self.addresses, &self.reader.work);
+            found.unwrap_or_else(|error| run.note(".debug_line", error));
         }
-        let units = (&self.debug.units, &self.debug.supplement);
-        self.answer_from(task, sections, Some(units), &unit, &unit)
+        let mut paths = Paths::new(&unit, &run.own.parts, header.as_ref());
+        // A skeleton has no functions; without its other half it is asked in vain.
+        let Some(sections) = run.splits.find(&unit) else {
+            self.reader.begin_unit();
+            let mut search = Search {
+                run,
+                addresses: &self.addresses,
+                functions: &mut self.functions,
+                lines: &self.lines,
+                answers: &mut self.answers,
+            };
+            search.answer(task, &unit, &run.own.parts, &mut self.reader, &mut paths);
+            return;
+        };
+        let file = sections.file(Some(&run.own.parts));
+        let mut reader = Reader::new(&file, None, run.work.share());
+        let split = unit.dwo_id.and_then(|id| sections.unit(id, &reader.work));
+        let split = split.ok_or(DwarfError::Offset).and_then(|start| {
+            let mut split = reader.read(Home::Own, start)?;
+            split.complete_from(&unit);
+            Ok(split)
+        });
+        match split {
+            Ok(split) => {
+                let mut search = Search {
+                    run,
+                    addresses: &self.addresses,
+                    functions: &mut self.functions,
+                    lines: &self.lines,
+                    answers: &mut self.answers,
+                };
+                search.answer(task, &split, &file.parts, &mut reader, &mut paths);
+            }
+            Err(error) => run.note(".debug_info.dwo", error),
+        }
     }
+}
 
-    /// `sections` and `unit` are those with the entries, `skeleton` that with the line program.
-    fn answer_from(
+/// The addresses of a unit, to be answered by its functions or by those of the split unit.
+struct Search<'task, 'run, 'data> {
+    run: &'run Run<'run, 'data>,
+    addresses: &'task [u64],
+    functions: &'task mut Functions,
+    lines: &'task Lines,
+    answers: &'task mut Answers,
+}
+
+impl<'data> Search<'_, '_, 'data> {
+    fn answer<'code>(
         &mut self,
         task: &Task,
-        sections: &Sections<'a>,
-        units: Option<(&Units<'a>, &Units<'a>)>,
-        unit: &Unit<'a>,
-        skeleton: &Unit<'a>,
-    ) -> Result<(), DwarfError> {
-        // Functions do without lines, and lines without functions.
-        let share = &mut self.share;
-        if let Err(error) = self.functions.find(sections, unit, &self.addresses, share) {
-            note(&mut self.done.damage, ".debug_info", error);
-        }
-        if let Err(error) = self.lines.find(skeleton, &self.addresses) {
-            note(&mut self.done.damage, ".debug_line", error);
-        }
-        let tables = &mut self.tables;
-        let mut names = self.names.of(tables, share, sections, units, unit);
-        let mut files = paths::Files::new(&self.debug.sections, skeleton);
-        let done = &mut self.done;
-        for (at, index) in task.indices.iter().enumerate() {
+        unit: &Unit<'code>,
+        parts: &Parts<'code>,
+        reader: &mut Reader<'_, 'code>,
+        paths: &mut Paths<'_, 'data>,
+    ) {
+        let run = self.run;
+        // What the symbol table does not know as a function is padding.
+        let is_missed = |at: usize| !run.has_symbols || run.symbols[task.addresses[at]].is_some();
+        let functions = &mut *self.functions;
+        let found = functions.find(unit, parts, self.addresses, &reader.work, is_missed);
+        found.unwrap_or_else(|error| run.note(".debug_info", error));
+        for (at, index) in task.addresses.iter().enumerate() {
+            // A row whose file is not in the table says nothing.
             let row = self.lines.row(at);
-            let mut function = self.functions.innermost(at);
-            if function.is_none() && row.is_none() {
-                continue;
-            }
-            let start = done.frames.len();
-            let mut place = row.map_or((None, 0, 0), |row| (Some(row.file), row.line, row.column));
-            loop {
-                let called = function.map(|function| {
-                    let (entry, parent) = self.functions.entry(function);
-                    (names.details(function, entry), parent)
-                });
-                let (file, line, column) = place;
-                done.frames.push(Frame {
-                    name: called.and_then(|(details, _)| details.name),
-                    file: file.and_then(|file| files.path(file, &mut done.paths)),
-                    line,
-                    column,
-                });
-                let Some((details, Some(parent))) = called else {
-                    break;
+            let place = row.and_then(|row| {
+                Some(Place {
+                    file: Some(paths.get(row.file)?),
+                    line: row.line,
+                    column: row.column,
+                })
+            });
+            let mut place = place.unwrap_or_default();
+            let mut function = functions.innermost(at);
+            let mut depth = 0;
+            while let Some(inlined) = function
+                && let Some(caller) = functions.caller(inlined)
+                && depth < DEEPEST
+            {
+                let details = reader.details(unit, inlined.entry);
+                let name = String::from_utf8_lossy(details.name.unwrap_or_default());
+                let file = place.file.as_deref().unwrap_or_default();
+                self.answers
+                    .add_mangled(&name, file, place.line, place.column);
+                place = Place {
+                    file: paths.get(details.call_file),
+                    line: details.call_line,
+                    column: details.call_column,
                 };
-                place = (details.call_file, details.call_line, details.call_column);
-                function = Some(parent);
+                function = Some(caller);
+                depth += 1;
             }
-            names.spend((done.frames.len() - start) as u64 * FRAME)?;
-            let span = (start as u32, done.frames.len() as u32);
-            done.spans.push((*index, span));
-        }
-        Ok(())
-    }
-}
-
-/// The unit that was split off a skeleton, with what the skeleton keeps for it.
-fn split_unit<'a>(
-    sections: &Sections<'a>,
-    skeleton: &Unit<'a>,
-    tables: &mut Tables,
-    share: &mut Share<'_>,
-) -> Option<Unit<'a>> {
-    let header = find_split_unit(sections, skeleton.dwo_id?, share)?;
-    let mut unit = Root::read(sections, header, tables, share).ok()?.unit;
-    unit.copy_relocated_attributes(skeleton);
-    Some(unit)
-}
-
-/// The unit of this ID in a `.dwo` file, or in its part of a package.
-fn find_split_unit<'a>(
-    sections: &Sections<'a>,
-    id: gimli::DwoId,
-    share: &mut Share<'_>,
-) -> Option<UnitHeader<'a>> {
-    let mut headers = sections.units();
-    while let Ok(Some(header)) = headers.next() {
-        share.spend(header.header_size() as u64).ok()?;
-        let root = Root::read_alone(sections, header, share);
-        if root.is_ok_and(|root| root.unit.dwo_id == Some(id)) {
-            return Some(header);
+            let name = function.and_then(|f| reader.details(unit, f.entry).name);
+            run.add_outermost(*index, name, &place, self.answers);
+            self.answers.finish(*index);
         }
     }
-    None
 }
 
-/// Whether these sections, of a `.dwo` file, hold the unit of this ID.
-pub(super) fn has_split_unit(sections: &Sections<'_>, id: gimli::DwoId) -> bool {
-    let work = Work::of(sections.debug_info.reader().len() as u64);
-    find_split_unit(sections, id, &mut work.share()).is_some()
+impl Run<'_, '_> {
+    fn note(&self, part: &str, error: DwarfError) {
+        self.notes.add(note_of(part, error));
+    }
+
+    /// Adds the outermost function of an address: the symbol table names it, where it knows one,
+    /// since debug information has one name for all copies of a function.
+    fn add_outermost(&self, at: usize, name: Option<&[u8]>, place: &Place, answers: &mut Answers) {
+        let symbol = self.symbols[at];
+        let name = symbol.map(|symbol| symbol.name).or(name);
+        let name = String::from_utf8_lossy(name.unwrap_or_default());
+        let file = match (&place.file, symbol) {
+            (Some(file), _) => Cow::Borrowed(&**file),
+            (None, Some(symbol)) => String::from_utf8_lossy(symbol.file),
+            (None, None) => Cow::Borrowed(""),
+        };
+        if !name.is_empty() || !file.is_empty() {
+            answers.add_mangled(&name, &file, place.line, place.column);
+        }
+    }
+}
+
+/// Where an inner function was called, or, innermost, where the address is.
+#[derive(Default)]
+struct Place {
+    file: Option<Rc<str>>,
+    line: u32,
+    column: u32,
+}
+
+/// The dwz file that a file names.
+fn find_supplement(
+    bytes: &Bytes,
+    elf: &Elf,
+    companions: &[Arc<dyn Companions>],
+    notes: &Notes,
+) -> Option<(Bytes, Elf)> {
+    let supplement = elf.facts(bytes).supplement?;
+    let fits = |bytes: &Bytes| {
+        Elf::read(bytes).is_ok_and(|elf| elf.build_id(bytes) == supplement.build_id)
+    };
+    let wanted = Wanted::Supplement(&supplement);
+    let found = companions
+        .iter()
+        .find_map(|companions| companions.find(&wanted, &fits));
+    let Some(Companion { bytes, .. }) = found else {
+        notes.add(Note::needs_supplement(&supplement));
+        return None;
+    };
+    let elf = Elf::read(&bytes).ok()?;
+    Some((bytes, elf))
 }

@@ -1,278 +1,261 @@
-//! The name of a function and where it was called from: reads the entries found, and follows
-//! their references to the entries that name them.
+//! What a function is called, and where it was called from: reads the entries found, and follows
+//! their references to the entries that name them, in any unit, also in the dwz file.
 
-use super::unit::{Root, Tables};
-use super::units::Units;
+use super::abbrev::Abbrevs;
+use super::index::Units;
+use super::unit::{DwarfError, Parts, Slice, Unit};
 use super::work::Share;
-use super::{DwarfError, Sections, Slice, Unit};
-use gimli::{AttributeValue, DebugInfoOffset, UnitOffset, constants as dw};
+use gimli::constants as dw;
+use gimli::{AttributeValue, Encoding, UnitHeader};
 use std::collections::HashMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
-/// What an entry says of itself as a function.
+/// Where an entry is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Home {
+    /// The file itself (or the split one).
+    Own,
+    /// The dwz file.
+    Supplement,
+}
+
+/// Debug information of one file.
+pub(super) struct File<'data> {
+    pub parts: Parts<'data>,
+    pub units: Units,
+}
+
+/// What the entry of a function says of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Details<'a> {
-    /// Linkage name, else the plain name.
-    pub name: Option<&'a [u8]>,
-    pub call_file: Option<u64>,
+pub(super) struct Details<'data> {
+    /// Linkage name, else the name in the source.
+    pub name: Option<&'data [u8]>,
+    /// Of an inlined function, where it was called: number of the file, line, column.
+    pub call_file: u64,
     pub call_line: u32,
     pub call_column: u32,
 }
 
-/// References from entry to entry followed for one name. An inlined function refers to its
-/// abstract instance, that to a declaration; damaged ones go in circles.
-const MOST_REFERENCES: usize = 8;
-/// Units kept because entries of others refer to them.
-const MOST_UNITS: usize = 256;
-
-/// What is kept while the names of one unit are read.
-#[derive(Default)]
-pub(super) struct Names<'a> {
-    /// By function.
-    details: Vec<Option<Details<'a>>>,
-    /// By entries that others refer to.
-    named: HashMap<(Part, usize), Named<'a>>,
-    /// Units that others refer to: after link-time optimisation, and with dwz.
-    others: HashMap<(Part, usize), Rc<Unit<'a>>>,
-    /// Abbreviations of the supplement.
-    tables: Tables,
+/// Reads units and names, and keeps what it read.
+pub(super) struct Reader<'run, 'data> {
+    own: &'run File<'data>,
+    supplement: Option<&'run File<'data>>,
+    pub work: Share<'run>,
+    abbrevs: HashMap<(Home, usize, Encoding), Arc<Abbrevs>>,
+    units: HashMap<(Home, usize), Arc<Unit<'data>>>,
+    /// By offset of the entry in its section, of functions of the unit at hand.
+    details: HashMap<usize, Details<'data>>,
+    /// By offset, of entries that others refer to.
+    named: HashMap<(Home, usize), Named<'data>>,
 }
 
-/// Which file an entry is in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Part {
-    Own,
-    /// The file that dwz shares between several.
-    Supplement,
-}
+/// Entries refer to others, and those again, a few times; more is a circle.
+const MOST_REFERENCES: usize = 16;
+/// Tables and units kept at a time.
+const MOST_KEPT: usize = 256;
 
-#[derive(Debug, Clone, Copy, Default)]
-struct Named<'a> {
-    linkage: Option<&'a [u8]>,
-    plain: Option<&'a [u8]>,
-}
+impl<'run, 'data> Reader<'run, 'data> {
+    pub fn new(
+        own: &'run File<'data>,
+        supplement: Option<&'run File<'data>>,
+        work: Share<'run>,
+    ) -> Reader<'run, 'data> {
+        Reader {
+            own,
+            supplement,
+            work,
+            abbrevs: HashMap::new(),
+            units: HashMap::new(),
+            details: HashMap::new(),
+            named: HashMap::new(),
+        }
+    }
 
-/// The names of one unit.
-pub(super) struct UnitNames<'w, 's, 'a> {
-    keep: &'w mut Names<'a>,
-    tables: &'w mut Tables,
-    share: &'w mut Share<'s>,
-    sections: &'w Sections<'a>,
-    /// Units of `sections`, and of their supplement.
-    units: Option<(&'w Units<'a>, &'w Units<'a>)>,
-    unit: &'w Unit<'a>,
-}
+    fn file(&self, home: Home) -> Option<&'run File<'data>> {
+        match home {
+            Home::Own => Some(self.own),
+            Home::Supplement => self.supplement,
+        }
+    }
 
-impl<'a> Names<'a> {
-    /// Of this unit. `units` finds those that its entries refer to, where they may.
-    pub fn of<'w, 's>(
-        &'w mut self,
-        tables: &'w mut Tables,
-        share: &'w mut Share<'s>,
-        sections: &'w Sections<'a>,
-        units: Option<(&'w Units<'a>, &'w Units<'a>)>,
-        unit: &'w Unit<'a>,
-    ) -> UnitNames<'w, 's, 'a> {
+    /// The unit whose header is at this offset.
+    pub fn unit(&mut self, home: Home, offset: usize) -> Result<Arc<Unit<'data>>, DwarfError> {
+        if let Some(unit) = self.units.get(&(home, offset)) {
+            return Ok(Arc::clone(unit));
+        }
+        let unit = Arc::new(self.read(home, offset)?);
+        if self.units.len() >= MOST_KEPT {
+            self.units.clear();
+        }
+        self.units.insert((home, offset), Arc::clone(&unit));
+        Ok(unit)
+    }
+
+    /// Reads the unit whose header is at this offset.
+    pub fn read(&mut self, home: Home, offset: usize) -> Result<Unit<'data>, DwarfError> {
+        let file = self.file(home).ok_or(DwarfError::Offset)?;
+        let header = file.header(offset)?;
+        let abbrevs = self.abbrevs(home, &file.parts, &header)?;
+        Unit::read(&file.parts, &header, abbrevs, &self.work)
+    }
+
+    fn abbrevs(
+        &mut self,
+        home: Home,
+        parts: &Parts<'data>,
+        header: &UnitHeader<Slice<'data>>,
+    ) -> Result<Arc<Abbrevs>, DwarfError> {
+        let offset = header.debug_abbrev_offset().0;
+        let key = (home, offset, header.encoding());
+        if let Some(abbrevs) = self.abbrevs.get(&key) {
+            return Ok(Arc::clone(abbrevs));
+        }
+        let abbrevs = Abbrevs::read(parts.abbrev, offset, header.encoding(), None, &self.work)?;
+        let abbrevs = Arc::new(abbrevs);
+        if self.abbrevs.len() >= MOST_KEPT {
+            self.abbrevs.clear();
+        }
+        self.abbrevs.insert(key, Arc::clone(&abbrevs));
+        Ok(abbrevs)
+    }
+
+    /// Forgets the functions of the last unit.
+    pub fn begin_unit(&mut self) {
         self.details.clear();
         self.named.clear();
-        if self.others.len() > MOST_UNITS {
-            self.others.clear();
-        }
-        UnitNames {
-            keep: self,
-            tables,
-            share,
-            sections,
-            units,
-            unit,
-        }
     }
-}
 
-impl<'a> UnitNames<'_, '_, 'a> {
-    /// What the entry of a function says. `function` is its number in the unit, under which it
-    /// is kept.
-    pub fn details(&mut self, function: u32, entry: UnitOffset) -> Details<'a> {
-        let at = function as usize;
-        if let Some(Some(details)) = self.keep.details.get(at) {
+    /// What the function says whose entry is at `entry` of the unit. What cannot be read stays
+    /// unknown: the symbol table may know it.
+    pub fn details(&mut self, unit: &Unit<'data>, entry: usize) -> Details<'data> {
+        if let Some(details) = self.details.get(&entry) {
             return *details;
         }
-        let details = self.read_details(entry);
-        if self.keep.details.len() <= at {
-            self.keep.details.resize(at + 1, None);
-        }
-        self.keep.details[at] = Some(details);
-        details
-    }
-
-    /// Spends steps of the work that the names' thread may do.
-    pub fn spend(&mut self, steps: u64) -> Result<(), DwarfError> {
-        self.share.spend(steps)
-    }
-
-    fn read_details(&mut self, entry: UnitOffset) -> Details<'a> {
-        // What cannot be read stays unknown: the pass over the unit has met the same bytes.
-        let Ok(entry) = read_entry(self.unit, entry, self.share) else {
-            return Details::default();
+        let details = match self.read_entry(Home::Own, unit, entry) {
+            Ok(read) => {
+                let named = self.named(read.named, read.reference, unit, MOST_REFERENCES);
+                Details {
+                    name: named.linkage.or(named.plain),
+                    ..read.details
+                }
+            }
+            Err(_) => Details::default(),
         };
-        let named = self.named(Part::Own, self.unit, &entry, MOST_REFERENCES);
-        Details {
-            name: named.linkage.or(named.plain),
-            call_file: entry.call_file,
-            call_line: entry.call_line,
-            call_column: entry.call_column,
-        }
+        self.details.insert(entry, details);
+        details
     }
 
     /// The names of an entry, its own or those of the entries that it refers to.
     fn named(
         &mut self,
-        part: Part,
-        unit: &Unit<'a>,
-        entry: &Entry<'a>,
+        mut named: Named<'data>,
+        reference: Option<(Home, usize)>,
+        unit: &Unit<'data>,
         further: usize,
-    ) -> Named<'a> {
-        let Some(sections) = self.part(part) else {
-            return Named::default();
-        };
-        let text = |value: Option<AttributeValue<Slice<'a>>>| {
-            let text = sections.attr_string(unit, value?).ok()?;
-            (!text.is_empty()).then_some(text.slice())
-        };
-        let linkage = text(entry.linkage);
-        if linkage.is_some() {
-            return Named {
-                linkage,
-                plain: None,
-            };
-        }
-        let mut named = Named {
-            linkage,
-            plain: text(entry.name),
-        };
-        let Some(reference) = entry.reference.filter(|_| further > 0) else {
+    ) -> Named<'data> {
+        let Some((home, at)) = reference else {
             return named;
         };
-        if let Some(other) = self.follow(part, unit, reference, further - 1) {
-            named.linkage = other.linkage;
-            named.plain = named.plain.or(other.plain);
+        if named.linkage.is_some() || further == 0 {
+            return named;
         }
+        let key = (home, at);
+        let other = match self.named.get(&key) {
+            Some(other) => *other,
+            None => {
+                let other = self.follow(home, at, unit, further - 1).unwrap_or_default();
+                self.named.insert(key, other);
+                other
+            }
+        };
+        named.linkage = other.linkage;
+        named.plain = named.plain.or(other.plain);
         named
     }
 
+    /// The names of the entry at this offset of the section; `unit` is the one that refers to it.
     fn follow(
         &mut self,
-        part: Part,
-        unit: &Unit<'a>,
-        reference: AttributeValue<Slice<'a>>,
+        home: Home,
+        at: usize,
+        unit: &Unit<'data>,
         further: usize,
-    ) -> Option<Named<'a>> {
-        let (target, start) = match reference {
-            AttributeValue::UnitRef(offset) => (part, unit.header.offset().0 + offset.0),
-            AttributeValue::DebugInfoRef(DebugInfoOffset(offset)) => (part, offset),
-            AttributeValue::DebugInfoRefSup(DebugInfoOffset(offset)) => (Part::Supplement, offset),
-            _ => return None,
-        };
-        if let Some(named) = self.keep.named.get(&(target, start)) {
-            return Some(*named);
+    ) -> Result<Named<'data>, DwarfError> {
+        let inside = at
+            .checked_sub(unit.offset)
+            .filter(|at| *at < unit.bytes.len());
+        if let Some(entry) = inside
+            && home == Home::Own
+        {
+            let read = self.read_entry(home, unit, entry)?;
+            return Ok(self.named(read.named, read.reference, unit, further));
         }
-        let within = |unit: &Unit<'a>| {
-            let offset = UnitOffset(start.checked_sub(unit.header.offset().0)?);
-            offset.is_in_bounds(&unit.header).then_some(offset)
-        };
-        let named = match within(unit).filter(|_| target == part) {
-            Some(offset) => {
-                let entry = read_entry(unit, offset, self.share).ok()?;
-                self.named(part, unit, &entry, further)
-            }
-            None => {
-                let unit = self.other(target, start)?;
-                let entry = read_entry(&unit, within(&unit)?, self.share).ok()?;
-                self.named(target, &unit, &entry, further)
-            }
-        };
-        self.keep.named.insert((target, start), named);
-        Some(named)
+        let file = self.file(home).ok_or(DwarfError::Offset)?;
+        let start = file.units.start_of(at).ok_or(DwarfError::Offset)?;
+        let unit = self.unit(home, start)?;
+        let read = self.read_entry(home, &unit, at - start)?;
+        Ok(self.named(read.named, read.reference, &unit, further))
     }
 
-    fn part(&self, part: Part) -> Option<&Sections<'a>> {
-        match part {
-            Part::Own => Some(self.sections),
-            Part::Supplement => self.sections.sup(),
-        }
-    }
-
-    /// The unit with this offset of the section.
-    fn other(&mut self, part: Part, offset: usize) -> Option<Rc<Unit<'a>>> {
-        let (own, supplement) = self.units?;
-        let units = match part {
-            Part::Own => own,
-            Part::Supplement => supplement,
-        };
-        let header = units.containing(offset)?;
-        let key = (part, header.offset().0);
-        if let Some(unit) = self.keep.others.get(&key) {
-            return Some(Rc::clone(unit));
-        }
-        let tables = match part {
-            Part::Own => &mut *self.tables,
-            Part::Supplement => &mut self.keep.tables,
-        };
-        let sections = match part {
-            Part::Own => self.sections,
-            Part::Supplement => self.sections.sup()?,
-        };
-        let root = Root::read(sections, *header, tables, self.share).ok()?;
-        let unit = Rc::new(root.unit);
-        self.keep.others.insert(key, Rc::clone(&unit));
-        Some(unit)
-    }
-}
-
-/// The attributes of an entry that matter.
-#[derive(Debug, Default)]
-struct Entry<'a> {
-    linkage: Option<AttributeValue<Slice<'a>>>,
-    name: Option<AttributeValue<Slice<'a>>>,
-    /// `DW_AT_abstract_origin` or `DW_AT_specification`.
-    reference: Option<AttributeValue<Slice<'a>>>,
-    call_file: Option<u64>,
-    call_line: u32,
-    call_column: u32,
-}
-
-fn read_entry<'a>(
-    unit: &Unit<'a>,
-    at: UnitOffset,
-    share: &mut Share<'_>,
-) -> Result<Entry<'a>, DwarfError> {
-    let mut entry = Entry::default();
-    let mut entries = unit.entries_raw(Some(at))?;
-    let Some(abbreviation) = entries.read_abbreviation()? else {
-        return Ok(entry);
-    };
-    share.spend(abbreviation.attributes().len() as u64)?;
-    for spec in abbreviation.attributes() {
-        let attribute = entries.read_attribute(*spec)?;
-        let number = || {
-            attribute
-                .udata_value()
-                .and_then(|number| u32::try_from(number).ok())
-        };
-        match attribute.name() {
-            dw::DW_AT_linkage_name | dw::DW_AT_MIPS_linkage_name => {
-                entry.linkage = Some(attribute.value());
-            }
-            dw::DW_AT_name => entry.name = Some(attribute.value()),
-            dw::DW_AT_abstract_origin | dw::DW_AT_specification => {
-                entry.reference = Some(attribute.value());
-            }
-            dw::DW_AT_call_file => entry.call_file = attribute.udata_value(),
+    fn read_entry(
+        &self,
+        home: Home,
+        unit: &Unit<'data>,
+        entry: usize,
+    ) -> Result<Read<'data>, DwarfError> {
+        let file = self.file(home).ok_or(DwarfError::Offset)?;
+        let (abbrev, at) = unit.entry(entry)?;
+        let specs = unit.abbrevs.attributes(abbrev);
+        // Attributes may be of no size.
+        self.work.take(specs.len())?;
+        let mut read = Read::default();
+        let mut reader = unit.attributes_at(at)?;
+        for spec in specs {
+            let attribute = reader.read_attribute(*spec)?;
+            let text = || {
+                let text = unit.string(&file.parts, attribute.value());
+                text.filter(|text| !text.is_empty())
+            };
             // Numbers that do not fit are damage: unknown.
-            dw::DW_AT_call_line => entry.call_line = number().unwrap_or(0),
-            dw::DW_AT_call_column => entry.call_column = number().unwrap_or(0),
-            _ => {}
+            let number = || attribute.udata_value().and_then(|n| u32::try_from(n).ok());
+            match attribute.name() {
+                dw::DW_AT_linkage_name | dw::DW_AT_MIPS_linkage_name => {
+                    read.named.linkage = text();
+                }
+                dw::DW_AT_name => read.named.plain = text(),
+                dw::DW_AT_abstract_origin | dw::DW_AT_specification => {
+                    read.reference = match attribute.value() {
+                        AttributeValue::UnitRef(at) => {
+                            unit.offset.checked_add(at.0).map(|at| (home, at))
+                        }
+                        AttributeValue::DebugInfoRef(at) => Some((home, at.0)),
+                        AttributeValue::DebugInfoRefSup(at) => Some((Home::Supplement, at.0)),
+                        _ => None,
+                    };
+                }
+                dw::DW_AT_call_file => {
+                    read.details.call_file = attribute.udata_value().unwrap_or(0);
+                }
+                dw::DW_AT_call_line => read.details.call_line = number().unwrap_or(0),
+                dw::DW_AT_call_column => read.details.call_column = number().unwrap_or(0),
+                _ => {}
+            }
         }
+        Ok(read)
     }
-    Ok(entry)
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Named<'data> {
+    linkage: Option<&'data [u8]>,
+    plain: Option<&'data [u8]>,
+}
+
+/// One entry.
+#[derive(Default)]
+struct Read<'data> {
+    named: Named<'data>,
+    /// `DW_AT_abstract_origin` or `DW_AT_specification`.
+    reference: Option<(Home, usize)>,
+    details: Details<'data>,
 }

@@ -1,266 +1,319 @@
-//! One unit: its abbreviations, and what its first entry sets for all others. Owns the reading
-//! of no more of a unit than is wanted: ranges need one abbreviation, names no line program.
+//! One unit of debug information: its header, what its root entry sets for all others, and the
+//! reading of strings, addresses and ranges in its terms.
 
-use super::entries::Cursor;
+use super::abbrev::{Abbrev, Abbrevs, Cursor, Slot};
 use super::work::Share;
-use super::{DwarfError, Sections, Slice, Unit, UnitHeader};
+use gimli::constants::{self as dw, DwForm};
 use gimli::{
-    Abbreviations, AttributeValue, DebugAbbrevOffset, DebugAddrBase, DebugLineOffset,
-    DebugLocListsBase, DebugRngListsBase, DebugStrOffsetsBase, Error, Section as _, UnitOffset,
-    UnitType, constants as dw,
+    Abbreviations, AttributeValue, DebugAddr, DebugAddrBase, DebugAddrIndex, DebugLineOffset,
+    DebugLineStr, DebugRngListsBase, DebugRngListsIndex, DebugStr, DebugStrOffsets,
+    DebugStrOffsetsBase, DwarfFileType, Encoding, EndianSlice, EntriesRaw, LittleEndian,
+    RangeLists, RangeListsOffset, UnitHeader, UnitOffset, UnitType,
 };
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-/// Tables of abbreviations, which units may share. Kept by a thread.
-#[derive(Debug, Default)]
-pub(super) struct Tables(HashMap<DebugAbbrevOffset, Arc<Abbreviations>>);
+/// Bytes as gimli reads them.
+pub(super) type Slice<'data> = EndianSlice<'data, LittleEndian>;
+/// The value of an attribute.
+pub(super) type Value<'data> = AttributeValue<Slice<'data>>;
 
-/// Tables kept at once: units that share one come one after the other, or are few.
-const MOST_TABLES: usize = 64;
+/// The sections of one file of debug information, or of one unit of a package.
+#[derive(Clone)]
+pub(super) struct Parts<'data> {
+    pub info: &'data [u8],
+    pub abbrev: &'data [u8],
+    pub line: &'data [u8],
+    pub line_str: DebugLineStr<Slice<'data>>,
+    pub str: DebugStr<Slice<'data>>,
+    pub str_offsets: DebugStrOffsets<Slice<'data>>,
+    pub addr: DebugAddr<Slice<'data>>,
+    pub ranges: RangeLists<Slice<'data>>,
+    /// Strings of the dwz file.
+    pub supplement_str: DebugStr<Slice<'data>>,
+    /// Whether it is split DWARF.
+    pub file_type: DwarfFileType,
+}
 
-impl Tables {
-    fn get(
-        &mut self,
-        sections: &Sections<'_>,
-        header: &UnitHeader<'_>,
-        share: &mut Share<'_>,
-    ) -> Result<Arc<Abbreviations>, DwarfError> {
-        let offset = header.debug_abbrev_offset();
-        if let Some(table) = self.0.get(&offset) {
-            return Ok(Arc::clone(table));
-        }
-        // Whoever has every unit name another part of one long table is found out by this.
-        let end = scan(sections, offset, share, |_, _| false)?;
-        debug_assert!(end.is_none());
-        let table = Arc::new(sections.debug_abbrev.abbreviations(offset)?);
-        if self.0.len() >= MOST_TABLES {
-            self.0.clear();
-        }
-        self.0.insert(offset, Arc::clone(&table));
-        Ok(table)
+/// What is wrong with debug information.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum DwarfError {
+    #[error(transparent)]
+    Format(#[from] gimli::Error),
+    #[error("a table of abbreviations has no end")]
+    AbbrevCut,
+    #[error("an attribute has a form that is not known (0x{0:x})")]
+    Form(u64),
+    #[error("it ends within an entry")]
+    Cut,
+    #[error("an entry has an abbreviation that its unit does not define")]
+    UnknownAbbreviation,
+    #[error("a reference leads to no entry")]
+    Offset,
+    #[error("no line table has version {0}")]
+    LineVersion(u16),
+    #[error("the header of a line table contradicts itself")]
+    LineHeader,
+    #[error("it repeats itself without measure")]
+    TooMuchWork,
+}
+
+/// A unit whose root entry was read.
+pub(super) struct Unit<'data> {
+    /// Of its header in the section.
+    pub offset: usize,
+    /// From its header to its end.
+    pub bytes: &'data [u8],
+    pub encoding: Encoding,
+    /// Of the root entry, from the header.
+    pub root: usize,
+    pub abbrevs: Arc<Abbrevs>,
+    pub low_pc: u64,
+    pub str_offsets_base: DebugStrOffsetsBase<usize>,
+    pub addr_base: DebugAddrBase<usize>,
+    /// Of range lists by index; in DWARF 4 what split units add to theirs.
+    pub ranges_base: DebugRngListsBase<usize>,
+    pub line_program: Option<DebugLineOffset>,
+    pub comp_dir: &'data [u8],
+    /// Of a skeleton: the file that holds the rest.
+    pub dwo_name: Option<&'data [u8]>,
+    pub dwo_id: Option<u64>,
+    /// Code of the whole unit.
+    code: Code,
+}
+
+/// How an entry says where its code is.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Code {
+    forms: [u16; 4],
+    kept: [u64; 4],
+}
+
+impl Code {
+    /// Of an entry of this abbreviation, from what [`Abbrevs::pass`] kept.
+    pub fn new(abbrev: &Abbrev, kept: [u64; 4]) -> Code {
+        let forms = abbrev.forms;
+        Code { forms, kept }
+    }
+
+    fn get(&self, slot: Slot) -> Option<(DwForm, u64)> {
+        let form = DwForm(self.forms[slot as usize]);
+        (form.0 != 0).then(|| (form, self.kept[slot as usize]))
     }
 }
 
-/// Goes through a table of abbreviations until one is the wanted; returns its bytes.
-fn scan<'a>(
-    sections: &Sections<'a>,
-    offset: DebugAbbrevOffset,
-    share: &mut Share<'_>,
-    mut is_wanted: impl FnMut(u64, &[u8]) -> bool,
-) -> Result<Option<&'a [u8]>, DwarfError> {
-    let bytes = sections.debug_abbrev.reader().slice();
-    let mut table = Cursor {
-        bytes,
-        at: offset.0,
-    };
-    loop {
-        let start = table.at;
-        let code = table.leb()?;
-        if code == 0 {
-            share.spend(1)?;
-            return Ok(None);
-        }
-        table.leb()?;
-        table.byte()?;
-        loop {
-            let (name, form) = (table.leb()?, table.leb()?);
-            if form == u64::from(dw::DW_FORM_implicit_const.0) {
-                table.leb()?;
-            }
-            if (name, form) == (0, 0) {
-                break;
-            }
-        }
-        let declaration = &bytes[start..table.at];
-        share.spend(declaration.len() as u64)?;
-        if is_wanted(code, declaration) {
-            return Ok(Some(declaration));
-        }
-    }
-}
-
-/// A unit and what its first entry says.
-pub(super) struct Root<'a> {
-    /// Without its line program.
-    pub unit: Unit<'a>,
-    low: Option<AttributeValue<Slice<'a>>>,
-    high: Option<AttributeValue<Slice<'a>>>,
-    ranges: Option<AttributeValue<Slice<'a>>>,
-    lines: Option<DebugLineOffset>,
-    split: Option<AttributeValue<Slice<'a>>>,
-}
-
-impl<'a> Root<'a> {
-    /// Reads a unit with all of its abbreviations.
+impl<'data> Unit<'data> {
+    /// Reads the root entry with the abbreviations given: all of the unit's, or only as many as
+    /// the root needs.
     pub fn read(
-        sections: &Sections<'a>,
-        header: UnitHeader<'a>,
-        tables: &mut Tables,
-        share: &mut Share<'_>,
-    ) -> Result<Root<'a>, DwarfError> {
-        let abbreviations = tables.get(sections, &header, share)?;
-        Root::read_with(sections, header, abbreviations, share)
-    }
-
-    /// Reads the first entry only, with the one abbreviation it needs: a file may have
-    /// thousands of units.
-    pub fn read_alone(
-        sections: &Sections<'a>,
-        header: UnitHeader<'a>,
-        share: &mut Share<'_>,
-    ) -> Result<Root<'a>, DwarfError> {
-        let entries = header.range_from(UnitOffset(header.header_size())..)?;
-        let mut cursor = Cursor {
-            bytes: entries.slice(),
-            at: 0,
-        };
-        let wanted = cursor.leb()?;
-        let offset = header.debug_abbrev_offset();
-        let declaration = scan(sections, offset, share, |code, _| code == wanted)?;
-        let declaration = declaration.ok_or(Error::InvalidAbbreviationCode(wanted))?;
-        let mut alone = declaration.to_vec();
-        alone.push(0);
-        let alone = gimli::DebugAbbrev::new(&alone, gimli::LittleEndian);
-        let abbreviations = alone.abbreviations(DebugAbbrevOffset(0))?;
-        Root::read_with(sections, header, Arc::new(abbreviations), share)
-    }
-
-    fn read_with(
-        sections: &Sections<'a>,
-        header: UnitHeader<'a>,
-        abbreviations: Arc<Abbreviations>,
-        share: &mut Share<'_>,
-    ) -> Result<Root<'a>, DwarfError> {
-        let (encoding, file) = (header.encoding(), sections.file_type);
-        let unit = Unit {
-            abbreviations: Arc::clone(&abbreviations),
-            name: None,
-            comp_dir: None,
+        parts: &Parts<'data>,
+        header: &UnitHeader<Slice<'data>>,
+        abbrevs: Arc<Abbrevs>,
+        work: &Share<'_>,
+    ) -> Result<Unit<'data>, DwarfError> {
+        let encoding = header.encoding();
+        let offset = header.offset().0;
+        let end = offset.checked_add(header.length_including_self());
+        let bytes = end.and_then(|end| parts.info.get(offset..end));
+        let split = parts.file_type;
+        let mut unit = Unit {
+            offset,
+            bytes: bytes.ok_or(DwarfError::Cut)?,
+            encoding,
+            root: header.header_size(),
+            abbrevs: Arc::clone(&abbrevs),
             low_pc: 0,
-            str_offsets_base: DebugStrOffsetsBase::default_for_encoding_and_file(encoding, file),
+            str_offsets_base: DebugStrOffsetsBase::default_for_encoding_and_file(encoding, split),
             addr_base: DebugAddrBase(0),
-            loclists_base: DebugLocListsBase(0),
-            rnglists_base: DebugRngListsBase::default_for_encoding_and_file(encoding, file),
+            ranges_base: DebugRngListsBase::default_for_encoding_and_file(encoding, split),
             line_program: None,
+            comp_dir: &[],
+            dwo_name: None,
             dwo_id: match header.type_() {
-                UnitType::Skeleton(id) | UnitType::SplitCompilation(id) => Some(id),
+                UnitType::Skeleton(id) | UnitType::SplitCompilation(id) => Some(id.0),
                 _ => None,
             },
-            header,
+            code: Code::default(),
         };
-        let mut root = Root {
-            unit,
-            low: None,
-            high: None,
-            ranges: None,
-            lines: None,
-            split: None,
+        let mut at = Cursor {
+            bytes: unit.bytes,
+            at: unit.root,
         };
-        let mut comp_dir = None;
-        let mut entries = header.entries_raw(&abbreviations, None)?;
-        let abbreviation = entries.read_abbreviation()?;
-        let attributes = abbreviation.ok_or(Error::MissingUnitDie)?.attributes();
-        share.spend(attributes.len() as u64)?;
-        for spec in attributes {
-            let attribute = entries.read_attribute(*spec)?;
+        let code = at.leb().ok_or(DwarfError::Cut)?;
+        let abbrev = abbrevs.get(code).ok_or(DwarfError::UnknownAbbreviation)?;
+        let attributes = at.at;
+        let kept = abbrevs.pass(abbrev, &mut at, encoding);
+        unit.code = Code::new(abbrev, kept.ok_or(DwarfError::Cut)?);
+        let specs = abbrevs.attributes(abbrev);
+        work.take(specs.len())?;
+        let (mut comp_dir, mut dwo_name) = (None, None);
+        let (mut low_pc, mut entry_pc) = (None, None);
+        let mut reader = unit.attributes_at(attributes)?;
+        for spec in specs {
+            let attribute = reader.read_attribute(*spec)?;
             let value = attribute.value();
             match (attribute.name(), value) {
-                (dw::DW_AT_low_pc, _) => root.low = Some(value),
-                (dw::DW_AT_high_pc, _) => root.high = Some(value),
-                (dw::DW_AT_ranges, _) => root.ranges = Some(value),
                 (dw::DW_AT_comp_dir, _) => comp_dir = Some(value),
-                (dw::DW_AT_dwo_name | dw::DW_AT_GNU_dwo_name, _) => root.split = Some(value),
-                (dw::DW_AT_stmt_list, AttributeValue::DebugLineRef(lines)) => {
-                    root.lines = Some(lines);
+                (dw::DW_AT_dwo_name | dw::DW_AT_GNU_dwo_name, _) => dwo_name = Some(value),
+                (dw::DW_AT_low_pc, _) => low_pc = Some(value),
+                (dw::DW_AT_entry_pc, _) => entry_pc = Some(value),
+                (dw::DW_AT_stmt_list, AttributeValue::DebugLineRef(offset)) => {
+                    unit.line_program = Some(offset);
                 }
                 (dw::DW_AT_str_offsets_base, AttributeValue::DebugStrOffsetsBase(base)) => {
-                    root.unit.str_offsets_base = base;
+                    unit.str_offsets_base = base;
                 }
-                (_, AttributeValue::DebugAddrBase(base)) => root.unit.addr_base = base,
+                (
+                    dw::DW_AT_addr_base | dw::DW_AT_GNU_addr_base,
+                    AttributeValue::DebugAddrBase(base),
+                ) => unit.addr_base = base,
                 (
                     dw::DW_AT_rnglists_base | dw::DW_AT_GNU_ranges_base,
                     AttributeValue::DebugRngListsBase(base),
-                ) => root.unit.rnglists_base = base,
-                (dw::DW_AT_GNU_dwo_id, AttributeValue::DwoId(id)) => {
-                    root.unit.dwo_id.get_or_insert(id);
-                }
+                ) => unit.ranges_base = base,
+                (dw::DW_AT_GNU_dwo_id, AttributeValue::DwoId(id)) => unit.dwo_id = Some(id.0),
                 _ => {}
             }
         }
-        // Values by index need the bases, which may stand after them.
-        let text = |value| sections.attr_string(&root.unit, value).ok();
-        let comp_dir = comp_dir.and_then(text);
-        let low = root.low.map(|low| sections.attr_address(&root.unit, low));
-        root.unit.comp_dir = comp_dir;
-        root.unit.low_pc = low.transpose()?.flatten().unwrap_or(0);
-        Ok(root)
+        // What is read by index needs the bases, which may stand after it.
+        let text = |value: Option<Value<'data>>| unit.string(parts, value?);
+        let (comp_dir, dwo_name) = (text(comp_dir), text(dwo_name));
+        let low_pc = low_pc.or(entry_pc).and_then(|low| match low {
+            AttributeValue::Addr(address) => Some(address),
+            AttributeValue::DebugAddrIndex(index) => unit.indexed_address(parts, index.0 as u64),
+            _ => None,
+        });
+        unit.low_pc = low_pc.unwrap_or(0);
+        unit.comp_dir = comp_dir.unwrap_or_default();
+        unit.dwo_name = dwo_name;
+        Ok(unit)
     }
 
-    /// Calls `each` with the ranges of the unit's code.
+    /// Takes from the skeleton what a split unit does not repeat.
+    pub fn complete_from(&mut self, skeleton: &Unit<'data>) {
+        self.low_pc = skeleton.low_pc;
+        self.addr_base = skeleton.addr_base;
+        if self.encoding.version < 5 {
+            self.ranges_base = skeleton.ranges_base;
+        }
+    }
+
+    /// The abbreviation of the entry at `at` (from the unit's header) and where its attributes
+    /// begin.
+    pub fn entry(&self, at: usize) -> Result<(&Abbrev, usize), DwarfError> {
+        let bytes = self.bytes;
+        let mut at = Cursor { bytes, at };
+        let code = at.leb().ok_or(DwarfError::Cut)?;
+        let abbrev = self
+            .abbrevs
+            .get(code)
+            .ok_or(DwarfError::UnknownAbbreviation)?;
+        Ok((abbrev, at.at))
+    }
+
+    /// A reader of the attributes that begin at `at`.
+    pub fn attributes_at(
+        &self,
+        at: usize,
+    ) -> Result<EntriesRaw<'static, Slice<'data>>, DwarfError> {
+        // Attributes are read by specifications of our own tables; gimli's are not asked.
+        static NONE: LazyLock<Abbreviations> = LazyLock::new(Abbreviations::default);
+        let input = self.bytes.get(at..).ok_or(DwarfError::Cut)?;
+        let input = EndianSlice::new(input, LittleEndian);
+        Ok(EntriesRaw::new(input, self.encoding, &NONE, UnitOffset(at)))
+    }
+
+    /// The text of an attribute, where it is one and lies in its section.
+    pub fn string(&self, parts: &Parts<'data>, value: Value<'data>) -> Option<&'data [u8]> {
+        let text = match value {
+            AttributeValue::String(text) => Ok(text),
+            AttributeValue::DebugStrRef(offset) => parts.str.get_str(offset),
+            AttributeValue::DebugLineStrRef(offset) => parts.line_str.get_str(offset),
+            AttributeValue::DebugStrRefSup(offset) => parts.supplement_str.get_str(offset),
+            AttributeValue::DebugStrOffsetsIndex(index) => {
+                let format = self.encoding.format;
+                let base = self.str_offsets_base;
+                let offset = parts.str_offsets.get_str_offset(format, base, index);
+                offset.and_then(|offset| parts.str.get_str(offset))
+            }
+            _ => return None,
+        };
+        text.ok().map(|text| text.slice())
+    }
+
+    fn indexed_address(&self, parts: &Parts<'data>, index: u64) -> Option<u64> {
+        let index = DebugAddrIndex(usize::try_from(index).ok()?);
+        let size = self.encoding.address_size;
+        parts.addr.get_address(size, self.addr_base, index).ok()
+    }
+
+    /// The address that a value of this form is, where the form is one of addresses.
+    #[inline]
+    fn address(&self, parts: &Parts<'data>, (form, value): (DwForm, u64)) -> Option<u64> {
+        match form {
+            dw::DW_FORM_addr => Some(value),
+            dw::DW_FORM_addrx
+            | dw::DW_FORM_addrx1
+            | dw::DW_FORM_addrx2
+            | dw::DW_FORM_addrx4
+            | dw::DW_FORM_GNU_addr_index => self.indexed_address(parts, value),
+            _ => None,
+        }
+    }
+
+    /// Calls `sink` with each range of an entry's code that is not empty. An address of all ones
+    /// stands for code that the linker dropped.
+    ///
+    /// # Errors
+    /// Where the list of ranges is damaged or `sink` fails.
+    #[inline]
     pub fn ranges(
         &self,
-        sections: &Sections<'a>,
-        share: &mut Share<'_>,
-        mut each: impl FnMut(u64, u64),
+        parts: &Parts<'data>,
+        code: &Code,
+        work: &Share<'_>,
+        mut sink: impl FnMut(u64, u64) -> Result<(), DwarfError>,
     ) -> Result<(), DwarfError> {
-        let unit = &self.unit;
-        match (self.low, self.high, self.ranges) {
-            (Some(_), Some(AttributeValue::Udata(size)), _) => {
-                each(unit.low_pc, unit.low_pc.wrapping_add(size));
+        if let (Some(low), Some(high)) = (code.get(Slot::Low), code.get(Slot::High)) {
+            let dropped = u64::MAX >> (64 - 8 * u32::from(self.encoding.address_size.clamp(1, 8)));
+            if let Some(low) = self.address(parts, low)
+                && low != dropped
+            {
+                let size = || low.wrapping_add(high.1);
+                let high = self.address(parts, high).unwrap_or_else(size);
+                return if low < high { sink(low, high) } else { Ok(()) };
             }
-            (Some(_), Some(high), _) => {
-                let high = sections.attr_address(unit, high)?;
-                each(unit.low_pc, high.unwrap_or(0));
-            }
-            (_, _, Some(list)) => {
-                let Some(mut list) = sections.attr_ranges(unit, list)? else {
-                    return Ok(());
-                };
-                while let Some(range) = list.next()? {
-                    share.spend(RANGE)?;
-                    each(range.begin, range.end);
-                }
-            }
-            _ => {}
+        }
+        let Some((form, value)) = code.get(Slot::Ranges) else {
+            return Ok(());
+        };
+        let value = usize::try_from(value).map_err(|_| DwarfError::Offset)?;
+        let offset = if form == dw::DW_FORM_rnglistx {
+            let index = DebugRngListsIndex(value);
+            parts
+                .ranges
+                .get_offset(self.encoding, self.ranges_base, index)?
+        } else if parts.file_type == DwarfFileType::Dwo && self.encoding.version < 5 {
+            RangeListsOffset(value.wrapping_add(self.ranges_base.0))
+        } else {
+            RangeListsOffset(value)
+        };
+        let (addr, base) = (&parts.addr, self.addr_base);
+        let lists = &parts.ranges;
+        let mut list = lists.ranges(offset, self.encoding, self.low_pc, addr, base)?;
+        while let Some(range) = list.next()? {
+            work.take(16)?;
+            sink(range.begin, range.end)?;
         }
         Ok(())
     }
 
-    /// Reads the header of the unit's line program, with its tables of folders and files.
-    pub fn read_lines(
-        &mut self,
-        sections: &Sections<'a>,
-        share: &mut Share<'_>,
+    /// Code ranges of the whole unit, as its root entry has them.
+    pub fn own_ranges(
+        &self,
+        parts: &Parts<'data>,
+        work: &Share<'_>,
+        sink: impl FnMut(u64, u64) -> Result<(), DwarfError>,
     ) -> Result<(), DwarfError> {
-        let Some(offset) = self.lines else {
-            return Ok(());
-        };
-        // Many units may have one long header, so its length is paid for before it is read.
-        let bytes = sections.debug_line.reader().slice();
-        let mut cursor = Cursor {
-            bytes,
-            at: offset.0,
-        };
-        let length = match cursor.number(4)? {
-            0xffff_ffff => cursor.number(8)?,
-            length => length,
-        };
-        share.spend(length.min(bytes.len() as u64))?;
-        let size = self.unit.header.address_size();
-        let program = sections
-            .debug_line
-            .program(offset, size, self.unit.comp_dir, None)?;
-        self.unit.line_program = Some(program);
-        Ok(())
-    }
-
-    /// The path of the file with the unit that was split off this one.
-    pub fn split_path(&self, sections: &Sections<'a>) -> Option<Slice<'a>> {
-        self.unit.dwo_id?;
-        sections.attr_string(&self.unit, self.split?).ok()
+        self.ranges(parts, &self.code, work, sink)
     }
 }
-
-/// What it costs to read a range, in steps.
-pub(super) const RANGE: u64 = 8;

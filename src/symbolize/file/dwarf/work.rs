@@ -1,61 +1,71 @@
-//! How much work a file may cause. DWARF refers to itself by offset: in a small file a million
-//! entries may each name the same million ranges. An honest one has its bytes read a few times.
+//! How much work a file may cause. DWARF refers to parts of itself by offset: a small file can
+//! have each of a million entries name the same million ranges. An honest file has its bytes
+//! read a few times.
 
-use super::DwarfError;
+use super::unit::DwarfError;
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Steps that are left, for all threads.
+/// Work that is left for all threads, in bytes read or steps made.
 #[derive(Debug)]
 pub(super) struct Work(AtomicU64);
 
-/// Steps that a thread takes at once, not to fight for the count.
-const SHARE: u64 = 1 << 16;
-
 impl Work {
-    /// For sections of this size in bytes.
-    pub fn of(size: u64) -> Work {
-        Work(AtomicU64::new((16 << 20) + size.saturating_mul(8)))
+    /// So much.
+    pub fn of(steps: u64) -> Work {
+        Work(AtomicU64::new(steps))
     }
 
-    /// The share of one thread, empty at first.
+    /// What an honest file with so many bytes of debug information does not come near to.
+    pub fn for_debug_info(size: u64) -> Work {
+        Work::of((64 << 20) + size.saturating_mul(16))
+    }
+
+    /// A thread's part of it.
     pub fn share(&self) -> Share<'_> {
-        Share { all: self, left: 0 }
+        let taken = Cell::new(0);
+        Share { work: self, taken }
     }
 }
 
-/// Steps that one thread has taken for itself.
+/// What one thread has taken of the work, in large pieces, so that threads do not meet at the
+/// counter.
 #[derive(Debug)]
-pub(super) struct Share<'w> {
-    all: &'w Work,
-    left: u64,
+pub(super) struct Share<'work> {
+    work: &'work Work,
+    taken: Cell<u64>,
 }
 
 impl Share<'_> {
-    /// Spends steps, each about the reading of a byte.
+    const PIECE: u64 = 1 << 16;
+
+    /// Takes some of the work.
     ///
     /// # Errors
-    /// Where as many are not left.
+    /// Where there is not as much left.
     #[inline]
-    pub fn spend(&mut self, steps: u64) -> Result<(), DwarfError> {
-        match self.left.checked_sub(steps) {
+    pub fn take(&self, steps: usize) -> Result<(), DwarfError> {
+        let steps = steps as u64;
+        match self.taken.get().checked_sub(steps) {
             Some(left) => {
-                self.left = left;
+                self.taken.set(left);
                 Ok(())
             }
-            None => self.refill(steps),
+            None => self.fetch(steps),
         }
     }
 
     #[cold]
-    fn refill(&mut self, steps: u64) -> Result<(), DwarfError> {
-        let wanted = steps.saturating_add(SHARE);
+    fn fetch(&self, steps: u64) -> Result<(), DwarfError> {
         let order = Ordering::Relaxed;
-        let taken = self.all.0.fetch_update(order, order, |left| {
-            (left >= steps).then(|| left - left.min(wanted))
-        });
-        let taken = taken.map_err(|_| DwarfError::TooMuchWork)?.min(wanted);
-        self.left = self.left.saturating_add(taken - steps);
-        Ok(())
+        for piece in [steps.saturating_add(Self::PIECE), steps] {
+            let less = |left: u64| left.checked_sub(piece);
+            if self.work.0.fetch_update(order, order, less).is_ok() {
+                self.taken.set(self.taken.get() + piece - steps);
+                return Ok(());
+            }
+        }
+        Err(DwarfError::TooMuchWork)
     }
 }
 
@@ -64,17 +74,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn threads_spend_no_more_than_there_is() {
-        let work = Work::of(0);
-        let (mut one, mut other) = (work.share(), work.share());
-        one.spend(8 << 20).unwrap();
-        other.spend(7 << 20).unwrap();
-        assert!(matches!(one.spend(2 << 20), Err(DwarfError::TooMuchWork)));
-        // What others took in advance is theirs, and nothing appears from nowhere.
-        let mut spent = 0u64;
-        while one.spend(1000).is_ok() || other.spend(1000).is_ok() {
-            spent += 1000;
-        }
-        assert!(spent <= 1 << 20, "{spent}");
+    fn what_is_taken_is_gone_for_all() {
+        let work = Work::of(Share::PIECE + 100);
+        let (one, two) = (work.share(), work.share());
+        one.take(10).unwrap();
+        assert_eq!(two.take(200), Err(DwarfError::TooMuchWork));
+        two.take(80).unwrap();
+        one.take(Share::PIECE as usize).unwrap();
+        assert_eq!(one.take(100), Err(DwarfError::TooMuchWork));
     }
 }

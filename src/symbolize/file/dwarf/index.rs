@@ -1,0 +1,266 @@
+//! Which unit an address belongs to: from `.debug_aranges`, and for units that it does not list
+//! from the ranges of their root entries. Where units overlap llvm-symbolizer's choice is made:
+//! the one that began goes on, and of several that begin the first in the section is taken.
+
+use super::abbrev::{Abbrevs, Cursor};
+use super::names::File;
+use super::unit::{DwarfError, Slice, Unit};
+use super::work::Share;
+use gimli::{
+    DebugAranges, DebugInfo, DebugInfoOffset, Encoding, LittleEndian, UnitHeader, UnitType,
+};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+/// Where the units of `.debug_info` are.
+#[derive(Debug, Default)]
+pub(super) struct Units {
+    /// Of each unit where it starts and ends, in order; type units too.
+    spans: Vec<Span>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Span {
+    start: usize,
+    end: usize,
+    /// Whether code belongs to it.
+    has_code: bool,
+}
+
+impl Units {
+    /// Reads the headers of all units. Those before a damaged one are kept.
+    pub fn read(info: &[u8]) -> (Units, Result<(), DwarfError>) {
+        let mut units = Units::default();
+        let mut headers = DebugInfo::new(info, LittleEndian).units();
+        loop {
+            match headers.next() {
+                Ok(None) => return (units, Ok(())),
+                Err(error) => return (units, Err(error.into())),
+                Ok(Some(header)) => {
+                    let start = header.offset().0;
+                    units.spans.push(Span {
+                        start,
+                        end: start + header.length_including_self(),
+                        has_code: !matches!(
+                            header.type_(),
+                            UnitType::Type { .. } | UnitType::SplitType { .. }
+                        ),
+                    });
+                }
+            }
+        }
+    }
+
+    /// Where the unit starts that holds this offset of the section.
+    pub fn start_of(&self, offset: usize) -> Option<usize> {
+        let after = self.spans.partition_point(|span| span.start <= offset);
+        let span = self.spans[..after].last()?;
+        (offset < span.end).then_some(span.start)
+    }
+
+    /// Where units with code start.
+    pub fn with_code(&self) -> impl Iterator<Item = usize> {
+        self.spans
+            .iter()
+            .filter(|span| span.has_code)
+            .map(|span| span.start)
+    }
+
+    /// The bytes of the unit that starts here.
+    pub fn size_of(&self, start: usize) -> usize {
+        let found = self.spans.binary_search_by_key(&start, |span| span.start);
+        found.map_or(0, |at| self.spans[at].end - start)
+    }
+}
+
+impl<'data> File<'data> {
+    /// The header of the unit at this offset.
+    pub fn header(&self, offset: usize) -> Result<UnitHeader<Slice<'data>>, DwarfError> {
+        let info = DebugInfo::new(self.parts.info, LittleEndian);
+        Ok(info.header_from_offset(DebugInfoOffset(offset))?)
+    }
+
+    /// The unit at this offset with the abbreviation of its root entry only.
+    pub fn root(&self, offset: usize, work: &Share<'_>) -> Result<Unit<'data>, DwarfError> {
+        self.root_with(offset, &mut Roots::new(), work)
+    }
+
+    fn root_with(
+        &self,
+        offset: usize,
+        known: &mut Roots,
+        work: &Share<'_>,
+    ) -> Result<Unit<'data>, DwarfError> {
+        let header = self.header(offset)?;
+        let mut root = Cursor {
+            bytes: self.parts.info,
+            at: offset + header.header_size(),
+        };
+        let code = root.leb().ok_or(DwarfError::Cut)?;
+        let table = header.debug_abbrev_offset().0;
+        let key = (table, code, header.encoding());
+        let abbrevs = match known.get(&key) {
+            Some(abbrevs) => Arc::clone(abbrevs),
+            None => {
+                let read =
+                    |until| Abbrevs::read(self.parts.abbrev, table, header.encoding(), until, work);
+                let abbrevs = Arc::new(read(Some(code))?);
+                if known.len() >= MOST_KEPT {
+                    known.clear();
+                }
+                known.insert(key, Arc::clone(&abbrevs));
+                abbrevs
+            }
+        };
+        Unit::read(&self.parts, &header, abbrevs, work)
+    }
+}
+
+/// Beginnings of tables of abbreviations, by offset and last code: units of one table have their
+/// roots in common.
+type Roots = HashMap<(usize, u64, Encoding), Arc<Abbrevs>>;
+const MOST_KEPT: usize = 64;
+
+/// A piece of code and the unit that it belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub low: u64,
+    pub high: u64,
+    /// Where the unit starts.
+    pub unit: usize,
+}
+
+/// The pieces of code of all units, sorted, none over another.
+pub(super) fn pieces(
+    file: &File<'_>,
+    aranges: &[u8],
+    work: &Share<'_>,
+    mut damaged: impl FnMut(&'static str, DwarfError),
+) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    let listed = match listed(aranges, &mut pieces) {
+        Ok(listed) => listed,
+        Err(error) => {
+            damaged(".debug_aranges", error);
+            // Some of it may be true; what roots say is.
+            pieces.clear();
+            BTreeSet::new()
+        }
+    };
+    let mut known = Roots::new();
+    for unit in file.units.with_code().filter(|unit| !listed.contains(unit)) {
+        let read = file.root_with(unit, &mut known, work).and_then(|root| {
+            root.own_ranges(&file.parts, work, |low, high| {
+                // They are kept, each: more than their bytes.
+                work.take(48)?;
+                pieces.push(Piece { low, high, unit });
+                Ok(())
+            })
+        });
+        match read {
+            Ok(()) => {}
+            Err(error @ DwarfError::TooMuchWork) => {
+                damaged(".debug_info", error);
+                break;
+            }
+            Err(error) => damaged(".debug_info", error),
+        }
+    }
+    disjoint(pieces)
+}
+
+/// Reads `.debug_aranges`; which units it lists.
+fn listed(aranges: &[u8], pieces: &mut Vec<Piece>) -> Result<BTreeSet<usize>, DwarfError> {
+    let mut listed = BTreeSet::new();
+    let mut headers = DebugAranges::new(aranges, LittleEndian).headers();
+    while let Some(header) = headers.next()? {
+        let unit = header.debug_info_offset().0;
+        listed.insert(unit);
+        let mut entries = header.entries();
+        while let Some(entry) = entries.next_raw()? {
+            let low = entry.address();
+            let Some(high) = low.checked_add(entry.length()) else {
+                continue;
+            };
+            if low < high {
+                pieces.push(Piece { low, high, unit });
+            }
+        }
+    }
+    Ok(listed)
+}
+
+/// Cuts pieces so that none lies over another.
+fn disjoint(mut pieces: Vec<Piece>) -> Vec<Piece> {
+    pieces.sort_by_key(|piece| piece.low);
+    if pieces.is_sorted_by(|one, next| one.high <= next.low) {
+        return pieces;
+    }
+    // Where each piece starts and ends; ends first, in the order of addresses and units.
+    let mut ends: Vec<(u64, usize, bool)> = Vec::with_capacity(2 * pieces.len());
+    for piece in &pieces {
+        ends.push((piece.low, piece.unit, true));
+        ends.push((piece.high, piece.unit, false));
+    }
+    ends.sort_unstable();
+    let mut cut: Vec<Piece> = Vec::new();
+    // Units that cover the address at hand, as often as they do.
+    let mut covering: BTreeMap<usize, u32> = BTreeMap::new();
+    let mut before = 0;
+    for (address, unit, starts) in ends {
+        if before < address
+            && let Some((first, _)) = covering.first_key_value()
+        {
+            match cut.last_mut() {
+                Some(last) if last.high == before && covering.contains_key(&last.unit) => {
+                    last.high = address;
+                }
+                _ => cut.push(Piece {
+                    low: before,
+                    high: address,
+                    unit: *first,
+                }),
+            }
+        }
+        let count = covering.entry(unit).or_insert(0);
+        if starts {
+            *count += 1;
+        } else {
+            *count = count.saturating_sub(1);
+        }
+        if *count == 0 {
+            covering.remove(&unit);
+        }
+        before = address;
+    }
+    cut
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn piece(low: u64, high: u64, unit: usize) -> Piece {
+        Piece { low, high, unit }
+    }
+
+    #[test]
+    fn of_overlapping_units_the_one_that_began_goes_on() {
+        let apart = vec![piece(0x20, 0x30, 1), piece(0x10, 0x20, 2)];
+        let sorted = [piece(0x10, 0x20, 2), piece(0x20, 0x30, 1)];
+        assert_eq!(disjoint(apart), sorted);
+        let over = vec![
+            piece(0x10, 0x30, 2),
+            piece(0x20, 0x40, 1),
+            piece(0x20, 0x25, 3),
+            piece(0x60, 0x70, 9),
+            piece(0x60, 0x70, 8),
+        ];
+        let cut = [
+            piece(0x10, 0x30, 2),
+            piece(0x30, 0x40, 1),
+            piece(0x60, 0x70, 8),
+        ];
+        assert_eq!(disjoint(over), cut);
+    }
+}

@@ -1,0 +1,334 @@
+//! The header of a line table (DWARF 5, 6.2.4): how its program is to be run, and the files that
+//! rows name by number. The tables of files are read when a file is asked for.
+
+use super::abbrev::Cursor;
+use super::unit::{DwarfError, Parts, Unit, Value};
+use super::work::Share;
+use gimli::constants::{self as dw, DwAt, DwForm, DwLnct};
+use gimli::{
+    Abbreviations, AttributeSpecification, AttributeValue, Encoding, EndianSlice, EntriesRaw,
+    Format, LittleEndian, UnitOffset,
+};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// The header of a unit's line table.
+pub(super) struct LineHeader<'data> {
+    encoding: Encoding,
+    pub minimum_instruction_length: u8,
+    pub line_base: i8,
+    /// Not 0.
+    pub line_range: u8,
+    /// Not 0.
+    pub opcode_base: u8,
+    pub standard_opcode_lengths: &'data [u8],
+    pub program: &'data [u8],
+    /// Folders and files, unread.
+    tables: &'data [u8],
+}
+
+/// A file as the table has it.
+#[derive(Debug, Clone, Copy)]
+struct File<'data> {
+    name: Value<'data>,
+    folder: u64,
+}
+
+impl<'data> LineHeader<'data> {
+    /// Reads the header of a unit's line table; `None` where the unit has none.
+    pub fn read(
+        unit: &Unit<'data>,
+        parts: &Parts<'data>,
+        work: &Share<'_>,
+    ) -> Result<Option<LineHeader<'data>>, DwarfError> {
+        let Some(offset) = unit.line_program else {
+            return Ok(None);
+        };
+        let mut at = Cursor {
+            bytes: parts.line,
+            at: offset.0,
+        };
+        let (format, table) = read_whole(&mut at).ok_or(DwarfError::Cut)?;
+        // Units may name one table; each reads it anew.
+        work.take(table.len())?;
+        let mut at = Cursor {
+            bytes: table,
+            at: 0,
+        };
+        let version = at.number(2).ok_or(DwarfError::Cut)? as u16;
+        if !(2..=5).contains(&version) {
+            return Err(DwarfError::LineVersion(version));
+        }
+        let address_size = unit.encoding.address_size;
+        let encoding = Encoding {
+            address_size,
+            format,
+            version,
+        };
+        read_header(&mut at, encoding)
+            .ok_or(DwarfError::LineHeader)
+            .map(Some)
+    }
+
+    fn files(&self) -> Option<(Vec<Value<'data>>, Vec<File<'data>>)> {
+        let mut at = Cursor {
+            bytes: self.tables,
+            at: 0,
+        };
+        if self.encoding.version >= 5 {
+            let folders = self.entries(&mut at)?;
+            let files = self.entries(&mut at)?;
+            return Some((folders.into_iter().map(|file| file.name).collect(), files));
+        }
+        let text = |text| AttributeValue::String(EndianSlice::new(text, LittleEndian));
+        let (mut folders, mut files) = (Vec::new(), Vec::new());
+        loop {
+            match at.text()? {
+                b"" => break,
+                folder => folders.push(text(folder)),
+            }
+        }
+        loop {
+            let name = match at.text()? {
+                b"" => return Some((folders, files)),
+                name => text(name),
+            };
+            let folder = at.leb()?;
+            // When it was changed, and its size.
+            at.leb()?;
+            at.leb()?;
+            files.push(File { name, folder });
+        }
+    }
+
+    /// A table of DWARF 5: what its entries hold, how many there are, the entries.
+    fn entries(&self, at: &mut Cursor<'data>) -> Option<Vec<File<'data>>> {
+        let mut specs = Vec::new();
+        let mut is_sized = false;
+        for _ in 0..at.byte()? {
+            let (content, form) = (at.leb()?, at.leb()?);
+            let form = DwForm(u16::try_from(form).ok()?);
+            // Their values stand elsewhere: nothing that a table of files could hold.
+            if form == dw::DW_FORM_implicit_const || form == dw::DW_FORM_indirect {
+                return None;
+            }
+            is_sized |= form != dw::DW_FORM_flag_present;
+            let content = DwLnct(u16::try_from(content).unwrap_or(u16::MAX));
+            let name = match content {
+                dw::DW_LNCT_path => PATH,
+                dw::DW_LNCT_directory_index => FOLDER,
+                _ => OTHER,
+            };
+            specs.push(AttributeSpecification::new(name, form, None));
+        }
+        let count = at.leb()?;
+        if (!is_sized && count > 0) || count > MOST_FILES {
+            // Entries of no size could be without number.
+            return None;
+        }
+        let mut files = Vec::new();
+        let abbreviations = Abbreviations::default();
+        let rest = EndianSlice::new(at.bytes.get(at.at..)?, LittleEndian);
+        let offset = UnitOffset(at.at);
+        let mut reader = EntriesRaw::new(rest, self.encoding, &abbreviations, offset);
+        for _ in 0..count {
+            let mut file = File {
+                name: AttributeValue::String(EndianSlice::new(b"", LittleEndian)),
+                folder: 0,
+            };
+            for spec in &specs {
+                let value = reader.read_attribute(*spec).ok()?.raw_value();
+                match spec.name() {
+                    PATH => file.name = value,
+                    FOLDER => file.folder = value.udata_value().unwrap_or(0),
+                    _ => {}
+                }
+            }
+            files.push(file);
+        }
+        at.at = reader.next_offset().0;
+        Some(files)
+    }
+}
+
+/// What a unit is compiled from; there are units of some thousand files.
+const MOST_FILES: u64 = 1 << 20;
+
+/// Names for what entries of the tables hold, which gimli reads as attributes of no meaning.
+const PATH: DwAt = DwAt(0xfff1);
+const FOLDER: DwAt = DwAt(0xfff2);
+const OTHER: DwAt = DwAt(0xfff3);
+
+/// The table after its length.
+fn read_whole<'data>(at: &mut Cursor<'data>) -> Option<(Format, &'data [u8])> {
+    let length = at.number(4)?;
+    if length == 0xffff_ffff {
+        let length = at.number(8)?;
+        return Some((Format::Dwarf64, at.split(length)?));
+    }
+    Some((Format::Dwarf32, at.split(length)?))
+}
+
+fn read_header<'data>(at: &mut Cursor<'data>, mut encoding: Encoding) -> Option<LineHeader<'data>> {
+    if encoding.version >= 5 {
+        encoding.address_size = at.byte()?;
+        // Segments: no machine of today has them.
+        at.byte()?;
+    }
+    let length = at.number(encoding.format.word_size())?;
+    let header = at.split(length)?;
+    let program = at.bytes.get(at.at..)?;
+    let mut at = Cursor {
+        bytes: header,
+        at: 0,
+    };
+    let minimum_instruction_length = at.byte()?;
+    if encoding.version >= 4 {
+        // Operations of an instruction: of machines that Android does not run on.
+        at.byte()?;
+    }
+    at.byte()?;
+    let line_base = at.byte()? as i8;
+    let line_range = at.byte()?;
+    let opcode_base = at.byte()?;
+    let lengths = u64::from(opcode_base.checked_sub(1)?);
+    let standard_opcode_lengths = at.split(lengths)?;
+    (line_range > 0 && matches!(encoding.address_size, 2 | 4 | 8)).then_some(LineHeader {
+        encoding,
+        minimum_instruction_length,
+        line_base,
+        line_range,
+        opcode_base,
+        standard_opcode_lengths,
+        program,
+        tables: header.get(at.at..)?,
+    })
+}
+
+impl LineHeader<'_> {
+    /// The bits of an address.
+    pub fn address_mask(&self) -> u64 {
+        u64::MAX >> (64 - 8 * u32::from(self.encoding.address_size))
+    }
+}
+
+/// Paths of the files of one line table: as the compiler saw them, nothing normalised, since
+/// `..` may lead through links.
+pub(super) struct Paths<'unit, 'data> {
+    unit: &'unit Unit<'data>,
+    parts: &'unit Parts<'data>,
+    header: Option<&'unit LineHeader<'data>>,
+    tables: Option<(Vec<Value<'data>>, Vec<File<'data>>)>,
+    known: HashMap<u64, Option<Rc<str>>>,
+}
+
+impl<'unit, 'data> Paths<'unit, 'data> {
+    /// Of the unit with this line table.
+    pub fn new(
+        unit: &'unit Unit<'data>,
+        parts: &'unit Parts<'data>,
+        header: Option<&'unit LineHeader<'data>>,
+    ) -> Paths<'unit, 'data> {
+        Paths {
+            unit,
+            parts,
+            header,
+            tables: None,
+            known: HashMap::new(),
+        }
+    }
+
+    /// The path of a file as llvm-symbolizer writes it: after its folder, and after the folder
+    /// that the compiler ran in where that is relative. `None` where the table has no such file.
+    pub fn get(&mut self, file: u64) -> Option<Rc<str>> {
+        if let Some(path) = self.known.get(&file) {
+            return path.clone();
+        }
+        let path = self.build(file);
+        let path = path.map(|path| Rc::from(String::from_utf8_lossy(&path)));
+        self.known.insert(file, path.clone());
+        path
+    }
+
+    fn build(&mut self, file: u64) -> Option<Vec<u8>> {
+        let header = self.header?;
+        let is_5 = header.encoding.version >= 5;
+        if self.tables.is_none() {
+            self.tables = Some(header.files().unwrap_or_default());
+        }
+        let (folders, files) = self.tables.as_ref()?;
+        let text = |value| self.unit.string(self.parts, value);
+        // Before version 5, files and folders count from 1.
+        let place = |number: u64| usize::try_from(number.checked_sub(u64::from(!is_5))?).ok();
+        let file = files.get(place(file)?)?;
+        let name = text(file.name)?;
+        if is_absolute(name) {
+            return Some(name.to_vec());
+        }
+        let folder = place(file.folder).and_then(|at| folders.get(at));
+        let folder = folder.and_then(|folder| text(*folder)).unwrap_or_default();
+        let ran_in = self.unit.comp_dir;
+        let mut path = Vec::with_capacity(ran_in.len() + folder.len() + name.len() + 2);
+        // Folder 0 of version 5 is the one that the compiler ran in.
+        let is_there = is_5 && file.folder == 0;
+        if !is_there && !is_absolute(folder) {
+            path.extend_from_slice(ran_in);
+        }
+        append(&mut path, folder);
+        append(&mut path, name);
+        Some(path)
+    }
+}
+
+/// Absolute on Windows or elsewhere: the compiler may have run on either.
+fn is_absolute(path: &[u8]) -> bool {
+    matches!(path, [b'/', ..] | [b'\\', b'\\', ..])
+        || matches!(path, [drive, b':', b'/' | b'\\', ..] if drive.is_ascii_alphabetic())
+}
+
+/// Appends a part of a path after one separator.
+fn append(path: &mut Vec<u8>, part: &[u8]) {
+    let leading = part.iter().take_while(|byte| **byte == b'/').count();
+    if path.ends_with(b"/") {
+        path.extend_from_slice(&part[leading..]);
+    } else {
+        if !path.is_empty() && !part.is_empty() && leading == 0 {
+            path.push(b'/');
+        }
+        path.extend_from_slice(part);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_paths_are_joined_by_one_separator() {
+        for (parts, joined) in [
+            (["/src", "lib", "a.c"], "/src/lib/a.c"),
+            (["/src/", "lib", "a.c"], "/src/lib/a.c"),
+            (["/src", "/lib/", "/a.c"], "/src/lib/a.c"),
+            (["", "lib", "a.c"], "lib/a.c"),
+            (["/src", "", "../a.c"], "/src/../a.c"),
+            (["C:\\src", "", "a.c"], "C:\\src/a.c"),
+        ] {
+            let mut path = Vec::new();
+            for part in parts {
+                append(&mut path, part.as_bytes());
+            }
+            assert_eq!(String::from_utf8_lossy(&path), joined);
+        }
+        for (path, absolute) in [
+            ("/a.c", true),
+            ("C:\\a.c", true),
+            ("c:/a.c", true),
+            ("\\\\host\\a.c", true),
+            ("c:a.c", false),
+            ("a/b.c", false),
+            ("", false),
+        ] {
+            assert_eq!(is_absolute(path.as_bytes()), absolute, "{path}");
+        }
+    }
+}
