@@ -38,7 +38,9 @@ fn pprof(arguments: &[&str], profile: &Path) -> String {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{text}\n{errors}");
-    assert!(!errors.contains("symbolization failed"), "{errors}");
+    // It looks for symbols of the library whose frames have no names, and only of that.
+    let mut failed = errors.lines().filter(|l| l.contains("symbolization failed"));
+    assert!(failed.all(|line| line.contains("libengine.so")), "{errors}");
     text
 }
 

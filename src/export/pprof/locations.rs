@@ -22,6 +22,8 @@ pub(super) struct Location {
     pub(super) address: u64,
     /// In [`Locations::lines`], innermost first.
     pub(super) lines: std::ops::Range<u32>,
+    /// Some function of it has a name of its own.
+    pub(super) named: bool,
     pub(super) symbolized: bool,
 }
 
@@ -161,7 +163,8 @@ impl Builder<'_> {
             // A symbolizer that knew nothing leaves empty names: the recorded one is better.
             self.made.lines.truncate(start as usize);
             let file = tables.string(frame.file);
-            if !raw.is_empty() {
+            named = !raw.is_empty();
+            if named {
                 let name = match self.recording.symbols.name(id) {
                     Some(name) => std::borrow::Cow::Borrowed(tables.string(name)),
                     None => demangle(raw),
@@ -192,6 +195,7 @@ impl Builder<'_> {
             mapping: frame.mapping,
             address,
             lines: start..self.made.lines.len() as u32,
+            named,
             symbolized: !symbols.is_empty(),
         });
         let location = self.made.locations.len() as u32;

@@ -175,6 +175,7 @@ impl Pprof {
         #[derive(Clone, Copy)]
         struct Known {
             used: bool,
+            all_named: bool,
             all_files: bool,
             all_lines: bool,
             inlines: bool,
@@ -183,6 +184,7 @@ impl Pprof {
         let mut known = vec![
             Known {
                 used: false,
+                all_named: true,
                 all_files: true,
                 all_lines: true,
                 inlines: false,
@@ -201,6 +203,7 @@ impl Pprof {
                 self.shared.functions[line.function as usize - 1].file != NameId::default()
             });
             known.used = true;
+            known.all_named &= location.named;
             known.all_files &= location.symbolized && has_file;
             known.all_lines &= location.symbolized && lines.iter().all(|line| line.line != 0);
             known.inlines |= lines.len() > 1;
@@ -218,9 +221,7 @@ impl Pprof {
             if !mapping.build_id.is_empty() {
                 put_number(&mut message, 6, strings.own(&mapping.build_id.to_string()));
             }
-            // Every location has a function, if only `libfoo.so+0x1a2b`: viewers need not look
-            // for files of a phone on this host.
-            put_number(&mut message, 7, 1);
+            put_number(&mut message, 7, u64::from(known.all_named));
             put_number(&mut message, 8, u64::from(known.all_files));
             put_number(&mut message, 9, u64::from(known.all_lines));
             put_number(&mut message, 10, u64::from(known.inlines));
