@@ -39,7 +39,9 @@ fn pprof(arguments: &[&str], profile: &Path) -> String {
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{text}\n{errors}");
     // It looks for symbols of the library whose frames have no names, and only of that.
-    let mut failed = errors.lines().filter(|l| l.contains("symbolization failed"));
+    let mut failed = errors
+        .lines()
+        .filter(|l| l.contains("symbolization failed"));
     assert!(failed.all(|line| line.contains("libengine.so")), "{errors}");
     text
 }

@@ -6,6 +6,7 @@
 use super::coverage::{Coverage, Tally};
 use super::deduped::Deduped;
 use super::deobfuscation::{Maps, MapsError};
+use super::device_libs::DeviceLibs;
 use super::findings::{self, Finding};
 use super::manifest;
 use super::names::NameOptions;
@@ -128,6 +129,8 @@ pub struct Request {
     pub names: NameOptions,
     /// Who watches them come.
     pub watch: Watch,
+    /// The phone that is asked for libraries which no place of this host has.
+    pub phone: Option<Arc<DeviceLibs>>,
     /// A mapping file that was given and cannot be used ends the conversion. Else it is told.
     pub bad_maps_fail: bool,
     /// Which frames are looked up.
@@ -278,7 +281,8 @@ pub fn convert(request: &Request) -> Result<Converted, ConvertError> {
     };
     let mut run = Run {
         request,
-        namer: Namer::new(request.names.clone(), request.watch.clone()),
+        namer: Namer::new(request.names.clone(), request.watch.clone())
+            .with_phone(request.phone.clone()),
         maps,
         choices: Choices::default(),
         tally: Tally::default(),

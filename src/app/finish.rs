@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::causes::{self, Cause};
 use super::convert::{ConvertError, Converted, Input, Plain, Request, Selection};
+use super::device_libs::{DeviceLibs, Interrupt, PullLibs};
 use super::labels::{self, DumpMoment};
 use super::manifest::{self, Manifest};
 use super::names::NameOptions;
@@ -144,7 +145,7 @@ pub async fn finish(
     }
     steps.push(plan::step("pulled"));
     tell(RecordEvent::Step(Step::Converting));
-    let mut converted = convert(&session, &plan, &trace, controls).await?;
+    let mut converted = convert(&session, &plan, &trace, controls, tell).await?;
     steps.push(plan::step("converted"));
 
     let chronicle = session.reread()?.clone();
@@ -208,8 +209,18 @@ async fn convert(
     plan: &Plan,
     trace: &RawTrace,
     controls: &mut Controls,
+    tell: &Tell,
 ) -> Result<Converted, Failure> {
-    let watch = Watch::default();
+    let watch = {
+        let tell = Arc::clone(tell);
+        Watch::default().telling_pulls(move |event| tell(RecordEvent::Library(event)))
+    };
+    let asked = plan.names.symbolize && plan.names.pull_libs != PullLibs::Never;
+    let phone = asked.then(|| {
+        let device = session.device().clone();
+        Arc::new(DeviceLibs::new(device, plan.names.pull_libs))
+    });
+    let interrupt = phone.as_ref().map(|phone| phone.interrupt());
     let request = Request {
         input: Input::Path(trace.path.clone()),
         output: session.opening().output.clone(),
@@ -217,6 +228,7 @@ async fn convert(
         pprof: plan.pprof(),
         names: plan.names.clone(),
         watch: watch.clone(),
+        phone,
         bad_maps_fail: false,
         look: Look::Missing,
         packets_for: Some(Plain {
@@ -231,20 +243,26 @@ async fn convert(
             .collect(),
         only_process: only_name(session.opening()),
     };
-    let converting = tokio::task::spawn_blocking(move || super::convert::convert(&request));
-    tokio::select! {
-        converted = converting => match converted {
-            Ok(Ok(converted)) => Ok(converted),
-            Ok(Err(error)) => Ok(without_trace(error, trace.size)?),
-            Err(panic) => std::panic::resume_unwind(panic.into_panic()),
-        },
-        () = session::stop_asked(controls) => {
-            watch.cancel();
-            Err(SessionError::NotFinished {
-                id: session.id().clone(),
-                path: trace.path.clone(),
+    let mut converting = tokio::task::spawn_blocking(move || super::convert::convert(&request));
+    loop {
+        tokio::select! {
+            converted = &mut converting => return match converted {
+                Ok(Ok(converted)) => Ok(converted),
+                Ok(Err(error)) => Ok(without_trace(error, trace.size)?),
+                Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+            },
+            () = session::stop_asked(controls) => {
+                // Whoever does not want to wait for the phone still wants the profiles.
+                if interrupt.as_ref().is_some_and(Interrupt::skip) {
+                    continue;
+                }
+                watch.cancel();
+                return Err(SessionError::NotFinished {
+                    id: session.id().clone(),
+                    path: trace.path.clone(),
+                }
+                .into());
             }
-            .into())
         }
     }
 }

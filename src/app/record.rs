@@ -10,6 +10,7 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use time::OffsetDateTime;
 
+use super::device_libs::PullEvent;
 use super::finish::{self, EndedBy, Finished};
 use super::names::NameOptions;
 use super::output::{OutputFolder, default_name};
@@ -63,6 +64,8 @@ pub enum RecordEvent {
     Checked(Checked),
     /// In the session.
     Session(SessionEvent),
+    /// A library of the phone is fetched.
+    Library(PullEvent),
     /// Another step.
     Step(Step),
 }

@@ -14,11 +14,13 @@ use super::console::Console;
 use super::keys::{Keys, Typing};
 use super::signals::Signal;
 use super::{Context, Outcome, Style, summary};
+use crate::app::device_libs::PullEvent;
 use crate::app::finish::Finished;
 use crate::app::naming::Watch;
 use crate::app::record::{Checked, RecordEvent, Step, Tell};
 use crate::eligibility::{Finding, Severity};
 use crate::error::Failure;
+use crate::names::module;
 use crate::session::{Control, Controls, Progress, SessionEvent, SnapshotWay};
 use crate::units::{ByteSize, HumanDuration};
 
@@ -132,6 +134,7 @@ impl Show {
         match event {
             RecordEvent::Checked(checked) => self.checked(checked),
             RecordEvent::Session(event) => self.session(event),
+            RecordEvent::Library(event) => self.library(event),
             RecordEvent::Step(step) => self.step(step),
         }
         self.draw();
@@ -185,6 +188,19 @@ impl Show {
                 Some(session) => format!("fetching the earlier recording {session} first"),
                 None => "fetching an earlier recording first".to_owned(),
             }),
+        }
+    }
+
+    fn library(&mut self, event: &PullEvent) {
+        if let PullEvent::Asking { path, done, of } = event {
+            self.console.set_status(
+                &self.bar,
+                format!(
+                    "fetching {} for its symbols ({} of {of}) …",
+                    module(path),
+                    done + 1
+                ),
+            );
         }
     }
 
