@@ -41,8 +41,19 @@ fn read_profile(path: &Path) -> Profile {
     Profile::decode(bytes.as_slice()).expect("a profile")
 }
 
-/// Functions of the stack that holds most, innermost first.
-fn largest_stack(profile: &Profile) -> Vec<String> {
+/// A line of a location.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Line {
+    function: String,
+    system_name: String,
+    file: String,
+    line: i64,
+    /// Whether its function was inlined into that of the next line.
+    inlined: bool,
+}
+
+/// Lines of the stack that holds most, innermost first.
+fn largest_stack(profile: &Profile) -> Vec<Line> {
     let text = |id: i64| profile.string_table[usize::try_from(id).expect("an index")].clone();
     let space = profile
         .sample_type
@@ -54,18 +65,23 @@ fn largest_stack(profile: &Profile) -> Vec<String> {
         .iter()
         .max_by_key(|s| s.value[space])
         .expect("samples");
-    sample
-        .location_id
-        .iter()
-        .flat_map(|id| {
-            let location = profile.location.iter().find(|l| l.id == *id);
-            location.expect("it is defined").line.iter()
-        })
-        .map(|line| {
+    let mut lines = Vec::new();
+    for id in &sample.location_id {
+        let location = profile.location.iter().find(|l| l.id == *id);
+        let location = location.expect("it is defined");
+        for (at, line) in location.line.iter().enumerate() {
             let function = profile.function.iter().find(|f| f.id == line.function_id);
-            text(function.expect("it is defined").name)
-        })
-        .collect()
+            let function = function.expect("it is defined");
+            lines.push(Line {
+                function: text(function.name),
+                system_name: text(function.system_name),
+                file: text(function.filename),
+                line: line.line,
+                inlined: at + 1 < location.line.len(),
+            });
+        }
+    }
+    lines
 }
 
 #[test]
@@ -100,6 +116,7 @@ fn the_demo_leaves_a_recording_that_names_the_leak() {
         .into_iter()
         .map(str::to_owned)
         .collect();
+    expected.extend(["symbols", "symbolized-trace"].map(str::to_owned));
     expected.extend(manifest.dumps.iter().filter_map(|d| d.file.clone()));
     let files: BTreeSet<String> = std::fs::read_dir(&folder)
         .expect("listed")
@@ -108,17 +125,30 @@ fn the_demo_leaves_a_recording_that_names_the_leak() {
             name.into_string().expect("UTF-8")
         })
         .collect();
+    let mut files = files;
+    files.remove("deobfuscation-packets");
     assert_eq!(files, expected, "nothing else is left behind");
 
     let last = manifest.dumps[2].file.as_ref().expect("a profile");
     let profile = read_profile(&folder.join(last));
     let stack = largest_stack(&profile);
-    let asker = stack.iter().find(|f| !is_allocator(f)).expect("a caller");
-    assert!(asker.starts_with(LEAK), "{stack:?}");
+    let asker = stack.iter().find(|l| !is_allocator(&l.function));
+    let asker = asker.expect("a caller");
+    assert!(asker.function.starts_with(LEAK), "{stack:#?}");
+    assert!(asker.file.ends_with("/event_history.cpp"), "{asker:?}");
+    assert_eq!((asker.line, asker.inlined), (6, false));
     assert_eq!(
-        stack[0], "malloc",
+        stack[0].function, "malloc",
         "the profile keeps what viewers leave out"
     );
+    let of = |name: &str| stack.iter().find(|l| l.function.contains(name));
+    let inlined = of("EventRecorder::Subscribe").expect("its caller");
+    assert!(
+        inlined.inlined && inlined.file.ends_with("/telemetry.h"),
+        "{inlined:?}"
+    );
+    let java = of("com.example.app.feed.FeedPresenter.refresh").expect("deobfuscated");
+    assert_eq!(java.system_name, "a.b.a");
     top_of_pprof(&folder.join(last));
 }
 

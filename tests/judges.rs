@@ -79,6 +79,9 @@ fn go_pprof_names_the_demos_leak_first() {
         assert!(table.contains(&format!("Type: {view}")), "{table}");
         assert!(table.contains(LEAK), "{view}: {table}");
     }
+    let table = pprof(&["-top", "-lines"], last);
+    assert!(first_row(&table).contains("event_history.cpp:6"), "{table}");
+    assert!(table.contains("telemetry.h:43 (inline)"), "{table}");
     // Between the snapshots it is the leak that grew.
     let base = format!("-diff_base={}", profiles[0].display());
     let table = pprof(&["-top", &base], &profiles[1]);

@@ -6,7 +6,6 @@
 use super::coverage::{Coverage, Tally};
 use super::deduped::Deduped;
 use super::deobfuscation::{Maps, MapsError};
-use super::device_libs::DeviceLibs;
 use super::findings::{self, Finding};
 use super::manifest;
 use super::names::NameOptions;
@@ -129,8 +128,6 @@ pub struct Request {
     pub names: NameOptions,
     /// Who watches them come.
     pub watch: Watch,
-    /// The phone that is asked for libraries which no place of this host has.
-    pub phone: Option<Arc<DeviceLibs>>,
     /// A mapping file that was given and cannot be used ends the conversion. Else it is told.
     pub bad_maps_fail: bool,
     /// Which frames are looked up.
@@ -281,8 +278,7 @@ pub fn convert(request: &Request) -> Result<Converted, ConvertError> {
     };
     let mut run = Run {
         request,
-        namer: Namer::new(request.names.clone(), request.watch.clone())
-            .with_phone(request.phone.clone()),
+        namer: Namer::new(request.names.clone(), request.watch.clone()),
         maps,
         choices: Choices::default(),
         tally: Tally::default(),

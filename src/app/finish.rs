@@ -211,16 +211,16 @@ async fn convert(
     controls: &mut Controls,
     tell: &Tell,
 ) -> Result<Converted, Failure> {
-    let watch = {
-        let tell = Arc::clone(tell);
-        Watch::default().telling_pulls(move |event| tell(RecordEvent::Library(event)))
-    };
     let asked = plan.names.symbolize && plan.names.pull_libs != PullLibs::Never;
     let phone = asked.then(|| {
         let device = session.device().clone();
         Arc::new(DeviceLibs::new(device, plan.names.pull_libs))
     });
     let interrupt = phone.as_ref().map(|phone| phone.interrupt());
+    let tell = Arc::clone(tell);
+    let watch = Watch::default()
+        .telling_pulls(move |event| tell(RecordEvent::Library(event)))
+        .asking(phone);
     let request = Request {
         input: Input::Path(trace.path.clone()),
         output: session.opening().output.clone(),
@@ -228,7 +228,6 @@ async fn convert(
         pprof: plan.pprof(),
         names: plan.names.clone(),
         watch: watch.clone(),
-        phone,
         bad_maps_fail: false,
         look: Look::Missing,
         packets_for: Some(Plain {

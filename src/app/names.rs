@@ -64,6 +64,9 @@ pub struct NameOptions {
     /// Whether libraries are fetched from the phone.
     #[serde(default)]
     pub pull_libs: PullLibs,
+    /// The folder of the cache, where it is not the user's. For this process only.
+    #[serde(skip)]
+    pub cache: Option<PathBuf>,
     /// The folder that the command was typed in; relative paths of `variables` begin here.
     #[serde(with = "paths::one")]
     pub folder: PathBuf,
@@ -83,6 +86,7 @@ impl Default for NameOptions {
             discover: true,
             allow_no_build_id: false,
             pull_libs: PullLibs::default(),
+            cache: None,
             folder: PathBuf::new(),
             variables: BTreeMap::new(),
         }
@@ -111,6 +115,7 @@ impl NameOptions {
                 PullLibs::Cheap => self.pull_libs,
                 asked => asked,
             },
+            cache: added.cache.clone().or_else(|| self.cache.clone()),
             folder: if self.folder.as_os_str().is_empty() {
                 added.folder.clone()
             } else {

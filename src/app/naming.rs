@@ -16,12 +16,14 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// How whoever waits for names watches them come, and ends it. A clone watches the same.
+/// Who waits for names: the phone they may ask, how they watch names come, and end it. A clone
+/// watches the same.
 #[derive(Clone, Default)]
 pub struct Watch {
     cancelled: Arc<AtomicBool>,
     tell: Option<Tell>,
     tell_pull: Option<TellPull>,
+    phone: Option<Arc<DeviceLibs>>,
 }
 
 /// Takes what happens; called from any thread, must return at once.
@@ -44,6 +46,11 @@ impl Watch {
             tell: Some(Arc::new(tell)),
             ..Watch::default()
         }
+    }
+
+    /// Has what no place of this host knows fetched from a phone.
+    pub fn asking(self, phone: Option<Arc<DeviceLibs>>) -> Watch {
+        Watch { phone, ..self }
     }
 
     /// Tells also what is fetched from the phone.
@@ -77,7 +84,6 @@ pub struct Namer {
     finder: OnceLock<Finder>,
     /// `None` within where this host gives no folder at all.
     cache: OnceLock<Option<Cache>>,
-    phone: Option<Arc<DeviceLibs>>,
     watch: Watch,
 }
 
@@ -104,14 +110,8 @@ impl Namer {
             options,
             finder: OnceLock::new(),
             cache: OnceLock::new(),
-            phone: None,
             watch,
         }
-    }
-
-    /// Has what no place of this host knows fetched from a phone.
-    pub fn with_phone(self, phone: Option<Arc<DeviceLibs>>) -> Namer {
-        Namer { phone, ..self }
     }
 
     /// Looks up what frames of `recording` want, and gives it to them. Blocks.
@@ -130,7 +130,10 @@ impl Namer {
         if libraries.is_empty() {
             return Named::default();
         }
-        let cache = self.cache.get_or_init(|| Cache::of_user().ok());
+        let cache = self.cache.get_or_init(|| match &self.options.cache {
+            Some(folder) => Cache::in_folder(folder).ok(),
+            None => Cache::of_user().ok(),
+        });
         let finder = || Finder::new(places(&self.options, cache.clone()));
         let resolver = Resolver {
             finder: self.finder.get_or_init(finder),
@@ -143,7 +146,7 @@ impl Namer {
             applied: symbolized.apply(recording),
             symbolized,
         };
-        if let (Some(phone), Some(cache)) = (&self.phone, cache)
+        if let (Some(phone), Some(cache)) = (&self.watch.phone, cache)
             && !named.symbolized.cancelled
         {
             let wishes = device_libs::wishes(recording);

@@ -1,14 +1,12 @@
 //! `heaptap convert`: shows what the conversion of a trace found and wrote.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use time::OffsetDateTime;
 
 use super::names_args::NamesArgs;
 use super::{Context, Outcome, summary};
 use crate::app::convert::{self, ConvertError, Converted, Input, Request, Selection};
-use crate::app::device_libs::{DeviceLibs, PullLibs};
 use crate::app::manifest::Manifest;
 use crate::app::naming::{Look, Watch};
 use crate::app::output::{OutputFolder, default_name};
@@ -130,8 +128,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         },
         pprof,
         names: args.names.options(),
-        watch: Watch::default(),
-        phone: phone(ctx, &args.names).await,
+        watch: Watch::default().asking(super::progress::phone_asked(ctx, &args.names).await),
         bad_maps_fail: true,
         look: Look::Missing,
         packets_for: None,
@@ -165,23 +162,6 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let heaps = &converted.heaps;
     summary::show(&ctx.console, folder.path(), &manifest, heaps, &again);
     Ok(Outcome::from(class))
-}
-
-/// The phone that is to be asked for libraries; none unless that was asked for. A phone that
-/// is not there costs names, no more.
-async fn phone(ctx: &Context, names: &NamesArgs) -> Option<Arc<DeviceLibs>> {
-    if !names.pull_libs || names.no_symbolize {
-        return None;
-    }
-    match ctx.device().await {
-        Ok(device) => Some(Arc::new(DeviceLibs::new(device.clone(), PullLibs::Always))),
-        Err(failure) => {
-            let why = failure.message;
-            ctx.console
-                .warn(format_args!("no libraries are fetched from a phone: {why}"));
-            None
-        }
-    }
 }
 
 async fn run_blocking(request: Request) -> Result<Converted, Failure> {

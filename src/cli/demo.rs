@@ -1,7 +1,8 @@
 //! `heaptap demo`: the main job on the virtual phone, through the very code that `record` runs:
-//! record, two labelled snapshots, stop, fetch, convert, summary.
+//! record, two labelled snapshots, stop, fetch, name the frames, convert, summary. The app's
+//! build, with its symbols and its mapping file, is put into a folder as Gradle would leave it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -11,12 +12,13 @@ use tokio::sync::mpsc;
 use super::progress::{self, Show};
 use super::signals::watch_signals;
 use super::{Context, Outcome, Style};
-use crate::app::names::NameOptions;
+use crate::app::names::{MappingOption, NameOptions};
 use crate::app::output::default_name;
 use crate::app::record::{self, RecordEvent, RecordOptions, Recorded, Tell};
 use crate::config::{self, Options, Targets};
 use crate::error::{ErrorClass, Failure};
 use crate::export::pprof::PprofOptions;
+use crate::phone::{self, Abi};
 use crate::session::{Control, SessionEvent, Store};
 
 /// Flags of `demo`.
@@ -31,7 +33,7 @@ pub struct Args {
 /// The app on the virtual phone that leaks.
 const APP: &str = "com.example.app";
 /// A phone on which the shell may ask for snapshots; its clock runs faster than ours.
-const PHONE: &str = "android=14,build=userdebug,speed=8,stripped=no";
+const PHONE: &str = "android=14,build=userdebug,speed=8,obfuscated=yes";
 
 /// What is done, by the phone's clock since the start of the recording.
 const SCRIPT: [(Duration, Act); 3] = [
@@ -93,21 +95,16 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         .get_or_insert_with(|| PHONE.to_owned());
     let ctx = &Context::new(ctx.console.clone(), globals);
     ctx.console.say(format_args!(
-        "{} a virtual phone; the app on it leaks on purpose",
+        "{} a virtual phone; the app on it leaks on purpose, its build with symbols and R8's \
+         mapping file is at hand",
         ctx.console.on_stderr(Style::Strong, "heaptap demo:")
     ));
-    let options = options(args.output)?;
+    // A demo leaves nothing in the user's journal and cache.
+    let own = tempfile::tempdir().map_err(|error| no_folder(&error))?;
+    let build = Build::in_folder(own.path()).map_err(|error| no_folder(&error))?;
+    let options = options(args.output, build.names(own.path()))?;
     let mut signals = watch_signals()?;
-    // A demo leaves nothing in the user's journal.
-    let journal = tempfile::tempdir().map_err(|error| {
-        Failure::new(
-            ErrorClass::HostWrite,
-            "host-write",
-            format!("could not make a temporary folder: {error}"),
-        )
-        .with_help("free some space, or set TMPDIR to a folder that can be written")
-    })?;
-    let store = Store::in_folder(journal.path())?;
+    let store = Store::in_folder(&own.path().join("journal"))?;
     let device = tokio::select! {
         device = ctx.device() => device?,
         _ = signals.recv() => return Err(crate::session::SessionError::Interrupted.into()),
@@ -160,7 +157,54 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     }
 }
 
-fn options(output: Option<PathBuf>) -> Result<RecordOptions, Failure> {
+fn no_folder(error: &std::io::Error) -> Failure {
+    Failure::new(
+        ErrorClass::HostWrite,
+        "host-write",
+        format!("could not fill a temporary folder: {error}"),
+    )
+    .with_help("free some space, or set TMPDIR to a folder that can be written")
+}
+
+/// What the build of the app leaves on its developer's disk.
+struct Build {
+    /// Libraries with DWARF, a folder for each ABI.
+    symbols: PathBuf,
+    /// R8's mapping file.
+    mapping: PathBuf,
+}
+
+impl Build {
+    fn in_folder(folder: &Path) -> std::io::Result<Build> {
+        let symbols = folder.join("symbols");
+        for abi in Abi::ALL {
+            let folder = symbols.join(abi.name());
+            std::fs::create_dir_all(&folder)?;
+            for (name, bytes) in phone::unstripped_libraries(abi) {
+                std::fs::write(folder.join(name), bytes)?;
+            }
+        }
+        let mapping = folder.join("mapping.txt");
+        std::fs::write(&mapping, phone::MAPPING)?;
+        Ok(Build { symbols, mapping })
+    }
+
+    /// As `--symbols` and `--mapping` would name them; nothing else is looked at.
+    fn names(self, folder: &Path) -> NameOptions {
+        NameOptions {
+            symbols: vec![self.symbols],
+            mappings: vec![MappingOption {
+                package: Some(APP.to_owned()),
+                path: self.mapping,
+            }],
+            discover: false,
+            cache: Some(folder.join("cache")),
+            ..NameOptions::default()
+        }
+    }
+}
+
+fn options(output: Option<PathBuf>, names: NameOptions) -> Result<RecordOptions, Failure> {
     let asked = Options {
         targets: Targets {
             names: vec![APP.to_owned()],
@@ -181,7 +225,7 @@ fn options(output: Option<PathBuf>) -> Result<RecordOptions, Failure> {
         disable_selinux: false,
         user: None,
         pprof: PprofOptions::default(),
-        names: NameOptions::default(),
+        names,
     })
 }
 

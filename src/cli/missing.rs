@@ -3,7 +3,7 @@
 
 use super::console::{Console, Style};
 use crate::app::manifest::{CutLibrary, LookedIn, MissingLibrary, Symbolization};
-use crate::names::basename;
+use crate::names::module;
 
 /// Libraries shown; the manifest has all.
 const LIBRARIES: usize = 5;
@@ -89,12 +89,13 @@ fn cut_line(cut: &CutLibrary) -> String {
          information; keep .eh_frame (-funwind-tables) to see its callers",
         cut.callsites,
         percent(cut.share),
-        basename(&cut.path)
+        module(&cut.path)
     )
 }
 
 fn identity(library: &MissingLibrary) -> String {
-    let name = match basename(&library.path) {
+    let name = module(&library.path);
+    let name = match &*name {
         "" => "(no path)",
         name => name,
     };

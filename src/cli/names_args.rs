@@ -101,6 +101,7 @@ impl NamesArgs {
                 (_, true) => PullLibs::Never,
                 _ => PullLibs::Cheap,
             },
+            cache: None,
             folder: absolute(Path::new(".")),
             variables: VARIABLES.iter().filter_map(set).collect(),
         }

@@ -12,9 +12,10 @@ use tokio::sync::mpsc;
 
 use super::console::Console;
 use super::keys::{Keys, Typing};
+use super::names_args::NamesArgs;
 use super::signals::Signal;
 use super::{Context, Outcome, Style, summary};
-use crate::app::device_libs::PullEvent;
+use crate::app::device_libs::{DeviceLibs, PullEvent, PullLibs};
 use crate::app::finish::Finished;
 use crate::app::naming::Watch;
 use crate::app::record::{Checked, RecordEvent, Step, Tell};
@@ -346,6 +347,23 @@ fn by_cause(findings: &[Finding]) -> Vec<(String, &Finding)> {
             names => (format!("{}: each {what}", names.join(", ")), finding),
         })
         .collect()
+}
+
+/// The phone that is to be asked for libraries; none unless that was asked for. A phone that
+/// is not there costs names, no more.
+pub(super) async fn phone_asked(ctx: &Context, names: &NamesArgs) -> Option<Arc<DeviceLibs>> {
+    if !names.pull_libs || names.no_symbolize {
+        return None;
+    }
+    match ctx.device().await {
+        Ok(device) => Some(Arc::new(DeviceLibs::new(device.clone(), PullLibs::Always))),
+        Err(failure) => {
+            let why = failure.message;
+            ctx.console
+                .warn(format_args!("no libraries are fetched from a phone: {why}"));
+            None
+        }
+    }
 }
 
 /// A watch on names that are looked up, which shows how far that is in a status line.

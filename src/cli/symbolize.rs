@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde_json::json;
 
@@ -9,6 +10,7 @@ use super::console::Console;
 use super::names_args::NamesArgs;
 use super::{Context, Outcome, Style, missing, summary};
 use crate::app::convert::Input;
+use crate::app::device_libs::DeviceLibs;
 use crate::app::naming::Watch;
 use crate::app::symbolize::{self, Extent, Goal, Refreshed, Symbolized};
 use crate::error::{ErrorClass, Failure};
@@ -50,6 +52,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         false => Input::Path(args.input.clone()),
     };
     let names = args.names.options();
+    let phone = super::progress::phone_asked(ctx, &args.names).await;
     let named = args.output.or(args.out);
     let (extent, named) = match args.into {
         Some(into) => (Extent::WholeTrace, Some(into)),
@@ -59,7 +62,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         && folder.is_dir()
     {
         let folder = folder.clone();
-        let refreshed = watched(ctx, {
+        let refreshed = watched(ctx, phone, {
             let folder = folder.clone();
             move |watch| symbolize::refresh(&folder, names, watch)
         })
@@ -69,7 +72,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let goal = goal(console, &input, named)?;
     let (symbolized, goal) = {
         let (sink, goal) = goal.open(console);
-        let task = watched(ctx, move |watch| {
+        let task = watched(ctx, phone, move |watch| {
             symbolize::symbolize(&input, extent, sink, names, watch)
         });
         (task.await?, goal)
@@ -144,6 +147,7 @@ impl Write for Stdout {
 /// Does `work` on a thread of its own, showing how far it is.
 async fn watched<T, E>(
     ctx: &Context,
+    phone: Option<Arc<DeviceLibs>>,
     work: impl FnOnce(Watch) -> Result<T, E> + Send + 'static,
 ) -> Result<T, Failure>
 where
@@ -152,7 +156,7 @@ where
 {
     let status = ctx.console.status();
     ctx.console.set_status(&status, "reading …");
-    let watch = super::progress::names_on(&ctx.console, &status);
+    let watch = super::progress::names_on(&ctx.console, &status).asking(phone);
     let task = tokio::task::spawn_blocking(move || work(watch));
     let result = task.await;
     status.finish_and_clear();

@@ -78,16 +78,14 @@ pub(super) struct Image {
     functions: BTreeMap<(String, String), Function>,
 }
 
-const ABIS: [Abi; 4] = [Abi::Arm64, Abi::Arm, Abi::X86_64, Abi::X86];
-
 /// The image of an instruction set. The first call unpacks all of them, some 10 ms.
 pub(super) fn image(abi: Abi) -> &'static Image {
     static IMAGES: OnceLock<Vec<Image>> = OnceLock::new();
     let images = IMAGES.get_or_init(|| {
         let files = unpack();
-        ABIS.iter().map(|abi| Image::of(&files, *abi)).collect()
+        Abi::ALL.iter().map(|abi| Image::of(&files, *abi)).collect()
     });
-    let at = ABIS.iter().position(|known| *known == abi);
+    let at = Abi::ALL.iter().position(|known| *known == abi);
     &images[at.expect("every instruction set has an image")]
 }
 
@@ -210,7 +208,7 @@ mod tests {
     #[test]
     fn every_abi_has_the_same_functions_each_with_calls_in_its_code() {
         let names = |abi| -> Vec<_> { image(abi).functions.keys().cloned().collect() };
-        for abi in ABIS {
+        for abi in Abi::ALL {
             let image = image(abi);
             assert_eq!(names(abi), names(Abi::Arm64), "{abi:?}");
             assert_eq!(image.libraries.len(), 16, "{abi:?}");
@@ -227,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_twin_with_dwarf_is_the_same_build_and_a_stripped_file_has_no_names() {
-        for abi in ABIS {
+        for abi in Abi::ALL {
             let mut twins = 0;
             for (name, bytes) in unstripped_libraries(abi) {
                 let twin = object::File::parse(bytes).unwrap();

@@ -107,6 +107,9 @@ pub enum Abi {
 }
 
 impl Abi {
+    /// All of them.
+    pub const ALL: [Abi; 4] = [Abi::Arm64, Abi::Arm, Abi::X86_64, Abi::X86];
+
     /// The value of `ro.product.cpu.abi`.
     pub fn name(self) -> &'static str {
         match self {

@@ -18,7 +18,6 @@ fn request(trace: &Path, output: &Path) -> Request {
             ..NameOptions::default()
         },
         watch: Default::default(),
-        phone: None,
         bad_maps_fail: true,
         look: Default::default(),
         packets_for: None,
