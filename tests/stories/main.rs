@@ -3,6 +3,7 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod lab;
+mod libraries;
 
 #[cfg(unix)]
 mod faults;

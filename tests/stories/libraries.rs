@@ -1,0 +1,193 @@
+//! Names from the phone's own libraries: by default, once, and never at the recording's cost.
+
+use serde_json::Value;
+
+use crate::lab::{APP, Lab};
+
+/// A phone whose heapprofd could not open the system's libraries: what they export has names,
+/// the rest would have to come from their files.
+const PHONE: &str = "speed=20,names=exported";
+const HWUI: &str = "/system/lib64/libhwui.so";
+
+/// What a recording of the app leaves in `folder`.
+fn record(lab: &Lab, folder: &str, more: &[&str]) -> Value {
+    let mut args = vec!["record", "-n", APP, "-d", "10s", "-i", "512", "-o", folder];
+    args.extend(more);
+    lab.expect(0, &args);
+    lab.manifest(folder)["symbolization"].clone()
+}
+
+/// The requests about libraries: those that brought one, and those that looked.
+fn asked(lab: &Lab) -> Vec<String> {
+    let of_libraries = |request: &String| {
+        request.contains("/lib64/") || request.contains("/framework/") || request.contains(".apk")
+    };
+    let mut asked = lab.phone.requests();
+    asked.retain(of_libraries);
+    asked
+}
+
+fn library<'a>(names: &'a Value, list: &str, path: &str) -> Option<&'a Value> {
+    let mut all = names[list].as_array().expect("a list").iter();
+    all.find(|library| library["path"] == path)
+}
+
+/// Whether a library's frames are named by its file from the phone.
+fn came(names: &Value, path: &str) -> bool {
+    let named = library(names, "libraries_named", path);
+    let files = named.and_then(|library| library["files"].as_array());
+    files.is_some_and(|files| {
+        let by_phone = |f: &Value| f["place"] == "cache" && f["knowledge"] == "symtab";
+        files.iter().any(by_phone)
+    })
+}
+
+/// Why a library did not come.
+fn why_not(names: &Value, path: &str) -> String {
+    let missing = library(names, "libraries_missing", path).unwrap_or_else(|| panic!("{names:#}"));
+    let places = missing["looked_in"].as_array().expect("places");
+    let phone = places.iter().find(|place| place["place"] == "device");
+    let phone = phone.unwrap_or_else(|| panic!("{missing:#}"));
+    phone["why"].as_str().expect("a word").to_owned()
+}
+
+#[test]
+fn names_come_from_the_phone_once() {
+    let lab = Lab::new(PHONE);
+    let names = record(&lab, "first", &[]);
+    for path in [
+        HWUI,
+        "/apex/com.android.art/lib64/libart.so",
+        "/system/lib64/libsqlite.so",
+    ] {
+        assert!(came(&names, path), "{path}: {names:#}");
+    }
+    lab.assert_tidy("first");
+    let after_the_first = asked(&lab);
+    assert!(
+        after_the_first.iter().any(|r| r.starts_with("RECV")),
+        "{after_the_first:?}"
+    );
+    // What the phone has no symbols of is not asked again either.
+    let names = record(&lab, "second", &[]);
+    assert!(came(&names, HWUI), "{names:#}");
+    assert_eq!(asked(&lab), after_the_first);
+}
+
+#[test]
+fn a_phone_may_be_left_alone() {
+    let lab = Lab::new(PHONE);
+    let names = record(&lab, "out", &["--no-pull-libs"]);
+    assert!(
+        library(&names, "libraries_missing", HWUI).is_some(),
+        "{names:#}"
+    );
+    assert_eq!(asked(&lab), Vec::<String>::new());
+    // Later it may still be asked, for the profiles of the same recording.
+    lab.expect(0, &["symbolize", "out", "--pull-libs"]);
+    let names = &lab.manifest("out")["symbolization"];
+    assert!(came(names, HWUI), "{names:#}");
+    assert!(
+        library(names, "libraries_missing", HWUI).is_none(),
+        "{names:#}"
+    );
+    lab.expect(0, &["convert", "out", "-o", "again"]);
+    let names = &lab.manifest("again")["symbolization"];
+    assert!(
+        library(names, "libraries_missing", HWUI).is_none(),
+        "{names:#}"
+    );
+}
+
+#[test]
+fn convert_asks_a_phone_only_where_that_is_wished() {
+    let lab = Lab::new(PHONE);
+    record(&lab, "out", &["--no-pull-libs"]);
+    let before = lab.phone.requests();
+    lab.expect(0, &["convert", "out/raw-trace", "-o", "plain"]);
+    assert_eq!(lab.phone.requests(), before);
+    lab.expect(
+        0,
+        &["convert", "out/raw-trace", "-o", "pulled", "--pull-libs"],
+    );
+    assert!(came(&lab.manifest("pulled")["symbolization"], HWUI));
+    // Without a phone there is a warning, and all else.
+    lab.phone.unplug(0);
+    let ended = lab.expect(
+        0,
+        &["convert", "out/raw-trace", "-o", "alone", "--pull-libs"],
+    );
+    assert!(ended.stderr.contains("no libraries are fetched"), "{ended}");
+}
+
+#[test]
+fn what_stands_in_the_way_is_told_and_costs_nothing_else() {
+    let lab = Lab::new(PHONE);
+    let others = lab
+        .phone
+        .file("/system/lib64/libutils.so")
+        .expect("a library");
+    // An update that came since the process was started, and a file that is closed.
+    lab.phone.put_file(HWUI, &others, 0o644);
+    let sqlite = lab
+        .phone
+        .file("/system/lib64/libsqlite.so")
+        .expect("a library");
+    lab.phone
+        .put_file("/system/lib64/libsqlite.so", &sqlite, 0o600);
+    let names = record(&lab, "out", &[]);
+    assert_eq!(why_not(&names, HWUI), "other-build-id");
+    assert_eq!(why_not(&names, "/system/lib64/libsqlite.so"), "unreadable");
+    assert!(
+        came(&names, "/apex/com.android.art/lib64/libart.so"),
+        "{names:#}"
+    );
+    lab.assert_truth("out");
+}
+
+#[test]
+fn more_than_64_mib_are_left_on_the_phone() {
+    let lab = Lab::new("speed=20,names=exported");
+    let large = vec![0; 65 << 20];
+    lab.phone.put_file(HWUI, &large, 0o644);
+    let names = record(&lab, "out", &[]);
+    assert_eq!(why_not(&names, HWUI), "over-budget");
+    assert!(!asked(&lab).contains(&format!("RECV:{HWUI}")));
+}
+
+#[test]
+fn a_cable_pulled_while_libraries_come_costs_names_only() {
+    // The first pull is the trace's.
+    let lab = Lab::new("speed=20,names=exported,fault=pull-cut@100#2");
+    let names = record(&lab, "out", &[]);
+    let all = names["libraries_missing"]
+        .as_array()
+        .expect("a list")
+        .clone();
+    let gone = all.iter().filter(|library| {
+        let places = library["looked_in"].as_array().expect("places");
+        places
+            .iter()
+            .any(|p| p["place"] == "device" && p["why"] == "device")
+    });
+    assert!(gone.count() > 1, "{names:#}");
+    lab.assert_truth("out");
+    lab.assert_tidy("out");
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_while_libraries_come_goes_on_without() {
+    let lab = Lab::new("speed=20,names=exported,fault=pull-hang@0#2");
+    let args = ["--pull-libs", "-d", "5s"];
+    let mut running = lab.start_recording(&args);
+    running.until("library-asked");
+    lab.until("the pull hangs", |lab| {
+        asked(lab).iter().any(|request| request.starts_with("RECV"))
+    });
+    running.signal("INT");
+    let ended = running.end();
+    assert_eq!(ended.code(), Some(0), "{ended}");
+    lab.assert_truth("out");
+    lab.assert_tidy("out");
+}
