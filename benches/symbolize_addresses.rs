@@ -9,7 +9,6 @@
 //! `FunctionName` (the linkage name), `FileName`, `Line`. 0 threads are all cores.
 
 use heaptap::symbolize::file::{Beside, Bytes, SourceLine, SymbolFile};
-use serde_json::{Value, json};
 use std::io::{self, BufWriter, Write};
 use std::num::NonZero;
 use std::path::Path;
@@ -33,10 +32,9 @@ fn main() -> io::Result<()> {
     sorted.sort_unstable();
     sorted.dedup();
 
-    let mut answers = vec![String::new(); sorted.len()];
+    let mut answers = vec![Vec::new(); sorted.len()];
     file.lookup(&sorted, threads, &mut |at, lines| {
-        let frames: Vec<Value> = lines.iter().map(frame).collect();
-        answers[at] = Value::from(frames).to_string();
+        answers[at] = frames(lines);
     });
     let mut out = BufWriter::new(io::stdout().lock());
     for address in asked {
@@ -44,10 +42,12 @@ fn main() -> io::Result<()> {
             .binary_search(&address)
             .map_err(|at| io::Error::other(at.to_string()))?;
         let frames = match &*answers[found] {
-            "" => r#"[{"FileName":"","FunctionName":"","Line":0}]"#,
+            [] => br#"{"FileName":"","FunctionName":"","Line":0}"#,
             frames => frames,
         };
-        writeln!(out, "{{\"Address\":\"{address:#x}\",\"Symbol\":{frames}}}")?;
+        write!(out, "{{\"Address\":\"{address:#x}\",\"Symbol\":[")?;
+        out.write_all(frames)?;
+        out.write_all(b"]}\n")?;
     }
     out.flush()?;
     for note in file.notes() {
@@ -56,6 +56,21 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-fn frame(line: &SourceLine<'_>) -> Value {
-    json!({ "FunctionName": line.linkage, "FileName": line.file, "Line": line.line })
+fn frames(lines: &[SourceLine<'_>]) -> Vec<u8> {
+    let mut text = Vec::new();
+    for line in lines {
+        if !text.is_empty() {
+            text.push(b',');
+        }
+        text.extend_from_slice(b"{\"FileName\":");
+        string(&mut text, line.file);
+        text.extend_from_slice(b",\"FunctionName\":");
+        string(&mut text, line.linkage);
+        text.extend_from_slice(format!(",\"Line\":{}}}", line.line).as_bytes());
+    }
+    text
+}
+
+fn string(text: &mut Vec<u8>, value: &str) {
+    serde_json::to_writer(text, value).expect("text becomes JSON in memory");
 }
