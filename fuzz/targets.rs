@@ -1,7 +1,7 @@
 //! What is fuzzed: the whole way of a hostile file. Shared by the fuzz targets and by
 //! `tests/fuzz_corpus.rs`, which replays their corpora with a stable compiler.
 
-use heaptap::app::deobfuscation::Maps;
+use heaptap::app::maps::Maps;
 use heaptap::app::names::NameOptions;
 use heaptap::bytes::Bytes;
 use heaptap::deobfuscate::{AppFrame, Entry, FieldType, MapFile, Retracer};

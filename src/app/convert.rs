@@ -5,9 +5,9 @@
 
 use super::coverage::{Coverage, Tally};
 use super::deduped::Deduped;
-use super::deobfuscation::{Maps, MapsError};
 use super::findings::{self, Finding};
 use super::manifest;
+use super::maps::{Maps, MapsError, UsedMap};
 use super::names::NameOptions;
 use super::naming::{Look, Named, Namer, Watch};
 use super::output::file_name;
@@ -282,6 +282,7 @@ pub fn convert(request: &Request) -> Result<Converted, ConvertError> {
         maps,
         choices: Choices::default(),
         tally: Tally::default(),
+        mappings: Vec::new(),
         packets: PacketFiles::new(&request.output),
         whole_bytes: 0,
         all: Converted {
@@ -306,6 +307,7 @@ struct Run<'a> {
     maps: Maps,
     choices: Choices,
     tally: Tally,
+    mappings: Vec<manifest::MappingFile>,
     packets: PacketFiles,
     /// Bytes of the last trace up to where it breaks off.
     whole_bytes: u64,
@@ -325,6 +327,7 @@ impl Run<'_> {
             self.all.findings.push(findings::packets_unwritten(&error));
         }
         self.all.symbolization = self.tally.into_manifest();
+        self.all.symbolization.mappings = self.mappings;
         Ok(self.all)
     }
 
@@ -341,6 +344,13 @@ impl Run<'_> {
             }
         }
         let renamed = self.maps.name(surveyed)?;
+        if self.request.packets_for.is_some()
+            && let Err(error) = self.packets.add_maps(&renamed.maps)
+        {
+            self.all.findings.push(findings::packets_unwritten(&error));
+        }
+        let mappings = renamed.maps.iter().map(UsedMap::in_manifest);
+        self.mappings.extend(mappings);
         self.all.findings.extend(renamed.findings);
         Ok(named)
     }

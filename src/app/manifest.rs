@@ -5,7 +5,8 @@
 mod symbolization;
 
 pub use symbolization::{
-    CutLibrary, LookedIn, MissingLibrary, NamedLibrary, NearestFile, SymbolFile, Symbolization,
+    CutLibrary, LookedIn, MappingFile, MissingLibrary, NamedLibrary, NearestFile, SymbolFile,
+    Symbolization,
 };
 
 use std::fs;
@@ -685,6 +686,14 @@ mod tests {
                 build_id: text("ef01"),
                 callsites: 7,
                 share: 0.125,
+            }],
+            mappings: vec![MappingFile {
+                path: text("app/build/outputs/mapping/release/mapping.txt"),
+                packages: vec![text("com.example.app")],
+                origin: text("project"),
+                variant: text("release"),
+                classes: 900,
+                frames: 40,
             }],
         }
     }

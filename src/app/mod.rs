@@ -8,14 +8,17 @@ pub mod choice;
 pub mod convert;
 mod coverage;
 pub mod deduped;
-pub mod deobfuscation;
+
+pub mod deobfuscate;
 pub mod device_libs;
 pub mod devices;
 pub mod doctor;
 pub mod findings;
 pub mod finish;
+pub mod goal;
 pub mod labels;
 pub mod manifest;
+pub mod maps;
 pub mod names;
 pub mod naming;
 pub mod output;

@@ -7,6 +7,7 @@ use std::io::{self, BufWriter, Read as _, Write};
 use std::path::{Path, PathBuf};
 
 use super::manifest;
+use super::maps::{UsedMap, write_packets};
 use crate::export::packets::{Written, write_symbols};
 use crate::profile::{FrameId, Recording};
 
@@ -65,6 +66,7 @@ impl Write for WholeFile {
 pub struct PacketFiles {
     folder: PathBuf,
     symbols: Option<WholeFile>,
+    deobfuscation: Option<WholeFile>,
 }
 
 impl PacketFiles {
@@ -73,6 +75,7 @@ impl PacketFiles {
         PacketFiles {
             folder: folder.to_owned(),
             symbols: None,
+            deobfuscation: None,
         }
     }
 
@@ -97,6 +100,22 @@ impl PacketFiles {
         written
     }
 
+    /// Adds the maps that were used for a trace, for the apps they are of.
+    ///
+    /// # Errors
+    /// Where the folder cannot be written.
+    pub fn add_maps(&mut self, maps: &[UsedMap]) -> io::Result<()> {
+        let mut lazy = Lazy {
+            goal: self.folder.join(DEOBFUSCATION),
+            file: &mut self.deobfuscation,
+        };
+        let written = write_packets(maps, false, &mut lazy);
+        if written.is_err() {
+            self.deobfuscation = None;
+        }
+        written.map(drop)
+    }
+
     /// Gives the files their names, and writes the trace with them: behind the first `bytes` of
     /// `raw`, since a reader that finds a cut packet looks for its end in what follows. Whether
     /// there was anything to be written.
@@ -104,8 +123,8 @@ impl PacketFiles {
     /// # Errors
     /// Where the folder cannot be written.
     pub fn finish(self, raw: &Path, bytes: u64) -> io::Result<bool> {
-        if let Some(symbols) = self.symbols {
-            symbols.finish()?;
+        for file in [self.symbols, self.deobfuscation].into_iter().flatten() {
+            file.finish()?;
         }
         let parts: Vec<PathBuf> = [SYMBOLS, DEOBFUSCATION]
             .iter()

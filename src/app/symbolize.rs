@@ -2,7 +2,7 @@
 //! trace; and for a recording's folder, whose files are brought up to date with them.
 
 use std::collections::BTreeMap;
-use std::io::{self, Read as _, Write};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,10 +10,11 @@ use super::convert::{self, ConvertError, Input, Plain};
 use super::coverage::{Coverage, Tally};
 use super::findings::{self, Finding};
 use super::finish::RAW_TRACE;
+use super::goal::{self, Extent, Goal, GoalError, Out};
 use super::manifest::{self, Manifest, ManifestError};
 use super::names::NameOptions;
 use super::naming::{Look, Namer, Watch};
-use super::packet_files::{DEOBFUSCATION, PacketFiles, SYMBOLIZED_TRACE, SYMBOLS, WholeFile};
+use super::packet_files::{DEOBFUSCATION, PacketFiles, SYMBOLIZED_TRACE, SYMBOLS};
 use super::summary::HeapSummary;
 use super::trace_findings;
 use crate::error::{Classified, ErrorClass};
@@ -21,15 +22,6 @@ use crate::export::packets::{Written, write_symbols};
 use crate::export::pprof::PprofOptions;
 use crate::import::{self, ImportError, OpenTrace};
 use crate::trace::{Surveyed, TraceError};
-
-/// What is to be written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Extent {
-    /// The packets alone.
-    Symbols,
-    /// The trace, and the packets behind it.
-    WholeTrace,
-}
 
 /// What came of a trace.
 #[derive(Debug)]
@@ -58,28 +50,9 @@ pub enum SymbolizeError {
     /// The trace can't be read.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// The input holds several traces, which have no whole.
-    #[error("{name} holds {traces} traces; names for all of them go into no single trace")]
-    SeveralTraces {
-        /// The input.
-        name: String,
-        /// How many.
-        traces: usize,
-    },
-    /// The input would be overwritten.
-    #[error("{} is the trace itself", path.display())]
-    OutputIsInput {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The packets can't be written.
-    #[error("cannot write {name}")]
-    Write {
-        /// The file.
-        name: String,
-        /// What the system says.
-        source: io::Error,
-    },
+    /// The packets have no place, or can't be written there.
+    #[error(transparent)]
+    Goal(#[from] GoalError),
     /// A recording's manifest can't be read or written.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
@@ -93,10 +66,7 @@ impl Classified for SymbolizeError {
         match self {
             SymbolizeError::Import(error) => error.class(),
             SymbolizeError::Trace(error) => error.class(),
-            SymbolizeError::SeveralTraces { .. } | SymbolizeError::OutputIsInput { .. } => {
-                ErrorClass::Usage
-            }
-            SymbolizeError::Write { .. } => ErrorClass::HostWrite,
+            SymbolizeError::Goal(error) => error.class(),
             SymbolizeError::Manifest(error) => error.class(),
             SymbolizeError::Convert(error) => error.class(),
         }
@@ -106,9 +76,7 @@ impl Classified for SymbolizeError {
         match self {
             SymbolizeError::Import(error) => error.kind(),
             SymbolizeError::Trace(error) => error.kind(),
-            SymbolizeError::SeveralTraces { .. } => "several-traces",
-            SymbolizeError::OutputIsInput { .. } => "output-is-input",
-            SymbolizeError::Write { .. } => "output-unwritable",
+            SymbolizeError::Goal(error) => error.kind(),
             SymbolizeError::Manifest(error) => error.kind(),
             SymbolizeError::Convert(error) => error.kind(),
         }
@@ -118,27 +86,11 @@ impl Classified for SymbolizeError {
         match self {
             SymbolizeError::Import(error) => error.help(),
             SymbolizeError::Trace(error) => error.help(),
-            SymbolizeError::SeveralTraces { .. } => {
-                Some("unpack it and symbolize each, or write the packets alone (-o)".to_owned())
-            }
-            SymbolizeError::OutputIsInput { .. } => {
-                Some("name another file; the trace stays as it is".to_owned())
-            }
-            SymbolizeError::Write { .. } => {
-                Some("make room there, or name another file".to_owned())
-            }
+            SymbolizeError::Goal(error) => error.help(),
             SymbolizeError::Manifest(error) => error.help(),
             SymbolizeError::Convert(error) => error.help(),
         }
     }
-}
-
-/// Where packets go.
-pub enum Goal {
-    /// A file, which has its name once it is whole.
-    File(PathBuf),
-    /// Whoever reads on.
-    Stream(Box<dyn Write + Send>),
 }
 
 /// Looks up names for a trace and writes them as packets. Blocks.
@@ -153,77 +105,12 @@ pub fn symbolize(
     names: NameOptions,
     watch: Watch,
 ) -> Result<Symbolized, SymbolizeError> {
-    if let (Input::Path(input), Goal::File(path)) = (input, &goal)
-        && is_same(input, path)
-    {
-        return Err(SymbolizeError::OutputIsInput { path: path.clone() });
-    }
-    let traces = match input {
-        Input::Path(path) => import::open(path)?,
-        Input::Stdin => import::open_stream(io::stdin().lock(), "standard input")?,
-    };
-    if extent == Extent::WholeTrace && traces.len() > 1 {
-        return Err(SymbolizeError::SeveralTraces {
-            name: match input {
-                Input::Path(path) => path.display().to_string(),
-                Input::Stdin => "standard input".to_owned(),
-            },
-            traces: traces.len(),
-        });
-    }
+    let traces = goal::open(input, extent, &goal)?;
     let mut run = Run::new(names, watch, Sink::Out(Out::open(goal)?, extent));
     for trace in traces {
         run.trace(trace)?;
     }
     run.finish()
-}
-
-/// Whether two paths are one file.
-fn is_same(one: &Path, other: &Path) -> bool {
-    let real = |path: &Path| path.canonicalize().ok();
-    real(one).is_some_and(|one| real(other) == Some(one))
-}
-
-/// An open goal.
-enum Out {
-    File { file: WholeFile, name: String },
-    Stream(Box<dyn Write + Send>),
-}
-
-impl Out {
-    fn open(goal: Goal) -> Result<Out, SymbolizeError> {
-        Ok(match goal {
-            Goal::Stream(stream) => Out::Stream(stream),
-            Goal::File(path) => {
-                let name = path.display().to_string();
-                match WholeFile::create(&path) {
-                    Ok(file) => Out::File { file, name },
-                    Err(source) => return Err(SymbolizeError::Write { name, source }),
-                }
-            }
-        })
-    }
-
-    fn writer(&mut self) -> &mut dyn Write {
-        match self {
-            Out::File { file, .. } => file,
-            Out::Stream(stream) => stream,
-        }
-    }
-
-    fn name(&self) -> String {
-        match self {
-            Out::File { name, .. } => name.clone(),
-            Out::Stream(_) => "standard output".to_owned(),
-        }
-    }
-
-    fn finish(self) -> io::Result<()> {
-        match self {
-            Out::Stream(mut stream) => stream.flush(),
-            Out::File { file, .. } => file.finish().map(drop),
-        }
-    }
 }
 
 /// Where the packets of a run go.
@@ -265,7 +152,7 @@ impl Run {
             Sink::Out(out, extent) => {
                 let out = out.writer();
                 let copied = match extent {
-                    Extent::Symbols => Ok(0),
+                    Extent::Packets => Ok(0),
                     Extent::WholeTrace => io::copy(&mut copy.take(self.whole_bytes), out),
                 };
                 copied.and_then(|_| write_symbols(recording, |frame| named.has(frame), out))
@@ -297,7 +184,7 @@ impl Run {
             Sink::Out(out, _) => out.name(),
             Sink::Folder(_, raw) => raw.with_file_name(SYMBOLS).display().to_string(),
         };
-        SymbolizeError::Write { name, source }
+        GoalError::Write { name, source }.into()
     }
 
     fn finish(self) -> Result<Symbolized, SymbolizeError> {
@@ -309,7 +196,7 @@ impl Run {
                 (goal.display().to_string(), finished)
             }
         };
-        finished.map_err(|source| SymbolizeError::Write { name, source })?;
+        finished.map_err(|source| GoalError::Write { name, source })?;
         Ok(Symbolized {
             written: self.written,
             symbolization: self.tally.into_manifest(),

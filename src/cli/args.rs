@@ -4,8 +4,8 @@
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 use super::{
-    apps, check, completions, convert, demo, devices, doctor, record, sessions, symbolize,
-    virtual_phone,
+    apps, check, completions, convert, demo, deobfuscate, devices, doctor, record, sessions,
+    symbolize, virtual_phone,
 };
 
 /// Memory profiling of Android phones from the host: record, pull, decode, convert, explain.
@@ -122,6 +122,8 @@ pub enum Command {
     Convert(convert::Args),
     /// Look up functions, files and lines for a trace's frames; write them as packets
     Symbolize(symbolize::Args),
+    /// Write Java names as packets that, behind the trace, deobfuscate it in any Perfetto tool
+    Deobfuscate(deobfuscate::Args),
     /// Serve the virtual phone to any adb client
     VirtualPhone(virtual_phone::Args),
     /// The main job on the virtual phone: no device needed

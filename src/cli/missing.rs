@@ -20,6 +20,16 @@ pub(super) fn lines(console: &Console, names: &Symbolization, fix: &str) -> Vec<
         cut.take(LIBRARIES)
             .map(|cut| format!("   {note}: {}", cut_line(cut))),
     );
+    // What nobody asked for is told.
+    let found = names.mappings.iter().filter(|m| m.origin == "project");
+    lines.extend(found.map(|m| {
+        format!(
+            "   {note}: Java names of {} are by {} ({}); --mapping takes another",
+            m.packages.join(", "),
+            m.path,
+            m.variant
+        )
+    }));
     if names.frames_unnamed == 0 {
         return lines;
     }

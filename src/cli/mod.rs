@@ -11,9 +11,11 @@ mod console;
 mod context;
 mod convert;
 mod demo;
+mod deobfuscate;
 mod devices;
 mod doctor;
 mod exit;
+mod goal;
 mod keys;
 mod missing;
 mod names_args;
@@ -90,6 +92,7 @@ async fn dispatch(ctx: &Context, command: Command) -> Result<Outcome, Failure> {
         Command::Collect(args) => sessions::collect(ctx, args).await,
         Command::Convert(args) => convert::run(ctx, args).await,
         Command::Symbolize(args) => symbolize::run(ctx, args).await,
+        Command::Deobfuscate(args) => deobfuscate::run(ctx, args).await,
         Command::VirtualPhone(args) => virtual_phone::run(ctx, args).await,
         Command::Demo(args) => demo::run(ctx, args).await,
         Command::Completions(args) => completions::run(ctx, args).await,

@@ -11,7 +11,7 @@ use super::names_args::NamesArgs;
 use super::progress::{self, Show};
 use super::signals::watch_signals;
 use super::{Context, Outcome};
-use crate::app::deobfuscation::Maps;
+use crate::app::maps::Maps;
 use crate::app::record::{self, RecordOptions, Recorded};
 use crate::config::{CaptureSpec, Surroundings};
 use crate::error::Failure;

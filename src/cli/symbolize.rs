@@ -1,6 +1,5 @@
 //! `heaptap symbolize`: shows what was found for the frames of a trace, and what is missing.
 
-use std::io::{self, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,11 +7,12 @@ use serde_json::json;
 
 use super::console::Console;
 use super::names_args::NamesArgs;
-use super::{Context, Outcome, Style, missing, summary};
+use super::{Context, Outcome, Style, goal, missing, summary};
 use crate::app::convert::Input;
 use crate::app::device_libs::DeviceLibs;
+use crate::app::goal::Extent;
 use crate::app::naming::Watch;
-use crate::app::symbolize::{self, Extent, Goal, Refreshed, Symbolized};
+use crate::app::symbolize::{self, Refreshed, Symbolized};
 use crate::error::{ErrorClass, Failure};
 use crate::units::ByteSize;
 
@@ -56,7 +56,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let named = args.output.or(args.out);
     let (extent, named) = match args.into {
         Some(into) => (Extent::WholeTrace, Some(into)),
-        None => (Extent::Symbols, named),
+        None => (Extent::Packets, named),
     };
     if let (Input::Path(folder), None) = (&input, &named)
         && folder.is_dir()
@@ -69,7 +69,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         .await?;
         return Ok(refreshed_shown(console, &folder, &refreshed));
     }
-    let goal = goal(console, &input, named)?;
+    let goal = goal::asked(console, &input, named, ".symbols")?;
     let (symbolized, goal) = {
         let (sink, goal) = goal.open(console);
         let task = watched(ctx, phone, move |watch| {
@@ -85,67 +85,8 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     Ok(symbolized.class().into())
 }
 
-/// Where packets go, as it was asked for.
-enum Asked {
-    Stdout,
-    File(PathBuf),
-}
-
-impl Asked {
-    fn open(self, console: &Console) -> (Goal, Option<PathBuf>) {
-        match self {
-            Asked::Stdout => (Goal::Stream(Box::new(Stdout(console.clone()))), None),
-            Asked::File(path) => (Goal::File(path.clone()), Some(path)),
-        }
-    }
-}
-
-fn goal(console: &Console, input: &Input, named: Option<PathBuf>) -> Result<Asked, Failure> {
-    let usage = |message: &str, help: &str| {
-        Err(Failure::new(ErrorClass::Usage, "usage", message).with_help(help))
-    };
-    match named {
-        Some(path) if path == Path::new("-") && console.is_json() => usage(
-            "--json and the packets cannot both go to standard output",
-            "name a file with -o",
-        ),
-        Some(path) if path == Path::new("-") => Ok(Asked::Stdout),
-        Some(path) => Ok(Asked::File(path)),
-        None if !console.is_json() && !io::stdout().is_terminal() => Ok(Asked::Stdout),
-        None => match input {
-            Input::Path(path) => {
-                let mut beside = path.clone().into_os_string();
-                beside.push(".symbols");
-                Ok(Asked::File(beside.into()))
-            }
-            Input::Stdin => usage(
-                "the packets of a trace from standard input have no place",
-                "name a file with -o, or - for standard output",
-            ),
-        },
-    }
-}
-
-/// Standard output, as the console has it.
-struct Stdout(Console);
-
-impl Write for Stdout {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.0.stdout_is_closed() {
-            // The console knows why, and tells it at the end.
-            return Ok(bytes.len());
-        }
-        self.0.raw(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 /// Does `work` on a thread of its own, showing how far it is.
-async fn watched<T, E>(
+pub(super) async fn watched<T, E>(
     ctx: &Context,
     phone: Option<Arc<DeviceLibs>>,
     work: impl FnOnce(Watch) -> Result<T, E> + Send + 'static,
@@ -174,7 +115,7 @@ where
 }
 
 /// Shows what came of a recording's folder.
-fn refreshed_shown(console: &Console, folder: &Path, refreshed: &Refreshed) -> Outcome {
+pub(super) fn refreshed_shown(console: &Console, folder: &Path, refreshed: &Refreshed) -> Outcome {
     let again = super::progress::again(folder);
     match refreshed {
         Refreshed::Symbols(symbolized) => {

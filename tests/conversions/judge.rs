@@ -2,7 +2,7 @@
 
 use super::differences::Kind;
 use super::pprof::{self, View};
-use heaptap::app::deobfuscation::Maps;
+use heaptap::app::maps::Maps;
 use heaptap::app::names::NameOptions;
 use heaptap::export::gzip::Gzip;
 use heaptap::export::pprof::{Pprof, PprofOptions};

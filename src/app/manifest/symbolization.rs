@@ -24,6 +24,25 @@ pub struct Symbolization {
     pub libraries_named: Vec<NamedLibrary>,
     /// Libraries in which callstacks end after a single frame.
     pub libraries_without_unwind: Vec<CutLibrary>,
+    /// The mapping files that Java frames were named by.
+    pub mappings: Vec<MappingFile>,
+}
+
+/// A mapping file of R8 or ProGuard.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MappingFile {
+    /// The file.
+    pub path: String,
+    /// The apps it was used for; none where it was used for all.
+    pub packages: Vec<String>,
+    /// `given`, `variable` or `project`.
+    pub origin: String,
+    /// The build variant, of one that the project has; else empty.
+    pub variant: String,
+    /// Classes in it.
+    pub classes: u64,
+    /// Distinct frames that it knows.
+    pub frames: u64,
 }
 
 /// A library some of whose frames have no name.

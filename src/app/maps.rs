@@ -3,15 +3,18 @@
 //! taken, and what there is to say of them.
 
 use super::findings::Finding;
+use super::manifest;
 use super::names::NameOptions;
 use crate::deobfuscate::{
-    self, AppMap, Discovered, MapError, MapFile, MapSource, Scope, SeenIn, is_same_map,
+    self, AppMap, Discovered, Entry, MapError, MapFile, MapSource, Scope, SeenIn, is_same_map,
 };
 use crate::error::{Classified, ErrorClass};
+use crate::export::deobfuscation_packets::{MapWriter, WrittenMap};
 use crate::profile::{NameMaps, Recording};
 use crate::symbolize::find::project_around;
 use crate::trace::{Surveyed, TraceError};
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -76,6 +79,17 @@ pub enum Origin {
     },
 }
 
+impl Origin {
+    /// A stable word.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Origin::Given => "given",
+            Origin::Variable => "variable",
+            Origin::Discovered { .. } => "project",
+        }
+    }
+}
+
 /// An opened mapping file.
 #[derive(Debug, Clone)]
 pub struct GivenMap {
@@ -137,18 +151,31 @@ pub struct Renamed {
 }
 
 /// A mapping file and what it did for a trace.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct UsedMap {
     /// The file.
-    pub path: PathBuf,
+    pub map: GivenMap,
     /// The apps it was used for; none where it was used for all.
-    pub packages: Vec<String>,
-    /// Who named it.
-    pub origin: Origin,
-    /// Classes in it.
-    pub classes: usize,
+    pub packages: BTreeSet<String>,
     /// Frames it named.
     pub frames_named: u64,
+}
+
+impl UsedMap {
+    /// As the manifest keeps it.
+    pub fn in_manifest(&self) -> manifest::MappingFile {
+        manifest::MappingFile {
+            path: self.map.file.path().display().to_string(),
+            packages: self.packages.iter().cloned().collect(),
+            origin: self.map.origin.word().to_owned(),
+            variant: match &self.map.origin {
+                Origin::Discovered { variant, .. } => variant.clone(),
+                Origin::Given | Origin::Variable => String::new(),
+            },
+            classes: self.map.file.survey().classes as u64,
+            frames: self.frames_named,
+        }
+    }
 }
 
 impl Maps {
@@ -366,10 +393,8 @@ impl Maps {
         let used = used.chain(discovered.iter().zip(counts(before)));
         let maps: Vec<UsedMap> = used
             .map(|((map, packages), frames_named)| UsedMap {
-                path: map.file.path().to_owned(),
-                packages: packages.iter().cloned().collect(),
-                origin: map.origin.clone(),
-                classes: map.file.survey().classes,
+                map: map.clone(),
+                packages: packages.clone(),
                 frames_named,
             })
             .collect();
@@ -381,6 +406,69 @@ impl Maps {
             findings,
         })
     }
+}
+
+/// What was written of a mapping file for a package.
+#[derive(Debug, Clone)]
+pub struct WrittenPackage {
+    /// The file.
+    pub path: PathBuf,
+    /// Who named it.
+    pub origin: Origin,
+    /// The app it is of; empty where nobody said and the trace does not tell: then it is for
+    /// Java heap dumps alone.
+    pub package: String,
+    /// How much it was.
+    pub written: WrittenMap,
+}
+
+/// Writes maps as packets, each once for each of its packages. One that is for no package in
+/// particular is left out, unless `nameless` is set.
+///
+/// # Errors
+/// Where `out` fails.
+pub fn write_packets(
+    maps: &[UsedMap],
+    nameless: bool,
+    out: &mut dyn Write,
+) -> io::Result<Vec<WrittenPackage>> {
+    let none = BTreeSet::from([String::new()]);
+    let mut all = Vec::new();
+    for used in maps {
+        let packages = match used.packages.is_empty() && nameless {
+            true => &none,
+            false => &used.packages,
+        };
+        for package in packages {
+            all.push(WrittenPackage {
+                path: used.map.file.path().to_owned(),
+                origin: used.map.origin.clone(),
+                package: package.clone(),
+                written: write_map(&used.map.file, package, out)?,
+            });
+        }
+    }
+    Ok(all)
+}
+
+fn write_map(file: &MapFile, package: &str, out: &mut dyn Write) -> io::Result<WrittenMap> {
+    let mut writer = MapWriter::new(package, out);
+    file.entries(|entry| match entry {
+        Entry::Class {
+            obfuscated,
+            original,
+        } => writer.class(obfuscated, original),
+        Entry::Field {
+            obfuscated,
+            original,
+        } => writer.field(obfuscated, &original),
+        Entry::Method {
+            obfuscated,
+            original,
+            lines,
+        } => writer.method(obfuscated, &original, lines),
+    })?;
+    writer.finish()
 }
 
 /// Packages and paths of Perfetto's variable.
@@ -478,16 +566,17 @@ fn other_build(file: &MapFile, ids: &[String]) -> Option<Finding> {
 /// Files that named nothing where there was something to name.
 fn unused(maps: &[UsedMap], java_frames: u64) -> Vec<Finding> {
     let unused = maps.iter().filter(|map| map.frames_named == 0);
-    let asked = unused.filter(|map| !matches!(map.origin, Origin::Discovered { .. }));
+    let asked = unused.filter(|used| !used.map.is_discovered());
     asked
-        .map(|map| {
-            let of = match &map.packages[..] {
+        .map(|used| {
+            let packages: Vec<&str> = used.packages.iter().map(String::as_str).collect();
+            let of = match &packages[..] {
                 [] => String::new(),
                 packages => format!(" for {}", packages.join(", ")),
             };
             let message = format!(
                 "{} named none of the {java_frames} Java frames{of}",
-                map.path.display()
+                used.map.file.path().display()
             );
             let help = if java_frames == 0 {
                 "the trace has no frames of Java code that an app brought"

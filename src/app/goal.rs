@@ -1,0 +1,168 @@
+//! Where packets for a trace go: a file of their own, the trace itself written anew with them
+//! behind it, or whoever reads on. Owns what of this can go wrong; shared by `symbolize` and
+//! `deobfuscate`.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use super::convert::Input;
+use super::packet_files::WholeFile;
+use crate::error::{Classified, ErrorClass};
+use crate::import::{self, ImportError, OpenTrace};
+
+/// What is to be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// The packets alone.
+    Packets,
+    /// The trace, and the packets behind it.
+    WholeTrace,
+}
+
+/// Where packets go.
+pub enum Goal {
+    /// A file, which has its name once it is whole.
+    File(PathBuf),
+    /// Whoever reads on.
+    Stream(Box<dyn Write + Send>),
+}
+
+/// Why packets cannot go where they should.
+#[derive(Debug, thiserror::Error)]
+pub enum GoalError {
+    /// The input holds no trace, or can't be opened.
+    #[error(transparent)]
+    Import(#[from] ImportError),
+    /// The input holds several traces, which have no whole.
+    #[error("{name} holds {traces} traces; names for all of them go into no single trace")]
+    SeveralTraces {
+        /// The input.
+        name: String,
+        /// How many.
+        traces: usize,
+    },
+    /// The input would be overwritten.
+    #[error("{} is the trace itself", path.display())]
+    OutputIsInput {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The packets can't be written.
+    #[error("cannot write {name}")]
+    Write {
+        /// The file.
+        name: String,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+impl Classified for GoalError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            GoalError::Import(error) => error.class(),
+            GoalError::SeveralTraces { .. } | GoalError::OutputIsInput { .. } => ErrorClass::Usage,
+            GoalError::Write { .. } => ErrorClass::HostWrite,
+        }
+    }
+
+    fn kind(&self) -> &'static str {
+        match self {
+            GoalError::Import(error) => error.kind(),
+            GoalError::SeveralTraces { .. } => "several-traces",
+            GoalError::OutputIsInput { .. } => "output-is-input",
+            GoalError::Write { .. } => "output-unwritable",
+        }
+    }
+
+    fn help(&self) -> Option<String> {
+        match self {
+            GoalError::Import(error) => error.help(),
+            GoalError::SeveralTraces { .. } => {
+                Some("unpack it and name each, or write the packets alone (-o)".to_owned())
+            }
+            GoalError::OutputIsInput { .. } => {
+                Some("name another file; the trace stays as it is".to_owned())
+            }
+            GoalError::Write { .. } => Some("make room there, or name another file".to_owned()),
+        }
+    }
+}
+
+/// Opens the traces of an input whose packets shall go to a goal.
+///
+/// # Errors
+/// Where the input holds no trace, or it and the goal do not go together.
+pub(super) fn open(
+    input: &Input,
+    extent: Extent,
+    goal: &Goal,
+) -> Result<Vec<OpenTrace>, GoalError> {
+    if let (Input::Path(input), Goal::File(path)) = (input, goal)
+        && is_same(input, path)
+    {
+        return Err(GoalError::OutputIsInput { path: path.clone() });
+    }
+    let traces = match input {
+        Input::Path(path) => import::open(path)?,
+        Input::Stdin => import::open_stream(io::stdin().lock(), "standard input")?,
+    };
+    if extent == Extent::WholeTrace && traces.len() > 1 {
+        return Err(GoalError::SeveralTraces {
+            name: match input {
+                Input::Path(path) => path.display().to_string(),
+                Input::Stdin => "standard input".to_owned(),
+            },
+            traces: traces.len(),
+        });
+    }
+    Ok(traces)
+}
+
+/// Whether two paths are one file.
+fn is_same(one: &Path, other: &Path) -> bool {
+    let real = |path: &Path| path.canonicalize().ok();
+    real(one).is_some_and(|one| real(other) == Some(one))
+}
+
+/// An open goal.
+pub(super) enum Out {
+    File { file: WholeFile, name: String },
+    Stream(Box<dyn Write + Send>),
+}
+
+impl Out {
+    pub(super) fn open(goal: Goal) -> Result<Out, GoalError> {
+        Ok(match goal {
+            Goal::Stream(stream) => Out::Stream(stream),
+            Goal::File(path) => {
+                let name = path.display().to_string();
+                match WholeFile::create(&path) {
+                    Ok(file) => Out::File { file, name },
+                    Err(source) => return Err(GoalError::Write { name, source }),
+                }
+            }
+        })
+    }
+
+    pub(super) fn writer(&mut self) -> &mut dyn Write {
+        match self {
+            Out::File { file, .. } => file,
+            Out::Stream(stream) => stream,
+        }
+    }
+
+    pub(super) fn name(&self) -> String {
+        match self {
+            Out::File { name, .. } => name.clone(),
+            Out::Stream(_) => "standard output".to_owned(),
+        }
+    }
+
+    pub(super) fn finish(self) -> io::Result<()> {
+        match self {
+            Out::Stream(mut stream) => stream.flush(),
+            Out::File { file, .. } => file.finish().map(drop),
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! `heaptap deobfuscate`: shows which maps were written for a trace.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use super::console::Console;
+use super::names_args::NamesArgs;
+use super::symbolize::{refreshed_shown, watched};
+use super::{Context, Outcome, Style, goal, summary};
+use crate::app::convert::Input;
+use crate::app::deobfuscate::{self, Deobfuscated};
+use crate::app::goal::Extent;
+use crate::app::maps::{Origin, WrittenPackage};
+use crate::app::symbolize;
+use crate::error::Failure;
+use crate::units::ByteSize;
+
+/// Flags of `deobfuscate`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    heaptap deobfuscate trace --mapping mapping.txt -o maps; cat trace maps > deobfuscated\n  \
+    heaptap deobfuscate trace --mapping com.example.app=mapping.txt --into deobfuscated\n  \
+    heaptap deobfuscate out --mapping mapping.txt    a recording's folder: its profiles too")]
+pub struct Args {
+    /// A recording's folder, a trace (also gzip, zstd, in a ZIP or TAR), or - for stdin
+    #[arg(value_name = "TRACE")]
+    pub input: PathBuf,
+    /// The same as -o
+    #[arg(value_name = "OUT", conflicts_with_all = ["output", "into"])]
+    pub out: Option<PathBuf>,
+    /// The file for the packets, - for stdout [default: stdout; where that is a terminal,
+    /// TRACE.deobfuscation]
+    #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+    /// Write the whole trace with the packets behind it to this file, - for stdout
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with = "output")]
+    pub into: Option<PathBuf>,
+    /// Where names come from.
+    #[command(flatten)]
+    pub names: NamesArgs,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// Where the input holds no trace, there is no mapping file that can be used, or the output
+/// can't be written.
+pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    let console = &ctx.console;
+    let input = match args.input.as_path() == Path::new("-") {
+        true => Input::Stdin,
+        false => Input::Path(args.input.clone()),
+    };
+    let names = args.names.options();
+    let named = args.output.or(args.out);
+    let (extent, named) = match args.into {
+        Some(into) => (Extent::WholeTrace, Some(into)),
+        None => (Extent::Packets, named),
+    };
+    if let (Input::Path(folder), None) = (&input, &named)
+        && folder.is_dir()
+    {
+        let folder = folder.clone();
+        let refreshed = watched(ctx, None, {
+            let folder = folder.clone();
+            move |watch| symbolize::refresh(&folder, names, watch)
+        })
+        .await?;
+        return Ok(refreshed_shown(console, &folder, &refreshed));
+    }
+    let goal = goal::asked(console, &input, named, ".deobfuscation")?;
+    let (sink, goal) = goal.open(console);
+    let work = watched(ctx, None, move |_| {
+        deobfuscate::deobfuscate(&input, extent, sink, &names)
+    });
+    let done = work.await?;
+    show(console, goal.as_deref(), &done);
+    Ok(done.class().into())
+}
+
+/// Says what was written where; in a JSON mode as a document of both.
+fn show(console: &Console, goal: Option<&Path>, done: &Deobfuscated) {
+    if console.is_json() {
+        let maps = done.maps.iter().map(|map| {
+            json!({
+                "file": map.path,
+                "package": map.package,
+                "origin": map.origin.word(),
+                "classes": map.written.classes,
+                "fields": map.written.fields,
+                "methods": map.written.methods,
+                "packets": map.written.packets,
+                "bytes": map.written.bytes,
+            })
+        });
+        console.json(&json!({
+            "output": goal,
+            "maps": maps.collect::<Vec<_>>(),
+            "java_frames": done.java_frames,
+            "frames_named": done.frames_named,
+        }));
+    }
+    for finding in &done.findings {
+        console.warn(&finding.message);
+        if let Some(help) = &finding.help {
+            let label = console.on_stderr(Style::Help, "help");
+            console.complain(format_args!("   {label}: {help}"));
+        }
+    }
+    for map in &done.maps {
+        console.say(line(map));
+    }
+    let bytes: u64 = done.maps.iter().map(|map| map.written.bytes).sum();
+    let goal = match goal {
+        Some(goal) => summary::near(goal).display().to_string(),
+        None => "standard output".to_owned(),
+    };
+    console.say(format_args!(
+        "wrote {goal}: {} of maps; they name {} of {} Java frames",
+        ByteSize(bytes),
+        done.frames_named,
+        done.java_frames
+    ));
+}
+
+fn line(map: &WrittenPackage) -> String {
+    let package = match &*map.package {
+        "" => "no package",
+        package => package,
+    };
+    let found = match &map.origin {
+        Origin::Discovered { variant, older } => {
+            let older = match older {
+                0 => String::new(),
+                older => format!(", the newest of {}", older + 1),
+            };
+            format!(" ({variant}{older})")
+        }
+        Origin::Given | Origin::Variable => String::new(),
+    };
+    format!(
+        "{package}: {} classes of {}{found}",
+        map.written.classes,
+        summary::near(&map.path).display()
+    )
+}

@@ -1,0 +1,79 @@
+//! Where packets for a trace go, as it is typed, and standard output as a place for them. Shared
+//! by `symbolize` and `deobfuscate`.
+
+use std::io::{self, IsTerminal as _, Write};
+use std::path::{Path, PathBuf};
+
+use super::console::Console;
+use crate::app::convert::Input;
+use crate::app::goal::Goal;
+use crate::error::{ErrorClass, Failure};
+
+/// Where packets go, as it was asked for.
+pub(super) enum Asked {
+    Stdout,
+    File(PathBuf),
+}
+
+impl Asked {
+    pub(super) fn open(self, console: &Console) -> (Goal, Option<PathBuf>) {
+        match self {
+            Asked::Stdout => (Goal::Stream(Box::new(Stdout(console.clone()))), None),
+            Asked::File(path) => (Goal::File(path.clone()), Some(path)),
+        }
+    }
+}
+
+/// Where packets shall go: what was named, else stdout where that is no terminal, else a file
+/// beside the trace that is called after it.
+///
+/// # Errors
+/// Where that is nowhere, or the place of something else.
+pub(super) fn asked(
+    console: &Console,
+    input: &Input,
+    named: Option<PathBuf>,
+    suffix: &str,
+) -> Result<Asked, Failure> {
+    let usage = |message: &str, help: &str| {
+        Err(Failure::new(ErrorClass::Usage, "usage", message).with_help(help))
+    };
+    match named {
+        Some(path) if path == Path::new("-") && console.is_json() => usage(
+            "--json and the packets cannot both go to standard output",
+            "name a file with -o",
+        ),
+        Some(path) if path == Path::new("-") => Ok(Asked::Stdout),
+        Some(path) => Ok(Asked::File(path)),
+        None if !console.is_json() && !io::stdout().is_terminal() => Ok(Asked::Stdout),
+        None => match input {
+            Input::Path(path) => {
+                let mut beside = path.clone().into_os_string();
+                beside.push(suffix);
+                Ok(Asked::File(beside.into()))
+            }
+            Input::Stdin => usage(
+                "the packets of a trace from standard input have no place",
+                "name a file with -o, or - for standard output",
+            ),
+        },
+    }
+}
+
+/// Standard output, as the console has it.
+struct Stdout(Console);
+
+impl Write for Stdout {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.0.stdout_is_closed() {
+            // The console knows why, and tells it at the end.
+            return Ok(bytes.len());
+        }
+        self.0.raw(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
