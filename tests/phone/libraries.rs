@@ -2,9 +2,12 @@
 //! build ID, and every frame stands in its code; names are those that heapprofd would find.
 
 use std::collections::BTreeMap;
+use std::num::NonZero;
+use std::sync::Arc;
 
 use heaptap::phone::{Abi, VirtualPhone, unstripped_libraries};
 use heaptap::proto::perfetto as pb;
+use heaptap::symbolize::file::{Alone, Bytes, SourceLine, SymbolFile};
 use object::{Object as _, ObjectSegment as _, SegmentFlags};
 use sha2::Digest as _;
 
@@ -186,4 +189,40 @@ fn the_archive_is_the_one_that_the_manifest_lists() {
         bytes.len()
     );
     assert_eq!(unstripped_libraries(Abi::Arm64).count(), 2);
+}
+
+#[test]
+fn every_call_in_the_apps_libraries_has_the_lines_that_llvm_symbolizer_gives() {
+    let table = include_str!("../../fixtures/phone/expected.tsv");
+    let mut addresses = 0;
+    for abi in Abi::ALL {
+        for (name, bytes) in unstripped_libraries(abi) {
+            let mut expected: Vec<(u64, &str)> = table
+                .lines()
+                .filter_map(|row| match row.split('\t').collect::<Vec<_>>()[..] {
+                    [of, library, address, frames] if of == abi.name() && library == name => {
+                        Some((u64::from_str_radix(address, 16).expect("hex"), frames))
+                    }
+                    _ => None,
+                })
+                .collect();
+            expected.sort_unstable();
+            let wanted: Vec<u64> = expected.iter().map(|(address, _)| *address).collect();
+            let bytes = Bytes::from(bytes.to_vec());
+            let file = SymbolFile::open(bytes, Arc::new(Alone)).expect("an ELF file");
+            let mut found = vec![String::new(); wanted.len()];
+            file.lookup(&wanted, NonZero::<usize>::MIN, &mut |at, lines| {
+                let line = |l: &SourceLine<'_>| {
+                    let file = l.file.rsplit('/').next().unwrap_or_default();
+                    format!("{}@{file}:{}", l.linkage, l.line)
+                };
+                found[at] = lines.iter().map(line).collect::<Vec<_>>().join(" ");
+            });
+            for ((address, frames), found) in expected.iter().zip(&found) {
+                assert_eq!(found, frames, "{} {name} {address:x}", abi.name());
+            }
+            addresses += wanted.len();
+        }
+    }
+    assert_eq!(addresses, table.lines().count());
 }
