@@ -68,6 +68,34 @@ pub fn module(path: &str) -> Cow<'_, str> {
     Cow::Borrowed(name.strip_prefix("memfd:").unwrap_or(name))
 }
 
+/// How the Java code in a mapping is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum JavaCode {
+    /// A dex file, alone or in an archive: the interpreter's.
+    Interpreted,
+    /// Compiled while it ran.
+    JustInTime,
+    /// Compiled at installation or with the system.
+    AheadOfTime,
+}
+
+/// Whether a mapping is Java code, by its path. The rules are those of Perfetto's importer: of
+/// an extension only its start counts, since dex files in memory end in `.apk]` and more.
+pub fn java_code(path: &str) -> Option<JavaCode> {
+    if path.starts_with("/memfd:jit-cache") || path.starts_with("/memfd:jit-zygote-cache") {
+        return Some(JavaCode::JustInTime);
+    }
+    let extension = path.rfind('.').map_or("", |at| &path[at..]);
+    let starts = |known: &[&str]| known.iter().any(|start| extension.starts_with(start));
+    if starts(&[".oat", ".odex"]) {
+        Some(JavaCode::AheadOfTime)
+    } else if starts(&[".dex", ".vdex", ".jar", ".apk"]) {
+        Some(JavaCode::Interpreted)
+    } else {
+        None
+    }
+}
+
 /// What a frame without a name is called.
 pub fn nameless(path: &str, rel_pc: u64) -> String {
     match &*module(path) {

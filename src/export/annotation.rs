@@ -2,7 +2,7 @@
 //! ` [common-frame]` for the runtime's own frames between managed ones. The rules are those of
 //! Perfetto's converter, so that profiles of both compare.
 
-use crate::names::basename;
+use crate::names::{JavaCode, basename, java_code};
 use crate::profile::{Frame, Recording};
 
 /// What is put behind a name.
@@ -98,22 +98,15 @@ enum MappingClass {
 
 impl MappingClass {
     fn of(path: &str) -> MappingClass {
-        if path.starts_with("/memfd:jit-cache") || path.starts_with("/memfd:jit-zygote-cache") {
-            return MappingClass::Managed(Annotation::Jit);
-        }
         let name = basename(path);
         if name.starts_with("libart.so") || name.starts_with("libartd.so") {
             return MappingClass::Runtime;
         }
-        // Only the start of the extension counts: in-memory dex files end in ".apk]" and more.
-        let extension = path.rfind('.').map_or("", |at| &path[at..]);
-        let starts = |known: &[&str]| known.iter().any(|start| extension.starts_with(start));
-        if starts(&[".oat", ".odex"]) {
-            MappingClass::Managed(Annotation::Aot)
-        } else if starts(&[".dex", ".vdex", ".jar", ".apk"]) {
-            MappingClass::Managed(Annotation::Interp)
-        } else {
-            MappingClass::Other
+        match java_code(path) {
+            Some(JavaCode::Interpreted) => MappingClass::Managed(Annotation::Interp),
+            Some(JavaCode::JustInTime) => MappingClass::Managed(Annotation::Jit),
+            Some(JavaCode::AheadOfTime) => MappingClass::Managed(Annotation::Aot),
+            None => MappingClass::Other,
         }
     }
 }

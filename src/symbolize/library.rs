@@ -1,6 +1,7 @@
 //! What a recording wants names for: each mapped library with a frame that has no lines yet,
 //! and the addresses of those frames.
 
+use crate::names::java_code;
 use crate::profile::{FrameId, Line, MappingId, Recording, StringId};
 use crate::units::BuildId;
 use std::collections::BTreeMap;
@@ -24,7 +25,8 @@ pub struct Library {
 
 /// The libraries with frames without lines, in order of path and build ID. A frame that the
 /// unwinder named but nobody symbolized is among them: lines and inlined calls are still to be
-/// had. So is one whose symbolizer found no name.
+/// had. So is one whose symbolizer found no name. A named frame of compiled Java is not: no file
+/// of it tells lines, and its name there is the one that a mapping file is to translate.
 pub fn wanted(recording: &Recording) -> Vec<Library> {
     with_frames(recording, |lines| {
         lines.iter().all(|l| l.function == StringId::default())
@@ -42,12 +44,18 @@ pub fn improvable(recording: &Recording) -> Vec<Library> {
 /// The libraries of frames with such lines.
 fn with_frames(recording: &Recording, are_wanted: impl Fn(&[Line]) -> bool) -> Vec<Library> {
     let tables = &recording.tables;
+    let is_java: Vec<bool> = tables
+        .mappings()
+        .iter()
+        .map(|mapping| java_code(tables.string(mapping.path)).is_some())
+        .collect();
     let mut found: BTreeMap<(&str, &[u8], u64, u64), Vec<u64>> = BTreeMap::new();
     for (at, frame) in tables.frames().iter().enumerate() {
         let Some(MappingId(mapping)) = frame.mapping else {
             continue;
         };
-        if !are_wanted(recording.symbols.lines(FrameId(at as u32))) {
+        let is_named_java = is_java[mapping as usize] && frame.name != StringId::default();
+        if is_named_java || !are_wanted(recording.symbols.lines(FrameId(at as u32))) {
             continue;
         }
         let mapping = &tables.mappings()[mapping as usize];
@@ -111,6 +119,18 @@ mod tests {
         tables.intern_frame(Frame {
             mapping: None,
             ..frame(first, 1)
+        });
+        // Java that the runtime named.
+        let name = tables.intern_str("a.b.c");
+        let path_of_java = tables.intern_str("/data/app/x/oat/arm64/base.odex");
+        let java = tables.intern_mapping(Mapping {
+            path: path_of_java,
+            build_id: BuildId(vec![3]),
+            ..Mapping::default()
+        });
+        tables.intern_frame(Frame {
+            name,
+            ..frame(java, 0x50)
         });
         let line = Line {
             function: path,

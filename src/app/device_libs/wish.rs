@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::names::java_code;
 use crate::profile::{CallsiteId, FrameId, MappingId, Recording, StringId};
 use crate::units::BuildId;
 
@@ -112,6 +113,11 @@ pub fn wishes(recording: &Recording) -> Vec<Wish> {
             let lines = recording.symbols.lines(FrameId(at));
             let has_lines = lines.iter().any(|line| line.line != 0);
             let is_named = !lines.is_empty() || frame.name != StringId::default();
+            let path = frame.mapping.map(|id| tables.mapping(id).path);
+            // No file tells lines of compiled Java.
+            if is_named && path.is_some_and(|path| java_code(tables.string(path)).is_some()) {
+                return 0;
+            }
             match (has_lines, is_named) {
                 (true, _) => 0,
                 (false, true) => 1,
