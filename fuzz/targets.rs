@@ -7,10 +7,13 @@ use heaptap::bytes::Bytes;
 use heaptap::deobfuscate::{AppFrame, Entry, FieldType, MapFile, Retracer};
 use heaptap::export::gzip::Gzip;
 use heaptap::export::pprof::{Pprof, PprofOptions};
+use heaptap::symbolize::file::{Alone, SymbolFile, identify};
 use heaptap::trace::{DumpScanner, Surveyed, Trace, TraceError, read_packages};
 use std::convert::Infallible;
 use std::io::Cursor;
+use std::num::NonZero;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Bytes as a trace: decoded, encoded, compressed; and as one that is still being written.
 pub fn trace(bytes: &[u8]) {
@@ -93,13 +96,32 @@ pub fn input(bytes: &[u8]) {
 /// Bytes as an archive that symbols are looked for in: every library in it is unpacked and
 /// identified.
 pub fn symbols_zip(bytes: &[u8]) {
-    let archive = heaptap::symbolize::file::Bytes::from(bytes.to_vec());
+    let archive = Bytes::from(bytes.to_vec());
     let Ok(libraries) = heaptap::symbolize::find::libraries_in(&archive) else {
         return;
     };
     for (_, library) in libraries {
         if let Ok(library) = library {
-            let _ = heaptap::symbolize::file::identify(&library);
+            let _ = identify(&library);
         }
+    }
+}
+
+/// Bytes as a symbol file: identified, opened, and asked for addresses all over it.
+pub fn symbol_file(bytes: &[u8]) {
+    let bytes = Bytes::from(bytes.to_vec());
+    let facts = identify(&bytes);
+    let Ok(file) = SymbolFile::open(bytes, Arc::new(Alone)) else {
+        assert!(facts.is_err(), "what is identified can be opened");
+        return;
+    };
+    file.svma(0x1234, 0x1000, 0);
+    let mut addresses: Vec<u64> = (0..0x8000).step_by(37).collect();
+    addresses.extend((0x20_0000..0x20_4000).step_by(101));
+    file.lookup(&addresses, NonZero::<usize>::MIN, &mut |at, lines| {
+        assert!(at < addresses.len() && !lines.is_empty());
+    });
+    for note in file.notes() {
+        assert!(!note.to_string().is_empty());
     }
 }

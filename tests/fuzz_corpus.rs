@@ -36,3 +36,8 @@ fn archives_of_symbols() {
 fn mappings() {
     replay("mapping", targets::mapping);
 }
+
+#[test]
+fn symbol_files() {
+    replay("symbol_file", targets::symbol_file);
+}

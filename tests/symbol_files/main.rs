@@ -4,6 +4,7 @@
 
 mod alloc;
 mod damage;
+mod hostile;
 mod shapes;
 
 use heaptap::bytes::Bytes;

@@ -18,7 +18,7 @@ impl Work {
 
     /// What an honest file with so many bytes of debug information does not come near to.
     pub fn for_debug_info(size: u64) -> Work {
-        Work::of((64 << 20) + size.saturating_mul(16))
+        Work::of((16 << 20) + size.saturating_mul(16))
     }
 
     /// A thread's part of it.

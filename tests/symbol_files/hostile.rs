@@ -1,0 +1,271 @@
+//! Symbol files made to cost more than they can be worth: small, and each part sound by itself.
+
+use super::{Line, lookup};
+use heaptap::symbolize::file::{Alone, Bytes, Note, SymbolFile};
+use std::sync::Arc;
+
+/// An ELF file of these sections (name, type, data).
+fn elf(sections: &[(&str, u32, Vec<u8>)]) -> Vec<u8> {
+    let mut names = vec![0];
+    let mut bytes = vec![0; 64];
+    let mut headers = vec![0; 64];
+    let mut add = |bytes: &mut Vec<u8>, name: usize, kind: u32, data: &[u8]| {
+        let mut header = [0; 64];
+        header[..4].copy_from_slice(&(name as u32).to_le_bytes());
+        header[4..8].copy_from_slice(&kind.to_le_bytes());
+        header[24..32].copy_from_slice(&(bytes.len() as u64).to_le_bytes());
+        header[32..40].copy_from_slice(&(data.len() as u64).to_le_bytes());
+        bytes.extend_from_slice(data);
+        headers.extend_from_slice(&header);
+    };
+    for (name, kind, data) in sections {
+        add(&mut bytes, names.len(), *kind, data);
+        names.extend_from_slice(name.as_bytes());
+        names.push(0);
+    }
+    add(&mut bytes, 0, 3, &names.clone());
+    let offset = bytes.len() as u64;
+    bytes.extend_from_slice(&headers);
+    bytes[..16].copy_from_slice(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0");
+    bytes[16..20].copy_from_slice(&[3, 0, 62, 0]);
+    bytes[20] = 1;
+    bytes[40..48].copy_from_slice(&offset.to_le_bytes());
+    bytes[52] = 64;
+    bytes[58] = 64;
+    bytes[60..62].copy_from_slice(&(sections.len() as u16 + 2).to_le_bytes());
+    bytes[62..64].copy_from_slice(&(sections.len() as u16 + 1).to_le_bytes());
+    bytes
+}
+
+const PROGBITS: u32 = 1;
+
+fn debug(sections: &[(&str, Vec<u8>)]) -> SymbolFile {
+    let sections: Vec<_> = sections
+        .iter()
+        .map(|(name, data)| (*name, PROGBITS, data.clone()))
+        .collect();
+    let bytes = Bytes::from(elf(&sections));
+    SymbolFile::open(bytes, Arc::new(Alone)).expect("its headers are sound")
+}
+
+fn leb(mut number: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    loop {
+        let low = (number & 0x7f) as u8;
+        number >>= 7;
+        if number == 0 {
+            bytes.push(low);
+            return bytes;
+        }
+        bytes.push(low | 0x80);
+    }
+}
+
+/// A unit of DWARF 4 with these entries.
+fn unit(abbrevs: u32, entries: &[u8]) -> Vec<u8> {
+    let mut unit = (entries.len() as u32 + 7).to_le_bytes().to_vec();
+    unit.extend_from_slice(&[4, 0]);
+    unit.extend_from_slice(&abbrevs.to_le_bytes());
+    unit.push(8);
+    unit.extend_from_slice(entries);
+    unit
+}
+
+// Abbreviations, as DWARF numbers tags, attributes and forms.
+const UNIT: [u8; 9] = [1, 0x11, 1, 0x11, 0x01, 0x12, 0x06, 0, 0];
+const FUNCTION: [u8; 9] = [2, 0x2e, 1, 0x11, 0x01, 0x12, 0x06, 0, 0];
+const INLINED: [u8; 11] = [3, 0x1d, 1, 0x11, 0x01, 0x12, 0x06, 0x31, 0x13, 0, 0];
+
+/// low_pc, and high_pc as a size.
+fn extent(low: u64, size: u32) -> Vec<u8> {
+    let mut bytes = low.to_le_bytes().to_vec();
+    bytes.extend_from_slice(&size.to_le_bytes());
+    bytes
+}
+
+fn entry(code: u8, low: u64, size: u32) -> Vec<u8> {
+    let mut bytes = vec![code];
+    bytes.extend(extent(low, size));
+    bytes
+}
+
+#[test]
+fn a_hundred_thousand_units_that_read_one_long_table_from_everywhere() {
+    // A table of a hundred thousand abbreviations; each unit begins at another of them, and has
+    // the last as its root.
+    let mut abbrevs = Vec::new();
+    let mut starts = Vec::new();
+    let mut code = 100_000;
+    while code > 2 {
+        starts.push(abbrevs.len() as u32);
+        abbrevs.extend(leb(code));
+        abbrevs.extend([0x34, 0, 0, 0]);
+        code -= 1;
+    }
+    abbrevs.extend(UNIT);
+    abbrevs.push(0);
+    let mut info = Vec::new();
+    for (number, start) in starts.iter().enumerate() {
+        let mut entries = entry(1, number as u64 * 16, 16);
+        entries.push(0);
+        info.extend(unit(*start, &entries));
+    }
+    let file = debug(&[(".debug_info", info), (".debug_abbrev", abbrevs)]);
+    let addresses: Vec<u64> = (0..90_000).map(|at| at * 16).collect();
+    lookup(&file, &addresses);
+    assert!(
+        file.notes().contains(&Note::TooMuchWork),
+        "{:?}",
+        file.notes()
+    );
+}
+
+#[test]
+fn ten_thousand_units_with_one_long_list_of_ranges() {
+    let mut abbrevs = vec![1, 0x11, 1, 0x11, 0x01, 0x55, 0x17, 0, 0];
+    abbrevs.push(0);
+    let mut ranges = Vec::new();
+    for at in 0..100_000u64 {
+        ranges.extend((1 + at * 16).to_le_bytes());
+        ranges.extend((9 + at * 16).to_le_bytes());
+    }
+    ranges.extend([0; 16]);
+    let mut info = Vec::new();
+    for _ in 0..10_000 {
+        let mut entries = vec![1];
+        entries.extend([0; 12]);
+        entries.push(0);
+        info.extend(unit(0, &entries));
+    }
+    let file = debug(&[
+        (".debug_info", info),
+        (".debug_abbrev", abbrevs),
+        (".debug_ranges", ranges),
+    ]);
+    lookup(&file, &[5, 21, 160_001]);
+    assert!(
+        file.notes().contains(&Note::TooMuchWork),
+        "{:?}",
+        file.notes()
+    );
+}
+
+/// A function at 0x1000 with calls inlined into one another, each of which refers to itself.
+fn nested(depth: usize) -> SymbolFile {
+    let mut abbrevs = UNIT.to_vec();
+    abbrevs.extend(FUNCTION);
+    abbrevs.extend(INLINED);
+    abbrevs.push(0);
+    let mut entries = entry(1, 0x1000, 0x1000);
+    entries.extend(entry(2, 0x1000, 0x1000));
+    for _ in 0..depth {
+        let at = entries.len() as u32 + 11;
+        entries.extend(entry(3, 0x1000, 0x1000));
+        entries.extend(at.to_le_bytes());
+    }
+    entries.resize(entries.len() + depth + 2, 0);
+    debug(&[
+        (".debug_info", unit(0, &entries)),
+        (".debug_abbrev", abbrevs),
+    ])
+}
+
+#[test]
+fn entries_that_refer_to_themselves_have_no_name() {
+    let file = nested(2);
+    let nameless = Line {
+        linkage: String::new(),
+        function: String::new(),
+        file: String::new(),
+        line: 0,
+        column: 0,
+    };
+    let found = lookup(&file, &[0x1800]);
+    assert_eq!(found[0][..2], [nameless.clone(), nameless]);
+    assert_eq!(file.notes(), []);
+}
+
+#[test]
+fn calls_inlined_a_hundred_thousand_deep() {
+    let file = nested(100_000);
+    let addresses: Vec<u64> = (0x1000..0x2000).collect();
+    let found = lookup(&file, &addresses);
+    assert!(found.iter().all(|lines| lines.len() < 1000));
+}
+
+/// A unit whose line table has this header after the version, and this program.
+fn with_lines(header: &[u8], program: &[u8]) -> SymbolFile {
+    let mut abbrevs = vec![1, 0x11, 0, 0x11, 0x01, 0x12, 0x06, 0x10, 0x17, 0, 0];
+    abbrevs.push(0);
+    let mut entries = entry(1, 0x1000, 0x100);
+    entries.extend([0; 4]);
+    let mut table = (header.len() as u32).to_le_bytes().to_vec();
+    table.extend_from_slice(header);
+    table.extend_from_slice(program);
+    let mut line = (table.len() as u32 + 4).to_le_bytes().to_vec();
+    line.extend([5, 0, 8, 0]);
+    line.extend(table);
+    debug(&[
+        (".debug_info", unit(0, &entries)),
+        (".debug_abbrev", abbrevs),
+        (".debug_line", line),
+    ])
+}
+
+/// One row for 0x1000 to 0x1010.
+const PROGRAM: [u8; 17] = [0, 9, 2, 0, 0x10, 0, 0, 0, 0, 0, 0, 1, 2, 0x10, 0, 1, 1];
+
+#[test]
+fn a_table_of_files_without_size_and_end() {
+    let lengths = [0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1];
+    let mut header = vec![1, 1, 1, 0xfb, 14, 13];
+    header.extend(lengths);
+    let mut sound = header.clone();
+    // One folder (DW_LNCT_path as DW_FORM_string), two files of the same.
+    sound.extend(*b"\x01\x01\x08\x01/src\0\x01\x01\x08\x02a.c\0b.c\0");
+    let file = with_lines(&sound, &PROGRAM);
+    let found = lookup(&file, &[0x1008]).remove(0);
+    assert_eq!((found[0].file.as_str(), found[0].line), ("/src/b.c", 1));
+    // DW_LNCT_path as DW_FORM_flag_present, 2^63 times.
+    let mut endless = header;
+    endless.extend([1, 1, 0x19]);
+    endless.extend(leb(1 << 63));
+    let file = with_lines(&endless, &PROGRAM);
+    assert!(lookup(&file, &[0x1008])[0].is_empty());
+}
+
+#[test]
+fn a_line_program_that_tells_the_same_addresses_over_and_over() {
+    let mut header = vec![1, 1, 1, 0xfb, 14, 13];
+    header.extend([0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1]);
+    header.extend([0, 0, 0, 0]);
+    let program = PROGRAM.repeat(200_000);
+    let file = with_lines(&header, &program);
+    let addresses: Vec<u64> = (0x1000..0x1010).collect();
+    lookup(&file, &addresses);
+    assert_eq!(file.notes(), []);
+}
+
+#[test]
+fn compressed_data_that_holds_more_than_it_should() {
+    // 256 MiB of zeros in some kilobytes, in each way of packing.
+    let zeros = vec![0; 1 << 20];
+    let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
+    for _ in 0..256 {
+        std::io::Write::write_all(&mut zlib, &zeros).expect("memory");
+    }
+    let zlib = zlib.finish().expect("memory");
+    let mut gnu = b"ZLIB".to_vec();
+    gnu.extend((256u64 << 20).to_be_bytes());
+    gnu.extend(&zlib);
+    let file = debug(&[(".zdebug_info", gnu), (".debug_info", Vec::new())]);
+    lookup(&file, &[0x1000]);
+    let notes = file.notes();
+    assert!(matches!(&notes[..], [Note::Damaged { .. }]), "{notes:?}");
+
+    // 64 MiB in .gnu_debugdata.
+    let path = super::root().join("fuzz/corpus/symbol_file/xz_bomb");
+    let file = super::open(&path).expect("its headers are sound");
+    let notes = file.notes();
+    assert!(matches!(&notes[..], [Note::Damaged { .. }]), "{notes:?}");
+}
