@@ -15,15 +15,46 @@ pub fn demangle(name: &str) -> Cow<'_, str> {
     {
         return Cow::Owned(format!("{demangled:#}"));
     }
-    if name.starts_with("_Z") || name.starts_with("__Z") {
-        // Recursion in the demangler is bounded by its own parse options.
-        if let Ok(symbol) = cpp_demangle::Symbol::new(name)
-            && let Ok(demangled) = symbol.demangle()
-        {
-            return Cow::Owned(demangled);
-        }
+    if (name.starts_with("_Z") || name.starts_with("__Z"))
+        && let Some(demangled) = demangle_cpp(name)
+    {
+        return Cow::Owned(demangled);
     }
     Cow::Borrowed(name)
+}
+
+/// A name of C++. Recursion is bounded by the demangler's own options.
+fn demangle_cpp(name: &str) -> Option<String> {
+    let symbol = cpp_demangle::Symbol::new(name).ok()?;
+    let mut demangled = Bounded::default();
+    let options = cpp_demangle::DemangleOptions::new();
+    let written = symbol.structured_demangle(&mut demangled, &options);
+    written.ok().map(|()| demangled.text)
+}
+
+/// Text that is given up where it gets out of hand: what a name refers to by number is written
+/// out each time, so that every few letters can double it.
+#[derive(Default)]
+struct Bounded {
+    text: String,
+    pieces: usize,
+}
+
+impl Bounded {
+    const MOST_BYTES: usize = 256 << 10;
+    const MOST_PIECES: usize = 1 << 17;
+}
+
+impl cpp_demangle::DemangleWrite for Bounded {
+    fn write_string(&mut self, piece: &str) -> std::fmt::Result {
+        self.pieces += 1;
+        let is_within = self.text.len() + piece.len() <= Self::MOST_BYTES;
+        if !is_within || self.pieces > Self::MOST_PIECES {
+            return Err(std::fmt::Error);
+        }
+        self.text.push_str(piece);
+        Ok(())
+    }
 }
 
 /// Rust's first mangling is C++'s with a hash of 16 digits as the last part. LLVM numbers what it
@@ -154,6 +185,22 @@ mod tests {
         ] {
             assert_eq!(module(path), called, "{path}");
         }
+    }
+
+    #[test]
+    fn a_name_that_doubles_without_end_stays_mangled() {
+        // A pair of ints, a pair of those, and so on.
+        let mut name = "_Z1fSt4pairIiiE".to_owned();
+        for at in 0..60 {
+            let digit = |n: u32| char::from_digit(n, 36).unwrap().to_ascii_uppercase();
+            let number = |n: u32| match n {
+                0..36 => format!("S{}_", digit(n)),
+                _ => format!("S{}{}_", digit(n / 36), digit(n % 36)),
+            };
+            let last = number(at);
+            name.push_str(&format!("S_I{last}{last}E"));
+        }
+        assert_eq!(demangle(&name), name);
     }
 
     #[test]

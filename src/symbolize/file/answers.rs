@@ -94,6 +94,11 @@ impl Answers {
         self.start = end;
     }
 
+    /// Drops the lines added since the last address was finished.
+    pub fn abandon(&mut self) {
+        self.lines.truncate(self.start);
+    }
+
     fn intern(&mut self, text: &str) -> u32 {
         if let Some(id) = self.index.get(text) {
             return *id;

@@ -19,7 +19,8 @@ use super::answers::{Answers, SourceLine};
 use super::facts::{Facts, Format, Knowledge, Machine};
 use crate::units::BuildId;
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
 
 /// The `MODULE` line and the `INFO` lines after it.
 pub(super) struct Module<'data> {
@@ -198,24 +199,33 @@ impl<'data> Index<'data> {
                 _ => {}
             }
         }
-        // Of two at one address the one that stands first is taken.
-        index.functions.sort_by_key(|function| function.address);
+        // Of several at one address the largest is taken, of those the one that stands first.
+        let key = |function: &Function| (function.address, Reverse(function.size));
+        index.functions.sort_by_key(key);
+        index.functions.dedup_by_key(|function| function.address);
         index.publics.sort_by_key(|public| public.address);
         index
     }
 
-    /// Looks up addresses, in any order.
+    /// Looks up addresses, which are sorted: the records of a function are read once for all of
+    /// its addresses.
     pub fn lookup(&self, addresses: &[u64], answers: &mut Answers) {
+        let mut block: Option<(usize, Block<'data>)> = None;
         for (at, address) in addresses.iter().enumerate() {
             let after = self.functions.partition_point(|f| f.address <= *address);
             let nearest = self.functions[..after].last();
-            let same = |f: &Function| nearest.is_some_and(|near| f.address < near.address);
-            let nearest = &self.functions[self.functions[..after].partition_point(same)..after];
-            let holding = nearest.iter().find(|f| address - f.address < f.size);
+            let holding = nearest.filter(|f| address - f.address < f.size);
             if let Some(function) = holding {
-                self.read_function(function, *address, answers);
+                let is_known = |(offset, _): &(usize, Block<'_>)| *offset == function.offset;
+                if !block.as_ref().is_some_and(is_known) {
+                    let read = self.read_block(function);
+                    block = read.map(|block| (function.offset, block));
+                }
+                if let Some((_, block)) = &block {
+                    self.answer(block, *address, answers);
+                }
             } else {
-                let floor = nearest.first().map_or(0, |f| f.address);
+                let floor = nearest.map_or(0, |f| f.address);
                 let after = self.publics.partition_point(|p| p.address <= *address);
                 if let Some(public) = self.publics[..after].last()
                     && public.address >= floor
@@ -239,40 +249,49 @@ impl<'data> Index<'data> {
         Some(fields.rest)
     }
 
-    fn read_function(&self, function: &Function, address: u64, answers: &mut Answers) {
-        let Some(name) = self.name_of(function.offset, b"FUNC ", 3) else {
-            return;
+    /// Reads the records of a function.
+    fn read_block(&self, function: &Function) -> Option<Block<'data>> {
+        let mut block = Block {
+            name: self.name_of(function.offset, b"FUNC ", 3)?,
+            lines: Vec::new(),
+            calls: BTreeMap::new(),
         };
-        let mut own_line = None;
-        // By nesting: line and file of the call, and what was inlined there.
-        let mut inlined: Vec<(u64, Inlined)> = Vec::new();
         for (_, line) in Lines::new(&self.bytes[function.offset..]).skip(1) {
             if let Some(fields) = Fields::of(line, b"INLINE ") {
-                inlined.extend(read_inline(fields, address));
+                block.read_inline(fields);
                 continue;
             }
             if !line.first().is_some_and(u8::is_ascii_hexdigit) {
                 break;
             }
             let mut fields = Fields { rest: line };
-            if own_line.is_none()
-                && let (Some(start), Some(size)) = (fields.hex(), fields.hex())
-                && address.checked_sub(start).is_some_and(|into| into < size)
+            if let (Some(start), Some(size)) = (fields.hex(), fields.hex())
                 && let (Some(line), Some(file)) = (fields.decimal(), fields.decimal())
             {
-                own_line = Some((line, file));
+                let place = Place { line, file };
+                block.lines.push(Span { start, size, place });
             }
         }
-        inlined.sort_by_key(|(nesting, _)| *nesting);
-        inlined.dedup_by_key(|(nesting, _)| *nesting);
-        // Where the innermost frame is, then each call outwards.
-        let (mut line_number, mut file) = own_line.unwrap_or((0, u64::MAX));
-        for (_, call) in inlined.iter().rev() {
-            let origin = self.origins.get(&call.origin).copied().unwrap_or_default();
-            answers.add(line(&text(origin), &self.file(file), line_number));
-            (line_number, file) = (call.line, call.file);
+        block.lines.sort_by_key(|span| span.start);
+        for calls in block.calls.values_mut() {
+            calls.sort_by_key(|span| span.start);
         }
-        answers.add(line(&text(name), &self.file(file), line_number));
+        Some(block)
+    }
+
+    /// Where the innermost frame is, then each call outwards.
+    fn answer(&self, block: &Block<'_>, address: u64, answers: &mut Answers) {
+        let own = holding(&block.lines, address);
+        let mut place = own.map_or(Place::NOWHERE, |span| span.place);
+        for calls in block.calls.values().rev() {
+            if let Some(span) = holding(calls, address) {
+                let (call, origin) = span.place;
+                let origin = self.origins.get(&origin).copied().unwrap_or_default();
+                answers.add(line(&text(origin), &self.file(place.file), place.line));
+                place = call;
+            }
+        }
+        answers.add(line(&text(block.name), &self.file(place.file), place.line));
     }
 
     fn file(&self, number: u64) -> Cow<'data, str> {
@@ -280,26 +299,57 @@ impl<'data> Index<'data> {
     }
 }
 
-struct Inlined {
-    line: u64,
-    file: u64,
-    origin: u64,
+/// The records of a function.
+struct Block<'data> {
+    name: &'data [u8],
+    /// Sorted by address.
+    lines: Vec<Span<Place>>,
+    /// By nesting, then sorted by address: where a function was called, and which (the number
+    /// of its INLINE_ORIGIN).
+    calls: BTreeMap<u64, Vec<Span<(Place, u64)>>>,
 }
 
-/// The call of an INLINE record, where one of its ranges holds the address.
-fn read_inline(mut fields: Fields<'_>, address: u64) -> Option<(u64, Inlined)> {
-    let nesting = fields.decimal()?;
-    let call = Inlined {
-        line: fields.decimal()?,
-        file: fields.decimal()?,
-        origin: fields.decimal()?,
+/// What holds for some addresses.
+struct Span<T> {
+    start: u64,
+    size: u64,
+    place: T,
+}
+
+#[derive(Clone, Copy)]
+struct Place {
+    line: u64,
+    file: u64,
+}
+
+impl Place {
+    const NOWHERE: Place = Place {
+        line: 0,
+        file: u64::MAX,
     };
-    while let (Some(start), Some(size)) = (fields.hex(), fields.hex()) {
-        if address.checked_sub(start).is_some_and(|into| into < size) {
-            return Some((nesting, call));
+}
+
+/// The last of these to begin at or before the address, if it holds it.
+fn holding<T>(spans: &[Span<T>], address: u64) -> Option<&Span<T>> {
+    let after = spans.partition_point(|span| span.start <= address);
+    let span = spans[..after].last()?;
+    (address - span.start < span.size).then_some(span)
+}
+
+/// Calls are inlined into one another a few dozen deep; each depth is asked for each address.
+const DEEPEST: u64 = 256;
+
+impl Block<'_> {
+    fn read_inline(&mut self, mut fields: Fields<'_>) -> Option<()> {
+        let nesting = fields.decimal().filter(|nesting| *nesting < DEEPEST)?;
+        let (line, file) = (fields.decimal()?, fields.decimal()?);
+        let place = (Place { line, file }, fields.decimal()?);
+        let calls = self.calls.entry(nesting).or_default();
+        while let (Some(start), Some(size)) = (fields.hex(), fields.hex()) {
+            calls.push(Span { start, size, place });
         }
+        Some(())
     }
-    None
 }
 
 fn text(bytes: &[u8]) -> Cow<'_, str> {
@@ -437,6 +487,27 @@ mod tests {
     fn short_build_ids_are_filled_with_zeros() {
         let id = BuildId(vec![0x01, 0x02, 0x03, 0x04, 0x05]);
         assert_eq!(debug_id(&id), "040302010005000000000000000000000");
+    }
+
+    #[test]
+    fn a_long_function_is_read_once_for_all_its_addresses() {
+        use std::fmt::Write as _;
+        let mut text = "MODULE Linux arm64 67452301AB89EFCD0123456789ABCDEF0 lib\n".to_owned();
+        text.push_str("FILE 0 a.cc\nINLINE_ORIGIN 0 inner\nFUNC 1000 40000 0 outer\n");
+        for at in 0..20_000 {
+            let address = 0x1000 + at * 8;
+            writeln!(text, "INLINE 0 {at} 0 0 {address:x} 4").unwrap();
+            writeln!(text, "{address:x} 8 {at} 0").unwrap();
+        }
+        let addresses: Vec<u64> = (0..40_000).map(|at| 0x1000 + at * 4).collect();
+        let mut answers = Answers::default();
+        Index::build(text.as_bytes()).lookup(&addresses, &mut answers);
+        let mut depths = [0; 3];
+        for_each(&[answers], &mut |at, lines| {
+            depths[lines.len()] += 1;
+            assert_eq!(u64::from(lines[0].line), at as u64 / 2);
+        });
+        assert_eq!(depths, [0, 20_000, 20_000]);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 use super::Bytes;
 use super::facts::{DebugLink, Supplement};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 /// A file that another one needs.
@@ -54,12 +54,33 @@ impl Companions for Alone {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Beside {
     file: PathBuf,
+    /// Whether paths that it names are followed to other folders.
+    is_trusted: bool,
 }
 
 impl Beside {
-    /// Of the file at this path.
+    /// Of the file at this path, which somebody built or installed here: the paths that it names
+    /// are followed, to the folder of its build or to a shared one.
     pub fn new(file: impl Into<PathBuf>) -> Beside {
-        Beside { file: file.into() }
+        Beside {
+            file: file.into(),
+            is_trusted: true,
+        }
+    }
+
+    /// Of a file that came from elsewhere: from a phone, a server, an archive. Of the paths that
+    /// it names only the last part counts.
+    pub fn stranger(file: impl Into<PathBuf>) -> Beside {
+        Beside {
+            file: file.into(),
+            is_trusted: false,
+        }
+    }
+
+    /// A path that the file names, where it may be followed.
+    fn followed(&self, folder: &Path, path: &str) -> Option<PathBuf> {
+        let path = folder.join(path);
+        (self.is_trusted && is_ordinary(&path)).then_some(path)
     }
 
     fn places(&self, wanted: &Wanted<'_>) -> Vec<PathBuf> {
@@ -71,7 +92,10 @@ impl Beside {
                 None => Vec::new(),
             },
             Wanted::Supplement(supplement) => {
-                let mut places = vec![folder.join(&supplement.path)];
+                let mut places: Vec<PathBuf> = self
+                    .followed(folder, &supplement.path)
+                    .into_iter()
+                    .collect();
                 if let Some(name) = base(&supplement.path) {
                     places.push(folder.join(name));
                     places.push(folder.join(".dwz").join(name));
@@ -85,12 +109,36 @@ impl Beside {
                 vec![beside.into(), self.file.with_extension("dwp")]
             }
             Wanted::Split { name, folder: ran } => {
-                let mut places = vec![Path::new(ran).join(name), folder.join(name)];
+                let ran = Path::new(ran);
+                let mut places: Vec<PathBuf> = [ran, folder]
+                    .into_iter()
+                    .filter_map(|folder| self.followed(folder, name))
+                    .collect();
                 places.extend(base(name).map(|name| folder.join(name)));
                 places
             }
         }
     }
+}
+
+/// Whether a path leads to a file system of this host: not to another host (asking it tells it
+/// who we are), not to what the kernel makes up.
+fn is_ordinary(path: &Path) -> bool {
+    let text = path.to_string_lossy();
+    let is_remote = text.starts_with("\\\\") || text.starts_with("//");
+    let mut depth = Vec::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => {
+                depth.pop();
+            }
+            Component::Normal(part) => depth.push(part),
+            _ => {}
+        }
+    }
+    let top = depth.first().and_then(|top| top.to_str());
+    let is_made_up = path.has_root() && matches!(top, Some("dev" | "proc" | "sys"));
+    !is_remote && !is_made_up
 }
 
 /// The last part of a path, written on any host.
@@ -109,8 +157,53 @@ impl Companions for Beside {
             let bytes = Bytes::map(&path).ok().filter(|bytes| fits(bytes))?;
             Some(Companion {
                 bytes,
-                companions: Arc::new(Beside::new(path)),
+                companions: Arc::new(Beside {
+                    file: path,
+                    ..self.clone()
+                }),
             })
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::BuildId;
+
+    #[test]
+    fn paths_of_a_stranger_lead_nowhere_else() {
+        let split = Wanted::Split {
+            name: "obj/unit.dwo",
+            folder: "/home/dev/build",
+        };
+        let own = Beside::new("/libs/lib.so").places(&split);
+        assert_eq!(own[0], Path::new("/home/dev/build/obj/unit.dwo"));
+        assert_eq!(own.len(), 3);
+        let strange = Beside::stranger("/cache/lib.so").places(&split);
+        assert_eq!(strange, [Path::new("/cache/unit.dwo")]);
+        let supplement = |path: &str| Supplement {
+            path: path.to_owned(),
+            build_id: BuildId(vec![1]),
+        };
+        let beside = Beside::new("/usr/lib/debug/lib.debug");
+        let first = |path: &str| {
+            beside
+                .places(&Wanted::Supplement(&supplement(path)))
+                .remove(0)
+        };
+        assert_eq!(first(".dwz/a"), Path::new("/usr/lib/debug/.dwz/a"));
+        assert_eq!(first("/shared/a"), Path::new("/shared/a"));
+        for elsewhere in [
+            "/dev/zero",
+            "/x/../proc/self/mem",
+            "//host/share/a",
+            "\\\\host\\a",
+        ] {
+            assert!(
+                first(elsewhere).starts_with("/usr/lib/debug"),
+                "{elsewhere}"
+            );
+        }
     }
 }

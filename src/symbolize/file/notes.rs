@@ -1,6 +1,7 @@
 //! What is missing in a symbol file or wrong with a part of it, for people. The rest is used.
 
 use super::facts::{DebugLink, Supplement};
+use crate::error::contain;
 use std::fmt;
 use std::sync::Mutex;
 
@@ -101,6 +102,20 @@ impl Notes {
         }
     }
 
+    /// Runs `work` on a part of a file; a panic in it is a note, and the rest of the file is
+    /// read. For each thread to do by itself.
+    pub fn contain<T>(&self, part: &str, work: impl FnOnce() -> T) -> Option<T> {
+        let result = contain(work);
+        result
+            .map_err(|panic| {
+                self.add(Note::damaged(
+                    part,
+                    format_args!("reading it failed: {panic}"),
+                ))
+            })
+            .ok()
+    }
+
     pub fn all(&self) -> Vec<Note> {
         let notes = self
             .0
@@ -110,5 +125,27 @@ impl Notes {
         // Threads come in any order.
         notes.sort();
         notes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::is_contained;
+
+    #[test]
+    fn a_panic_of_a_thread_is_a_note() {
+        let notes = Notes::default();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                assert_eq!(notes.contain(".debug_info", is_contained), Some(true));
+                assert_eq!(
+                    notes.contain(".debug_line", || panic!("of {}", 1)),
+                    None::<()>
+                );
+            });
+        });
+        let shown: Vec<String> = notes.all().iter().map(ToString::to_string).collect();
+        assert_eq!(shown, [".debug_line is damaged: reading it failed: of 1"]);
     }
 }

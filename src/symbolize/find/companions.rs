@@ -4,6 +4,7 @@
 
 use super::Shared;
 use super::names::{build_id_path, is_plain};
+use super::source::Source;
 use crate::symbolize::file::{Beside, Bytes, Companion, Companions, Wanted as Need};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,6 +18,8 @@ pub(super) struct Around {
     shared: Arc<Shared>,
     /// The file, where it is one of this host.
     file: Option<PathBuf>,
+    /// Whether it was built or installed here, so that the paths it names may be followed.
+    is_own: bool,
     /// Its name and those of the library it belongs to.
     names: Vec<String>,
 }
@@ -26,7 +29,7 @@ impl Companions for Around {
         // The file itself may have the name of what it wants: a library linked to a debug file
         // of the same name elsewhere.
         if let Some(file) = &self.file
-            && let Some(found) = Beside::new(file).find(wanted, fits)
+            && let Some(found) = self.beside(file).find(wanted, fits)
         {
             return Some(found);
         }
@@ -62,17 +65,33 @@ impl Companions for Around {
 }
 
 impl Around {
-    pub(super) fn new(shared: Arc<Shared>, file: Option<PathBuf>, names: Vec<String>) -> Arc<Self> {
+    /// Of a file from this source.
+    pub(super) fn new(shared: Arc<Shared>, source: &Source, names: Vec<String>) -> Arc<Self> {
         Arc::new(Around {
             shared,
-            file,
+            file: source.path(),
+            is_own: matches!(source, Source::File { .. }),
             names,
         })
     }
 
+    fn beside(&self, file: &Path) -> Beside {
+        if self.is_own {
+            Beside::new(file)
+        } else {
+            Beside::stranger(file)
+        }
+    }
+
     /// What is around another file of the same library.
-    fn of(&self, file: Option<PathBuf>) -> Arc<dyn Companions> {
-        Around::new(Arc::clone(&self.shared), file, self.names.clone())
+    fn of(&self, file: PathBuf) -> Arc<dyn Companions> {
+        Arc::new(Around {
+            shared: Arc::clone(&self.shared),
+            file: Some(file),
+            // It may have been fetched.
+            is_own: false,
+            names: self.names.clone(),
+        })
     }
 
     /// Where debuggers look for a linked debug file of the system: its folder below a tree.
@@ -102,7 +121,7 @@ impl Around {
         let bytes = super::source::map(&path, None).ok()?.0;
         fits(&bytes).then(|| Companion {
             bytes,
-            companions: self.of(Some(path)),
+            companions: self.of(path),
         })
     }
 
@@ -113,7 +132,7 @@ impl Around {
             let bytes = source.open(None).ok().filter(|bytes| fits(bytes))?;
             Some(Companion {
                 bytes,
-                companions: self.of(source.path()),
+                companions: Around::new(Arc::clone(&self.shared), &source, self.names.clone()),
             })
         })
     }

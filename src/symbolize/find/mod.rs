@@ -200,10 +200,9 @@ impl Finder {
         }
         for candidate in &mut found.candidates {
             candidate.around.get_or_insert_with(|| {
-                let file = candidate.source.path();
                 Around::new(
                     Arc::clone(&self.0),
-                    file,
+                    &candidate.source,
                     names_of(&candidate.path, &wanted),
                 )
             });

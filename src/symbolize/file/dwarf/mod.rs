@@ -99,7 +99,10 @@ impl Sections {
                 }
             };
         let found = in_parallel(NAMES.len(), threads, |numbers| {
-            let read = numbers.filter_map(|at| Some((at, read(NAMES[at])?)));
+            let read = numbers.filter_map(|at| {
+                let name = format!(".debug_{}", NAMES[at]);
+                Some((at, notes.contain(&name, || read(NAMES[at]))??))
+            });
             read.collect::<Vec<_>>()
         });
         let mut sections = Sections::default();
@@ -248,7 +251,12 @@ impl DebugInfo {
         };
         in_parallel(tasks.len(), threads, |numbers| {
             let mut worker = Worker::new(&run);
-            numbers.for_each(|at| worker.task(&tasks[at]));
+            for at in numbers {
+                let done = notes.contain(".debug_info", || worker.task(&tasks[at]));
+                if done.is_none() {
+                    worker.answers.abandon();
+                }
+            }
             worker.answers
         })
     }
