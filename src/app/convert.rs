@@ -216,6 +216,9 @@ pub enum ConvertError {
     /// No dump is one that was asked for; nothing was written.
     #[error("none of the {} dumps of the trace is one that was asked for", .0.dumps)]
     NoneSelected(Choices),
+    /// Whoever asked did not want to wait.
+    #[error("interrupted while names were looked up")]
+    Interrupted,
     /// A profile can't be written.
     #[error("cannot write {}", path.display())]
     Write {
@@ -233,6 +236,7 @@ impl Classified for ConvertError {
             ConvertError::Trace(error) => error.class(),
             ConvertError::Maps(error) => error.class(),
             ConvertError::NoneSelected(_) => ErrorClass::Empty,
+            ConvertError::Interrupted => ErrorClass::Interrupted,
             ConvertError::Write { .. } => ErrorClass::HostWrite,
         }
     }
@@ -243,6 +247,7 @@ impl Classified for ConvertError {
             ConvertError::Trace(error) => error.kind(),
             ConvertError::Maps(error) => error.kind(),
             ConvertError::NoneSelected(_) => "none-selected",
+            ConvertError::Interrupted => "interrupted",
             ConvertError::Write { .. } => "output-unwritable",
         }
     }
@@ -253,6 +258,7 @@ impl Classified for ConvertError {
             ConvertError::Trace(error) => error.help(),
             ConvertError::Maps(error) => error.help(),
             ConvertError::NoneSelected(choices) => Some(choices.describe()),
+            ConvertError::Interrupted => None,
             ConvertError::Write { .. } => {
                 Some("make room there, or name another folder with -o".to_owned())
             }
@@ -335,6 +341,10 @@ impl Run<'_> {
     /// names keeps it from being converted.
     fn name(&mut self, surveyed: &mut Surveyed) -> Result<Named, ConvertError> {
         let named = self.namer.name(surveyed.recording_mut(), self.request.look);
+        if self.request.watch.is_cancelled() {
+            return Err(ConvertError::Interrupted);
+        }
+        self.all.findings.extend(named.findings());
         if self.request.packets_for.is_some() {
             let recording = surveyed.recording();
             // What was known before is written anew with what was found now.
@@ -388,6 +398,9 @@ impl Run<'_> {
             // Should all writers be gone, so is the receiver, and sending fails instead of waiting.
             drop(receive);
             let outcome = trace.read_dumps(|mut dump| -> Result<(), ConvertError> {
+                if request.watch.is_cancelled() {
+                    return Err(ConvertError::Interrupted);
+                }
                 if dump.process.is_empty()
                     && let Some(name) = request
                         .process_names

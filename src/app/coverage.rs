@@ -48,7 +48,8 @@ struct Library {
     leaf_callsites: u64,
     cut_callsites: u64,
     cut_bytes: u64,
-    addresses: u64,
+    /// By where the code lies in the file.
+    addresses: BTreeMap<(u64, u64), u64>,
     files: Vec<manifest::SymbolFile>,
     has_unwind: bool,
     looked_in: Vec<manifest::LookedIn>,
@@ -231,7 +232,11 @@ impl Tally {
         let wanted = &outcome.library;
         let key = (wanted.path.clone(), wanted.build_id.to_string());
         let library = self.libraries.entry(key).or_default();
-        library.addresses += wanted.addresses.len() as u64;
+        // What comes from the phone is asked for once more.
+        let addresses = wanted.addresses.len() as u64;
+        let known = library.addresses.entry((wanted.offset, wanted.load_bias));
+        let known = known.or_default();
+        *known = addresses.max(*known);
         library.has_unwind |= outcome.files.iter().any(|file| file.has_unwind);
         for file in &outcome.files {
             let known = library.files.iter_mut().find(|f| f.path == file.path);
@@ -291,7 +296,7 @@ impl Tally {
                 all.libraries_named.push(manifest::NamedLibrary {
                     path: path.clone(),
                     build_id: build_id.clone(),
-                    addresses: library.addresses,
+                    addresses: library.addresses.values().sum(),
                     files: library.files,
                 });
             }

@@ -162,7 +162,7 @@ impl Out {
     pub(super) fn finish(self) -> io::Result<()> {
         match self {
             Out::Stream(mut stream) => stream.flush(),
-            Out::File { file, .. } => file.finish().map(drop),
+            Out::File { file, .. } => file.finish(),
         }
     }
 }

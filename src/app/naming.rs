@@ -4,7 +4,9 @@
 //! converted: frames then stay as the unwinder named them.
 
 use super::device_libs::{self, DeviceLibs, Fetched, Outcome, PullEvent};
+use super::findings::Finding;
 use super::names::{LookupMode, NameOptions};
+use crate::names::basename;
 use crate::profile::{FrameId, Recording};
 use crate::symbolize::cache::Cache;
 use crate::symbolize::find::{Attempt, Finder, Mode, Place, Places};
@@ -15,6 +17,9 @@ use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
+
+/// Files that are complained of, at most: the manifest has all.
+const MOST_FINDINGS: usize = 20;
 
 /// Who waits for names: the phone they may ask, how they watch names come, and end it. A clone
 /// watches the same.
@@ -65,6 +70,11 @@ impl Watch {
     pub fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
     }
+
+    /// Whether nobody waits any more.
+    pub fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
 }
 
 /// Which frames are looked up.
@@ -97,6 +107,54 @@ pub struct Named {
 }
 
 impl Named {
+    /// What the user should know of the files that were asked.
+    pub fn findings(&self) -> Vec<Finding> {
+        let finding = |kind, message, help: &str| Finding {
+            kind,
+            class: None,
+            message,
+            help: Some(help.to_owned()),
+            pid: None,
+        };
+        let mut findings = Vec::new();
+        for outcome in &self.symbolized.libraries {
+            let name = basename(&outcome.library.path);
+            for failure in &outcome.failures {
+                findings.push(finding(
+                    "symbols-unusable",
+                    format!("{name}: {} was not used: {}", failure.path, failure.why),
+                    "build or copy the file anew; other files were asked instead",
+                ));
+            }
+            if let Some(what) = &outcome.search_failed {
+                findings.push(finding(
+                    "symbols-unusable",
+                    format!("{name}: the search for its symbols broke off: {what}"),
+                    "this is a bug of heaptap: please report it",
+                ));
+            }
+            for file in &outcome.files {
+                if !file.notes.is_empty() {
+                    let notes = file.notes.join("; ");
+                    findings.push(finding(
+                        "symbols-incomplete",
+                        format!("{name}: of {} a part could not be used: {notes}", file.path),
+                        "names of its frames may lack lines or inlined calls",
+                    ));
+                }
+                if !file.verified && file.addresses > 0 {
+                    findings.push(finding(
+                        "symbols-unverified",
+                        format!("{name} was named by {}, which has no build ID", file.path),
+                        "its names are wrong if it is not the build on the phone",
+                    ));
+                }
+            }
+        }
+        findings.truncate(MOST_FINDINGS);
+        findings
+    }
+
     /// Whether a frame was given lines now.
     pub fn has(&self, frame: FrameId) -> bool {
         self.applied.has(frame)
@@ -147,7 +205,7 @@ impl Namer {
             symbolized,
         };
         if let (Some(phone), Some(cache)) = (&self.watch.phone, cache)
-            && !named.symbolized.cancelled
+            && !self.watch.is_cancelled()
         {
             let wishes = device_libs::wishes(recording);
             let fetched = phone.fetch(cache, wishes, &|event| {

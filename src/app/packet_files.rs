@@ -19,24 +19,37 @@ pub const DEOBFUSCATION: &str = "deobfuscation-packets";
 pub const SYMBOLIZED_TRACE: &str = "symbolized-trace";
 
 /// A file that has its name only once it is whole; before that, and if it is dropped, it leaves
-/// nothing.
+/// nothing. What is no regular file (a pipe, `/dev/null`) is written as it is.
 #[derive(Debug)]
 pub struct WholeFile {
-    file: BufWriter<tempfile::NamedTempFile>,
-    goal: PathBuf,
+    file: BufWriter<File>,
+    /// Where it stands meanwhile, and what it will be called.
+    unfinished: Option<(tempfile::TempPath, PathBuf)>,
 }
 
 impl WholeFile {
-    /// Opens a file beside `goal`.
+    /// Opens a file beside `goal`; where that is a link, beside what it leads to.
     ///
     /// # Errors
     /// Where its folder cannot be written.
     pub fn create(goal: &Path) -> io::Result<WholeFile> {
+        let is_special = |metadata: std::fs::Metadata| !metadata.is_file() && !metadata.is_dir();
+        if std::fs::metadata(goal).is_ok_and(is_special) {
+            return Ok(WholeFile {
+                file: BufWriter::new(File::options().write(true).open(goal)?),
+                unfinished: None,
+            });
+        }
+        let goal = match goal.is_symlink() {
+            true => goal.canonicalize()?,
+            false => goal.to_owned(),
+        };
         let folder = goal.parent().filter(|f| !f.as_os_str().is_empty());
         let file = manifest::temporary_in(folder.unwrap_or(Path::new(".")))?;
+        let (file, path) = file.into_parts();
         Ok(WholeFile {
             file: BufWriter::new(file),
-            goal: goal.to_owned(),
+            unfinished: Some((path, goal)),
         })
     }
 
@@ -44,10 +57,12 @@ impl WholeFile {
     ///
     /// # Errors
     /// Where what is left cannot be written.
-    pub fn finish(self) -> io::Result<PathBuf> {
-        let file = self.file.into_inner().map_err(|error| error.into_error())?;
-        file.persist(&self.goal)?;
-        Ok(self.goal)
+    pub fn finish(self) -> io::Result<()> {
+        drop(self.file.into_inner().map_err(|error| error.into_error())?);
+        if let Some((path, goal)) = self.unfinished {
+            path.persist(goal)?;
+        }
+        Ok(())
     }
 }
 
@@ -148,7 +163,7 @@ impl PacketFiles {
 fn append(mut from: io::Take<File>, to: &mut WholeFile) -> io::Result<()> {
     to.file.flush()?;
     // From file to file the system may share the bytes instead of copying them.
-    io::copy(&mut from, to.file.get_mut().as_file_mut())?;
+    io::copy(&mut from, to.file.get_mut())?;
     Ok(())
 }
 
@@ -198,6 +213,24 @@ mod tests {
         file.finish().unwrap();
         assert_eq!(std::fs::read(&goal).unwrap(), b"after");
         assert_eq!(listed(folder.path()), ["symbols"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_and_a_device_stay_what_they_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let (real, link) = (folder.path().join("real"), folder.path().join("link"));
+        std::fs::write(&real, "before").unwrap();
+        std::os::unix::fs::symlink("real", &link).unwrap();
+        let mut file = WholeFile::create(&link).unwrap();
+        file.write_all(b"after").unwrap();
+        file.finish().unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(std::fs::read(&real).unwrap(), b"after");
+        let mut null = WholeFile::create(Path::new("/dev/null")).unwrap();
+        null.write_all(b"nothing").unwrap();
+        null.finish().unwrap();
+        assert!(!Path::new("/dev/null").is_file());
     }
 
     #[test]

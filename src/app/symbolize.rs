@@ -28,6 +28,8 @@ use crate::trace::{Surveyed, TraceError};
 pub struct Symbolized {
     /// What was written.
     pub written: Written,
+    /// Addresses that were looked up, of all libraries.
+    pub wanted: usize,
     /// How many frames have names by now, and what is missing.
     pub symbolization: manifest::Symbolization,
     /// What the user should know of the trace.
@@ -53,6 +55,9 @@ pub enum SymbolizeError {
     /// The packets have no place, or can't be written there.
     #[error(transparent)]
     Goal(#[from] GoalError),
+    /// Whoever asked did not want to wait.
+    #[error("interrupted; nothing was written")]
+    Interrupted,
     /// A recording's manifest can't be read or written.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
@@ -67,6 +72,7 @@ impl Classified for SymbolizeError {
             SymbolizeError::Import(error) => error.class(),
             SymbolizeError::Trace(error) => error.class(),
             SymbolizeError::Goal(error) => error.class(),
+            SymbolizeError::Interrupted => ErrorClass::Interrupted,
             SymbolizeError::Manifest(error) => error.class(),
             SymbolizeError::Convert(error) => error.class(),
         }
@@ -77,6 +83,7 @@ impl Classified for SymbolizeError {
             SymbolizeError::Import(error) => error.kind(),
             SymbolizeError::Trace(error) => error.kind(),
             SymbolizeError::Goal(error) => error.kind(),
+            SymbolizeError::Interrupted => "interrupted",
             SymbolizeError::Manifest(error) => error.kind(),
             SymbolizeError::Convert(error) => error.kind(),
         }
@@ -87,6 +94,7 @@ impl Classified for SymbolizeError {
             SymbolizeError::Import(error) => error.help(),
             SymbolizeError::Trace(error) => error.help(),
             SymbolizeError::Goal(error) => error.help(),
+            SymbolizeError::Interrupted => None,
             SymbolizeError::Manifest(error) => error.help(),
             SymbolizeError::Convert(error) => error.help(),
         }
@@ -122,9 +130,11 @@ enum Sink {
 
 struct Run {
     namer: Namer,
+    watch: Watch,
     sink: Sink,
     tally: Tally,
     written: Written,
+    wanted: usize,
     findings: Vec<Finding>,
     whole_bytes: u64,
 }
@@ -132,10 +142,12 @@ struct Run {
 impl Run {
     fn new(names: NameOptions, watch: Watch, sink: Sink) -> Run {
         Run {
-            namer: Namer::new(names, watch),
+            namer: Namer::new(names, watch.clone()),
+            watch,
             sink,
             tally: Tally::default(),
             written: Written::default(),
+            wanted: 0,
             findings: Vec::new(),
             whole_bytes: 0,
         }
@@ -146,6 +158,12 @@ impl Run {
         let mut surveyed = Surveyed::read(source)?;
         self.whole_bytes = surveyed.whole_bytes();
         let named = self.namer.name(surveyed.recording_mut(), Look::Missing);
+        if self.watch.is_cancelled() {
+            return Err(SymbolizeError::Interrupted);
+        }
+        self.findings.extend(named.findings());
+        let libraries = named.symbolized.libraries.iter();
+        self.wanted += libraries.map(|l| l.library.addresses.len()).sum::<usize>();
         let recording = surveyed.recording();
         let written = match &mut self.sink {
             Sink::Folder(files, _) => files.add_symbols(recording, |frame| named.has(frame)),
@@ -188,6 +206,9 @@ impl Run {
     }
 
     fn finish(self) -> Result<Symbolized, SymbolizeError> {
+        if self.watch.is_cancelled() {
+            return Err(SymbolizeError::Interrupted);
+        }
         let (name, finished) = match self.sink {
             Sink::Out(out, _) => (out.name(), out.finish()),
             Sink::Folder(files, raw) => {
@@ -199,6 +220,7 @@ impl Run {
         finished.map_err(|source| GoalError::Write { name, source })?;
         Ok(Symbolized {
             written: self.written,
+            wanted: self.wanted,
             symbolization: self.tally.into_manifest(),
             findings: self.findings,
         })

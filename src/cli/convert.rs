@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use time::OffsetDateTime;
 
 use super::names_args::NamesArgs;
-use super::{Context, Outcome, summary};
-use crate::app::convert::{self, ConvertError, Converted, Input, Request, Selection};
+use super::{Context, Outcome, blocking, summary};
+use crate::app::convert::{self, Input, Request, Selection};
 use crate::app::manifest::Manifest;
 use crate::app::naming::{Look, Watch};
 use crate::app::output::{OutputFolder, default_name};
@@ -128,17 +128,18 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         },
         pprof,
         names: args.names.options(),
-        watch: Watch::default().asking(super::progress::phone_asked(ctx, &args.names).await),
+        watch: Watch::default(),
         bad_maps_fail: true,
         look: Look::Missing,
         packets_for: None,
         process_names: recorded::process_names(&manifest),
         only_process: None,
     };
-    let status = ctx.console.status();
-    ctx.console.set_status(&status, "converting …");
-    let converted = run_blocking(request).await;
-    status.finish_and_clear();
+    let phone = super::progress::phone_asked(ctx, &args.names).await;
+    let converted = blocking::watched(ctx, "converting …", phone, move |watch| {
+        convert::convert(&Request { watch, ..request })
+    });
+    let converted = converted.await;
     let converted = match converted {
         Ok(converted) => converted,
         Err(failure) => {
@@ -162,21 +163,6 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let heaps = &converted.heaps;
     summary::show(&ctx.console, folder.path(), &manifest, heaps, &again);
     Ok(Outcome::from(class))
-}
-
-async fn run_blocking(request: Request) -> Result<Converted, Failure> {
-    let task = tokio::task::spawn_blocking(move || convert::convert(&request));
-    match task.await {
-        Ok(result) => result.map_err(|error: ConvertError| error.into()),
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            Err(error) => Err(Failure::new(
-                ErrorClass::Interrupted,
-                "interrupted",
-                error.to_string(),
-            )),
-        },
-    }
 }
 
 /// What an input is called without its folder and endings; a folder's own name.

@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
+use super::blocking::watched;
 use super::console::Console;
 use super::names_args::NamesArgs;
-use super::symbolize::{refreshed_shown, watched};
+use super::symbolize::{READING, refreshed_shown};
 use super::{Context, Outcome, Style, goal, summary};
 use crate::app::convert::Input;
 use crate::app::deobfuscate::{self, Deobfuscated};
@@ -62,7 +63,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         && folder.is_dir()
     {
         let folder = folder.clone();
-        let refreshed = watched(ctx, None, {
+        let refreshed = watched(ctx, READING, None, {
             let folder = folder.clone();
             move |watch| symbolize::refresh(&folder, names, watch)
         })
@@ -71,7 +72,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     }
     let goal = goal::asked(console, &input, named, ".deobfuscation")?;
     let (sink, goal) = goal.open(console);
-    let work = watched(ctx, None, move |_| {
+    let work = watched(ctx, READING, None, move |_| {
         deobfuscate::deobfuscate(&input, extent, sink, &names)
     });
     let done = work.await?;

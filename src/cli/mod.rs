@@ -4,6 +4,7 @@
 
 mod apps;
 mod args;
+mod blocking;
 mod capture_args;
 mod check;
 mod completions;

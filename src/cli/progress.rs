@@ -366,15 +366,17 @@ pub(super) async fn phone_asked(ctx: &Context, names: &NamesArgs) -> Option<Arc<
     }
 }
 
-/// A watch on names that are looked up, which shows how far that is in a status line.
-pub(super) fn names_on(console: &Console, status: &ProgressBar) -> Watch {
-    let (console, status) = (console.clone(), status.clone());
+/// A watch on names that are looked up, which shows how far that is in a status line, and
+/// `after` once that is done.
+pub(super) fn names_on(console: &Console, status: &ProgressBar, after: &str) -> Watch {
+    let (console, status, after) = (console.clone(), status.clone(), after.to_owned());
     Watch::telling(move |progress| {
-        let text = format!(
-            "names: {} of {} libraries",
-            progress.done, progress.libraries
-        );
-        console.set_status(&status, text);
+        if progress.done == progress.libraries {
+            console.set_status(&status, &after);
+            return;
+        }
+        let (done, all) = (progress.done, progress.libraries);
+        console.set_status(&status, format_args!("names: {done} of {all} libraries"));
     })
 }
 

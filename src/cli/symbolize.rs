@@ -1,19 +1,16 @@
 //! `heaptap symbolize`: shows what was found for the frames of a trace, and what is missing.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use serde_json::json;
 
 use super::console::Console;
 use super::names_args::NamesArgs;
-use super::{Context, Outcome, Style, goal, missing, summary};
+use super::{Context, Outcome, Style, blocking, goal, missing, summary};
 use crate::app::convert::Input;
-use crate::app::device_libs::DeviceLibs;
 use crate::app::goal::Extent;
-use crate::app::naming::Watch;
 use crate::app::symbolize::{self, Refreshed, Symbolized};
-use crate::error::{ErrorClass, Failure};
+use crate::error::Failure;
 use crate::units::ByteSize;
 
 /// Flags of `symbolize`.
@@ -41,6 +38,9 @@ pub struct Args {
     pub names: NamesArgs,
 }
 
+/// What the status line says before there is more to say.
+pub(super) const READING: &str = "reading …";
+
 /// Runs the command.
 ///
 /// # Errors
@@ -62,7 +62,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         && folder.is_dir()
     {
         let folder = folder.clone();
-        let refreshed = watched(ctx, phone, {
+        let refreshed = blocking::watched(ctx, READING, phone, {
             let folder = folder.clone();
             move |watch| symbolize::refresh(&folder, names, watch)
         })
@@ -72,7 +72,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let goal = goal::asked(console, &input, named, ".symbols")?;
     let (symbolized, goal) = {
         let (sink, goal) = goal.open(console);
-        let task = watched(ctx, phone, move |watch| {
+        let task = blocking::watched(ctx, READING, phone, move |watch| {
             symbolize::symbolize(&input, extent, sink, names, watch)
         });
         (task.await?, goal)
@@ -83,35 +83,6 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     );
     show(console, &again, goal.as_deref(), &symbolized);
     Ok(symbolized.class().into())
-}
-
-/// Does `work` on a thread of its own, showing how far it is.
-pub(super) async fn watched<T, E>(
-    ctx: &Context,
-    phone: Option<Arc<DeviceLibs>>,
-    work: impl FnOnce(Watch) -> Result<T, E> + Send + 'static,
-) -> Result<T, Failure>
-where
-    T: Send + 'static,
-    E: Into<Failure> + Send + 'static,
-{
-    let status = ctx.console.status();
-    ctx.console.set_status(&status, "reading …");
-    let watch = super::progress::names_on(&ctx.console, &status).asking(phone);
-    let task = tokio::task::spawn_blocking(move || work(watch));
-    let result = task.await;
-    status.finish_and_clear();
-    match result {
-        Ok(result) => result.map_err(Into::into),
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            Err(error) => Err(Failure::new(
-                ErrorClass::Interrupted,
-                "interrupted",
-                error.to_string(),
-            )),
-        },
-    }
 }
 
 /// Shows what came of a recording's folder.
@@ -139,6 +110,7 @@ pub(super) fn refreshed_shown(console: &Console, folder: &Path, refreshed: &Refr
 fn show(console: &Console, again: &str, goal: Option<&Path>, symbolized: &Symbolized) {
     let Symbolized {
         written,
+        wanted,
         symbolization,
         findings,
     } = symbolized;
@@ -161,11 +133,11 @@ fn show(console: &Console, again: &str, goal: Option<&Path>, symbolized: &Symbol
     for line in missing::lines(console, symbolization, &format!("{again} --symbols DIR")) {
         console.say(line);
     }
-    if let (0, false) = (
-        written.addresses,
-        symbolization.frames_named + symbolization.frames_unnamed == 0,
-    ) {
-        console.warn("no symbols were found that the trace does not have");
+    if written.addresses == 0 {
+        match wanted {
+            0 => console.say("nothing to look up: no frame of a library is without symbols"),
+            _ => console.warn("no symbols were found that the trace does not have already"),
+        }
     }
     let names = format!(
         "{} of {} frames have names, {} files and lines",

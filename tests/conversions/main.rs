@@ -8,6 +8,7 @@ mod flags;
 mod judge;
 mod outcomes;
 mod pprof;
+mod symbolized;
 
 use std::path::{Path, PathBuf};
 

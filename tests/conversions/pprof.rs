@@ -101,7 +101,7 @@ pub fn read(bytes: &[u8]) -> Profile {
 }
 
 /// Which of our columns a sample type of either converter is.
-fn column(name: &str) -> &'static str {
+pub fn column(name: &str) -> &'static str {
     match name {
         "objects" | "Unreleased malloc count" | "Unreleased count" => "objects",
         "space" | "Unreleased malloc size" | "Unreleased size" => "space",

@@ -15,3 +15,4 @@ mod record;
 mod sessions;
 #[cfg(unix)]
 mod snapshots;
+mod symbols;

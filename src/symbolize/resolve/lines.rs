@@ -108,6 +108,13 @@ impl AddressLines {
         &self.lines[row.start as usize..row.end as usize]
     }
 
+    /// Whether some line of the address at `at` names its file.
+    pub(super) fn has_file(&self, at: usize) -> bool {
+        self.lines(at)
+            .iter()
+            .any(|line| !self.text(line.file).is_empty())
+    }
+
     /// The text at a position that a [`Line`] has.
     pub(super) fn text(&self, id: u32) -> &str {
         self.texts.get(id)

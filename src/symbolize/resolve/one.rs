@@ -6,7 +6,7 @@ use super::lines::AddressLines;
 use super::outcome::{FileFailure, LibraryOutcome, UsedFile};
 use super::stored::{self, Stored};
 use crate::error::contain;
-use crate::symbolize::file::SymbolFile;
+use crate::symbolize::file::{Knowledge, SymbolFile};
 use crate::symbolize::find::{Candidate, Found};
 use crate::symbolize::library::Library;
 use std::num::NonZero;
@@ -73,10 +73,19 @@ impl Resolver<'_> {
             .and_then(|bytes| Stored::decode(&bytes))
             .filter(|before| work.take(before, &found.candidates));
         let mut asked: Vec<[u8; 32]> = Vec::new();
-        while !work.open.is_empty() && asked.len() < MOST_FILES {
-            let is_new = |candidate: &Candidate| !asked.contains(&candidate.identity());
-            let Some(position) = found.candidates.iter().position(is_new) else {
-                break;
+        while asked.len() < MOST_FILES && !work.is_done() {
+            // Who has no lines has none for what only lacks lines.
+            let is_useful =
+                |c: &Candidate| !work.open.is_empty() || c.knowledge >= Knowledge::Lines;
+            let is_next = |c: &Candidate| is_useful(c) && !asked.contains(&c.identity());
+            let Some(position) = found.candidates.iter().position(is_next) else {
+                // What seemed so good that nobody looked further was not.
+                let library = work.library;
+                let search = || self.finder.search_on(library, &mut found);
+                match work.is_let_down() && contain(search).unwrap_or(false) {
+                    true => continue,
+                    false => break,
+                }
             };
             let candidate = found.candidates[position].clone();
             // Names of another build may be wrong; none are put beside right ones.
@@ -85,18 +94,11 @@ impl Resolver<'_> {
                 break;
             }
             asked.push(candidate.identity());
-            if !work.ask(&candidate, position) && work.files.is_empty() {
-                // It seemed so good that nobody looked further.
-                let library = work.library;
-                if contain(|| self.finder.search_on(library, &mut found)).is_err() {
-                    break;
-                }
-            }
+            work.ask(&candidate, position);
         }
         // What is damaged or incomplete is asked, and told, again the next time.
-        let is_whole = work.failures.is_empty() && work.files.iter().all(|f| f.notes.is_empty());
         if let Some(answers) = answers
-            && is_whole
+            && !work.is_let_down()
             && !asked.is_empty()
         {
             let stored = Stored::merged(before, work.library, &work.lines, work.stored_files());
@@ -113,6 +115,19 @@ impl Resolver<'_> {
 }
 
 impl Work<'_> {
+    /// Whether some file was not what it promised to be.
+    fn is_let_down(&self) -> bool {
+        !self.failures.is_empty() || self.files.iter().any(|file| !file.notes.is_empty())
+    }
+
+    /// Whether nobody else needs to be asked. Lines are looked for further where a file that
+    /// should have had them was let down itself.
+    fn is_done(&self) -> bool {
+        let lacks_line = |at: usize| self.lines.rows()[at].is_known() && !self.lines.has_file(at);
+        self.open.is_empty()
+            && !(self.is_let_down() && (0..self.lines.rows().len()).any(lacks_line))
+    }
+
     /// Takes what was known before. False where it is not about these candidates.
     fn take(&mut self, before: &Stored, candidates: &[Candidate]) -> bool {
         let files: Option<Vec<_>> = before
@@ -143,10 +158,10 @@ impl Work<'_> {
         true
     }
 
-    /// Asks one file for all that is open. False where it could not be used.
-    fn ask(&mut self, candidate: &Candidate, position: usize) -> bool {
+    /// Asks one file for all that is open, and lines for what has none.
+    fn ask(&mut self, candidate: &Candidate, position: usize) {
         let Ok(position) = u8::try_from(position) else {
-            return false;
+            return;
         };
         let known = self.positions.iter().position(|&p| p == position);
         let file = known.unwrap_or(self.files.len()) as u8;
@@ -155,8 +170,12 @@ impl Work<'_> {
                 "it could not be read ({panic}), which is a bug of heaptap"
             ))
         });
-        let used = match read {
-            Ok(used) => used,
+        match read {
+            Ok(used) if known.is_none() => {
+                self.files.push(used);
+                self.positions.push(position);
+            }
+            Ok(used) => self.files[usize::from(file)] = used,
             Err(why) => {
                 self.lines.forget(file);
                 self.failures.push(FileFailure {
@@ -164,22 +183,14 @@ impl Work<'_> {
                     path: candidate.path.clone(),
                     why,
                 });
-                return false;
-            }
-        };
-        let lines = &self.lines;
-        self.open.retain(|&at| !lines.rows()[at].is_known());
-        match known {
-            Some(at) => self.files[at] = used,
-            None => {
-                self.files.push(used);
-                self.positions.push(position);
             }
         }
-        true
+        let rows = self.lines.rows().iter().enumerate();
+        let unknown = rows.filter(|(_, row)| !row.is_known());
+        self.open = unknown.map(|(at, _)| at).collect();
     }
 
-    /// Reads the lines of all that is open from a file, as the library's `file`th.
+    /// Reads from a file what is open and the lines of what has none, as the library's `file`th.
     fn read(&mut self, candidate: &Candidate, file: u8) -> Result<UsedFile, String> {
         let bytes = candidate.open().map_err(|why| why.to_string())?;
         let symbols =
@@ -189,12 +200,21 @@ impl Work<'_> {
             let rel_pc = library.addresses[at];
             symbols.svma(rel_pc, library.offset, library.load_bias)
         };
-        let mut wanted: Vec<(u64, usize)> = self.open.iter().map(|&at| (address(at), at)).collect();
+        let lacking = (0..library.addresses.len()).filter(|&at| !self.lines.has_file(at));
+        let wanted = lacking.filter(|at| {
+            let is_open = self.open.binary_search(at).is_ok();
+            is_open || candidate.knowledge >= Knowledge::Lines
+        });
+        let mut wanted: Vec<(u64, usize)> = wanted.map(|at| (address(at), at)).collect();
         wanted.sort_unstable();
         let addresses: Vec<u64> = wanted.iter().map(|&(address, _)| address).collect();
         let lines = &mut self.lines;
         symbols.lookup(&addresses, self.threads, &mut |at, found| {
-            if let Some(&(_, at)) = wanted.get(at) {
+            let Some(&(_, at)) = wanted.get(at) else {
+                return;
+            };
+            let is_better = found.iter().any(|line| !line.file.is_empty());
+            if is_better || !lines.rows()[at].is_known() {
                 lines.set(at, file, found);
             }
         });

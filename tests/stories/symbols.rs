@@ -1,0 +1,438 @@
+//! Somebody wants names for the frames of a trace, and gives the files that have them; or gives
+//! the wrong ones, or none.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use heaptap::phone::{Abi, unstripped_libraries};
+use serde_json::Value;
+
+use crate::lab::{APP, Lab, files};
+
+/// Traces and programs, recorded and built for heaptap.
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures")
+}
+
+/// Three processes; the frames of one program (`alloc_strip`) have no names.
+fn multi() -> PathBuf {
+    fixtures().join("symbolize/multi.pftrace")
+}
+
+/// The unstripped build of `alloc_strip`.
+fn program() -> Vec<u8> {
+    std::fs::read(fixtures().join("symbolize/alloc_test")).unwrap()
+}
+
+/// A folder to work in, with a folder `syms` for symbols and a cache of its own.
+struct Desk(tempfile::TempDir);
+
+impl Desk {
+    fn new() -> Desk {
+        let desk = Desk(tempfile::tempdir().unwrap());
+        std::fs::create_dir(desk.path("syms")).unwrap();
+        desk
+    }
+
+    /// One with the right symbols.
+    fn with_symbols() -> Desk {
+        let desk = Desk::new();
+        desk.put("syms/alloc_test", &program());
+        desk
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn put(&self, name: &str, bytes: &[u8]) {
+        std::fs::write(self.path(name), bytes).unwrap();
+    }
+
+    fn read(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.path(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_heaptap"));
+        command
+            .args(args)
+            .current_dir(self.0.path())
+            .env("HEAPTAP_CACHE_DIR", self.path("cache"))
+            .env("HEAPTAP_STATE_DIR", self.path("state"))
+            .env_remove("PERFETTO_BINARY_PATH")
+            .env_remove("PERFETTO_SYMBOLIZER_MODE")
+            .stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        self.command(args).output().unwrap()
+    }
+
+    fn expect(&self, code: i32, args: &[&str]) -> Output {
+        let output = self.run(args);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {said}");
+        output
+    }
+
+    fn symbolization(&self, folder: &str) -> Value {
+        let text = self.read(&format!("{folder}/manifest.json"));
+        serde_json::from_slice::<Value>(&text).unwrap()["symbolization"].clone()
+    }
+
+    /// The profiles of a folder, by name.
+    fn profiles(&self, folder: &str) -> Vec<(String, Vec<u8>)> {
+        let profiles = files(&self.path(folder)).into_iter();
+        profiles
+            .filter(|name| name.ends_with(".pb.gz"))
+            .map(|name| {
+                let bytes = self.read(&format!("{folder}/{name}"));
+                (name, bytes)
+            })
+            .collect()
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Convert `multi` into `out`, with symbols from `syms` alone.
+fn convert<'a>(trace: &'a str, out: &'a str) -> Vec<&'a str> {
+    vec![
+        "convert",
+        trace,
+        "--no-discover",
+        "--symbols",
+        "syms",
+        "-o",
+        out,
+    ]
+}
+
+fn arg(path: &Path) -> String {
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn frames_have_functions_files_and_lines() {
+    let desk = Desk::with_symbols();
+    let output = desk.expect(0, &convert(&arg(&multi()), "out"));
+    let names = desk.symbolization("out");
+    let libraries = names["libraries_named"].as_array().unwrap();
+    assert_eq!(libraries.len(), 2, "alloc_test and alloc_strip: {names:#}");
+    for library in libraries {
+        assert_eq!(library["files"][0]["knowledge"], "dwarf");
+        assert_eq!(library["files"][0]["verified"], true);
+        assert_eq!(library["files"][0]["addresses"], library["addresses"]);
+    }
+    assert!(names["frames_with_lines"].as_u64() > Some(30), "{names:#}");
+    let shown = text(&output.stdout);
+    assert!(
+        shown.contains("leak_large <- leak_parent <- main"),
+        "{shown}"
+    );
+    // A second run looks nothing up again: what is kept is as good.
+    let profiles = desk.profiles("out");
+    desk.expect(0, &convert(&arg(&multi()), "again"));
+    assert_eq!(desk.profiles("again"), profiles);
+}
+
+#[test]
+fn a_build_that_differs_is_not_used_and_said_so() {
+    let desk = Desk::new();
+    let mut other = program();
+    let at = other
+        .windows(3)
+        .position(|w| w == [0x2a, 0xd9, 0x8e])
+        .unwrap();
+    other[at] = 0xff;
+    desk.put("syms/alloc_strip", &other);
+    let output = desk.expect(0, &convert(&arg(&multi()), "out"));
+    let names = desk.symbolization("out");
+    let missing = names["libraries_missing"].as_array().unwrap();
+    let library = missing
+        .iter()
+        .find(|l| l["path"].as_str().unwrap().ends_with("/alloc_strip"))
+        .unwrap();
+    assert_eq!(
+        library["build_id"],
+        "2ad98e005d9b6c7c5253f214d75abd87e98763a5"
+    );
+    let near = &library["nearest"];
+    assert_eq!(near["build_id"], "ffd98e005d9b6c7c5253f214d75abd87e98763a5");
+    assert!(library["share"].as_f64() > Some(0.4), "{library:#}");
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("your build differs from what is on the phone"),
+        "{said}"
+    );
+    assert!(
+        said.contains("2ad98e005d9b6c7c5253f214d75abd87e98763a5"),
+        "{said}"
+    );
+}
+
+#[test]
+fn where_nothing_is_found_it_is_said_what_is_wanted_and_how_to_give_it() {
+    let desk = Desk::new();
+    let trace = arg(&multi());
+    let output = desk.expect(0, &["symbolize", &trace, "--no-discover", "-o", "symbols"]);
+    assert_eq!(desk.read("symbols"), b"");
+    let said = text(&output.stderr);
+    for part in [
+        "no symbols were found",
+        "frames have no name",
+        "alloc_strip  2ad98e005d9b6c7c5253f214d75abd87e98763a5",
+        &format!("heaptap symbolize {trace} --symbols DIR"),
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}
+
+#[test]
+fn packets_behind_the_trace_are_as_good_as_symbols() {
+    let desk = Desk::with_symbols();
+    let trace = std::fs::read(multi()).unwrap();
+    desk.put("raw", &trace);
+    let places = ["--no-discover", "--symbols", "syms"];
+    let with = |more: &[&'static str]| [more, &places].concat();
+    desk.expect(0, &with(&["symbolize", "raw", "-o", "symbols"]));
+    let symbols = desk.read("symbols");
+    assert!(symbols.len() > 1000);
+    let whole = [trace.clone(), symbols.clone()].concat();
+    desk.put("whole", &whole);
+    desk.expect(0, &convert("raw", "direct"));
+    desk.expect(0, &["convert", "whole", "--no-symbolize", "-o", "appended"]);
+    assert_eq!(desk.profiles("direct"), desk.profiles("appended"));
+    // OUT is -o; standard output is taken where it is no terminal.
+    desk.expect(0, &with(&["symbolize", "raw", "positional"]));
+    assert_eq!(desk.read("positional"), symbols);
+    let piped = desk.expect(0, &with(&["symbolize", "raw"]));
+    assert_eq!(piped.stdout, symbols);
+    // --into has all of it.
+    desk.expect(0, &with(&["symbolize", "raw", "--into", "into"]));
+    assert_eq!(desk.read("into"), whole);
+    // What is symbolized already is not looked up again.
+    let again = desk.expect(0, &with(&["symbolize", "whole", "--json", "-o", "more"]));
+    let document: Value = serde_json::from_slice(&again.stdout).unwrap();
+    assert_eq!(document["addresses"], 0, "{document:#}");
+    assert_eq!(desk.read("raw"), trace, "the trace stays as it is");
+}
+
+#[test]
+fn a_trace_comes_and_goes_through_pipes() {
+    let desk = Desk::with_symbols();
+    let trace = std::fs::read(multi()).unwrap();
+    let pipe = |args: &[&str]| {
+        let mut command = desk.command(args);
+        let mut child = command
+            .args(["--no-discover", "--symbols", "syms"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        let bytes = trace.clone();
+        let feeder = std::thread::spawn(move || stdin.write_all(&bytes));
+        let output = child.wait_with_output().unwrap();
+        feeder.join().unwrap().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        output.stdout
+    };
+    let symbols = pipe(&["symbolize", "-", "-o", "-"]);
+    assert!(symbols.len() > 1000);
+    let whole = pipe(&["symbolize", "-", "--into", "-"]);
+    assert_eq!(whole, [trace.clone(), symbols].concat());
+}
+
+#[test]
+fn a_hostile_file_beside_good_ones_harms_nobody() {
+    let desk = Desk::with_symbols();
+    let good = program();
+    // Cut, with sections that lie beyond the end; noise behind a magic; a bomb of a name.
+    desk.put("syms/cut", &good[..good.len() / 2]);
+    desk.put(
+        "syms/noise.so",
+        &[b"\x7fELF\x02\x01\x01".as_slice(), &[0xff; 4096]].concat(),
+    );
+    desk.put("syms/alloc_strip", b"MODULE Linux x86_64 zzz\nFUNC");
+    desk.put("syms/symbols.zip", b"PK\x03\x04 and so on");
+    std::fs::create_dir(desk.path("syms/dir.so")).unwrap();
+    // The right build ID, and debug information that is all wrong.
+    let mut broken = good.clone();
+    let info = 0x30cf..0x30cf + 0xd2c;
+    broken[info].fill(0xa5);
+    std::fs::create_dir(desk.path("first")).unwrap();
+    desk.put("first/alloc_strip", &broken);
+    let trace = arg(&multi());
+    let mut args = vec!["convert", &*trace, "--symbols", "first"];
+    let mut rest = convert("", "out");
+    args.extend(rest.drain(2..));
+    let output = desk.expect(0, &args);
+    let names = desk.symbolization("out");
+    assert!(names["frames_with_lines"].as_u64() > Some(30), "{names:#}");
+    let said = text(&output.stdout);
+    assert!(said.contains("leak_large <- leak_parent <- main"), "{said}");
+    let said = text(&output.stderr);
+    assert!(said.contains("alloc_strip: of "), "{said}");
+    assert!(said.contains(".debug_info is damaged"), "{said}");
+}
+
+#[test]
+fn an_output_is_whole_or_not_there() {
+    let desk = Desk::with_symbols();
+    let trace = std::fs::read(multi()).unwrap();
+    desk.put("raw", &trace);
+    // Its own trace is never overwritten.
+    let output = desk.expect(2, &["symbolize", "raw", "--into", "./raw", "--json"]);
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["error"]["kind"], "output-is-input");
+    assert_eq!(desk.read("raw"), trace);
+    // A folder that is not there, and what is no trace, leave nothing.
+    desk.expect(11, &["symbolize", "raw", "-o", "nowhere/symbols"]);
+    desk.put("text", b"no trace at all");
+    desk.expect(8, &["symbolize", "text", "-o", "symbols"]);
+    assert!(!desk.path("symbols").exists());
+    // Killed while it waits for the rest of its input.
+    let mut child = desk
+        .command(&["symbolize", "-", "--into", "whole"])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(&trace[..trace.len() / 2]).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let left = files(desk.0.path());
+    assert!(!left.iter().any(|name| name.contains("whole")), "{left:?}");
+    assert!(
+        !left.iter().any(|name| name.starts_with(".heaptap")),
+        "{left:?}"
+    );
+}
+
+#[test]
+fn what_follows_a_cut_trace_is_found_by_every_reader() {
+    let desk = Desk::with_symbols();
+    let mut trace = std::fs::read(multi()).unwrap();
+    // The length of a packet that never comes: a reader would take the symbols for it.
+    let whole = trace.len();
+    trace.extend([0x0a, 0xff, 0x7f, 0x01]);
+    desk.put("raw", &trace);
+    let args = [
+        "symbolize",
+        "raw",
+        "--into",
+        "into",
+        "--no-discover",
+        "--symbols",
+        "syms",
+    ];
+    // The input is damaged, and what could be saved is saved.
+    desk.expect(8, &args);
+    let into = desk.read("into");
+    assert_eq!(into[..whole], trace[..whole]);
+    assert_eq!(
+        into[whole..whole + 3],
+        [0x0a, into[whole + 1], into[whole + 2]]
+    );
+    assert!(into.len() > whole + 1000);
+    desk.expect(0, &["symbolize", "into", "-o", "none", "--no-discover"]);
+}
+
+/// The unstripped libraries of the app on the virtual phone, in a folder.
+fn app_symbols(folder: &Path) {
+    std::fs::create_dir_all(folder).unwrap();
+    for (name, bytes) in unstripped_libraries(Abi::Arm64) {
+        std::fs::write(folder.join(name), bytes).unwrap();
+    }
+}
+
+/// Time runs faster on the phone: a story needs no patience.
+const FAST: &str = "android=14,build=userdebug,speed=10,stripped=yes,names=exported";
+
+#[test]
+fn a_recording_without_names_gets_them_later() {
+    let lab = Lab::new(FAST);
+    let record = [
+        "record",
+        "-n",
+        APP,
+        "-d",
+        "4s",
+        "-o",
+        "out",
+        "--no-discover",
+        "--no-pull-libs",
+    ];
+    lab.expect(0, &record);
+    let before = lab.manifest("out");
+    let raw = std::fs::read(lab.work().join("out/raw-trace")).unwrap();
+    assert!(before["symbolization"]["frames_unnamed"].as_u64() > Some(0));
+    assert!(!lab.work().join("out/symbols").exists());
+    app_symbols(&lab.work().join("syms"));
+    let ended = lab.expect(
+        0,
+        &["symbolize", "out", "--no-discover", "--symbols", "syms"],
+    );
+    let after = lab.manifest("out");
+    let read = |name: &str| std::fs::read(lab.work().join("out").join(name)).unwrap();
+    assert_eq!(read("raw-trace"), raw, "{ended}");
+    assert_eq!(read("symbolized-trace"), [raw, read("symbols")].concat());
+    let unnamed = |manifest: &Value| manifest["symbolization"]["frames_unnamed"].as_u64();
+    assert!(unnamed(&after) < unnamed(&before), "{after:#}");
+    assert!(after["symbolization"]["frames_with_lines"].as_u64() > Some(3));
+    for key in [
+        "session", "device", "targets", "steps", "outcome", "dumps", "trace",
+    ] {
+        assert_eq!(after[key], before[key], "{key}");
+    }
+    lab.assert_truth("out");
+    lab.assert_tidy("out");
+    // Less is known the next time: what is there stays.
+    let symbols = read("symbols");
+    lab.expect(0, &["symbolize", "out", "--no-discover"]);
+    assert_eq!(read("symbols"), symbols);
+    assert_eq!(unnamed(&lab.manifest("out")), unnamed(&after));
+}
+
+#[test]
+fn record_names_frames_and_leaves_the_packets() {
+    let lab = Lab::new(FAST);
+    app_symbols(&lab.work().join("syms"));
+    let names = ["--no-discover", "--no-pull-libs", "--symbols", "syms"];
+    let record = ["record", "-n", APP, "-d", "4s", "-o", "out"];
+    let ended = lab.expect(0, &[&record[..], &names].concat());
+    let manifest = lab.manifest("out");
+    assert!(
+        manifest["symbolization"]["frames_with_lines"].as_u64() > Some(3),
+        "{ended}"
+    );
+    let read = |name: &str| std::fs::read(lab.work().join("out").join(name)).unwrap();
+    assert_eq!(
+        read("symbolized-trace"),
+        [read("raw-trace"), read("symbols")].concat()
+    );
+    lab.assert_truth("out");
+    lab.assert_tidy("out");
+}
+
+#[test]
+fn who_collects_names_frames_as_whoever_began_meant_to() {
+    let lab = Lab::new(FAST);
+    app_symbols(&lab.work().join("syms"));
+    let names = ["--no-discover", "--no-pull-libs", "--symbols", "syms"];
+    let record = ["record", "-n", APP, "-o", "out", "--detach"];
+    lab.expect(0, &[&record[..], &names].concat());
+    lab.expect(0, &["stop"]);
+    let manifest = lab.manifest("out");
+    let files = &manifest["symbolization"]["libraries_named"][0]["files"];
+    assert_eq!(files[0]["place"], "symbols", "{manifest:#}");
+    assert!(lab.work().join("out/symbolized-trace").is_file());
+}
