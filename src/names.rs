@@ -23,13 +23,94 @@ pub fn demangle(name: &str) -> Cow<'_, str> {
     Cow::Borrowed(name)
 }
 
-/// A name of C++. Recursion is bounded by the demangler's own options.
+/// A name of C++ as llvm-symbolizer spells it, which Perfetto's tools show. Recursion is bounded
+/// by the demangler's own options.
 fn demangle_cpp(name: &str) -> Option<String> {
-    let symbol = cpp_demangle::Symbol::new(name).ok()?;
+    // What compilers append to clones is no part of the name: `.cold`, `.llvm.1234`.
+    let (mangled, suffix) = match name.find('.') {
+        Some(at) => name.split_at(at),
+        None => (name, ""),
+    };
+    let symbol = cpp_demangle::Symbol::new(mangled).ok()?;
     let mut demangled = Bounded::default();
     let options = cpp_demangle::DemangleOptions::new();
-    let written = symbol.structured_demangle(&mut demangled, &options);
-    written.ok().map(|()| demangled.text)
+    symbol.structured_demangle(&mut demangled, &options).ok()?;
+    let mut text = respell(&demangled.text);
+    if !suffix.is_empty() {
+        text.push_str(" (");
+        text.push_str(suffix);
+        text.push(')');
+    }
+    Some(text)
+}
+
+/// Numbers of these types have a suffix in place of a cast.
+const SUFFIXES: [(&str, &str); 5] = [
+    ("(unsigned long)", "ul"),
+    ("(unsigned int)", "u"),
+    ("(long)", "l"),
+    ("(unsigned long long)", "ull"),
+    ("(long long)", "ll"),
+];
+
+/// From GNU's spelling, which the demangler has, to LLVM's: `>>` closes two lists, `5u` is a
+/// number, a lambda is `'lambda'(int)`, the next of its kind `'lambda0'(int)`.
+fn respell(text: &str) -> String {
+    let thunk = text.strip_prefix("{virtual override thunk({offset(");
+    let thunk = thunk.and_then(|rest| rest.strip_suffix(")}")?.split_once(")}, "));
+    if let Some((_, method)) = thunk {
+        return format!("non-virtual thunk to {}", respell(method));
+    }
+    let mut spelled = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        if rest.starts_with(" >") && spelled.ends_with('>') {
+            rest = &rest[1..];
+        } else if let Some((shown, after)) = number(rest).or_else(|| unnamed(rest)) {
+            spelled.push_str(&shown);
+            rest = after;
+        } else {
+            spelled.push(first);
+            rest = &rest[first.len_utf8()..];
+        }
+    }
+    spelled
+}
+
+/// `(unsigned int)5` at the start of a text.
+fn number(text: &str) -> Option<(String, &str)> {
+    let casts = SUFFIXES.iter();
+    let cast = |(cast, suffix): &(&str, &'static str)| Some((text.strip_prefix(cast)?, *suffix));
+    let (digits, suffix) = casts.filter_map(cast).next()?;
+    let sign = usize::from(digits.starts_with('-'));
+    let length = digits[sign..]
+        .bytes()
+        .take_while(u8::is_ascii_digit)
+        .count();
+    let (digits, after) = digits.split_at(sign + length);
+    (length > 0).then(|| (format!("{digits}{suffix}"), after))
+}
+
+/// `{lambda(int)#2}` or `{unnamed type#2}` at the start of a text.
+fn unnamed(text: &str) -> Option<(String, &str)> {
+    let (word, arguments, rest) = if let Some(rest) = text.strip_prefix("{lambda(") {
+        // Lambdas within it would have braces.
+        let end = rest.find(['{', '}'])?;
+        let (arguments, _) = rest[..end].rsplit_once(")#")?;
+        ("lambda", Some(arguments), &rest[arguments.len() + 2..])
+    } else {
+        ("unnamed", None, text.strip_prefix("{unnamed type#")?)
+    };
+    let (number, after) = rest.split_once('}')?;
+    let number = match number.parse::<u32>().ok()? {
+        0 | 1 => String::new(),
+        number => (number - 2).to_string(),
+    };
+    let shown = match arguments {
+        Some(arguments) => format!("'{word}{number}'({})", respell(arguments)),
+        None => format!("'{word}{number}'"),
+    };
+    Some((shown, after))
 }
 
 /// Text that is given up where it gets out of hand: what a name refers to by number is written
@@ -184,6 +265,28 @@ mod tests {
             ("/", ""),
         ] {
             assert_eq!(module(path), called, "{path}");
+        }
+    }
+
+    #[test]
+    fn cpp_is_spelled_as_llvm_does() {
+        for (raw, shown) in [
+            ("_Z1fSt6vectorIS_IiEE", "f(std::vector<std::vector<int>>)"),
+            ("_Z1gILm402438ELj5ELln3EEvv", "void g<402438ul, 5u, -3l>()"),
+            ("_ZN1A1fEv.cold", "A::f() (.cold)"),
+            ("_ZN1A1fEv.isra.0.part.1", "A::f() (.isra.0.part.1)"),
+            ("_ZThn8_N1A1fEv", "non-virtual thunk to A::f()"),
+            (
+                "_ZZ1fvENKUliE_clEi",
+                "f()::'lambda'(int)::operator()(int) const",
+            ),
+            (
+                "_ZZ1fvENKUljE0_clEj",
+                "f()::'lambda0'(unsigned int)::operator()(unsigned int) const",
+            ),
+            ("_ZN1AgtIiEEbv", "bool A::operator><int>()"),
+        ] {
+            assert_eq!(demangle(raw), shown, "{raw}");
         }
     }
 
