@@ -2,7 +2,7 @@
 //! of mapping them; knows nothing of formats.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read as _};
 use std::ops::{Deref, Range};
 use std::path::Path;
 use std::sync::Arc;
@@ -26,11 +26,22 @@ impl Bytes {
     /// Where the file cannot be opened or mapped, or is no regular file: a pipe or a device has
     /// no end.
     pub fn map(path: &Path) -> io::Result<Bytes> {
-        // Asked before opening: to open a pipe is to wait for who writes it.
-        if !std::fs::metadata(path)?.is_file() {
-            return Err(not_regular());
+        Bytes::of_file(&open_regular(path)?)
+    }
+
+    /// Reads a regular file that has no more than `most` bytes, and maps a larger one: for files
+    /// that somebody may be writing, and cut short while they are read.
+    ///
+    /// # Errors
+    /// As [`Bytes::map`], and where it can't be read.
+    pub fn read(path: &Path, most: u64) -> io::Result<Bytes> {
+        let file = open_regular(path)?;
+        if file.metadata()?.len() > most {
+            return Bytes::of_file(&file);
         }
-        Bytes::of_file(&File::open(path)?)
+        let mut all = Vec::new();
+        file.take(most).read_to_end(&mut all)?;
+        Ok(Bytes::from(all))
     }
 
     /// Maps a regular file that is open; it may be closed afterwards.
@@ -45,10 +56,10 @@ impl Bytes {
         if metadata.len() == 0 {
             return Ok(Bytes::default());
         }
-        // SAFETY: the map is read only, and its file is one of finished builds: compilers and
-        // our own cache replace such files by renaming, they do not write into them. Who cuts a
-        // file short while it is read ends this process (as any reader of maps does), but
-        // nothing is read beyond the map, and no reader trusts two reads to agree.
+        // SAFETY: the map is read only. Linkers and our own cache replace such files by renaming;
+        // R8 and copying tools may write into them, so files that nobody named are read, not
+        // mapped. Who cuts a mapped file short ends this process (as with any reader of maps),
+        // but nothing is read beyond the map, and no reader trusts two reads to agree.
         let map = unsafe { memmap2::Mmap::map(file)? };
         let range = 0..map.len();
         let whole = Arc::new(Whole::Mapped(map));
@@ -64,6 +75,23 @@ impl Bytes {
             range: start..start + range.len(),
         })
     }
+}
+
+/// Opens a regular file for reading. To open a pipe is to wait for who writes it, and some
+/// devices act on it.
+fn open_regular(path: &Path) -> io::Result<File> {
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(not_regular());
+    }
+    let mut options = File::options();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        // Should a pipe have taken its place, opening it does not wait.
+        options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as _);
+    }
+    options.open(path)
 }
 
 fn not_regular() -> io::Error {
@@ -128,9 +156,15 @@ mod tests {
         let path = folder.path().join("lib.so");
         std::fs::write(&path, b"bytes").unwrap();
         assert_eq!(*Bytes::map(&path).unwrap(), *b"bytes");
+        for (most, how) in [(5, "owned"), (4, "mapped")] {
+            let bytes = Bytes::read(&path, most).unwrap();
+            assert_eq!(*bytes, *b"bytes");
+            assert!(format!("{bytes:?}").contains(how), "{bytes:?}");
+        }
         std::fs::write(&path, b"").unwrap();
         assert!(Bytes::map(&path).unwrap().is_empty());
         assert!(Bytes::map(folder.path()).is_err());
+        assert!(Bytes::read(folder.path(), 9).is_err());
         assert!(Bytes::map(&folder.path().join("none")).is_err());
     }
 }

@@ -16,7 +16,7 @@ use crate::trace::{Surveyed, TraceError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// Perfetto's variable: `package=path`, several of them separated as lists of paths are.
 pub const VARIABLE: &str = "PERFETTO_PROGUARD_MAP";
@@ -121,8 +121,9 @@ impl GivenMap {
 #[derive(Debug)]
 pub struct Maps {
     given: Vec<GivenMap>,
-    /// The project to look for others in.
+    /// The project to look for others in, and what it has.
     project: Option<PathBuf>,
+    candidates: OnceLock<Vec<Discovered>>,
     /// What was discovered there, opened once however many traces there are.
     opened: Mutex<BTreeMap<PathBuf, Option<Arc<MapFile>>>>,
     findings: Vec<Finding>,
@@ -191,36 +192,48 @@ impl Maps {
             let file = MapFile::open(&option.path)?;
             maps.take(option.package.clone(), file, Origin::Given);
         }
-        maps.take_variable(names)?;
+        maps.take_variable(names, MapFile::open)?;
         Ok(maps)
     }
 
-    /// The same, where the rest of the work shall not fail for it: files that cannot be used
-    /// are told and passed over.
+    /// The same at the end of a recording, which is complete without: files that cannot be used
+    /// are told and passed over. None of them is waited for.
     pub fn open_what_opens(names: &NameOptions) -> Maps {
         let mut maps = Maps::empty(names);
         for option in &names.mappings {
-            match MapFile::open(&option.path) {
+            match MapFile::open_copied(&option.path) {
                 Ok(file) => maps.take(option.package.clone(), file, Origin::Given),
-                Err(error) => maps.findings.push(finding(&error, Some(error.class()))),
+                Err(error) => maps.findings.push(finding(&error)),
             }
         }
-        if let Err(error) = maps.take_variable(names) {
-            maps.findings.push(finding(&error, None));
+        if let Err(error) = maps.take_variable(names, MapFile::open_copied) {
+            maps.findings.push(finding(&error));
         }
         maps
+    }
+
+    /// Whether files that were given will be of use at the end of a recording.
+    ///
+    /// # Errors
+    /// As [`Maps::open`]; also where one is no regular file, which can be read but once.
+    pub fn check(names: &NameOptions) -> Result<(), MapsError> {
+        for option in &names.mappings {
+            MapFile::open_copied(&option.path)?;
+        }
+        entries(names.variable(VARIABLE).unwrap_or_default()).map(drop)
     }
 
     fn empty(names: &NameOptions) -> Maps {
         let project = names.project.clone();
         let around = || {
             let folder = &names.folder;
-            let known = !folder.as_os_str().is_empty();
+            let known = names.discover && !folder.as_os_str().is_empty();
             known.then(|| project_around(folder)).flatten()
         };
         Maps {
             given: Vec::new(),
-            project: project.or_else(around).filter(|_| names.discover),
+            project: project.or_else(around).filter(|_| names.symbolize),
+            candidates: OnceLock::new(),
             opened: Mutex::default(),
             findings: Vec::new(),
         }
@@ -235,20 +248,19 @@ impl Maps {
         });
     }
 
-    fn take_variable(&mut self, names: &NameOptions) -> Result<(), MapsError> {
+    fn take_variable(
+        &mut self,
+        names: &NameOptions,
+        open: fn(&Path) -> Result<MapFile, MapError>,
+    ) -> Result<(), MapsError> {
         for (package, path) in entries(names.variable(VARIABLE).unwrap_or_default())? {
             let package = (!package.is_empty()).then(|| package.to_owned());
-            match MapFile::open(&names.folder.join(path)) {
+            match open(&names.folder.join(path)) {
                 Ok(file) => self.take(package, file, Origin::Variable),
-                Err(error) => self.findings.push(finding(&error, None)),
+                Err(error) => self.findings.push(finding(&error)),
             }
         }
         Ok(())
-    }
-
-    /// Whether there may be a file for a trace with Java code.
-    pub fn is_empty(&self) -> bool {
-        self.given.is_empty() && self.project.is_none()
     }
 
     /// The files for a trace: those that were given, and what the project has for apps that
@@ -293,7 +305,7 @@ impl Maps {
         if packages.is_empty() {
             return;
         }
-        let candidates = deobfuscate::discover(project);
+        let candidates = self.candidates();
         let mut taken: BTreeSet<Option<&str>> = BTreeSet::new();
         for (at, candidate) in candidates.iter().enumerate() {
             let package = candidate.package.as_deref();
@@ -347,13 +359,21 @@ impl Maps {
         }
     }
 
+    /// What the builds of the project left, looked for once.
+    fn candidates(&self) -> &[Discovered] {
+        self.candidates.get_or_init(|| {
+            let project = self.project.as_deref();
+            project.map_or_else(Vec::new, deobfuscate::discover)
+        })
+    }
+
     fn open_discovered(&self, path: &Path) -> Option<Arc<MapFile>> {
         let mut opened = match self.opened.lock() {
             Ok(opened) => opened,
             Err(poisoned) => poisoned.into_inner(),
         };
         // One that cannot be used was asked for by nobody.
-        let open = || MapFile::open(path).ok().map(Arc::new);
+        let open = || MapFile::open_copied(path).ok().map(Arc::new);
         opened.entry(path.to_owned()).or_insert_with(open).clone()
     }
 
@@ -365,7 +385,7 @@ impl Maps {
     pub fn name(&self, surveyed: &mut Surveyed) -> Result<Renamed, TraceError> {
         let own = Arc::clone(surveyed.name_maps());
         let java_frames = deobfuscate::java_frames(surveyed.recording());
-        let may_discover = java_frames > 0 && self.project.is_some();
+        let may_discover = java_frames > 0 && !self.candidates().is_empty();
         if self.given.is_empty() && own.is_empty() && !may_discover {
             return Ok(Renamed {
                 java_frames,
@@ -482,10 +502,10 @@ fn entries(variable: &str) -> Result<Vec<(&str, &str)>, MapsError> {
     .collect()
 }
 
-fn finding(error: &impl Classified, class: Option<ErrorClass>) -> Finding {
+fn finding(error: &impl Classified) -> Finding {
     Finding {
         kind: error.kind(),
-        class,
+        class: None,
         message: error.to_string(),
         help: error.help(),
         pid: None,
@@ -541,8 +561,9 @@ fn of_survey(file: &MapFile) -> Vec<Finding> {
         findings.push(warning("mapping-duplicates", message, help));
     }
     if survey.foreign_version {
-        let message = format!("{name} is of a format that is newer than what is known");
-        let help = "what is known of it was used; a newer heaptap may know more";
+        let message = format!("{name} is of a version of the format that is not known in full");
+        let help = "names and lines count; notes beside them that are not understood were passed \
+                    over, such as which code the compiler made";
         findings.push(warning("mapping-version", message, help));
     }
     findings
@@ -574,16 +595,14 @@ fn unused(maps: &[UsedMap], java_frames: u64) -> Vec<Finding> {
                 [] => String::new(),
                 packages => format!(" for {}", packages.join(", ")),
             };
-            let message = format!(
-                "{} named none of the {java_frames} Java frames{of}",
-                used.map.file.path().display()
-            );
-            let help = if java_frames == 0 {
-                "the trace has no frames of Java code that an app brought"
-            } else {
-                "is it of this app, and of the build on the phone? --mapping PACKAGE=FILE says \
-                 which app it is of"
-            };
+            let path = used.map.file.path().display();
+            if java_frames == 0 {
+                let message = format!("the trace has no Java frames{of} that {path} could name");
+                return warning("mapping-unused", message, "");
+            }
+            let message = format!("{path} named none of the {java_frames} Java frames{of}");
+            let help = "is it of this app, and of the build on the phone? --mapping \
+                        PACKAGE=FILE says which app it is of";
             warning("mapping-unused", message, help)
         })
         .collect()

@@ -86,7 +86,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     }
     let names = args.names.options();
     // A mapping file that cannot be used is told before anything is recorded.
-    Maps::open(&names)?;
+    Maps::check(&names)?;
     // From here on a signal means: end it in good order.
     let mut signals = watch_signals()?;
     let store = Store::of_user()?;

@@ -180,13 +180,12 @@ impl<'a> Choosing<'a> {
             let packages = pids.iter().flat_map(|&pid| self.packages.of_process(pid));
             packages.flat_map(of_package).copied().collect()
         };
+        let is_known = |pid: &u64| !self.packages.of_process(*pid).is_empty();
         let mut maps: Vec<usize> = match &key.0 {
             Place::Package(package) => of_package(package).copied().collect(),
-            Place::Any(pids) => {
-                let mut maps: Vec<usize> = of_pids(pids);
-                maps.extend(&self.all);
-                maps
-            }
+            // Of an app that is known, nobody else's map.
+            Place::Any(pids) if pids.iter().any(is_known) => of_pids(pids),
+            Place::Any(_) => self.all.clone(),
             Place::Processes(pids) => of_pids(pids),
         };
         if maps.is_empty() && !platform {

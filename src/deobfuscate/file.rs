@@ -4,7 +4,7 @@ use super::block;
 use super::class::{Class, Method, OriginalLines, packet_name};
 use super::error::MapError;
 use super::index::{ClassAt, Index, Survey};
-use super::unpack;
+use super::unpack::{self, Reading};
 use crate::bytes::Bytes;
 use crate::profile::PacketLines;
 use std::borrow::Cow;
@@ -75,7 +75,16 @@ impl MapFile {
     /// # Errors
     /// Where it can't be read, or no line of it is a class.
     pub fn open(path: &Path) -> Result<MapFile, MapError> {
-        MapFile::from_bytes(unpack::read(path)?, path)
+        MapFile::from_bytes(unpack::read(path, Reading::Mapped)?, path)
+    }
+
+    /// The same, for a file that somebody may be writing: it is read into memory unless it is
+    /// very large, and must be a regular one.
+    ///
+    /// # Errors
+    /// As [`MapFile::open`].
+    pub fn open_copied(path: &Path) -> Result<MapFile, MapError> {
+        MapFile::from_bytes(unpack::read(path, Reading::Copied)?, path)
     }
 
     /// The same, from bytes; `path` is what they are called.
@@ -145,11 +154,9 @@ impl MapFile {
     fn read(&self, at: ClassAt) -> Class<'_> {
         let (original, _) = self.index.names(&self.bytes, at);
         let mut class = Class::new(original);
-        for part in self.index.parts(at) {
-            let start = self.index.start(part);
-            let version = self.index.version_at(start);
-            block::read(&self.bytes, start, version, &mut class);
-        }
+        let start = self.index.start(at);
+        let version = self.index.version_at(start);
+        block::read(&self.bytes, start, version, &mut class);
         class.finish();
         class
     }

@@ -30,8 +30,8 @@ pub struct Survey {
     pub bad_lines: u64,
     /// The first of them.
     pub first_bad_lines: Vec<BadLine>,
-    /// Names in the app that several classes have. The last one counts; where they are
-    /// different classes of the source, merged into one, the members of all do.
+    /// Names in the app that several blocks have. The last one counts, as in R8's retrace; what
+    /// R8 merges into one class stands below one header.
     pub duplicates: u64,
     /// The first of them.
     pub first_duplicates: Vec<String>,
@@ -59,8 +59,6 @@ pub(super) struct Index {
     /// Half a hash of the name in the app and the class's position, sorted; the last of those
     /// with one name.
     by_name: Vec<u64>,
-    /// Of classes merged into one: all, in order, by the last.
-    merged: HashMap<u32, Vec<ClassAt>>,
     /// Versions of the format, each from its place on.
     versions: Vec<(u32, Version)>,
     pub(super) survey: Survey,
@@ -116,7 +114,6 @@ impl Index {
             seed: pass.seed,
             rows: pass.rows,
             by_name: pass.keys,
-            merged: HashMap::new(),
             versions: pass.versions,
             survey: pass.survey,
         };
@@ -143,7 +140,7 @@ impl Index {
                 by_name.entry(obfuscated).or_default().push(at);
             }
             for (name, classes) in by_name {
-                let Some((&last, earlier)) = classes.split_last() else {
+                let Some((_, earlier)) = classes.split_last() else {
                     continue;
                 };
                 if earlier.is_empty() {
@@ -155,15 +152,6 @@ impl Index {
                 }
                 let half = run[0] & !u64::from(u32::MAX);
                 lost.extend(earlier.iter().map(|at| half | u64::from(at.0)));
-                let mut last_of: HashMap<&str, ClassAt> = HashMap::new();
-                for &at in &classes {
-                    last_of.insert(self.names(bytes, at).0, at);
-                }
-                if last_of.len() > 1 {
-                    let mut parts: Vec<ClassAt> = last_of.into_values().collect();
-                    parts.sort_unstable();
-                    self.merged.insert(last.0, parts);
-                }
             }
         }
         self.survey.first_duplicates.sort_unstable();
@@ -217,11 +205,6 @@ impl Index {
         run.take_while(|key| *key >> 32 == hash)
             .map(|key| ClassAt(*key as u32))
             .find(|&at| self.names(bytes, at).0 == original)
-    }
-
-    /// The blocks that make up a class, the one that names it last.
-    pub(super) fn parts(&self, at: ClassAt) -> Vec<ClassAt> {
-        self.merged.get(&at.0).cloned().unwrap_or_else(|| vec![at])
     }
 
     /// Names of a class: in the source, in the app.
@@ -363,17 +346,8 @@ mod tests {
     fn of_two_classes_with_one_name_the_last_counts() {
         let text = b"x.A -> a:\nx.B -> b:\nx.A -> a:\nx.C -> b:\nx.B -> b:\n";
         let index = Index::build(text);
-        let a = index.find(text, "a").unwrap();
-        assert_eq!(index.start(a), 20);
-        assert_eq!(index.parts(a), [a]);
-        let b = index.find(text, "b").unwrap();
-        // Classes of different names were merged, and each counts with its last block.
-        let parts: Vec<_> = index
-            .parts(b)
-            .into_iter()
-            .map(|at| (index.names(text, at).0, index.start(at)))
-            .collect();
-        assert_eq!(parts, [("x.C", 30), ("x.B", 40)]);
+        let start = |name| index.start(index.find(text, name).unwrap());
+        assert_eq!((start("a"), start("b")), (20, 40));
         assert_eq!((index.survey.duplicates, index.survey.classes), (2, 2));
         assert_eq!(index.survey.first_duplicates, ["a", "b"]);
     }

@@ -15,8 +15,10 @@ use std::collections::{BTreeSet, HashMap};
 pub(super) const OR: &str = " | ";
 /// Names that one frame may get.
 const MOST: usize = 256;
-/// Entries that are looked at for lines; beyond, a hostile map gives names alone.
-const EFFORT: u64 = 1 << 28;
+/// Entries that are looked at for lines and types; beyond, a hostile map gives names alone.
+const EFFORT: u64 = 1 << 25;
+/// What it takes to compare the types of one, in entries that are only looked at.
+const TYPES: u64 = 16;
 
 /// A map that classes are looked up in.
 pub(super) enum Lookup<'a> {
@@ -86,20 +88,46 @@ pub(super) struct Resolver<'l, 'a> {
 /// The class that was asked for last, in the maps that were asked.
 struct Classes<'l, 'a> {
     lookups: &'l [Lookup<'a>],
-    last: Option<(String, HashMap<usize, Option<Class<'a>>>)>,
+    last: Option<(String, HashMap<usize, Option<Known<'a>>>)>,
+}
+
+/// A class, and what its methods are called that were asked for: of many frames of one method
+/// only the first costs more than looking it up.
+struct Known<'a> {
+    class: Class<'a>,
+    names: HashMap<String, (String, Option<&'a str>)>,
+}
+
+impl<'a> Known<'a> {
+    /// What a method is called, whatever its types and lines; `None` where there is none.
+    fn name_of(&mut self, method: &str) -> Option<&(String, Option<&'a str>)> {
+        if !self.names.contains_key(method) {
+            let groups = retrace::groups(self.class.methods(method));
+            if groups.is_empty() {
+                return None;
+            }
+            let names = outermost_names(groups.into_iter().map(outermost));
+            let holder = only_holder(&names);
+            self.names.insert(method.to_owned(), (join(names), holder));
+        }
+        self.names.get(method)
+    }
 }
 
 impl<'a> Classes<'_, 'a> {
     /// The class of a name in each of the maps that know it.
-    fn of(&mut self, maps: &[usize], class: &str) -> &HashMap<usize, Option<Class<'a>>> {
+    fn of(&mut self, maps: &[usize], class: &str) -> &mut HashMap<usize, Option<Known<'a>>> {
         let (_, known) = match self.last.take() {
             Some(last) if last.0 == class => self.last.insert(last),
             _ => self.last.insert((class.to_owned(), HashMap::new())),
         };
         for &map in maps {
-            known
-                .entry(map)
-                .or_insert_with(|| self.lookups[map].class(class));
+            known.entry(map).or_insert_with(|| {
+                self.lookups[map].class(class).map(|class| Known {
+                    class,
+                    names: HashMap::new(),
+                })
+            });
         }
         known
     }
@@ -145,30 +173,42 @@ impl<'l, 'a> Resolver<'l, 'a> {
         let frame = FrameName::parse(raw)?;
         let lookups = self.lookups;
         let classes = self.classes.of(maps, frame.class);
-        let in_order = || {
-            maps.iter()
-                .filter_map(|&at| Some((at, classes[&at].as_ref()?)))
-        };
-        if let Some(method) = frame.method {
-            let mut all = in_order().map(|(at, class)| (at, class.methods(method)));
-            if let Some((by, entries)) = all.find(|(_, entries)| !entries.is_empty()) {
-                let groups = retrace::groups(entries);
-                let groups = lookups[by].with_types(groups, frame.types);
+        for &by in maps {
+            let (Some(method), Some(Some(known))) = (frame.method, classes.get_mut(&by)) else {
+                continue;
+            };
+            let entries = known.class.methods(method);
+            if entries.is_empty() {
+                continue;
+            }
+            let cost = entries.len() as u64 * TYPES;
+            if frame.types.is_some() && self.effort >= cost {
+                self.effort -= cost;
+                let groups = lookups[by].with_types(retrace::groups(entries), frame.types);
                 let names = outermost_names(groups.into_iter().map(outermost));
                 let holder = only_holder(&names);
                 let name = frame.prefix.to_owned() + &join(names);
                 return Some(Found { name, by, holder });
             }
+            let (name, holder) = known.name_of(method)?;
+            return Some(Found {
+                name: frame.prefix.to_owned() + name,
+                by,
+                holder: *holder,
+            });
         }
         if native {
             return None;
         }
-        let (by, class) = in_order().next()?;
+        let mut known = maps
+            .iter()
+            .filter_map(|by| Some((*by, classes[by].as_ref()?)));
+        let (by, known) = known.next()?;
         let method = frame.method_or_unknown();
         Some(Found {
-            name: format!("{}{}.{method}", frame.prefix, class.original),
+            name: format!("{}{}.{method}", frame.prefix, known.class.original),
             by,
-            holder: Some(class.original),
+            holder: Some(known.class.original),
         })
     }
 
@@ -199,10 +239,11 @@ impl<'l, 'a> Resolver<'l, 'a> {
         let classes = self.classes.of(maps, frame.class);
         let mut all = maps
             .iter()
-            .filter_map(|&at| Some((at, classes[&at].as_ref()?.methods(method))));
+            .filter_map(|&at| Some((at, classes[&at].as_ref()?.class.methods(method))));
         let (by, entries) = all.find(|(_, entries)| !entries.is_empty())?;
         let lookup = &lookups[by];
-        self.effort = self.effort.saturating_sub(entries.len() as u64);
+        let each = if frame.types.is_some() { TYPES } else { 1 };
+        self.effort = self.effort.saturating_sub(entries.len() as u64 * each);
         let groups = lookup.with_types(retrace::groups(entries), frame.types);
         let Answer::Groups(found) = answer(&groups, Overloads::ByName, line) else {
             return None;

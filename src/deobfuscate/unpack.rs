@@ -24,24 +24,39 @@ const NAMED: usize = 5;
 /// Where Android's app bundles keep their map.
 const IN_BUNDLE: &str = "BUNDLE-METADATA/com.android.tools.build.obfuscation/proguard.map";
 
-/// The bytes of a file: mapped into memory where it is one, else read.
+/// How the bytes of a file come into memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reading {
+    /// Mapped; a pipe, as a shell puts in place of a file, is read to its end.
+    Mapped,
+    /// Read where that is not too much, so that a build may write it meanwhile. Regular files
+    /// only: nothing waits.
+    Copied,
+}
+
+/// Larger files are mapped however they shall be read.
+const COPIED: u64 = 256 << 20;
+
+/// The bytes of a file.
 ///
 /// # Errors
 /// Where it can't be read.
-pub(super) fn read(path: &Path) -> Result<Bytes, MapError> {
+pub(super) fn read(path: &Path, reading: Reading) -> Result<Bytes, MapError> {
     let unreadable = |source| MapError::Unreadable {
         path: path.to_owned(),
         source,
     };
     let metadata = std::fs::metadata(path).map_err(unreadable)?;
-    if metadata.is_file() {
-        Bytes::map(path).map_err(unreadable)
-    } else if metadata.is_dir() {
-        Err(unreadable(io::Error::other("it is a folder")))
-    } else {
-        // What a shell puts in place of a file: a pipe.
-        let file = File::open(path).map_err(unreadable)?;
-        read_bounded(file, LARGEST as u64, path)?.map_err(unreadable)
+    if metadata.is_dir() {
+        return Err(unreadable(io::Error::other("it is a folder")));
+    }
+    match reading {
+        Reading::Copied => Bytes::read(path, COPIED).map_err(unreadable),
+        Reading::Mapped if metadata.is_file() => Bytes::map(path).map_err(unreadable),
+        Reading::Mapped => {
+            let file = File::open(path).map_err(unreadable)?;
+            read_bounded(file, LARGEST as u64, path)?.map_err(unreadable)
+        }
     }
 }
 
@@ -233,7 +248,7 @@ mod tests {
         let error = open_bytes(b"PK\x03\x04garbage").unwrap_err();
         assert!(matches!(error, MapError::Damaged { .. }), "{error}");
         let folder = tempfile::tempdir().unwrap();
-        let error = read(folder.path()).unwrap_err();
+        let error = read(folder.path(), Reading::Mapped).unwrap_err();
         assert!(matches!(error, MapError::Unreadable { .. }), "{error}");
     }
 }

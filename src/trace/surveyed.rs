@@ -13,7 +13,7 @@ use super::profile_packet::{Header, each_part, each_sample};
 use super::reader::PlaceReader;
 use super::survey::Survey;
 use crate::profile::{CallsiteId, FrameId, Health, NameMaps, Recording, Tables};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 /// A trace after its first reading, not sealed yet.
@@ -148,6 +148,8 @@ fn seen_in(
     reader: &mut PlaceReader,
 ) -> Result<HashMap<FrameId, BTreeSet<u64>>, TraceError> {
     let mut seen: HashMap<FrameId, BTreeSet<u64>> = HashMap::new();
+    // A callstack stands in every dump of its process.
+    let mut visited: HashSet<(CallsiteId, u64)> = HashSet::new();
     for entry in entries {
         let Some(body) = reader.body(entry.place)? else {
             continue;
@@ -160,7 +162,10 @@ fn seen_in(
                 let _ = each_sample(part, |sample| {
                     let mut scopes = entry.own_tables.iter().chain([&entry.scope]);
                     let site = scopes.find_map(|&s| callstacks.get(s, sample.callstack));
-                    for frame in site.into_iter().flat_map(|site| tables.callsite(site)) {
+                    let Some(site) = site.filter(|&site| visited.insert((site, pid))) else {
+                        return;
+                    };
+                    for frame in tables.callsite(site) {
                         seen.entry(frame).or_default().insert(pid);
                     }
                 });

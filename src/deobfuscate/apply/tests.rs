@@ -3,6 +3,7 @@
 use super::*;
 use crate::deobfuscate::lookup::OR;
 use crate::profile::{Frame, FrameId, Mapping, NameMaps, Package, PacketLines, Process};
+use std::collections::BTreeSet;
 
 /// A recording of frames, each seen in process 7.
 struct Scene {
@@ -173,6 +174,31 @@ fn code_compiled_in_memory_is_first_of_all_the_apps_it_runs_in() {
     scene.recording.processes.insert(7, process);
     scene.apply();
     assert_eq!(scene.name(jit), "com.x.run");
+    // No other app's map is for it.
+    let foreign = scene.frame("/memfd:jit-cache (deleted)", "a.g");
+    scene.seen.insert(foreign, BTreeSet::from([8]));
+    let process = Process {
+        name: "com.y".to_owned(),
+        uid: None,
+    };
+    scene.recording.processes.insert(8, process);
+    scene.apply();
+    assert_eq!(scene.name(foreign), "a.g");
+}
+
+#[test]
+fn many_frames_of_one_method_cost_no_more_than_one() {
+    let mut scene = Scene::new();
+    let map = scene.maps.entry("com.x");
+    map.add_class("a", "C");
+    for n in 0..20_000 {
+        map.add_method("b", &format!("m{n}"), PacketLines::default());
+    }
+    let frames: Vec<FrameId> = (0..20_000)
+        .map(|n| scene.frame(APK, &format!("void a.b(t{n})")))
+        .collect();
+    scene.apply();
+    assert!(scene.name(frames[19_999]).starts_with("C.m0 | C.m1 | "));
 }
 
 #[test]
