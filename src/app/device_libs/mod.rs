@@ -5,7 +5,7 @@
 //!
 //! | | `--no-pull-libs` | by default | `--pull-libs` |
 //! |---|---|---|---|
-//! | which | none | those with nameless frames, and the app's own | all |
+//! | which | none | those of the phone with nameless frames, those of apps | all |
 //! | bytes | | 64 MiB | any |
 //! | time | | 5 s | any |
 //!
@@ -237,7 +237,7 @@ impl DeviceLibs {
     }
 
     fn is_worth_it(&self, wish: &Wish) -> bool {
-        let cheap = wish.nameless > 0 || wish.is_of_an_app();
+        let cheap = wish.is_own() || (wish.nameless > 0 && wish.is_at_home());
         wish.place().is_some()
             && !wish.build_id.is_empty()
             && (self.how == PullLibs::Always || cheap)

@@ -1,6 +1,6 @@
 //! What is wished of the phone: a library, what its absence costs, and where its file lies.
-//! Paths come from the trace and are not trusted: only absolute normalised ones below the
-//! folders of system and apps are ever asked for.
+//! Paths come from the trace and are not trusted: only absolute normalised ones are ever asked
+//! for, and by default only below the folders of the system, of apps and of pushed programs.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,9 @@ use crate::names::java_code;
 use crate::profile::{CallsiteId, FrameId, MappingId, Recording, StringId};
 use crate::units::BuildId;
 
-/// Where libraries lie that a shell may read.
-const FOLDERS: [&str; 8] = [
+/// Where libraries of the system lie.
+const SYSTEM: [&str; 7] = [
     "/apex/",
-    "/data/app/",
     "/odm/",
     "/product/",
     "/system/",
@@ -19,6 +18,15 @@ const FOLDERS: [&str; 8] = [
     "/system_ext/",
     "/vendor/",
 ];
+/// Where what was installed or pushed lies: its build may have left symbols in it.
+const OWN: [&str; 4] = [
+    "/data/app/",
+    "/data/local/tmp/",
+    "/data/nativetest/",
+    "/data/nativetest64/",
+];
+/// Where nothing lies that was linked.
+const NEVER: [&str; 3] = ["/dev/", "/proc/", "/sys/"];
 /// adbd's longest path.
 const LONGEST: usize = 1024;
 
@@ -64,9 +72,14 @@ impl Wish {
         (self.nameless, self.without_lines)
     }
 
-    /// Whether it came with an app, whose build may have left symbols in it.
-    pub(super) fn is_of_an_app(&self) -> bool {
-        self.path.starts_with("/data/app/")
+    /// Whether it was installed or pushed, so that its build may have left symbols in it.
+    pub(super) fn is_own(&self) -> bool {
+        OWN.iter().any(|folder| self.path.starts_with(folder))
+    }
+
+    /// Whether it lies where a phone has its libraries.
+    pub(super) fn is_at_home(&self) -> bool {
+        self.is_own() || SYSTEM.iter().any(|folder| self.path.starts_with(folder))
     }
 
     /// Its path without characters that steer a terminal.
@@ -84,7 +97,9 @@ impl Wish {
             .split('/')
             .skip(1)
             .all(|part| !matches!(part, "" | "." | ".."));
-        let known = FOLDERS.iter().any(|folder| file.starts_with(folder));
+        let known = file.starts_with('/')
+            && !NEVER.iter().any(|folder| file.starts_with(folder))
+            && !["/[", "/memfd:"].iter().any(|name| file.starts_with(name));
         let plain = !file.contains(|c: char| c.is_control() || c == char::REPLACEMENT_CHARACTER);
         if !(normal && known && plain && file.len() <= LONGEST) || file.ends_with(" (deleted)") {
             return None;
@@ -184,13 +199,24 @@ mod tests {
     }
 
     #[test]
-    fn only_files_of_system_and_apps_are_asked_for() {
+    fn only_absolute_normalised_paths_of_files_are_asked_for() {
         let file = |path: &str| Some(Where::File(path.to_owned()));
         let place = |path: &str, offset| wish(path, offset).place();
         assert_eq!(
             place("/system/lib64/libc.so", 0),
             file("/system/lib64/libc.so")
         );
+        for (path, at_home, own) in [
+            ("/apex/com.android.art/lib64/libart.so", true, false),
+            ("/data/local/tmp/bench", true, true),
+            ("/data/user/0/x/files/libx.so", false, false),
+            ("/usr/lib/libc.so.6", false, false),
+            ("/systemd/libc.so", false, false),
+        ] {
+            assert_eq!(place(path, 0), file(path), "{path}");
+            let wish = wish(path, 0);
+            assert_eq!((wish.is_at_home(), wish.is_own()), (at_home, own), "{path}");
+        }
         let app = "/data/app/~~a==/x-b==/base.apk";
         let apk = Some(Where::InApk {
             apk: app.to_owned(),
@@ -203,11 +229,11 @@ mod tests {
             "/[anon:scudo]",
             "/memfd:jit-cache (deleted)",
             "/data/app/x-1/lib/arm64/libx.so (deleted)",
-            "/data/user/0/x/files/libx.so",
+            "/proc/self/mem",
+            "/dev/ashmem/x",
             "/data/app/../user/0/x/secret",
             "/system//lib/libc.so",
             "/system/lib/./libc.so",
-            "/systemd/libc.so",
             "system/lib64/libc.so",
             "/system/lib64/lib\nc.so",
             "/system/lib64/lib\u{1b}[2J.so",
