@@ -28,11 +28,41 @@ impl Default for Allowance {
     }
 }
 
+/// A part of the allowance, given back with the sections it was taken for.
+#[derive(Debug)]
+pub(super) struct Loan<'run> {
+    from: &'run Allowance,
+    taken: AtomicU64,
+}
+
 impl Allowance {
+    /// For sections that are dropped together.
+    pub fn loan(&self) -> Loan<'_> {
+        let taken = AtomicU64::new(0);
+        Loan { from: self, taken }
+    }
+
     fn take(&self, size: u64) -> bool {
         let less = |left: u64| left.checked_sub(size);
         let order = Ordering::Relaxed;
         self.0.fetch_update(order, order, less).is_ok()
+    }
+}
+
+impl Loan<'_> {
+    fn take(&self, size: u64) -> bool {
+        let taken = self.from.take(size);
+        if taken {
+            self.taken.fetch_add(size, Ordering::Relaxed);
+        }
+        taken
+    }
+}
+
+impl Drop for Loan<'_> {
+    fn drop(&mut self) {
+        let taken = *self.taken.get_mut();
+        self.from.0.fetch_add(taken, Ordering::Relaxed);
     }
 }
 
@@ -68,7 +98,7 @@ pub(super) fn read_debug(
     bytes: &Bytes,
     elf: &Elf,
     name: &str,
-    allowance: &Allowance,
+    loan: &Loan<'_>,
 ) -> Option<Result<Bytes, Note>> {
     let plain = format!(".{name}");
     if let Some(section) = elf.section(bytes, &plain) {
@@ -78,7 +108,7 @@ pub(super) fn read_debug(
         }
         let read = compression_header(&whole, elf.is_64)
             .ok_or("its compression header is cut short")
-            .and_then(|packed| inflate(packed, allowance));
+            .and_then(|packed| inflate(packed, loan));
         return Some(read.map_err(|why| Note::damaged(&plain, why)));
     }
     let old = format!(".z{name}");
@@ -95,7 +125,7 @@ pub(super) fn read_debug(
     });
     let read = packed
         .ok_or("it does not begin with ZLIB and a size")
-        .and_then(|packed| inflate(packed, allowance));
+        .and_then(|packed| inflate(packed, loan));
     Some(read.map_err(|why| Note::damaged(&old, why)))
 }
 
@@ -127,10 +157,10 @@ fn compression_header(section: &[u8], is_64: bool) -> Option<Packed<'_>> {
     })
 }
 
-fn inflate(packed: Packed<'_>, allowance: &Allowance) -> Result<Bytes, &'static str> {
+fn inflate(packed: Packed<'_>, loan: &Loan<'_>) -> Result<Bytes, &'static str> {
     let most = (packed.data.len() as u64).saturating_mul(MOST_PER_BYTE);
     let size = usize::try_from(packed.size).unwrap_or(usize::MAX);
-    if packed.size > most.max(FLOOR) || !allowance.take(packed.size) {
+    if packed.size > most.max(FLOOR) || !loan.take(packed.size) {
         return Err("it claims to hold more than its bytes can");
     }
     let mut plain = vec![0; size];
@@ -146,4 +176,21 @@ fn inflate(packed: Packed<'_>, allowance: &Allowance) -> Result<Bytes, &'static 
         return Err("it holds less than it claims");
     }
     Ok(Bytes::from(plain))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loan_is_given_back_when_its_sections_are_dropped() {
+        let allowance = Allowance::default();
+        for _ in 0..1000 {
+            let loan = allowance.loan();
+            assert!(loan.take(MOST_OF_A_FILE / 2));
+            assert!(!loan.take(MOST_OF_A_FILE));
+        }
+        assert!(allowance.take(MOST_OF_A_FILE));
+        assert!(!allowance.loan().take(1));
+    }
 }

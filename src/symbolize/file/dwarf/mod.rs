@@ -31,14 +31,14 @@ use self::index::{Piece, Units, pieces};
 use self::line_header::{LineHeader, Paths};
 use self::lines::Lines;
 use self::names::{File, Home, Reader};
-use self::split::Splits;
+use self::split::{SplitSections, Splits};
 use self::unit::{DwarfError, Parts, Unit};
 use self::work::Work;
 use super::answers::Answers;
 use super::companions::{Companion, Companions, Wanted};
 use super::elf::Elf;
 use super::notes::{Note, Notes};
-use super::sections::{Allowance, read_debug};
+use super::sections::{Allowance, Loan, read_debug};
 use super::symtab::Symbol;
 use crate::bytes::Bytes;
 use gimli::{
@@ -85,13 +85,12 @@ impl Sections {
         bytes: &Bytes,
         elf: &Elf,
         suffix: &str,
-        allowance: &Allowance,
+        loan: &Loan<'_>,
         threads: NonZero<usize>,
         notes: &Notes,
     ) -> Sections {
         let read =
-            |name: &str| match read_debug(bytes, elf, &format!("debug_{name}{suffix}"), allowance)?
-            {
+            |name: &str| match read_debug(bytes, elf, &format!("debug_{name}{suffix}"), loan)? {
                 Ok(section) => Some(section),
                 Err(note) => {
                     notes.add(note);
@@ -215,10 +214,11 @@ impl DebugInfo {
         threads: NonZero<usize>,
         notes: &Notes,
     ) -> Vec<Answers> {
-        let sections = Sections::read(&self.bytes, &self.elf, "", allowance, threads, notes);
+        let loan = allowance.loan();
+        let sections = Sections::read(&self.bytes, &self.elf, "", &loan, threads, notes);
         let supplement = self.supplement.as_ref();
-        let supplement = supplement
-            .map(|(bytes, elf)| Sections::read(bytes, elf, "", allowance, threads, notes));
+        let supplement =
+            supplement.map(|(bytes, elf)| Sections::read(bytes, elf, "", &loan, threads, notes));
         let size = sections.size() + supplement.as_ref().map_or(0, Sections::size);
         let work = Work::for_debug_info(size);
         let (units, result) = Units::read(sections.get("info"));
@@ -297,7 +297,7 @@ fn note_of(part: &str, error: DwarfError) -> Note {
 struct Run<'run, 'data> {
     own: &'run File<'data>,
     supplement: Option<&'run File<'data>>,
-    splits: &'run Splits<'run>,
+    splits: &'run Splits<'data>,
     addresses: &'run [u64],
     symbols: &'run [Option<Symbol<'run>>],
     /// Whether there is a symbol table at all.
@@ -360,41 +360,41 @@ impl<'run, 'data> Worker<'run, 'data> {
             found.unwrap_or_else(|error| run.note(".debug_line", error));
         }
         let mut paths = Paths::new(&unit, &run.own.parts, header.as_ref());
-        // A skeleton has no functions; without its other half it is asked in vain.
-        let Some(sections) = run.splits.find(&unit) else {
-            self.reader.begin_unit();
-            let mut search = Search {
-                run,
-                addresses: &self.addresses,
-                functions: &mut self.functions,
-                lines: &self.lines,
-                answers: &mut self.answers,
-            };
-            search.answer(task, &unit, &run.own.parts, &mut self.reader, &mut paths);
-            return;
+        let mut search = Search {
+            run,
+            addresses: &self.addresses,
+            functions: &mut self.functions,
+            lines: &self.lines,
+            answers: &mut self.answers,
         };
-        let file = sections.file(Some(&run.own.parts));
-        let mut reader = Reader::new(&file, None, run.work.share());
-        let split = unit.dwo_id.and_then(|id| sections.unit(id, &reader.work));
-        let split = split.ok_or(DwarfError::Offset).and_then(|start| {
-            let mut split = reader.read(Home::Own, start)?;
-            split.complete_from(&unit);
-            Ok(split)
-        });
-        match split {
-            Ok(split) => {
-                let mut search = Search {
-                    run,
-                    addresses: &self.addresses,
-                    functions: &mut self.functions,
-                    lines: &self.lines,
-                    answers: &mut self.answers,
-                };
-                search.answer(task, &split, &file.parts, &mut reader, &mut paths);
+        if let Some(sections) = run.splits.find(&unit) {
+            let file = sections.file(Some(&run.own.parts));
+            let mut reader = Reader::new(&file, None, run.work.share());
+            match split_unit(&sections, &unit, &mut reader) {
+                Ok(split) => {
+                    search.answer(task, &split, &file.parts, &mut reader, &mut paths);
+                    return;
+                }
+                Err(error) => run.note(".debug_info.dwo", error),
             }
-            Err(error) => run.note(".debug_info.dwo", error),
         }
+        // A skeleton has no functions: without its other half there are lines alone.
+        self.reader.begin_unit();
+        search.answer(task, &unit, &run.own.parts, &mut self.reader, &mut paths);
     }
+}
+
+/// The other half of a skeleton.
+fn split_unit<'data>(
+    sections: &SplitSections<'_>,
+    skeleton: &Unit<'data>,
+    reader: &mut Reader<'_, 'data>,
+) -> Result<Unit<'data>, DwarfError> {
+    let id = skeleton.dwo_id.ok_or(DwarfError::Offset)?;
+    let start = sections.unit(id, &reader.work)?;
+    let mut split = reader.read(Home::Own, start.ok_or(DwarfError::Offset)?)?;
+    split.complete_from(skeleton);
+    Ok(split)
 }
 
 /// The addresses of a unit, to be answered by its functions or by those of the split unit.

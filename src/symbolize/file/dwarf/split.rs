@@ -4,18 +4,19 @@
 
 use super::index::Units;
 use super::names::File;
-use super::unit::{Parts, Slice, Unit};
+use super::unit::{DwarfError, Parts, Slice, Unit};
 use super::work::{Share, Work};
 use super::{Sections, note_of};
 use crate::bytes::Bytes;
 use crate::symbolize::file::companions::{Companions, Wanted};
 use crate::symbolize::file::elf::Elf;
 use crate::symbolize::file::notes::{Note, Notes};
-use crate::symbolize::file::sections::{Allowance, read_debug};
+use crate::symbolize::file::sections::{Allowance, Loan, read_debug};
 use gimli::{DebugCuIndex, DwarfFileType, IndexSectionId, LittleEndian, UnitIndex};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
 use std::num::NonZero;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Finds split units.
 pub(super) struct Splits<'run> {
@@ -23,14 +24,18 @@ pub(super) struct Splits<'run> {
     allowance: &'run Allowance,
     work: &'run Work,
     notes: &'run Notes,
-    package: OnceLock<Option<Package>>,
+    package: OnceLock<Option<Package<'run>>>,
+    /// Units of files of their own whose size was added to the work: each once, however many
+    /// skeletons name it.
+    counted: Mutex<HashSet<u64>>,
 }
 
 /// A `.dwp` file.
-struct Package {
-    sections: Sections,
+struct Package<'run> {
+    sections: SplitSections<'run>,
     /// `.debug_cu_index`: which parts of the sections belong to a unit.
     index: Bytes,
+    _index_loan: Loan<'run>,
 }
 
 impl<'run> Splits<'run> {
@@ -46,12 +51,13 @@ impl<'run> Splits<'run> {
             work,
             notes,
             package: OnceLock::new(),
+            counted: Mutex::default(),
         }
     }
 
     /// The sections that hold the unit of a skeleton; `None`, with a note, where they are not
     /// found.
-    pub fn find(&self, skeleton: &Unit<'_>) -> Option<SplitSections> {
+    pub fn find(&self, skeleton: &Unit<'_>) -> Option<SplitSections<'run>> {
         let (name, id) = (skeleton.dwo_name?, skeleton.dwo_id?);
         let name = String::from_utf8_lossy(name);
         let package = self.package.get_or_init(|| self.find_package()).as_ref();
@@ -64,10 +70,15 @@ impl<'run> Splits<'run> {
             folder: &folder,
         };
         let found = RefCell::new(None);
+        let gave_up = Cell::new(false);
         let fits = |bytes: &Bytes| {
-            let sections = self.read(bytes, None);
-            let sections =
-                sections.filter(|sections| sections.unit(id, &self.work.share()).is_some());
+            let sections = self.read(bytes, None).filter(|sections| {
+                let start = sections.unit(id, &self.work.share());
+                gave_up.set(gave_up.get() || start == Err(DwarfError::TooMuchWork));
+                let Ok(Some(start)) = start else { return false };
+                self.count(id, sections.size_of(start));
+                true
+            });
             let fits = sections.is_some();
             found.replace(sections);
             fits
@@ -77,13 +88,25 @@ impl<'run> Splits<'run> {
                 return found.into_inner();
             }
         }
+        if gave_up.get() {
+            self.notes.add(Note::TooMuchWork);
+            return None;
+        }
         self.notes.add(Note::NeedsSplit {
             name: name.into_owned(),
         });
         None
     }
 
-    fn find_package(&self) -> Option<Package> {
+    /// Adds the work that a unit of so many bytes may need.
+    fn count(&self, id: u64, size: u64) {
+        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        if counted.insert(id) {
+            self.work.add_debug_info(size);
+        }
+    }
+
+    fn find_package(&self) -> Option<Package<'run>> {
         let is_package = |bytes: &Bytes| {
             Elf::read(bytes).is_ok_and(|elf| elf.section(bytes, ".debug_cu_index").is_some())
         };
@@ -92,13 +115,19 @@ impl<'run> Splits<'run> {
             .filter_map(|c| c.find(&Wanted::Package, &is_package))
             .next()?;
         let elf = Elf::read(&found.bytes).ok()?;
-        let index = read_debug(&found.bytes, &elf, "debug_cu_index", self.allowance)?;
+        let loan = self.allowance.loan();
+        let index = read_debug(&found.bytes, &elf, "debug_cu_index", &loan)?;
         let index = index.map_err(|note| self.notes.add(note)).ok()?;
-        let sections = self.read(&found.bytes, Some(&elf))?.0;
-        Some(Package { sections, index })
+        let sections = self.read(&found.bytes, Some(&elf))?;
+        self.work.add_debug_info(sections.sections.size());
+        Some(Package {
+            sections,
+            index,
+            _index_loan: loan,
+        })
     }
 
-    fn read(&self, bytes: &Bytes, elf: Option<&Elf>) -> Option<SplitSections> {
+    fn read(&self, bytes: &Bytes, elf: Option<&Elf>) -> Option<SplitSections<'run>> {
         let own;
         let elf = match elf {
             Some(elf) => elf,
@@ -108,12 +137,16 @@ impl<'run> Splits<'run> {
             }
         };
         let one = NonZero::<usize>::MIN;
-        let sections = Sections::read(bytes, elf, ".dwo", self.allowance, one, self.notes);
-        Some(SplitSections(sections))
+        let loan = self.allowance.loan();
+        let sections = Sections::read(bytes, elf, ".dwo", &loan, one, self.notes);
+        Some(SplitSections {
+            sections,
+            _loan: Some(loan),
+        })
     }
 
     /// The parts of a package that belong to a unit.
-    fn in_package(&self, package: &Package, id: u64) -> Option<SplitSections> {
+    fn in_package(&self, package: &Package<'run>, id: u64) -> Option<SplitSections<'run>> {
         let index = DebugCuIndex::new(&package.index, LittleEndian).index();
         let index: UnitIndex<Slice<'_>> = match index {
             Ok(index) => index,
@@ -123,7 +156,7 @@ impl<'run> Splits<'run> {
             }
         };
         let row = index.find(id)?;
-        let mut sections = package.sections.clone();
+        let mut sections = package.sections.sections.clone();
         for part in index.sections(row).ok()? {
             let name = match part.section {
                 IndexSectionId::DebugInfo => "info",
@@ -136,19 +169,31 @@ impl<'run> Splits<'run> {
             let whole = sections.get_mut(name);
             *whole = whole.slice(start..start.checked_add(size)?)?;
         }
-        let sections = SplitSections(sections);
-        sections.unit(id, &self.work.share())?;
-        Some(sections)
+        let sections = SplitSections {
+            sections,
+            _loan: None,
+        };
+        match sections.unit(id, &self.work.share()) {
+            Ok(start) => start.map(|_| sections),
+            Err(error) => {
+                self.notes.add(note_of(".debug_info.dwo", error));
+                None
+            }
+        }
     }
 }
 
 /// The sections of a split unit.
-pub(super) struct SplitSections(Sections);
+pub(super) struct SplitSections<'run> {
+    sections: Sections,
+    /// Of those of a file of its own; the parts of a package are the package's.
+    _loan: Option<Loan<'run>>,
+}
 
-impl SplitSections {
+impl SplitSections<'_> {
     /// The units of the sections; what stands in the skeleton's file is taken from there.
     pub fn file<'data>(&'data self, skeleton: Option<&Parts<'data>>) -> File<'data> {
-        let mut parts = self.0.parts(None);
+        let mut parts = self.sections.parts(None);
         parts.file_type = DwarfFileType::Dwo;
         if let Some(skeleton) = skeleton {
             parts.addr = skeleton.addr;
@@ -162,11 +207,23 @@ impl SplitSections {
     }
 
     /// Where the unit of this ID starts.
-    pub fn unit(&self, id: u64, work: &Share<'_>) -> Option<usize> {
+    ///
+    /// # Errors
+    /// Where the search costs too much; units that cannot be read are not the one.
+    pub fn unit(&self, id: u64, work: &Share<'_>) -> Result<Option<usize>, DwarfError> {
         let file = self.file(None);
-        file.units.with_code().find(|start| {
-            let root = file.root(*start, work);
-            root.is_ok_and(|root| root.dwo_id == Some(id))
-        })
+        for start in file.units.with_code() {
+            match file.root(start, work) {
+                Ok(root) if root.dwo_id == Some(id) => return Ok(Some(start)),
+                Err(DwarfError::TooMuchWork) => return Err(DwarfError::TooMuchWork),
+                _ => {}
+            }
+        }
+        Ok(None)
+    }
+
+    /// The bytes of the unit that starts there.
+    fn size_of(&self, start: usize) -> u64 {
+        Units::read(self.sections.get("info")).0.size_of(start) as u64
     }
 }

@@ -6,6 +6,9 @@ use super::unit::DwarfError;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// How often an honest file has a byte read, and then some.
+const PER_BYTE: u64 = 16;
+
 /// Work that is left for all threads, in bytes read or steps made.
 #[derive(Debug)]
 pub(super) struct Work(AtomicU64);
@@ -18,7 +21,18 @@ impl Work {
 
     /// What an honest file with so many bytes of debug information does not come near to.
     pub fn for_debug_info(size: u64) -> Work {
-        Work::of((16 << 20) + size.saturating_mul(16))
+        Work::of((16 << 20) + size.saturating_mul(PER_BYTE))
+    }
+
+    /// Adds what an honest file with so many more bytes of debug information may need.
+    pub fn add_debug_info(&self, size: u64) {
+        self.give_back(size.saturating_mul(PER_BYTE));
+    }
+
+    fn give_back(&self, steps: u64) {
+        let order = Ordering::Relaxed;
+        let more = |left: u64| Some(left.saturating_add(steps));
+        let _ = self.0.fetch_update(order, order, more);
     }
 
     /// A thread's part of it.
@@ -69,9 +83,27 @@ impl Share<'_> {
     }
 }
 
+impl Drop for Share<'_> {
+    /// What was taken and not needed is there for the others: each split unit has a share.
+    fn drop(&mut self) {
+        self.work.give_back(self.taken.get());
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn shares_of_many_units_cost_what_they_used() {
+        let work = Work::of(2 * Share::PIECE);
+        for _ in 0..10_000 {
+            work.share().take(10).unwrap();
+        }
+        let last = work.share();
+        last.take(2 * Share::PIECE as usize - 100_000).unwrap();
+        assert_eq!(last.take(1), Err(DwarfError::TooMuchWork));
+    }
 
     #[test]
     fn what_is_taken_is_gone_for_all() {
