@@ -15,9 +15,11 @@ use std::ops::Range;
 pub(super) struct Segment {
     pub kind: elf::ProgramType,
     pub executable: bool,
+    pub writable: bool,
     pub offset: u64,
     pub address: u64,
     pub file_size: u64,
+    pub memory_size: u64,
     pub align: u64,
 }
 
@@ -99,10 +101,24 @@ impl Elf {
             .find(|section| section.kind == kind && !section.file.is_empty())
     }
 
+    /// The loaded segments.
+    pub fn loaded(&self) -> impl Iterator<Item = &Segment> {
+        let segments = self.segments.iter();
+        segments.filter(|segment| segment.kind == elf::PT_LOAD)
+    }
+
     /// The loaded segments with code.
     pub fn executable(&self) -> impl Iterator<Item = &Segment> {
-        let loaded = |segment: &&Segment| segment.kind == elf::PT_LOAD && segment.executable;
-        self.segments.iter().filter(loaded)
+        self.loaded().filter(|segment| segment.executable)
+    }
+
+    /// Whether the code is in the file, and with it what segments say of offsets and sizes: in
+    /// debug-only files the sections of code have no bytes. Where section headers were stripped,
+    /// the rest is there.
+    pub fn keeps_code(&self) -> bool {
+        let is_code = |section: &&Section| section.flags & elf::SHF_EXECINSTR.0 != 0;
+        let mut code = self.sections.iter().filter(is_code).peekable();
+        code.peek().is_none() || code.any(|section| section.kind != elf::SHT_NOBITS)
     }
 
     /// The segment that holds the code mapped from this file offset: where several hold code, the
@@ -173,9 +189,11 @@ fn read_headers<H: FileHeader<Endian = LittleEndian>>(bytes: &[u8]) -> Result<El
     let segments = segments.iter().map(|segment| Segment {
         kind: segment.p_type(endian),
         executable: segment.p_flags(endian).contains(elf::PF_X),
+        writable: segment.p_flags(endian).contains(elf::PF_W),
         offset: segment.p_offset(endian).into(),
         address: segment.p_vaddr(endian).into(),
         file_size: segment.p_filesz(endian).into(),
+        memory_size: segment.p_memsz(endian).into(),
         align: segment.p_align(endian).into(),
     });
     Ok(Elf {

@@ -14,6 +14,7 @@
 //! the outermost function from the symbol table, files as the compiler was given them.
 
 mod answers;
+mod bias;
 mod breakpad;
 mod companions;
 mod dwarf;
@@ -138,21 +139,13 @@ impl SymbolFile {
     /// The address that the linker gave to a frame's `rel_pc`, where `offset` is the file offset
     /// of the mapped code in the ELF and `load_bias` the one that the unwinder used.
     ///
-    /// Perfetto's correction: old unwinders took a load bias of 0 where the segment's address
-    /// and its offset differ. The true bias is that of the segment's first page; it is not
-    /// computed from the segment's own offset, which debug-only files do not keep.
+    /// Old unwinders took a load bias of 0 where the segment's address and its offset differ:
+    /// what is missing is added. Where the file cannot tell, `rel_pc` stays as it is.
     pub fn svma(&self, rel_pc: u64, offset: u64, load_bias: u64) -> u64 {
-        let Kind::Elf(library) = &self.kind else {
-            return rel_pc;
-        };
-        let Some(segment) = library.elf.code_at(offset) else {
-            return rel_pc;
-        };
-        let align = segment.align.max(1);
-        let bias =
-            (segment.address - segment.address % align).wrapping_sub(offset - offset % align);
-        let missing = bias.saturating_sub(load_bias);
-        rel_pc.wrapping_add(missing)
+        match &self.kind {
+            Kind::Elf(library) => bias::svma(&library.elf, rel_pc, offset, load_bias),
+            Kind::Breakpad(_) => rel_pc,
+        }
     }
 
     /// Looks up addresses (as [`SymbolFile::svma`] gives them), which are sorted, with up to
