@@ -18,6 +18,17 @@ const MOST_OF_MINI_DEBUGINFO: u64 = 256 << 20;
 /// What xz may use for its dictionary, in KiB: `xz -9` takes 64 MiB.
 const XZ_MEMORY_KIB: u32 = 80 << 10;
 
+/// No name or path of a toolchain comes near to this length, in bytes. A damaged file may hold
+/// one that is as long as the file, and have every address refer to it.
+pub(super) const LONGEST_TEXT: usize = 64 << 10;
+
+/// The text that `bytes` begin with, up to its zero byte; `None` where that does not come.
+pub(super) fn text(bytes: &[u8]) -> Option<&[u8]> {
+    let bytes = &bytes[..bytes.len().min(LONGEST_TEXT + 1)];
+    let end = memchr::memchr(0, bytes)?;
+    Some(&bytes[..end])
+}
+
 /// Memory that the sections of a file may still take.
 #[derive(Debug)]
 pub(super) struct Allowance(AtomicU64);

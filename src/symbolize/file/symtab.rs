@@ -8,6 +8,7 @@
 use super::Bytes;
 use super::elf::{Elf, Section};
 use super::facts::Machine;
+use super::sections::text;
 use object::elf::{self, Sym32, Sym64};
 use object::read::elf::Sym;
 use object::{LittleEndian, Pod};
@@ -178,15 +179,19 @@ impl Table {
             Machine::Riscv => &[b"$d", b"$x", b".L"],
             _ => return false,
         };
-        let name = self.string(name);
-        let is_nameless = name.is_empty() && self.machine != Machine::Arm64;
+        let name = self.text_at(name);
+        let is_nameless = matches!(name, [] | [0, ..]) && self.machine != Machine::Arm64;
         is_nameless || prefixes.iter().any(|prefix| name.starts_with(prefix))
     }
 
+    /// A string; empty where it has no end.
     fn string(&self, offset: u32) -> &[u8] {
+        text(self.text_at(offset)).unwrap_or_default()
+    }
+
+    /// The strings from this offset on.
+    fn text_at(&self, offset: u32) -> &[u8] {
         let strings = self.bytes.get(self.strings.clone()).unwrap_or_default();
-        let text = strings.get(offset as usize..).unwrap_or_default();
-        let end = text.iter().position(|byte| *byte == 0);
-        &text[..end.unwrap_or(0)]
+        strings.get(offset as usize..).unwrap_or_default()
     }
 }
