@@ -9,6 +9,7 @@
 
 use super::folder_of_one;
 use super::record::{Below, Content, File, Folder, Folders, Symbols};
+use crate::error::contain;
 use crate::symbolize::file::Bytes;
 use crate::symbolize::find::archive;
 use crate::symbolize::find::found::WhyNot;
@@ -54,8 +55,15 @@ pub(super) struct Walked {
     pub lost: Vec<(PathBuf, WhyNot)>,
 }
 
+/// Looks into the file at a path, which may be an archive or not.
+type Look = fn(&Path, bool) -> Content;
+
 /// Walks through the trees below `roots`, given what an earlier walk found.
 pub(super) fn walk(roots: &[PathBuf], earlier: Folders) -> Walked {
+    walk_with(roots, earlier, content_of)
+}
+
+fn walk_with(roots: &[PathBuf], earlier: Folders, look: Look) -> Walked {
     let mut jobs = Vec::new();
     let mut lost = Vec::new();
     let mut targets = Vec::new();
@@ -88,6 +96,7 @@ pub(super) fn walk(roots: &[PathBuf], earlier: Folders) -> Walked {
         earlier: Mutex::new(earlier),
         targets,
         now_ns: Stamp::time_ns(SystemTime::now()),
+        look,
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
@@ -144,7 +153,7 @@ pub(super) fn one(path: &Path, mut earlier: Folders) -> Walked {
             name,
             stamp,
             is_settled: Stamp::time_ns(SystemTime::now()).saturating_sub(stamp.mtime_ns) > YOUNG_NS,
-            content: content_of(path, true),
+            content: look_with(content_of, path, true),
         }
     });
     walked.folders = folder_of_one(folder, file);
@@ -168,6 +177,7 @@ struct Walk {
     /// Where the roots really are.
     targets: Vec<PathBuf>,
     now_ns: i64,
+    look: Look,
 }
 
 struct State {
@@ -210,14 +220,28 @@ impl Walk {
                 return;
             };
             drop(state);
-            let brought = match job {
-                Job::Folder(path, depth) => self.folder(&path, depth),
-                Job::Files(path, files) => self.files(&path, files),
-            };
+            // Every job that was taken is counted off, or the others would wait for ever.
+            let brought = self.brought(job);
             state = self.state();
             state.take(brought);
             self.more.notify_all();
         }
+    }
+
+    /// Does a job; what a panic leaves of it is that its folder could not be read.
+    fn brought(&self, job: Job) -> Brought {
+        let path = match &job {
+            Job::Folder(path, _) | Job::Files(path, _) => path.clone(),
+        };
+        let done = contain(|| match job {
+            Job::Folder(path, depth) => self.folder(&path, depth),
+            Job::Files(path, files) => self.files(&path, files),
+        });
+        done.unwrap_or_else(|panic| Brought {
+            is_changed: true,
+            lost: Some((path, WhyNot::Damaged(bug(&panic)))),
+            ..Brought::default()
+        })
     }
 
     fn folder(&self, path: &Path, depth: usize) -> Brought {
@@ -334,7 +358,11 @@ impl Walk {
     fn look_into(&self, folder: &Path, name: String, stamp: Stamp) -> File {
         let content = match stamp.size < SMALLEST {
             true => Content::Other,
-            false => content_of(&folder.join(&name), archive::has_archive_name(&name)),
+            false => look_with(
+                self.look,
+                &folder.join(&name),
+                archive::has_archive_name(&name),
+            ),
         };
         File {
             name,
@@ -428,6 +456,15 @@ fn list(path: &Path) -> std::io::Result<Listed> {
     Ok(listed)
 }
 
+/// Looks into a file that may be hostile to its reader.
+fn look_with(look: Look, path: &Path, may_be_archive: bool) -> Content {
+    contain(|| look(path, may_be_archive)).unwrap_or_else(|panic| Content::Damaged(bug(&panic)))
+}
+
+fn bug(panic: &str) -> String {
+    format!("it could not be read ({panic}), which is a bug of heaptap")
+}
+
 /// Looks into a file. Of one that begins like none with symbols only the beginning is read.
 pub(super) fn content_of(path: &Path, may_be_archive: bool) -> Content {
     let mut head = [0; 8];
@@ -466,5 +503,32 @@ fn content_of_bytes(bytes: &Bytes) -> Content {
         Err(WhyNot::NotElf) => Content::Other,
         Err(WhyNot::Damaged(what)) => Content::Damaged(what),
         Err(why_not) => Content::Damaged(why_not.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_its_reader_panics_at_is_damaged_and_the_walk_goes_on() {
+        let root = tempfile::tempdir().unwrap();
+        for at in 0..600 {
+            std::fs::write(root.path().join(format!("{at}.so")), [7; 64]).unwrap();
+        }
+        let look: Look = |path, _| match path.ends_with("5.so") {
+            true => panic!("at the fifth"),
+            false => Content::Other,
+        };
+        let roots = [root.path().to_owned()];
+        let walked = walk_with(&roots, Folders::new(), look);
+        assert_eq!(walked.files, 600);
+        let folder = &walked.folders[root.path().to_str().unwrap()];
+        let damaged = folder.files.iter().filter(|f| f.content != Content::Other);
+        let damaged: Vec<_> = damaged.map(|f| (f.name.as_str(), &f.content)).collect();
+        let [("5.so", Content::Damaged(what))] = damaged[..] else {
+            panic!("{damaged:?}");
+        };
+        assert!(what.contains("at the fifth"), "{what}");
     }
 }
