@@ -35,6 +35,11 @@ pub const CACHE_DIR_VAR: &str = "HEAPTAP_CACHE_DIR";
 /// The layout. What an older or newer heaptap left is not touched.
 const LAYOUT: &str = "v1";
 
+/// Who read what is kept of symbol files: a part of every key under which that is. Another
+/// release reads better; so does another number, which changes with what is read from files
+/// between releases.
+pub const READER: &str = concat!(env!("CARGO_PKG_VERSION"), " 1");
+
 /// Bounds of the kinds, in bytes.
 const MOST_LIBRARIES: u64 = 2 << 30;
 const MOST_ANSWERS: u64 = 512 << 20;

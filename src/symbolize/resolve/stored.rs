@@ -2,17 +2,18 @@
 //! not, and the files that were asked. Owns the key and the form; where it lies is
 //! [`crate::symbolize::cache`]'s.
 //!
-//! The key is a digest of all that the answers depend on: build ID, where the code lies in the
+//! The key is a digest of all that the answers depend on: the version of their reader, build ID, where the code lies in the
 //! file and the unwinder's load bias, and the identity (path, size, time) of every candidate in
 //! its order. So a better file, a changed one, or one that is gone asks anew.
 
 use super::lines::{AddressLines, Input, put};
+use crate::symbolize::cache::READER;
 use crate::symbolize::find::Candidate;
 use crate::symbolize::library::Library;
 use sha2::{Digest as _, Sha256};
 
-/// Changes with the form and with what is read from files.
-const FORMAT: u32 = 1;
+/// Changes with the form.
+const FORMAT: u32 = 2;
 /// A library with more addresses keeps those of the last recording alone.
 const MOST: usize = 1 << 20;
 
@@ -31,6 +32,8 @@ pub(super) struct Stored {
 pub(super) fn key(library: &Library, candidates: &[Candidate]) -> [u8; 32] {
     let mut digest = Sha256::new();
     digest.update(FORMAT.to_le_bytes());
+    digest.update(READER);
+    digest.update([0]);
     digest.update((library.build_id.0.len() as u64).to_le_bytes());
     digest.update(&library.build_id.0);
     digest.update(library.offset.to_le_bytes());

@@ -10,7 +10,7 @@ use super::found::{Candidate, Found, Nearest, Place, WhyNot, shown};
 use super::gradle;
 use super::names::{Wanted, key_of};
 use super::source::{Source, identify};
-use crate::symbolize::cache::Answers;
+use crate::symbolize::cache::{Answers, READER};
 use crate::symbolize::file::{Knowledge, debug_id};
 use record::{Content, File, Folder, Folders, Known, Symbols};
 use sha2::{Digest as _, Sha256};
@@ -116,6 +116,8 @@ impl Tree {
         let path = self.ground.path().as_os_str().as_encoded_bytes();
         Sha256::new()
             .chain_update(kind)
+            .chain_update(READER)
+            .chain_update([0])
             .chain_update(path)
             .finalize()
             .into()
@@ -195,7 +197,9 @@ impl Tree {
     /// How much a compressed member knows: what an earlier process saw, or a look at all of it.
     fn knowledge_of(&self, source: &Source) -> Result<Knowledge, WhyNot> {
         let key: [u8; 32] = Sha256::new()
-            .chain_update(b"knowledge 1\0")
+            .chain_update(b"knowledge\0")
+            .chain_update(READER)
+            .chain_update([0])
             .chain_update(source.identity())
             .finalize()
             .into();
