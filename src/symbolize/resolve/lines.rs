@@ -90,11 +90,9 @@ impl AddressLines {
         self.set(at, other.rows[from].file, &lines);
     }
 
-    /// Takes back what came from the library's `file`th file.
-    pub(super) fn forget(&mut self, file: u8) {
-        for row in self.rows.iter_mut().filter(|row| row.file == file) {
-            *row = Row::default();
-        }
+    /// Makes what was known at one time all that is known; `rows` are those of that time.
+    pub(super) fn restore(&mut self, rows: Vec<Row>) {
+        self.rows = rows;
     }
 
     /// What is known of each address.

@@ -81,9 +81,13 @@ impl Resolver<'_> {
             let Some(position) = found.candidates.iter().position(is_next) else {
                 // What seemed so good that nobody looked further was not.
                 let library = work.library;
+                let before: Vec<_> = found.candidates.iter().map(Candidate::identity).collect();
                 let search = || self.finder.search_on(library, &mut found);
                 match work.is_let_down() && contain(search).unwrap_or(false) {
-                    true => continue,
+                    true => {
+                        work.follow(&before, &found.candidates);
+                        continue;
+                    }
                     false => break,
                 }
             };
@@ -158,6 +162,17 @@ impl Work<'_> {
         true
     }
 
+    /// Candidates were found since: used files may stand further behind among them.
+    fn follow(&mut self, before: &[[u8; 32]], candidates: &[Candidate]) {
+        for position in &mut self.positions {
+            let identity = before.get(usize::from(*position));
+            let mut now = candidates.iter().map(Candidate::identity);
+            let now = now.position(|now| Some(&now) == identity);
+            // Beyond what is counted no file is asked either.
+            *position = now.and_then(|at| u8::try_from(at).ok()).unwrap_or(u8::MAX);
+        }
+    }
+
     /// Asks one file for all that is open, and lines for what has none.
     fn ask(&mut self, candidate: &Candidate, position: usize) {
         let Ok(position) = u8::try_from(position) else {
@@ -165,6 +180,7 @@ impl Work<'_> {
         };
         let known = self.positions.iter().position(|&p| p == position);
         let file = known.unwrap_or(self.files.len()) as u8;
+        let before = self.lines.rows().to_vec();
         let read = contain(|| self.read(candidate, file)).unwrap_or_else(|panic| {
             Err(format!(
                 "it could not be read ({panic}), which is a bug of heaptap"
@@ -177,7 +193,8 @@ impl Work<'_> {
             }
             Ok(used) => self.files[usize::from(file)] = used,
             Err(why) => {
-                self.lines.forget(file);
+                // What was known before stands: of this file too, if the cache knew it.
+                self.lines.restore(before);
                 self.failures.push(FileFailure {
                     place: candidate.place,
                     path: candidate.path.clone(),

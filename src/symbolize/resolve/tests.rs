@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::profile::{Frame, FrameId, Mapping, Recording, StringId};
-use crate::symbolize::find::Places;
+use crate::symbolize::find::{Places, sample};
 use crate::symbolize::library::wanted;
 use crate::units::BuildId;
 use std::fmt::Write as _;
@@ -275,4 +275,54 @@ fn who_does_not_want_to_wait_gets_what_is_done() {
     assert!(symbolized.cancelled);
     assert_eq!(symbolized.libraries.len(), 1);
     assert_eq!(symbolized.libraries[0].known(), 0);
+}
+
+#[test]
+fn behind_a_damaged_file_the_search_goes_on() {
+    let lab = Lab::new();
+    // It says that it has DWARF, which is the end of a search, and has none that can be read.
+    let damaged = sample::elf(&[1; 20], sample::FULL);
+    lab.put("first", "lib.so", damaged);
+    lab.put("second", "lib.so", symbols(1, &[(0x40, "second")]));
+    let mut recording = recording(&[("/lib.so", 1, 0x40, "")]);
+    let symbolized = lab.resolve(&recording, &["first", "second"]);
+    assert!(!symbolized.libraries[0].files[0].notes.is_empty());
+    symbolized.apply(&mut recording);
+    assert_eq!(names(&recording, 0), ["second"]);
+}
+
+#[test]
+fn what_the_cache_knows_of_a_file_outlives_it() {
+    let lab = Lab::new();
+    let path = lab.put("syms", "lib.so", symbols(1, &[(0x40, "first")]));
+    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
+    let settle = |path: &Path| {
+        let file = std::fs::File::options().append(true).open(path).unwrap();
+        file.set_modified(long_ago).unwrap();
+    };
+    settle(&path);
+    let resolve = |recording: &Recording| {
+        let finder = Finder::new(Places {
+            symbols: vec![lab.folder.path().join("syms")],
+            cache: Some(lab.cache.clone()),
+            ..Places::default()
+        });
+        let resolver = Resolver {
+            finder: &finder,
+            cache: Some(&lab.cache),
+            threads: NonZero::<usize>::MIN,
+            cancel: &AtomicBool::new(false),
+        };
+        resolver.resolve(wanted(recording), &|_| {})
+    };
+    resolve(&recording(&[("/lib.so", 1, 0x40, "")]));
+    // Of the same size and time, so that nobody sees it before it is opened.
+    std::fs::write(&path, symbols(2, &[(0x40, "other")])).unwrap();
+    settle(&path);
+    let mut more = recording(&[("/lib.so", 1, 0x40, ""), ("/lib.so", 1, 0x44, "")]);
+    let symbolized = resolve(&more);
+    assert_eq!(symbolized.libraries[0].failures.len(), 1);
+    symbolized.apply(&mut more);
+    assert_eq!(names(&more, 0), ["first"]);
+    assert!(names(&more, 1).is_empty());
 }
