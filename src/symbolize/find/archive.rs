@@ -172,7 +172,7 @@ impl Reading {
             self.entries.push(Entry {
                 name,
                 steps: Vec::new(),
-                content: Content::Damaged(content.to_string()),
+                content: Content::refused(content),
             });
         }
         Ok(())
@@ -314,7 +314,13 @@ impl Step {
             true => self.unpack_into_memory(&packed).map(Bytes::from),
             false => self.unpack_into_file(&packed),
         };
-        unpacked.map_err(|error| WhyNot::Damaged(error.to_string()))
+        unpacked.map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidData
+            | io::ErrorKind::InvalidInput
+            | io::ErrorKind::UnexpectedEof => WhyNot::Damaged(error.to_string()),
+            // Not the archive's fault: this host has no room for it.
+            kind => WhyNot::Unreadable(kind),
+        })
     }
 
     /// In one piece, which takes half the time.

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::io;
 
 /// Another shape or another meaning gets another number.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Folders by path, as they were walked.
 pub(in crate::symbolize::find) type Folders = HashMap<String, Folder>;
@@ -56,8 +56,15 @@ pub(in crate::symbolize::find) enum Content {
     Archive(Vec<Entry>),
     /// It begins like a file with symbols.
     Damaged(String),
-    /// The system does not let it be read.
-    Unreadable,
+    /// The system does not let it be read: at this time, so why is not written down.
+    Unreadable {
+        #[serde(skip, default = "unknown_kind")]
+        kind: io::ErrorKind,
+    },
+}
+
+fn unknown_kind() -> io::ErrorKind {
+    io::ErrorKind::Other
 }
 
 /// A file with symbols.
@@ -124,12 +131,31 @@ impl Symbols {
 }
 
 impl Content {
+    /// Something with symbols that may not be used.
+    pub(in crate::symbolize::find) fn refused(why_not: WhyNot) -> Content {
+        match why_not {
+            WhyNot::Damaged(what) => Content::Damaged(what),
+            WhyNot::Unreadable(kind) => Content::Unreadable { kind },
+            other => Content::Damaged(other.to_string()),
+        }
+    }
+
+    /// Whether it stays the same as long as size and time do: a refusal of the system may end
+    /// any time.
+    pub(super) fn is_lasting(&self) -> bool {
+        match self {
+            Content::Unreadable { .. } => false,
+            Content::Archive(entries) => entries.iter().all(|entry| entry.content.is_lasting()),
+            _ => true,
+        }
+    }
+
     /// Why a file of the right name is of no use, if it is of none.
     pub(in crate::symbolize::find) fn why_not(&self) -> Option<WhyNot> {
         match self {
             Content::Other => Some(WhyNot::NotElf),
             Content::Damaged(what) => Some(WhyNot::Damaged(what.clone())),
-            Content::Unreadable => Some(WhyNot::Unreadable(io::ErrorKind::PermissionDenied)),
+            Content::Unreadable { kind } => Some(WhyNot::Unreadable(*kind)),
             Content::Symbols(_) | Content::Archive(_) => None,
         }
     }
@@ -175,6 +201,12 @@ mod tests {
                 file("a", Content::Other),
                 file("b", Content::Symbols(Box::new(symbols))),
                 file("c", Content::Damaged("cut".to_owned())),
+                file(
+                    "d",
+                    Content::Unreadable {
+                        kind: unknown_kind(),
+                    },
+                ),
             ],
             folders: vec![Below {
                 name: "d".to_owned(),
@@ -189,6 +221,6 @@ mod tests {
         other[0] += 1;
         assert_eq!(read(&other), None);
         // A length that is claimed and not there.
-        assert_eq!(read(&[1, 0xff, 0xff, 0xff, 0xff, 0x7f]), None);
+        assert_eq!(read(&[VERSION as u8, 0xff, 0xff, 0xff, 0xff, 0x7f]), None);
     }
 }

@@ -38,6 +38,8 @@ const MOST_THREADS: usize = 8;
 const SKIPPED: [&str; 5] = [".git", ".hg", ".repo", ".svn", "node_modules"];
 /// Trees of the kernel: their files are no files.
 const NEVER: [&str; 3] = ["/dev", "/proc", "/sys"];
+/// Memory for files of users, though it lies in such a tree.
+const SHARED_MEMORY: &str = "/dev/shm";
 
 /// What a walk brought.
 #[derive(Debug, Default)]
@@ -69,17 +71,25 @@ fn walk_with(roots: &[PathBuf], earlier: Folders, look: Look) -> Walked {
     let mut targets = Vec::new();
     for root in roots {
         match root.canonicalize() {
-            Ok(target) => targets.push(target),
+            Ok(target) if is_of_kernel(&target) => {
+                lost.push((root.clone(), WhyNot::NotAFile));
+            }
+            Ok(target) => {
+                targets.push(target.clone());
+                jobs.push(Job::Folder(Walking {
+                    path: root.clone(),
+                    target,
+                    depth: 0,
+                }));
+            }
             Err(error) => {
                 let why_not = match regular::why_not(&error) {
                     WhyNot::NotThere => WhyNot::NoSuchPlace,
                     other => other,
                 };
                 lost.push((root.clone(), why_not));
-                continue;
             }
         }
-        jobs.push(Job::Folder(root.clone(), 0));
     }
     let pending = jobs.len();
     let walk = Walk {
@@ -149,21 +159,32 @@ pub(super) fn one(path: &Path, mut earlier: Folders) -> Walked {
     let file = earlier.filter(same).unwrap_or_else(|| {
         walked.opened = 1;
         walked.is_changed = true;
+        let age_ns = Stamp::time_ns(SystemTime::now()).saturating_sub(stamp.mtime_ns);
+        let content = look_with(content_of, path, true);
         File {
             name,
             stamp,
-            is_settled: Stamp::time_ns(SystemTime::now()).saturating_sub(stamp.mtime_ns) > YOUNG_NS,
-            content: look_with(content_of, path, true),
+            is_settled: age_ns > YOUNG_NS && content.is_lasting(),
+            content,
         }
     });
     walked.folders = folder_of_one(folder, file);
     walked
 }
 
+/// A folder to be read.
+struct Walking {
+    path: PathBuf,
+    /// Where it really is: links may have led to it.
+    target: PathBuf,
+    /// So many levels below its root.
+    depth: usize,
+}
+
 /// Something to do.
 enum Job {
-    /// Read a folder, so many levels below its root.
-    Folder(PathBuf, usize),
+    /// Read a folder.
+    Folder(Walking),
     /// Look into files of a folder that is read already.
     Files(PathBuf, Vec<(String, Stamp)>),
 }
@@ -231,10 +252,11 @@ impl Walk {
     /// Does a job; what a panic leaves of it is that its folder could not be read.
     fn brought(&self, job: Job) -> Brought {
         let path = match &job {
-            Job::Folder(path, _) | Job::Files(path, _) => path.clone(),
+            Job::Folder(folder) => folder.path.clone(),
+            Job::Files(path, _) => path.clone(),
         };
         let done = contain(|| match job {
-            Job::Folder(path, depth) => self.folder(&path, depth),
+            Job::Folder(folder) => self.folder(&folder),
             Job::Files(path, files) => self.files(&path, files),
         });
         done.unwrap_or_else(|panic| Brought {
@@ -244,17 +266,18 @@ impl Walk {
         })
     }
 
-    fn folder(&self, path: &Path, depth: usize) -> Brought {
+    fn folder(&self, folder: &Walking) -> Brought {
+        let (path, depth) = (folder.path.as_path(), folder.depth);
         let mut brought = Brought::default();
         let Some(key) = path.to_str().map(str::to_owned) else {
             return brought;
         };
-        if cfg!(unix) && NEVER.contains(&key.as_str()) {
+        if is_of_kernel(&folder.target) {
             return brought;
         }
         let earlier = self.earlier.lock();
         let earlier = earlier.unwrap_or_else(PoisonError::into_inner).remove(&key);
-        let mtime_ns = match std::fs::metadata(path).and_then(|m| m.modified()) {
+        let mut mtime_ns = match std::fs::metadata(path).and_then(|m| m.modified()) {
             Ok(time) => Some(Stamp::time_ns(time)).filter(|&time| self.is_old(time)),
             Err(error) => {
                 brought.lost = (depth == 0).then(|| (path.to_owned(), regular::why_not(&error)));
@@ -271,14 +294,11 @@ impl Walk {
                 for file in earlier.files {
                     match regular::stat(&path.join(&file.name)) {
                         Ok(metadata) => self.sort(file, Stamp::of(&metadata), &mut kept, &mut new),
-                        // The target of a link is gone: it may come back any time.
-                        Err(_) => kept.push(File {
-                            is_settled: false,
-                            content: Content::Other,
-                            ..file
-                        }),
+                        // The target of a link is gone: it may come back any time, as anything.
+                        Err(_) => mtime_ns = None,
                     }
                 }
+                brought.is_changed = mtime_ns.is_none();
                 earlier.folders
             }
             earlier => {
@@ -302,6 +322,9 @@ impl Walk {
                         None => new.push((name, stamp)),
                     }
                 }
+                if listed.is_passing {
+                    mtime_ns = None;
+                }
                 listed.folders
             }
         };
@@ -310,9 +333,18 @@ impl Walk {
         brought.is_changed |= !new.is_empty();
         if depth < DEEPEST {
             for below in &folders {
-                let folder = path.join(&below.name);
-                if !below.is_link || self.is_worth_following(&folder) {
-                    brought.jobs.push(Job::Folder(folder, depth + 1));
+                let path = path.join(&below.name);
+                let target = match below.is_link {
+                    true => self.worth_following(&path),
+                    false => Some(folder.target.join(&below.name)),
+                };
+                if let Some(target) = target {
+                    let depth = depth + 1;
+                    brought.jobs.push(Job::Folder(Walking {
+                        path,
+                        target,
+                        depth,
+                    }));
                 }
             }
         }
@@ -367,25 +399,23 @@ impl Walk {
         File {
             name,
             stamp,
-            is_settled: self.is_old(stamp.mtime_ns),
+            is_settled: self.is_old(stamp.mtime_ns) && content.is_lasting(),
             content,
         }
     }
 
-    /// Whether the folder that a link leads to is to be walked: not if that happens anyway, nor
+    /// The folder that a link leads to, if it is to be walked: not if that happens anyway, nor
     /// if it leads back to where the walk came from.
-    fn is_worth_following(&self, link: &Path) -> bool {
-        let Ok(target) = link.canonicalize() else {
-            return false;
-        };
+    fn worth_following(&self, link: &Path) -> Option<PathBuf> {
+        let target = link.canonicalize().ok()?;
         let inside = self.targets.iter().any(|root| target.starts_with(root));
         let above = self.targets.iter().any(|root| root.starts_with(&target));
-        if inside || above {
-            return false;
+        if inside || above || is_of_kernel(&target) {
+            return None;
         }
         let mut state = self.state();
         let seen = state.seen.iter().any(|seen| target.starts_with(seen));
-        !seen && state.seen.insert(target)
+        (!seen && state.seen.insert(target.clone())).then_some(target)
     }
 }
 
@@ -412,10 +442,20 @@ impl State {
     }
 }
 
+/// Whether what really lies at `target` is the kernel's.
+fn is_of_kernel(target: &Path) -> bool {
+    cfg!(unix)
+        && NEVER.iter().any(|tree| target.starts_with(tree))
+        && !target.starts_with(SHARED_MEMORY)
+}
+
 /// The names in a folder.
 struct Listed {
     files: Vec<(String, Stamp)>,
     folders: Vec<Below>,
+    /// Whether there is more than these, which may show without a change of the folder: a link
+    /// whose target is not there, a name that the system did not tell more of.
+    is_passing: bool,
 }
 
 /// Reads a folder. Names that are no Unicode are passed over, as is what is neither file nor
@@ -424,9 +464,11 @@ fn list(path: &Path) -> std::io::Result<Listed> {
     let mut listed = Listed {
         files: Vec::new(),
         folders: Vec::new(),
+        is_passing: false,
     };
     for entry in std::fs::read_dir(path)? {
         let Ok(entry) = entry else {
+            listed.is_passing = true;
             continue;
         };
         let (Ok(kind), Ok(name)) = (entry.file_type(), entry.file_name().into_string()) else {
@@ -449,7 +491,8 @@ fn list(path: &Path) -> std::io::Result<Listed> {
             Ok(metadata) if metadata.is_dir() && !SKIPPED.contains(&name.as_str()) => {
                 listed.folders.push(Below { name, is_link });
             }
-            _ => {}
+            Ok(_) => {}
+            Err(_) => listed.is_passing = true,
         }
     }
     listed.folders.sort_unstable();
@@ -485,7 +528,7 @@ pub(super) fn content_of(path: &Path, may_be_archive: bool) -> Content {
     match bytes {
         Ok(Some(bytes)) => content_of_bytes(&bytes),
         Ok(None) => Content::Other,
-        Err(WhyNot::Unreadable(_)) => Content::Unreadable,
+        Err(WhyNot::Unreadable(kind)) => Content::Unreadable { kind },
         Err(_) => Content::Other,
     }
 }
@@ -495,14 +538,13 @@ fn content_of_bytes(bytes: &Bytes) -> Content {
     if archive::is_archive(bytes) {
         return match archive::read(bytes) {
             Ok(entries) => Content::Archive(entries),
-            Err(why_not) => Content::Damaged(why_not.to_string()),
+            Err(why_not) => Content::refused(why_not),
         };
     }
     match identify(bytes) {
         Ok(facts) => Content::Symbols(Box::new(Symbols::new(&facts))),
         Err(WhyNot::NotElf) => Content::Other,
-        Err(WhyNot::Damaged(what)) => Content::Damaged(what),
-        Err(why_not) => Content::Damaged(why_not.to_string()),
+        Err(why_not) => Content::refused(why_not),
     }
 }
 
@@ -530,5 +572,33 @@ mod tests {
             panic!("{damaged:?}");
         };
         assert!(what.contains("at the fifth"), "{what}");
+    }
+
+    #[test]
+    fn what_the_system_refused_is_tried_again() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("x.so");
+        std::fs::write(&path, [7; 64]).unwrap();
+        let long_ago = SystemTime::now() - std::time::Duration::from_secs(3600);
+        let file = std::fs::File::options().append(true).open(&path).unwrap();
+        file.set_modified(long_ago).unwrap();
+        let roots = [root.path().to_owned()];
+        let content = |walked: &Walked| {
+            let folder = &walked.folders[root.path().to_str().unwrap()];
+            folder.files[0].content.clone()
+        };
+        let kind = std::io::ErrorKind::QuotaExceeded;
+        let refused = walk_with(&roots, Folders::new(), |_, _| Content::Unreadable {
+            kind: std::io::ErrorKind::QuotaExceeded,
+        });
+        let why_not = content(&refused).why_not();
+        assert_eq!(why_not, Some(WhyNot::Unreadable(kind)));
+        let again = walk_with(&roots, refused.folders, |_, _| {
+            Content::Damaged("seen".to_owned())
+        });
+        assert_eq!(content(&again), Content::Damaged("seen".to_owned()));
+        // What was seen is settled.
+        let third = walk_with(&roots, again.folders, |_, _| Content::Other);
+        assert_eq!((third.opened, third.files), (0, 1));
     }
 }

@@ -267,3 +267,43 @@ fn a_name_without_a_build_id_goes_to_the_right_processor() {
     assert_eq!(paths(&found, root.path()), expected);
     assert!(found.candidates.iter().all(|c| !c.verified));
 }
+
+#[test]
+#[cfg(unix)]
+fn the_target_of_a_link_may_come_later() {
+    use std::os::unix::fs::symlink;
+    let tree = Tree::new();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let target = elsewhere.path().join("later.so");
+    tree.put("a/other.so", &elf(&OTHER, FULL));
+    symlink(&target, tree.root.path().join("a/x.so")).unwrap();
+    symlink(elsewhere.path().join("folder"), tree.root.path().join("b")).unwrap();
+    tree.settle(&tree.root.path().join("a"), 3600);
+    assert!(tree.find().0.candidates.is_empty());
+    std::fs::write(&target, elf(&ID, FULL)).unwrap();
+    assert_eq!(paths(&tree.find().0, tree.root.path()), ["a/x.so"]);
+    // It goes, and a whole folder comes.
+    std::fs::remove_file(&target).unwrap();
+    assert!(tree.find().0.candidates.is_empty());
+    put(elsewhere.path(), "folder/y.so", &elf(&ID, FULL));
+    assert_eq!(paths(&tree.find().0, tree.root.path()), ["b/y.so"]);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn trees_of_the_kernel_are_walked_by_no_way() {
+    use std::os::unix::fs::symlink;
+    let root = tempfile::tempdir().unwrap();
+    put(root.path(), "tree/x.so", &elf(&OTHER, FULL));
+    symlink("/sys", root.path().join("tree/s")).unwrap();
+    symlink("/proc/self/fd", root.path().join("tree/p")).unwrap();
+    symlink("/sys/kernel", root.path().join("kernel")).unwrap();
+    let finder = Finder::new(symbols(&[
+        root.path().join("tree"),
+        root.path().join("kernel"),
+    ]));
+    let found = finder.find(&library(PATH, &ID));
+    let looked = finder.looked();
+    assert_eq!((looked[0].files, looked[1].files), (Some(1), Some(0)));
+    assert_eq!(reasons(&found), ["not-there", "not-a-file"]);
+}
