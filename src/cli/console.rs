@@ -275,6 +275,11 @@ impl Console {
         self.with_stdout(|out| out.write_all(bytes));
     }
 
+    /// Whether only what is wrong is to be said.
+    pub fn is_quiet(&self) -> bool {
+        self.settings.quiet
+    }
+
     /// Words for people on stderr; silent with `-q`.
     pub fn say(&self, text: impl Display) {
         if !self.settings.quiet {

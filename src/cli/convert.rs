@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use time::OffsetDateTime;
 
+use super::missing::Remedy;
 use super::names_args::NamesArgs;
 use super::{Context, Outcome, blocking, summary};
 use crate::app::convert::{self, Input, Request, Selection};
@@ -161,7 +162,11 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         summary::quoted(&args.input.to_string_lossy())
     );
     let heaps = &converted.heaps;
-    summary::show(&ctx.console, folder.path(), &manifest, heaps, &again);
+    let remedy = match args.names.no_symbolize {
+        true => Remedy::NotAsked,
+        false => Remedy::Again(&again),
+    };
+    summary::show(&ctx.console, folder.path(), &manifest, heaps, remedy);
     Ok(Outcome::from(class))
 }
 

@@ -141,7 +141,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         .await?;
     match recorded {
         Recorded::Finished(finished) => {
-            let outcome = progress::finished(ctx, &finished);
+            let outcome = progress::finished(ctx, &finished, progress::Asked::Demo);
             for line in [
                 "",
                 "the same on your own phone",

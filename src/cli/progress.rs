@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 
 use super::console::Console;
 use super::keys::{Keys, Typing};
+use super::missing::Remedy;
 use super::names_args::NamesArgs;
 use super::signals::Signal;
 use super::{Context, Outcome, Style, summary};
@@ -381,7 +382,7 @@ pub(super) fn names_on(console: &Console, status: &ProgressBar, after: &str) -> 
 }
 
 /// Shows a finished recording; the outcome is its exit code.
-pub(super) fn finished(ctx: &Context, finished: &Finished) -> Outcome {
+pub(super) fn finished(ctx: &Context, finished: &Finished, asked: Asked) -> Outcome {
     let console = &ctx.console;
     let Finished {
         output,
@@ -390,6 +391,11 @@ pub(super) fn finished(ctx: &Context, finished: &Finished) -> Outcome {
         ..
     } = finished;
     let again = again(output);
+    let remedy = match asked {
+        Asked::Names => Remedy::Again(&again),
+        Asked::NoNames => Remedy::NotAsked,
+        Asked::Demo => Remedy::Demo,
+    };
     if console.is_json() {
         console.json(&json!({
             "event": "finished",
@@ -397,11 +403,32 @@ pub(super) fn finished(ctx: &Context, finished: &Finished) -> Outcome {
             "output": output,
             "manifest": manifest,
         }));
-        summary::tell(console, output, manifest, heaps, &again);
+        summary::tell(console, output, manifest, heaps, remedy);
     } else {
-        summary::show(console, output, manifest, heaps, &again);
+        summary::show(console, output, manifest, heaps, remedy);
     }
     Outcome::from(finished.class)
+}
+
+/// Whether names were to be looked up, which decides what is said of those that are missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// In every place there is.
+    Names,
+    /// Nowhere: `--no-symbolize`.
+    NoNames,
+    /// In the build that comes with the demo.
+    Demo,
+}
+
+impl NamesArgs {
+    /// What these flags ask for.
+    pub(super) fn asked(&self) -> Asked {
+        match self.no_symbolize {
+            true => Asked::NoNames,
+            false => Asked::Names,
+        }
+    }
 }
 
 /// The command that names a recording's frames anew.

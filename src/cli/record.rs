@@ -84,6 +84,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     if args.capture.print_config {
         return print_config(ctx, &resolved.spec);
     }
+    let asked = args.names.asked();
     let names = args.names.options();
     // A mapping file that cannot be used is told before anything is recorded.
     Maps::check(&names)?;
@@ -125,7 +126,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             detached(ctx, &session, &output, &snapshots);
             Ok(Outcome::Done)
         }
-        Recorded::Finished(finished) => Ok(progress::finished(ctx, &finished)),
+        Recorded::Finished(finished) => Ok(progress::finished(ctx, &finished, asked)),
     }
 }
 

@@ -200,7 +200,7 @@ pub async fn stop(ctx: &Context, args: StopArgs) -> Result<Outcome, Failure> {
         })
         .await?;
     match stopped {
-        Stopped::Finished(finished) => Ok(progress::finished(ctx, &finished)),
+        Stopped::Finished(finished) => Ok(progress::finished(ctx, &finished, args.names.asked())),
         Stopped::LeftToRecorder {
             session,
             output,
@@ -264,7 +264,7 @@ pub async fn collect(ctx: &Context, args: CollectArgs) -> Result<Outcome, Failur
             .await
         })
         .await?;
-    Ok(progress::finished(ctx, &finished))
+    Ok(progress::finished(ctx, &finished, args.names.asked()))
 }
 
 fn forget(ctx: &Context, store: &Store, id: &str) -> Result<Outcome, Failure> {

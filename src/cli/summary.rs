@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::console::{Console, Style};
-use super::missing;
+use super::missing::{self, Remedy};
 use crate::app::manifest::{self, Manifest};
 use crate::app::packet_files::SYMBOLIZED_TRACE;
 use crate::app::summary::{HeapSummary, TopCallsite};
@@ -36,21 +36,19 @@ struct Document<'a> {
 
 /// Shows a finished recording: in words, or in a JSON mode as one document of its folder and
 /// its manifest.
-///
-/// `again` is the command that would name more frames, were it given more symbols.
 pub fn show(
     console: &Console,
     folder: &Path,
     manifest: &Manifest,
     heaps: &[HeapSummary],
-    again: &str,
+    remedy: Remedy<'_>,
 ) {
     if console.is_json() {
         console.json(&Document {
             output: folder,
             manifest,
         });
-    } else {
+    } else if !console.is_quiet() {
         let page = Page {
             console,
             width: console.stdout_width(),
@@ -59,7 +57,7 @@ pub fn show(
             console.data(heap);
         }
     }
-    tell(console, folder, manifest, heaps, again);
+    tell(console, folder, manifest, heaps, remedy);
 }
 
 /// What is said of a finished recording beside its figures, on stderr in every mode: warnings
@@ -69,7 +67,7 @@ pub fn tell(
     folder: &Path,
     manifest: &Manifest,
     heaps: &[HeapSummary],
-    again: &str,
+    remedy: Remedy<'_>,
 ) {
     let is_note = |w: &&manifest::Warning| w.kind == crate::app::deduped::KIND;
     let warnings = grouped(manifest.warnings.iter().filter(|w| !is_note(w)));
@@ -94,10 +92,7 @@ pub fn tell(
         console.say(format_args!("   {label}: {note}"));
     }
     if let Some(names) = &manifest.symbolization {
-        let fix = format!("{again} --symbols DIR");
-        for line in missing::lines(console, names, &fix) {
-            console.say(line);
-        }
+        missing::tell(console, names, remedy);
     }
     console.say(written(folder, manifest));
     let next = next_commands(folder, manifest, heaps);

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use super::console::Console;
+use super::missing::{self, Remedy};
 use super::names_args::NamesArgs;
-use super::{Context, Outcome, Style, blocking, goal, missing, summary};
+use super::{Context, Outcome, Style, blocking, goal, summary};
 use crate::app::convert::Input;
 use crate::app::goal::Extent;
 use crate::app::symbolize::{self, Refreshed, Symbolized};
@@ -99,7 +100,7 @@ pub(super) fn refreshed_shown(console: &Console, folder: &Path, refreshed: &Refr
                 folder,
                 &recording.manifest,
                 &recording.heaps,
-                &again,
+                Remedy::Again(&again),
             );
             recording.class.into()
         }
@@ -130,9 +131,7 @@ fn show(console: &Console, again: &str, goal: Option<&Path>, symbolized: &Symbol
             console.complain(format_args!("   {label}: {help}"));
         }
     }
-    for line in missing::lines(console, symbolization, &format!("{again} --symbols DIR")) {
-        console.say(line);
-    }
+    missing::tell(console, symbolization, Remedy::Again(again));
     if written.addresses == 0 {
         match wanted {
             0 => console.say("nothing to look up: no frame of a library is without symbols"),
