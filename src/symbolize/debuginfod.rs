@@ -7,12 +7,13 @@
 //! was asked for. A server that does not answer is not asked again by this process; that it
 //! does not have a file is remembered for ten minutes.
 
-use super::cache::{Cache, NotKept, Origin};
+use super::cache::{Cache, MOST_LIBRARIES, NotKept, Origin};
 use crate::units::{BuildId, ByteSize};
 use sha2::{Digest as _, Sha256};
 use std::ffi::OsString;
 use std::io::{self, Read as _, Write as _};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -22,8 +23,12 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 const TIMEOUT: Duration = Duration::from_secs(90);
 /// Within that time this much of the file must have come, as in elfutils.
 const LEAST: u64 = 100 << 10;
-/// No larger file is fetched.
-const LARGEST: u64 = 4 << 30;
+/// No larger file is fetched: it would leave the cache no room for another.
+const LARGEST: u64 = MOST_LIBRARIES / 2;
+/// So often a server may lead on to another.
+const MOST_HOPS: usize = 3;
+/// Lengths of build IDs that are asked for, in bytes.
+const BUILD_IDS: RangeInclusive<usize> = 2..=64;
 /// How long a server is believed that it does not have a file.
 const BELIEVED: Duration = Duration::from_secs(600);
 
@@ -98,7 +103,8 @@ impl Client {
             .timeout_recv_response(Some(servers.timeout))
             .timeout_recv_body(Some(servers.longest))
             .http_status_as_error(false)
-            .max_redirects(5)
+            // Where they lead is looked at first.
+            .max_redirects(0)
             .user_agent(concat!("heaptap/", env!("CARGO_PKG_VERSION")))
             .build()
             .into();
@@ -125,7 +131,7 @@ impl Client {
         for (url, silent) in self.servers.urls.iter().zip(&self.silent) {
             match self.ask(url, silent, build_id, origin) {
                 Ok(path) => return Some(path),
-                Err(refusal) => refused(url, refusal),
+                Err(refusal) => refused(&without_password(url), refusal),
             }
         }
         None
@@ -154,17 +160,11 @@ impl Client {
         if self.is_known_missing(&url) {
             return Err(Refusal::Missing);
         }
+        if !BUILD_IDS.contains(&build_id.0.len()) {
+            return Err(Refusal::Missing);
+        }
         let began = Instant::now();
-        let request = self.agent.get(&url);
-        let request = match is_of_this_host(&url) {
-            // A proxy of the environment is the way out, and this is no way out.
-            true => request.config().proxy(None).build(),
-            false => request,
-        };
-        let response = request.call().map_err(|error| {
-            silent.store(true, Ordering::Relaxed);
-            Refusal::Failed(told(&error))
-        })?;
+        let response = self.follow(&url, silent)?;
         match response.status().as_u16() {
             200 => {}
             404 => {
@@ -184,6 +184,36 @@ impl Client {
             silent.store(true, Ordering::Relaxed);
         }
         kept.map_err(Refusal::Failed)
+    }
+
+    /// Asks at `url`, and where that leads to.
+    fn follow(
+        &self,
+        url: &str,
+        silent: &AtomicBool,
+    ) -> Result<ureq::http::Response<ureq::Body>, Refusal> {
+        let mut at = url.to_owned();
+        for _ in 0..=MOST_HOPS {
+            let request = self.agent.get(&at);
+            let request = match is_of_this_host(&at) {
+                // A proxy of the environment is the way out, and this is no way out.
+                true => request.config().proxy(None).build(),
+                false => request,
+            };
+            let response = request.call().map_err(|error| {
+                silent.store(true, Ordering::Relaxed);
+                Refusal::Failed(told(&error))
+            })?;
+            if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
+                return Ok(response);
+            }
+            let to = response.headers().get("location");
+            let to = to.and_then(|to| to.to_str().ok()).unwrap_or_default();
+            at = next(&at, to)
+                .filter(|next| may_lead(url, &at, next))
+                .ok_or_else(|| Refusal::Failed("leads to where it may not".to_owned()))?;
+        }
+        Err(Refusal::Failed("leads on and on".to_owned()))
     }
 
     fn keep(
@@ -261,6 +291,70 @@ fn is_of_this_host(url: &str) -> bool {
     })
 }
 
+/// The URL that `location` means in an answer of `from`: a whole one, or a path of the same
+/// server.
+fn next(from: &str, location: &str) -> Option<String> {
+    let to = match location.starts_with('/') && !location.starts_with("//") {
+        true => {
+            let from: ureq::http::Uri = from.parse().ok()?;
+            format!("{}://{}{location}", from.scheme_str()?, from.authority()?)
+        }
+        false => location.to_owned(),
+    };
+    let uri: ureq::http::Uri = to.parse().ok()?;
+    let is_web = matches!(uri.scheme_str(), Some("http" | "https"));
+    (is_web && uri.host().is_some()).then_some(to)
+}
+
+/// Whether a server that was asked as `first` may lead from `from` to `to`: not from a closed
+/// line to an open one, nor from outside to an address of this host or network. Of a host with
+/// a name only the name is looked at.
+fn may_lead(first: &str, from: &str, to: &str) -> bool {
+    let is_closed = |url: &str| url.starts_with("https:");
+    (!is_closed(from) || is_closed(to)) && (is_inside(first) || !is_inside(to))
+}
+
+/// Whether a URL leads to this host or its own network.
+fn is_inside(url: &str) -> bool {
+    let uri: Option<ureq::http::Uri> = url.parse().ok();
+    let Some(host) = uri.as_ref().and_then(|uri| uri.host()) else {
+        return false;
+    };
+    let of_v6 = |a: Ipv6Addr| {
+        a.is_loopback() || a.is_unspecified() || a.is_unique_local() || a.is_unicast_link_local()
+    };
+    match host.trim_matches(['[', ']']).parse::<IpAddr>() {
+        Ok(address) => match address.to_canonical() {
+            IpAddr::V4(a) => {
+                a.is_loopback() || a.is_unspecified() || a.is_private() || a.is_link_local()
+            }
+            IpAddr::V6(a) => of_v6(a),
+        },
+        Err(_) => {
+            let host = host.trim_end_matches('.').to_ascii_lowercase();
+            host == "localhost" || host.ends_with(".localhost") || is_number(&host)
+        }
+    }
+}
+
+/// Whether a resolver may read a host as an address though it is no plain one: `2130706433`,
+/// `0x7f.1`.
+fn is_number(host: &str) -> bool {
+    let last = host.rsplit('.').next().unwrap_or(host);
+    let digits = last.strip_prefix("0x").unwrap_or(last);
+    last.starts_with(|c: char| c.is_ascii_digit()) && digits.chars().all(|c| c.is_ascii_hexdigit())
+}
+
+/// A server's URL as it may be told: without the user and the password in it.
+fn without_password(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return url.to_owned();
+    };
+    let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    let host = authority.rsplit('@').next().unwrap_or(authority);
+    format!("{scheme}://{host}{path}")
+}
+
 /// Reads a body on a thread of its own: only so can a server be left that stops sending. The
 /// thread ends with the body, at the latest when the time for the whole is over.
 fn pieces_of(body: ureq::Body) -> Receiver<io::Result<Vec<u8>>> {
@@ -298,6 +392,8 @@ fn told(error: &ureq::Error) -> String {
         ureq::Error::HostNotFound => "no such host".to_owned(),
         ureq::Error::ConnectionFailed => "does not accept connections".to_owned(),
         ureq::Error::Io(error) => error.to_string(),
+        // It would repeat the URL, and the password in it.
+        ureq::Error::BadUri(_) | ureq::Error::Http(_) => "has no URL that can be asked".to_owned(),
         other => other.to_string(),
     }
 }
@@ -338,6 +434,55 @@ mod tests {
             "nonsense",
         ] {
             assert!(!is_of_this_host(url), "{url}");
+        }
+    }
+
+    #[test]
+    fn redirects_lead_no_further_in_than_their_server() {
+        let outside = "https://debuginfod.example/buildid/ab/debuginfo";
+        for (from, location, expected) in [
+            (
+                outside,
+                "/files/x",
+                Some("https://debuginfod.example/files/x"),
+            ),
+            (
+                outside,
+                "https://cdn.example/x",
+                Some("https://cdn.example/x"),
+            ),
+            (outside, "http://cdn.example/x", None),
+            (outside, "https://127.0.0.1/x", None),
+            (outside, "https://localhost./x", None),
+            (outside, "https://10.1.2.3:8443/x", None),
+            (outside, "https://169.254.169.254/latest", None),
+            (outside, "https://[::1]/x", None),
+            (outside, "https://[fe80::1]/x", None),
+            (outside, "https://[fd00::1]/x", None),
+            (outside, "https://[::ffff:127.0.0.1]/x", None),
+            (outside, "https://2130706433/x", None),
+            (outside, "https://0x7f.1/x", None),
+            (outside, "file:///etc/passwd", None),
+            (outside, "", None),
+            (
+                "http://10.0.0.1:8002/x",
+                "http://10.0.0.2/x",
+                Some("http://10.0.0.2/x"),
+            ),
+        ] {
+            let to = next(from, location).filter(|to| may_lead(from, from, to));
+            assert_eq!(to.as_deref(), expected, "{from} to {location}");
+        }
+    }
+
+    #[test]
+    fn passwords_in_urls_are_not_told() {
+        for (url, expected) in [
+            ("https://me:secret@a.example/x@y", "https://a.example/x@y"),
+            ("https://me:se@cret@a.example:8", "https://a.example:8"),
+            ("http://a.example/x", "http://a.example/x"),
+        ] {
+            assert_eq!(without_password(url), expected);
         }
     }
 

@@ -41,7 +41,7 @@ const LAYOUT: &str = "v1";
 pub const READER: &str = concat!(env!("CARGO_PKG_VERSION"), " 1");
 
 /// Bounds of the kinds, in bytes.
-const MOST_LIBRARIES: u64 = 2 << 30;
+pub(super) const MOST_LIBRARIES: u64 = 4 << 30;
 const MOST_ANSWERS: u64 = 512 << 20;
 const MOST_INDEXES: u64 = 256 << 20;
 

@@ -265,3 +265,39 @@ fn servers_that_stop_are_left() {
         assert_eq!(server.asked(), 1);
     }
 }
+
+#[test]
+fn a_server_may_lead_to_another_path_but_not_on_and_on() {
+    let moved = |to: &str| {
+        let head = "HTTP/1.1 302 Found\r\nContent-Length: 0\r\nConnection: close\r\n";
+        format!("{head}Location: {to}\r\n\r\n").into_bytes()
+    };
+    let server = Server::new(move |path| match path {
+        "/file" => response("200 OK", &elf(&ID, FULL)),
+        _ => moved("/file"),
+    });
+    assert_eq!(
+        places_of(&Search::new(&[&server.url]).find()),
+        [Place::Debuginfod]
+    );
+    let circle = Server::new(move |_| moved("/again"));
+    let found = Search::new(&[&circle.url]).find();
+    assert_eq!(at_servers(&found), ["leads on and on"]);
+}
+
+#[test]
+fn an_odd_build_id_and_a_password_go_nowhere() {
+    let server = Server::new(|_| response("404 Not Found", b""));
+    let url = server.url.replace("http://", "http://me:secret@");
+    let search = Search::new(&[&url]);
+    for odd in [&[1u8][..], &[7; 65]] {
+        search.finder().find(&library("/x/libfoo.so", odd));
+    }
+    assert_eq!(server.asked(), 0);
+    let found = search.find();
+    let told = format!("{:?}", found.attempts);
+    assert!(
+        told.contains(&server.url) && !told.contains("secret"),
+        "{told}"
+    );
+}
