@@ -12,6 +12,8 @@ use std::time::{Duration, SystemTime};
 const UNFINISHED: &str = ".unfinished-";
 /// Unfinished files this old were left by a process that died.
 const STALE: Duration = Duration::from_secs(24 * 3600);
+/// What the smallest file takes: file systems give whole blocks.
+const BLOCK: u64 = 4096;
 /// A use is noted only where the last is this long ago: each note is a write.
 const NOTE: Duration = Duration::from_secs(3600);
 
@@ -60,7 +62,7 @@ impl Shelf {
                 return Err(error.error);
             }
         }
-        self.bound(size);
+        self.bound(size.max(BLOCK), &path);
         Ok(path)
     }
 
@@ -80,9 +82,10 @@ impl Shelf {
         }
     }
 
-    /// Takes the oldest files away where there are too many. Counting costs a look at every
+    /// Takes the oldest files away where there are too many, but never `kept`, which somebody is
+    /// about to use. Counting costs a look at every
     /// file, so it is done once and then each time that an eighth of the bound was added.
-    fn bound(&self, added: u64) {
+    fn bound(&self, added: u64, kept: &Path) {
         let before = self.since_count.fetch_add(added, Ordering::Relaxed);
         if before != u64::MAX && before.saturating_add(added) < self.most / 8 {
             return;
@@ -94,6 +97,9 @@ impl Shelf {
         for file in files {
             if total <= self.most {
                 break;
+            }
+            if file.path == kept {
+                continue;
             }
             // Another process may have been faster, or Windows may hold it.
             if std::fs::remove_file(&file.path).is_ok() {
@@ -122,7 +128,7 @@ impl Shelf {
                 };
                 files.push(Kept {
                     path: entry.path(),
-                    size: metadata.len(),
+                    size: metadata.len().max(BLOCK),
                     used: metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH),
                 });
             }
@@ -158,9 +164,9 @@ mod tests {
     #[test]
     fn what_was_used_longest_ago_goes_first() {
         let folder = tempfile::tempdir().unwrap();
-        let shelf = Shelf::new(folder.path().join("shelf"), 1000);
-        let old = put(&shelf, "aa01", 400);
-        let used = put(&shelf, "aa02", 400);
+        let shelf = Shelf::new(folder.path().join("shelf"), 10_000);
+        let old = put(&shelf, "aa01", 4000);
+        let used = put(&shelf, "aa02", 4000);
         age(&old, 7200);
         age(&used, 9000);
         shelf.note_use(&used);
@@ -169,9 +175,29 @@ mod tests {
     }
 
     #[test]
+    fn a_file_larger_than_the_bound_outlives_its_own_keeping() {
+        let folder = tempfile::tempdir().unwrap();
+        let shelf = Shelf::new(folder.path().join("shelf"), 10_000);
+        let old = put(&shelf, "aa01", 4000);
+        age(&old, 7200);
+        let huge = put(&shelf, "aa02", 20_000);
+        assert!(!old.exists() && huge.exists());
+    }
+
+    #[test]
+    fn small_files_count_as_what_they_take() {
+        let folder = tempfile::tempdir().unwrap();
+        let shelf = Shelf::new(folder.path().join("shelf"), 10_000);
+        let names = ["aa01", "aa02", "aa03", "aa04"];
+        let paths = names.map(|name| put(&shelf, name, 1));
+        let left = paths.iter().filter(|path| path.exists()).count();
+        assert_eq!(left, 2);
+    }
+
+    #[test]
     fn what_a_dead_process_left_is_taken_away() {
         let folder = tempfile::tempdir().unwrap();
-        let shelf = Shelf::new(folder.path().join("shelf"), 1000);
+        let shelf = Shelf::new(folder.path().join("shelf"), 10_000);
         let (_, left) = shelf.unfinished().unwrap().keep().unwrap();
         let (_, young) = shelf.unfinished().unwrap().keep().unwrap();
         age(&left, 2 * 24 * 3600);
@@ -182,7 +208,7 @@ mod tests {
     #[test]
     fn the_same_file_may_be_put_twice() {
         let folder = tempfile::tempdir().unwrap();
-        let shelf = Shelf::new(folder.path().join("shelf"), 1000);
+        let shelf = Shelf::new(folder.path().join("shelf"), 10_000);
         put(&shelf, "aa01", 5);
         let path = put(&shelf, "aa01", 5);
         assert_eq!(std::fs::read(path).unwrap(), [7; 5]);
