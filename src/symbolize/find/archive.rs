@@ -200,12 +200,12 @@ impl Reading {
         if !is_text && !head.starts_with(b"\x7fELF") {
             return Ok(None);
         }
+        // Thousands of members may share their bytes.
+        self.spend(BEGINNING.min(step.size))?;
         if !step.is_deflated {
             let facts = identify(&step.open(archive)?)?;
             return Ok(Some(Content::Symbols(Box::new(Symbols::new(&facts)))));
         }
-        // Thousands of members may share their bytes.
-        self.spend(BEGINNING.min(step.size))?;
         let mut beginning = step.beginning(archive, BEGINNING)?.into_owned();
         let is_whole = beginning.len() as u64 == step.size;
         if !is_whole && !is_text {
