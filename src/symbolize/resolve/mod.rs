@@ -66,6 +66,7 @@ impl Resolver<'_> {
         let done = AtomicUsize::new(0);
         let outcomes = Mutex::new(Vec::with_capacity(count));
         let threads = self.threads.get().min(count.max(1));
+        let budget = Budget::new(self.threads, threads);
         let work = || {
             loop {
                 let position = next.fetch_add(1, Ordering::Relaxed);
@@ -73,16 +74,13 @@ impl Resolver<'_> {
                     return;
                 };
                 let library = &libraries[at];
-                let alone = count < self.threads.get() || library.addresses.len() >= LARGE;
-                let inner = if alone {
-                    self.threads
-                } else {
-                    NonZero::<usize>::MIN
-                };
+                let is_large = count < self.threads.get() || library.addresses.len() >= LARGE;
+                let inner = budget.share(is_large);
                 let outcome = match self.cancel.load(Ordering::Relaxed) {
                     true => LibraryOutcome::unasked(library.clone()),
                     false => self.one(library, inner),
                 };
+                budget.give_back(inner);
                 lock(&outcomes).push((at, outcome));
                 let done = done.fetch_add(1, Ordering::Relaxed) + 1;
                 tell(Progress {
@@ -107,6 +105,44 @@ impl Resolver<'_> {
             libraries: outcomes.into_iter().map(|(_, outcome)| outcome).collect(),
             cancelled: self.cancel.load(Ordering::Relaxed),
         }
+    }
+}
+
+/// Threads that large libraries are divided among beyond one each, shared by all of them: in all
+/// at most as many again as there are workers.
+struct Budget {
+    spare: AtomicUsize,
+    threads: usize,
+    is_alone: bool,
+}
+
+impl Budget {
+    fn new(threads: NonZero<usize>, workers: usize) -> Self {
+        Budget {
+            spare: AtomicUsize::new(threads.get()),
+            threads: threads.get(),
+            is_alone: workers <= 1,
+        }
+    }
+
+    /// Threads for a library, its worker among them. The largest libraries come first and get
+    /// most: half of what is left.
+    fn share(&self, is_large: bool) -> NonZero<usize> {
+        let part = |spare: usize| match (is_large, self.is_alone) {
+            (false, _) => 0,
+            (true, true) => spare.min(self.threads - 1),
+            (true, false) => spare.div_ceil(2).min(self.threads - 1),
+        };
+        let order = Ordering::Relaxed;
+        let before = self
+            .spare
+            .fetch_update(order, order, |spare| Some(spare - part(spare)));
+        NonZero::<usize>::MIN.saturating_add(before.map_or(0, part))
+    }
+
+    /// The library is done.
+    fn give_back(&self, share: NonZero<usize>) {
+        self.spare.fetch_add(share.get() - 1, Ordering::Relaxed);
     }
 }
 

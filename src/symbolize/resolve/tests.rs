@@ -326,3 +326,17 @@ fn what_the_cache_knows_of_a_file_outlives_it() {
     assert_eq!(names(&more, 0), ["first"]);
     assert!(names(&more, 1).is_empty());
 }
+
+#[test]
+fn threads_are_one_budget_of_all_libraries() {
+    let of = |threads| NonZero::new(threads).unwrap();
+    let many = Budget::new(of(64), 64);
+    let shares: Vec<usize> = (0..64).map(|_| many.share(true).get()).collect();
+    assert_eq!(shares[..3], [33, 17, 9]);
+    assert_eq!(shares.iter().sum::<usize>(), 128);
+    many.give_back(of(33));
+    assert_eq!(many.share(false).get(), 1);
+    assert_eq!(many.share(true).get(), 17);
+    assert_eq!(Budget::new(of(8), 1).share(true).get(), 8);
+    assert_eq!(Budget::new(of(1), 1).share(true).get(), 1);
+}
