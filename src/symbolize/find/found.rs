@@ -113,7 +113,7 @@ pub struct Candidate {
 
 impl Candidate {
     /// The file's bytes: a map of the file where possible. A compressed member of an archive
-    /// is unpacked at each call.
+    /// is unpacked, at each call unless the search has kept what it unpacked.
     ///
     /// # Errors
     /// Where it can no longer be read or is no longer what it was.

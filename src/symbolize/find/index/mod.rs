@@ -18,6 +18,9 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+/// So many compressed members of one build are unpacked in a tree to see what they know.
+const MOST_UNPACKED: usize = 16;
+
 /// What is walked.
 #[derive(Debug, Clone)]
 pub(super) enum Ground {
@@ -130,7 +133,18 @@ impl Tree {
             let path = shown(&path.to_string_lossy());
             found.refuse(place, path, why_not.clone());
         }
+        let full = found.full();
+        let mut unpacked = 0;
         for at in index.of_build(wanted) {
+            let is_packed =
+                |content: &Content| matches!(content, Content::Symbols(s) if s.knowledge.is_none());
+            if is_packed(index.content(at)) {
+                // Nothing is better than what was found, and each costs an unpacking.
+                if found.full() > full || unpacked == MOST_UNPACKED {
+                    continue;
+                }
+                unpacked += 1;
+            }
             self.add(index, at, true, place, wanted, found);
         }
         let Some(names) = wanted.names else {
@@ -209,7 +223,10 @@ impl Tree {
         }
         let bytes = source.open(None)?;
         let knowledge = identify(&bytes)?.knowledge;
-        source.keep(bytes);
+        // The search ends with such a file, so no more than one is kept.
+        if knowledge == Knowledge::Dwarf {
+            source.keep(bytes);
+        }
         if let Some(cache) = &self.cache
             && let Ok(bytes) = postcard::to_stdvec(&Known::from(knowledge))
         {

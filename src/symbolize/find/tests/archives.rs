@@ -216,3 +216,14 @@ fn damaged_archives_are_told_by_their_name_alone() {
     let found = find(symbols(&[path]), PATH, &ID);
     assert_eq!(reasons(&found), ["damaged"]);
 }
+
+#[test]
+fn copies_of_the_best_are_not_unpacked_too() {
+    let lib = large(&ID);
+    let names: Vec<String> = (0..40).map(|at| format!("{at:02}/libfoo.so")).collect();
+    let members: Vec<_> = names.iter().map(|n| (n.as_str(), &lib[..], true)).collect();
+    let root = tempfile::tempdir().unwrap();
+    put(root.path(), "many.zip", &zip(&members));
+    let found = find(symbols(&[root.path()]), PATH, &ID);
+    assert_eq!(paths(&found, root.path()), ["many.zip!00/libfoo.so"]);
+}
