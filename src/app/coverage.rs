@@ -103,8 +103,10 @@ struct Walk<'a> {
     of_mapping: Vec<usize>,
     keys: Vec<(String, String)>,
     libraries: Vec<Library>,
-    /// Of each library the last callsite for which it was counted.
-    counted: Vec<u32>,
+    /// How many callsites were weighed, and of each library the last for which it was counted:
+    /// one callsite is weighed once a heap.
+    weighed: u64,
+    counted: Vec<u64>,
     /// Whether a frame is the allocator's own, where that was asked.
     allocators: Vec<Option<bool>>,
 }
@@ -142,7 +144,8 @@ impl<'a> Walk<'a> {
         });
         Walk {
             frames: frames.collect(),
-            counted: vec![u32::MAX; keys.len()],
+            weighed: 0,
+            counted: vec![0; keys.len()],
             allocators: vec![None; tables.frames().len()],
             recording,
             tally,
@@ -156,6 +159,7 @@ impl<'a> Walk<'a> {
         let recording = self.recording;
         let mut frames = recording.tables.callsite(callsite).peekable();
         self.tally.bytes = self.tally.bytes.saturating_add(bytes);
+        self.weighed += 1;
         let mut hides = false;
         let mut above_allocator = false;
         // Nothing is to be found among the callers where all frames have names.
@@ -192,8 +196,8 @@ impl<'a> Walk<'a> {
             if is_first {
                 library.leaf_bytes = library.leaf_bytes.saturating_add(bytes);
             }
-            if self.counted[position] != callsite.0 {
-                self.counted[position] = callsite.0;
+            if self.counted[position] != self.weighed {
+                self.counted[position] = self.weighed;
                 library.bytes = library.bytes.saturating_add(bytes);
             }
         }
@@ -441,6 +445,18 @@ mod tests {
         };
         assert_eq!((a.path.as_str(), a.build_id.as_str()), ("/a.so", "07"));
         assert_eq!((a.frames, a.leaf_share, a.share), (3, 0.5, 0.75));
+    }
+
+    #[test]
+    fn a_callsite_counts_in_each_heap() {
+        let mut stacks = Stacks::default();
+        let hidden = stacks.callsite(&[("f", "/b.so"), ("", "/a.so")]);
+        let other = HeapDump {
+            pid: 7,
+            ..dump(&[(hidden, 60)])
+        };
+        let all = account(&stacks, &[dump(&[(hidden, 40)]), other]);
+        assert_eq!(all.libraries_missing[0].share, 1.0);
     }
 
     #[test]

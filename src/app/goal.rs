@@ -2,7 +2,7 @@
 //! behind it, or whoever reads on. Owns what of this can go wrong; shared by `symbolize` and
 //! `deobfuscate`.
 
-use std::io::{self, Write};
+use std::io::{self, Read as _, Write};
 use std::path::{Path, PathBuf};
 
 use super::convert::Input;
@@ -21,8 +21,14 @@ pub enum Extent {
 
 /// Where packets go.
 pub enum Goal {
-    /// A file, which has its name once it is whole.
-    File(PathBuf),
+    /// A file, which has its name once it is whole. What it held before is replaced where that
+    /// is packets, or with `force`.
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Replace it whatever it holds.
+        force: bool,
+    },
     /// Whoever reads on.
     Stream(Box<dyn Write + Send>),
 }
@@ -47,6 +53,14 @@ pub enum GoalError {
         /// The file.
         path: PathBuf,
     },
+    /// Something else would be overwritten: a trace, for one.
+    #[error("{} holds something that is not packets of heaptap", path.display())]
+    OutputTaken {
+        /// The file.
+        path: PathBuf,
+        /// Whether it lies in the recording that is read.
+        of_recording: bool,
+    },
     /// The packets can't be written.
     #[error("cannot write {name}")]
     Write {
@@ -61,7 +75,9 @@ impl Classified for GoalError {
     fn class(&self) -> ErrorClass {
         match self {
             GoalError::Import(error) => error.class(),
-            GoalError::SeveralTraces { .. } | GoalError::OutputIsInput { .. } => ErrorClass::Usage,
+            GoalError::SeveralTraces { .. }
+            | GoalError::OutputIsInput { .. }
+            | GoalError::OutputTaken { .. } => ErrorClass::Usage,
             GoalError::Write { .. } => ErrorClass::HostWrite,
         }
     }
@@ -71,6 +87,7 @@ impl Classified for GoalError {
             GoalError::Import(error) => error.kind(),
             GoalError::SeveralTraces { .. } => "several-traces",
             GoalError::OutputIsInput { .. } => "output-is-input",
+            GoalError::OutputTaken { .. } => "output-taken",
             GoalError::Write { .. } => "output-unwritable",
         }
     }
@@ -84,6 +101,12 @@ impl Classified for GoalError {
             GoalError::OutputIsInput { .. } => {
                 Some("name another file; the trace stays as it is".to_owned())
             }
+            GoalError::OutputTaken { of_recording, .. } => Some(match of_recording {
+                true => "the folder of a recording keeps its files: name the folder alone to have \
+                         its symbols brought up to date"
+                    .to_owned(),
+                false => "name another file, or --force to overwrite it".to_owned(),
+            }),
             GoalError::Write { .. } => Some("make room there, or name another file".to_owned()),
         }
     }
@@ -98,10 +121,20 @@ pub(super) fn open(
     extent: Extent,
     goal: &Goal,
 ) -> Result<Vec<OpenTrace>, GoalError> {
-    if let (Input::Path(input), Goal::File(path)) = (input, goal)
-        && is_same(input, path)
-    {
-        return Err(GoalError::OutputIsInput { path: path.clone() });
+    if let Goal::File { path, force } = goal {
+        let of_recording = match input {
+            Input::Path(input) if is_same(input, path) => {
+                return Err(GoalError::OutputIsInput { path: path.clone() });
+            }
+            Input::Path(input) => path.parent().is_some_and(|folder| is_same(input, folder)),
+            Input::Stdin => false,
+        };
+        if !is_replaceable(path) && (of_recording || !force) {
+            return Err(GoalError::OutputTaken {
+                path: path.clone(),
+                of_recording,
+            });
+        }
     }
     let traces = match input {
         Input::Path(path) => import::open(path)?,
@@ -117,6 +150,26 @@ pub(super) fn open(
         });
     }
     Ok(traces)
+}
+
+/// Whether nothing is lost with the file at `path`: it is not there, holds nothing, is none that
+/// holds anything (a pipe), or begins with a packet of symbols (field 61) or maps (64).
+fn is_replaceable(path: &Path) -> bool {
+    let Ok(metadata) = std::fs::metadata(path) else {
+        return true;
+    };
+    if !metadata.is_file() || metadata.len() == 0 {
+        return true;
+    }
+    let mut head = Vec::new();
+    let read = std::fs::File::open(path).and_then(|file| file.take(16).read_to_end(&mut head));
+    // Trace.packet, its length, then the packet's only field.
+    let Some(rest) = head.strip_prefix(&[0x0a]).filter(|_| read.is_ok()) else {
+        return false;
+    };
+    let length = rest.iter().take_while(|byte| **byte >= 0x80).count() + 1;
+    let field = rest.get(length..).unwrap_or_default();
+    field.starts_with(&[0xea, 0x03]) || field.starts_with(&[0x82, 0x04])
 }
 
 /// Whether two paths are one file.
@@ -135,7 +188,7 @@ impl Out {
     pub(super) fn open(goal: Goal) -> Result<Out, GoalError> {
         Ok(match goal {
             Goal::Stream(stream) => Out::Stream(stream),
-            Goal::File(path) => {
+            Goal::File { path, .. } => {
                 let name = path.display().to_string();
                 match WholeFile::create(&path) {
                     Ok(file) => Out::File { file, name },

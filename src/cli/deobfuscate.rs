@@ -37,6 +37,9 @@ pub struct Args {
     /// Write the whole trace with the packets behind it to this file, - for stdout
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with = "output")]
     pub into: Option<PathBuf>,
+    /// Overwrite a file that holds something else than packets
+    #[arg(long)]
+    pub force: bool,
     /// Where names come from.
     #[command(flatten)]
     pub names: NamesArgs,
@@ -71,7 +74,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         return Ok(refreshed_shown(console, &folder, &refreshed));
     }
     let goal = goal::asked(console, &input, named, ".deobfuscation")?;
-    let (sink, goal) = goal.open(console);
+    let (sink, goal) = goal.open(console, args.force);
     let work = watched(ctx, READING, None, move |_| {
         deobfuscate::deobfuscate(&input, extent, sink, &names)
     });

@@ -16,10 +16,16 @@ pub(super) enum Asked {
 }
 
 impl Asked {
-    pub(super) fn open(self, console: &Console) -> (Goal, Option<PathBuf>) {
+    pub(super) fn open(self, console: &Console, force: bool) -> (Goal, Option<PathBuf>) {
         match self {
             Asked::Stdout => (Goal::Stream(Box::new(Stdout(console.clone()))), None),
-            Asked::File(path) => (Goal::File(path.clone()), Some(path)),
+            Asked::File(path) => {
+                let goal = Goal::File {
+                    path: path.clone(),
+                    force,
+                };
+                (goal, Some(path))
+            }
         }
     }
 }

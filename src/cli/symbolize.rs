@@ -34,6 +34,9 @@ pub struct Args {
     /// Write the whole trace with the packets behind it to this file, - for stdout
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with = "output")]
     pub into: Option<PathBuf>,
+    /// Overwrite a file that holds something else than packets
+    #[arg(long)]
+    pub force: bool,
     /// Where names come from.
     #[command(flatten)]
     pub names: NamesArgs,
@@ -72,7 +75,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     }
     let goal = goal::asked(console, &input, named, ".symbols")?;
     let (symbolized, goal) = {
-        let (sink, goal) = goal.open(console);
+        let (sink, goal) = goal.open(console, args.force);
         let task = blocking::watched(ctx, READING, phone, move |watch| {
             symbolize::symbolize(&input, extent, sink, names, watch)
         });

@@ -121,7 +121,10 @@ fn packets(trace: &Path, symbols: &Path) -> Vec<u8> {
     symbolize(
         &Input::Path(trace.to_owned()),
         Extent::Packets,
-        Goal::File(goal.clone()),
+        Goal::File {
+            path: goal.clone(),
+            force: false,
+        },
         names(symbols, folder.path()),
         Watch::default(),
     )

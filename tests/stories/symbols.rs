@@ -293,6 +293,29 @@ fn an_output_is_whole_or_not_there() {
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(document["error"]["kind"], "output-is-input");
     assert_eq!(desk.read("raw"), trace);
+    // Nor is another one, unless that is asked for; packets are.
+    desk.put("other", &trace);
+    desk.expect(2, &["symbolize", "raw", "other"]);
+    assert_eq!(desk.read("other"), trace);
+    let places = ["--no-discover", "--symbols", "syms"];
+    desk.expect(
+        0,
+        &[&["symbolize", "raw", "other", "--force"], &places[..]].concat(),
+    );
+    let symbols = desk.read("other");
+    assert!(!symbols.is_empty() && symbols != trace);
+    desk.expect(0, &[&["symbolize", "raw", "other"], &places[..]].concat());
+    assert_eq!(desk.read("other"), symbols);
+    // Nothing of a recording's folder is.
+    std::fs::create_dir(desk.path("rec")).unwrap();
+    desk.put("rec/raw-trace", &trace);
+    for force in [&[][..], &["--force"]] {
+        desk.expect(
+            2,
+            &[&["symbolize", "rec", "-o", "rec/raw-trace"], force].concat(),
+        );
+    }
+    assert_eq!(desk.read("rec/raw-trace"), trace);
     // A folder that is not there, and what is no trace, leave nothing.
     desk.expect(11, &["symbolize", "raw", "-o", "nowhere/symbols"]);
     desk.put("text", b"no trace at all");
