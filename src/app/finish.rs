@@ -7,10 +7,12 @@ use std::sync::Arc;
 use super::causes::{self, Cause};
 use super::convert::{ConvertError, Converted, Input, Plain, Request, Selection};
 use super::device_libs::{DeviceLibs, Interrupt, PullLibs};
+use super::findings;
 use super::labels::{self, DumpMoment};
 use super::manifest::{self, Manifest};
 use super::names::NameOptions;
 use super::naming::{Look, Watch};
+use super::packet_files;
 use super::plan::{self, Plan};
 use super::record::{RecordEvent, Step, Tell};
 use super::summary::HeapSummary;
@@ -187,7 +189,20 @@ pub async fn finish(
     manifest.dumps = converted.dumps;
     bind_labels(&mut manifest, &chronicle);
     note_startup(&mut manifest);
-    manifest.write(&output)?;
+    if let Err(error) = manifest.write(&output) {
+        // The manifest is worth more than a copy of the trace.
+        if !packet_files::make_room(&output) {
+            return Err(error.into());
+        }
+        manifest.warnings.push(manifest::Warning {
+            kind: findings::PACKETS_UNWRITTEN.to_owned(),
+            message: "there was no room for symbolized-trace".to_owned(),
+            help: Some("make room there, then `heaptap symbolize` the folder".to_owned()),
+            pid: None,
+            dumps: Vec::new(),
+        });
+        manifest.write(&output)?;
+    }
 
     if plan.selinux_relaxed {
         session.await_guard().await;

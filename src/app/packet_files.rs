@@ -167,6 +167,12 @@ fn append(mut from: io::Take<File>, to: &mut WholeFile) -> io::Result<()> {
     Ok(())
 }
 
+/// Takes the symbolized trace away, where there is one: it can be made again, and takes as much
+/// room as the trace. Whether there is more room now.
+pub fn make_room(folder: &Path) -> bool {
+    std::fs::remove_file(folder.join(SYMBOLIZED_TRACE)).is_ok()
+}
+
 /// A file that is opened with its first byte.
 struct Lazy<'a> {
     goal: PathBuf,
