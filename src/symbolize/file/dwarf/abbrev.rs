@@ -117,9 +117,11 @@ impl Abbrevs {
             if code == 0 {
                 return Ok(table);
             }
+            let before = table.memory();
             let abbrev = table.read_one(&mut cursor, encoding)?;
-            // An offset into the middle of another table has work done twice.
-            work.take(cursor.at - start)?;
+            // An offset into the middle of another table has work done twice, and memory taken,
+            // several times that of the bytes read.
+            work.take(cursor.at - start + table.memory() - before)?;
             if code == table.dense.len() as u64 + 1 {
                 table.dense.push(abbrev);
             } else {
@@ -129,6 +131,13 @@ impl Abbrevs {
                 return Ok(table);
             }
         }
+    }
+
+    /// What the table takes, in bytes.
+    pub fn memory(&self) -> usize {
+        (self.dense.len() + self.sparse.len()) * size_of::<Abbrev>()
+            + size_of_val(&*self.attributes)
+            + size_of_val(&*self.steps)
     }
 
     fn read_one(

@@ -42,6 +42,8 @@ pub(super) struct Reader<'run, 'data> {
     supplement: Option<&'run File<'data>>,
     pub work: Share<'run>,
     abbrevs: HashMap<(Home, usize, Encoding), Arc<Abbrevs>>,
+    /// Bytes of the tables.
+    kept: usize,
     units: HashMap<(Home, usize), Arc<Unit<'data>>>,
     /// By offset of the entry in its section, of functions of the unit at hand.
     details: HashMap<usize, Details<'data>>,
@@ -53,6 +55,8 @@ pub(super) struct Reader<'run, 'data> {
 const MOST_REFERENCES: usize = 16;
 /// Tables and units kept at a time.
 const MOST_KEPT: usize = 256;
+/// Bytes of the tables kept at a time: a unit's take some hundred kilobytes.
+const MOST_MEMORY: usize = 32 << 20;
 
 impl<'run, 'data> Reader<'run, 'data> {
     pub fn new(
@@ -65,6 +69,7 @@ impl<'run, 'data> Reader<'run, 'data> {
             supplement,
             work,
             abbrevs: HashMap::new(),
+            kept: 0,
             units: HashMap::new(),
             details: HashMap::new(),
             named: HashMap::new(),
@@ -112,8 +117,12 @@ impl<'run, 'data> Reader<'run, 'data> {
         }
         let abbrevs = Abbrevs::read(parts.abbrev, offset, header.encoding(), None, &self.work)?;
         let abbrevs = Arc::new(abbrevs);
-        if self.abbrevs.len() >= MOST_KEPT {
+        self.kept += abbrevs.memory();
+        if self.abbrevs.len() >= MOST_KEPT || self.kept > MOST_MEMORY {
             self.abbrevs.clear();
+            // They hold the tables too.
+            self.units.clear();
+            self.kept = abbrevs.memory();
         }
         self.abbrevs.insert(key, Arc::clone(&abbrevs));
         Ok(abbrevs)
@@ -214,15 +223,17 @@ impl<'run, 'data> Reader<'run, 'data> {
             let attribute = reader.read_attribute(*spec)?;
             let text = || {
                 let text = unit.string(&file.parts, attribute.value());
-                text.filter(|text| !text.is_empty())
+                let text = text.filter(|text| !text.is_empty());
+                self.work.take(text.map_or(0, <[u8]>::len))?;
+                Ok::<_, DwarfError>(text)
             };
             // Numbers that do not fit are damage: unknown.
             let number = || attribute.udata_value().and_then(|n| u32::try_from(n).ok());
             match attribute.name() {
                 dw::DW_AT_linkage_name | dw::DW_AT_MIPS_linkage_name => {
-                    read.named.linkage = text();
+                    read.named.linkage = text()?;
                 }
-                dw::DW_AT_name => read.named.plain = text(),
+                dw::DW_AT_name => read.named.plain = text()?,
                 dw::DW_AT_abstract_origin | dw::DW_AT_specification => {
                     read.reference = match attribute.value() {
                         AttributeValue::UnitRef(at) => {

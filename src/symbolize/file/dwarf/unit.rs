@@ -3,12 +3,13 @@
 
 use super::abbrev::{Abbrev, Abbrevs, Cursor, Slot};
 use super::work::Share;
+use crate::symbolize::file::sections::{LONGEST_TEXT, text};
 use gimli::constants::{self as dw, DwForm};
 use gimli::{
     Abbreviations, AttributeValue, DebugAddr, DebugAddrBase, DebugAddrIndex, DebugLineOffset,
     DebugLineStr, DebugRngListsBase, DebugRngListsIndex, DebugStr, DebugStrOffsets,
     DebugStrOffsetsBase, DwarfFileType, Encoding, EndianSlice, EntriesRaw, LittleEndian,
-    RangeLists, RangeListsOffset, UnitHeader, UnitOffset, UnitType,
+    RangeLists, RangeListsOffset, Section as _, UnitHeader, UnitOffset, UnitType,
 };
 use std::sync::{Arc, LazyLock};
 
@@ -224,20 +225,23 @@ impl<'data> Unit<'data> {
 
     /// The text of an attribute, where it is one and lies in its section.
     pub fn string(&self, parts: &Parts<'data>, value: Value<'data>) -> Option<&'data [u8]> {
-        let text = match value {
-            AttributeValue::String(text) => Ok(text),
-            AttributeValue::DebugStrRef(offset) => parts.str.get_str(offset),
-            AttributeValue::DebugLineStrRef(offset) => parts.line_str.get_str(offset),
-            AttributeValue::DebugStrRefSup(offset) => parts.supplement_str.get_str(offset),
+        let (section, at) = match value {
+            AttributeValue::String(text) => {
+                let text = text.slice();
+                return (text.len() <= LONGEST_TEXT).then_some(text);
+            }
+            AttributeValue::DebugStrRef(offset) => (parts.str.reader(), offset.0),
+            AttributeValue::DebugLineStrRef(offset) => (parts.line_str.reader(), offset.0),
+            AttributeValue::DebugStrRefSup(offset) => (parts.supplement_str.reader(), offset.0),
             AttributeValue::DebugStrOffsetsIndex(index) => {
                 let format = self.encoding.format;
                 let base = self.str_offsets_base;
                 let offset = parts.str_offsets.get_str_offset(format, base, index);
-                offset.and_then(|offset| parts.str.get_str(offset))
+                (parts.str.reader(), offset.ok()?.0)
             }
             _ => return None,
         };
-        text.ok().map(|text| text.slice())
+        text(section.slice().get(at..)?)
     }
 
     fn indexed_address(&self, parts: &Parts<'data>, index: u64) -> Option<u64> {
