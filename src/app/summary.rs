@@ -211,11 +211,18 @@ fn names_of(recording: &Recording, id: FrameId) -> Vec<NamedFrame> {
         .map_or("", |m| tables.string(tables.mapping(m).path));
     let module = module(path).into_owned();
     let lines = recording.symbols.lines(id);
-    if !lines.is_empty() {
+    // A symbolizer that knew nothing leaves empty names: the recorded one is better.
+    if lines
+        .iter()
+        .any(|line| !tables.string(line.function).is_empty())
+    {
         return lines
             .iter()
             .map(|line| NamedFrame {
-                function: tables.string(line.function).to_owned(),
+                function: match tables.string(line.function) {
+                    "" => nameless(path, frame.rel_pc),
+                    name => name.to_owned(),
+                },
                 module: module.clone(),
                 recursive: false,
             })
@@ -309,6 +316,27 @@ mod tests {
 
     fn functions(site: &TopCallsite) -> Vec<&str> {
         site.frames.iter().map(|f| f.function.as_str()).collect()
+    }
+
+    #[test]
+    fn an_empty_name_of_a_symbolizer_hides_neither_name_nor_place() {
+        use crate::profile::Line;
+        let mut stacks = Stacks(Recording::default());
+        let site = stacks.callsite(&[("", APP, 2), ("main", APP, 3)]);
+        let nothing = Line {
+            function: StringId::default(),
+            linkage: StringId::default(),
+            file: StringId::default(),
+            line: 0,
+        };
+        let symbols = &mut stacks.0.symbols;
+        let row = symbols.add_lines(&[nothing]).unwrap();
+        for frame in 0..2 {
+            symbols.set_lines(FrameId(frame), row);
+        }
+        let frames = frames_of(&stacks.0, site);
+        let shown: Vec<&str> = frames.iter().map(|f| f.function.as_str()).collect();
+        assert_eq!(shown, ["libapp.so+0x2", "main"]);
     }
 
     #[test]

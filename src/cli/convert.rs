@@ -114,6 +114,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             Err(error) => manifest.warnings.push(recorded::unread(&error)),
         }
     }
+    let names = args.names.options(&ctx.console)?;
     let folder = OutputFolder::prepare(&output)?;
     let pprof = PprofOptions {
         sample_names: args.sample_names.into(),
@@ -128,7 +129,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             timestamps: args.timestamps,
         },
         pprof,
-        names: args.names.options(),
+        names,
         watch: Watch::default(),
         bad_maps_fail: true,
         look: Look::Missing,

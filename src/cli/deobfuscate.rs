@@ -56,7 +56,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         true => Input::Stdin,
         false => Input::Path(args.input.clone()),
     };
-    let names = args.names.options();
+    let names = args.names.options(&ctx.console)?;
     let named = args.output.or(args.out);
     let (extent, named) = match args.into {
         Some(into) => (Extent::WholeTrace, Some(into)),

@@ -3,12 +3,17 @@
 //! decided in `app::names`.
 
 use std::ffi::{OsStr, OsString};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum, ValueHint};
+
+use super::console::Console;
 
 use crate::app::device_libs::PullLibs;
 use crate::app::names::{LookupMode, MappingOption, NameOptions, VARIABLES, absolute};
+use crate::error::{ErrorClass, Failure};
 
 /// Where names come from.
 #[derive(Debug, Clone, Default, Args)]
@@ -18,7 +23,7 @@ pub struct NamesArgs {
     ///
     /// Files are chosen by build ID, whatever they are called; of several, the one that knows
     /// most is taken.
-    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath, value_parser = existing())]
     pub symbols: Vec<PathBuf>,
     /// Mapping file of R8 or ProGuard for Java names, of an app or of all; may be repeated
     ///
@@ -28,7 +33,7 @@ pub struct NamesArgs {
     #[arg(long = "mapping", value_name = "[PACKAGE=]FILE", value_hint = ValueHint::FilePath)]
     pub mappings: Vec<OsString>,
     /// The project the app is built in [default: the one around the current folder]
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, value_parser = existing())]
     pub project: Option<PathBuf>,
     /// How PERFETTO_BINARY_PATH is looked through [default: PERFETTO_SYMBOLIZER_MODE, else index]
     #[arg(long, value_name = "MODE", value_enum)]
@@ -61,6 +66,35 @@ pub enum ModeArg {
     Index,
 }
 
+/// A path that there is: a typo would pass for symbols that are not there.
+fn existing() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().try_map(|given| {
+        let path = PathBuf::from(given);
+        match std::fs::metadata(&path) {
+            Ok(_) => Ok(path),
+            Err(error) => Err(error.to_string()),
+        }
+    })
+}
+
+/// What is wrong with a file that was given for symbols, seen at a glance.
+fn no_symbols_in(path: &Path) -> Option<&'static str> {
+    let mut start = Vec::new();
+    let file = std::fs::File::open(path).ok()?;
+    if !file.metadata().ok()?.is_file() {
+        return None;
+    }
+    file.take(6).read_to_end(&mut start).ok()?;
+    let known: [&[u8]; 3] = [b"\x7fELF", b"MODULE", b"PK"];
+    if start.is_empty() {
+        Some("is empty")
+    } else if known.iter().any(|magic| start.starts_with(magic)) {
+        None
+    } else {
+        Some("is neither a library nor Breakpad symbols nor a ZIP")
+    }
+}
+
 /// `[PACKAGE=]FILE`; what is a file as a whole is one.
 fn mapping(given: &OsStr) -> MappingOption {
     let whole = |path: &Path| MappingOption {
@@ -82,18 +116,27 @@ fn mapping(given: &OsStr) -> MappingOption {
 }
 
 impl NamesArgs {
-    /// What these flags and the environment say.
-    pub fn options(&self) -> NameOptions {
+    /// What these flags and the environment say. Files that cannot be what they were given for
+    /// are told.
+    ///
+    /// # Errors
+    /// Where the environment says what nobody understands.
+    pub fn options(&self, console: &Console) -> Result<NameOptions, Failure> {
+        for path in &self.symbols {
+            if let Some(why) = no_symbols_in(path) {
+                console.warn(format_args!("--symbols {} {why}", path.display()));
+            }
+        }
         let set = |name: &&str| {
             let value = std::env::var_os(name)?.to_string_lossy().into_owned();
             (!value.is_empty()).then(|| ((*name).to_owned(), value))
         };
-        NameOptions {
+        Ok(NameOptions {
             symbolize: !self.no_symbolize,
             symbols: self.symbols.iter().map(|path| absolute(path)).collect(),
             mappings: self.mappings.iter().map(|given| mapping(given)).collect(),
             project: self.project.as_deref().map(absolute),
-            mode: self.mode(),
+            mode: self.mode()?,
             discover: !self.no_discover,
             allow_no_build_id: self.allow_no_build_id,
             pull_libs: match (self.pull_libs, self.no_pull_libs) {
@@ -104,20 +147,29 @@ impl NamesArgs {
             cache: None,
             folder: absolute(Path::new(".")),
             variables: VARIABLES.iter().filter_map(set).collect(),
-        }
+        })
     }
 
-    fn mode(&self) -> Option<LookupMode> {
+    fn mode(&self) -> Result<Option<LookupMode>, Failure> {
         match self.symbolizer_mode {
-            Some(ModeArg::Find) => Some(LookupMode::Find),
-            Some(ModeArg::Index) => Some(LookupMode::Index),
-            // As in Perfetto's tools, one word alone means the other way.
-            None => match std::env::var("PERFETTO_SYMBOLIZER_MODE") {
-                Ok(mode) if mode == "find" => Some(LookupMode::Find),
-                Ok(mode) if !mode.is_empty() => Some(LookupMode::Index),
-                _ => None,
-            },
+            Some(ModeArg::Find) => Ok(Some(LookupMode::Find)),
+            Some(ModeArg::Index) => Ok(Some(LookupMode::Index)),
+            None => mode_of(&std::env::var("PERFETTO_SYMBOLIZER_MODE").unwrap_or_default()),
         }
+    }
+}
+
+/// The mode that the variable names; none where it is empty.
+fn mode_of(word: &str) -> Result<Option<LookupMode>, Failure> {
+    match word {
+        "" => Ok(None),
+        "find" => Ok(Some(LookupMode::Find)),
+        "index" => Ok(Some(LookupMode::Index)),
+        other => Err(Failure::new(
+            ErrorClass::Usage,
+            "usage",
+            format!("PERFETTO_SYMBOLIZER_MODE is {other:?}: it is find or index"),
+        )),
     }
 }
 
@@ -143,5 +195,34 @@ mod tests {
             assert_eq!(option.package.as_deref(), package, "{given}");
             assert_eq!(option.path, absolute(path), "{given}");
         }
+    }
+
+    #[test]
+    fn a_file_that_cannot_hold_symbols_is_known_at_a_glance() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("lib.so");
+        for (bytes, wrong) in [
+            (&b""[..], true),
+            (b"hello, world", true),
+            (b"\x7fELF\x02\x01\x01", false),
+            (b"MODULE Linux", false),
+            (b"PK\x03\x04", false),
+        ] {
+            std::fs::write(&file, bytes).unwrap();
+            assert_eq!(no_symbols_in(&file).is_some(), wrong, "{bytes:?}");
+        }
+        assert_eq!(
+            no_symbols_in(folder.path()),
+            None,
+            "a folder is one of files"
+        );
+    }
+
+    #[test]
+    fn a_mode_that_is_none_is_refused() {
+        assert_eq!(mode_of("").unwrap(), None);
+        assert_eq!(mode_of("find").unwrap(), Some(LookupMode::Find));
+        assert_eq!(mode_of("index").unwrap(), Some(LookupMode::Index));
+        assert!(mode_of("fast").is_err());
     }
 }

@@ -85,7 +85,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         return print_config(ctx, &resolved.spec);
     }
     let asked = args.names.asked();
-    let names = args.names.options();
+    let names = args.names.options(&ctx.console)?;
     // A mapping file that cannot be used is told before anything is recorded.
     Maps::check(&names)?;
     // From here on a signal means: end it in good order.

@@ -191,7 +191,7 @@ pub struct StopArgs {
 pub async fn stop(ctx: &Context, args: StopArgs) -> Result<Outcome, Failure> {
     let store = Store::of_user()?;
     let wanted = wanted(ctx, &store, args.session).await?;
-    let names = args.names.options();
+    let names = args.names.options(&ctx.console)?;
     let signals = watch_signals()?;
     let stopped = Show::new(ctx, false)
         .during(signals, async |controls, tell| {
@@ -246,7 +246,7 @@ pub async fn collect(ctx: &Context, args: CollectArgs) -> Result<Outcome, Failur
         return forget(ctx, &store, id);
     }
     let wanted = wanted(ctx, &store, args.session).await?;
-    let names = args.names.options();
+    let names = args.names.options(&ctx.console)?;
     let signals = watch_signals()?;
     let finished = Show::new(ctx, false)
         .during(signals, async |controls, tell| {
