@@ -29,7 +29,7 @@ fn case_01_a_method_that_is_not_there_keeps_its_name_in_its_class() {
     let map = map("x.A -> a:\n    void r() -> g\n");
     assert_eq!(at(&map, 7), "x.A.f:7");
     assert_eq!(no_line(&map), "x.A.f");
-    assert_eq!(profile(&map), "");
+    assert_eq!(profile(&map), "x.A.f");
 }
 
 #[test]

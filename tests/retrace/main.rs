@@ -2,6 +2,8 @@
 //! real maps.
 
 mod cases;
+mod names;
+mod real_maps;
 
 use heaptap::bytes::Bytes;
 use heaptap::deobfuscate::{Chain, FieldType, MapFile, Retraced, Retracer};
@@ -72,8 +74,11 @@ fn no_line(map: &MapFile) -> String {
     shown(&Retracer::new(map).frame("a", "f", None), None)
 }
 
-/// `a.f` as a profile shows it.
+/// `a.f` as a profile shows it: by the map, by packets made of it, and as the API has it where
+/// the map knows the method.
 fn profile(map: &MapFile) -> String {
+    let shown = names::by_file(map, &["a.f"]).remove(0);
+    assert_eq!(names::by_packets(map, &["a.f"])[0], shown, "packets");
     let methods = Retracer::new(map).method("a", "f");
     let mut names: Vec<String> = methods
         .iter()
@@ -81,7 +86,8 @@ fn profile(map: &MapFile) -> String {
         .collect();
     names.sort();
     names.dedup();
-    names.join(" | ")
+    assert!(names.is_empty() || names.join(" | ") == shown, "{names:?}");
+    shown
 }
 
 /// The field `a.f` of a type.
