@@ -31,7 +31,7 @@ pub fn packets_unwritten(error: &std::io::Error) -> Finding {
     Finding {
         kind: PACKETS_UNWRITTEN,
         class: None,
-        message: format!("symbols and symbolized-trace could not be written: {error}"),
+        message: format!("the names could not all be written beside the trace: {error}"),
         help: Some("make room there, then `heaptap symbolize` the folder".to_owned()),
         pid: None,
     }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::device_libs::PullLibs;
+use crate::symbolize::debuginfod::without_password;
 
 /// How a list of folders of Perfetto's tools is looked through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,6 +72,7 @@ pub struct NameOptions {
     #[serde(with = "paths::one")]
     pub folder: PathBuf,
     /// Those of [`VARIABLES`] that are set and not empty.
+    #[serde(serialize_with = "without_passwords")]
     pub variables: BTreeMap<String, String>,
 }
 
@@ -139,6 +141,20 @@ impl NameOptions {
             .map(|path| self.folder.join(path))
             .collect()
     }
+}
+
+/// No password of a debuginfod server is kept on disk; who collects has it in the environment.
+fn without_passwords<S: serde::Serializer>(
+    variables: &BTreeMap<String, String>,
+    to: S,
+) -> Result<S::Ok, S::Error> {
+    to.collect_map(variables.iter().map(|(name, value)| {
+        let urls: Vec<String> = match name.as_str() {
+            "DEBUGINFOD_URLS" => value.split_whitespace().map(without_password).collect(),
+            _ => vec![value.clone()],
+        };
+        (name, urls.join(" "))
+    }))
 }
 
 /// `path` as it is from everywhere.
@@ -221,6 +237,18 @@ mod tests {
         };
         let text = serde_json::to_string(&options).unwrap();
         assert_eq!(serde_json::from_str::<NameOptions>(&text).unwrap(), options);
+    }
+
+    #[test]
+    fn no_password_stands_in_a_journal() {
+        let urls = "https://me:secret@a.example/x http://b.example";
+        let options = NameOptions {
+            variables: BTreeMap::from([("DEBUGINFOD_URLS".into(), urls.into())]),
+            ..NameOptions::default()
+        };
+        let kept = serde_json::to_value(&options).unwrap();
+        let kept = &kept["variables"]["DEBUGINFOD_URLS"];
+        assert_eq!(kept, "https://a.example/x http://b.example");
     }
 
     #[cfg(unix)]

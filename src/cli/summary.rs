@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::console::{Console, Style};
 use super::missing::{self, Remedy};
 use crate::app::manifest::{self, Manifest};
-use crate::app::packet_files::SYMBOLIZED_TRACE;
+use crate::app::packet_files::{DEOBFUSCATION, SYMBOLIZED_TRACE, SYMBOLS};
 use crate::app::summary::{HeapSummary, TopCallsite};
 use crate::profile::DumpKind;
 use crate::units::ByteSize;
@@ -412,8 +412,10 @@ fn written(folder: &Path, manifest: &Manifest) -> String {
     {
         parts.push(format!("{} ({})", trace.file, ByteSize(trace.size)));
     }
-    if folder.join(SYMBOLIZED_TRACE).is_file() {
-        parts.push(SYMBOLIZED_TRACE.to_owned());
+    for name in [SYMBOLIZED_TRACE, SYMBOLS, DEOBFUSCATION] {
+        if folder.join(name).is_file() {
+            parts.push(name.to_owned());
+        }
     }
     let profiles = manifest.dumps.iter().filter(|d| d.file.is_some()).count();
     parts.push(match profiles {

@@ -346,7 +346,7 @@ fn is_number(host: &str) -> bool {
 }
 
 /// A server's URL as it may be told: without the user and the password in it.
-fn without_password(url: &str) -> String {
+pub fn without_password(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else {
         return url.to_owned();
     };
