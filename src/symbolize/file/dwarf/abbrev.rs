@@ -499,7 +499,10 @@ mod tests {
     #[test]
     fn tables_that_are_read_without_end_are_refused() {
         let section = [1, 0x2e, 0, 0x3f, 0x19, 0, 0, 0];
-        let work = Work::of(10);
+        let plenty = Work::of(1 << 20);
+        let table = Abbrevs::read(&section, 0, ENCODING, None, &plenty.share()).unwrap();
+        // Bytes read and memory taken, of one table and of no second.
+        let work = Work::of((section.len() + table.memory()) as u64 + 1);
         let work = work.share();
         let read = || Abbrevs::read(&section, 0, ENCODING, None, &work);
         assert!(read().is_ok());
