@@ -49,6 +49,9 @@ fn talk(mut stream: TcpStream, answers: &Answers) -> std::io::Result<()> {
             stream.write_all(&[*byte])?;
         }
         if !request.starts_with("host:transport") {
+            // What the client sent and nobody read would reset the connection, answer and all.
+            stream.shutdown(std::net::Shutdown::Write)?;
+            std::io::copy(&mut stream, &mut std::io::sink())?;
             return Ok(());
         }
     }
