@@ -10,6 +10,7 @@
 //!
 //! `docs/architecture.md` shows the same on one page, with the table of who may import whom.
 
+pub mod analyze;
 pub mod app;
 pub mod bytes;
 pub mod cli;
@@ -19,6 +20,8 @@ pub mod device;
 pub mod eligibility;
 pub mod error;
 pub mod export;
+pub mod heap_graph;
+pub mod hprof;
 pub mod import;
 pub mod names;
 pub mod phone;

@@ -1,0 +1,172 @@
+//! What only the dump itself can tell of an object: its fields by name and value, its text, its
+//! elements. Asked for the few objects that are shown or inspected, never in a walk over all.
+
+use super::class::BasicType;
+use super::graph::HeapGraph;
+use super::ids::{ClassIndex, ObjectId, ObjectIndex};
+use std::ops::ControlFlow;
+
+/// The value of a field or an element.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Value {
+    /// No object.
+    Null,
+    /// An object of the graph.
+    Object(ObjectIndex),
+    /// An id that the dump has no object for.
+    Dangling(ObjectId),
+    /// `boolean`.
+    Boolean(bool),
+    /// `char`, a UTF-16 unit.
+    Char(u16),
+    /// `float`.
+    Float(f32),
+    /// `double`.
+    Double(f64),
+    /// `byte`.
+    Byte(i8),
+    /// `short`.
+    Short(i16),
+    /// `int`.
+    Int(i32),
+    /// `long`.
+    Long(i64),
+}
+
+impl Value {
+    /// The object it refers to.
+    pub fn object(self) -> Option<ObjectIndex> {
+        match self {
+            Value::Object(object) => Some(object),
+            _ => None,
+        }
+    }
+
+    /// A whole number of any width; not a `char` or a `boolean`.
+    pub fn integer(self) -> Option<i64> {
+        Some(match self {
+            Value::Byte(n) => n.into(),
+            Value::Short(n) => n.into(),
+            Value::Int(n) => n.into(),
+            Value::Long(n) => n,
+            _ => return None,
+        })
+    }
+
+    /// A `boolean`.
+    pub fn boolean(self) -> Option<bool> {
+        match self {
+            Value::Boolean(b) => Some(b),
+            _ => None,
+        }
+    }
+}
+
+/// A field of an object, an element of an array, or a static of a class object.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Field<'a> {
+    /// Its name; `None` where the dump does not tell, and for elements of arrays.
+    pub name: Option<&'a str>,
+    /// Index of the element, in arrays.
+    pub element: Option<u32>,
+    /// The name of its type, where the dump tells.
+    pub type_name: Option<&'a str>,
+    /// The class that declares it, where that is known.
+    pub declared_in: Option<ClassIndex>,
+    /// Whether it is a static of the class that this class object stands for.
+    pub is_static: bool,
+    /// What it holds.
+    pub value: Value,
+}
+
+/// An array of primitives.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PrimitiveArray<'a> {
+    /// Type of the elements.
+    pub element: BasicType,
+    /// Number of elements.
+    pub length: u32,
+    /// Their values, big-endian, where the dump has them.
+    pub bytes: Option<&'a [u8]>,
+}
+
+/// Where contents of objects come from. Any thread may ask.
+pub trait Contents: Send + Sync {
+    /// Hands out the fields (elements, statics) of an object, nulls too, in the dump's order,
+    /// until `visit` breaks. A heap graph has references only; an HPROF has all.
+    fn fields(
+        &self,
+        graph: &HeapGraph,
+        object: ObjectIndex,
+        visit: &mut dyn FnMut(Field<'_>) -> ControlFlow<()>,
+    );
+
+    /// Whether [`Contents::fields`] knows primitive values: `false` means that a missing field
+    /// tells nothing.
+    fn has_values(&self) -> bool;
+
+    /// An array of primitives.
+    fn primitive_array(&self, graph: &HeapGraph, object: ObjectIndex)
+    -> Option<PrimitiveArray<'_>>;
+
+    /// The text of a `java.lang.String`.
+    fn string(&self, graph: &HeapGraph, object: ObjectIndex) -> Option<String>;
+
+    /// Where the object was allocated, frames top first, and the thread's name or id, where
+    /// allocations were tracked.
+    fn allocated_at(&self, graph: &HeapGraph, object: ObjectIndex) -> Option<AllocationSite> {
+        let _ = (graph, object);
+        None
+    }
+}
+
+/// A stack at which objects were allocated.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AllocationSite {
+    /// The thread, by name where the dump has it, else by serial number.
+    pub thread: String,
+    /// Frames, the allocating one first, such as `lab.LeakLab.fill (LeakLab.java:42)`.
+    pub frames: Vec<String>,
+}
+
+/// A dump of which nothing but the graph is known.
+pub struct NoContents;
+
+impl Contents for NoContents {
+    fn fields(
+        &self,
+        graph: &HeapGraph,
+        object: ObjectIndex,
+        visit: &mut dyn FnMut(Field<'_>) -> ControlFlow<()>,
+    ) {
+        for &target in graph.references(object) {
+            let value = match target {
+                ObjectIndex::NONE => Value::Null,
+                target => Value::Object(target),
+            };
+            let field = Field {
+                name: None,
+                element: None,
+                type_name: None,
+                declared_in: None,
+                is_static: false,
+                value,
+            };
+            if visit(field).is_break() {
+                return;
+            }
+        }
+    }
+
+    fn has_values(&self) -> bool {
+        false
+    }
+
+    fn primitive_array(&self, _: &HeapGraph, _: ObjectIndex) -> Option<PrimitiveArray<'_>> {
+        None
+    }
+
+    fn string(&self, _: &HeapGraph, _: ObjectIndex) -> Option<String> {
+        None
+    }
+}

@@ -1,0 +1,331 @@
+//! The columns of a graph, and how they are asked.
+
+use super::class::Class;
+use super::contents::Contents;
+use super::follow::{Follow, ReferenceKind};
+use super::ids::{ClassIndex, Ids, ObjectId, ObjectIndex};
+use super::root::{Root, RootKind};
+use std::collections::BTreeMap;
+
+/// A Java heap. Made by [`super::GraphBuilder`] or from columns that a reader filled itself.
+pub struct HeapGraph {
+    pub(crate) ids: Ids,
+    /// Class by object.
+    pub(crate) class_of: Vec<ClassIndex>,
+    /// Shallow size by object in bytes; [`u32::MAX`] where `huge` has it.
+    pub(crate) shallow: Vec<u32>,
+    /// Shallow sizes that no `u32` holds.
+    pub(crate) huge: BTreeMap<ObjectIndex, u64>,
+    /// Native bytes that objects own, ascending by object, none 0.
+    pub(crate) native: Vec<(ObjectIndex, u64)>,
+    /// Heap by object; empty where all lie in one, `only_heap`.
+    pub(crate) heaps: Vec<HeapKind>,
+    pub(crate) only_heap: HeapKind,
+    /// Where each object's references begin in `targets`; one more than objects.
+    pub(crate) starts: Vec<u32>,
+    /// Targets in the dump's order, [`ObjectIndex::NONE`] for null where the reader keeps nulls.
+    /// `Reference.referent` fields are `NONE` here and stand in `referents`.
+    pub(crate) targets: Vec<ObjectIndex>,
+    /// `Reference.referent`s that are not null, ascending by owner.
+    pub(crate) referents: Vec<Referent>,
+    pub(crate) classes: Vec<Class>,
+    /// Ascending by object; those of one object in the dump's order.
+    pub(crate) roots: Vec<Root>,
+    /// Objects that are referred to but were never dumped (heap graphs), ascending. Their
+    /// shallow size counts as 0 and their class says nothing.
+    pub(crate) placeholders: Vec<ObjectIndex>,
+    /// Class objects and the classes they stand for, ascending by object.
+    pub(crate) class_objects: Vec<(ObjectIndex, ClassIndex)>,
+    pub(crate) contents: Box<dyn Contents>,
+    /// What is known of the dump as a whole.
+    pub facts: DumpFacts,
+}
+
+/// The referent of a `java.lang.ref.Reference`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Referent {
+    /// The `Reference` object.
+    pub owner: ObjectIndex,
+    /// What it refers to.
+    pub target: ObjectIndex,
+    /// Its sort.
+    pub kind: ReferenceKind,
+}
+
+/// Which of ART's heaps an object lies in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[allow(missing_docs)]
+pub enum HeapKind {
+    #[default]
+    Unknown,
+    App,
+    Zygote,
+    BootImage,
+}
+
+impl HeapKind {
+    /// For people and `--heap`: `app`, `zygote`, `image`; empty where unknown.
+    pub fn name(self) -> &'static str {
+        match self {
+            HeapKind::Unknown => "",
+            HeapKind::App => "app",
+            HeapKind::Zygote => "zygote",
+            HeapKind::BootImage => "image",
+        }
+    }
+}
+
+/// What is known of a dump as a whole.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DumpFacts {
+    /// What it was read from.
+    pub source: DumpSource,
+    /// Process id, where known.
+    pub pid: Option<u64>,
+    /// Process name; empty where not known.
+    pub process: String,
+    /// Trace time of a heap graph, ns; milliseconds since 1970 times a million for an HPROF.
+    pub time_ns: u64,
+    /// Bytes that the runtime says are allocated (`heap_bytes_allocated`), where it does.
+    pub heap_bytes_allocated: Option<u64>,
+    /// Why it was dumped, where it was for something, such as `OOME`.
+    pub reason: Option<String>,
+    /// How shallow sizes came about.
+    pub sizes: SizeModel,
+    /// What is missing or wrong.
+    pub losses: Losses,
+}
+
+/// What a graph was read from.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum DumpSource {
+    /// Packets of `android.java_hprof`.
+    #[default]
+    HeapGraph,
+    /// An HPROF file.
+    Hprof {
+        /// Version as its header has it, such as `JAVA PROFILE 1.0.3`.
+        version: String,
+        /// Bytes of an id, 4 or 8.
+        id_bytes: u8,
+    },
+}
+
+/// How shallow sizes come about; `--sizes` selects among those for an HPROF.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum SizeModel {
+    /// What the dump says: `self_size` of a heap graph; instance sizes of an HPROF's classes,
+    /// arrays by their elements.
+    #[default]
+    Dump,
+    /// With headers and alignment, by Eclipse MAT's rules.
+    Mat,
+    /// With headers and alignment of ART.
+    Art,
+}
+
+/// What is missing in a dump or wrong with it; all zero and empty where nothing is.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Losses {
+    /// The dump breaks off, or packets of it are missing: objects are too.
+    pub truncated: bool,
+    /// Packets known to be missing.
+    pub missing_packets: u64,
+    /// References to objects that were never dumped.
+    pub dangling_references: u64,
+    /// Roots that are no object of the dump.
+    pub dangling_roots: u64,
+    /// Objects that were dumped twice; the last one counts.
+    pub repeated_objects: u64,
+    /// Objects whose class is not in the dump.
+    pub unknown_classes: u64,
+    /// Objects or records that could not be read.
+    pub malformed: u64,
+    /// In words, each with its place; at most 32.
+    pub damage: Vec<String>,
+}
+
+impl HeapGraph {
+    /// Number of objects.
+    pub fn len(&self) -> usize {
+        self.class_of.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.class_of.is_empty()
+    }
+
+    /// All objects, ascending by id.
+    pub fn objects(&self) -> impl ExactSizeIterator<Item = ObjectIndex> + use<> {
+        (0..self.len() as u32).map(ObjectIndex)
+    }
+
+    /// The dump's id of an object.
+    pub fn id(&self, object: ObjectIndex) -> ObjectId {
+        self.ids.id(object)
+    }
+
+    /// The object with that id.
+    pub fn find(&self, id: ObjectId) -> Option<ObjectIndex> {
+        self.ids.find(id)
+    }
+
+    /// All classes; an index into them is a [`ClassIndex`].
+    pub fn classes(&self) -> &[Class] {
+        &self.classes
+    }
+
+    /// The same, to give them deobfuscated names.
+    pub fn classes_mut(&mut self) -> &mut [Class] {
+        &mut self.classes
+    }
+
+    /// A class.
+    pub fn class(&self, class: ClassIndex) -> &Class {
+        &self.classes[class.at()]
+    }
+
+    /// The class of an object.
+    pub fn class_of(&self, object: ObjectIndex) -> ClassIndex {
+        self.class_of[object.at()]
+    }
+
+    /// A class and its superclasses, nearest first; ends where they go round in a circle.
+    pub fn ancestry(&self, class: ClassIndex) -> impl Iterator<Item = ClassIndex> + '_ {
+        let mut next = Some(class);
+        // Brent: `anchor` jumps ahead at powers of two, and a cycle comes back to it.
+        let (mut anchor, mut steps, mut limit) = (None, 0u32, 1u32);
+        std::iter::from_fn(move || {
+            let now = next?;
+            if anchor == Some(now) {
+                next = None;
+                return None;
+            }
+            if steps == limit {
+                anchor = Some(now);
+                steps = 0;
+                limit = limit.saturating_mul(2);
+            }
+            steps += 1;
+            next = self.class(now).superclass;
+            Some(now)
+        })
+    }
+
+    /// Whether the class or one of its superclasses has that (obfuscated or plain) name.
+    pub fn is_a(&self, class: ClassIndex, name: &str) -> bool {
+        self.ancestry(class)
+            .any(|c| self.class(c).name == name || self.class(c).shown() == name)
+    }
+
+    /// Shallow size in bytes.
+    pub fn shallow_bytes(&self, object: ObjectIndex) -> u64 {
+        match self.shallow[object.at()] {
+            u32::MAX => self.huge.get(&object).copied().unwrap_or(u32::MAX.into()),
+            bytes => bytes.into(),
+        }
+    }
+
+    /// Native bytes that the object owns by a `NativeAllocationRegistry`.
+    pub fn native_bytes(&self, object: ObjectIndex) -> u64 {
+        match self.native.binary_search_by_key(&object, |n| n.0) {
+            Ok(at) => self.native[at].1,
+            Err(_) => 0,
+        }
+    }
+
+    /// All objects that own native bytes, ascending.
+    pub fn natives(&self) -> &[(ObjectIndex, u64)] {
+        &self.native
+    }
+
+    /// The heap it lies in.
+    pub fn heap_of(&self, object: ObjectIndex) -> HeapKind {
+        match self.heaps.get(object.at()) {
+            Some(&heap) => heap,
+            None => self.only_heap,
+        }
+    }
+
+    /// References of an object without referents of `java.lang.ref.Reference`, in the dump's
+    /// order; [`ObjectIndex::NONE`] is null. May repeat.
+    pub fn references(&self, object: ObjectIndex) -> &[ObjectIndex] {
+        let (from, to) = (self.starts[object.at()], self.starts[object.at() + 1]);
+        &self.targets[from as usize..to as usize]
+    }
+
+    /// Referents of all `java.lang.ref.Reference`s, ascending by owner.
+    pub fn referents(&self) -> &[Referent] {
+        &self.referents
+    }
+
+    /// Referents of one object.
+    pub fn referents_of(&self, object: ObjectIndex) -> &[Referent] {
+        let from = self.referents.partition_point(|r| r.owner < object);
+        let count = self.referents[from..].partition_point(|r| r.owner == object);
+        &self.referents[from..from + count]
+    }
+
+    /// What an object keeps: references that are not null, and the referents that are followed.
+    pub fn kept_by(
+        &self,
+        object: ObjectIndex,
+        follow: Follow,
+    ) -> impl Iterator<Item = ObjectIndex> + '_ {
+        let kind = self.class(self.class_of(object)).kind;
+        let referents = match ReferenceKind::of_class(kind) {
+            Some(_) => self.referents_of(object),
+            None => &[],
+        };
+        let followed = referents.iter().filter(move |r| follow.follows(r.kind));
+        self.references(object)
+            .iter()
+            .copied()
+            .filter(|&target| target != ObjectIndex::NONE)
+            .chain(followed.map(|r| r.target))
+    }
+
+    /// All root entries, ascending by object; those of one object in the dump's order.
+    pub fn roots(&self) -> &[Root] {
+        &self.roots
+    }
+
+    /// Root entries of one object.
+    pub fn roots_of(&self, object: ObjectIndex) -> &[Root] {
+        let from = self.roots.partition_point(|r| r.object < object);
+        let count = self.roots[from..].partition_point(|r| r.object == object);
+        &self.roots[from..from + count]
+    }
+
+    /// The one kind to show for a root, as Perfetto chooses it: sticky class, then JNI global,
+    /// then JNI local, then the first that the dump lists.
+    pub fn root_kind(&self, object: ObjectIndex) -> Option<RootKind> {
+        let roots = self.roots_of(object);
+        let first = roots.first()?.kind;
+        use RootKind::{JniGlobal, JniLocal, StickyClass};
+        let best = [StickyClass, JniGlobal, JniLocal]
+            .into_iter()
+            .find(|&kind| roots.iter().any(|r| r.kind == kind));
+        Some(best.unwrap_or(first))
+    }
+
+    /// Whether it is referred to but was never dumped.
+    pub fn is_placeholder(&self, object: ObjectIndex) -> bool {
+        self.placeholders.binary_search(&object).is_ok()
+    }
+
+    /// What only the dump itself can tell of its objects.
+    pub fn contents(&self) -> &dyn Contents {
+        &*self.contents
+    }
+
+    /// The class that a class object stands for.
+    pub fn class_behind(&self, object: ObjectIndex) -> Option<ClassIndex> {
+        let at = self
+            .class_objects
+            .binary_search_by_key(&object, |c| c.0)
+            .ok()?;
+        Some(self.class_objects[at].1)
+    }
+}

@@ -1,0 +1,75 @@
+//! Object ids as dumps have them (addresses, mostly), and the dense numbers given to objects.
+
+use std::fmt;
+
+/// What the dump calls an object: in an HPROF its address, in a heap graph an address or a hash
+/// of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct ObjectId(pub u64);
+
+impl fmt::Display for ObjectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "0x{:x}", self.0)
+    }
+}
+
+/// The number of an object in its graph: 0 for the smallest id, and so on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct ObjectIndex(pub u32);
+
+impl ObjectIndex {
+    /// No object: a null reference, or nobody.
+    pub const NONE: ObjectIndex = ObjectIndex(u32::MAX);
+
+    /// For slices by object.
+    pub fn at(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// The number of a class in its graph.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct ClassIndex(pub u32);
+
+impl ClassIndex {
+    /// For slices by class.
+    pub fn at(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Ids of all objects, ascending, each once.
+#[derive(Debug, Clone, Default)]
+pub struct Ids {
+    sorted: Vec<u64>,
+}
+
+impl Ids {
+    /// From ids in any order; an id that comes twice counts once.
+    pub fn new(mut ids: Vec<u64>) -> Ids {
+        ids.sort_unstable();
+        ids.dedup();
+        Ids { sorted: ids }
+    }
+
+    /// Number of objects.
+    pub fn len(&self) -> usize {
+        self.sorted.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.sorted.is_empty()
+    }
+
+    /// The number of the object with that id.
+    pub fn find(&self, id: ObjectId) -> Option<ObjectIndex> {
+        let at = self.sorted.binary_search(&id.0).ok()?;
+        Some(ObjectIndex(at as u32))
+    }
+
+    /// The id of an object of this graph.
+    pub fn id(&self, object: ObjectIndex) -> ObjectId {
+        ObjectId(self.sorted[object.at()])
+    }
+}

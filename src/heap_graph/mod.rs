@@ -1,0 +1,39 @@
+//! The Java heap at one moment, whatever it was dumped by: objects, classes, references, roots.
+//! One compact graph behind Perfetto's heap graphs and HPROF files, and what can be computed on
+//! it alone: what is reachable, by which shortest path, and who dominates whom. Knows no wire
+//! format, no file, and nothing of Android's classes.
+//!
+//! Columns of plain numbers, 32-bit indices: objects are numbered in ascending order of the ids
+//! that the dump gives them, so that "in order of ids" is "in order of indices".
+//!
+//! | file | owns |
+//! |---|---|
+//! | `ids` | object ids and the numbers given to them |
+//! | `class` | classes, their hierarchy and fields |
+//! | `root` | why an object is a root |
+//! | `contents` | what only the source knows: fields by name, strings, arrays |
+//! | `graph` | the columns, and how they are asked |
+//! | `build` | a graph from objects that come in any order |
+//! | `follow` | which references keep an object alive |
+//! | `reach` | what is reachable, and the shortest paths to it |
+//! | `dominators` | the dominator tree, retained sizes |
+
+mod build;
+mod class;
+mod contents;
+mod dominators;
+mod follow;
+mod graph;
+mod ids;
+mod reach;
+mod root;
+
+pub use build::{BuildError, GraphBuilder, NewObject};
+pub use class::{BasicType, Class, ClassKind, FieldDecl};
+pub use contents::{AllocationSite, Contents, Field, NoContents, PrimitiveArray, Value};
+pub use dominators::Dominators;
+pub use follow::{Follow, ReferenceKind};
+pub use graph::{DumpFacts, DumpSource, HeapGraph, HeapKind, Losses, Referent, SizeModel};
+pub use ids::{ClassIndex, Ids, ObjectId, ObjectIndex};
+pub use reach::{Reachable, ShortestPaths};
+pub use root::{Root, RootKind};
