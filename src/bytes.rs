@@ -77,18 +77,26 @@ impl Bytes {
     }
 }
 
-/// Opens a regular file for reading. To open a pipe is to wait for who writes it, and some
-/// devices act on it.
+/// Opens a regular file for reading. To open some devices is to act on them, so they are looked
+/// at first.
 fn open_regular(path: &Path) -> io::Result<File> {
     if !std::fs::metadata(path)?.is_file() {
         return Err(not_regular());
     }
+    open_without_waiting(path)
+}
+
+/// Opens what was a regular file a moment ago: should a pipe have taken its place, that does
+/// not wait for who writes it.
+///
+/// # Errors
+/// What the system says.
+pub fn open_without_waiting(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     options.read(true);
     #[cfg(unix)]
     {
         use std::os::unix::fs::OpenOptionsExt as _;
-        // Should a pipe have taken its place, opening it does not wait.
         options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as _);
     }
     options.open(path)

@@ -31,3 +31,4 @@ pub mod session;
 pub mod symbolize;
 pub mod trace;
 pub mod units;
+pub mod untrusted;

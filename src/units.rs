@@ -143,8 +143,18 @@ impl fmt::Display for BuildId {
         if self.0.len() == 33 && self.0.iter().all(u8::is_ascii_hexdigit) {
             return self.0.iter().try_for_each(|b| write!(f, "{}", *b as char));
         }
-        self.0.iter().try_for_each(|b| write!(f, "{b:02x}"))
+        f.write_str(&hex(&self.0))
     }
+}
+
+/// Lower-case hexadecimal digits of bytes.
+pub fn hex(bytes: &[u8]) -> String {
+    use fmt::Write as _;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use crate::eligibility::{self, BuildType, DeviceFacts, Severity};
 use crate::error::{ErrorClass, Failure};
 use crate::session::Store;
 use crate::units::ByteSize;
+use crate::untrusted::shown_bytes;
 
 /// The server's protocol since Android 8's tools.
 const SERVER_VERSION: u32 = 39;
@@ -104,7 +105,7 @@ pub async fn diagnose(
         Ok(server) => {
             checks.push(adb_server(server).await);
             if let Some(device) = device(server, selector, &mut checks).await {
-                serial = Some(eligibility::shown(device.serial().as_bytes()));
+                serial = Some(shown_bytes(device.serial().as_bytes()));
                 phone(&device, &mut checks).await;
             }
         }

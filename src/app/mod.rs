@@ -30,14 +30,3 @@ pub mod sessions;
 pub mod summary;
 pub mod symbolize;
 pub mod trace_findings;
-
-use std::fmt::Write as _;
-
-/// Bytes as lower-case hex.
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}

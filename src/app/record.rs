@@ -385,7 +385,7 @@ async fn opening(
         device: plan::manifest_device(facts),
         targets: plan::manifest_targets(assessment),
         steps: vec![plan::step("checked")],
-        config_sha256: super::hex(&Sha256::digest(&encoded.bytes)),
+        config_sha256: crate::units::hex(&Sha256::digest(&encoded.bytes)),
         duration_ms: spec.duration.map(|d| d.as_millis() as u64),
         size_limit: config.max_file_size_bytes,
         selinux_relaxed: false,

@@ -30,7 +30,6 @@ mod report;
 mod sections;
 #[cfg(test)]
 mod tests;
-mod untrusted;
 
 pub use assess::{
     AssessOptions, Assessment, ProcessReport, Startup, TargetKind, TargetReport, assess,
@@ -47,7 +46,6 @@ pub use post_mortem::{
     explain, parse_log, read_log,
 };
 pub use processes::{Pid, Process, ProcessKind};
-pub use untrusted::shown;
 
 use crate::device::{Device, DeviceError};
 

@@ -14,8 +14,8 @@ use super::names;
 use super::packages::{PER_USER, Package, PackageRow};
 use super::processes::Pid;
 use super::sections::text_lines;
-use super::untrusted::shown;
 use crate::device::{Command, Device, DeviceError};
+use crate::untrusted::shown_bytes;
 
 /// A line of the phone's log.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -83,8 +83,8 @@ pub fn parse_log(stdout: &[u8]) -> Vec<LogLine> {
             Some(LogLine {
                 time_s: time,
                 pid,
-                tag: shown(tag.trim().as_bytes()),
-                text: shown(text.trim().as_bytes()),
+                tag: shown_bytes(tag.trim().as_bytes()),
+                text: shown_bytes(text.trim().as_bytes()),
             })
         })
         .collect()

@@ -13,7 +13,7 @@ use super::matching::{Asked, Snapshot, belongs_to, matching, owner_appid, packag
 use super::names;
 use super::packages::Package;
 use super::processes::{Process, ProcessKind};
-use super::untrusted::shown;
+use crate::untrusted::shown_bytes;
 
 pub(super) fn report(
     facts: &DeviceFacts,
@@ -28,9 +28,9 @@ pub(super) fn report(
         .map(|p| process_report(facts, p, list))
         .collect();
     let (target, kind) = match asked {
-        Asked::Name(name) => (shown(name.as_bytes()), TargetKind::Name),
+        Asked::Name(name) => (shown_bytes(name.as_bytes()), TargetKind::Name),
         Asked::Pid(pid) => (pid.to_string(), TargetKind::Pid),
-        Asked::Package(name) => (shown(name.as_bytes()), TargetKind::Package),
+        Asked::Package(name) => (shown_bytes(name.as_bytes()), TargetKind::Package),
     };
     let mut report = TargetReport {
         target,

@@ -2,7 +2,6 @@
 //! against the device's, synced, renamed. Broken pulls are tried again; the device's copy is
 //! not touched here.
 
-use std::fmt::Write as _;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,6 +17,7 @@ use super::journal::{self, Entry};
 use super::probe::QUICK;
 use super::session::Session;
 use crate::device::{Command, DeviceError};
+use crate::units::hex;
 
 /// Longest silence between two blocks of a pull.
 const STALL: Duration = Duration::from_secs(20);
@@ -344,12 +344,4 @@ pub fn remove_parts(folder: &Path, id: &SessionId, others: &str) -> io::Result<(
         }
     }
     Ok(())
-}
-
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, b| {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{b:02x}");
-        text
-    })
 }

@@ -36,6 +36,7 @@ use crate::device::{Device, DeviceError, RemoteStat};
 use crate::symbolize::cache::{Cache, NotKept, Origin};
 use crate::symbolize::find::WhyNot;
 use crate::units::{BuildId, ByteSize};
+use crate::untrusted::shown;
 
 /// What is fetched without having been asked for.
 const MOST_BYTES: u64 = 64 << 20;
@@ -89,7 +90,7 @@ pub enum PullEvent {
 impl Fetched {
     /// Its path without characters that steer a terminal.
     pub fn shown(&self) -> String {
-        wish::shown(&self.path)
+        shown(&self.path).into_owned()
     }
 }
 

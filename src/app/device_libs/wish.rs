@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use crate::names::java_code;
 use crate::profile::{CallsiteId, FrameId, MappingId, Recording, StringId};
 use crate::units::BuildId;
+use crate::untrusted::shown;
 
 /// Where libraries of the system lie.
 const SYSTEM: [&str; 7] = [
@@ -84,7 +85,7 @@ impl Wish {
 
     /// Its path without characters that steer a terminal.
     pub(super) fn shown(&self) -> String {
-        shown(&self.path)
+        shown(&self.path).into_owned()
     }
 
     /// Its place on the phone; `None` for what is no file there.
@@ -110,11 +111,6 @@ impl Wish {
             false => Where::File(file),
         })
     }
-}
-
-/// `path` without characters that steer a terminal.
-pub(super) fn shown(path: &str) -> String {
-    path.replace(|c: char| c.is_control(), "\u{fffd}")
 }
 
 /// The libraries with frames that want names or lines, with what they cost in callsites. Reads

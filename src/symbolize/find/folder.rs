@@ -1,12 +1,13 @@
 //! Files at a given path: is it the library that is wanted, and what does it know? The five
 //! places below a root, and the one path of the mapping itself.
 
-use super::found::{Candidate, Found, Nearest, Place, WhyNot, shown};
+use super::found::{Candidate, Found, Nearest, Place, WhyNot};
 use super::index::{Ground, Tree};
 use super::names::Wanted;
 use super::source::{self, Source};
 use crate::symbolize::file::Facts;
 use crate::units::BuildId;
+use crate::untrusted::shown;
 use std::path::{Component, Path};
 
 /// What a look at a path brought.
@@ -20,7 +21,7 @@ pub(super) enum Look {
 
 /// Looks at the file at `path`.
 pub(super) fn look_at(path: &Path, place: Place, wanted: &Wanted, found: &mut Found) -> Look {
-    let text = shown(&path.to_string_lossy());
+    let text = shown(&path.to_string_lossy()).into_owned();
     let mapped = source::map(path, None);
     let (facts, stamp) = match mapped.and_then(|(b, stamp)| Ok((source::identify(&b)?, stamp))) {
         Ok(read) => read,

@@ -322,13 +322,3 @@ impl Found {
         }
     }
 }
-
-/// `text` without characters that steer a terminal.
-pub(super) fn shown(text: &str) -> String {
-    let odd =
-        |c: char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    if !text.contains(odd) {
-        return text.to_owned();
-    }
-    text.replace(odd, "\u{fffd}")
-}

@@ -38,8 +38,8 @@ use super::debuginfod::{Client, Refusal};
 use super::file::{Bytes, Knowledge};
 use super::library::Library;
 use crate::units::BuildId;
+use crate::untrusted::shown;
 use companions::Around;
-use found::shown;
 use index::{Ground, Tree};
 use names::Wanted;
 use source::Source;
@@ -218,7 +218,7 @@ impl Finder {
             let index = search.how.tree().and_then(Tree::made);
             Looked {
                 place: search.place,
-                path: shown(&search.root.to_string_lossy()),
+                path: shown(&search.root.to_string_lossy()).into_owned(),
                 is_there: search.is_there(),
                 files: index.map(|index| index.files),
                 opened: index.map(|index| index.opened),
@@ -244,7 +244,7 @@ pub fn libraries_in(
             Some(why_not) => Err(why_not),
             None => archive::open(&whole, &entry.steps),
         };
-        (shown(&entry.name), bytes)
+        (shown(&entry.name).into_owned(), bytes)
     }))
 }
 
@@ -327,8 +327,8 @@ impl Search {
             // Nothing that is no path of this host was looked for.
             How::HostPath if wanted.host_path().is_none() => return,
             How::Debuginfod(_) => return,
-            How::HostPath => shown(&wanted.library.path),
-            _ => shown(&self.root.to_string_lossy()),
+            How::HostPath => shown(&wanted.library.path).into_owned(),
+            _ => shown(&self.root.to_string_lossy()).into_owned(),
         };
         let why_not = match self.is_there() {
             true => WhyNot::NotThere,
@@ -349,7 +349,7 @@ fn look_in_cache(cache: &Cache, wanted: &Wanted, found: &mut Found) {
 }
 
 fn add_kept(path: PathBuf, bytes: &[u8], place: Place, wanted: &Wanted, found: &mut Found) {
-    let text = shown(&path.to_string_lossy());
+    let text = shown(&path.to_string_lossy()).into_owned();
     match source::identify(bytes) {
         Ok(facts) => found.add(Candidate {
             place,
@@ -381,15 +381,15 @@ fn ask(client: &Client, wanted: &Wanted, found: &mut Found) {
         let path = client.fetch(id, origin, |url, refusal| {
             let why_not = match refusal {
                 Refusal::Missing => WhyNot::NotThere,
-                Refusal::Failed(what) => WhyNot::Server(shown(&what)),
+                Refusal::Failed(what) => WhyNot::Server(shown(&what).into_owned()),
             };
-            refusals.push((shown(url), why_not));
+            refusals.push((shown(url).into_owned(), why_not));
         });
         if let Some(path) = path {
             match Bytes::map(&path) {
                 Ok(bytes) => add_kept(path, &bytes, Place::Debuginfod, wanted, found),
                 Err(error) => {
-                    let text = shown(&path.to_string_lossy());
+                    let text = shown(&path.to_string_lossy()).into_owned();
                     found.refuse(Place::Debuginfod, text, regular::why_not(&error));
                 }
             }

@@ -2,7 +2,8 @@
 //! that it could block or do something.
 
 use super::found::WhyNot;
-use std::fs::{File, Metadata, OpenOptions};
+use crate::bytes;
+use std::fs::{File, Metadata};
 use std::io;
 use std::path::Path;
 
@@ -25,15 +26,7 @@ pub(super) fn stat(path: &Path) -> Result<Metadata, WhyNot> {
 pub(super) fn open(path: &Path) -> Result<(File, Metadata), WhyNot> {
     // Opening some devices has effects, so look first.
     stat(path)?;
-    let mut options = OpenOptions::new();
-    options.read(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt as _;
-        // Should a pipe have taken its place, opening it does not wait for a writer.
-        options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as _);
-    }
-    let file = options.open(path).map_err(|error| why_not(&error))?;
+    let file = bytes::open_without_waiting(path).map_err(|error| why_not(&error))?;
     let metadata = file.metadata().map_err(|error| why_not(&error))?;
     match metadata.is_file() {
         true => Ok((file, metadata)),

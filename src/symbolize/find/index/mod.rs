@@ -6,12 +6,13 @@ pub(super) mod record;
 mod walk;
 
 use super::archive::Entry;
-use super::found::{Candidate, Found, Nearest, Place, WhyNot, shown};
+use super::found::{Candidate, Found, Nearest, Place, WhyNot};
 use super::gradle;
 use super::names::{Wanted, key_of};
 use super::source::{Source, identify};
 use crate::symbolize::cache::{Answers, READER};
 use crate::symbolize::file::{Knowledge, debug_id};
+use crate::untrusted::shown;
 use record::{Content, File, Folder, Folders, Known, Symbols};
 use sha2::{Digest as _, Sha256};
 use std::collections::HashMap;
@@ -130,7 +131,7 @@ impl Tree {
     pub(super) fn search(&self, place: Place, wanted: &Wanted, found: &mut Found) {
         let index = self.index();
         for (path, why_not) in &index.lost {
-            let path = shown(&path.to_string_lossy());
+            let path = shown(&path.to_string_lossy()).into_owned();
             found.refuse(place, path, why_not.clone());
         }
         let full = found.full();
@@ -360,8 +361,8 @@ impl Index {
         let (folder, file) = self.file(at);
         let path = Path::new(folder).join(&file.name);
         match self.entry(at) {
-            Some(entry) => shown(&format!("{}!{}", path.display(), entry.name)),
-            None => shown(&path.to_string_lossy()),
+            Some(entry) => shown(&format!("{}!{}", path.display(), entry.name)).into_owned(),
+            None => shown(&path.to_string_lossy()).into_owned(),
         }
     }
 

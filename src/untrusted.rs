@@ -1,0 +1,45 @@
+//! Text from a device, a trace, a dump or an archive made safe to show: no escape sequence, no
+//! control character, no invisible character that reorders or hides what stands beside it.
+
+use std::borrow::Cow;
+
+/// Whether a terminal might act on `c`, or show a text other than it is.
+fn is_unsafe(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{061c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e007f}')
+}
+
+/// The text with U+FFFD for each unsafe character.
+pub fn shown(text: &str) -> Cow<'_, str> {
+    match text.contains(is_unsafe) {
+        true => Cow::Owned(text.replace(is_unsafe, "\u{fffd}")),
+        false => Cow::Borrowed(text),
+    }
+}
+
+/// Bytes as text for people: each byte sequence that is no UTF-8 and each unsafe character
+/// becomes U+FFFD. At most 1024 characters are kept.
+pub fn shown_bytes(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes)
+        .chars()
+        .take(1024)
+        .map(|c| if is_unsafe(c) { '\u{fffd}' } else { c })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_and_direction_marks_do_not_pass() {
+        assert_eq!(shown_bytes(b"a\x1b[31mb"), "a\u{fffd}[31mb");
+        assert_eq!(shown("x\u{202e}y\u{9b}z"), "x\u{fffd}y\u{fffd}z");
+        assert_eq!(shown_bytes(b"\xff\xfe"), "\u{fffd}\u{fffd}");
+        assert!(matches!(shown("Größe 日本"), Cow::Borrowed("Größe 日本")));
+        assert_eq!(shown_bytes(&[b'a'; 5000]).len(), 1024);
+    }
+}
