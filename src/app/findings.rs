@@ -25,6 +25,11 @@ pub struct Finding {
 /// Kind of the finding that the files of names could not be written.
 pub const PACKETS_UNWRITTEN: &str = "symbols-unwritten";
 
+/// Whether findings of that kind tell of names: of symbols, or of mapping files.
+pub fn is_of_names(kind: &str) -> bool {
+    kind.starts_with("symbols-") || kind.starts_with("mapping-")
+}
+
 /// That the files of names beside a recording's trace could not be written: they can be made
 /// again from the trace, which is safe.
 pub fn packets_unwritten(error: &std::io::Error) -> Finding {

@@ -291,11 +291,15 @@ pub fn refresh(
     let converted = convert::convert(&request)?;
     let written = |f: &Finding| f.kind != findings::PACKETS_UNWRITTEN;
     let class = (!converted.findings.iter().all(written)).then_some(ErrorClass::HostWrite);
+    // What was said of names then is said anew where it still holds.
+    manifest
+        .warnings
+        .retain(|w| !findings::is_of_names(&w.kind));
     let known = |kind: &str| manifest.warnings.iter().any(|w| w.kind == kind);
     let new: Vec<manifest::Warning> = converted
         .warnings()
         .into_iter()
-        .filter(|warning| !known(&warning.kind))
+        .filter(|warning| findings::is_of_names(&warning.kind) || !known(&warning.kind))
         .collect();
     manifest.warnings.extend(new);
     manifest.symbolization = Some(converted.symbolization);

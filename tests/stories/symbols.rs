@@ -383,6 +383,8 @@ const FAST: &str = "android=14,build=userdebug,speed=10,stripped=yes,names=expor
 #[test]
 fn a_recording_without_names_gets_them_later() {
     let lab = Lab::new(FAST);
+    // Of another program: that is told, until somebody leaves it out.
+    std::fs::write(lab.work().join("other.txt"), "no.Such -> zz.zz:\n").unwrap();
     let record = [
         "record",
         "-n",
@@ -393,9 +395,17 @@ fn a_recording_without_names_gets_them_later() {
         "out",
         "--no-discover",
         "--no-pull-libs",
+        "--mapping",
+        "other.txt",
     ];
     lab.expect(0, &record);
     let before = lab.manifest("out");
+    let of_maps = |manifest: &Value| {
+        let warnings = manifest["warnings"].as_array().unwrap().clone();
+        let kinds = warnings.into_iter().map(|w| w["kind"].clone());
+        kinds.filter(|kind| kind == "mapping-unused").count()
+    };
+    assert_eq!(of_maps(&before), 1, "{before:#}");
     let raw = std::fs::read(lab.work().join("out/raw-trace")).unwrap();
     assert!(before["symbolization"]["frames_unnamed"].as_u64() > Some(0));
     assert!(!lab.work().join("out/symbols").exists());
@@ -405,9 +415,15 @@ fn a_recording_without_names_gets_them_later() {
         &["symbolize", "out", "--no-discover", "--symbols", "syms"],
     );
     let after = lab.manifest("out");
+    assert_eq!(
+        of_maps(&after),
+        0,
+        "what no longer holds is not said: {after:#}"
+    );
     let read = |name: &str| std::fs::read(lab.work().join("out").join(name)).unwrap();
     assert_eq!(read("raw-trace"), raw, "{ended}");
-    assert_eq!(read("symbolized-trace"), [raw, read("symbols")].concat());
+    let parts = [raw, read("symbols"), read("deobfuscation-packets")].concat();
+    assert!(read("symbolized-trace") == parts, "{ended}");
     let unnamed = |manifest: &Value| manifest["symbolization"]["frames_unnamed"].as_u64();
     assert!(unnamed(&after) < unnamed(&before), "{after:#}");
     assert!(after["symbolization"]["frames_with_lines"].as_u64() > Some(3));
