@@ -16,6 +16,7 @@ pub mod doctor;
 pub mod findings;
 pub mod finish;
 pub mod goal;
+pub mod java;
 pub mod labels;
 pub mod manifest;
 pub mod maps;
