@@ -107,6 +107,7 @@ fn the_demo_leaves_a_recording_that_names_the_leak() {
     assert_eq!(manifest.dumps.len(), 3, "two snapshots and the end");
     let held: Vec<i64> = manifest
         .dumps
+        .native
         .iter()
         .map(|d| d.totals.space.expect("malloc knows frees"))
         .collect();
@@ -117,7 +118,7 @@ fn the_demo_leaves_a_recording_that_names_the_leak() {
         .map(str::to_owned)
         .collect();
     expected.extend(["symbols", "symbolized-trace"].map(str::to_owned));
-    expected.extend(manifest.dumps.iter().filter_map(|d| d.file.clone()));
+    expected.extend(manifest.dumps.native.iter().filter_map(|d| d.file.clone()));
     let files: BTreeSet<String> = std::fs::read_dir(&folder)
         .expect("listed")
         .map(|entry| {
@@ -129,7 +130,7 @@ fn the_demo_leaves_a_recording_that_names_the_leak() {
     files.remove("deobfuscation-packets");
     assert_eq!(files, expected, "nothing else is left behind");
 
-    let last = manifest.dumps[2].file.as_ref().expect("a profile");
+    let last = manifest.dumps.native[2].file.as_ref().expect("a profile");
     let profile = read_profile(&folder.join(last));
     let stack = largest_stack(&profile);
     let asker = stack.iter().find(|l| !is_allocator(&l.function));

@@ -156,6 +156,8 @@ pub struct Plain {
 pub struct Converted {
     /// Every dump that was wanted, in order; those with samples have a file.
     pub dumps: Vec<manifest::Dump>,
+    /// Every dump of a Java heap that was wanted, in order; those with objects have a file.
+    pub java: Vec<manifest::JavaDump>,
     /// Per process and heap the totals and the largest callsites.
     pub heaps: Vec<HeapSummary>,
     /// What the user should know, of the trace and of each heap's last dump.
@@ -293,6 +295,7 @@ pub fn convert(request: &Request) -> Result<Converted, ConvertError> {
         whole_bytes: 0,
         all: Converted {
             dumps: Vec::new(),
+            java: Vec::new(),
             heaps: Vec::new(),
             findings: Vec::new(),
             symbolization: manifest::Symbolization::default(),

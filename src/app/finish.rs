@@ -186,7 +186,10 @@ pub async fn finish(
     manifest.warnings.extend(converted.warnings());
     manifest.symbolization = Some(converted.symbolization);
     manifest.profiles = Some(plan.pprof().into());
-    manifest.dumps = converted.dumps;
+    manifest.dumps = manifest::Dumps {
+        native: converted.dumps,
+        java: converted.java,
+    };
     bind_labels(&mut manifest, &chronicle);
     note_startup(&mut manifest);
     if let Err(error) = manifest.write(&output) {
@@ -320,16 +323,17 @@ fn without_trace(error: ConvertError, size: u64) -> Result<Converted, ConvertErr
         symbolization: manifest::Symbolization::default(),
         health: Vec::new(),
         packages: Vec::new(),
+        java: Vec::new(),
     })
 }
 
 fn bind_labels(manifest: &mut Manifest, chronicle: &Chronicle) {
     let moments: Vec<DumpMoment<'_>> = manifest
         .dumps
-        .iter()
+        .keys()
         .map(|dump| DumpMoment {
             pid: dump.pid,
-            heap: &dump.heap,
+            heap: dump.heap,
             made_ns: dump.written_ns.or(dump.time_ns),
         })
         .collect();
@@ -343,15 +347,11 @@ fn bind_labels(manifest: &mut Manifest, chronicle: &Chronicle) {
         };
         for (at, lag_ns) in binding.dumps {
             let lag_ms = lag_ns / 1_000_000;
-            let dump = &mut manifest.dumps[at];
             label.dumps.push(manifest::LabelledDump {
-                index: dump.index,
+                index: u32::try_from(at).unwrap_or(u32::MAX),
                 lag_ms,
             });
-            dump.label.get_or_insert_with(|| manifest::BoundLabel {
-                name: name.clone(),
-                lag_ms,
-            });
+            manifest.dumps.bind(at, &name, lag_ms);
         }
         if label.dumps.is_empty() {
             manifest.warnings.push(manifest::Warning {
@@ -368,7 +368,7 @@ fn bind_labels(manifest: &mut Manifest, chronicle: &Chronicle) {
 
 /// Which targets were hooked at launch; processes that were not known before are added.
 fn note_startup(manifest: &mut Manifest) {
-    for dump in &manifest.dumps {
+    for dump in &manifest.dumps.native {
         let pid = u32::try_from(dump.pid).unwrap_or(u32::MAX);
         let has_pid = |t: &manifest::Target| t.pid == Some(pid);
         // A target that did not run is whoever started under its name.

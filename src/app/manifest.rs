@@ -2,8 +2,12 @@
 //! the schema (`docs/manifest.md` documents every field; a test holds the two together) and
 //! the atomic writing. Plain values only: whoever fills it knows where they come from.
 
+mod java;
 mod symbolization;
 
+pub use java::{
+    DumpKey, Dumps, JAVA_HEAP, JavaDump, JavaFlags, JavaKind, JavaSums, JavaTotals, Original,
+};
 pub use symbolization::{
     CutLibrary, LookedIn, MappingFile, MissingLibrary, NamedLibrary, NearestFile, SymbolFile,
     Symbolization,
@@ -22,7 +26,7 @@ use crate::export::pprof::{PprofOptions, SampleNames};
 use crate::profile::{DumpFlags, DumpKind, Figures, HeapDump};
 
 /// The version of the schema. A new field leaves it; a changed meaning raises it.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// The name of the file in a recording's folder.
 pub const FILE_NAME: &str = "manifest.json";
@@ -52,7 +56,7 @@ pub struct Manifest {
     #[serde(default)]
     pub profiles: Option<Profiles>,
     /// Every dump found, in order of time; `<n>` in file names is the index here.
-    pub dumps: Vec<Dump>,
+    pub dumps: Dumps,
     /// Every label asked for, bound to dumps or not.
     pub labels: Vec<Label>,
     /// How many frames carry names, and whose libraries do not.
@@ -410,7 +414,7 @@ impl Default for Manifest {
             steps: Vec::new(),
             trace: None,
             profiles: None,
-            dumps: Vec::new(),
+            dumps: Dumps::default(),
             labels: Vec::new(),
             symbolization: None,
             warnings: Vec::new(),
@@ -621,7 +625,10 @@ mod tests {
                 sha256: "00".repeat(32),
             }),
             profiles: Some(PprofOptions::default().into()),
-            dumps: vec![dump],
+            dumps: Dumps {
+                native: vec![dump],
+                java: vec![java_dump()],
+            },
             labels: vec![Label {
                 name: "after-login".to_owned(),
                 requested_ns: 4_880_000_000,
@@ -639,6 +646,42 @@ mod tests {
                 dumps: vec![0],
             }],
             ..Manifest::default()
+        }
+    }
+
+    fn java_dump() -> JavaDump {
+        let sums = JavaSums {
+            objects: 2,
+            space: 48,
+            native_space: 4096,
+        };
+        JavaDump {
+            kind: JavaKind::HeapGraph,
+            index: 1,
+            label: Some(BoundLabel {
+                name: "after-login".to_owned(),
+                lag_ms: 120,
+            }),
+            time_ns: Some(5_000_000_000),
+            time: OffsetDateTime::from_unix_timestamp(1_795_000_000).ok(),
+            pid: 4242,
+            process: "com.example.app".to_owned(),
+            heap: JAVA_HEAP.to_owned(),
+            file: Some("java_heap_dump.1.4242.pb.gz".to_owned()),
+            malloc_info: Some("malloc_info.1.4242.xml".to_owned()),
+            original: Some(Original {
+                size: 12,
+                sha256: "00".repeat(32),
+            }),
+            reason: Some("OOME".to_owned()),
+            totals: Some(JavaTotals {
+                objects: 3,
+                space: 64,
+                native_space: 4096,
+                reachable: sums,
+            }),
+            flags: JavaFlags::default(),
+            complete: true,
         }
     }
 

@@ -151,6 +151,7 @@ pub async fn record(
         let overran = finished
             .manifest
             .dumps
+            .native
             .iter()
             .any(|d| d.flags.buffer_overran);
         if !options.retry_overrun || !overran || attempt == OVERRUN_ATTEMPTS {

@@ -4,14 +4,19 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::manifest::{self, BoundLabel, Dump, Label, LabelledDump, Manifest, ManifestError};
+use super::manifest::{self, DumpKey, Label, LabelledDump, Manifest, ManifestError};
 use crate::error::Classified as _;
 
 /// A dump by what stays when it is converted again.
 type Key = (u64, String, Option<u64>, Option<u64>);
 
-fn key(dump: &Dump) -> Key {
-    (dump.pid, dump.heap.clone(), dump.written_ns, dump.time_ns)
+fn key(dump: &DumpKey<'_>) -> Key {
+    (
+        dump.pid,
+        dump.heap.to_owned(),
+        dump.written_ns,
+        dump.time_ns,
+    )
 }
 
 /// A label with the dumps it was bound to.
@@ -90,8 +95,8 @@ impl Recorded {
                     .dumps
                     .iter()
                     .filter_map(|bound| {
-                        let dump = from.dumps.iter().find(|d| d.index == bound.index)?;
-                        Some((key(dump), bound.lag_ms))
+                        let dump = from.dumps.keys().find(|d| d.index == bound.index)?;
+                        Some((key(&dump), bound.lag_ms))
                     })
                     .collect(),
             })
@@ -125,17 +130,14 @@ pub fn bind(manifest: &mut Manifest, labels: &[RecordedLabel]) {
             dumps: Vec::new(),
         };
         for (wanted, lag_ms) in &recorded.dumps {
-            let Some(dump) = manifest.dumps.iter_mut().find(|d| key(d) == *wanted) else {
+            let Some(at) = manifest.dumps.keys().position(|d| key(&d) == *wanted) else {
                 continue;
             };
             label.dumps.push(LabelledDump {
-                index: dump.index,
+                index: u32::try_from(at).unwrap_or(u32::MAX),
                 lag_ms: *lag_ms,
             });
-            dump.label.get_or_insert_with(|| BoundLabel {
-                name: recorded.name.clone(),
-                lag_ms: *lag_ms,
-            });
+            manifest.dumps.bind(at, &recorded.name, *lag_ms);
         }
         manifest.labels.push(label);
     }

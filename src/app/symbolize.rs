@@ -332,6 +332,6 @@ fn whole_bytes(folder: &Path, raw: &Path) -> Result<Option<u64>, SymbolizeError>
 
 /// The names of the processes in a manifest's dumps.
 fn process_names(manifest: &Manifest) -> BTreeMap<u64, String> {
-    let dumps = manifest.dumps.iter();
-    dumps.map(|d| (d.pid, d.process.clone())).collect()
+    let dumps = manifest.dumps.keys();
+    dumps.map(|d| (d.pid, d.process.to_owned())).collect()
 }

@@ -8,7 +8,7 @@ use super::missing::Remedy;
 use super::names_args::NamesArgs;
 use super::{Context, Outcome, blocking, summary};
 use crate::app::convert::{self, Input, Request, Selection};
-use crate::app::manifest::Manifest;
+use crate::app::manifest::{Dumps, Manifest};
 use crate::app::naming::{Look, Watch};
 use crate::app::output::{OutputFolder, default_name};
 use crate::app::recorded;
@@ -153,7 +153,10 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     manifest.outcome.exit_code = class.map_or(0, ErrorClass::exit_code);
     manifest.outcome.complete = class.is_none();
     manifest.warnings.extend(converted.warnings());
-    manifest.dumps = converted.dumps;
+    manifest.dumps = Dumps {
+        native: converted.dumps,
+        java: converted.java,
+    };
     recorded::bind(&mut manifest, &labels);
     manifest.symbolization = Some(converted.symbolization);
     manifest.profiles = Some(pprof.into());

@@ -160,7 +160,7 @@ fn grouped<'a>(warnings: impl IntoIterator<Item = &'a manifest::Warning>) -> Vec
 /// The processes that were hooked while they ran: nearly all of nearly every recording.
 fn hooked_late(manifest: &Manifest) -> Option<String> {
     let mut late: Vec<&manifest::Dump> = Vec::new();
-    for dump in &manifest.dumps {
+    for dump in &manifest.dumps.native {
         let hooked = !dump.flags.from_startup && dump.file.is_some();
         if hooked && late.iter().all(|d| d.pid != dump.pid) {
             late.push(dump);
@@ -272,6 +272,7 @@ impl Page<'_> {
     fn series(&self, manifest: &Manifest, heap: &HeapSummary) -> String {
         let mine: Vec<&manifest::Dump> = manifest
             .dumps
+            .native
             .iter()
             .filter(|d| d.pid == heap.pid && d.heap == heap.heap)
             .collect();
@@ -417,7 +418,12 @@ fn written(folder: &Path, manifest: &Manifest) -> String {
             parts.push(name.to_owned());
         }
     }
-    let profiles = manifest.dumps.iter().filter(|d| d.file.is_some()).count();
+    let profiles = manifest
+        .dumps
+        .native
+        .iter()
+        .filter(|d| d.file.is_some())
+        .count();
     parts.push(match profiles {
         0 => "no profile".to_owned(),
         1 => "1 profile (.pb.gz)".to_owned(),
@@ -453,6 +459,7 @@ fn next_commands(
     };
     let mine: Vec<&manifest::Dump> = manifest
         .dumps
+        .native
         .iter()
         .filter(|d| d.pid == heap.pid && d.heap == heap.heap && d.file.is_some())
         .collect();

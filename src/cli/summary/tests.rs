@@ -51,7 +51,8 @@ fn example() -> (Manifest, HeapSummary) {
             dump(0, 1 << 20, None),
             dump(1, 5 << 20, Some("after-login")),
             dump(2, 12 << 20, None),
-        ],
+        ]
+        .into(),
         ..Manifest::default()
     };
     let heap = HeapSummary {
@@ -183,9 +184,9 @@ fn the_next_commands_fit_the_recording() {
         ..heap.clone()
     };
     assert_eq!(commands(&manifest, &art).len(), 1);
-    manifest.dumps.truncate(1);
+    manifest.dumps.native.truncate(1);
     assert_eq!(commands(&manifest, &heap).len(), 1);
-    manifest.dumps.clear();
+    manifest.dumps.native.clear();
     assert_eq!(commands(&manifest, &heap), Vec::<String>::new());
 }
 
@@ -250,11 +251,11 @@ fn hooking_late_is_one_note() {
     assert!(
         hooked_late(&manifest).is_some_and(|n| n.starts_with("com.example.app: hooked while it"))
     );
-    manifest.dumps[1].pid = 7;
+    manifest.dumps.native[1].pid = 7;
     assert!(
         hooked_late(&manifest).is_some_and(|n| n.starts_with("2 processes: hooked while they"))
     );
-    for dump in &mut manifest.dumps {
+    for dump in &mut manifest.dumps.native {
         dump.flags.from_startup = true;
     }
     assert_eq!(hooked_late(&manifest), None);

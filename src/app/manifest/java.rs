@@ -1,0 +1,212 @@
+//! The manifest's dumps of Java heaps, and the one list in which they stand beside those of
+//! native heaps.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use time::OffsetDateTime;
+
+use super::{BoundLabel, Dump};
+
+/// Every dump of a recording: one list in the file, told apart by `kind`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Dumps {
+    /// Of native heaps, in order of time.
+    pub native: Vec<Dump>,
+    /// Of Java heaps, in order of time; their indices go on where those of the native ones end.
+    pub java: Vec<JavaDump>,
+}
+
+/// One Java heap of one process at one moment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JavaDump {
+    /// What it was made with.
+    pub kind: JavaKind,
+    /// Position in `dumps`, counted from 0.
+    pub index: u32,
+    /// The label bound to it; the first of several.
+    pub label: Option<BoundLabel>,
+    /// Trace time (BOOTTIME), ns; absent for an HPROF.
+    pub time_ns: Option<u64>,
+    /// Wall time, where it is known.
+    #[serde(with = "time::serde::rfc3339::option")]
+    pub time: Option<OffsetDateTime>,
+    /// Process id.
+    pub pid: u64,
+    /// Process name; empty where it is not known.
+    pub process: String,
+    /// [`JAVA_HEAP`].
+    pub heap: String,
+    /// The pprof or the HPROF in the folder; absent where there is none (no objects).
+    pub file: Option<String>,
+    /// What `am dumpheap -m` said of malloc, as a file in the folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub malloc_info: Option<String>,
+    /// Size and hash of an HPROF: it is the recording itself.
+    #[serde(flatten, default, skip_serializing_if = "Option::is_none")]
+    pub original: Option<Original>,
+    /// Why it was dumped, where the dump says so: `OOME`.
+    pub reason: Option<String>,
+    /// Sums over its objects; absent where they were not counted.
+    pub totals: Option<JavaTotals>,
+    /// What is missing in it.
+    pub flags: JavaFlags,
+    /// Whether the dump ended and nothing of it is missing; otherwise its figures are lower
+    /// bounds.
+    pub complete: bool,
+}
+
+/// The name of the heap of every [`JavaDump`].
+pub const JAVA_HEAP: &str = "java";
+
+/// What a Java heap was dumped with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum JavaKind {
+    /// Perfetto's `android.java_hprof`, in the trace.
+    #[serde(rename = "java_heap_graph")]
+    HeapGraph,
+    /// `am dumpheap`, a file of its own.
+    #[serde(rename = "hprof")]
+    Hprof,
+}
+
+/// A file as the device wrote it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Original {
+    /// Bytes.
+    pub size: u64,
+    /// SHA-256, hex.
+    pub sha256: String,
+}
+
+/// Sums over the objects of a Java heap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct JavaTotals {
+    /// Objects in the dump.
+    pub objects: u64,
+    /// Their shallow sizes, bytes.
+    pub space: u64,
+    /// Native bytes that they own.
+    pub native_space: u64,
+    /// The same of those that are reachable from a root: what the profile shows.
+    pub reachable: JavaSums,
+}
+
+/// Sums over some objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct JavaSums {
+    /// Objects.
+    pub objects: u64,
+    /// Shallow bytes.
+    pub space: u64,
+    /// Native bytes.
+    pub native_space: u64,
+}
+
+/// What is missing in a dump of a Java heap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct JavaFlags {
+    /// The dump breaks off: a buffer was full, or the process died over it.
+    pub truncated: bool,
+    /// Packets of it that never came.
+    pub missing_packets: u64,
+}
+
+/// Which dump, and when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DumpKey<'a> {
+    /// Position in the list.
+    pub index: u32,
+    /// Process id.
+    pub pid: u64,
+    /// Process name.
+    pub process: &'a str,
+    /// Heap name.
+    pub heap: &'a str,
+    /// When heapprofd wrote it, BOOTTIME in ns.
+    pub written_ns: Option<u64>,
+    /// Its own time, BOOTTIME in ns.
+    pub time_ns: Option<u64>,
+}
+
+impl Dumps {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.native.is_empty() && self.java.is_empty()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.native.len() + self.java.len()
+    }
+
+    /// What tells each of them from the others, in the order of the list.
+    pub fn keys(&self) -> impl Iterator<Item = DumpKey<'_>> {
+        let native = self.native.iter().map(|dump| DumpKey {
+            index: dump.index,
+            pid: dump.pid,
+            process: &dump.process,
+            heap: &dump.heap,
+            written_ns: dump.written_ns,
+            time_ns: dump.time_ns,
+        });
+        let java = self.java.iter().map(|dump| DumpKey {
+            index: dump.index,
+            pid: dump.pid,
+            process: &dump.process,
+            heap: &dump.heap,
+            written_ns: None,
+            time_ns: dump.time_ns,
+        });
+        native.chain(java)
+    }
+
+    /// Names the dump at this place of the list, unless it has a label.
+    pub fn bind(&mut self, at: usize, name: &str, lag_ms: u64) {
+        let label = match at.checked_sub(self.native.len()) {
+            None => &mut self.native[at].label,
+            Some(at) => &mut self.java[at].label,
+        };
+        label.get_or_insert_with(|| BoundLabel {
+            name: name.to_owned(),
+            lag_ms,
+        });
+    }
+}
+
+impl From<Vec<Dump>> for Dumps {
+    fn from(native: Vec<Dump>) -> Self {
+        Dumps {
+            native,
+            java: Vec::new(),
+        }
+    }
+}
+
+/// An entry of the list in the file.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Entry<N, J> {
+    // Tried first: no native dump has its kinds.
+    Java(J),
+    Native(N),
+}
+
+impl Serialize for Dumps {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let native = self.native.iter().map(Entry::Native);
+        let java = self.java.iter().map(Entry::<&Dump, &JavaDump>::Java);
+        serializer.collect_seq(native.chain(java))
+    }
+}
+
+impl<'de> Deserialize<'de> for Dumps {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut dumps = Dumps::default();
+        for entry in Vec::<Entry<Dump, JavaDump>>::deserialize(deserializer)? {
+            match entry {
+                Entry::Native(dump) => dumps.native.push(dump),
+                Entry::Java(dump) => dumps.java.push(dump),
+            }
+        }
+        Ok(dumps)
+    }
+}
