@@ -5,7 +5,8 @@ use super::class::Class;
 use super::contents::Contents;
 use super::follow::ReferenceKind;
 use super::graph::{DumpFacts, HeapGraph, HeapKind, Referent};
-use super::ids::{ClassIndex, Ids, ObjectId, ObjectIndex};
+use super::id_set::Ids;
+use super::ids::{ClassIndex, ObjectId, ObjectIndex};
 use super::root::{Root, RootKind};
 use std::collections::BTreeMap;
 
@@ -95,7 +96,7 @@ impl GraphBuilder {
         keep_dangling: bool,
     ) -> Result<HeapGraph, BuildError> {
         let mut all: Vec<u64> = self.objects.iter().map(|o| o.id.0).collect();
-        let own = Ids::new(all.clone());
+        let own: Ids = all.iter().copied().collect();
         facts.losses.repeated_objects += (all.len() - own.len()) as u64;
         let dangling = |target: u64| target != 0 && own.find(ObjectId(target)).is_none();
         let targets = self.references.iter().map(|r| match *r {
@@ -105,7 +106,7 @@ impl GraphBuilder {
         facts.losses.dangling_references += missing.len() as u64;
         let ids = if keep_dangling {
             all.extend(&missing);
-            Ids::new(all)
+            all.into_iter().collect()
         } else {
             own.clone()
         };

@@ -3,7 +3,8 @@
 use super::class::Class;
 use super::contents::Contents;
 use super::follow::{Follow, ReferenceKind};
-use super::ids::{ClassIndex, Ids, ObjectId, ObjectIndex};
+use super::id_set::Ids;
+use super::ids::{ClassIndex, ObjectId, ObjectIndex};
 use super::root::{Root, RootKind};
 use std::collections::BTreeMap;
 

@@ -37,39 +37,3 @@ impl ClassIndex {
         self.0 as usize
     }
 }
-
-/// Ids of all objects, ascending, each once.
-#[derive(Debug, Clone, Default)]
-pub struct Ids {
-    sorted: Vec<u64>,
-}
-
-impl Ids {
-    /// From ids in any order; an id that comes twice counts once.
-    pub fn new(mut ids: Vec<u64>) -> Ids {
-        ids.sort_unstable();
-        ids.dedup();
-        Ids { sorted: ids }
-    }
-
-    /// Number of objects.
-    pub fn len(&self) -> usize {
-        self.sorted.len()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.sorted.is_empty()
-    }
-
-    /// The number of the object with that id.
-    pub fn find(&self, id: ObjectId) -> Option<ObjectIndex> {
-        let at = self.sorted.binary_search(&id.0).ok()?;
-        Some(ObjectIndex(at as u32))
-    }
-
-    /// The id of an object of this graph.
-    pub fn id(&self, object: ObjectIndex) -> ObjectId {
-        ObjectId(self.sorted[object.at()])
-    }
-}

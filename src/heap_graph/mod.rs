@@ -9,6 +9,7 @@
 //! | file | owns |
 //! |---|---|
 //! | `ids` | object ids and the numbers given to them |
+//! | `id_set` | the set of all ids, numbered |
 //! | `class` | classes, their hierarchy and fields |
 //! | `root` | why an object is a root |
 //! | `contents` | what only the source knows: fields by name, strings, arrays |
@@ -24,6 +25,7 @@ mod contents;
 mod dominators;
 mod follow;
 mod graph;
+mod id_set;
 mod ids;
 mod reach;
 mod root;
@@ -34,6 +36,7 @@ pub use contents::{AllocationSite, Contents, Field, NoContents, PrimitiveArray, 
 pub use dominators::Dominators;
 pub use follow::{Follow, ReferenceKind};
 pub use graph::{DumpFacts, DumpSource, HeapGraph, HeapKind, Losses, Referent, SizeModel};
-pub use ids::{ClassIndex, Ids, ObjectId, ObjectIndex};
+pub use id_set::{Ids, IdsBuilder};
+pub use ids::{ClassIndex, ObjectId, ObjectIndex};
 pub use reach::{Reachable, ShortestPaths};
 pub use root::{Root, RootKind};
