@@ -1,0 +1,648 @@
+//! The grammar of an HPROF file, header and top level: what stands where, for ids of 4 and of 8
+//! bytes, under any version. Sub-records of heap dumps are [`super::sub_records`]'s. Borrows from
+//! the file, keeps nothing, never panics; what cannot be read is [`Damage`] with its offset.
+//!
+//! ```text
+//! header   magic, NUL, u4 bytes of an id, u8 milliseconds since 1970
+//! record   u1 tag, u4 microseconds, u4 length, body
+//! ```
+//! Big-endian throughout. Unknown tags are skipped by their length. What the grammar has to
+//! cope with, because files do:
+//! - A dump record of length 0 whose writer died before it knew the length: all that follows is
+//!   its body. (A converter leaves such records too, empty ones; another record follows then.)
+//! - `HEAP_DUMP` (0x0C) over 4 GiB: its length is written modulo 2^32.
+//! - A sub-record that crosses the declared end of its record: [`Records::continue_at`].
+
+use std::fmt;
+use std::ops::Range;
+
+/// Bytes of an id: 4 in all Android dumps, the size of a pointer in HotSpot's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IdSize {
+    /// 32 bits.
+    Four,
+    /// 64 bits.
+    Eight,
+}
+
+impl IdSize {
+    /// Number of bytes.
+    #[inline]
+    pub fn bytes(self) -> usize {
+        match self {
+            IdSize::Four => 4,
+            IdSize::Eight => 8,
+        }
+    }
+
+    /// The id that these bytes begin with.
+    #[inline]
+    pub fn read(self, bytes: &[u8]) -> Option<u64> {
+        match self {
+            IdSize::Four => Some(u32::from_be_bytes(*bytes.first_chunk()?).into()),
+            IdSize::Eight => Some(u64::from_be_bytes(*bytes.first_chunk()?)),
+        }
+    }
+
+    /// All ids in these bytes; what is left over at the end is ignored.
+    pub fn each(self, bytes: &[u8]) -> impl ExactSizeIterator<Item = u64> + '_ {
+        bytes
+            .chunks_exact(self.bytes())
+            .map(move |id| id.iter().fold(0, |sum, &byte| sum << 8 | u64::from(byte)))
+    }
+}
+
+/// The header of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header<'a> {
+    /// Its text without the NUL, such as `JAVA PROFILE 1.0.2`; ASCII.
+    pub version: &'a str,
+    /// Bytes of an id.
+    pub id_size: IdSize,
+    /// When it was dumped, in milliseconds since 1970.
+    pub time_ms: u64,
+    /// Bytes of the header: where the first record begins.
+    pub bytes: usize,
+}
+
+/// Why a file has no HPROF header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum HeaderError {
+    /// It begins with something else.
+    #[error("it does not begin with \"JAVA PROFILE 1.0\" and a NUL")]
+    NotHprof,
+    /// It ends within the header.
+    #[error("it ends within the header")]
+    CutShort,
+    /// Ids are neither 4 nor 8 bytes.
+    #[error("its ids have {0} bytes, not 4 or 8")]
+    IdSize(u32),
+}
+
+/// What every version begins with.
+const MAGIC: &[u8] = b"JAVA PROFILE 1.0";
+
+/// The longest version text that is looked at.
+const LONGEST_VERSION: usize = 32;
+
+impl<'a> Header<'a> {
+    /// Reads the header of a file.
+    ///
+    /// # Errors
+    /// Where there is none.
+    pub fn read(file: &'a [u8]) -> Result<Header<'a>, HeaderError> {
+        if !file.starts_with(MAGIC) {
+            return Err(match MAGIC.starts_with(file) && !file.is_empty() {
+                true => HeaderError::CutShort,
+                false => HeaderError::NotHprof,
+            });
+        }
+        let text = &file[..file.len().min(LONGEST_VERSION)];
+        let end = match text.iter().position(|&byte| byte == 0) {
+            Some(end) => end,
+            None if text.len() < LONGEST_VERSION => return Err(HeaderError::CutShort),
+            None => return Err(HeaderError::NotHprof),
+        };
+        let version = match std::str::from_utf8(&text[..end]) {
+            Ok(version) if version.bytes().all(|b| (0x20..0x7f).contains(&b)) => version,
+            _ => return Err(HeaderError::NotHprof),
+        };
+        let mut rest = Cursor::new(file, end + 1);
+        let id_size = match rest.u4().ok_or(HeaderError::CutShort)? {
+            4 => IdSize::Four,
+            8 => IdSize::Eight,
+            other => return Err(HeaderError::IdSize(other)),
+        };
+        let time_ms = rest.u8().ok_or(HeaderError::CutShort)?;
+        Ok(Header {
+            version,
+            id_size,
+            time_ms,
+            bytes: rest.at(),
+        })
+    }
+
+    /// Whether it is the version that only Android writes.
+    pub fn is_android(&self) -> bool {
+        self.version == "JAVA PROFILE 1.0.3"
+    }
+}
+
+/// Something that could not be read, and where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Damage {
+    /// Offset in the (unpacked) file of the record or sub-record.
+    pub at: u64,
+    /// What is wrong with it.
+    pub kind: DamageKind,
+}
+
+/// What can be wrong with a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DamageKind {
+    /// The file ends within it.
+    CutShort,
+    /// The body of a top-level record is too short for what it should hold.
+    ShortBody(u8),
+    /// A sub-record of a tag nobody knows: the rest of its record cannot be read, since
+    /// sub-records have no length.
+    UnknownSubRecord(u8),
+    /// A field, static, constant or array of a basic type that does not exist.
+    UnknownType(u8),
+    /// A sub-record runs past the end of its record into what looks like the next one.
+    Overrun,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at = self.at;
+        match self.kind {
+            DamageKind::CutShort => write!(f, "the file ends within the record at 0x{at:x}"),
+            DamageKind::ShortBody(tag) => {
+                write!(f, "the record of tag 0x{tag:02x} at 0x{at:x} is too short")
+            }
+            DamageKind::UnknownSubRecord(tag) => {
+                write!(f, "unknown heap-dump tag 0x{tag:02x} at 0x{at:x}")
+            }
+            DamageKind::UnknownType(code) => {
+                write!(f, "unknown basic type {code} in the record at 0x{at:x}")
+            }
+            DamageKind::Overrun => write!(f, "the record at 0x{at:x} runs into the next one"),
+        }
+    }
+}
+
+/// Tags of top-level records.
+#[allow(missing_docs)]
+pub mod tag {
+    pub const UTF8: u8 = 0x01;
+    pub const LOAD_CLASS: u8 = 0x02;
+    pub const UNLOAD_CLASS: u8 = 0x03;
+    pub const FRAME: u8 = 0x04;
+    pub const TRACE: u8 = 0x05;
+    pub const ALLOC_SITES: u8 = 0x06;
+    pub const HEAP_SUMMARY: u8 = 0x07;
+    pub const START_THREAD: u8 = 0x0a;
+    pub const END_THREAD: u8 = 0x0b;
+    pub const HEAP_DUMP: u8 = 0x0c;
+    pub const CPU_SAMPLES: u8 = 0x0d;
+    pub const CONTROL: u8 = 0x0e;
+    pub const HEAP_DUMP_SEGMENT: u8 = 0x1c;
+    pub const HEAP_DUMP_END: u8 = 0x2c;
+
+    /// Its name in HPROF's documentation, `None` for one that is not there.
+    pub fn name(tag: u8) -> Option<&'static str> {
+        Some(match tag {
+            UTF8 => "UTF8",
+            LOAD_CLASS => "LOAD_CLASS",
+            UNLOAD_CLASS => "UNLOAD_CLASS",
+            FRAME => "FRAME",
+            TRACE => "TRACE",
+            ALLOC_SITES => "ALLOC_SITES",
+            HEAP_SUMMARY => "HEAP_SUMMARY",
+            START_THREAD => "START_THREAD",
+            END_THREAD => "END_THREAD",
+            HEAP_DUMP => "HEAP_DUMP",
+            CPU_SAMPLES => "CPU_SAMPLES",
+            CONTROL => "CONTROL_SETTINGS",
+            HEAP_DUMP_SEGMENT => "HEAP_DUMP_SEGMENT",
+            HEAP_DUMP_END => "HEAP_DUMP_END",
+            _ => return None,
+        })
+    }
+}
+
+/// Bytes of a top-level record before its body.
+pub const RECORD_HEADER_BYTES: usize = 9;
+
+/// A top-level record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Record<'a> {
+    /// Offset of its tag in the file.
+    pub at: usize,
+    /// See [`tag`].
+    pub tag: u8,
+    /// Microseconds since the header's time; ART and HotSpot write 0.
+    pub time_us: u32,
+    /// Length as it is written; the body may be longer (see the module) or cut short.
+    pub declared_bytes: u32,
+    /// What follows its header.
+    pub body: &'a [u8],
+    /// Whether the file ends within the body, or the writer died before it knew the length.
+    pub cut_short: bool,
+}
+
+impl<'a> Record<'a> {
+    /// Whether its body is sub-records of a heap dump.
+    pub fn is_dump(&self) -> bool {
+        matches!(self.tag, tag::HEAP_DUMP | tag::HEAP_DUMP_SEGMENT)
+    }
+
+    /// Where its body lies in the file.
+    pub fn body_range(&self) -> Range<usize> {
+        let from = self.at + RECORD_HEADER_BYTES;
+        from..from + self.body.len()
+    }
+
+    /// What it holds; `None` where the body is too short for that.
+    pub fn content(&self, id_size: IdSize) -> Option<Content<'a>> {
+        let mut body = Cursor::new(self.body, 0);
+        Some(match self.tag {
+            tag::UTF8 => Content::Utf8 {
+                id: body.id(id_size)?,
+                text: body.rest(),
+            },
+            tag::LOAD_CLASS => Content::LoadClass {
+                serial: body.u4()?,
+                class: body.id(id_size)?,
+                stack: body.u4()?,
+                name: body.id(id_size)?,
+            },
+            tag::FRAME => Content::Frame(Frame {
+                id: body.id(id_size)?,
+                method: body.id(id_size)?,
+                signature: body.id(id_size)?,
+                source: body.id(id_size)?,
+                class_serial: body.u4()?,
+                line: body.u4()? as i32,
+            }),
+            tag::TRACE => {
+                let serial = body.u4()?;
+                let thread = body.u4()?;
+                let count = body.u4()? as usize;
+                let bytes = count.checked_mul(id_size.bytes())?;
+                Content::Trace {
+                    serial,
+                    thread,
+                    frames: body.take(bytes)?,
+                }
+            }
+            tag::START_THREAD => Content::StartThread {
+                serial: body.u4()?,
+                thread: body.id(id_size)?,
+                stack: body.u4()?,
+                name: body.id(id_size)?,
+                group: body.id(id_size)?,
+                parent: body.id(id_size)?,
+            },
+            tag::HEAP_DUMP | tag::HEAP_DUMP_SEGMENT => Content::Dump,
+            tag::HEAP_DUMP_END => Content::End,
+            _ => Content::Other,
+        })
+    }
+}
+
+/// What a top-level record holds, as far as it tells something of the heap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Content<'a> {
+    /// A string of the string table: names.
+    Utf8 {
+        /// Its id, in a namespace of its own.
+        id: u64,
+        /// Modified UTF-8: see [`modified_utf8`].
+        text: &'a [u8],
+    },
+    /// A class has a name.
+    LoadClass {
+        /// Number of the class, for frames; above 0.
+        serial: u32,
+        /// Id of the class object.
+        class: u64,
+        /// Stack trace of its loading.
+        stack: u32,
+        /// Its name, by the string table.
+        name: u64,
+    },
+    /// A frame of a stack.
+    Frame(Frame),
+    /// A stack.
+    Trace {
+        /// Its number.
+        serial: u32,
+        /// Serial number of its thread (ART: thread id).
+        thread: u32,
+        /// Ids of frames, the innermost first.
+        frames: &'a [u8],
+    },
+    /// A thread, where the agent wrote its start.
+    StartThread {
+        /// Its number.
+        serial: u32,
+        /// Its object.
+        thread: u64,
+        /// Its stack.
+        stack: u32,
+        /// Its name, by the string table.
+        name: u64,
+        /// Name of its group.
+        group: u64,
+        /// Name of the parent group.
+        parent: u64,
+    },
+    /// Sub-records.
+    Dump,
+    /// The last record of a segmented dump.
+    End,
+    /// Anything else.
+    Other,
+}
+
+/// A frame of a stack; names by the string table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Frame {
+    pub id: u64,
+    pub method: u64,
+    pub signature: u64,
+    pub source: u64,
+    pub class_serial: u32,
+    /// Line; 0 none, -1 unknown, -2 compiled, -3 native.
+    pub line: i32,
+}
+
+/// The top-level records of a file, in its order.
+#[derive(Debug, Clone)]
+pub struct Records<'a> {
+    file: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Records<'a> {
+    /// All records that follow the header.
+    pub fn new(file: &'a [u8], header: &Header<'_>) -> Records<'a> {
+        Records {
+            file,
+            at: header.bytes,
+        }
+    }
+
+    /// Goes on at that offset: after a sub-record that crossed the end of its record.
+    pub fn continue_at(&mut self, at: usize) {
+        self.at = at;
+    }
+
+    /// Where the next record begins.
+    pub fn at(&self) -> usize {
+        self.at
+    }
+
+    /// How many bytes after its header the record at `at` really has, and whether the writer
+    /// finished it.
+    fn body_bytes(&self, tag: u8, declared: u32, body_at: usize) -> (usize, bool) {
+        let left = self.file.len() - body_at;
+        let declared_bytes = declared as usize;
+        let is_dump = matches!(tag, tag::HEAP_DUMP | tag::HEAP_DUMP_SEGMENT);
+        if is_dump && declared == 0 && !records_go_on(self.file, body_at) {
+            return (left, true);
+        }
+        let whole = (left as u64).checked_sub(declared.into());
+        let wraps = whole.is_some_and(|more| more != 0 && more % (1 << 32) == 0);
+        if tag == tag::HEAP_DUMP && wraps {
+            return (left, false);
+        }
+        (declared_bytes.min(left), declared_bytes > left)
+    }
+}
+
+/// Whether records go on here, after a dump record of length 0, and not its sub-records. No
+/// sub-record has a tag of dump records or of the dump's end; all others share theirs, and a few
+/// in a row must make sense.
+fn records_go_on(file: &[u8], mut at: usize) -> bool {
+    let dump = [tag::HEAP_DUMP, tag::HEAP_DUMP_SEGMENT, tag::HEAP_DUMP_END];
+    if file.get(at).is_some_and(|tag| dump.contains(tag)) {
+        return true;
+    }
+    for _ in 0..16 {
+        if at == file.len() {
+            break;
+        }
+        if !may_begin_record(file, at) {
+            return false;
+        }
+        let mut length = Cursor::new(file, at + 5);
+        at = match length.u4() {
+            Some(bytes) => length.at() + bytes as usize,
+            None => return false,
+        };
+    }
+    true
+}
+
+/// Whether a top-level record may well begin at that offset of the file: its end, or a known tag
+/// and a length that lies within it.
+pub(crate) fn may_begin_record(file: &[u8], at: usize) -> bool {
+    if at == file.len() {
+        return true;
+    }
+    let mut cursor = Cursor::new(file, at);
+    let header = (cursor.u1(), cursor.u4(), cursor.u4());
+    let (Some(tag), Some(_), Some(length)) = header else {
+        return false;
+    };
+    tag::name(tag).is_some() && length as usize <= file.len() - cursor.at()
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = Result<Record<'a>, Damage>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.at >= self.file.len() {
+            return None;
+        }
+        let at = self.at;
+        let mut cursor = Cursor::new(self.file, at);
+        let header = (cursor.u1(), cursor.u4(), cursor.u4());
+        let (Some(tag), Some(time_us), Some(declared_bytes)) = header else {
+            self.at = self.file.len();
+            return Some(Err(Damage {
+                at: at as u64,
+                kind: DamageKind::CutShort,
+            }));
+        };
+        let body_at = cursor.at();
+        let (bytes, cut_short) = self.body_bytes(tag, declared_bytes, body_at);
+        self.at = body_at + bytes;
+        Some(Ok(Record {
+            at,
+            tag,
+            time_us,
+            declared_bytes,
+            body: &self.file[body_at..self.at],
+            cut_short,
+        }))
+    }
+}
+
+/// Reads numbers one after the other; `None` past the end.
+#[derive(Debug, Clone, Copy)]
+pub struct Cursor<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    /// At an offset, which may lie past the end.
+    #[inline]
+    pub fn new(bytes: &'a [u8], at: usize) -> Cursor<'a> {
+        Cursor { bytes, at }
+    }
+
+    /// Its offset.
+    #[inline]
+    pub fn at(&self) -> usize {
+        self.at
+    }
+
+    /// The next bytes.
+    #[inline]
+    pub fn take(&mut self, bytes: usize) -> Option<&'a [u8]> {
+        let end = self.at.checked_add(bytes)?;
+        let taken = self.bytes.get(self.at..end)?;
+        self.at = end;
+        Some(taken)
+    }
+
+    #[inline]
+    fn chunk<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let chunk = *self.bytes.get(self.at..)?.first_chunk()?;
+        self.at += N;
+        Some(chunk)
+    }
+
+    /// All that is left.
+    pub fn rest(&mut self) -> &'a [u8] {
+        let rest = self.bytes.get(self.at..).unwrap_or(&[]);
+        self.at = self.bytes.len();
+        rest
+    }
+
+    /// A byte.
+    #[inline]
+    pub fn u1(&mut self) -> Option<u8> {
+        self.chunk::<1>().map(|[byte]| byte)
+    }
+
+    /// Two bytes.
+    #[inline]
+    pub fn u2(&mut self) -> Option<u16> {
+        self.chunk().map(u16::from_be_bytes)
+    }
+
+    /// Four bytes.
+    #[inline]
+    pub fn u4(&mut self) -> Option<u32> {
+        self.chunk().map(u32::from_be_bytes)
+    }
+
+    /// Eight bytes.
+    #[inline]
+    pub fn u8(&mut self) -> Option<u64> {
+        self.chunk().map(u64::from_be_bytes)
+    }
+
+    /// An id.
+    #[inline]
+    pub fn id(&mut self, size: IdSize) -> Option<u64> {
+        match size {
+            IdSize::Four => self.u4().map(u64::from),
+            IdSize::Eight => self.u8(),
+        }
+    }
+}
+
+/// Text of the string table: modified UTF-8, in which NUL takes two bytes and characters beyond
+/// U+FFFF are two surrogates of three bytes each. What is neither becomes U+FFFD.
+pub fn modified_utf8(bytes: &[u8]) -> String {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return text.to_owned();
+    }
+    let mut units = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    let tail = |at: usize| match bytes.get(at) {
+        Some(&byte) if byte & 0xc0 == 0x80 => Some(u16::from(byte & 0x3f)),
+        _ => None,
+    };
+    while let Some(&first) = bytes.get(at) {
+        let (unit, len) = match first {
+            0..0x80 => (Some(first.into()), 1),
+            0xc0..0xe0 => match tail(at + 1) {
+                Some(low) => (Some(u16::from(first & 0x1f) << 6 | low), 2),
+                None => (None, 1),
+            },
+            0xe0..0xf0 => match (tail(at + 1), tail(at + 2)) {
+                (Some(mid), Some(low)) => (Some(u16::from(first & 0x0f) << 12 | mid << 6 | low), 3),
+                _ => (None, 1),
+            },
+            // Plain UTF-8 has characters of four bytes; whoever wrote them meant those.
+            0xf0..0xf8 => {
+                let text = bytes.get(at..at + 4).map(std::str::from_utf8);
+                if let Some(Ok(text)) = text {
+                    units.extend(text.encode_utf16());
+                    at += 4;
+                    continue;
+                }
+                (None, 1)
+            }
+            _ => (None, 1),
+        };
+        units.push(unit.unwrap_or(0xfffd));
+        at += len;
+    }
+    String::from_utf16_lossy(&units)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header(text: &[u8], id_bytes: u32) -> Vec<u8> {
+        let mut file = text.to_vec();
+        file.extend(id_bytes.to_be_bytes());
+        file.extend(77u64.to_be_bytes());
+        file
+    }
+
+    #[test]
+    fn a_header_is_read_for_both_widths_of_id_under_any_version() {
+        for version in [
+            "JAVA PROFILE 1.0.1",
+            "JAVA PROFILE 1.0.2",
+            "JAVA PROFILE 1.0.3",
+        ] {
+            for (bytes, id_size) in [(4, IdSize::Four), (8, IdSize::Eight)] {
+                let file = header(format!("{version}\0").as_bytes(), bytes);
+                let read = Header::read(&file).expect("it is whole");
+                assert_eq!(read.version, version);
+                assert_eq!(read.id_size, id_size);
+                assert_eq!(read.time_ms, 77);
+                assert_eq!(read.bytes, file.len());
+                for cut in 1..file.len() {
+                    assert_eq!(
+                        Header::read(&file[..cut]),
+                        Err(HeaderError::CutShort),
+                        "{cut}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_header_is_told_by_why() {
+        let not = Err(HeaderError::NotHprof);
+        assert_eq!(Header::read(b""), not);
+        assert_eq!(Header::read(b"PK\x03\x04"), not);
+        let no_nul = header(b"JAVA PROFILE 1.0.2 and then much text without an end", 4);
+        assert_eq!(Header::read(&no_nul), not);
+        let wide = header(b"JAVA PROFILE 1.0.2\0", 16);
+        assert_eq!(Header::read(&wide), Err(HeaderError::IdSize(16)));
+    }
+
+    #[test]
+    fn modified_utf8_has_surrogates_of_three_bytes_and_a_nul_of_two() {
+        assert_eq!(modified_utf8("Держатель".as_bytes()), "Держатель");
+        assert_eq!(modified_utf8(b"a\xc0\x80b"), "a\0b");
+        assert_eq!(modified_utf8(b"\xed\xa0\xbd\xed\xb8\x80!"), "\u{1f600}!");
+        assert_eq!(modified_utf8(b"\xff\xed\xa0\xbd"), "\u{fffd}\u{fffd}");
+    }
+}

@@ -1,0 +1,474 @@
+//! The grammar of a heap dump's sub-records: roots, classes, instances, arrays, and ART's heap
+//! marks. They have no length of their own in front: whoever does not know one cannot go on.
+//! Borrows from the file, never panics, allocates nothing.
+//!
+//! ```text
+//! root        u1 tag, id, and by tag: the JNI reference's id; u4 thread; u4 thread, u4 frame
+//! 20 class    id, u4 stack, ids of superclass, loader, signers, protection domain, 2 reserved;
+//!             u4 bytes of an instance; u2 n constants (u2, type, value); u2 n statics (name,
+//!             type, value); u2 n own fields (name, type)
+//! 21 instance id, u4 stack, class, u4 bytes, values: the class's own fields first, Object's last
+//! 22 objects  id, u4 stack, u4 n, array class, n ids
+//! 23 values   id, u4 stack, u4 n, u1 type, n values; C3 the same without the values
+//! FE heap     u4 heap, name: where the objects that follow lie
+//! ```
+
+use super::records::{Cursor, Damage, DamageKind, IdSize, Record, may_begin_record};
+use crate::heap_graph::{BasicType, HeapKind, RootKind};
+
+/// Tags of sub-records that are not roots.
+#[allow(missing_docs)]
+pub mod sub_tag {
+    pub const CLASS: u8 = 0x20;
+    pub const INSTANCE: u8 = 0x21;
+    pub const OBJECT_ARRAY: u8 = 0x22;
+    pub const PRIMITIVE_ARRAY: u8 = 0x23;
+    pub const PRIMITIVE_ARRAY_NODATA: u8 = 0xc3;
+    pub const HEAP_DUMP_INFO: u8 = 0xfe;
+}
+
+/// What a sub-record says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SubRecord<'a> {
+    /// A root.
+    Root(RootRecord),
+    /// A class.
+    Class(ClassDump<'a>),
+    /// An object of a class.
+    Instance(Instance<'a>),
+    /// An array of references.
+    ObjectArray(ObjectArray<'a>),
+    /// An array of primitives.
+    PrimitiveArray(PrimitiveArrayRecord<'a>),
+    /// The heap that following objects lie in, till the end of the segment.
+    Heap {
+        /// 0 default, `A` app, `Z` zygote, `I` image.
+        heap: u32,
+        /// Its name, by the string table.
+        name: u64,
+    },
+}
+
+/// A root.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RootRecord {
+    /// See [`root_kind`].
+    pub tag: u8,
+    /// The object.
+    pub id: u64,
+    /// Serial number of the thread, where the tag has one.
+    pub thread: Option<u32>,
+    /// Number of the frame in the thread's stack (of a thread object: the stack), where the tag
+    /// has one and the dump knows it.
+    pub frame: Option<u32>,
+}
+
+/// An object of a class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Instance<'a> {
+    /// Its id.
+    pub id: u64,
+    /// Number of the stack that allocated it.
+    pub stack: u32,
+    /// Its class.
+    pub class: u64,
+    /// Values of fields: the class's own, then its superclass's, packed.
+    pub data: &'a [u8],
+}
+
+/// An array of references.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ObjectArray<'a> {
+    /// Its id.
+    pub id: u64,
+    /// Number of the stack that allocated it.
+    pub stack: u32,
+    /// Its class.
+    pub class: u64,
+    /// Ids of the elements.
+    pub elements: &'a [u8],
+}
+
+/// An array of primitives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PrimitiveArrayRecord<'a> {
+    /// Its id.
+    pub id: u64,
+    /// Number of the stack that allocated it.
+    pub stack: u32,
+    /// Number of elements.
+    pub length: u32,
+    /// Their type; never [`BasicType::Object`].
+    pub element: BasicType,
+    /// Values, big-endian; `None` where the dump left them out (tag C3).
+    pub data: Option<&'a [u8]>,
+}
+
+/// A class, read as far as it is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClassDump<'a> {
+    /// What follows the tag, all of it.
+    body: &'a [u8],
+    id_size: IdSize,
+    constants_at: usize,
+    statics_at: usize,
+    fields_at: usize,
+}
+
+/// The kind of root that a tag means; `None` where it is no root.
+pub fn root_kind(tag: u8) -> Option<RootKind> {
+    use RootKind::*;
+    Some(match tag {
+        0xff => Unknown,
+        0x01 => JniGlobal,
+        0x02 => JniLocal,
+        0x03 => JavaFrame,
+        0x04 => NativeStack,
+        0x05 => StickyClass,
+        0x06 => ThreadBlock,
+        0x07 => MonitorUsed,
+        0x08 => ThreadObject,
+        0x89 => InternedString,
+        0x8a => Finalizing,
+        0x8b => Debugger,
+        0x8c => ReferenceCleanup,
+        0x8d => VmInternal,
+        0x8e => JniMonitor,
+        0x90 => Unreachable,
+        _ => return None,
+    })
+}
+
+/// ART's heap of that number.
+pub fn heap_kind(heap: u32) -> HeapKind {
+    match heap {
+        0x41 => HeapKind::App,
+        0x5a => HeapKind::Zygote,
+        0x49 => HeapKind::BootImage,
+        _ => HeapKind::Unknown,
+    }
+}
+
+/// The sub-records of a dump record, each with its offset in the file. Ends after the first that
+/// cannot be read.
+#[derive(Debug, Clone)]
+pub struct SubRecords<'a> {
+    file: &'a [u8],
+    at: usize,
+    declared_end: usize,
+    id_size: IdSize,
+    failed: bool,
+}
+
+impl<'a> SubRecords<'a> {
+    /// The sub-records of `record`, which is one of `file`.
+    pub fn new(file: &'a [u8], record: &Record<'_>, id_size: IdSize) -> SubRecords<'a> {
+        let body = record.body_range();
+        SubRecords::within(file, body.start, body.end, id_size)
+    }
+
+    /// Those that begin in a part of the file.
+    pub fn within(file: &'a [u8], at: usize, end: usize, id_size: IdSize) -> SubRecords<'a> {
+        SubRecords {
+            file,
+            at,
+            declared_end: end.min(file.len()),
+            id_size,
+            failed: false,
+        }
+    }
+
+    /// Where the next one begins. At the end of all: the end of the record, or of the last
+    /// sub-record where that crossed it, which is where the next top-level record begins.
+    #[inline]
+    pub fn at(&self) -> usize {
+        self.at
+    }
+
+    /// A sub-record that ends past its record. Some writers count wrong: it is finished by its
+    /// own length, unless that leads nowhere and the record's end looks like one.
+    #[cold]
+    fn overruns(&mut self, at: usize) -> Option<Damage> {
+        let end = self.at;
+        if may_begin_record(self.file, end) || !may_begin_record(self.file, self.declared_end) {
+            return None;
+        }
+        Some(self.fail(at, DamageKind::Overrun))
+    }
+
+    #[cold]
+    fn fail(&mut self, at: usize, kind: DamageKind) -> Damage {
+        self.failed = true;
+        self.at = self.declared_end;
+        Damage {
+            at: at as u64,
+            kind,
+        }
+    }
+
+    #[inline]
+    fn read(&self, cursor: &mut Cursor<'a>) -> Result<SubRecord<'a>, DamageKind> {
+        const CUT: DamageKind = DamageKind::CutShort;
+        let size = self.id_size;
+        let tag = cursor.u1().ok_or(CUT)?;
+        Ok(match tag {
+            sub_tag::INSTANCE => {
+                let id = cursor.id(size).ok_or(CUT)?;
+                let stack = cursor.u4().ok_or(CUT)?;
+                let class = cursor.id(size).ok_or(CUT)?;
+                let bytes = cursor.u4().ok_or(CUT)? as usize;
+                SubRecord::Instance(Instance {
+                    id,
+                    stack,
+                    class,
+                    data: cursor.take(bytes).ok_or(CUT)?,
+                })
+            }
+            sub_tag::OBJECT_ARRAY => {
+                let id = cursor.id(size).ok_or(CUT)?;
+                let stack = cursor.u4().ok_or(CUT)?;
+                let length = cursor.u4().ok_or(CUT)? as usize;
+                let class = cursor.id(size).ok_or(CUT)?;
+                let bytes = length.checked_mul(size.bytes()).ok_or(CUT)?;
+                SubRecord::ObjectArray(ObjectArray {
+                    id,
+                    stack,
+                    class,
+                    elements: cursor.take(bytes).ok_or(CUT)?,
+                })
+            }
+            sub_tag::PRIMITIVE_ARRAY | sub_tag::PRIMITIVE_ARRAY_NODATA => {
+                let id = cursor.id(size).ok_or(CUT)?;
+                let stack = cursor.u4().ok_or(CUT)?;
+                let length = cursor.u4().ok_or(CUT)?;
+                let code = cursor.u1().ok_or(CUT)?;
+                let element = match BasicType::of_code(code) {
+                    Some(BasicType::Object) | None => return Err(DamageKind::UnknownType(code)),
+                    Some(element) => element,
+                };
+                let data = if tag == sub_tag::PRIMITIVE_ARRAY {
+                    let bytes = (length as usize).checked_mul(element.bytes(size.bytes()));
+                    Some(bytes.and_then(|bytes| cursor.take(bytes)).ok_or(CUT)?)
+                } else {
+                    None
+                };
+                SubRecord::PrimitiveArray(PrimitiveArrayRecord {
+                    id,
+                    stack,
+                    length,
+                    element,
+                    data,
+                })
+            }
+            sub_tag::CLASS => SubRecord::Class(ClassDump::read(cursor, size)?),
+            sub_tag::HEAP_DUMP_INFO => SubRecord::Heap {
+                heap: cursor.u4().ok_or(CUT)?,
+                name: cursor.id(size).ok_or(CUT)?,
+            },
+            tag => SubRecord::Root(read_root(tag, cursor, size)?),
+        })
+    }
+}
+
+fn read_root(tag: u8, cursor: &mut Cursor<'_>, size: IdSize) -> Result<RootRecord, DamageKind> {
+    const CUT: DamageKind = DamageKind::CutShort;
+    if root_kind(tag).is_none() {
+        return Err(DamageKind::UnknownSubRecord(tag));
+    }
+    let id = cursor.id(size).ok_or(CUT)?;
+    let (mut thread, mut frame) = (None, None);
+    match tag {
+        0x01 => {
+            cursor.id(size).ok_or(CUT)?;
+        }
+        0x02 | 0x03 | 0x08 | 0x8e => {
+            thread = Some(cursor.u4().ok_or(CUT)?);
+            frame = Some(cursor.u4().ok_or(CUT)?).filter(|&frame| frame != u32::MAX);
+        }
+        0x04 | 0x06 => thread = Some(cursor.u4().ok_or(CUT)?),
+        _ => {}
+    }
+    Ok(RootRecord {
+        tag,
+        id,
+        thread,
+        frame,
+    })
+}
+
+impl<'a> Iterator for SubRecords<'a> {
+    type Item = Result<(usize, SubRecord<'a>), Damage>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let at = self.at;
+        if at >= self.declared_end || self.failed {
+            return None;
+        }
+        let mut cursor = Cursor::new(self.file, at);
+        match self.read(&mut cursor) {
+            Ok(record) => {
+                self.at = cursor.at();
+                if self.at > self.declared_end
+                    && let Some(damage) = self.overruns(at)
+                {
+                    return Some(Err(damage));
+                }
+                Some(Ok((at, record)))
+            }
+            Err(kind) => Some(Err(self.fail(at, kind))),
+        }
+    }
+}
+
+/// A static of a class, or a constant of its pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Static<'a> {
+    /// Its name, by the string table; of a constant its index in the pool.
+    pub name: u64,
+    /// Its type.
+    pub basic: BasicType,
+    /// Its value, big-endian.
+    pub value: &'a [u8],
+}
+
+/// A field that a class declares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OwnField {
+    /// Its name, by the string table.
+    pub name: u64,
+    /// Its type.
+    pub basic: BasicType,
+}
+
+fn basic_type(cursor: &mut Cursor<'_>) -> Result<BasicType, DamageKind> {
+    let code = cursor.u1().ok_or(DamageKind::CutShort)?;
+    BasicType::of_code(code).ok_or(DamageKind::UnknownType(code))
+}
+
+impl<'a> ClassDump<'a> {
+    fn read(cursor: &mut Cursor<'a>, id_size: IdSize) -> Result<ClassDump<'a>, DamageKind> {
+        const CUT: DamageKind = DamageKind::CutShort;
+        let mut ahead = *cursor;
+        let from = ahead.at();
+        ahead.take(id_size.bytes() * 7 + 8).ok_or(CUT)?;
+        let constants_at = ahead.at() - from;
+        for _ in 0..ahead.u2().ok_or(CUT)? {
+            ahead.u2().ok_or(CUT)?;
+            let bytes = basic_type(&mut ahead)?.bytes(id_size.bytes());
+            ahead.take(bytes).ok_or(CUT)?;
+        }
+        let statics_at = ahead.at() - from;
+        for _ in 0..ahead.u2().ok_or(CUT)? {
+            ahead.id(id_size).ok_or(CUT)?;
+            let bytes = basic_type(&mut ahead)?.bytes(id_size.bytes());
+            ahead.take(bytes).ok_or(CUT)?;
+        }
+        let fields_at = ahead.at() - from;
+        for _ in 0..ahead.u2().ok_or(CUT)? {
+            ahead.id(id_size).ok_or(CUT)?;
+            basic_type(&mut ahead)?;
+        }
+        let bytes = ahead.at() - from;
+        Ok(ClassDump {
+            body: cursor.take(bytes).ok_or(CUT)?,
+            id_size,
+            constants_at,
+            statics_at,
+            fields_at,
+        })
+    }
+
+    /// The ids and numbers in front have been checked to be there.
+    fn number_at(&self, ids: usize, numbers: usize) -> Cursor<'a> {
+        Cursor::new(self.body, ids * self.id_size.bytes() + numbers * 4)
+    }
+
+    fn id_at(&self, ids: usize, numbers: usize) -> u64 {
+        self.number_at(ids, numbers)
+            .id(self.id_size)
+            .expect("the head of a class was there when it was read")
+    }
+
+    /// Id of its class object.
+    pub fn id(&self) -> u64 {
+        self.id_at(0, 0)
+    }
+
+    /// Number of the stack that loaded it.
+    pub fn stack(&self) -> u32 {
+        self.number_at(1, 0)
+            .u4()
+            .expect("the head of a class was there when it was read")
+    }
+
+    /// Its superclass; 0 where there is none.
+    pub fn superclass(&self) -> u64 {
+        self.id_at(1, 1)
+    }
+
+    /// Its loader; 0 for the boot loader.
+    pub fn loader(&self) -> u64 {
+        self.id_at(2, 1)
+    }
+
+    /// Signers.
+    pub fn signers(&self) -> u64 {
+        self.id_at(3, 1)
+    }
+
+    /// Protection domain.
+    pub fn protection_domain(&self) -> u64 {
+        self.id_at(4, 1)
+    }
+
+    /// Bytes of an instance as the dump says: see `docs/java-heap.md` for what they count.
+    pub fn instance_bytes(&self) -> u32 {
+        self.number_at(7, 1)
+            .u4()
+            .expect("the head of a class was there when it was read")
+    }
+
+    /// Bytes of the sub-record after its tag.
+    pub fn body_bytes(&self) -> usize {
+        self.body.len()
+    }
+
+    /// Constants of the pool; neither ART nor HotSpot writes any.
+    pub fn constants(&self) -> impl Iterator<Item = Static<'a>> + use<'a> {
+        let size = self.id_size;
+        let mut cursor = Cursor::new(self.body, self.constants_at);
+        let count = cursor.u2().unwrap_or(0);
+        (0..count).map_while(move |_| {
+            let name = cursor.u2()?.into();
+            let basic = basic_type(&mut cursor).ok()?;
+            let value = cursor.take(basic.bytes(size.bytes()))?;
+            Some(Static { name, basic, value })
+        })
+    }
+
+    /// Statics in the dump's order.
+    pub fn statics(&self) -> impl Iterator<Item = Static<'a>> + use<'a> {
+        let size = self.id_size;
+        let mut cursor = Cursor::new(self.body, self.statics_at);
+        let count = cursor.u2().unwrap_or(0);
+        (0..count).map_while(move |_| {
+            let name = cursor.id(size)?;
+            let basic = basic_type(&mut cursor).ok()?;
+            let value = cursor.take(basic.bytes(size.bytes()))?;
+            Some(Static { name, basic, value })
+        })
+    }
+
+    /// Fields of its instances that it declares itself.
+    pub fn fields(&self) -> impl Iterator<Item = OwnField> + use<'a> {
+        let size = self.id_size;
+        let mut cursor = Cursor::new(self.body, self.fields_at);
+        let count = cursor.u2().unwrap_or(0);
+        (0..count).map_while(move |_| {
+            let name = cursor.id(size)?;
+            let basic = basic_type(&mut cursor).ok()?;
+            Some(OwnField { name, basic })
+        })
+    }
+}
