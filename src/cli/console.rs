@@ -302,6 +302,15 @@ impl Console {
         ));
     }
 
+    /// A warning, and below it what to do about it.
+    pub fn warn_with_help(&self, text: impl Display, help: Option<&str>) {
+        self.warn(text);
+        if let Some(help) = help {
+            let label = self.on_stderr(Style::Help, "help");
+            self.complain(format_args!("   {label}: {help}"));
+        }
+    }
+
     /// Words on stderr, also with `-q`.
     pub fn complain(&self, text: impl Display) {
         let mut text = clean(&text.to_string(), self.settings.stderr_color);

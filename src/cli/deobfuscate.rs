@@ -1,6 +1,6 @@
 //! `heaptap deobfuscate`: shows which maps were written for a trace.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::json;
 
@@ -8,10 +8,9 @@ use super::blocking::watched;
 use super::console::Console;
 use super::names_args::NamesArgs;
 use super::symbolize::{READING, refreshed_shown};
-use super::{Context, Outcome, Style, goal, summary};
+use super::{Context, Outcome, goal, summary};
 use crate::app::convert::Input;
 use crate::app::deobfuscate::{self, Deobfuscated};
-use crate::app::goal::Extent;
 use crate::app::maps::{Origin, WrittenPackage};
 use crate::app::symbolize;
 use crate::error::Failure;
@@ -24,22 +23,9 @@ use crate::units::ByteSize;
     heaptap deobfuscate trace --mapping com.example.app=mapping.txt --into deobfuscated\n  \
     heaptap deobfuscate out --mapping mapping.txt    a recording's folder: its profiles too")]
 pub struct Args {
-    /// A recording's folder, a trace (also gzip, zstd, in a ZIP or TAR), or - for stdin
-    #[arg(value_name = "TRACE")]
-    pub input: PathBuf,
-    /// The same as -o
-    #[arg(value_name = "OUT", conflicts_with_all = ["output", "into"])]
-    pub out: Option<PathBuf>,
-    /// The file for the packets, - for stdout [default: stdout; where that is a terminal,
-    /// TRACE.deobfuscation]
-    #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
-    pub output: Option<PathBuf>,
-    /// Write the whole trace with the packets behind it to this file, - for stdout
-    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with = "output")]
-    pub into: Option<PathBuf>,
-    /// Overwrite a file that holds something else than packets
-    #[arg(long)]
-    pub force: bool,
+    /// What is read, and where packets go.
+    #[command(flatten)]
+    pub packets: goal::PacketsArgs,
     /// Where names come from.
     #[command(flatten)]
     pub names: NamesArgs,
@@ -52,16 +38,8 @@ pub struct Args {
 /// can't be written.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let console = &ctx.console;
-    let input = match args.input.as_path() == Path::new("-") {
-        true => Input::Stdin,
-        false => Input::Path(args.input.clone()),
-    };
     let names = args.names.options(&ctx.console)?;
-    let named = args.output.or(args.out);
-    let (extent, named) = match args.into {
-        Some(into) => (Extent::WholeTrace, Some(into)),
-        None => (Extent::Packets, named),
-    };
+    let (input, extent, named) = args.packets.places();
     if let (Input::Path(folder), None) = (&input, &named)
         && folder.is_dir()
     {
@@ -74,7 +52,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         return Ok(refreshed_shown(console, &folder, &refreshed));
     }
     let goal = goal::asked(console, &input, named, ".deobfuscation")?;
-    let (sink, goal) = goal.open(console, args.force);
+    let (sink, goal) = goal.open(console, args.packets.force);
     let work = watched(ctx, READING, None, move |_| {
         deobfuscate::deobfuscate(&input, extent, sink, &names)
     });
@@ -106,11 +84,7 @@ fn show(console: &Console, goal: Option<&Path>, done: &Deobfuscated) {
         }));
     }
     for finding in &done.findings {
-        console.warn(&finding.message);
-        if let Some(help) = &finding.help {
-            let label = console.on_stderr(Style::Help, "help");
-            console.complain(format_args!("   {label}: {help}"));
-        }
+        console.warn_with_help(&finding.message, finding.help.as_deref());
     }
     for map in &done.maps {
         console.say(line(map));

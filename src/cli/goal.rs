@@ -6,8 +6,44 @@ use std::path::{Path, PathBuf};
 
 use super::console::Console;
 use crate::app::convert::Input;
-use crate::app::goal::Goal;
+use crate::app::goal::{Extent, Goal};
 use crate::error::{ErrorClass, Failure};
+
+/// Flags of a command that makes packets for a trace.
+#[derive(Debug, clap::Args)]
+pub struct PacketsArgs {
+    /// A recording's folder, a trace (also gzip, zstd, in a ZIP or TAR), or - for stdin
+    #[arg(value_name = "TRACE")]
+    pub input: PathBuf,
+    /// The same as -o
+    #[arg(value_name = "OUT", conflicts_with_all = ["output", "into"])]
+    pub out: Option<PathBuf>,
+    /// The file for the packets, - for stdout [default: stdout; where that is a terminal,
+    /// a file beside TRACE]
+    #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+    /// Write the whole trace with the packets behind it to this file, - for stdout
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with = "output")]
+    pub into: Option<PathBuf>,
+    /// Overwrite a file that holds something else than packets
+    #[arg(long)]
+    pub force: bool,
+}
+
+impl PacketsArgs {
+    /// What is read, how much is written, and the file that was named for it.
+    pub(super) fn places(&self) -> (Input, Extent, Option<PathBuf>) {
+        let input = match self.input.as_path() == Path::new("-") {
+            true => Input::Stdin,
+            false => Input::Path(self.input.clone()),
+        };
+        let packets = || self.output.as_ref().or(self.out.as_ref());
+        match &self.into {
+            Some(into) => (input, Extent::WholeTrace, Some(into.clone())),
+            None => (input, Extent::Packets, packets().cloned()),
+        }
+    }
+}
 
 /// Where packets go, as it was asked for.
 pub(super) enum Asked {

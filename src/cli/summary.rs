@@ -72,11 +72,7 @@ pub fn tell(
     let is_note = |w: &&manifest::Warning| w.kind == crate::app::deduped::KIND;
     let warnings = grouped(manifest.warnings.iter().filter(|w| !is_note(w)));
     for warning in warnings.iter().take(WARNINGS) {
-        console.warn(&warning.message);
-        if let Some(help) = &warning.help {
-            let label = console.on_stderr(Style::Help, "help");
-            console.complain(format_args!("   {label}: {help}"));
-        }
+        console.warn_with_help(&warning.message, warning.help.as_deref());
     }
     if let Some(left) = warnings.len().checked_sub(WARNINGS + 1) {
         console.complain(format_args!(

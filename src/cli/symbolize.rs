@@ -1,15 +1,14 @@
 //! `heaptap symbolize`: shows what was found for the frames of a trace, and what is missing.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::json;
 
 use super::console::Console;
 use super::missing::{self, Remedy};
 use super::names_args::NamesArgs;
-use super::{Context, Outcome, Style, blocking, goal, summary};
+use super::{Context, Outcome, blocking, goal, summary};
 use crate::app::convert::Input;
-use crate::app::goal::Extent;
 use crate::app::symbolize::{self, Refreshed, Symbolized};
 use crate::error::Failure;
 use crate::units::ByteSize;
@@ -21,22 +20,9 @@ use crate::units::ByteSize;
     heaptap symbolize trace -o syms; cat trace syms > symbolized\n  \
     heaptap symbolize trace --into symbolized        the same in one step")]
 pub struct Args {
-    /// A recording's folder, a trace (also gzip, zstd, in a ZIP or TAR), or - for stdin
-    #[arg(value_name = "TRACE")]
-    pub input: PathBuf,
-    /// The same as -o
-    #[arg(value_name = "OUT", conflicts_with_all = ["output", "into"])]
-    pub out: Option<PathBuf>,
-    /// The file for the packets, - for stdout [default: stdout; where that is a terminal,
-    /// TRACE.symbols]
-    #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
-    pub output: Option<PathBuf>,
-    /// Write the whole trace with the packets behind it to this file, - for stdout
-    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with = "output")]
-    pub into: Option<PathBuf>,
-    /// Overwrite a file that holds something else than packets
-    #[arg(long)]
-    pub force: bool,
+    /// What is read, and where packets go.
+    #[command(flatten)]
+    pub packets: goal::PacketsArgs,
     /// Where names come from.
     #[command(flatten)]
     pub names: NamesArgs,
@@ -51,17 +37,9 @@ pub(super) const READING: &str = "reading …";
 /// Where the input holds no trace, or the output can't be written.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let console = &ctx.console;
-    let input = match args.input.as_path() == Path::new("-") {
-        true => Input::Stdin,
-        false => Input::Path(args.input.clone()),
-    };
     let names = args.names.options(&ctx.console)?;
     let phone = super::progress::phone_asked(ctx, &args.names).await;
-    let named = args.output.or(args.out);
-    let (extent, named) = match args.into {
-        Some(into) => (Extent::WholeTrace, Some(into)),
-        None => (Extent::Packets, named),
-    };
+    let (input, extent, named) = args.packets.places();
     if let (Input::Path(folder), None) = (&input, &named)
         && folder.is_dir()
     {
@@ -75,7 +53,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     }
     let goal = goal::asked(console, &input, named, ".symbols")?;
     let (symbolized, goal) = {
-        let (sink, goal) = goal.open(console, args.force);
+        let (sink, goal) = goal.open(console, args.packets.force);
         let task = blocking::watched(ctx, READING, phone, move |watch| {
             symbolize::symbolize(&input, extent, sink, names, watch)
         });
@@ -83,7 +61,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     };
     let again = format!(
         "heaptap symbolize {}",
-        summary::quoted(&args.input.to_string_lossy())
+        summary::quoted(&args.packets.input.to_string_lossy())
     );
     show(console, &again, goal.as_deref(), &symbolized);
     Ok(symbolized.class().into())
@@ -128,11 +106,7 @@ fn show(console: &Console, again: &str, goal: Option<&Path>, symbolized: &Symbol
         }));
     }
     for finding in findings {
-        console.warn(&finding.message);
-        if let Some(help) = &finding.help {
-            let label = console.on_stderr(Style::Help, "help");
-            console.complain(format_args!("   {label}: {help}"));
-        }
+        console.warn_with_help(&finding.message, finding.help.as_deref());
     }
     missing::tell(console, symbolization, Remedy::Again(again));
     if written.addresses == 0 {
