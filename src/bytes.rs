@@ -1,5 +1,5 @@
-//! The bytes of a symbol or mapping file: mapped, owned, or a part of either. Owns the `unsafe`
-//! of mapping them; knows nothing of formats.
+//! The bytes of a symbol file, mapping file or heap dump: mapped, owned, or a part of either.
+//! Owns the `unsafe` of mapping them; knows nothing of formats.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -16,6 +16,11 @@ pub struct Bytes {
 
 enum Whole {
     Mapped(memmap2::Mmap),
+    /// With its file held open: a temporary file that goes when it is closed.
+    Temporary(
+        memmap2::Mmap,
+        #[expect(dead_code, reason = "held open")] File,
+    ),
     Owned(Vec<u8>),
 }
 
@@ -63,6 +68,21 @@ impl Bytes {
         let map = unsafe { memmap2::Mmap::map(file)? };
         let range = 0..map.len();
         let whole = Arc::new(Whole::Mapped(map));
+        Ok(Bytes { whole, range })
+    }
+
+    /// Maps a temporary file without a name, which stays open as long as its bytes are held.
+    ///
+    /// # Errors
+    /// Where it cannot be mapped.
+    pub fn of_temporary(file: File) -> io::Result<Bytes> {
+        if file.metadata()?.len() == 0 {
+            return Ok(Bytes::default());
+        }
+        // SAFETY: the map is read only, and nobody else can open the file to cut it short.
+        let map = unsafe { memmap2::Mmap::map(&file)? };
+        let range = 0..map.len();
+        let whole = Arc::new(Whole::Temporary(map, file));
         Ok(Bytes { whole, range })
     }
 
@@ -125,17 +145,23 @@ impl Deref for Bytes {
 
     fn deref(&self) -> &[u8] {
         let whole: &[u8] = match &*self.whole {
-            Whole::Mapped(map) => map,
+            Whole::Mapped(map) | Whole::Temporary(map, _) => map,
             Whole::Owned(bytes) => bytes,
         };
         &whole[self.range.clone()]
     }
 }
 
+impl AsRef<[u8]> for Bytes {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
 impl std::fmt::Debug for Bytes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let how = match &*self.whole {
-            Whole::Mapped(_) => "mapped",
+            Whole::Mapped(_) | Whole::Temporary(..) => "mapped",
             Whole::Owned(_) => "owned",
         };
         write!(f, "Bytes({how}, {} bytes)", self.range.len())

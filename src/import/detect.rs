@@ -12,6 +12,10 @@ pub enum Kind {
     Gzip,
     /// Zstandard.
     Zstd,
+    /// xz.
+    Xz,
+    /// bzip2.
+    Bzip2,
     /// ZIP.
     Zip,
     /// TAR.
@@ -44,6 +48,8 @@ impl fmt::Display for Kind {
             Kind::Trace => "a Perfetto trace",
             Kind::Gzip => "a gzip file",
             Kind::Zstd => "a zstd file",
+            Kind::Xz => "an xz file",
+            Kind::Bzip2 => "a bzip2 file",
             Kind::Zip => "a ZIP archive",
             Kind::Tar => "a TAR archive",
             Kind::Empty => "empty",
@@ -69,11 +75,28 @@ impl Kind {
             }
             Kind::Elf => "this may be the library to symbolize with: give the trace here",
             Kind::Pprof => "open it with `go tool pprof`; to convert, give the trace it came from",
-            Kind::Hprof => "Android Studio and other tools for Java heaps open it",
+            Kind::Hprof => "`heaptap hprof info` says what it holds, `heaptap top` shows it",
+            Kind::Xz => "unpack it with `xz -d` first",
+            Kind::Bzip2 => "unpack it with `bunzip2` first",
             Kind::Html => "a server's error page may have been saved in place of the trace",
             _ => {
                 "give raw-trace of a recording's folder, a *.pftrace, or one of them in gzip, \
                  zstd, ZIP or TAR"
+            }
+        }
+    }
+}
+
+impl Kind {
+    /// What to do instead, where an HPROF is wanted, or a heap of either kind.
+    pub fn help_with_hprof(self) -> &'static str {
+        match self {
+            Kind::Trace => "it is a Perfetto trace: `heaptap top` and `heaptap convert` read it",
+            Kind::Pprof => "open it with `go tool pprof`; give the dump or trace it came from",
+            Kind::Elf | Kind::Html | Kind::Empty | Kind::Zeros | Kind::Bzip2 => self.help(),
+            _ => {
+                "give what `am dumpheap` or `jmap -dump` wrote, plain or in gzip, zstd, xz, ZIP \
+                 or TAR"
             }
         }
     }
@@ -87,6 +110,7 @@ pub fn detect(head: &[u8]) -> Kind {
     for (magic, kind) in [
         (&[0x1f, 0x8b][..], Kind::Gzip),
         (&[0x28, 0xb5, 0x2f, 0xfd], Kind::Zstd),
+        (b"\xfd7zXZ\0", Kind::Xz),
         (b"PK\x03\x04", Kind::Zip),
         (b"PK\x05\x06", Kind::Zip),
         (b"\x7fELF", Kind::Elf),
@@ -96,6 +120,10 @@ pub fn detect(head: &[u8]) -> Kind {
         if head.starts_with(magic) {
             return kind;
         }
+    }
+    // The level, then the first block.
+    if head.starts_with(b"BZh") && head.get(4..10) == Some(b"1AY&SY") {
+        return Kind::Bzip2;
     }
     if head.get(257..262) == Some(b"ustar") {
         return Kind::Tar;
@@ -171,6 +199,9 @@ mod tests {
             (&[0; 500], Kind::Zeros),
             (b"\x7fELF\x02\x01", Kind::Elf),
             (b"JAVA PROFILE 1.0.3\0", Kind::Hprof),
+            (b"BZh91AY&SY\x9c", Kind::Bzip2),
+            (b"BZh is how bzip2 files begin", Kind::Text),
+            (b"\xfd7zXZ\0\0\x04", Kind::Xz),
             (
                 b"\x0a\x04\x08\x01\x10\x02\x0a\x04\x08\x03\x10\x04\x12\x06",
                 Kind::Pprof,

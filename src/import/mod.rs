@@ -1,6 +1,6 @@
-//! What an input is, and the trace inside it: raw, gzip, zstd, in a ZIP or TAR bundle, a
-//! recording's folder, or whatever comes on stdin. Owns detection and unpacking; what a trace
-//! says is `trace`'s.
+//! What an input is, and the trace or the HPROF inside it: raw, gzip, zstd, in a ZIP or TAR
+//! bundle, a recording's folder, or whatever comes on stdin. Owns detection and unpacking; what
+//! a trace says is `trace`'s, what an HPROF says is `hprof`'s.
 //!
 //! The decoder reads a trace twice, so anything that is not a plain file is first copied,
 //! unpacked, to a temporary file that has no name (small ones stay in memory). Nothing is
@@ -8,10 +8,16 @@
 
 mod archive;
 mod detect;
+mod gzip;
+mod hprof;
 mod shared;
 mod spool;
 
 pub use detect::{Kind, detect};
+pub use hprof::{
+    HprofInput, JavaSource, hprofs_in_folder, open_hprof, open_hprof_stream, open_hprofs,
+    open_java, open_java_stream,
+};
 pub use shared::share;
 
 use crate::error::{Classified, ErrorClass};
@@ -48,6 +54,38 @@ pub enum ImportError {
         name: String,
         /// What it is.
         what: Kind,
+    },
+    /// It is something else than an HPROF.
+    #[error("{name} is no HPROF: it is {what}")]
+    NotAnHprof {
+        /// The input.
+        name: String,
+        /// What it is.
+        what: Kind,
+    },
+    /// Neither a trace nor an HPROF.
+    #[error("{name} holds no Java heap: it is {what}")]
+    NotAHeap {
+        /// The input.
+        name: String,
+        /// What it is.
+        what: Kind,
+    },
+    /// An archive or folder without an HPROF.
+    #[error("{name} holds no HPROF{}", listing(.members))]
+    NoHprofInside {
+        /// The input.
+        name: String,
+        /// What it holds instead, at most a few names.
+        members: Vec<String>,
+    },
+    /// An archive or folder with more than the one that is wanted.
+    #[error("{name} holds several HPROFs{}", listing(.members))]
+    SeveralHprofs {
+        /// The input.
+        name: String,
+        /// Some of them.
+        members: Vec<String>,
     },
     /// An archive or folder without a trace.
     #[error("{name} holds no trace{}", listing(.members))]
@@ -95,6 +133,10 @@ impl Classified for ImportError {
             ImportError::Unreadable { .. } => "input-unreadable",
             ImportError::Unwritable { .. } => "temporary-unwritable",
             ImportError::NotATrace { .. } => "not-a-trace",
+            ImportError::NotAnHprof { .. } => "not-an-hprof",
+            ImportError::NotAHeap { .. } => "not-a-heap",
+            ImportError::NoHprofInside { .. } => "no-hprof-inside",
+            ImportError::SeveralHprofs { .. } => "several-hprofs",
             ImportError::NoTraceInside { .. } => "no-trace-inside",
             ImportError::Damaged { .. } => "input-damaged",
             ImportError::TooLarge { .. } => "input-too-large",
@@ -104,6 +146,17 @@ impl Classified for ImportError {
     fn help(&self) -> Option<String> {
         Some(match self {
             ImportError::NotATrace { what, .. } => what.help().to_owned(),
+            ImportError::NotAnHprof { what, .. } | ImportError::NotAHeap { what, .. } => {
+                what.help_with_hprof().to_owned()
+            }
+            ImportError::NoHprofInside { .. } => {
+                "give the dump itself: *.hprof of a recording's folder, or what `am dumpheap` or \
+                 `jmap -dump` wrote"
+                    .to_owned()
+            }
+            ImportError::SeveralHprofs { .. } => {
+                "unpack the one that is meant, and give its file".to_owned()
+            }
             ImportError::Unwritable { .. } => {
                 "make room in the temporary folder, or name another in TMPDIR".to_owned()
             }
@@ -111,7 +164,7 @@ impl Classified for ImportError {
                 "give the trace file itself: raw-trace of a recording's folder, or *.pftrace"
                     .to_owned()
             }
-            ImportError::TooLarge { .. } => "unpack it yourself and give the trace file".to_owned(),
+            ImportError::TooLarge { .. } => "unpack it yourself and give the file".to_owned(),
             ImportError::Unreadable { .. } => return None,
             ImportError::Damaged { .. } => {
                 "copy it again from where it came; sizes and checksums tell whether it is whole"
@@ -176,19 +229,22 @@ fn trace_in_folder(path: &Path, name: &str) -> Result<PathBuf, ImportError> {
         .iter()
         .map(|file| path.join(file))
         .find(|p| p.is_file());
-    found.ok_or_else(|| {
-        let mut members: Vec<String> = std::fs::read_dir(path)
-            .into_iter()
-            .flatten()
-            .filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()))
-            .collect();
-        members.sort();
-        members.truncate(archive::NAMED);
-        ImportError::NoTraceInside {
-            name: name.to_owned(),
-            members,
-        }
+    found.ok_or_else(|| ImportError::NoTraceInside {
+        name: name.to_owned(),
+        members: names_in_folder(path),
     })
+}
+
+/// What a folder holds, at most a few names.
+fn names_in_folder(path: &Path) -> Vec<String> {
+    let mut members: Vec<String> = std::fs::read_dir(path)
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()))
+        .collect();
+    members.sort();
+    members.truncate(archive::NAMED);
+    members
 }
 
 /// Packing inside packing: a bundle in gzip in a ZIP is deep enough.

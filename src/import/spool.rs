@@ -1,6 +1,7 @@
 //! Unpacked copies of inputs, in memory while small, else in a temporary file without a name.
 
 use super::ImportError;
+use crate::bytes::Bytes;
 use crate::trace::Source;
 use crate::units::ByteSize;
 use std::cell::Cell;
@@ -83,18 +84,28 @@ impl<'a> Spool<'a> {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return Ok(Some(error.to_string())),
             };
-            self.size += read as u64;
-            let Some(left) = self.budget.left.get().checked_sub(read as u64) else {
-                return Err(ImportError::TooLarge {
-                    name: self.name.to_owned(),
-                    most: ByteSize(self.budget.most),
-                });
-            };
-            self.budget.left.set(left);
-            self.file
-                .write_all(&piece[..read])
-                .map_err(|source| self.unwritable(source))?;
+            self.write(&piece[..read])?;
         }
+    }
+
+    /// Appends bytes.
+    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), ImportError> {
+        self.size += bytes.len() as u64;
+        let Some(left) = self.budget.left.get().checked_sub(bytes.len() as u64) else {
+            return Err(ImportError::TooLarge {
+                name: self.name.to_owned(),
+                most: ByteSize(self.budget.most),
+            });
+        };
+        self.budget.left.set(left);
+        self.file
+            .write_all(bytes)
+            .map_err(|source| self.unwritable(source))
+    }
+
+    /// Bytes so far.
+    pub(super) fn size(&self) -> u64 {
+        self.size
     }
 
     /// Copies one stream.
@@ -112,6 +123,19 @@ impl<'a> Spool<'a> {
             source: Box::new(self.file),
             size: self.size,
             damage,
+        })
+    }
+
+    /// What was copied, in memory or mapped.
+    pub(super) fn into_bytes(self) -> Result<Bytes, ImportError> {
+        let name = self.name;
+        let bytes = match self.file.into_inner() {
+            tempfile::SpooledData::InMemory(cursor) => Ok(Bytes::from(cursor.into_inner())),
+            tempfile::SpooledData::OnDisk(file) => Bytes::of_temporary(file),
+        };
+        bytes.map_err(|source| ImportError::Unwritable {
+            name: name.to_owned(),
+            source,
         })
     }
 

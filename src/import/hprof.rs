@@ -1,0 +1,626 @@
+//! Heap dumps in HPROF, as bytes in memory: a plain file is mapped; what is packed is unpacked
+//! to a temporary file that has no name, and that is mapped. Owns what may be around an HPROF;
+//! what it says is `hprof`'s.
+
+use super::detect::{Kind, detect};
+use super::spool::{Budget, Spool};
+use super::{DEEPEST, HEAD, ImportError, OpenTrace, archive, gzip};
+use crate::bytes::Bytes;
+use std::io::{self, Cursor, Read};
+use std::path::{Path, PathBuf};
+
+/// Further members of an archive are not looked at.
+const MOST_MEMBERS: usize = 10_000;
+/// Further dumps of an archive are not unpacked: each takes room.
+const MOST_DUMPS: usize = 64;
+/// What an xz may use for its dictionary, in KiB: `xz -9` takes 64 MiB.
+const XZ_MEMORY_KIB: u32 = 128 << 10;
+
+/// An HPROF that an input holds.
+#[derive(Debug, Clone)]
+pub struct HprofInput {
+    /// Its file name, for people; a member's name behind that of its archive.
+    pub name: String,
+    /// Its uncompressed bytes. They begin with `JAVA PROFILE 1.0`; nothing more is known.
+    pub bytes: Bytes,
+    /// What is wrong with the packing around it, where it could not all be unpacked.
+    pub damage: Option<String>,
+}
+
+/// What an input of Java heaps holds.
+pub enum JavaSource {
+    /// Perfetto traces, as [`open`](super::open) gives them; several in a bundle.
+    Traces(Vec<OpenTrace>),
+    /// HPROFs: one, or as many as an archive or a folder has, at least one.
+    Hprofs(Vec<HprofInput>),
+}
+
+/// Opens the one HPROF that a file or folder holds: plain, or in gzip, zstd, xz, ZIP or TAR.
+///
+/// # Errors
+/// Where there is none, or there are several, or it can't be read.
+pub fn open_hprof(path: &Path) -> Result<HprofInput, ImportError> {
+    the_only(open_hprofs(path)?, &path.display().to_string())
+}
+
+/// Opens the one HPROF that comes on a stream, stdin for one.
+///
+/// # Errors
+/// As [`open_hprof`].
+pub fn open_hprof_stream(stream: impl Read, name: &str) -> Result<HprofInput, ImportError> {
+    let (bytes, budget) = spool_stream(stream, name)?;
+    let mut found = Vec::new();
+    find(bytes, name, 0, &budget, &mut found)?;
+    the_only(found, name)
+}
+
+/// Opens every HPROF that a file or folder holds, at least one.
+///
+/// # Errors
+/// Where there is none, or one can't be read.
+pub fn open_hprofs(path: &Path) -> Result<Vec<HprofInput>, ImportError> {
+    let name = path.display().to_string();
+    let unreadable = |source| ImportError::Unreadable {
+        name: name.clone(),
+        source,
+    };
+    let mut found = Vec::new();
+    let metadata = std::fs::metadata(path).map_err(unreadable)?;
+    if metadata.is_dir() {
+        let files = hprofs_in_folder(path).map_err(unreadable)?;
+        if files.is_empty() {
+            let members = super::names_in_folder(path);
+            return Err(ImportError::NoHprofInside { name, members });
+        }
+        for file in files {
+            found.extend(open_hprofs(&file)?);
+        }
+    } else if metadata.is_file() {
+        let bytes = Bytes::map(path).map_err(unreadable)?;
+        find(bytes, &name, 0, &Budget::of(metadata.len()), &mut found)?;
+    } else {
+        let file = std::fs::File::open(path).map_err(unreadable)?;
+        let (bytes, budget) = spool_stream(file, &name)?;
+        find(bytes, &name, 0, &budget, &mut found)?;
+    }
+    Ok(found)
+}
+
+/// The HPROFs that a recording's folder holds, by name, in order: `*.hprof`, packed or not.
+///
+/// # Errors
+/// Where the folder can't be read.
+pub fn hprofs_in_folder(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let stem = name
+            .strip_suffix(".gz")
+            .or(name.strip_suffix(".zst"))
+            .unwrap_or(&name);
+        if stem.ends_with(".hprof") && path.is_file() {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Opens a file or folder that holds Java heaps, whether in traces or in HPROFs. Where a folder
+/// has both, it is the trace's; [`hprofs_in_folder`] gives the others.
+///
+/// # Errors
+/// Where it holds neither, or can't be read.
+pub fn open_java(path: &Path) -> Result<JavaSource, ImportError> {
+    let name = path.display().to_string();
+    let unreadable = |source| ImportError::Unreadable {
+        name: name.clone(),
+        source,
+    };
+    let metadata = std::fs::metadata(path).map_err(unreadable)?;
+    if metadata.is_dir() {
+        return match super::open(path) {
+            Ok(traces) => Ok(JavaSource::Traces(traces)),
+            Err(error @ ImportError::NoTraceInside { .. }) => match open_hprofs(path) {
+                Ok(found) => Ok(JavaSource::Hprofs(found)),
+                Err(ImportError::NoHprofInside { .. }) => Err(error),
+                Err(error) => Err(error),
+            },
+            Err(error) => Err(error),
+        };
+    }
+    if !metadata.is_file() {
+        let file = std::fs::File::open(path).map_err(unreadable)?;
+        return open_java_stream(file, &name);
+    }
+    let bytes = Bytes::map(path).map_err(unreadable)?;
+    open_either(bytes, &name, || super::open(path))
+}
+
+/// Opens what comes on a stream, as [`open_java`] does a file.
+///
+/// # Errors
+/// As [`open_java`].
+pub fn open_java_stream(stream: impl Read, name: &str) -> Result<JavaSource, ImportError> {
+    let (bytes, budget) = spool_stream(stream, name)?;
+    open_either(bytes.clone(), name, || {
+        super::unpack(Box::new(Cursor::new(bytes)), name, 0, &budget)
+    })
+}
+
+fn open_either(
+    bytes: Bytes,
+    name: &str,
+    traces: impl FnOnce() -> Result<Vec<OpenTrace>, ImportError>,
+) -> Result<JavaSource, ImportError> {
+    let hprofs = |bytes: Bytes| -> Result<JavaSource, ImportError> {
+        let budget = Budget::of(bytes.len() as u64);
+        let mut found = Vec::new();
+        find(bytes, name, 0, &budget, &mut found)?;
+        Ok(JavaSource::Hprofs(found))
+    };
+    match innermost(&bytes) {
+        Kind::Hprof => hprofs(bytes),
+        // What an archive holds, its first bytes do not tell.
+        Kind::Zip | Kind::Tar | Kind::Xz => match hprofs(bytes) {
+            Ok(found) => Ok(found),
+            Err(ImportError::NoHprofInside { .. } | ImportError::NotAnHprof { .. }) => {
+                traces().map(JavaSource::Traces)
+            }
+            Err(error) => Err(error),
+        },
+        _ => match traces() {
+            Ok(found) => Ok(JavaSource::Traces(found)),
+            Err(ImportError::NotATrace { name, what }) => Err(ImportError::NotAHeap { name, what }),
+            Err(error) => Err(error),
+        },
+    }
+}
+
+/// What packed bytes hold, as far as their first bytes tell.
+fn innermost(bytes: &[u8]) -> Kind {
+    let mut head = bytes[..bytes.len().min(PACKED_HEAD)].to_vec();
+    for _ in 0..DEEPEST {
+        let kind = detect(&head[..head.len().min(HEAD)]);
+        match unpacked_head(kind, &head) {
+            Some(inner) => head = inner,
+            None => return kind,
+        }
+    }
+    Kind::Unknown
+}
+
+/// Packed bytes that surely unpack to [`HEAD`] at any depth.
+const PACKED_HEAD: usize = 1 << 20;
+
+/// The first bytes inside a packed stream; `None` where it is none, or nothing comes out of it.
+fn unpacked_head(kind: Kind, packed: &[u8]) -> Option<Vec<u8>> {
+    let mut head = Vec::new();
+    let most = HEAD as u64;
+    // The bytes end inside the stream: what came before will do.
+    let _ = match kind {
+        Kind::Gzip => gzip::head(packed).take(most).read_to_end(&mut head),
+        Kind::Zstd => zstd::stream::read::Decoder::with_buffer(packed)
+            .and_then(|decoder| decoder.take(most).read_to_end(&mut head)),
+        Kind::Xz => xz(packed).take(most).read_to_end(&mut head),
+        _ => return None,
+    };
+    (!head.is_empty()).then_some(head)
+}
+
+fn xz(packed: &[u8]) -> impl Read + '_ {
+    lzma_rust2::XzReader::new_mem_limit(packed, true, XZ_MEMORY_KIB)
+}
+
+fn the_only(mut found: Vec<HprofInput>, name: &str) -> Result<HprofInput, ImportError> {
+    match (found.pop(), found.is_empty()) {
+        (Some(only), true) => Ok(only),
+        (Some(last), false) => Err(ImportError::SeveralHprofs {
+            name: name.to_owned(),
+            members: found
+                .into_iter()
+                .chain([last])
+                .map(|dump| dump.name)
+                .take(archive::NAMED)
+                .collect(),
+        }),
+        (None, _) => Err(ImportError::NoHprofInside {
+            name: name.to_owned(),
+            members: Vec::new(),
+        }),
+    }
+}
+
+fn spool_stream(stream: impl Read, name: &str) -> Result<(Bytes, Budget), ImportError> {
+    let budget = Budget::of_stream();
+    let mut spool = Spool::new(name, &budget);
+    if let Some(what) = spool.append(stream)? {
+        return Err(ImportError::Damaged {
+            name: name.to_owned(),
+            what,
+        });
+    }
+    let bytes = spool.into_bytes()?;
+    let budget = Budget::of(bytes.len() as u64);
+    Ok((bytes, budget))
+}
+
+/// Finds HPROFs in what may be packed.
+fn find(
+    bytes: Bytes,
+    name: &str,
+    depth: u32,
+    budget: &Budget,
+    found: &mut Vec<HprofInput>,
+) -> Result<(), ImportError> {
+    let kind = detect(&bytes[..bytes.len().min(HEAD)]);
+    let packed = matches!(
+        kind,
+        Kind::Gzip | Kind::Zstd | Kind::Xz | Kind::Zip | Kind::Tar
+    );
+    if packed && depth >= DEEPEST {
+        return Err(ImportError::Damaged {
+            name: name.to_owned(),
+            what: "it is packed more than four times over".to_owned(),
+        });
+    }
+    let mut spool = Spool::new(name, budget);
+    let (codec, damage) = match kind {
+        Kind::Hprof => {
+            found.push(HprofInput {
+                name: name.to_owned(),
+                bytes,
+                damage: None,
+            });
+            return Ok(());
+        }
+        Kind::Gzip => ("gzip", gzip::unpack(&bytes, &mut spool)?),
+        Kind::Zstd => match zstd::stream::read::Decoder::with_buffer(&bytes[..]) {
+            Ok(reader) => ("zstd", spool.append(reader)?),
+            Err(error) => ("zstd", Some(error.to_string())),
+        },
+        Kind::Xz => ("xz", spool.append(xz(&bytes))?),
+        Kind::Zip => return find_in_zip(&bytes, name, depth, budget, found),
+        Kind::Tar => return find_in_tar(&bytes, name, depth, budget, found),
+        what => {
+            return Err(ImportError::NotAnHprof {
+                name: name.to_owned(),
+                what,
+            });
+        }
+    };
+    let size = spool.size();
+    let unpacked = spool.into_bytes()?;
+    drop(bytes);
+    let damage =
+        damage.map(|what| format!("its {codec} stream breaks off after {size} bytes: {what}"));
+    if size == 0
+        && let Some(what) = damage
+    {
+        return Err(ImportError::Damaged {
+            name: name.to_owned(),
+            what,
+        });
+    }
+    let before = found.len();
+    find(unpacked, name, depth + 1, budget, found)?;
+    if damage.is_some()
+        && let Some(last) = found[before..].last_mut()
+    {
+        last.damage = damage;
+    }
+    Ok(())
+}
+
+fn find_in_zip(
+    bytes: &Bytes,
+    name: &str,
+    depth: u32,
+    budget: &Budget,
+    found: &mut Vec<HprofInput>,
+) -> Result<(), ImportError> {
+    let mut archive =
+        zip::ZipArchive::new(Cursor::new(&bytes[..])).map_err(|error| ImportError::Damaged {
+            name: name.to_owned(),
+            what: error.to_string(),
+        })?;
+    let mut members = Members::new(name, depth, budget, found);
+    for at in 0..archive.len().min(MOST_MEMBERS) {
+        match archive.by_index(at) {
+            Ok(file) if file.is_file() => {
+                let member = match file.name() {
+                    Ok(name) => name.into_owned(),
+                    Err(_) => format!("member {at}"),
+                };
+                members.add(member, file)?;
+            }
+            Ok(_) => {}
+            Err(error) => members.damage = Some(error.to_string()),
+        }
+    }
+    members.finish()
+}
+
+fn find_in_tar(
+    bytes: &Bytes,
+    name: &str,
+    depth: u32,
+    budget: &Budget,
+    found: &mut Vec<HprofInput>,
+) -> Result<(), ImportError> {
+    let mut members = Members::new(name, depth, budget, found);
+    let mut archive = tar::Archive::new(&bytes[..]);
+    let entries = archive
+        .entries()
+        .map_err(|source| ImportError::Unreadable {
+            name: name.to_owned(),
+            source,
+        })?;
+    for entry in entries.take(MOST_MEMBERS) {
+        match entry {
+            Ok(entry) if entry.header().entry_type().is_file() => {
+                let member = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+                members.add(member, entry)?;
+            }
+            Ok(_) => {}
+            Err(error) => {
+                members.damage = Some(format!("the TAR breaks off: {error}"));
+                break;
+            }
+        }
+    }
+    members.finish()
+}
+
+/// Members of an archive, told by content, not by name, and only ever streamed: no path of an
+/// archive becomes a path here.
+struct Members<'a> {
+    archive: &'a str,
+    depth: u32,
+    budget: &'a Budget,
+    found: &'a mut Vec<HprofInput>,
+    before: usize,
+    others: Vec<String>,
+    damage: Option<String>,
+}
+
+impl<'a> Members<'a> {
+    fn new(
+        archive: &'a str,
+        depth: u32,
+        budget: &'a Budget,
+        found: &'a mut Vec<HprofInput>,
+    ) -> Self {
+        let before = found.len();
+        Members {
+            archive,
+            depth,
+            budget,
+            found,
+            before,
+            others: Vec::new(),
+            damage: None,
+        }
+    }
+
+    /// Takes a member if it is an HPROF, packed or not.
+    fn add(&mut self, name: String, mut stream: impl Read) -> Result<(), ImportError> {
+        let mut head = Vec::new();
+        if let Err(error) = stream.by_ref().take(HEAD as u64).read_to_end(&mut head) {
+            self.damage = Some(format!("{name}: {error}"));
+        }
+        if !matches!(innermost(&head), Kind::Hprof | Kind::Zip | Kind::Tar) {
+            if self.others.len() < archive::NAMED {
+                self.others.push(name);
+            }
+            return Ok(());
+        }
+        if self.found.len() >= MOST_DUMPS {
+            self.damage = Some(format!("only the first {MOST_DUMPS} dumps in it are read"));
+            return Ok(());
+        }
+        let mut spool = Spool::new(self.archive, self.budget);
+        spool.write(&head)?;
+        let damage = spool.append(stream)?;
+        let bytes = spool.into_bytes()?;
+        let full = format!("{}:{name}", self.archive);
+        let before = self.found.len();
+        match find(bytes, &full, self.depth + 1, self.budget, self.found) {
+            Ok(()) => {}
+            Err(error @ (ImportError::Unwritable { .. } | ImportError::TooLarge { .. })) => {
+                return Err(error);
+            }
+            // An archive of other things, in this one.
+            Err(_) => {
+                if self.others.len() < archive::NAMED {
+                    self.others.push(name);
+                }
+                return Ok(());
+            }
+        }
+        if let Some(what) = damage
+            && let Some(last) = self.found[before..].last_mut()
+        {
+            last.damage = Some(format!("{name}: {what}"));
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<(), ImportError> {
+        let name = self.archive.to_owned();
+        if let Some(last) = self.found[self.before..].last_mut() {
+            last.damage = last.damage.take().or(self.damage);
+            return Ok(());
+        }
+        match self.damage {
+            Some(what) => Err(ImportError::Damaged { name, what }),
+            None => Err(ImportError::NoHprofInside {
+                name,
+                members: self.others,
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+
+    /// What `xz` makes of the dump below.
+    const XZ: &[u8] = b"\
+        \xfd\x37\x7a\x58\x5a\x00\x00\x04\xe6\xd6\xb4\x46\x02\x00\x21\x01\x16\x00\x00\x00\
+        \x74\x2f\xe5\xa3\xe4\xe2\x12\x00\x90\x5d\x00\x25\x10\x47\x11\x5c\xed\xda\x01\xc2\
+        \x4f\xe5\x05\xa4\xd9\x61\x9f\xf6\x6f\xc8\x46\x2b\xc7\x5a\xb4\xb7\x7f\xd0\x37\xc7\
+        \x48\x15\x63\x26\x52\x29\x34\xc1\xa7\x07\x73\x6b\xbf\x67\xcc\x7c\x06\x4e\x1e\xa6\
+        \xe8\xe9\x44\xf9\x56\x23\x4f\x0d\xcd\x12\xe2\x2b\x58\x62\x36\xa1\xd0\x8e\x79\x12\
+        \xc1\x14\x37\x19\x50\xf2\xb9\x7c\x20\x7e\xc5\x0a\x9d\x3d\x51\xa4\x49\x76\x1a\xc2\
+        \x1f\xaa\xa8\x0f\x72\x3a\x6d\x1b\xec\xab\xf5\xb8\xcf\x13\x19\xa6\xb3\x43\x42\xfd\
+        \xc9\x94\xa4\xe7\x67\xd2\x81\xa1\x25\x6c\x0d\x8f\x60\xd2\x83\x69\x59\xa4\x4c\x1f\
+        \x47\xff\xfe\xad\x05\x61\xcd\x3f\x58\x30\x1f\xbf\x10\x96\x00\x00\xa8\xd6\xb5\xcb\
+        \xbd\xdf\x5b\xb6\x00\x01\xac\x01\x93\xc4\x13\x00\xbc\x1d\x57\xc8\xb1\xc4\x67\xfb\
+        \x02\x00\x00\x00\x00\x04\x59\x5a";
+
+    fn dump(text: &str) -> Vec<u8> {
+        [b"JAVA PROFILE 1.0.2\0", text.as_bytes()].concat()
+    }
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        out.write_all(bytes).unwrap();
+        out.finish().unwrap()
+    }
+
+    fn zip(members: &[(&str, &[u8])]) -> Vec<u8> {
+        let mut out = zip::ZipWriter::new(Cursor::new(Vec::new()));
+        for (name, bytes) in members {
+            out.start_file(*name, zip::write::SimpleFileOptions::default())
+                .unwrap();
+            out.write_all(bytes).unwrap();
+        }
+        out.finish().unwrap().into_inner()
+    }
+
+    fn tar(members: &[(&str, &[u8])]) -> Vec<u8> {
+        let mut out = tar::Builder::new(Vec::new());
+        for (name, bytes) in members {
+            let mut header = tar::Header::new_gnu();
+            header.set_size(bytes.len() as u64);
+            out.append_data(&mut header, name, *bytes).unwrap();
+        }
+        out.into_inner().unwrap()
+    }
+
+    fn open(bytes: &[u8]) -> Result<HprofInput, ImportError> {
+        open_hprof_stream(bytes, "x")
+    }
+
+    #[test]
+    fn every_packing_gives_the_same_bytes() {
+        let plain = dump(&"records ".repeat(40_000));
+        for packed in [
+            plain.clone(),
+            gzip(&plain),
+            gzip(&gzip(&plain)),
+            zstd::encode_all(&plain[..], 1).unwrap(),
+            XZ.to_vec(),
+            zip(&[("a.txt", b"text"), ("a.hprof", &plain)]),
+            zip(&[("readme", b"text"), ("a.hprof.gz", &gzip(&plain))]),
+            zip(&[("inner.zip", &zip(&[("heap", &plain)]))]),
+            gzip(&tar(&[("log", b"x"), ("a/b.hprof", &plain)])),
+        ] {
+            let input = open(&packed).unwrap();
+            assert!(input.bytes[..] == plain, "{}", input.name);
+            assert_eq!(input.damage, None);
+            assert!(matches!(
+                open_java_stream(&packed[..], "x"),
+                Ok(JavaSource::Hprofs(found)) if found.len() == 1
+            ));
+            // From a file as from a stream.
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("dump");
+            std::fs::write(&path, &packed).unwrap();
+            assert!(open_hprof(&path).unwrap().bytes[..] == plain);
+        }
+    }
+
+    #[test]
+    fn what_is_no_hprof_is_named() {
+        for (bytes, words) in [
+            (&b""[..], "no HPROF: it is empty"),
+            (b"BZh91AY&SY\x9c", "no HPROF: it is a bzip2 file"),
+            (b"\x7fELF\x02", "no HPROF: it is an ELF file"),
+            (&gzip(b"hello"), "no HPROF: it is text"),
+            (
+                &zip(&[("a", b"x"), ("b", b"y")]),
+                "no HPROF (it holds a, b)",
+            ),
+            (&[0x1f, 0x8b, 8], "damaged"),
+        ] {
+            let error = open(bytes).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        }
+        let (one, other) = (dump("1"), dump("2"));
+        let both = zip(&[("1.hprof", &one), ("2.hprof", &other)]);
+        let error = open(&both).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "x holds several HPROFs (it holds x:1.hprof, x:2.hprof)"
+        );
+    }
+
+    #[test]
+    fn a_cut_stream_gives_what_there_is() {
+        let plain = dump(&(0..400_000).map(|n| format!("{n} ")).collect::<String>());
+        for packed in [gzip(&plain), zstd::encode_all(&plain[..], 3).unwrap()] {
+            let cut = open(&packed[..packed.len() / 2]).unwrap();
+            assert!(cut.bytes.len() > 1000 && plain.starts_with(&cut.bytes));
+            let damage = cut.damage.unwrap();
+            assert!(damage.contains("stream breaks off after"), "{damage}");
+        }
+    }
+
+    #[test]
+    fn a_folder_gives_its_dumps_and_its_trace_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, bytes: &[u8]| {
+            std::fs::write(folder.path().join(name), bytes).unwrap();
+        };
+        write("manifest.json", b"{}");
+        let error = open_hprof(folder.path()).unwrap_err();
+        assert_eq!(
+            error.to_string().rsplit('/').next().unwrap(),
+            format!(
+                "{} holds no HPROF (it holds manifest.json)",
+                folder.path().file_name().unwrap().to_string_lossy()
+            )
+        );
+        assert!(matches!(
+            open_java(folder.path()),
+            Err(ImportError::NoTraceInside { .. })
+        ));
+        write("b.hprof", &dump("b"));
+        assert_eq!(*open_hprof(folder.path()).unwrap().bytes, dump("b"));
+        write("a.hprof.gz", &gzip(&dump("a")));
+        let all = open_hprofs(folder.path()).unwrap();
+        let bytes: Vec<&[u8]> = all.iter().map(|dump| &dump.bytes[..]).collect();
+        assert_eq!(bytes, [dump("a"), dump("b")]);
+        assert!(matches!(
+            open_hprof(folder.path()),
+            Err(ImportError::SeveralHprofs { .. })
+        ));
+        assert!(matches!(
+            open_java(folder.path()),
+            Ok(JavaSource::Hprofs(found)) if found.len() == 2
+        ));
+        write(
+            "raw-trace",
+            &[&[0x0a, 0x66, 0x50, 1, 0x7a, 98][..], &[0; 98]].concat(),
+        );
+        assert!(matches!(
+            open_java(folder.path()),
+            Ok(JavaSource::Traces(found)) if found.len() == 1
+        ));
+    }
+}
