@@ -1,2 +1,34 @@
 //! What a heap graph tells people: histograms, trees by class, who holds what, leaks, waste,
 //! differences. Takes graphs, gives plain tables; prints nothing.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `fields` | fields of an object by the names of the source code |
+//! | `label` | what tables call classes, packages, objects |
+//! | `filter` | which classes are wanted, by regular expressions |
+//! | `preorder` | the dominator tree laid out so that a subtree is a range |
+//! | `histogram` | sums by class, package, superclass, heap, loader, root |
+//! | `largest` | the objects that retain most |
+//! | `tree` | the dominator tree merged by class |
+//! | `referrers` | who refers to an object |
+//! | `paths` | how roots reach an object, by the names of fields |
+//! | `holders` | all paths to roots merged by class |
+//! | `inspect` | one object in full |
+//! | `diff` | what changed between two dumps |
+
+pub mod fields;
+pub mod filter;
+pub mod histogram;
+pub mod holders;
+pub mod inspect;
+pub mod label;
+pub mod largest;
+pub mod paths;
+pub mod preorder;
+pub mod referrers;
+pub mod tree;
+
+#[cfg(test)]
+mod dsl;
+#[cfg(test)]
+mod tests;

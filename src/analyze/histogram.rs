@@ -1,0 +1,342 @@
+//! Sums over objects by what they have in common: class, package, superclass, heap, loader, or
+//! the kind of root that keeps them.
+//!
+//! What a group retains is the sum over those of its objects that no other of the group
+//! dominates: nothing is counted twice, and a linked list counts once. That is Perfetto's
+//! `dominated_size` of a class.
+
+use super::filter::ClassFilter;
+use super::label;
+use super::preorder::Preorder;
+use crate::heap_graph::{
+    ClassIndex, Dominators, HeapGraph, HeapKind, ObjectIndex, Reachable, RootKind, ShortestPaths,
+};
+use std::collections::HashMap;
+
+/// Sums over objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Sums {
+    /// How many.
+    pub count: u64,
+    /// Their own sizes, bytes.
+    pub shallow_bytes: u64,
+    /// Native bytes they own.
+    pub native_bytes: u64,
+    /// What would be free without them, themselves included; 0 where that is not known.
+    pub retained: Retained,
+}
+
+/// What would be free without some objects, themselves included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Retained {
+    /// How many objects.
+    pub count: u64,
+    /// Their own sizes, bytes.
+    pub bytes: u64,
+    /// Native bytes they own.
+    pub native_bytes: u64,
+}
+
+impl Retained {
+    /// By one object.
+    pub fn of(dominators: &Dominators, object: ObjectIndex) -> Retained {
+        Retained {
+            count: dominators.retained_count(object).into(),
+            bytes: dominators.retained_bytes(object),
+            native_bytes: dominators.retained_native_bytes(object),
+        }
+    }
+
+    /// Java and native bytes together.
+    pub fn total_bytes(&self) -> u64 {
+        self.bytes.saturating_add(self.native_bytes)
+    }
+
+    /// Adds what another object retains, which this does not.
+    pub fn add(&mut self, other: Retained) {
+        self.count += other.count;
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.native_bytes = self.native_bytes.saturating_add(other.native_bytes);
+    }
+}
+
+impl Sums {
+    /// One more object.
+    pub fn add(&mut self, graph: &HeapGraph, object: ObjectIndex) {
+        self.count += 1;
+        self.shallow_bytes = self
+            .shallow_bytes
+            .saturating_add(graph.shallow_bytes(object));
+        self.native_bytes = self.native_bytes.saturating_add(graph.native_bytes(object));
+    }
+}
+
+/// Which objects count.
+#[derive(Clone, Copy)]
+pub enum Among<'a> {
+    /// Those that roots reach, with what they retain.
+    Reachable(&'a Dominators),
+    /// Those that roots do not reach.
+    Unreachable(&'a Reachable),
+    /// All; what they retain is told of those that roots reach.
+    All(&'a Dominators),
+}
+
+/// What objects are grouped by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// Their class, by name.
+    Class,
+    /// The package of their class; of a class object, that of the class it stands for.
+    Package,
+    /// Their class and each of its superclasses.
+    Superclass,
+    /// The heap they lie in.
+    Heap,
+    /// The loader of their class; of a class object, of the class it stands for.
+    Loader,
+}
+
+/// A group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// What its objects have in common.
+    pub name: String,
+    /// Their sums.
+    pub sums: Sums,
+}
+
+/// Sums by group, in no particular order; groups without objects are left out.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Histogram {
+    /// The groups.
+    pub rows: Vec<Row>,
+    /// Over all objects that count, before any filter, each once.
+    pub total: Sums,
+}
+
+/// A histogram of the objects of the classes that `filter` takes.
+pub fn histogram(graph: &HeapGraph, among: Among<'_>, by: By, filter: &ClassFilter) -> Histogram {
+    let wanted = filter.classes(graph);
+    let mut groups = Groups::default();
+    match by {
+        By::Class => {
+            let of = classes(graph, |class| {
+                Some(groups.number(label::class_name(graph, class)))
+            });
+            sum(graph, among, groups, &wanted, |o| {
+                of[graph.class_of(o).at()]
+            })
+        }
+        By::Package => {
+            let of = classes(graph, |class| {
+                Some(groups.number(label::package(graph.class(class).shown())))
+            });
+            let objects = class_objects(graph, |o| {
+                let name = label::class_behind(graph, o);
+                name.map(|name| groups.number(label::package(name)))
+            });
+            sum(graph, among, groups, &wanted, |o| {
+                objects.get(&o).copied().or(of[graph.class_of(o).at()])
+            })
+        }
+        By::Superclass => {
+            let of: Vec<Vec<u32>> = (0..graph.classes().len() as u32)
+                .map(|class| {
+                    let line = graph.ancestry(ClassIndex(class)).take(MOST_ANCESTORS);
+                    let names = line.map(|c| groups.number(label::class_name(graph, c)));
+                    let mut names: Vec<u32> = names.collect();
+                    names.sort_unstable();
+                    names.dedup();
+                    names
+                })
+                .collect();
+            sum(graph, among, groups, &wanted, |o| {
+                of[graph.class_of(o).at()].iter().copied()
+            })
+        }
+        By::Heap => {
+            let heap = |kind: HeapKind| match kind {
+                HeapKind::Unknown => "(not told)",
+                kind => kind.name(),
+            };
+            const KINDS: [HeapKind; 4] = [
+                HeapKind::Unknown,
+                HeapKind::App,
+                HeapKind::Zygote,
+                HeapKind::BootImage,
+            ];
+            let of = KINDS.map(|kind| groups.number(heap(kind)));
+            sum(graph, among, groups, &wanted, |o| {
+                let at = KINDS.iter().position(|&kind| kind == graph.heap_of(o));
+                at.map(|at| of[at])
+            })
+        }
+        By::Loader => {
+            let name = |class: ClassIndex| match graph.class(class).loader {
+                Some(loader) => {
+                    let class = label::object_name(graph, loader);
+                    format!("{class} {}", graph.id(loader))
+                }
+                None => "(boot)".to_owned(),
+            };
+            let of = classes(graph, |class| Some(groups.number(&name(class))));
+            let objects = class_objects(graph, |o| {
+                graph
+                    .class_behind(o)
+                    .map(|class| groups.number(&name(class)))
+            });
+            sum(graph, among, groups, &wanted, |o| {
+                objects.get(&o).copied().or(of[graph.class_of(o).at()])
+            })
+        }
+    }
+}
+
+/// Superclasses that are followed: hostile dumps have cycles.
+const MOST_ANCESTORS: usize = 256;
+
+/// A histogram by the kind of the root that each object's shortest path begins at.
+pub fn by_root(
+    graph: &HeapGraph,
+    dominators: &Dominators,
+    paths: &ShortestPaths,
+    filter: &ClassFilter,
+) -> Histogram {
+    let wanted = filter.classes(graph);
+    let mut groups = Groups::default();
+    let mut of = vec![u32::MAX; graph.len()];
+    for &object in paths.order() {
+        of[object.at()] = match paths.parent(object) {
+            Some(parent) => of[parent.at()],
+            None => {
+                let kind = graph.root_kind(object).unwrap_or(RootKind::Unknown);
+                groups.number(kind.in_words())
+            }
+        };
+    }
+    let among = Among::Reachable(dominators);
+    sum(graph, among, groups, &wanted, |o| {
+        Some(of[o.at()]).filter(|&group| group != u32::MAX)
+    })
+}
+
+/// Names of groups and their numbers.
+#[derive(Default)]
+struct Groups {
+    names: Vec<String>,
+    by_name: HashMap<String, u32>,
+}
+
+impl Groups {
+    fn number(&mut self, name: &str) -> u32 {
+        if let Some(&number) = self.by_name.get(name) {
+            return number;
+        }
+        let number = self.names.len() as u32;
+        self.names.push(name.to_owned());
+        self.by_name.insert(name.to_owned(), number);
+        number
+    }
+}
+
+fn classes<T>(graph: &HeapGraph, of: impl FnMut(ClassIndex) -> T) -> Vec<T> {
+    (0..graph.classes().len() as u32)
+        .map(ClassIndex)
+        .map(of)
+        .collect()
+}
+
+/// What `of` says of class objects; a class object is told by its class.
+fn class_objects<T>(
+    graph: &HeapGraph,
+    mut of: impl FnMut(ObjectIndex) -> Option<T>,
+) -> HashMap<ObjectIndex, T> {
+    let is_class = classes(graph, |class| {
+        label::class_name(graph, class) == label::CLASS
+    });
+    let objects = graph
+        .objects()
+        .filter(|&o| is_class[graph.class_of(o).at()]);
+    objects.filter_map(|o| Some((o, of(o)?))).collect()
+}
+
+/// Sums up the groups of each wanted object.
+fn sum<G: IntoIterator<Item = u32>>(
+    graph: &HeapGraph,
+    among: Among<'_>,
+    groups: Groups,
+    wanted: &[bool],
+    groups_of: impl Fn(ObjectIndex) -> G,
+) -> Histogram {
+    let mut sums = vec![Sums::default(); groups.names.len()];
+    let mut total = Sums::default();
+    let mut take = |object: ObjectIndex| {
+        total.add(graph, object);
+        if wanted[graph.class_of(object).at()] {
+            for group in groups_of(object) {
+                sums[group as usize].add(graph, object);
+            }
+        }
+    };
+    match among {
+        Among::Reachable(dominators) => {
+            for &object in dominators.order() {
+                take(object);
+            }
+            retain(graph, dominators, wanted, &mut sums, &groups_of);
+        }
+        Among::All(dominators) => {
+            for object in graph.objects().filter(|&o| !graph.is_placeholder(o)) {
+                take(object);
+            }
+            retain(graph, dominators, wanted, &mut sums, &groups_of);
+        }
+        Among::Unreachable(reachable) => {
+            let lost = |&o: &ObjectIndex| !reachable.contains(o) && !graph.is_placeholder(o);
+            for object in graph.objects().filter(lost) {
+                take(object);
+            }
+        }
+    }
+    if let Among::Reachable(dominators) | Among::All(dominators) = among {
+        let tops = dominators
+            .order()
+            .iter()
+            .filter(|&&o| dominators.idom(o).is_none());
+        for &top in tops {
+            total.retained.add(Retained::of(dominators, top));
+        }
+    }
+    let rows = groups.names.into_iter().zip(sums);
+    let rows = rows.filter(|(_, sums)| sums.count > 0);
+    Histogram {
+        rows: rows.map(|(name, sums)| Row { name, sums }).collect(),
+        total,
+    }
+}
+
+/// Adds what each group retains.
+fn retain<G: IntoIterator<Item = u32>>(
+    graph: &HeapGraph,
+    dominators: &Dominators,
+    wanted: &[bool],
+    sums: &mut [Sums],
+    groups_of: impl Fn(ObjectIndex) -> G,
+) {
+    let preorder = Preorder::of(graph, dominators);
+    // By group, where the last subtree ends whose top is of the group.
+    let mut ends = vec![0usize; sums.len()];
+    for (at, &object) in preorder.objects().iter().enumerate() {
+        if !wanted[graph.class_of(object).at()] {
+            continue;
+        }
+        for group in groups_of(object) {
+            let group = group as usize;
+            if at >= ends[group] {
+                ends[group] = preorder.subtree(dominators, at).end;
+                sums[group].retained.add(Retained::of(dominators, object));
+            }
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! What tables call classes, packages and objects, whatever the dump they are from.
+
+use crate::heap_graph::{ClassIndex, HeapGraph, ObjectIndex};
+use std::borrow::Cow;
+
+/// The class of all class objects.
+pub const CLASS: &str = "java.lang.Class";
+/// The package of arrays of primitives.
+pub const PRIMITIVES: &str = "(arrays of primitives)";
+/// The package of classes that are in none.
+pub const NO_PACKAGE: &str = "(no package)";
+
+/// The name to group a class's objects by: a heap graph has a type `java.lang.Class<X>` for
+/// each class object, which are all of one class.
+pub fn class_name(graph: &HeapGraph, class: ClassIndex) -> &str {
+    let name = graph.class(class).shown();
+    match behind(name) {
+        Some(_) => CLASS,
+        None => name,
+    }
+}
+
+/// `X` of `java.lang.Class<X>`.
+fn behind(name: &str) -> Option<&str> {
+    let inner = name.strip_prefix(CLASS)?;
+    inner.strip_prefix('<')?.strip_suffix('>')
+}
+
+/// The name of the class that a class object stands for; `None` for other objects.
+pub fn class_behind(graph: &HeapGraph, object: ObjectIndex) -> Option<&str> {
+    let class = graph.class_of(object);
+    match graph.class_behind(object) {
+        Some(class) => Some(graph.class(class).shown()),
+        None => behind(graph.class(class).shown()),
+    }
+}
+
+/// What an object is called: its class, `class X` for the class object of `X`.
+pub fn object_name(graph: &HeapGraph, object: ObjectIndex) -> Cow<'_, str> {
+    match class_behind(graph, object) {
+        Some(name) => Cow::Owned(format!("class {name}")),
+        None => Cow::Borrowed(graph.class(graph.class_of(object)).shown()),
+    }
+}
+
+/// The package of a class by its name: of an array, that of its elements.
+pub fn package(name: &str) -> &str {
+    let element = name.trim_end_matches("[]");
+    match element.rsplit_once('.') {
+        Some((package, _)) => package,
+        None if element.len() < name.len() && is_primitive(element) => PRIMITIVES,
+        None => NO_PACKAGE,
+    }
+}
+
+fn is_primitive(name: &str) -> bool {
+    matches!(
+        name,
+        "boolean" | "byte" | "char" | "short" | "int" | "long" | "float" | "double"
+    )
+}
+
+/// A class name without what differs from run to run: the address in the name of a hidden class
+/// (`Foo$$Lambda$2+0x00007f02c10052e0`, `Foo$$Lambda/0x0000000800c03800`, `Foo$$Lambda$1/834600351`).
+pub fn without_address(name: &str) -> Cow<'_, str> {
+    let element = name.trim_end_matches("[]");
+    let dimensions = &name[element.len()..];
+    let Some(at) = element.rfind(['+', '/']) else {
+        return Cow::Borrowed(name);
+    };
+    let suffix = &element[at + 1..];
+    let hexadecimal = suffix
+        .strip_prefix("0x")
+        .is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_hexdigit()));
+    let decimal = element.as_bytes()[at] == b'/'
+        && !suffix.is_empty()
+        && suffix.bytes().all(|b| b.is_ascii_digit());
+    match hexadecimal || decimal {
+        true if dimensions.is_empty() => Cow::Borrowed(&name[..at]),
+        true => Cow::Owned(format!("{}{dimensions}", &name[..at])),
+        false => Cow::Borrowed(name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packages_are_those_of_elements() {
+        for (name, of) in [
+            ("java.lang.String", "java.lang"),
+            ("java.lang.String[][]", "java.lang"),
+            ("byte[]", PRIMITIVES),
+            ("A", NO_PACKAGE),
+            ("A[]", NO_PACKAGE),
+            ("byte", NO_PACKAGE),
+            ("", NO_PACKAGE),
+        ] {
+            assert_eq!(package(name), of, "{name}");
+        }
+    }
+
+    #[test]
+    fn addresses_of_hidden_classes_are_folded() {
+        for (name, folded) in [
+            ("a.B$$Lambda$2+0x00007f02c10052e0", "a.B$$Lambda$2"),
+            ("a.B$$Lambda/0x00007f02c10052e0", "a.B$$Lambda"),
+            ("a.B$$Lambda$1/834600351", "a.B$$Lambda$1"),
+            ("a.B$$Lambda$2+0x1f[][]", "a.B$$Lambda$2[][]"),
+            ("a.B+C", "a.B+C"),
+            ("a.B+12", "a.B+12"),
+            ("a.B+0x", "a.B+0x"),
+            ("a.B", "a.B"),
+        ] {
+            assert_eq!(without_address(name), folded, "{name}");
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! The objects that retain most, each once: of a chain of objects that retain the same memory,
+//! the one whose name says most.
+
+use super::filter::ClassFilter;
+use super::histogram::Retained;
+use super::label;
+use super::preorder::Preorder;
+use crate::heap_graph::{Dominators, HeapGraph, ObjectIndex};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// An object and what it retains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Large {
+    /// The object.
+    pub object: ObjectIndex,
+    /// What would be free without it.
+    pub retained: Retained,
+    /// How many of its dominators were left out because they retain the same memory.
+    pub folded: u32,
+}
+
+/// An object that retains at least so many of 100 bytes of what its dominator retains stands
+/// for the same memory.
+const SAME_PERCENT: u64 = 95;
+
+/// The `most` objects that retain most of those that `filter` takes, largest first. With
+/// `fold`, one of each chain of objects that retain (nearly) the same.
+pub fn largest(
+    graph: &HeapGraph,
+    dominators: &Dominators,
+    filter: &ClassFilter,
+    most: usize,
+    fold: bool,
+) -> Vec<Large> {
+    let wanted = filter.classes(graph);
+    let takes = |o: ObjectIndex| wanted[graph.class_of(o).at()];
+    let mut top: BinaryHeap<Reverse<(u64, Reverse<ObjectIndex>)>> = BinaryHeap::new();
+    let mut offer = |object: ObjectIndex| {
+        let bytes = Retained::of(dominators, object).total_bytes();
+        let entry = Reverse((bytes, Reverse(object)));
+        if top.len() < most {
+            top.push(entry);
+        } else if top.peek().is_some_and(|least| entry < *least) {
+            top.pop();
+            top.push(entry);
+        }
+    };
+    let mut folded = std::collections::HashMap::new();
+    if fold {
+        let preorder = Preorder::of(graph, dominators);
+        let is_same = |above: ObjectIndex, object: ObjectIndex| {
+            let above = Retained::of(dominators, above).total_bytes();
+            let own = Retained::of(dominators, object).total_bytes();
+            u128::from(own) * 100 >= u128::from(above) * u128::from(SAME_PERCENT)
+        };
+        // Chains are followed from their top; at most one child can retain the same.
+        for (at, &object) in preorder.objects().iter().enumerate() {
+            let continues = dominators
+                .idom(object)
+                .is_some_and(|above| is_same(above, object));
+            if continues {
+                continue;
+            }
+            let (mut best, mut at, mut depth): (Option<(u8, ObjectIndex, u32)>, _, _) =
+                (None, at, 0);
+            loop {
+                let object = preorder.objects()[at];
+                if takes(object) {
+                    let rank = telling(graph, object);
+                    // Of those that say as much, of the app's own the innermost.
+                    if best.is_none_or(|(other, ..)| rank > other || rank == other && rank > 1) {
+                        best = Some((rank, object, depth));
+                    }
+                }
+                let same = preorder
+                    .children(dominators, Some(at))
+                    .find(|&child| is_same(object, preorder.objects()[child]));
+                match same {
+                    Some(child) => (at, depth) = (child, depth + 1),
+                    None => break,
+                }
+            }
+            if let Some((_, object, depth)) = best {
+                if depth > 0 {
+                    folded.insert(object, depth);
+                }
+                offer(object);
+            }
+        }
+    } else {
+        for &object in dominators.order() {
+            if takes(object) {
+                offer(object);
+            }
+        }
+    }
+    let mut found: Vec<Large> = top
+        .into_iter()
+        .map(|Reverse((_, Reverse(object)))| Large {
+            object,
+            retained: Retained::of(dominators, object),
+            folded: folded.get(&object).copied().unwrap_or(0),
+        })
+        .collect();
+    found.sort_by_key(|large| (Reverse(large.retained.total_bytes()), large.object));
+    found
+}
+
+/// How much the name of an object says: arrays and classes of the runtime least.
+fn telling(graph: &HeapGraph, object: ObjectIndex) -> u8 {
+    let (name, is_class) = match label::class_behind(graph, object) {
+        Some(name) => (name, true),
+        None => (graph.class(graph.class_of(object)).shown(), false),
+    };
+    const RUNTIME: [&str; 9] = [
+        "java.",
+        "javax.",
+        "jdk.",
+        "sun.",
+        "kotlin.",
+        "kotlinx.",
+        "dalvik.",
+        "libcore.",
+        "androidx.collection.",
+    ];
+    if name.ends_with("[]") {
+        0
+    } else if RUNTIME.iter().any(|prefix| name.starts_with(prefix)) {
+        if is_class { 0 } else { 1 }
+    } else {
+        2
+    }
+}

@@ -1,0 +1,203 @@
+//! How a root reaches an object: the objects between them and the names of the fields that
+//! lead from each to the next.
+
+use super::fields::{self, NamedField};
+use super::label;
+use crate::heap_graph::{Follow, HeapGraph, ObjectIndex, RootKind, ShortestPaths};
+use std::fmt;
+use std::ops::ControlFlow;
+
+/// A field, static or element that refers to an object.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Link {
+    /// The class that declares the field, else that of the object; of a static, the class it is
+    /// of; of an element, the array's.
+    pub class: String,
+    /// What sort of reference, and its name.
+    pub place: Place,
+}
+
+/// What sort of reference it is.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Place {
+    /// A field of an instance.
+    Field(String),
+    /// A static of a class.
+    Static(String),
+    /// An element of an array.
+    Element(u32),
+    /// One or more elements of an array.
+    Elements,
+    /// The dump does not tell.
+    Unnamed,
+}
+
+impl Link {
+    /// The same for any element of an array: what groups go by.
+    pub fn any_element(mut self) -> Link {
+        if let Place::Element(_) = self.place {
+            self.place = Place::Elements;
+        }
+        self
+    }
+
+    /// The class without its package, as stack traces of people have it.
+    pub fn short_class(&self) -> &str {
+        short(&self.class)
+    }
+}
+
+/// A class name without its package.
+pub fn short(name: &str) -> &str {
+    let element = name.trim_end_matches("[]").len();
+    match name[..element].rfind('.') {
+        Some(dot) => &name[dot + 1..],
+        None => name,
+    }
+}
+
+impl fmt::Display for Link {
+    /// `ArrayList.elementData`, `lab.LeakLab.REGISTRY` for a static, `Object[][3]`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.place {
+            Place::Field(name) => write!(f, "{}.{name}", self.short_class()),
+            Place::Static(name) => write!(f, "{}.{name}", self.class),
+            Place::Element(index) => write!(f, "{}[{index}]", self.short_class()),
+            Place::Elements => write!(f, "{}[*]", self.short_class()),
+            Place::Unnamed => write!(f, "{}.?", self.short_class()),
+        }
+    }
+}
+
+/// Why the first object of a path is there.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct RootReason {
+    /// The kind that is shown for the object.
+    pub kind: RootKind,
+    /// The thread it belongs to, by name or number.
+    pub thread: Option<String>,
+    /// The frame of that thread that holds it, such as `lab.LeakLab.main (LeakLab.java:12)`.
+    pub frame: Option<String>,
+}
+
+impl fmt::Display for RootReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.kind.in_words())?;
+        if let Some(thread) = &self.thread {
+            write!(f, " of thread {thread}")?;
+        }
+        if let Some(frame) = &self.frame {
+            write!(f, " at {frame}")?;
+        }
+        Ok(())
+    }
+}
+
+/// One object of a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// The object.
+    pub object: ObjectIndex,
+    /// The reference from the object before; `None` for the first.
+    pub link: Option<Link>,
+}
+
+/// A path from a root to an object, both included.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Path {
+    /// Why the first object is there; `None` where no root reaches the last.
+    pub root: Option<RootReason>,
+    /// At least one.
+    pub steps: Vec<Step>,
+}
+
+/// The shortest path to an object.
+pub fn shortest(
+    graph: &HeapGraph,
+    paths: &ShortestPaths,
+    follow: Follow,
+    object: ObjectIndex,
+) -> Path {
+    let objects = paths.path(object);
+    let root = objects.first().and_then(|&first| root_reason(graph, first));
+    let mut before: Option<ObjectIndex> = None;
+    let steps = objects
+        .into_iter()
+        .map(|object| Step {
+            object,
+            link: before
+                .replace(object)
+                .map(|owner| link(graph, owner, object, follow)),
+        })
+        .collect();
+    Path { root, steps }
+}
+
+/// Why an object is a root; `None` where it is none.
+pub fn root_reason(graph: &HeapGraph, object: ObjectIndex) -> Option<RootReason> {
+    let kind = graph.root_kind(object)?;
+    Some(RootReason {
+        kind,
+        thread: None,
+        frame: None,
+    })
+}
+
+/// The first reference from `owner` to `target` that keeps it.
+pub fn link(graph: &HeapGraph, owner: ObjectIndex, target: ObjectIndex, follow: Follow) -> Link {
+    let mut found = None;
+    fields::visit(graph, owner, |field| {
+        if field.value.object() == Some(target) && keeps(graph, owner, &field, follow) {
+            found = Some(of_field(graph, owner, &field));
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    });
+    found.unwrap_or_else(|| Link {
+        class: class_of_owner(graph, owner),
+        place: Place::Unnamed,
+    })
+}
+
+/// The link that a field of `owner` makes.
+pub fn of_field(graph: &HeapGraph, owner: ObjectIndex, field: &NamedField<'_>) -> Link {
+    let declaring = || match field.declared_in {
+        Some(class) => graph.class(class).shown().to_owned(),
+        None => class_of_owner(graph, owner),
+    };
+    let (class, place) = match (field.name, field.element) {
+        (_, Some(element)) => (class_of_owner(graph, owner), Place::Element(element)),
+        (Some(name), _) if field.is_static => {
+            (class_of_owner(graph, owner), Place::Static(name.to_owned()))
+        }
+        (Some(name), None) => match name.rsplit_once('.') {
+            // A heap graph's names carry the declaring class.
+            Some((class, name)) if field.declared_in.is_none() => {
+                (class.to_owned(), Place::Field(name.to_owned()))
+            }
+            _ => (declaring(), Place::Field(name.to_owned())),
+        },
+        (None, None) => (class_of_owner(graph, owner), Place::Unnamed),
+    };
+    Link { class, place }
+}
+
+/// Whether a field is no referent that is not followed.
+fn keeps(graph: &HeapGraph, owner: ObjectIndex, field: &NamedField<'_>, follow: Follow) -> bool {
+    let is_referent = field
+        .name
+        .is_some_and(|name| name == "referent" || name == "java.lang.ref.Reference.referent");
+    !is_referent
+        || graph
+            .referents_of(owner)
+            .iter()
+            .all(|r| follow.follows(r.kind) || Some(r.target) != field.value.object())
+}
+
+/// The class of an object, of a class object the one it stands for.
+fn class_of_owner(graph: &HeapGraph, owner: ObjectIndex) -> String {
+    match label::class_behind(graph, owner) {
+        Some(name) => name.to_owned(),
+        None => graph.class(graph.class_of(owner)).shown().to_owned(),
+    }
+}

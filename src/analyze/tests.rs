@@ -1,0 +1,353 @@
+//! Tables over small heaps whose figures are known by counting.
+
+use super::dsl::{Heap, heap};
+use super::filter::ClassFilter;
+use super::histogram::{Among, By, Histogram, Sums, by_root, histogram};
+use super::referrers::Referrers;
+use super::{holders, inspect, largest, paths, tree};
+use crate::heap_graph::{Dominators, Follow, Reachable, ShortestPaths};
+use regex::Regex;
+
+fn lab() -> Heap {
+    heap(
+        r#"
+        class app.ui.Detail extends android.app.Activity
+        class android.app.Activity extends java.lang.Object
+        registry java.lang.Class<app.Registry> 8 root=sticky_class -> LEAKED:list, CACHE:soft
+        list     java.util.ArrayList           24 -> elementData:array
+        array    java.lang.Object[]            40 -> one, two, null
+        one      app.ui.Detail                100 -> mDecor:pixels
+        two      app.ui.Detail                100 +5000 -> mDecor:pixels
+        pixels   byte[]                      1000
+        main     java.lang.Thread              50 root=thread_object -> threadLocals:shared
+        owner    app.Owner                     10 root=jni_global -> data:shared, weak:weak
+        shared   byte[]                       700
+        weak     java.lang.ref.WeakReference   16 -> referent:gone
+        soft     java.lang.ref.SoftReference   16 -> referent:cached
+        cached   app.Cached                    30 heap=zygote
+        gone     app.ui.Detail                100 -> mDecor:rest
+        rest     byte[]                       400
+        text     java.lang.String              16 root=interned_string text="hello"
+        "#,
+    )
+}
+
+fn sums(histogram: &Histogram, name: &str) -> Sums {
+    let row = histogram.rows.iter().find(|row| row.name == name);
+    row.unwrap_or_else(|| panic!("no {name} in {histogram:?}"))
+        .sums
+}
+
+fn by(heap: &Heap, by: By, filter: &ClassFilter) -> Histogram {
+    let dominators = Dominators::of(&heap.graph, Follow::default());
+    histogram(&heap.graph, Among::Reachable(&dominators), by, filter)
+}
+
+#[test]
+fn classes_count_what_is_reachable_and_what_goes_with_them() {
+    let lab = lab();
+    let table = by(&lab, By::Class, &ClassFilter::default());
+    let detail = sums(&table, "app.ui.Detail");
+    assert_eq!(
+        (detail.count, detail.shallow_bytes),
+        (2, 200),
+        "not the third, weakly held"
+    );
+    assert_eq!(detail.native_bytes, 5000);
+    // The pixels are shared by both.
+    assert_eq!(
+        (detail.retained.bytes, detail.retained.native_bytes),
+        (200, 5000)
+    );
+    let list = sums(&table, "java.util.ArrayList");
+    assert_eq!(
+        (list.retained.bytes, list.retained.count),
+        (24 + 40 + 200 + 1000, 5)
+    );
+    assert_eq!(
+        sums(&table, "java.lang.Class").count,
+        1,
+        "class objects are one class"
+    );
+    assert_eq!(sums(&table, "byte[]").retained.bytes, 1700);
+    assert_eq!(table.total.count, 13);
+    assert_eq!(table.total.retained.bytes, table.total.shallow_bytes);
+}
+
+#[test]
+fn unreachable_objects_are_told_apart() {
+    let lab = lab();
+    let reachable = Reachable::of(&lab.graph, Follow::default());
+    let among = Among::Unreachable(&reachable);
+    let table = histogram(&lab.graph, among, By::Class, &ClassFilter::default());
+    assert_eq!((table.total.count, table.total.shallow_bytes), (2, 500));
+    assert_eq!(sums(&table, "byte[]").count, 1);
+    let dominators = Dominators::of(&lab.graph, Follow::default());
+    let all = histogram(
+        &lab.graph,
+        Among::All(&dominators),
+        By::Class,
+        &ClassFilter::default(),
+    );
+    assert_eq!(all.total.count, 15);
+    let strong = Dominators::of(&lab.graph, Follow::STRONG);
+    let among = Among::Reachable(&strong);
+    let table = histogram(&lab.graph, among, By::Class, &ClassFilter::default());
+    assert!(!table.rows.iter().any(|row| row.name == "app.Cached"));
+}
+
+#[test]
+fn other_groups_sum_to_the_same() {
+    let lab = lab();
+    let all = ClassFilter::default();
+    for group in [By::Class, By::Package, By::Heap, By::Loader] {
+        let table = by(&lab, group, &all);
+        let bytes: u64 = table.rows.iter().map(|row| row.sums.shallow_bytes).sum();
+        assert_eq!(bytes, table.total.shallow_bytes, "{group:?}");
+    }
+    let packages = by(&lab, By::Package, &all);
+    // The statics of a class belong to its package.
+    assert_eq!(sums(&packages, "app").count, 1 + 1 + 1);
+    assert_eq!(sums(&packages, "(arrays of primitives)").count, 2);
+    assert_eq!(sums(&by(&lab, By::Heap, &all), "zygote").count, 1);
+    let superclasses = by(&lab, By::Superclass, &all);
+    assert_eq!(sums(&superclasses, "android.app.Activity").count, 2);
+    assert_eq!(
+        sums(&superclasses, "android.app.Activity")
+            .retained
+            .native_bytes,
+        5000
+    );
+    assert_eq!(
+        superclasses.total.count, 13,
+        "each object once in the total"
+    );
+}
+
+#[test]
+fn filters_take_classes_by_name() {
+    let lab = lab();
+    let filter = ClassFilter {
+        focus: vec![Regex::new("^app").unwrap()],
+        ignore: vec![Regex::new("Owner$").unwrap()],
+    };
+    let table = by(&lab, By::Class, &filter);
+    let mut names: Vec<&str> = table.rows.iter().map(|row| row.name.as_str()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["app.Cached", "app.ui.Detail"]);
+}
+
+#[test]
+fn roots_are_told_by_the_shortest_path() {
+    let lab = lab();
+    let paths = ShortestPaths::of(&lab.graph, Follow::default());
+    let dominators = Dominators::of(&lab.graph, Follow::default());
+    let table = by_root(&lab.graph, &dominators, &paths, &ClassFilter::default());
+    let statics = sums(&table, "system class");
+    assert_eq!(statics.retained.bytes, 8 + 24 + 40 + 200 + 1000 + 16 + 30);
+    // Shared by two roots: one of them has it, neither retains it but by itself.
+    let jni = sums(&table, "JNI global");
+    assert_eq!(jni.shallow_bytes, 10 + 16 + 700);
+}
+
+#[test]
+fn the_largest_name_what_says_most_of_a_chain() {
+    let lab = lab();
+    let dominators = Dominators::of(&lab.graph, Follow::default());
+    let all = ClassFilter::default();
+    let found = largest::largest(&lab.graph, &dominators, &all, 3, true);
+    let objects: Vec<_> = found.iter().map(|large| large.object).collect();
+    // list and array retain what the class does.
+    assert_eq!(
+        objects,
+        [lab.at("registry"), lab.at("two"), lab.at("pixels")]
+    );
+    let plain = largest::largest(&lab.graph, &dominators, &all, 3, false);
+    let objects: Vec<_> = plain.iter().map(|large| large.object).collect();
+    assert_eq!(
+        objects,
+        [lab.at("registry"), lab.at("list"), lab.at("array")]
+    );
+}
+
+#[test]
+fn paths_carry_the_names_of_fields() {
+    let lab = lab();
+    let shortest = ShortestPaths::of(&lab.graph, Follow::default());
+    let path = paths::shortest(&lab.graph, &shortest, Follow::default(), lab.at("pixels"));
+    let links: Vec<String> = path
+        .steps
+        .iter()
+        .filter_map(|step| Some(step.link.as_ref()?.to_string()))
+        .collect();
+    assert_eq!(
+        links,
+        [
+            "app.Registry.LEAKED",
+            "ArrayList.elementData",
+            "Object[][0]",
+            "Detail.mDecor"
+        ]
+    );
+    assert_eq!(path.root.unwrap().to_string(), "system class");
+    let nowhere = paths::shortest(&lab.graph, &shortest, Follow::default(), lab.at("gone"));
+    assert_eq!((nowhere.root, nowhere.steps.len()), (None, 1));
+}
+
+/// The tree as lines of `count name <- link`, indented.
+fn drawn(tree: &holders::Holders) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut stack = Vec::new();
+    if !tree.nodes.is_empty() {
+        stack.push((0, 0));
+    }
+    while let Some((at, depth)) = stack.pop() {
+        let node = &tree.nodes[at];
+        let link = node
+            .link
+            .as_ref()
+            .map_or(String::new(), |link| format!(" {link}"));
+        let roots: Vec<String> = node
+            .roots
+            .iter()
+            .map(|(why, n)| format!(" [{n} {why}]"))
+            .collect();
+        lines.push(format!(
+            "{:depth$}{} {}{link}{}",
+            "",
+            node.count,
+            node.name,
+            roots.concat()
+        ));
+        stack.extend(node.holders.iter().rev().map(|&below| (below, depth + 1)));
+    }
+    lines
+}
+
+#[test]
+fn all_paths_merge_by_class_and_field() {
+    let lab = lab();
+    let follow = Follow::default();
+    let dominators = Dominators::of(&lab.graph, follow);
+    let referrers = Referrers::of(&lab.graph, follow);
+    let of = |name: &str, targets: &[&str]| {
+        let targets: Vec<_> = targets.iter().map(|t| lab.at(t)).collect();
+        drawn(&holders::holders(
+            &lab.graph,
+            &dominators,
+            &referrers,
+            follow,
+            name,
+            &targets,
+        ))
+    };
+    assert_eq!(
+        of("shared", &["shared"]),
+        [
+            "1 shared",
+            " 1 java.lang.Thread Thread.threadLocals [1 thread]",
+            " 1 app.Owner Owner.data [1 JNI global]",
+        ]
+    );
+    assert_eq!(
+        of("details", &["one", "two", "gone"]),
+        [
+            "2 details",
+            " 1 java.lang.Object[] Object[][*]",
+            "  1 java.util.ArrayList ArrayList.elementData",
+            "   1 class app.Registry app.Registry.LEAKED [1 system class]",
+        ]
+    );
+    assert!(of("gone", &["gone"]).is_empty());
+}
+
+#[test]
+fn linked_lists_share_a_node_and_dead_ends_are_left_out() {
+    let mut text = "root app.List 8 root=jni_global -> head:n0\n".to_owned();
+    for at in 0..5000 {
+        text += &format!(
+            "n{at} app.Node 8 -> next:n{}, prev:n{}\n",
+            (at + 1).min(4999),
+            at.max(1) - 1
+        );
+    }
+    let list = heap(&text);
+    let follow = Follow::default();
+    let dominators = Dominators::of(&list.graph, follow);
+    let referrers = Referrers::of(&list.graph, follow);
+    let target = [list.at("n4999")];
+    let tree = holders::holders(
+        &list.graph,
+        &dominators,
+        &referrers,
+        follow,
+        "last",
+        &target,
+    );
+    assert_eq!(
+        drawn(&tree),
+        [
+            "1 last",
+            " 4999 app.Node Node.next",
+            "  1 app.List List.head [1 JNI global]"
+        ]
+    );
+    let merged = tree::merged(&list.graph, &dominators, 0);
+    assert_eq!(merged.nodes.len(), 2);
+    assert_eq!(merged.nodes[1].sums.count, 5000);
+    assert_eq!(merged.nodes[0].sums.retained.bytes, 8 * 5001);
+}
+
+#[test]
+fn the_merged_dominator_tree_sums_siblings() {
+    let lab = lab();
+    let dominators = Dominators::of(&lab.graph, Follow::default());
+    let merged = tree::merged(&lab.graph, &dominators, 0);
+    let top = &merged.nodes[merged.tops[0]];
+    assert_eq!(top.name, "class app.Registry");
+    let mut at = merged.tops[0];
+    let mut names = Vec::new();
+    while let Some(&below) = merged.nodes[at].below.first() {
+        names.push((
+            merged.nodes[below].name.as_str(),
+            merged.nodes[below].sums.count,
+        ));
+        at = below;
+    }
+    assert_eq!(
+        names,
+        [
+            ("java.util.ArrayList", 1),
+            ("java.lang.Object[]", 1),
+            ("app.ui.Detail", 2)
+        ]
+    );
+    let least = tree::merged(&lab.graph, &dominators, 5000);
+    assert!(
+        least
+            .nodes
+            .iter()
+            .all(|node| node.sums.retained.total_bytes() >= 5000)
+    );
+    assert_eq!(least.tops.len(), 1);
+}
+
+#[test]
+fn an_object_is_told_in_full() {
+    let lab = lab();
+    let dominators = Dominators::of(&lab.graph, Follow::default());
+    let referrers = Referrers::of(&lab.graph, Follow::ALL);
+    let of = |name| inspect::inspect(&lab.graph, &dominators, &referrers, lab.at(name), 10);
+    assert_eq!(of("text").text.as_deref(), Some("hello"));
+    let gone = of("gone");
+    assert_eq!(gone.retained, None);
+    assert_eq!(gone.referrers_total, 1, "weak ones are told");
+    assert_eq!(
+        gone.ancestry,
+        ["app.ui.Detail", "android.app.Activity", "java.lang.Object"]
+    );
+    let array = of("array");
+    assert_eq!(array.array.map(|a| a.length), Some(3));
+    assert_eq!(array.fields_total, 3);
+    assert_eq!(array.dominator, Some(lab.at("list")));
+}

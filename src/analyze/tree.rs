@@ -1,0 +1,145 @@
+//! The dominator tree merged by class: siblings of one class are one node, and objects of their
+//! dominator's class (linked lists) belong to its node.
+
+use super::histogram::{Retained, Sums};
+use super::label;
+use super::preorder::Preorder;
+use crate::heap_graph::{ClassIndex, Dominators, HeapGraph, ObjectIndex};
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+/// Objects of one class below those of the node above.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Node {
+    /// Their class; `class X` for class objects.
+    pub name: String,
+    /// Their own sums, and what they and all below retain.
+    pub sums: Sums,
+    /// One of them.
+    pub example: ObjectIndex,
+    /// The node above, by index; `None` for tops.
+    pub above: Option<usize>,
+    /// Nodes below, by index, those that retain most first.
+    pub below: Vec<usize>,
+}
+
+/// The merged tree. Nodes come after the node above them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Tree {
+    /// The nodes.
+    pub nodes: Vec<Node>,
+    /// Those that nothing dominates, those that retain most first.
+    pub tops: Vec<usize>,
+}
+
+/// Names by class, the same name for classes that are shown alike.
+struct Names<'a> {
+    graph: &'a HeapGraph,
+    texts: Vec<String>,
+    by_text: HashMap<String, u32>,
+    of_class: Vec<Option<u32>>,
+    is_class: Vec<bool>,
+}
+
+impl<'a> Names<'a> {
+    fn of(graph: &'a HeapGraph) -> Names<'a> {
+        let count = graph.classes().len();
+        let is_class = |class| label::class_name(graph, class) == label::CLASS;
+        Names {
+            graph,
+            texts: Vec::new(),
+            by_text: HashMap::new(),
+            of_class: vec![None; count],
+            is_class: (0..count as u32).map(|c| is_class(ClassIndex(c))).collect(),
+        }
+    }
+
+    fn number(&mut self, object: ObjectIndex) -> u32 {
+        let class = self.graph.class_of(object).at();
+        if let Some(number) = self.of_class[class] {
+            return number;
+        }
+        let text = label::object_name(self.graph, object).into_owned();
+        let next = self.texts.len() as u32;
+        let number = *self.by_text.entry(text.clone()).or_insert(next);
+        if number == next {
+            self.texts.push(text);
+        }
+        if !self.is_class[class] {
+            self.of_class[class] = Some(number);
+        }
+        number
+    }
+}
+
+/// Merges the tree. Nodes that retain less than `least` bytes (Java and native) are left out,
+/// and so is what is below them.
+pub fn merged(graph: &HeapGraph, dominators: &Dominators, least: u64) -> Tree {
+    let preorder = Preorder::of(graph, dominators);
+    let mut names = Names::of(graph);
+    let mut tree = Tree::default();
+    let mut numbers: Vec<u32> = Vec::new();
+    let mut by_key: HashMap<(usize, u32), usize> = HashMap::new();
+    // Nodes of the dominators of the object at hand, and where their subtrees end.
+    let mut line: Vec<(usize, usize)> = Vec::new();
+    for (at, &object) in preorder.objects().iter().enumerate() {
+        while line.last().is_some_and(|&(_, end)| end <= at) {
+            line.pop();
+        }
+        let above = line.last().map(|&(node, _)| node);
+        let name = names.number(object);
+        let node = match above {
+            Some(above) if numbers[above] == name => above,
+            _ => {
+                let key = (above.map_or(usize::MAX, |above| above), name);
+                *by_key.entry(key).or_insert_with(|| {
+                    tree.nodes.push(Node {
+                        name: String::new(),
+                        sums: Sums::default(),
+                        example: object,
+                        above,
+                        below: Vec::new(),
+                    });
+                    numbers.push(name);
+                    tree.nodes.len() - 1
+                })
+            }
+        };
+        let sums = &mut tree.nodes[node].sums;
+        sums.add(graph, object);
+        if above != Some(node) {
+            sums.retained.add(Retained::of(dominators, object));
+        }
+        line.push((node, preorder.subtree(dominators, at).end));
+    }
+    for (node, number) in tree.nodes.iter_mut().zip(numbers) {
+        node.name.clone_from(&names.texts[number as usize]);
+    }
+    tree.without_small(least)
+}
+
+impl Tree {
+    fn without_small(self, least: u64) -> Tree {
+        let mut kept = Tree::default();
+        let mut new: Vec<Option<usize>> = Vec::with_capacity(self.nodes.len());
+        for mut node in self.nodes {
+            let above = node.above.map(|above| new[above]);
+            if node.sums.retained.total_bytes() < least || above == Some(None) {
+                new.push(None);
+                continue;
+            }
+            node.above = above.flatten();
+            new.push(Some(kept.nodes.len()));
+            kept.nodes.push(node);
+        }
+        let mut order: Vec<usize> = (0..kept.nodes.len()).collect();
+        order.sort_by_key(|&at| (Reverse(kept.nodes[at].sums.retained.total_bytes()), at));
+        for at in order {
+            match kept.nodes[at].above {
+                Some(above) => kept.nodes[above].below.push(at),
+                None => kept.tops.push(at),
+            }
+        }
+        kept
+    }
+}
