@@ -8,7 +8,9 @@ use super::ids::{ClassIndex, ObjectId, ObjectIndex};
 use super::root::{Root, RootKind};
 use std::collections::BTreeMap;
 
-/// A Java heap. Made by [`super::GraphBuilder`] or from columns that a reader filled itself.
+/// A Java heap. Made by [`super::GraphBuilder`] or from columns that a reader filled itself. Has at
+/// most 2^32 - 2 objects, and as many references and referents together; every index of an object
+/// or class in it is one of its own, or `NONE` where said.
 pub struct HeapGraph {
     pub(crate) ids: Ids,
     /// Class by object.
@@ -158,7 +160,9 @@ impl HeapGraph {
     }
 
     /// All objects, ascending by id.
-    pub fn objects(&self) -> impl ExactSizeIterator<Item = ObjectIndex> + use<> {
+    pub fn objects(
+        &self,
+    ) -> impl ExactSizeIterator<Item = ObjectIndex> + DoubleEndedIterator + use<> {
         (0..self.len() as u32).map(ObjectIndex)
     }
 

@@ -16,27 +16,38 @@
 //! | `graph` | the columns, and how they are asked |
 //! | `build` | a graph from objects that come in any order |
 //! | `follow` | which references keep an object alive |
+//! | `edges` | what a walk over all objects goes along |
+//! | `object_set` | a bit for each object |
 //! | `reach` | what is reachable, and the shortest paths to it |
+//! | `referrers` | who refers to whom |
 //! | `dominators` | the dominator tree, retained sizes |
 
 mod build;
 mod class;
 mod contents;
 mod dominators;
+mod edges;
 mod follow;
 mod graph;
 mod id_set;
 mod ids;
+mod object_set;
 mod reach;
+mod referrers;
 mod root;
 
 pub use build::{BuildError, GraphBuilder, NewObject};
 pub use class::{BasicType, Class, ClassKind, FieldDecl};
 pub use contents::{AllocationSite, Contents, Field, NoContents, PrimitiveArray, Value};
-pub use dominators::Dominators;
+pub use dominators::{Dominators, Retained};
 pub use follow::{Follow, ReferenceKind};
 pub use graph::{DumpFacts, DumpSource, HeapGraph, HeapKind, Losses, Referent, SizeModel};
 pub use id_set::{Ids, IdsBuilder};
 pub use ids::{ClassIndex, ObjectId, ObjectIndex};
-pub use reach::{Reachable, ShortestPaths};
+pub use object_set::ObjectSet;
+pub use reach::{Reachable, RootRank, ShortestPaths, Walk};
+pub use referrers::Referrers;
 pub use root::{Root, RootKind};
+
+#[cfg(test)]
+mod tests;

@@ -1,21 +1,23 @@
 //! What is reachable from the roots, and the tree of shortest paths to them.
 
+use super::edges::Edges;
 use super::follow::Follow;
 use super::graph::HeapGraph;
 use super::ids::ObjectIndex;
+use super::object_set::ObjectSet;
+use super::root::Root;
 
 /// A set of objects: those that roots reach.
 #[derive(Debug, Clone, Default)]
 pub struct Reachable {
-    bits: Vec<u64>,
+    set: ObjectSet,
 }
 
 impl Reachable {
     /// The closure of the roots under references and followed referents.
     pub fn of(graph: &HeapGraph, follow: Follow) -> Reachable {
-        let mut set = Reachable {
-            bits: vec![0; graph.len().div_ceil(64)],
-        };
+        let edges = Edges::new(graph, follow);
+        let mut set = ObjectSet::new(graph.len());
         let mut stack = Vec::new();
         for root in graph.roots() {
             if set.insert(root.object) {
@@ -23,32 +25,45 @@ impl Reachable {
             }
         }
         while let Some(object) = stack.pop() {
-            for target in graph.kept_by(object, follow) {
+            for target in edges.of(object) {
                 if set.insert(target) {
                     stack.push(target);
                 }
             }
         }
-        set
+        Reachable { set }
     }
 
     /// Whether roots reach the object.
     pub fn contains(&self, object: ObjectIndex) -> bool {
-        self.bits[object.at() / 64] >> (object.at() % 64) & 1 == 1
-    }
-
-    fn insert(&mut self, object: ObjectIndex) -> bool {
-        let word = &mut self.bits[object.at() / 64];
-        let bit = 1 << (object.at() % 64);
-        let new = *word & bit == 0;
-        *word |= bit;
-        new
+        self.set.contains(object)
     }
 
     /// How many are.
     pub fn count(&self) -> u64 {
-        self.bits.iter().map(|w| u64::from(w.count_ones())).sum()
+        self.set.count()
     }
+
+    /// They, as a set.
+    pub fn objects(&self) -> &ObjectSet {
+        &self.set
+    }
+}
+
+/// Says how much a root entry counts: 0 the most, `None` not at all.
+pub type RootRank<'a> = &'a dyn Fn(&Root) -> Option<u8>;
+
+/// How a walk from the roots goes.
+#[derive(Clone, Copy, Default)]
+pub struct Walk<'a> {
+    /// Which referents are followed.
+    pub follow: Follow,
+    /// Which root entries count, and how much: the walk from those of rank 0 ends before that
+    /// from rank 1 begins, and so on, so that a path starts at a root of a higher rank only where
+    /// no root of a lower one reaches the object; `None` is no root. Without it all are alike.
+    pub rank: Option<RootRank<'a>>,
+    /// Whether the reference of the first object to the second is gone along. Without it all are.
+    pub passes: Option<&'a dyn Fn(ObjectIndex, ObjectIndex) -> bool>,
 }
 
 /// The breadth-first tree from all roots: each object's parent lies on a shortest path. Roots
@@ -63,41 +78,65 @@ pub struct ShortestPaths {
 }
 
 impl ShortestPaths {
-    /// Walks the graph.
+    /// Walks the graph from all roots. Needs 8 bytes an object.
     pub fn of(graph: &HeapGraph, follow: Follow) -> ShortestPaths {
-        let mut seen = Reachable {
-            bits: vec![0; graph.len().div_ceil(64)],
+        let walk = Walk {
+            follow,
+            ..Walk::default()
         };
-        let mut roots: Vec<ObjectIndex> = graph.roots().iter().map(|r| r.object).collect();
-        roots.dedup();
-        roots.sort_by(|&a, &b| {
-            let name = |o| graph.class(graph.class_of(o)).name.as_str();
-            name(a).cmp(name(b)).then(a.cmp(&b))
-        });
+        ShortestPaths::by(graph, &walk)
+    }
+
+    /// Walks the graph in a certain way.
+    pub fn by(graph: &HeapGraph, walk: &Walk<'_>) -> ShortestPaths {
+        let edges = Edges::new(graph, walk.follow);
+        let mut seen = ObjectSet::new(graph.len());
         let mut paths = ShortestPaths {
             parent: vec![ObjectIndex::NONE; graph.len()],
             order: Vec::new(),
         };
-        for root in roots {
-            if seen.insert(root) {
-                paths.order.push(root);
-            }
-        }
-        let mut neighbours = Vec::new();
+        let starts = starts(graph, walk.rank);
         let mut next = 0;
-        while let Some(&object) = paths.order.get(next) {
-            next += 1;
-            neighbours.clear();
-            neighbours.extend(graph.kept_by(object, follow));
-            neighbours.sort_unstable();
-            for &target in &neighbours {
-                if seen.insert(target) {
-                    paths.parent[target.at()] = object;
-                    paths.order.push(target);
+        for same_rank in starts.chunk_by(|a, b| a.0 == b.0) {
+            for &(_, _, root) in same_rank {
+                if seen.insert(root) {
+                    paths.order.push(root);
                 }
             }
+            match walk.passes {
+                None => paths.walk(&edges, &mut seen, &mut next, |_, _| true),
+                Some(passes) => paths.walk(&edges, &mut seen, &mut next, passes),
+            }
         }
+        paths.order.shrink_to_fit();
         paths
+    }
+
+    /// Goes on from all that stand in `order` from `next` on.
+    fn walk(
+        &mut self,
+        edges: &Edges<'_>,
+        seen: &mut ObjectSet,
+        next: &mut usize,
+        passes: impl Fn(ObjectIndex, ObjectIndex) -> bool,
+    ) {
+        while let Some(&object) = self.order.get(*next) {
+            *next += 1;
+            let first = self.order.len();
+            let (mut last, mut ascending) = (ObjectIndex(0), true);
+            for target in edges.of(object) {
+                if !seen.contains(target) && passes(object, target) {
+                    seen.insert(target);
+                    ascending &= last <= target;
+                    last = target;
+                    self.parent[target.at()] = object;
+                    self.order.push(target);
+                }
+            }
+            if !ascending {
+                self.order[first..].sort_unstable();
+            }
+        }
     }
 
     /// Who comes before it on the path; `None` for roots and what no root reaches.
@@ -123,4 +162,38 @@ impl ShortestPaths {
         path.reverse();
         path
     }
+
+    /// How many references each object is away from the root of its path, by object; `u32::MAX`
+    /// where no root reaches it.
+    pub fn distances(&self) -> Vec<u32> {
+        let mut distances = vec![u32::MAX; self.parent.len()];
+        for &object in &self.order {
+            let parent = self.parent(object);
+            distances[object.at()] = parent.map_or(0, |p| distances[p.at()] + 1);
+        }
+        distances
+    }
+}
+
+/// Root objects in the order in which they start: by rank, class name, id. The second number
+/// stands for the class name.
+fn starts(graph: &HeapGraph, rank: Option<RootRank<'_>>) -> Vec<(u8, u32, ObjectIndex)> {
+    let name = |class: usize| graph.classes()[class].name.as_str();
+    let mut by_name: Vec<usize> = (0..graph.classes().len()).collect();
+    by_name.sort_by_key(|&class| name(class));
+    let mut place = vec![0; by_name.len()];
+    let mut places = 0;
+    for pair in by_name.windows(2) {
+        places += u32::from(name(pair[0]) != name(pair[1]));
+        place[pair[1]] = places;
+    }
+    let ranked = graph.roots().iter().filter_map(|root| {
+        let rank = rank.map_or(Some(0), |rank| rank(root))?;
+        let class = graph.class_of(root.object);
+        Some((rank, place[class.at()], root.object))
+    });
+    let mut starts: Vec<(u8, u32, ObjectIndex)> = ranked.collect();
+    starts.sort_unstable();
+    starts.dedup();
+    starts
 }

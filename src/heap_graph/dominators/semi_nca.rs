@@ -1,0 +1,96 @@
+//! The semi-NCA algorithm of Georgiadis and Tarjan: semidominators by paths compressed as in
+//! Lengauer and Tarjan's, then each immediate dominator as the nearest common ancestor of parent
+//! and semidominator in the tree built so far. No recursion, and no more room than four numbers
+//! a node.
+
+use super::spanning::Spanning;
+use crate::heap_graph::ids::ObjectIndex;
+
+/// The dominator tree by numbers of the depth-first walk.
+pub(super) struct Tree {
+    /// Object by number; the virtual node, 0, has none.
+    pub(super) objects: Vec<ObjectIndex>,
+    /// Immediate dominator by number, always smaller; 0 for 0.
+    pub(super) idoms: Vec<u32>,
+}
+
+pub(super) fn dominator_tree(spanning: Spanning) -> Tree {
+    let Spanning {
+        objects,
+        parents,
+        mut starts,
+        sources,
+    } = spanning;
+    let mut forest = Forest {
+        ancestors: parents.clone(),
+        least: (0..parents.len() as u32).collect(),
+    };
+    // Downwards, so that all above `node` have been linked.
+    for node in (1..parents.len() as u32).rev() {
+        let at = node as usize;
+        let mut semi = parents[at];
+        for &source in &sources[starts[at] as usize..starts[at + 1] as usize] {
+            semi = semi.min(forest.least_above(source, node));
+        }
+        forest.least[at] = semi;
+        // Nobody asks where the sources of the node after this end any more.
+        starts[at + 1] = semi;
+    }
+    drop((forest, sources));
+    let mut idoms = parents;
+    for node in 1..idoms.len() {
+        let semi = starts[node + 1];
+        let mut idom = idoms[node];
+        while idom > semi {
+            idom = idoms[idom as usize];
+        }
+        idoms[node] = idom;
+    }
+    Tree { objects, idoms }
+}
+
+/// Trees of the nodes that are linked: those above the one at hand.
+struct Forest {
+    /// The parent in the depth-first tree, or an ancestor beyond it where the path to it was
+    /// compressed.
+    ancestors: Vec<u32>,
+    /// The least semidominator on the way to that ancestor, without it; of nodes that are not
+    /// linked, themselves.
+    least: Vec<u32>,
+}
+
+impl Forest {
+    /// The least semidominator on the path from `node` up to the root of its tree, without the
+    /// root; `node` itself where it is a root. `last` is the latest node that is not linked.
+    #[inline]
+    fn least_above(&mut self, node: u32, last: u32) -> u32 {
+        if node <= last {
+            return node;
+        }
+        if self.ancestors[node as usize] > last {
+            self.compress(node, last);
+        }
+        self.least[node as usize]
+    }
+
+    /// Makes the tree's root the ancestor of all on the path to it. The way back is kept in the
+    /// links themselves, turned round, so that it may have any length.
+    fn compress(&mut self, node: u32, last: u32) {
+        let mut below = u32::MAX;
+        let mut now = node;
+        while self.ancestors[now as usize] > last {
+            let above = std::mem::replace(&mut self.ancestors[now as usize], below);
+            below = now;
+            now = above;
+        }
+        let root = self.ancestors[now as usize];
+        let mut least = self.least[now as usize];
+        while below != u32::MAX {
+            let next = std::mem::replace(&mut self.ancestors[below as usize], root);
+            let own = &mut self.least[below as usize];
+            least = least.min(*own);
+            *own = least;
+            below = next;
+        }
+    }
+}

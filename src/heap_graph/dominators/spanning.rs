@@ -1,0 +1,186 @@
+//! A depth-first tree over what the roots reach, and the references that are not part of it:
+//! all that the search for dominators needs to know of the graph.
+
+use crate::heap_graph::edges::Edges;
+use crate::heap_graph::ids::ObjectIndex;
+use crate::heap_graph::object_set::ObjectSet;
+
+/// Objects numbered in the order of a depth-first walk, from 1; 0 is the virtual node above all
+/// roots.
+pub(super) struct Spanning {
+    /// Object by number; `NONE` for the virtual node.
+    pub(super) objects: Vec<ObjectIndex>,
+    /// Number of the node through which the walk came, by number.
+    pub(super) parents: Vec<u32>,
+    /// Where the sources of the other references to a node begin, by number; one more than
+    /// numbers.
+    pub(super) starts: Vec<u32>,
+    /// Numbers of those sources.
+    pub(super) sources: Vec<u32>,
+}
+
+/// The walk itself. Every reference to an object that is a root can be left out: the virtual node
+/// alone dominates it.
+struct DepthFirst<'a> {
+    edges: &'a Edges<'a>,
+    seen: ObjectSet,
+    /// By object, where seen.
+    numbers: Vec<u32>,
+    objects: Vec<ObjectIndex>,
+    parents: Vec<u32>,
+    /// Where the walk goes on in `targets`, by number; a stack that needs no room of its own.
+    cursors: Vec<u32>,
+    /// References that are not of the tree, a bit for each of `targets`.
+    others: Vec<u64>,
+    /// The same for referents: number of the owner, and the object.
+    other_referents: Vec<(u32, ObjectIndex)>,
+}
+
+impl Spanning {
+    pub(super) fn new(edges: &Edges<'_>) -> Spanning {
+        let graph = edges.graph;
+        let mut roots = ObjectSet::new(graph.len());
+        for root in graph.roots() {
+            roots.insert(root.object);
+        }
+        let mut walk = DepthFirst {
+            edges,
+            seen: roots.clone(),
+            numbers: vec![0; graph.len()],
+            objects: Vec::with_capacity(graph.len() + 1),
+            parents: Vec::with_capacity(graph.len() + 1),
+            cursors: Vec::with_capacity(graph.len() + 1),
+            others: vec![0; graph.targets.len().div_ceil(64)],
+            other_referents: Vec::new(),
+        };
+        walk.objects.push(ObjectIndex::NONE);
+        walk.parents.push(0);
+        walk.cursors.push(0);
+        for root in roots.iter() {
+            walk.descend(root, &roots);
+        }
+        walk.cursors = Vec::new();
+        walk.seen = ObjectSet::default();
+        walk.turned_round()
+    }
+}
+
+impl DepthFirst<'_> {
+    fn number(&mut self, object: ObjectIndex, parent: u32) -> u32 {
+        let number = self.objects.len() as u32;
+        self.numbers[object.at()] = number;
+        self.objects.push(object);
+        self.parents.push(parent);
+        self.cursors.push(0);
+        number
+    }
+
+    fn descend(&mut self, root: ObjectIndex, roots: &ObjectSet) {
+        let graph = self.edges.graph;
+        let mut now = self.number(root, 0);
+        let mut at = graph.starts[root.at()] as usize;
+        let mut end = graph.starts[root.at() + 1] as usize;
+        loop {
+            let mut below = None;
+            while at < end {
+                let target = graph.targets[at];
+                at += 1;
+                if target == ObjectIndex::NONE {
+                    continue;
+                }
+                if self.seen.insert(target) {
+                    below = Some(target);
+                    break;
+                }
+                if !roots.contains(target) {
+                    self.others[(at - 1) / 64] |= 1 << ((at - 1) % 64);
+                }
+            }
+            // Referents come after: the cursor goes on counting.
+            if below.is_none() && self.edges.has_referents(self.objects[now as usize]) {
+                let referents = graph.referents_of(self.objects[now as usize]);
+                for referent in referents.get(at - end..).into_iter().flatten() {
+                    at += 1;
+                    if !self.edges.follows(referent) {
+                        continue;
+                    }
+                    if self.seen.insert(referent.target) {
+                        below = Some(referent.target);
+                        break;
+                    }
+                    if !roots.contains(referent.target) {
+                        self.other_referents.push((now, referent.target));
+                    }
+                }
+            }
+            match below {
+                Some(target) => {
+                    self.cursors[now as usize] = at as u32;
+                    now = self.number(target, now);
+                    at = graph.starts[target.at()] as usize;
+                    end = graph.starts[target.at() + 1] as usize;
+                }
+                None => {
+                    now = self.parents[now as usize];
+                    if now == 0 {
+                        return;
+                    }
+                    at = self.cursors[now as usize] as usize;
+                    end = graph.starts[self.objects[now as usize].at() + 1] as usize;
+                }
+            }
+        }
+    }
+
+    /// Gathers what is not of the tree by target.
+    fn turned_round(self) -> Spanning {
+        let graph = self.edges.graph;
+        let mut starts = vec![0u32; self.objects.len() + 1];
+        let number = |target: ObjectIndex| self.numbers[target.at()] as usize;
+        for at in set_bits(&self.others) {
+            starts[number(graph.targets[at])] += 1;
+        }
+        for &(_, target) in &self.other_referents {
+            starts[number(target)] += 1;
+        }
+        let mut sum = 0;
+        for start in &mut starts {
+            sum += *start;
+            *start = sum;
+        }
+        let mut sources = vec![0; sum as usize];
+        let mut put = |target: ObjectIndex, source: u32| {
+            let start = &mut starts[number(target)];
+            *start -= 1;
+            sources[*start as usize] = source;
+        };
+        let mut owner = 0;
+        for at in set_bits(&self.others) {
+            while graph.starts[owner + 1] as usize <= at {
+                owner += 1;
+            }
+            put(graph.targets[at], self.numbers[owner]);
+        }
+        for &(source, target) in &self.other_referents {
+            put(target, source);
+        }
+        Spanning {
+            objects: self.objects,
+            parents: self.parents,
+            starts,
+            sources,
+        }
+    }
+}
+
+/// Numbers of the bits that are set, ascending.
+fn set_bits(words: &[u64]) -> impl Iterator<Item = usize> + '_ {
+    words.iter().enumerate().flat_map(|(at, &word)| {
+        let mut rest = word;
+        std::iter::from_fn(move || {
+            let bit = (rest != 0).then(|| rest.trailing_zeros() as usize)?;
+            rest &= rest - 1;
+            Some(at * 64 + bit)
+        })
+    })
+}

@@ -1,0 +1,51 @@
+//! A set of objects, one bit each.
+
+use super::ids::ObjectIndex;
+
+/// A set of objects of one graph.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ObjectSet {
+    bits: Vec<u64>,
+}
+
+impl ObjectSet {
+    /// None, of a graph with that many objects.
+    pub fn new(objects: usize) -> ObjectSet {
+        ObjectSet {
+            bits: vec![0; objects.div_ceil(64)],
+        }
+    }
+
+    /// Whether the object is in it.
+    #[inline]
+    pub fn contains(&self, object: ObjectIndex) -> bool {
+        self.bits[object.at() / 64] >> (object.at() % 64) & 1 == 1
+    }
+
+    /// Adds an object; `false` where it was in already.
+    #[inline]
+    pub fn insert(&mut self, object: ObjectIndex) -> bool {
+        let word = &mut self.bits[object.at() / 64];
+        let bit = 1 << (object.at() % 64);
+        let new = *word & bit == 0;
+        *word |= bit;
+        new
+    }
+
+    /// How many are in it.
+    pub fn count(&self) -> u64 {
+        self.bits.iter().map(|w| u64::from(w.count_ones())).sum()
+    }
+
+    /// They, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = ObjectIndex> + '_ {
+        self.bits.iter().enumerate().flat_map(|(at, &word)| {
+            let mut rest = word;
+            std::iter::from_fn(move || {
+                let bit = (rest != 0).then(|| rest.trailing_zeros())?;
+                rest &= rest - 1;
+                Some(ObjectIndex(at as u32 * 64 + bit))
+            })
+        })
+    }
+}

@@ -1,0 +1,440 @@
+//! The walks of this folder beside plain ones that follow the definitions, on small random graphs,
+//! and on large ones of awkward shapes.
+
+use super::contents::NoContents;
+use super::*;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use std::collections::VecDeque;
+
+const KINDS: [ClassKind; 7] = [
+    ClassKind::Normal,
+    ClassKind::Array,
+    ClassKind::SoftReference,
+    ClassKind::WeakReference,
+    ClassKind::FinalizerReference,
+    ClassKind::PhantomReference,
+    ClassKind::Normal,
+];
+const FOLLOWED: [Follow; 4] = [
+    Follow::STRONG,
+    Follow::ALL,
+    Follow {
+        soft: true,
+        weak: false,
+        finalizer: false,
+        phantom: false,
+    },
+    Follow {
+        soft: false,
+        weak: true,
+        finalizer: true,
+        phantom: false,
+    },
+];
+
+/// A heap by numbers: object `n` has id `8 * (n + 1)`.
+#[derive(Debug, Clone, Default)]
+struct Heap {
+    /// Index into [`KINDS`].
+    classes: Vec<usize>,
+    /// Owner, target, whether it is the referent of a `Reference`. A target beyond the objects is
+    /// null or an id that no object has.
+    references: Vec<(usize, usize, bool)>,
+    roots: Vec<usize>,
+}
+
+impl Heap {
+    fn of(objects: usize) -> Heap {
+        Heap {
+            classes: vec![0; objects],
+            ..Heap::default()
+        }
+    }
+
+    fn refer(&mut self, owner: usize, target: usize) {
+        self.references.push((owner, target, false));
+    }
+
+    fn shallow(object: usize) -> u64 {
+        (object as u64 + 1) * 8
+    }
+
+    fn native(object: usize) -> u64 {
+        if object.is_multiple_of(3) {
+            object as u64 * 1000
+        } else {
+            0
+        }
+    }
+
+    fn graph(&self) -> HeapGraph {
+        let id = |n: usize| match n {
+            n if n < self.classes.len() => ObjectId(8 * (n as u64 + 1)),
+            n if n == self.classes.len() => ObjectId(0),
+            _ => ObjectId(u64::MAX),
+        };
+        let mut builder = GraphBuilder::default();
+        let mut sorted = self.references.clone();
+        sorted.sort_by_key(|r| r.0);
+        let mut rest = sorted.as_slice();
+        for (object, &class) in self.classes.iter().enumerate() {
+            builder.object(NewObject {
+                id: id(object),
+                class: ClassIndex(class as u32),
+                shallow_bytes: Heap::shallow(object),
+                heap: HeapKind::App,
+            });
+            let own = rest.partition_point(|r| r.0 == object);
+            for &(_, target, referent) in &rest[..own] {
+                match ReferenceKind::of_class(KINDS[class]).filter(|_| referent) {
+                    Some(kind) => builder.referent(kind, id(target)),
+                    None => builder.reference(id(target)),
+                }
+            }
+            rest = &rest[own..];
+            builder.native(id(object), Heap::native(object));
+        }
+        for &root in &self.roots {
+            builder.root(id(root), RootKind::JniGlobal, None, None);
+        }
+        // Names in another order than numbers; two classes share one.
+        let names = ["d", "c", "b", "a", "e", "f", "d"];
+        let classes = names.iter().zip(KINDS).map(|(name, kind)| Class {
+            name: (*name).to_owned(),
+            kind,
+            ..Class::default()
+        });
+        let facts = DumpFacts::default();
+        let classes = classes.collect();
+        let graph = builder.finish(classes, Vec::new(), Box::new(NoContents), facts, false);
+        graph.expect("it is small")
+    }
+}
+
+fn heaps() -> impl Strategy<Value = Heap> {
+    (1..16usize, 0..4usize).prop_flat_map(|(objects, density)| {
+        let classes = prop::collection::vec(0..KINDS.len(), objects);
+        let reference = (0..objects, 0..objects + 2, any::<bool>());
+        let references = prop::collection::vec(reference, 0..=objects * density + 3);
+        let roots = prop::collection::vec(0..objects + 2, 0..4);
+        (classes, references, roots).prop_map(|(classes, references, roots)| Heap {
+            classes,
+            references,
+            roots,
+        })
+    })
+}
+
+/// What roots reach where nothing goes through `without`.
+fn reached(graph: &HeapGraph, follow: Follow, without: Option<ObjectIndex>) -> Vec<bool> {
+    let mut seen = vec![false; graph.len()];
+    let mut todo: Vec<ObjectIndex> = graph.roots().iter().map(|root| root.object).collect();
+    while let Some(object) = todo.pop() {
+        if Some(object) != without && !std::mem::replace(&mut seen[object.at()], true) {
+            todo.extend(graph.kept_by(object, follow));
+        }
+    }
+    seen
+}
+
+/// Dominators by their definition: whoever is out of reach without `d` is dominated by it.
+fn check_dominators(graph: &HeapGraph, follow: Follow) {
+    let fast = Dominators::of(graph, follow);
+    let all = reached(graph, follow, None);
+    let reachable = Reachable::of(graph, follow);
+    let count = all.iter().filter(|&&r| r).count();
+    assert_eq!(reachable.count(), count as u64);
+    assert_eq!(fast.order().len(), count);
+    let lost: Vec<Vec<bool>> = graph
+        .objects()
+        .map(|d| {
+            let rest = reached(graph, follow, Some(d));
+            (0..all.len()).map(|at| all[at] && !rest[at]).collect()
+        })
+        .collect();
+    let dominates = |d: ObjectIndex, o: ObjectIndex| lost[d.at()][o.at()];
+    let mut depths = vec![0; graph.len()];
+    for (place, depth) in fast.depths().into_iter().enumerate() {
+        depths[fast.order()[place].at()] = depth;
+    }
+    for object in graph.objects() {
+        assert_eq!(reachable.contains(object), all[object.at()]);
+        assert_eq!(fast.is_reachable(object), all[object.at()]);
+        let above = |o| graph.objects().filter(move |&d| dominates(d, o));
+        let proper = above(object).filter(|&d| d != object);
+        let nearest = proper.max_by_key(|&d| above(d).count());
+        assert_eq!(fast.idom(object), nearest, "of {object:?}");
+        assert_eq!(depths[object.at()] as usize, above(object).count());
+        let below = || graph.objects().filter(|&o| dominates(object, o));
+        let expected = Retained {
+            count: below().count() as u64,
+            bytes: below().map(|o| graph.shallow_bytes(o)).sum(),
+            native_bytes: below().map(|o| graph.native_bytes(o)).sum(),
+        };
+        assert_eq!(fast.retained(object), expected);
+        assert_eq!(fast.retained_bytes(object), expected.bytes);
+        assert_eq!(fast.retained_native_bytes(object), expected.native_bytes);
+        assert_eq!(u64::from(fast.retained_count(object)), expected.count);
+        let mut dominated = fast.dominated(object).to_vec();
+        assert_eq!(dominated.first(), all[object.at()].then_some(&object));
+        dominated.sort();
+        assert!(below().eq(dominated));
+        let mut children: Vec<ObjectIndex> = fast.children(object).collect();
+        children.sort();
+        let expected = graph.objects().filter(|&o| fast.idom(o) == Some(object));
+        assert!(expected.eq(children));
+        for other in graph.objects() {
+            assert_eq!(fast.dominates(object, other), dominates(object, other));
+        }
+    }
+    let top = fast.top().count();
+    let alone = graph.objects().filter(|&o| all[o.at()]);
+    assert_eq!(top, alone.filter(|&o| fast.idom(o).is_none()).count());
+    let sums = fast.retained_by_class(graph);
+    for (class, sum) in sums.iter().enumerate() {
+        let of_class = |o: ObjectIndex| graph.class_of(o).at() == class;
+        let instances = graph.objects().filter(|&o| of_class(o));
+        let outermost = instances.filter(|&o| {
+            let mut others = graph.objects().filter(|&d| d != o && of_class(d));
+            all[o.at()] && !others.any(|d| dominates(d, o))
+        });
+        let bytes: u64 = outermost.map(|o| fast.retained_bytes(o)).sum();
+        assert_eq!(sum.bytes, bytes, "class {class}");
+    }
+    assert_eq!(fast.total().count, count as u64);
+}
+
+/// Perfetto's rule, word by word.
+fn check_paths(graph: &HeapGraph, follow: Follow) {
+    let fast = ShortestPaths::of(graph, follow);
+    let mut roots: Vec<ObjectIndex> = graph.roots().iter().map(|root| root.object).collect();
+    roots.sort_by_key(|&o| (graph.class(graph.class_of(o)).name.clone(), graph.id(o)));
+    roots.dedup();
+    let mut parents: Vec<Option<Option<ObjectIndex>>> = vec![None; graph.len()];
+    let mut distances = vec![u32::MAX; graph.len()];
+    let mut queue = VecDeque::new();
+    for root in roots {
+        parents[root.at()] = Some(None);
+        distances[root.at()] = 0;
+        queue.push_back(root);
+    }
+    let mut order = Vec::new();
+    while let Some(object) = queue.pop_front() {
+        order.push(object);
+        let mut neighbours: Vec<ObjectIndex> = graph.kept_by(object, follow).collect();
+        neighbours.sort_by_key(|&o| graph.id(o));
+        for target in neighbours {
+            if parents[target.at()].is_none() {
+                parents[target.at()] = Some(Some(object));
+                distances[target.at()] = distances[object.at()] + 1;
+                queue.push_back(target);
+            }
+        }
+    }
+    assert_eq!(fast.order(), order);
+    assert_eq!(fast.distances(), distances);
+    for object in graph.objects() {
+        assert_eq!(fast.parent(object), parents[object.at()].flatten());
+        let path = fast.path(object);
+        assert_eq!(path.last(), Some(&object));
+        if distances[object.at()] != u32::MAX {
+            assert_eq!(path.len(), distances[object.at()] as usize + 1);
+        }
+    }
+}
+
+fn check_referrers(graph: &HeapGraph, follow: Follow) {
+    let referrers = Referrers::of(graph, follow);
+    for object in graph.objects() {
+        let holds = |owner: &ObjectIndex| graph.kept_by(*owner, follow).any(|t| t == object);
+        let owners: Vec<ObjectIndex> = referrers.to(object).collect();
+        assert!(graph.objects().filter(holds).eq(owners));
+    }
+}
+
+#[test]
+fn all_walks_agree_with_their_definitions_on_random_heaps() {
+    let config = Config {
+        cases: 2000,
+        failure_persistence: None,
+        ..Config::default()
+    };
+    let random = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    let mut runner = TestRunner::new_with_rng(config, random);
+    let tried = runner.run(&heaps(), |heap| {
+        let graph = heap.graph();
+        for follow in FOLLOWED {
+            check_dominators(&graph, follow);
+            check_paths(&graph, follow);
+            check_referrers(&graph, follow);
+        }
+        Ok(())
+    });
+    tried.expect("all agree");
+}
+
+#[test]
+fn a_walk_by_rank_exhausts_better_roots_first_and_passes_by_what_it_is_told_to() {
+    // Root 0 is far from 4, root 5 next to it; root 6 counts for nothing.
+    let mut heap = Heap::of(9);
+    for (owner, target) in [
+        (0, 1),
+        (1, 2),
+        (2, 3),
+        (3, 4),
+        (5, 4),
+        (5, 7),
+        (6, 8),
+        (6, 4),
+    ] {
+        heap.refer(owner, target);
+    }
+    heap.roots = vec![0, 5, 6];
+    let graph = heap.graph();
+    let rank = |root: &Root| match root.object.0 {
+        0 => Some(0),
+        5 => Some(1),
+        _ => None,
+    };
+    let mut walk = Walk {
+        rank: Some(&rank),
+        ..Walk::default()
+    };
+    let numbers = |paths: &ShortestPaths, to| -> Vec<u32> {
+        let path = paths.path(ObjectIndex(to));
+        path.into_iter().map(|object| object.0).collect()
+    };
+    let paths = ShortestPaths::by(&graph, &walk);
+    assert_eq!(numbers(&paths, 4), [0, 1, 2, 3, 4]);
+    assert_eq!(numbers(&paths, 7), [5, 7]);
+    assert_eq!(paths.order().len(), 7);
+    assert_eq!(paths.distances()[8], u32::MAX);
+    let passes = |owner: ObjectIndex, _| owner.0 != 2;
+    walk.passes = Some(&passes);
+    let paths = ShortestPaths::by(&graph, &walk);
+    assert_eq!(numbers(&paths, 4), [5, 4]);
+    assert_eq!(paths.distances()[3], u32::MAX);
+    assert_eq!(
+        numbers(&ShortestPaths::of(&graph, Follow::STRONG), 4),
+        [5, 4]
+    );
+}
+
+#[test]
+fn a_chain_of_a_million_objects_needs_no_deep_stack() {
+    const LENGTH: usize = 1_000_000;
+    let mut heap = Heap::of(LENGTH);
+    for n in 1..LENGTH {
+        // References back up make the compressed paths long.
+        heap.refer(n - 1, n);
+        heap.refer(n, n / 2);
+        heap.refer(LENGTH - 1, n / 3 * 2);
+    }
+    heap.roots = vec![0];
+    let graph = heap.graph();
+    let dominators = Dominators::of(&graph, Follow::STRONG);
+    let last = ObjectIndex(LENGTH as u32 - 1);
+    assert_eq!(dominators.idom(last), Some(ObjectIndex(LENGTH as u32 - 2)));
+    assert_eq!(dominators.depths()[LENGTH - 1] as usize, LENGTH);
+    let half = ObjectIndex(LENGTH as u32 / 2);
+    assert_eq!(dominators.retained_count(half) as usize, LENGTH / 2);
+    let of_class = dominators.retained_by_class(&graph)[0];
+    assert_eq!(of_class, dominators.retained(ObjectIndex(0)));
+    let paths = ShortestPaths::of(&graph, Follow::STRONG);
+    assert_eq!(paths.path(last).len(), LENGTH);
+    assert_eq!(
+        Reachable::of(&graph, Follow::STRONG).count() as usize,
+        LENGTH
+    );
+}
+
+#[test]
+fn ladders_stars_and_grids_have_the_dominators_they_must_have() {
+    const N: usize = 50_000;
+    // A star: root 0 holds a hub, the hub all others, each of which holds the hub and the last.
+    let mut star = Heap::of(N);
+    for n in 2..N {
+        star.refer(1, n);
+        star.refer(n, 1);
+        star.refer(n, N - 1);
+    }
+    star.refer(0, 1);
+    star.roots = vec![0];
+    let graph = star.graph();
+    let dominators = Dominators::of(&graph, Follow::STRONG);
+    assert_eq!(dominators.children(ObjectIndex(1)).count(), N - 2);
+    assert_eq!(
+        dominators.idom(ObjectIndex(N as u32 - 1)),
+        Some(ObjectIndex(1))
+    );
+    // A ladder whose rungs go both ways: nothing below the two poles dominates anything.
+    let mut ladder = Heap::of(2 * N);
+    for n in 0..N {
+        ladder.refer(2 * n, 2 * n + 1);
+        ladder.refer(2 * n + 1, 2 * n);
+        if n > 0 {
+            ladder.refer(2 * n - 2, 2 * n);
+            ladder.refer(2 * n - 1, 2 * n + 1);
+        }
+    }
+    ladder.roots = vec![1, 0, 1];
+    let graph = ladder.graph();
+    let dominators = Dominators::of(&graph, Follow::STRONG);
+    assert_eq!(dominators.top().count(), 2 * N);
+    // A grid with one way in: all crossings but those at the edges are reached by two ways.
+    const SIDE: usize = 300;
+    let mut grid = Heap::of(SIDE * SIDE);
+    for at in 0..SIDE * SIDE {
+        let (row, column) = (at / SIDE, at % SIDE);
+        if column + 1 < SIDE {
+            grid.refer(at, at + 1);
+        }
+        if row + 1 < SIDE {
+            grid.refer(at, at + SIDE);
+        }
+    }
+    grid.roots = vec![0];
+    let graph = grid.graph();
+    let dominators = Dominators::of(&graph, Follow::STRONG);
+    for object in graph.objects().skip(1) {
+        let at = object.at();
+        let expected = match (at / SIDE, at % SIDE) {
+            (0, _) => at - 1,
+            (_, 0) => at - SIDE,
+            _ => 0,
+        };
+        assert_eq!(dominators.idom(object).map(ObjectIndex::at), Some(expected));
+    }
+}
+
+#[test]
+fn sums_beyond_all_bounds_saturate() {
+    let mut builder = GraphBuilder::default();
+    for (id, shallow_bytes) in [(8, u64::MAX - 5), (16, 7), (24, u64::MAX), (32, 1 << 32)] {
+        builder.object(NewObject {
+            id: ObjectId(id),
+            class: ClassIndex(0),
+            shallow_bytes,
+            heap: HeapKind::App,
+        });
+        builder.reference(ObjectId(id + 8));
+        builder.native(ObjectId(id), u64::MAX - id);
+        builder.native(ObjectId(id), id / 16);
+    }
+    builder.root(ObjectId(8), RootKind::Unknown, None, None);
+    let classes = vec![Class::default()];
+    let facts = DumpFacts::default();
+    let graph = builder.finish(classes, Vec::new(), Box::new(NoContents), facts, false);
+    let graph = graph.expect("it is small");
+    let dominators = Dominators::of(&graph, Follow::STRONG);
+    assert_eq!(dominators.retained_bytes(ObjectIndex(0)), u64::MAX);
+    assert_eq!(dominators.retained_bytes(ObjectIndex(1)), u64::MAX);
+    assert_eq!(dominators.retained_bytes(ObjectIndex(3)), 1 << 32);
+    assert_eq!(dominators.retained_native_bytes(ObjectIndex(0)), u64::MAX);
+    assert_eq!(
+        dominators.retained_native_bytes(ObjectIndex(3)),
+        u64::MAX - 30
+    );
+    assert_eq!(dominators.total().bytes, u64::MAX);
+}
