@@ -118,6 +118,23 @@ pub trait Contents: Send + Sync {
         let _ = (graph, object);
         None
     }
+
+    /// Gives fields the names they had before they were obfuscated; [`Contents::fields`] hands
+    /// those out from then on. For what is not in [`super::Class::fields`]: statics, and names
+    /// that objects bring along.
+    fn rename_fields(&mut self, renamer: &dyn FieldRenamer) {
+        let _ = renamer;
+    }
+}
+
+/// Knows what fields were called before they were obfuscated.
+pub trait FieldRenamer {
+    /// The name of a field, given the class that declares it, its own name and that of its type
+    /// where known, all as the dump has them; `None` where nothing is known of it.
+    fn field(&self, class: &str, field: &str, type_name: Option<&str>) -> Option<String>;
+
+    /// The name of a type, arrays and class objects too; `None` where nothing is known of it.
+    fn type_name(&self, name: &str) -> Option<String>;
 }
 
 /// A stack at which objects were allocated.

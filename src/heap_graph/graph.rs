@@ -144,8 +144,20 @@ pub struct Losses {
     pub unknown_classes: u64,
     /// Objects or records that could not be read.
     pub malformed: u64,
+    /// References whose field the dump does not name, though it names those of others.
+    pub unnamed_references: u64,
     /// In words, each with its place; at most 32.
     pub damage: Vec<String>,
+}
+
+impl Losses {
+    /// Adds a piece of damage in words, while there is room.
+    pub fn note(&mut self, what: impl Into<String>) {
+        const MOST: usize = 32;
+        if self.damage.len() < MOST {
+            self.damage.push(what.into());
+        }
+    }
 }
 
 impl HeapGraph {
@@ -323,6 +335,11 @@ impl HeapGraph {
     /// What only the dump itself can tell of its objects.
     pub fn contents(&self) -> &dyn Contents {
         &*self.contents
+    }
+
+    /// The same, to give fields other names.
+    pub fn contents_mut(&mut self) -> &mut dyn Contents {
+        &mut *self.contents
     }
 
     /// The class that a class object stands for.

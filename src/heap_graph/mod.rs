@@ -38,7 +38,9 @@ mod root;
 
 pub use build::{BuildError, GraphBuilder, NewObject};
 pub use class::{BasicType, Class, ClassKind, FieldDecl};
-pub use contents::{AllocationSite, Contents, Field, NoContents, PrimitiveArray, Value};
+pub use contents::{
+    AllocationSite, Contents, Field, FieldRenamer, NoContents, PrimitiveArray, Value,
+};
 pub use dominators::{Dominators, Retained};
 pub use follow::{Follow, ReferenceKind};
 pub use graph::{DumpFacts, DumpSource, HeapGraph, HeapKind, Losses, Referent, SizeModel};

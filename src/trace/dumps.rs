@@ -8,6 +8,7 @@ use super::TraceError;
 use super::callstacks::{Callstacks, Position};
 use super::clocks::{Clock, Clocks};
 use super::framing::Source;
+use super::java::{JavaDump, JavaPlan};
 use super::order::{Entry, RunId, Runs};
 use super::packet::{Packet, payload};
 use super::profile_packet::{Header, Outline, each_part, each_sample};
@@ -27,6 +28,8 @@ pub struct Trace {
     pub(super) lost_callstack: CallsiteId,
     pub(super) entries: Vec<Entry>,
     pub(super) runs: Runs,
+    pub(super) java_dumps: Vec<JavaDump>,
+    pub(super) java_plans: Vec<JavaPlan>,
     pub(super) reader: PlaceReader,
 }
 

@@ -24,6 +24,7 @@
 //! | `survey`, `surveyed` | the first reading; its result, open for more names |
 //! | `order` | which packets belong together, and in which order |
 //! | `profile_packet`, `series`, `dumps` | the second reading: samples, sums, dumps |
+//! | `java` | Java heap dumps: which there are, and each as a graph |
 //! | `scan` | which dumps are complete in a trace that is still being written |
 
 mod bundle;
@@ -34,6 +35,7 @@ mod dumps;
 mod framing;
 mod iids;
 mod interning;
+mod java;
 mod metadata;
 mod order;
 mod packet;
@@ -49,6 +51,7 @@ mod wire;
 
 pub use dumps::Trace;
 pub use framing::Source;
+pub use java::{JavaDump, OutOfMemory, ThrownFrame};
 pub use scan::{CompleteDump, DumpScanner};
 pub use surveyed::Surveyed;
 

@@ -18,6 +18,7 @@ pub(super) mod payload {
     pub(in crate::trace) const MODULE_SYMBOLS: u32 = 61;
     pub(in crate::trace) const DEOBFUSCATION: u32 = 64;
     pub(in crate::trace) const SERVICE_EVENT: u32 = 69;
+    pub(in crate::trace) const ART_METADATA: u32 = 131;
     pub(in crate::trace) const ZSTD: u32 = 133;
 }
 use payload::*;
@@ -62,6 +63,7 @@ impl<'a> Packet<'a> {
                             | MODULE_SYMBOLS
                             | DEOBFUSCATION
                             | SERVICE_EVENT
+                            | ART_METADATA
                             | ZSTD
                     ) {
                         packet.payloads.push((number, bytes));

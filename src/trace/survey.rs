@@ -5,6 +5,7 @@ use super::clocks::Clocks;
 use super::deobfuscation;
 use super::framing::{Packets, Window};
 use super::interning::{Interning, Layout, ScopeId};
+use super::java;
 use super::metadata::{self, Ending, ServiceEvent};
 use super::order::Entry;
 use super::packet::{Packet, payload};
@@ -24,6 +25,7 @@ pub(super) struct Survey {
     pub(super) clocks: Clocks,
     pub(super) interning: Interning,
     pub(super) entries: Vec<Entry>,
+    pub(super) java: java::Chains,
     pub(super) symbols: ModuleSymbols,
     pub(super) name_maps: NameMaps,
     /// Up to where the source breaks off inside a packet.
@@ -219,8 +221,20 @@ impl Survey {
                 },
                 payload::HEAP_GRAPH => {
                     self.health.heap_graph_packets += 1;
-                    continue;
+                    (
+                        self.java.add(message, id, place, timestamp),
+                        "a packet of a Java heap dump",
+                    )
                 }
+                payload::ART_METADATA => match java::read_art_metadata(message, recording) {
+                    Ok((pid, oom)) => {
+                        if let Some(oom) = oom {
+                            self.java.add_out_of_memory(pid, timestamp, oom);
+                        }
+                        continue;
+                    }
+                    Err(error) => (Err(error), "what a process says of itself"),
+                },
                 _ => continue,
             };
             if !damaged {

@@ -7,6 +7,7 @@ use super::clocks::Clocks;
 use super::dumps::Trace;
 use super::framing::{Source, Window};
 use super::interning::{LOST_CALLSTACK, ScopeId, lost_frame};
+use super::java::{self, JavaPlan};
 use super::order::{Entry, Runs, arrange};
 use super::packet::{Packet, payload};
 use super::profile_packet::{Header, each_part, each_sample};
@@ -26,6 +27,7 @@ pub struct Surveyed {
     lost_callstack: CallsiteId,
     entries: Vec<Entry>,
     runs: Runs,
+    java: Vec<JavaPlan>,
     reader: PlaceReader,
     whole_bytes: u64,
 }
@@ -44,6 +46,7 @@ impl Surveyed {
             clocks,
             mut interning,
             mut entries,
+            java,
             symbols,
             name_maps,
             whole_bytes,
@@ -79,6 +82,7 @@ impl Surveyed {
             lost_callstack,
             entries,
             runs,
+            java: java.finish(),
             reader,
             whole_bytes,
         })
@@ -126,6 +130,7 @@ impl Surveyed {
     /// Closes the tables: from here on dumps are read, and nothing is added.
     pub fn seal(mut self) -> Trace {
         self.recording.tables.seal();
+        let java_dumps = java::list(&self.java, &self.recording, &self.clocks);
         Trace {
             recording: Arc::new(self.recording),
             health: self.health,
@@ -134,6 +139,8 @@ impl Surveyed {
             lost_callstack: self.lost_callstack,
             entries: self.entries,
             runs: self.runs,
+            java_dumps,
+            java_plans: self.java,
             reader: self.reader,
         }
     }

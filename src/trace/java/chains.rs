@@ -1,0 +1,192 @@
+//! Which packets belong to one dump, as the first reading finds them. A chain is the packets of
+//! one sequence up to one with `continued` unset; chains with one process and one time are one
+//! dump. Packets are numbered from 0 within a chain.
+
+use super::out_of_memory::OutOfMemory;
+use crate::trace::reader::Place;
+use crate::trace::wire::{Fields, WireError};
+use std::collections::BTreeMap;
+
+/// What the first reading wants of a `HeapGraph`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(in crate::trace) struct Outline {
+    pid: u64,
+    continued: bool,
+    index: u64,
+    has_objects: bool,
+    has_roots: bool,
+}
+
+impl Outline {
+    /// Reads the outline, passing over objects and tables. What stands before damage is kept.
+    fn read(message: &[u8]) -> (Outline, Result<(), WireError>) {
+        let mut outline = Outline::default();
+        let mut fields = Fields::new(message);
+        loop {
+            match fields.next() {
+                Ok(Some((number, value))) => match number {
+                    // An i32: negative ones have ten bytes.
+                    1 => outline.pid = u64::from(value.number() as u32),
+                    2 => outline.has_objects = true,
+                    5 => outline.continued = value.flag(),
+                    6 => outline.index = value.number(),
+                    7 => outline.has_roots = true,
+                    _ => {}
+                },
+                Ok(None) => return (outline, Ok(())),
+                Err(error) => return (outline, Err(error)),
+            }
+        }
+    }
+}
+
+/// A packet of a dump.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::trace) struct Part {
+    pub(super) place: Place,
+    pub(super) bytes: u64,
+    /// Of another process or time than the chain it stands in: its objects and roots don't
+    /// count, its tables do.
+    pub(super) foreign: bool,
+}
+
+/// Packets of one sequence that belong together.
+#[derive(Debug, Clone, Default)]
+pub(in crate::trace) struct Chain {
+    pub(super) packets: Vec<Part>,
+    /// Process and time, once a packet with objects or roots told.
+    of: Option<(u64, u64)>,
+    /// Number of the last packet.
+    index: Option<u64>,
+    missing: u64,
+    foreign: u64,
+    damaged: u64,
+    /// Its last packet is there.
+    finished: bool,
+}
+
+/// The chains of all sequences while the trace is read.
+#[derive(Debug, Default)]
+pub(in crate::trace) struct Chains {
+    open: BTreeMap<u32, Chain>,
+    done: Vec<Chain>,
+    out_of_memory: Vec<(u64, u64, OutOfMemory)>,
+}
+
+impl Chains {
+    /// Takes a `HeapGraph`.
+    ///
+    /// # Errors
+    /// Where it is damaged; what stands before that counts.
+    pub(in crate::trace) fn add(
+        &mut self,
+        message: &[u8],
+        sequence: u32,
+        place: Place,
+        time_ns: u64,
+    ) -> Result<(), WireError> {
+        let (outline, outcome) = Outline::read(message);
+        let chain = self.open.entry(sequence).or_default();
+        let expected = chain.index.map_or(0, |last| last.wrapping_add(1));
+        if outline.index != expected {
+            // A number that goes back is no gap to count, but no sound chain either.
+            chain.missing += outline.index.saturating_sub(expected).max(1);
+        }
+        chain.index = Some(outline.index);
+        let own = (outline.pid, time_ns);
+        let mut foreign = false;
+        if outline.has_objects || outline.has_roots {
+            foreign = *chain.of.get_or_insert(own) != own;
+        }
+        chain.foreign += u64::from(foreign);
+        chain.damaged += u64::from(outcome.is_err());
+        chain.packets.push(Part {
+            place,
+            bytes: message.len() as u64,
+            foreign,
+        });
+        if !outline.continued && outcome.is_ok() {
+            // A dump that has neither objects nor roots is known by its last packet.
+            chain.of.get_or_insert(own);
+            chain.finished = true;
+            let done = self.open.remove(&sequence);
+            self.done.extend(done);
+        }
+        outcome
+    }
+
+    /// Takes what a process says of its OutOfMemoryError.
+    pub(in crate::trace) fn add_out_of_memory(&mut self, pid: u64, time_ns: u64, oom: OutOfMemory) {
+        self.out_of_memory.push((pid, time_ns, oom));
+    }
+
+    /// All dumps, in order of their time.
+    pub(in crate::trace) fn finish(self) -> Vec<JavaPlan> {
+        let mut dumps: Vec<JavaPlan> = Vec::new();
+        let mut known: BTreeMap<(u64, u64), usize> = BTreeMap::new();
+        for chain in self.done.into_iter().chain(self.open.into_values()) {
+            let Some((pid, time_ns)) = chain.of else {
+                continue;
+            };
+            let at = *known.entry((time_ns, pid)).or_insert_with(|| {
+                dumps.push(JavaPlan {
+                    pid,
+                    time_ns,
+                    chains: Vec::new(),
+                    out_of_memory: None,
+                });
+                dumps.len() - 1
+            });
+            dumps[at].chains.push(chain);
+        }
+        for (pid, time_ns, oom) in self.out_of_memory {
+            if let Some(&at) = known.get(&(time_ns, pid)) {
+                dumps[at].out_of_memory = Some(oom);
+            }
+        }
+        dumps.sort_by_key(|dump| dump.time_ns);
+        dumps
+    }
+}
+
+/// The packets of one dump.
+#[derive(Debug, Clone)]
+pub(in crate::trace) struct JavaPlan {
+    pub(super) pid: u64,
+    pub(super) time_ns: u64,
+    pub(super) chains: Vec<Chain>,
+    pub(super) out_of_memory: Option<OutOfMemory>,
+}
+
+impl JavaPlan {
+    /// Packets that never came, by gaps in their numbers.
+    pub(super) fn missing(&self) -> u64 {
+        let all = self.chains.iter().map(|chain| chain.missing);
+        all.fold(0, u64::saturating_add)
+    }
+
+    /// Whether the last packet of a chain never came.
+    pub(super) fn is_unfinished(&self) -> bool {
+        self.chains.iter().any(|chain| !chain.finished)
+    }
+
+    /// What is wrong with its chains, in words.
+    pub(super) fn problems(&self) -> Vec<String> {
+        let sum = |count: fn(&Chain) -> u64| self.chains.iter().map(count).sum::<u64>();
+        let mut found = Vec::new();
+        if self.is_unfinished() {
+            found.push("its last packet never came".to_owned());
+        }
+        let foreign = sum(|chain| chain.foreign);
+        if foreign > 0 {
+            found.push(format!(
+                "{foreign} packets between its own are of another process or time, and left out"
+            ));
+        }
+        let damaged = sum(|chain| chain.damaged);
+        if damaged > 0 {
+            found.push(format!("{damaged} packets are damaged inside"));
+        }
+        found
+    }
+}

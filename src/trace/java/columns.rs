@@ -1,0 +1,244 @@
+//! Objects of a dump in order of the wire: ids, types, sizes, how many references. The first of
+//! two readings of a dump's packets; what it skips, the second skips too.
+
+use super::object::{Object, Packed, Rare};
+use super::tables::Tables;
+use crate::heap_graph::{HeapKind, RootKind};
+use crate::profile::index::{Index, Seed};
+use crate::trace::wire::{Fields, WireError};
+
+/// The number of a field list in [`Columns::shapes`], for objects that name their fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ShapeId(pub(super) u32);
+
+/// Columns by object, in order of the wire.
+#[derive(Debug, Default)]
+pub(super) struct Columns {
+    pub(super) ids: Vec<u64>,
+    /// Type by object, as a class of [`super::classes`].
+    pub(super) classes: Vec<u32>,
+    /// Shallow size; 0 is that of the class, `u32::MAX` stands in `huge`.
+    pub(super) sizes: Vec<u32>,
+    pub(super) huge: Vec<(u32, u64)>,
+    pub(super) heaps: Vec<HeapKind>,
+    /// Number of references, those of the runtime included.
+    pub(super) counts: Vec<u32>,
+    /// Objects with references of the runtime, and how many, which come last.
+    pub(super) internals: Vec<(u32, u32)>,
+    /// Objects that name their fields themselves.
+    pub(super) shaped: Vec<(u32, ShapeId)>,
+    /// What only some objects have.
+    pub(super) rare: Vec<(u32, Rare)>,
+    pub(super) roots: Vec<(u64, RootKind)>,
+    /// Messages by their objects, for the second reading.
+    pub(super) pieces: Vec<Piece>,
+    pub(super) shapes: Vec<Shape>,
+    /// References in all.
+    pub(super) references: u64,
+    pub(super) malformed: u64,
+}
+
+/// The objects of a message.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Piece {
+    /// Which chain, and which of its messages.
+    pub(super) chain: u32,
+    pub(super) message: u32,
+    /// First object, and how many.
+    pub(super) first: u32,
+    pub(super) count: u32,
+    /// First reference.
+    pub(super) reference: u32,
+}
+
+/// The fields of objects that name them: ids of field names in a chain, as they stand on the
+/// wire.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Shape {
+    pub(super) chain: u32,
+    /// Varints; one for each reference, or one for all of them.
+    pub(super) ids: Box<[u8]>,
+    /// All references have one name: an array of Android 11.
+    pub(super) same: bool,
+}
+
+/// An object that counts, and how many numbers it has of each sort; `None` for one that
+/// contradicts itself. Both readings go by it.
+///
+/// # Errors
+/// Where it can't be read; no object of its packet behind it can then.
+#[inline]
+pub(super) fn read_object(message: &[u8]) -> Result<Option<(Object<'_>, Counts)>, WireError> {
+    let object = Object::read(message)?;
+    let counts = Counts {
+        fields: object.field_ids.count()?,
+        references: object.references.count()?,
+        internal: object.internal.count()?,
+    };
+    if counts.fields != 0 && counts.fields != counts.references {
+        return Ok(None);
+    }
+    Ok(Some((object, counts)))
+}
+
+/// How many numbers an object has of each sort.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Counts {
+    pub(super) fields: u32,
+    pub(super) references: u32,
+    pub(super) internal: u32,
+}
+
+/// What carries over from one object of a chain to the next, also across its packets.
+#[derive(Debug, Default)]
+pub(super) struct Carried {
+    id: u64,
+    heap: HeapKind,
+}
+
+/// Gives numbers to lists of fields.
+#[derive(Debug, Default)]
+pub(super) struct ShapeIndex {
+    seed: Seed,
+    index: Index,
+}
+
+/// From so many references on a list is looked at for being one name over and over.
+const LONG: usize = 16;
+
+impl Columns {
+    /// Number of objects so far.
+    pub(super) fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// Begins a message; its objects come next.
+    pub(super) fn begin_piece(&mut self, chain: u32, message: u32) {
+        self.pieces.push(Piece {
+            chain,
+            message,
+            first: self.len() as u32,
+            count: 0,
+            reference: self.references as u32,
+        });
+    }
+
+    /// Takes an object of the message begun last.
+    ///
+    /// # Errors
+    /// Where it can't be read: none behind it in its message is to be taken.
+    pub(super) fn add_object(
+        &mut self,
+        message: &[u8],
+        tables: &mut Tables,
+        first_class: u32,
+        carried: &mut Carried,
+        shapes: &mut ShapeIndex,
+    ) -> Result<(), WireError> {
+        let Some((object, counts)) = read_object(message)? else {
+            self.malformed += 1;
+            return Ok(());
+        };
+        let own = u64::from(counts.references) + u64::from(counts.internal);
+        let most = u64::from(u32::MAX) - 1;
+        if self.references + own > most || self.len() as u64 >= most {
+            return Err(WireError {
+                at: 0,
+                what: "more objects or references than 32 bits can number",
+            });
+        }
+        self.references += own;
+        let at = self.len() as u32;
+        carried.id = object.id(carried.id);
+        if let Some(heap) = object.heap_type {
+            carried.heap = heap_of(heap);
+        }
+        self.ids.push(carried.id);
+        self.heaps.push(carried.heap);
+        self.classes
+            .push(first_class + tables.type_of(object.type_id));
+        self.counts.push(own as u32);
+        match u32::try_from(object.self_size) {
+            Ok(size) if size < u32::MAX => self.sizes.push(size),
+            _ => {
+                self.sizes.push(u32::MAX);
+                self.huge.push((at, object.self_size));
+            }
+        }
+        if counts.internal != 0 {
+            self.internals.push((at, counts.internal));
+        }
+        let piece = self.pieces.last_mut().expect("a message was begun");
+        piece.count += 1;
+        if counts.fields != 0 {
+            let chain = piece.chain;
+            let shape = self.shape(chain, &object.field_ids, shapes);
+            self.shaped.push((at, shape));
+        }
+        if object.rare != Rare::default() {
+            self.rare.push((at, object.rare));
+        }
+        Ok(())
+    }
+
+    fn shape(&mut self, chain: u32, ids: &Packed, shapes: &mut ShapeIndex) -> ShapeId {
+        let mut ids = ids.bytes();
+        let same = repeated(ids);
+        if let Some(one) = same {
+            ids = one;
+        }
+        let same = same.is_some();
+        let hash = shapes.seed.bytes(ids) ^ u64::from(chain) << 33 ^ u64::from(same) << 32;
+        let known = &self.shapes;
+        let next = known.len() as u32;
+        let (id, there) = shapes.index.find_or_insert(hash, next, |id| {
+            let shape: &Shape = &known[id as usize];
+            shape.chain == chain && shape.same == same && *shape.ids == *ids
+        });
+        if !there {
+            let ids = ids.into();
+            self.shapes.push(Shape { chain, ids, same });
+        }
+        ShapeId(id)
+    }
+
+    /// Takes a `HeapGraphRoot`.
+    ///
+    /// # Errors
+    /// Where it is damaged; what stands before that was taken.
+    pub(super) fn add_root(&mut self, message: &[u8]) -> Result<(), WireError> {
+        let mut kind = 0;
+        let mut fields = Fields::new(message);
+        while let Some((number, value)) = fields.next()? {
+            if number == 2 {
+                kind = value.number();
+            }
+        }
+        let kind = RootKind::of_heap_graph(kind);
+        let mut fields = Fields::new(message);
+        while let Some((number, value)) = fields.next()? {
+            if number == 1 {
+                value.numbers(|id| self.roots.push((id, kind)))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The one varint that a long list repeats, if it does.
+fn repeated(ids: &[u8]) -> Option<&[u8]> {
+    let length = ids.iter().position(|&byte| byte < 0x80)? + 1;
+    let (one, rest) = ids.split_at(length);
+    let is_long = rest.len() >= LONG * length;
+    (is_long && rest.chunks(length).all(|other| other == one)).then_some(one)
+}
+
+/// A heap by its number in `HeapGraphObject.HeapType`.
+fn heap_of(number: u64) -> HeapKind {
+    match number {
+        1 => HeapKind::App,
+        2 => HeapKind::Zygote,
+        3 => HeapKind::BootImage,
+        _ => HeapKind::Unknown,
+    }
+}

@@ -1,0 +1,247 @@
+//! Fields of a heap graph's objects by name, worked out when they are asked for: from the list
+//! that an object brought, or the fields of its class and those above. Heap graphs hold no
+//! primitive values but those of a few fields that the trace was given on purpose.
+
+use super::classes::{Name, Names, REFERENT};
+use super::columns::{Shape, ShapeId};
+use super::object::{Packed, Rare};
+use super::tables::NONE;
+use crate::heap_graph::{
+    ClassIndex, Contents, Field, FieldRenamer, HeapGraph, ObjectIndex, PrimitiveArray, Value,
+};
+use crate::trace::wire::Value as WireValue;
+use std::ops::ControlFlow;
+
+/// The name of references that only the runtime holds.
+const INTERNAL: &str = "runtimeInternalObjects";
+
+/// What a trace knows of its objects beside the graph.
+#[derive(Debug, Default)]
+pub(super) struct TraceContents {
+    pub(super) names: Names,
+    /// Lists of numbers of names.
+    pub(super) shapes: Vec<FieldList>,
+    /// Objects that name their fields, ascending.
+    pub(super) shaped: Vec<(ObjectIndex, ShapeId)>,
+    /// Objects with references of the runtime, which come last, and how many; ascending.
+    pub(super) internals: Vec<(ObjectIndex, u32)>,
+    /// What only some objects have, ascending.
+    pub(super) rare: Vec<(ObjectIndex, Rare)>,
+}
+
+/// Names of an object's references.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum FieldList {
+    Each(Box<[u32]>),
+    Same(u32),
+}
+
+impl FieldList {
+    /// Translates ids of a chain, given how its names are numbered.
+    pub(super) fn of(shape: &Shape, name: impl Fn(u64) -> u32) -> FieldList {
+        let mut ids = Packed::default();
+        ids.add(WireValue::Bytes(&shape.ids));
+        let mut list = Vec::new();
+        ids.each(|id| list.push(name(id)));
+        match (shape.same, &list[..]) {
+            (true, &[one]) => FieldList::Same(one),
+            _ => FieldList::Each(list.into()),
+        }
+    }
+
+    fn get(&self, at: usize) -> u32 {
+        match self {
+            FieldList::Each(all) => all.get(at).copied().unwrap_or(NONE),
+            FieldList::Same(one) => *one,
+        }
+    }
+
+    /// Where `Reference.referent` stands in it.
+    pub(super) fn referent(&self, names: &[Name]) -> Option<u32> {
+        match self {
+            FieldList::Each(all) => position_of_referent(all.iter().copied(), names),
+            FieldList::Same(_) => None,
+        }
+    }
+
+    /// How many of so many references it leaves without a name.
+    pub(super) fn unnamed(&self, of: u32) -> u32 {
+        match self {
+            FieldList::Each(all) => all.iter().filter(|&&name| name == NONE).count() as u32,
+            FieldList::Same(NONE) => of,
+            FieldList::Same(_) => 0,
+        }
+    }
+}
+
+/// Where `Reference.referent` stands among names.
+pub(super) fn position_of_referent(
+    mut list: impl Iterator<Item = u32>,
+    names: &[Name],
+) -> Option<u32> {
+    let at =
+        list.position(|name| name != NONE && names[name as usize].parts().qualified == REFERENT);
+    at.map(|at| at as u32)
+}
+
+fn find<T: Copy>(all: &[(ObjectIndex, T)], object: ObjectIndex) -> Option<T> {
+    let at = all.binary_search_by_key(&object, |entry| entry.0).ok()?;
+    Some(all[at].1)
+}
+
+impl TraceContents {
+    /// Hands out references by their number among the object's, with the number of their name.
+    fn each_named(
+        &self,
+        graph: &HeapGraph,
+        object: ObjectIndex,
+        visit: &mut dyn FnMut(usize, u32) -> ControlFlow<()>,
+    ) {
+        let count = graph.references(object).len();
+        let list = find(&self.shaped, object).map(|shape| &self.shapes[shape.0 as usize]);
+        let mut chain = self.names.of_class(graph.class_of(object));
+        for at in 0..count {
+            let name = match list {
+                Some(list) => list.get(at),
+                None => chain.next().unwrap_or(NONE),
+            };
+            if visit(at, name).is_break() {
+                return;
+            }
+        }
+    }
+}
+
+impl Contents for TraceContents {
+    fn fields(
+        &self,
+        graph: &HeapGraph,
+        object: ObjectIndex,
+        visit: &mut dyn FnMut(Field<'_>) -> ControlFlow<()>,
+    ) {
+        let class = graph.class_of(object);
+        let is_array = graph.class(class).is_array();
+        let is_class = graph.class_behind(object).is_some();
+        let references = graph.references(object);
+        let internal = find(&self.internals, object).unwrap_or(0) as usize;
+        let own = references.len().saturating_sub(internal);
+        let referents = graph.referents_of(object);
+        let mut stopped = false;
+        self.each_named(graph, object, &mut |at, number| {
+            let mut field = Field {
+                name: None,
+                element: None,
+                type_name: None,
+                declared_in: None,
+                is_static: false,
+                value: match references[at] {
+                    ObjectIndex::NONE => Value::Null,
+                    target => Value::Object(target),
+                },
+            };
+            if at >= own {
+                field.name = Some(INTERNAL);
+            } else if let Some(name) = self.names.names.get(number as usize) {
+                let parts = name.parts();
+                if parts.qualified == REFERENT
+                    && let Some(referent) = referents.first()
+                {
+                    field.value = Value::Object(referent.target);
+                }
+                // Arrays of Android 11 have a nameless name.
+                if !parts.field.is_empty() {
+                    field.name = Some(name.original.as_deref().unwrap_or(parts.field));
+                }
+                field.type_name = name.original_type.as_deref().or(parts.type_name);
+                field.declared_in = name.declared_in;
+                let of_class_itself = parts
+                    .class
+                    .is_some_and(|c| c == "java.lang.Class" || c == "java.lang.Object");
+                field.is_static = is_class && !of_class_itself;
+            }
+            if is_array && at < own && field.name.is_none() {
+                field.element = Some(at as u32);
+            }
+            let flow = visit(field);
+            stopped = flow.is_break();
+            flow
+        });
+        if stopped {
+            return;
+        }
+        if let Some(rare) = find(&self.rare, object) {
+            each_rare(&rare, class, visit);
+        }
+    }
+
+    fn has_values(&self) -> bool {
+        false
+    }
+
+    fn primitive_array(&self, _: &HeapGraph, _: ObjectIndex) -> Option<PrimitiveArray<'_>> {
+        None
+    }
+
+    fn string(&self, _: &HeapGraph, _: ObjectIndex) -> Option<String> {
+        None
+    }
+
+    fn rename_fields(&mut self, renamer: &dyn FieldRenamer) {
+        for name in &mut self.names.names {
+            let parts = FieldParts::of(name);
+            let Some(class) = parts.class else { continue };
+            let original = renamer.field(&class, &parts.field, parts.type_name.as_deref());
+            let original_type = parts.type_name.and_then(|t| renamer.type_name(&t));
+            name.original = original.map(Into::into);
+            name.original_type = original_type.map(Into::into);
+        }
+    }
+}
+
+/// A name's parts, apart from the name.
+struct FieldParts {
+    class: Option<String>,
+    field: String,
+    type_name: Option<String>,
+}
+
+impl FieldParts {
+    fn of(name: &Name) -> FieldParts {
+        let parts = name.parts();
+        FieldParts {
+            class: parts.class.map(str::to_owned),
+            field: parts.field.to_owned(),
+            type_name: parts.type_name.map(str::to_owned),
+        }
+    }
+}
+
+/// Values that a heap graph has of a few fields, as an HPROF would have them.
+fn each_rare(rare: &Rare, class: ClassIndex, visit: &mut dyn FnMut(Field<'_>) -> ControlFlow<()>) {
+    let all = [
+        ("mId", "long", rare.bitmap_id.map(Value::Long)),
+        ("mSourceId", "long", rare.bitmap_source_id.map(Value::Long)),
+        ("mWidth", "int", rare.width.map(Value::Int)),
+        ("mHeight", "int", rare.height.map(Value::Int)),
+        (
+            "longVersionCode",
+            "long",
+            rare.version_code.map(Value::Long),
+        ),
+        ("size", "long", rare.registry_size.map(Value::Long)),
+    ];
+    for (name, type_name, value) in all {
+        let Some(value) = value else { continue };
+        let field = Field {
+            name: Some(name),
+            element: None,
+            type_name: Some(type_name),
+            declared_in: Some(class),
+            is_static: false,
+            value,
+        };
+        if visit(field).is_break() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,520 @@
+//! The packets of a dump to a graph: numbers objects by their ids, brings their columns into
+//! that order, and adds what ART means but does not say.
+
+use super::classes::{self, Names};
+use super::columns::{Carried, Columns, Piece, Shape, ShapeIndex};
+use super::contents::{FieldList, TraceContents, position_of_referent};
+use super::native;
+use super::references::{self, Found, Known};
+use super::tables::{NONE, Tables, UNDEFINED};
+use crate::heap_graph::{
+    Class, ClassIndex, DumpFacts, HeapGraph, HeapKind, Ids, ObjectId, ObjectIndex, ReferenceKind,
+    Referent, Root, RootKind,
+};
+use crate::trace::wire::{Fields, WireError};
+use std::collections::BTreeMap;
+
+/// A `HeapGraph` of a dump.
+pub(super) struct Message {
+    pub(super) bytes: Box<[u8]>,
+    /// Its objects and roots are of another dump.
+    pub(super) foreign: bool,
+}
+
+/// The class of objects that are referred to but were never dumped.
+const NOT_DUMPED: &str = "[not dumped]";
+
+/// Decodes the chains of a dump.
+pub(super) fn decode(chains: Vec<Vec<Message>>) -> HeapGraph {
+    let mut facts = DumpFacts::default();
+    let mut columns = Columns::default();
+    let mut tables = Vec::with_capacity(chains.len());
+    let mut shapes = ShapeIndex::default();
+    let mut first_class = 0;
+    for (number, chain) in chains.iter().enumerate() {
+        let mut reading = Reading {
+            chain: number as u32,
+            columns: &mut columns,
+            tables: Tables::default(),
+            first_class,
+            carried: Carried::default(),
+            shapes: &mut shapes,
+            facts: &mut facts,
+        };
+        for (at, message) in chain.iter().enumerate() {
+            reading.message(at as u32, message);
+        }
+        first_class += reading.tables.types.len() as u32;
+        tables.push(reading.tables);
+    }
+    let (classes, names, loaders) = classes::build(&tables);
+    let lists = field_lists(&columns, &tables);
+    drop(tables);
+    let building = Building {
+        columns,
+        classes,
+        names,
+        lists,
+        facts,
+    };
+    let mut graph = building.finish(&chains);
+    for (class, loader) in loaders {
+        graph.classes[class.at()].loader = graph.ids.find(loader);
+    }
+    graph
+}
+
+/// A chain while it is read for the first time.
+struct Reading<'a> {
+    chain: u32,
+    columns: &'a mut Columns,
+    tables: Tables,
+    first_class: u32,
+    carried: Carried,
+    shapes: &'a mut ShapeIndex,
+    facts: &'a mut DumpFacts,
+}
+
+impl Reading<'_> {
+    fn message(&mut self, number: u32, message: &Message) {
+        self.columns.begin_piece(self.chain, number);
+        let mut readable = true;
+        let mut fields = Fields::new(&message.bytes);
+        loop {
+            let (field, value) = match fields.next() {
+                Ok(Some(field)) => field,
+                Ok(None) => return,
+                // The first reading of the trace has told.
+                Err(_) => return,
+            };
+            let outcome = match field {
+                2 if message.foreign || !readable => continue,
+                2 => self.columns.add_object(
+                    value.bytes(),
+                    &mut self.tables,
+                    self.first_class,
+                    &mut self.carried,
+                    self.shapes,
+                ),
+                4 => self.tables.add_name(value.bytes()),
+                7 if message.foreign => continue,
+                7 => self.columns.add_root(value.bytes()),
+                8 => self.tables.add_location(value.bytes()),
+                9 => self.tables.add_type(value.bytes()),
+                10 => {
+                    self.facts.heap_bytes_allocated = u64::try_from(value.number() as i64).ok();
+                    continue;
+                }
+                _ => continue,
+            };
+            if let Err(error) = outcome {
+                readable &= field != 2;
+                self.damaged(number, field, error);
+            }
+        }
+    }
+
+    fn damaged(&mut self, packet: u32, field: u32, error: WireError) {
+        let what = match field {
+            2 => "an object, and with it the rest of the packet's,",
+            4 => "a field name",
+            7 => "roots",
+            8 => "a location",
+            _ => "a type",
+        };
+        let losses = &mut self.facts.losses;
+        losses.malformed += 1;
+        losses.note(format!(
+            "{what} of the dump's packet {packet} can't be read: {error}"
+        ));
+    }
+}
+
+/// Field lists of shapes with names numbered over all chains.
+fn field_lists(columns: &Columns, tables: &[Tables]) -> Vec<FieldList> {
+    let mut first = Vec::with_capacity(tables.len());
+    let mut names = 0;
+    for one in tables {
+        first.push(names);
+        names += one.names.len() as u32;
+    }
+    let list = |shape: &Shape| {
+        let chain = shape.chain as usize;
+        FieldList::of(shape, |id| match tables[chain].name(id) {
+            NONE => NONE,
+            name => first[chain] + name,
+        })
+    };
+    columns.shapes.iter().map(list).collect()
+}
+
+/// How order of the wire and order of ids relate.
+enum Order {
+    /// They are the same.
+    Same,
+    /// By index: where in the order of the wire.
+    Wire(Vec<u32>),
+}
+
+impl Order {
+    fn of(ids: &[u64]) -> Order {
+        if ids.windows(2).all(|pair| pair[0] < pair[1]) {
+            return Order::Same;
+        }
+        // Stable, so that of objects with one id the last comes last; and fast, since heaps are
+        // dumped region by region.
+        let mut order: Vec<u32> = (0..ids.len() as u32).collect();
+        order.sort_by_key(|&at| ids[at as usize]);
+        let mut kept = 0;
+        for at in 0..order.len() {
+            let next = order.get(at + 1);
+            if next.is_none_or(|&next| ids[next as usize] != ids[order[at] as usize]) {
+                order[kept] = order[at];
+                kept += 1;
+            }
+        }
+        order.truncate(kept);
+        Order::Wire(order)
+    }
+
+    /// A column in order of ids.
+    fn arrange<T: Copy>(&self, column: Vec<T>) -> Vec<T> {
+        match self {
+            Order::Same => column,
+            Order::Wire(order) => order.iter().map(|&at| column[at as usize]).collect(),
+        }
+    }
+
+    /// From order of the wire to index, for so many objects.
+    fn indices(&self, objects: usize) -> Indices {
+        let Order::Wire(order) = self else {
+            return Indices(None);
+        };
+        let mut inverse = vec![ObjectIndex::NONE; objects];
+        for (index, &at) in order.iter().enumerate() {
+            inverse[at as usize] = ObjectIndex(index as u32);
+        }
+        Indices(Some(inverse))
+    }
+}
+
+/// Indices by order of the wire, where they differ.
+struct Indices(Option<Vec<ObjectIndex>>);
+
+impl Indices {
+    /// `None` for an object that came again: the later one counts.
+    fn of(&self, wire: u32) -> Option<ObjectIndex> {
+        match &self.0 {
+            None => Some(ObjectIndex(wire)),
+            Some(inverse) => Some(inverse[wire as usize]).filter(|&i| i != ObjectIndex::NONE),
+        }
+    }
+
+    /// What belongs to some objects, ascending by index.
+    fn sparse<T>(&self, of_wire: Vec<(u32, T)>) -> Vec<(ObjectIndex, T)> {
+        let all = of_wire.into_iter();
+        let mut all: Vec<(ObjectIndex, T)> = all
+            .filter_map(|(wire, what)| Some((self.of(wire)?, what)))
+            .collect();
+        all.sort_by_key(|entry| entry.0);
+        all
+    }
+}
+
+/// A graph in the making.
+struct Building {
+    columns: Columns,
+    classes: Vec<Class>,
+    names: Names,
+    lists: Vec<FieldList>,
+    facts: DumpFacts,
+}
+
+impl Building {
+    fn finish(mut self, chains: &[Vec<Message>]) -> HeapGraph {
+        self.facts.losses.malformed += self.columns.malformed;
+        self.count_unnamed();
+        let dumped = self.columns.len();
+        let (mut order, mut ids) = self.number();
+        self.facts.losses.repeated_objects += (dumped - ids.len()) as u64;
+        let mut targets = vec![ObjectIndex::NONE; self.columns.references as usize];
+        let mut found = self.references(chains, &ids, &mut targets);
+        if found.iter().any(|found| !found.missing.is_empty()) {
+            // Objects that were never dumped get a place, and all are numbered again.
+            let all = found.iter().flat_map(|found| &found.missing);
+            let mut absent: Vec<u64> = all.map(|missing| missing.1).collect();
+            self.facts.losses.dangling_references += absent.len() as u64;
+            absent.sort_unstable();
+            absent.dedup();
+            self.add_absent(&absent);
+            (order, ids) = self.number();
+            found = self.references(chains, &ids, &mut targets);
+        }
+        let referents = found.into_iter().flat_map(|found| found.referents);
+        self.assemble(dumped, order, ids, targets, referents.collect())
+    }
+
+    fn number(&self) -> (Order, Ids) {
+        let order = Order::of(&self.columns.ids);
+        let ids = order.arrange(self.columns.ids.clone());
+        (order, Ids::new(ids))
+    }
+
+    fn add_absent(&mut self, ids: &[u64]) {
+        let class = self.classes.len() as u32;
+        self.classes.push(Class {
+            name: NOT_DUMPED.to_owned(),
+            ..Class::default()
+        });
+        let columns = &mut self.columns;
+        columns.ids.extend(ids);
+        let objects = columns.ids.len();
+        columns.classes.resize(objects, class);
+        columns.sizes.resize(objects, 0);
+        columns.heaps.resize(objects, HeapKind::Unknown);
+        columns.counts.resize(objects, 0);
+    }
+
+    fn references(
+        &self,
+        chains: &[Vec<Message>],
+        ids: &Ids,
+        targets: &mut [ObjectIndex],
+    ) -> Vec<Found> {
+        let names = &self.names.names;
+        let classes = self.classes.iter().enumerate();
+        let referents: Vec<_> = classes
+            .map(|(at, class)| {
+                let kind = ReferenceKind::of_class(class.kind)?;
+                let chain = self.names.of_class(ClassIndex(at as u32));
+                Some((kind, position_of_referent(chain, names)))
+            })
+            .collect();
+        let by_list: Vec<_> = self.lists.iter().map(|list| list.referent(names)).collect();
+        let shaped = self.columns.shaped.iter();
+        let shaped: Vec<_> = shaped
+            .map(|&(wire, shape)| (wire, by_list[shape.0 as usize]))
+            .collect();
+        let pieces = self.columns.pieces.iter().filter(|piece| piece.count > 0);
+        let pieces: Vec<(Piece, &[u8])> = pieces
+            .map(|&piece| {
+                let message = &chains[piece.chain as usize][piece.message as usize];
+                (piece, &message.bytes[..])
+            })
+            .collect();
+        let known = Known {
+            ids,
+            classes: &self.columns.classes,
+            referents: &referents,
+            shaped: &shaped,
+        };
+        references::read(&pieces, &known, targets)
+    }
+
+    /// Counts references without a name where their class should give one.
+    fn count_unnamed(&mut self) {
+        let classes = (0..self.classes.len() as u32).map(ClassIndex);
+        let by_class: Vec<Option<u32>> = classes
+            .map(|class| {
+                let named = self.names.names_references(class);
+                named.then(|| self.names.of_class(class).filter(|&n| n != NONE).count() as u32)
+            })
+            .collect();
+        let mut unnamed = 0;
+        let mut shaped = self.columns.shaped.iter().peekable();
+        let mut internals = self.columns.internals.iter().peekable();
+        let objects = self.columns.classes.iter().zip(&self.columns.counts);
+        for (wire, (&class, &count)) in (0..).zip(objects) {
+            let internal = internals.next_if(|i| i.0 == wire).map_or(0, |i| i.1);
+            let own = count - internal;
+            let missing = match shaped.next_if(|s| s.0 == wire) {
+                Some((_, shape)) => self.lists[shape.0 as usize].unnamed(own),
+                None => by_class[class as usize].map_or(0, |names| own.saturating_sub(names)),
+            };
+            unnamed += u64::from(missing);
+        }
+        self.facts.losses.unnamed_references += unnamed;
+    }
+
+    /// Brings everything into order of ids.
+    fn assemble(
+        self,
+        dumped: usize,
+        order: Order,
+        ids: Ids,
+        mut targets: Vec<ObjectIndex>,
+        referents: Vec<(u32, u32, ReferenceKind)>,
+    ) -> HeapGraph {
+        let Building {
+            columns,
+            classes,
+            names,
+            lists,
+            facts,
+        } = self;
+        let objects = columns.ids.len();
+        let indices = order.indices(objects);
+        let placeholders = (dumped as u32..objects as u32).filter_map(|wire| indices.of(wire));
+        let placeholders = placeholders.collect();
+        let mut referents: Vec<Referent> = referents
+            .into_iter()
+            .filter_map(|(wire, number, kind)| {
+                let place = &mut targets[number as usize];
+                let target = std::mem::replace(place, ObjectIndex::NONE);
+                let owner = indices.of(wire).filter(|_| target != ObjectIndex::NONE)?;
+                Some(Referent {
+                    owner,
+                    target,
+                    kind,
+                })
+            })
+            .collect();
+        referents.sort_by_key(|referent| referent.owner);
+        let targets = match &order {
+            Order::Same => targets,
+            Order::Wire(order) => rows(order, &columns.counts, &targets),
+        };
+        let mut starts = Vec::with_capacity(ids.len() + 1);
+        let mut end = 0;
+        starts.push(end);
+        for count in order.arrange(columns.counts) {
+            end += count;
+            starts.push(end);
+        }
+        let contents = TraceContents {
+            names,
+            shapes: lists,
+            shaped: indices.sparse(columns.shaped),
+            internals: indices.sparse(columns.internals),
+            rare: indices.sparse(columns.rare),
+        };
+        let sizes = contents.rare.iter();
+        let registries: BTreeMap<ObjectIndex, i64> = sizes
+            .filter_map(|(object, rare)| Some((*object, rare.registry_size?)))
+            .collect();
+        let class_of = order.arrange(columns.classes);
+        let mut graph = HeapGraph {
+            ids,
+            class_of: class_of.into_iter().map(ClassIndex).collect(),
+            shallow: order.arrange(columns.sizes),
+            huge: indices.sparse(columns.huge).into_iter().collect(),
+            native: Vec::new(),
+            heaps: order.arrange(columns.heaps),
+            only_heap: HeapKind::Unknown,
+            starts,
+            targets,
+            referents,
+            classes,
+            roots: Vec::new(),
+            placeholders,
+            class_objects: Vec::new(),
+            contents: Box::new(contents),
+            facts,
+        };
+        fill_sizes(&mut graph);
+        add_roots(&mut graph, &columns.roots);
+        add_class_objects(&mut graph);
+        graph.native = native::native_bytes(&graph, &registries);
+        if graph.heaps.iter().all(|&heap| heap == HeapKind::Unknown) {
+            graph.heaps = Vec::new();
+        }
+        graph
+    }
+}
+
+/// References of objects in another order.
+fn rows(order: &[u32], counts: &[u32], targets: &[ObjectIndex]) -> Vec<ObjectIndex> {
+    let mut starts = Vec::with_capacity(counts.len());
+    let mut end = 0usize;
+    for &count in counts {
+        starts.push(end as u32);
+        end += count as usize;
+    }
+    let mut rows = Vec::with_capacity(targets.len());
+    for &at in order {
+        let start = starts[at as usize] as usize;
+        rows.extend_from_slice(&targets[start..start + counts[at as usize] as usize]);
+    }
+    rows
+}
+
+/// Gives objects without a size of their own that of their class.
+fn fill_sizes(graph: &mut HeapGraph) {
+    for at in 0..graph.class_of.len() {
+        if graph.shallow[at] != 0 {
+            continue;
+        }
+        let class = &graph.classes[graph.class_of[at].at()];
+        let Some(bytes) = class.instance_bytes else {
+            continue;
+        };
+        graph.shallow[at] = match u32::try_from(bytes) {
+            Ok(bytes) if bytes < u32::MAX => bytes,
+            _ => {
+                graph.huge.insert(ObjectIndex(at as u32), bytes);
+                u32::MAX
+            }
+        };
+    }
+    let undefined = |class: &Class| class.name == UNDEFINED;
+    if graph.classes.iter().any(undefined) {
+        let classes = graph
+            .class_of
+            .iter()
+            .map(|class| &graph.classes[class.at()]);
+        graph.facts.losses.unknown_classes +=
+            classes.filter(|class| undefined(class)).count() as u64;
+    }
+}
+
+/// Adds the roots that the dump lists, then what ART never collects: objects of the zygote's
+/// heap and the boot image.
+fn add_roots(graph: &mut HeapGraph, listed: &[(u64, RootKind)]) {
+    let root = |object, kind| Root {
+        object,
+        kind,
+        thread: None,
+        frame: None,
+    };
+    for &(id, kind) in listed {
+        match graph.ids.find(ObjectId(id)) {
+            Some(object) => graph.roots.push(root(object, kind)),
+            None => graph.facts.losses.dangling_roots += 1,
+        }
+    }
+    let heaps = (0..).zip(&graph.heaps);
+    let kept = heaps.filter(|(_, heap)| matches!(heap, HeapKind::Zygote | HeapKind::BootImage));
+    let kept = kept.map(|(object, _)| root(ObjectIndex(object), RootKind::VmInternal));
+    graph.roots.extend(kept);
+    graph.roots.sort_by_key(|root| root.object);
+    graph.roots.dedup();
+}
+
+/// Ties class objects to the classes they stand for, and takes from them the superclasses that
+/// types before Android 12 don't tell.
+fn add_class_objects(graph: &mut HeapGraph) {
+    let stands_for = classes::stands_for(&graph.classes);
+    if stands_for.iter().all(Option::is_none) {
+        return;
+    }
+    for object in graph.objects() {
+        if let Some(class) = stands_for[graph.class_of(object).at()] {
+            graph.class_objects.push((object, class));
+        }
+    }
+    let mut supers = Vec::new();
+    for &(object, class) in &graph.class_objects {
+        let superclass = || native::field_of(graph, object, "java.lang.Class", "superClass");
+        if graph.classes[class.at()].superclass.is_none()
+            && let Some(superclass) = superclass().and_then(|of| graph.class_behind(of))
+        {
+            supers.push((class, superclass));
+        }
+    }
+    for (class, superclass) in supers {
+        graph.classes[class.at()].superclass = Some(superclass);
+    }
+    for &(object, class) in &graph.class_objects {
+        graph.classes[class.at()].object.get_or_insert(object);
+    }
+}

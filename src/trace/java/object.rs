@@ -1,0 +1,203 @@
+//! `HeapGraphObject` as it stands on the wire, without a meaning yet.
+
+use crate::trace::wire::{Fields, Value, WireError, varint};
+
+/// A repeated number, packed as ART writes it, or put together from several fields.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Packed<'a> {
+    one: &'a [u8],
+    several: Option<Vec<u8>>,
+}
+
+impl<'a> Packed<'a> {
+    #[inline]
+    pub(super) fn add(&mut self, value: Value<'a>) {
+        match value {
+            Value::Bytes(bytes) if self.one.is_empty() && self.several.is_none() => {
+                self.one = bytes;
+            }
+            other => self.add_more(other),
+        }
+    }
+
+    #[cold]
+    fn add_more(&mut self, value: Value<'a>) {
+        let one = self.one;
+        let all = self.several.get_or_insert_with(|| one.to_vec());
+        match value {
+            Value::Bytes(bytes) => all.extend_from_slice(bytes),
+            other => {
+                let mut number = other.number();
+                while number >= 0x80 {
+                    all.push(number as u8 | 0x80);
+                    number >>= 7;
+                }
+                all.push(number as u8);
+            }
+        }
+    }
+
+    /// The numbers as varints.
+    #[inline]
+    pub(super) fn bytes(&self) -> &[u8] {
+        match &self.several {
+            Some(all) => all,
+            None => self.one,
+        }
+    }
+
+    /// How many numbers there are.
+    ///
+    /// # Errors
+    /// Where one is cut or too long.
+    #[inline]
+    pub(super) fn count(&self) -> Result<u32, WireError> {
+        let bytes = self.bytes();
+        let ends = bytes.iter().filter(|&&byte| byte < 0x80).count();
+        if ends == bytes.len() {
+            return Ok(ends as u32);
+        }
+        let mut run = 0;
+        for (at, &byte) in bytes.iter().enumerate() {
+            run = if byte < 0x80 { 0 } else { run + 1 };
+            if run == 10 {
+                return Err(WireError {
+                    at,
+                    what: "number of more than ten bytes",
+                });
+            }
+        }
+        match run {
+            0 => Ok(ends as u32),
+            _ => Err(WireError {
+                at: bytes.len(),
+                what: "number cut off",
+            }),
+        }
+    }
+
+    /// Calls `each` for every number, up to damage.
+    #[inline]
+    pub(super) fn each(&self, mut each: impl FnMut(u64)) {
+        let bytes = self.bytes();
+        let mut pos = 0;
+        while pos < bytes.len() {
+            match varint(bytes, &mut pos) {
+                Ok(number) => each(number),
+                Err(_) => return,
+            }
+        }
+    }
+}
+
+/// An object. Absent fields are 0 and empty, as proto has it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Object<'a> {
+    id: u64,
+    id_delta: u64,
+    /// Of `HeapGraphType`.
+    pub(super) type_id: u64,
+    /// Shallow size in bytes; 0 means that of its type.
+    pub(super) self_size: u64,
+    /// Added to every reference that is not null.
+    pub(super) base: u64,
+    /// Names of its references, where they do not follow from its type.
+    pub(super) field_ids: Packed<'a>,
+    /// What it refers to, relative to `base`; 0 is null.
+    pub(super) references: Packed<'a>,
+    /// What the runtime refers to on its behalf, absolute.
+    pub(super) internal: Packed<'a>,
+    /// Its heap from here on; absent where it is that of the object before.
+    pub(super) heap_type: Option<u64>,
+    /// What only some objects have.
+    pub(super) rare: Rare,
+}
+
+/// What only objects of a few classes have.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Rare {
+    /// `NativeAllocationRegistry.size`: bytes, and in bit 0 whether they are malloc's.
+    pub(super) registry_size: Option<i64>,
+    /// `Bitmap.mId`.
+    pub(super) bitmap_id: Option<i64>,
+    /// `Bitmap.mSourceId`.
+    pub(super) bitmap_source_id: Option<i64>,
+    /// `Bitmap.mWidth`.
+    pub(super) width: Option<i32>,
+    /// `Bitmap.mHeight`.
+    pub(super) height: Option<i32>,
+    /// `ApplicationInfo.longVersionCode`.
+    pub(super) version_code: Option<i64>,
+}
+
+impl<'a> Object<'a> {
+    /// Reads an object.
+    ///
+    /// # Errors
+    /// Where it is no message.
+    #[inline]
+    pub(super) fn read(message: &'a [u8]) -> Result<Object<'a>, WireError> {
+        let mut object = Object::default();
+        let mut fields = Fields::new(message);
+        while let Some((number, value)) = fields.next()? {
+            match number {
+                1 => object.id = value.number(),
+                2 => object.type_id = value.number(),
+                3 => object.self_size = value.number(),
+                4 => object.field_ids.add(value),
+                5 => object.references.add(value),
+                6 => object.base = value.number(),
+                7 => object.id_delta = value.number(),
+                8 => object.rare.registry_size = Some(value.number() as i64),
+                9 => object.heap_type = Some(value.number()),
+                10 => object.internal.add(value),
+                11 => object.rare.bitmap_id = Some(value.number() as i64),
+                12 => object.rare.bitmap_source_id = Some(value.number() as i64),
+                13 => object.rare.width = Some(value.number() as i32),
+                14 => object.rare.height = Some(value.number() as i32),
+                15 => object.rare.version_code = Some(value.number() as i64),
+                _ => {}
+            }
+        }
+        Ok(object)
+    }
+
+    /// Its id, given that of the object before it.
+    #[inline]
+    pub(super) fn id(&self, before: u64) -> u64 {
+        match self.id_delta {
+            0 => self.id,
+            delta => before.wrapping_add(delta),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repeated_numbers_come_packed_or_one_by_one_and_are_counted() {
+        // reference_object_id: packed [1, 300], then 7 alone, then packed [2].
+        let message = [0x2a, 3, 1, 0xac, 2, 0x28, 7, 0x2a, 1, 2, 0x38, 5];
+        let object = Object::read(&message).unwrap();
+        assert_eq!(object.references.count(), Ok(4));
+        let mut all = Vec::new();
+        object.references.each(|n| all.push(n));
+        assert_eq!(all, [1, 300, 7, 2]);
+        assert_eq!((object.id(10), object.rare), (15, Rare::default()));
+    }
+
+    #[test]
+    fn numbers_that_are_cut_or_too_long_are_no_numbers() {
+        let count = |bytes: &[u8]| {
+            let mut packed = Packed::default();
+            packed.add(Value::Bytes(bytes));
+            packed.count().map_err(|error| error.what)
+        };
+        assert_eq!(count(&[1, 0x80]), Err("number cut off"));
+        assert_eq!(count(&[0xff; 12]), Err("number of more than ten bytes"));
+        let ten = [255, 255, 255, 255, 255, 255, 255, 255, 255, 1, 3];
+        assert_eq!(count(&ten), Ok(2));
+    }
+}

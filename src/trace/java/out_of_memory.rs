@@ -1,0 +1,105 @@
+//! `ArtProcessMetadata` (trace_packet.art_process_metadata, field 131): what a process says of
+//! itself beside a heap dump, and of the OutOfMemoryError that caused it.
+
+use crate::profile::{Package, Process, Recording};
+use crate::trace::wire::{Fields, WireError};
+
+/// An OutOfMemoryError at which a heap was dumped.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct OutOfMemory {
+    /// Bytes of the allocation that failed.
+    pub allocation_bytes: u64,
+    /// Bytes free in the heap.
+    pub free_bytes: u64,
+    /// Bytes that could still have been allocated, in all.
+    pub free_until_oom_bytes: u64,
+    /// The error's message.
+    pub message: String,
+    /// Where it was thrown, the throwing frame first.
+    pub stack: Vec<ThrownFrame>,
+}
+
+/// A frame of the stack at which the error was thrown.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ThrownFrame {
+    /// The method, without return type and parameters: `com.example.Cache.grow`.
+    pub method: String,
+    /// The source file; empty where not known.
+    pub file: String,
+    /// The line; 0 where not known.
+    pub line: u32,
+}
+
+/// Reads a packet: process id, and the error where there was one. Names the process where
+/// nothing else has, and lists its package.
+pub(in crate::trace) fn read_art_metadata(
+    message: &[u8],
+    recording: &mut Recording,
+) -> Result<(u64, Option<OutOfMemory>), WireError> {
+    let (mut pid, mut uid) = (0, None);
+    let (mut process, mut package) = (String::new(), String::new());
+    let mut oom = OutOfMemory::default();
+    let mut is_oom = false;
+    let mut fields = Fields::new(message);
+    while let Some((number, value)) = fields.next()? {
+        match number {
+            1 => pid = u64::from(value.number() as u32),
+            2 => uid = Some(u64::from(value.number() as u32)),
+            3 => process = value.text(),
+            4 => package = value.text(),
+            5 => {
+                is_oom = true;
+                oom.allocation_bytes = value.number();
+            }
+            6 => oom.free_bytes = value.number(),
+            7 => oom.free_until_oom_bytes = value.number(),
+            8 => {
+                let mut stack = Fields::new(value.bytes());
+                while let Some((number, value)) = stack.next()? {
+                    if number == 1 {
+                        oom.stack.push(read_frame(value.bytes())?);
+                    }
+                }
+            }
+            9 => oom.message = value.text(),
+            _ => {}
+        }
+    }
+    if !process.is_empty() {
+        let known = recording.processes.entry(pid).or_insert_with(|| Process {
+            name: String::new(),
+            uid: None,
+        });
+        if known.name.is_empty() {
+            known.name = process;
+        }
+        known.uid = known.uid.or(uid);
+    }
+    if !package.is_empty() && recording.packages.iter().all(|p| p.name != package) {
+        recording.packages.push(Package {
+            name: package,
+            uid: uid.unwrap_or(0),
+            ..Package::default()
+        });
+    }
+    Ok((pid, is_oom.then_some(oom)))
+}
+
+fn read_frame(message: &[u8]) -> Result<ThrownFrame, WireError> {
+    let mut frame = ThrownFrame::default();
+    let mut fields = Fields::new(message);
+    while let Some((number, value)) = fields.next()? {
+        match number {
+            1 => {
+                // "void com.example.Cache.grow(int)"
+                let whole = value.text();
+                let name = whole.split('(').next().unwrap_or(&whole);
+                frame.method = name.rsplit(' ').next().unwrap_or(name).to_owned();
+            }
+            2 => frame.file = value.text(),
+            3 => frame.line = value.number() as u32,
+            _ => {}
+        }
+    }
+    Ok(frame)
+}

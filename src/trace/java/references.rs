@@ -1,0 +1,127 @@
+//! References of a dump's objects: the second of two readings, once objects are numbered and
+//! types are known. Messages are independent of each other by now, so all cores read.
+
+use super::columns::{Piece, read_object};
+use crate::heap_graph::{Ids, ObjectId, ObjectIndex, ReferenceKind};
+use crate::trace::wire::Fields;
+
+/// What is known of an object before its references are read.
+pub(super) struct Known<'a> {
+    pub(super) ids: &'a Ids,
+    /// Class by object in order of the wire.
+    pub(super) classes: &'a [u32],
+    /// By class: its sort of reference, and which of its references the referent is.
+    pub(super) referents: &'a [Option<(ReferenceKind, Option<u32>)>],
+    /// Objects that name their fields, and which of them the referent is; ascending.
+    pub(super) shaped: &'a [(u32, Option<u32>)],
+}
+
+/// What one thread finds; targets go where they belong at once.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// Referents: owner in order of the wire, number of the reference in all, sort.
+    pub(super) referents: Vec<(u32, u32, ReferenceKind)>,
+    /// References to ids that no object has: number of the reference, id.
+    pub(super) missing: Vec<(u32, u64)>,
+}
+
+/// Less is not worth a thread.
+const PER_THREAD: usize = 200_000;
+
+/// Reads all references into `targets`, in order of the wire.
+pub(super) fn read(
+    pieces: &[(Piece, &[u8])],
+    known: &Known,
+    targets: &mut [ObjectIndex],
+) -> Vec<Found> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = cores.min(targets.len() / PER_THREAD + 1);
+    let share = targets.len().div_ceil(threads).max(1);
+    // Cut between messages, where each share of references is full.
+    let mut jobs = Vec::new();
+    let (mut rest, mut pieces, mut done) = (targets, pieces, 0usize);
+    while !pieces.is_empty() {
+        let goal = (jobs.len() + 1) * share;
+        let more = pieces.partition_point(|piece| (piece.0.reference as usize) < goal);
+        let (now, later) = pieces.split_at(more.max(1));
+        let end = later
+            .first()
+            .map_or(done + rest.len(), |piece| piece.0.reference as usize);
+        let (own, others) = std::mem::take(&mut rest).split_at_mut(end - done);
+        jobs.push((now, own, done));
+        (rest, pieces, done) = (others, later, end);
+    }
+    let Some((now, own, from)) = jobs.pop() else {
+        return Vec::new();
+    };
+    std::thread::scope(|scope| {
+        let others: Vec<_> = jobs
+            .into_iter()
+            .map(|(pieces, own, from)| scope.spawn(move || read_some(pieces, known, own, from)))
+            .collect();
+        let last = read_some(now, known, own, from);
+        let mut all: Vec<Found> = Vec::with_capacity(others.len() + 1);
+        for other in others {
+            match other.join() {
+                Ok(found) => all.push(found),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        all.push(last);
+        all
+    })
+}
+
+fn read_some(
+    pieces: &[(Piece, &[u8])],
+    known: &Known,
+    targets: &mut [ObjectIndex],
+    from: usize,
+) -> Found {
+    let mut found = Found::default();
+    for &(piece, message) in pieces {
+        let mut next = piece.reference as usize - from;
+        let mut wire = piece.first;
+        let end = piece.first + piece.count;
+        let mut fields = Fields::new(message);
+        while wire < end {
+            let Ok(Some((number, value))) = fields.next() else {
+                break;
+            };
+            if number != 2 {
+                continue;
+            }
+            let Ok(Some((object, counts))) = read_object(value.bytes()) else {
+                continue;
+            };
+            let begin = next;
+            let mut take = |id: u64, is_null: bool| {
+                if !is_null {
+                    match known.ids.find(ObjectId(id)) {
+                        Some(target) => targets[next] = target,
+                        None => found.missing.push(((from + next) as u32, id)),
+                    }
+                }
+                next += 1;
+            };
+            let base = object.base;
+            object
+                .references
+                .each(|relative| take(base.wrapping_add(relative), relative == 0));
+            object.internal.each(|id| take(id, id == 0));
+            let class = known.classes[wire as usize] as usize;
+            if let Some((kind, by_class)) = known.referents[class] {
+                let at = match known.shaped.binary_search_by_key(&wire, |shaped| shaped.0) {
+                    Ok(shape) => known.shaped[shape].1,
+                    Err(_) => by_class,
+                };
+                if let Some(at) = at.filter(|&at| at < counts.references) {
+                    let number = (from + begin) as u32 + at;
+                    found.referents.push((wire, number, kind));
+                }
+            }
+            wire += 1;
+        }
+    }
+    found
+}
