@@ -8,8 +8,8 @@ use super::native;
 use super::references::{self, Found, Known};
 use super::tables::{NONE, Tables, UNDEFINED};
 use crate::heap_graph::{
-    Class, ClassIndex, DumpFacts, HeapGraph, HeapKind, Ids, ObjectId, ObjectIndex, ReferenceKind,
-    Referent, Root, RootKind,
+    Class, ClassIndex, DumpFacts, HeapGraph, HeapKind, Ids, IdsBuilder, ObjectId, ObjectIndex,
+    ReferenceKind, Referent, Root, RootKind,
 };
 use crate::trace::wire::{Fields, WireError};
 use std::collections::BTreeMap;
@@ -157,23 +157,17 @@ enum Order {
 }
 
 impl Order {
-    fn of(ids: &[u64]) -> Order {
-        if ids.windows(2).all(|pair| pair[0] < pair[1]) {
+    fn of(wire: &[u64], ids: &Ids) -> Order {
+        if wire.windows(2).all(|pair| pair[0] < pair[1]) {
             return Order::Same;
         }
-        // Stable, so that of objects with one id the last comes last; and fast, since heaps are
-        // dumped region by region.
-        let mut order: Vec<u32> = (0..ids.len() as u32).collect();
-        order.sort_by_key(|&at| ids[at as usize]);
-        let mut kept = 0;
-        for at in 0..order.len() {
-            let next = order.get(at + 1);
-            if next.is_none_or(|&next| ids[next as usize] != ids[order[at] as usize]) {
-                order[kept] = order[at];
-                kept += 1;
+        let mut order = vec![0; ids.len()];
+        for (at, &id) in (0..).zip(wire) {
+            // Of objects with one id the last stays.
+            if let Some(index) = ids.find(ObjectId(id)) {
+                order[index.at()] = at;
             }
         }
-        order.truncate(kept);
         Order::Wire(order)
     }
 
@@ -255,9 +249,12 @@ impl Building {
     }
 
     fn number(&self) -> (Order, Ids) {
-        let order = Order::of(&self.columns.ids);
-        let ids = order.arrange(self.columns.ids.clone());
-        (order, Ids::new(ids))
+        let mut ids = IdsBuilder::new();
+        for &id in &self.columns.ids {
+            ids.insert(ObjectId(id));
+        }
+        let ids = ids.finish();
+        (Order::of(&self.columns.ids, &ids), ids)
     }
 
     fn add_absent(&mut self, ids: &[u64]) {
