@@ -87,6 +87,8 @@ pub enum Among<'a> {
 pub enum By {
     /// Their class, by name.
     Class,
+    /// The same without what differs from run to run: to compare dumps.
+    ClassInAnyRun,
     /// The package of their class; of a class object, that of the class it stands for.
     Package,
     /// Their class and each of its superclasses.
@@ -123,6 +125,15 @@ pub fn histogram(graph: &HeapGraph, among: Among<'_>, by: By, filter: &ClassFilt
         By::Class => {
             let of = classes(graph, |class| {
                 Some(groups.number(label::class_name(graph, class)))
+            });
+            sum(graph, among, groups, &wanted, |o| {
+                of[graph.class_of(o).at()]
+            })
+        }
+        By::ClassInAnyRun => {
+            let of = classes(graph, |class| {
+                let name = label::class_name(graph, class);
+                Some(groups.number(&label::without_address(name)))
             });
             sum(graph, among, groups, &wanted, |o| {
                 of[graph.class_of(o).at()]

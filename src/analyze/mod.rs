@@ -16,6 +16,7 @@
 //! | `inspect` | one object in full |
 //! | `diff` | what changed between two dumps |
 
+pub mod diff;
 pub mod fields;
 pub mod filter;
 pub mod histogram;

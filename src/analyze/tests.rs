@@ -4,7 +4,7 @@ use super::dsl::{Heap, heap};
 use super::filter::ClassFilter;
 use super::histogram::{Among, By, Histogram, Sums, by_root, histogram};
 use super::referrers::Referrers;
-use super::{holders, inspect, largest, paths, tree};
+use super::{diff, holders, inspect, largest, paths, tree};
 use crate::heap_graph::{Dominators, Follow, Reachable, ShortestPaths};
 use regex::Regex;
 
@@ -350,4 +350,116 @@ fn an_object_is_told_in_full() {
     assert_eq!(array.array.map(|a| a.length), Some(3));
     assert_eq!(array.fields_total, 3);
     assert_eq!(array.dominator, Some(lab.at("list")));
+}
+
+#[test]
+fn a_diff_matches_by_name_and_says_what_became_of_each() {
+    let before = heap(
+        "
+        statics java.lang.Class<app.Registry>  8 root=sticky_class -> LIST:list, old:old
+        list    java.util.ArrayList           24 -> elementData:array
+        array   java.lang.Object[]            40 -> one
+        one     app.Listener                  16 -> data:data
+        data    byte[]                       100
+        old     app.Old                       32
+        lambda  app.Main$$Lambda$2+0x00007f01  8 root=jni_global
+        ",
+    );
+    let after = heap(
+        "
+        list    java.util.ArrayList           24 -> elementData:array
+        array   java.lang.Object[]            40 -> one, two, three
+        one     app.Listener                  16 -> data:data
+        data    byte[]                       100
+        two     app.Listener                  16 -> data:more
+        more    byte[]                       100
+        three   app.Listener                  16
+        statics java.lang.Class                8 root=sticky_class -> LIST:list, fresh:fresh
+        fresh   app.Fresh                     12
+        lambda  app.Main$$Lambda$2+0x00007fff  8 root=jni_global
+        ",
+    );
+    let follow = Follow::default();
+    let dominators = [&before, &after].map(|heap| Dominators::of(&heap.graph, follow));
+    let side = |heap, dominators| diff::Side {
+        graph: heap,
+        dominators,
+    };
+    let (a, b) = (
+        side(&before.graph, &dominators[0]),
+        side(&after.graph, &dominators[1]),
+    );
+    let changed = diff::by_class(a, b, &ClassFilter::default());
+    let rows: Vec<_> = changed
+        .rows
+        .iter()
+        .map(|row| {
+            let growth = row.change.growth();
+            (
+                row.name.as_str(),
+                row.change.status().name(),
+                growth.count,
+                growth.shallow_bytes,
+            )
+        })
+        .collect();
+    assert_eq!(
+        rows,
+        [
+            ("byte[]", "grown", 1, 100),
+            ("app.Listener", "grown", 2, 32),
+            ("app.Fresh", "new", 1, 12),
+            ("java.lang.Object[]", "grown", 0, 0),
+            ("java.util.ArrayList", "grown", 0, 0),
+            ("java.lang.Class", "grown", 0, 0),
+            ("app.Main$$Lambda$2", "same", 0, 0),
+            ("app.Old", "gone", -1, -32),
+        ]
+    );
+    assert_eq!(changed.total.growth().shallow_bytes, 100 + 32 + 12 - 32);
+    let same = diff::by_class(a, a, &ClassFilter::default());
+    assert!(same.rows.iter().all(|row| row.change.growth().is_none()));
+}
+
+#[test]
+fn a_diff_by_path_shows_where_growth_hangs() {
+    let text = |listeners: usize| {
+        let names: Vec<String> = (0..listeners).map(|n| format!("l{n}")).collect();
+        let mut text = format!(
+            "statics java.lang.Class<app.Registry> 8 root=sticky_class -> LIST:list
+             list java.util.ArrayList 24 -> elementData:array
+             array java.lang.Object[] 40 -> {}\n",
+            names.join(", ")
+        );
+        for name in names {
+            text += &format!("{name} app.Listener 16\n");
+        }
+        text
+    };
+    let (before, after) = (heap(&text(2)), heap(&text(5)));
+    let merged = [&before, &after].map(|heap| {
+        tree::merged(
+            &heap.graph,
+            &Dominators::of(&heap.graph, Follow::default()),
+            0,
+        )
+    });
+    let changed = diff::by_path(&merged[0], &merged[1]);
+    let mut at = changed.tops[0];
+    let mut line = vec![changed.nodes[at].name.as_str()];
+    while let Some(&below) = changed.nodes[at].below.first() {
+        at = below;
+        line.push(&changed.nodes[at].name);
+        assert_eq!(changed.nodes[at].change.growth().retained_bytes, 48);
+    }
+    assert_eq!(
+        line,
+        [
+            "class app.Registry",
+            "java.util.ArrayList",
+            "java.lang.Object[]",
+            "app.Listener"
+        ]
+    );
+    assert_eq!(changed.nodes[at].change.growth().count, 3);
 }

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 /// Objects of one class below those of the node above.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
-    /// Their class; `class X` for class objects.
+    /// Their class, `class X` for class objects; without what differs from run to run.
     pub name: String,
     /// Their own sums, and what they and all below retain.
     pub sums: Sums,
@@ -59,7 +59,8 @@ impl<'a> Names<'a> {
         if let Some(number) = self.of_class[class] {
             return number;
         }
-        let text = label::object_name(self.graph, object).into_owned();
+        let text = label::object_name(self.graph, object);
+        let text = label::without_address(&text).into_owned();
         let next = self.texts.len() as u32;
         let number = *self.by_text.entry(text.clone()).or_insert(next);
         if number == next {

@@ -1,0 +1,254 @@
+//! What changed between two dumps: by class, and by path in the merged dominator tree. Names
+//! make the match, so the dumps may be of different runs, builds and kinds.
+
+use super::filter::ClassFilter;
+use super::histogram::{Among, By, Histogram, Retained, Sums, histogram};
+use super::tree::Tree;
+use crate::heap_graph::{Dominators, HeapGraph};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+
+/// The figures of something in both dumps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Change {
+    /// In the first.
+    pub before: Sums,
+    /// In the second.
+    pub after: Sums,
+}
+
+/// What became of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// It was not there before.
+    New,
+    /// It is no longer there.
+    Gone,
+    /// More bytes, or more objects of as many bytes.
+    Grown,
+    /// Fewer.
+    Shrunk,
+    /// As before.
+    Same,
+}
+
+impl Status {
+    /// A stable word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Status::New => "new",
+            Status::Gone => "gone",
+            Status::Grown => "grown",
+            Status::Shrunk => "shrunk",
+            Status::Same => "same",
+        }
+    }
+}
+
+/// How much more there is; negative where it is less.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Growth {
+    /// Objects.
+    pub count: i64,
+    /// Their own sizes, bytes.
+    pub shallow_bytes: i64,
+    /// Native bytes they own.
+    pub native_bytes: i64,
+    /// Java bytes they retain.
+    pub retained_bytes: i64,
+    /// Native bytes they retain.
+    pub retained_native_bytes: i64,
+}
+
+impl Growth {
+    /// Bytes of the objects themselves, Java and native.
+    pub fn own_bytes(&self) -> i64 {
+        self.shallow_bytes.saturating_add(self.native_bytes)
+    }
+
+    /// Bytes of what they retain, Java and native.
+    pub fn retained_total_bytes(&self) -> i64 {
+        self.retained_bytes
+            .saturating_add(self.retained_native_bytes)
+    }
+
+    /// Whether nothing changed.
+    pub fn is_none(&self) -> bool {
+        *self == Growth::default()
+    }
+}
+
+impl Change {
+    /// After less before.
+    pub fn growth(&self) -> Growth {
+        Growth {
+            count: difference(self.before.count, self.after.count),
+            shallow_bytes: difference(self.before.shallow_bytes, self.after.shallow_bytes),
+            native_bytes: difference(self.before.native_bytes, self.after.native_bytes),
+            retained_bytes: difference(self.before.retained.bytes, self.after.retained.bytes),
+            retained_native_bytes: difference(
+                self.before.retained.native_bytes,
+                self.after.retained.native_bytes,
+            ),
+        }
+    }
+
+    /// What became of it.
+    pub fn status(&self) -> Status {
+        let growth = self.growth();
+        match (self.before.count, self.after.count) {
+            (0, 0) => Status::Same,
+            (0, _) => Status::New,
+            (_, 0) => Status::Gone,
+            _ => {
+                let by = [
+                    growth.own_bytes(),
+                    growth.count,
+                    growth.retained_total_bytes(),
+                ];
+                match by.into_iter().find(|&by| by != 0) {
+                    None => Status::Same,
+                    Some(by) if by > 0 => Status::Grown,
+                    Some(_) => Status::Shrunk,
+                }
+            }
+        }
+    }
+}
+
+fn difference(before: u64, after: u64) -> i64 {
+    let wide = i128::from(after) - i128::from(before);
+    wide.clamp(i64::MIN.into(), i64::MAX.into()) as i64
+}
+
+/// One of two dumps.
+#[derive(Clone, Copy)]
+pub struct Side<'a> {
+    /// The heap.
+    pub graph: &'a HeapGraph,
+    /// Its dominators.
+    pub dominators: &'a Dominators,
+}
+
+/// A class in both dumps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClassChange {
+    /// Its name, without what differs from run to run.
+    pub name: String,
+    /// Its figures.
+    pub change: Change,
+}
+
+/// What changed by class.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ByClass {
+    /// Every class that one of the dumps has reachable objects of, what grew most first.
+    pub rows: Vec<ClassChange>,
+    /// Over the classes of the rows.
+    pub total: Change,
+}
+
+/// Compares reachable objects by class.
+pub fn by_class(before: Side<'_>, after: Side<'_>, filter: &ClassFilter) -> ByClass {
+    let table = |side: Side<'_>| {
+        let among = Among::Reachable(side.dominators);
+        histogram(side.graph, among, By::ClassInAnyRun, filter)
+    };
+    let (before, after) = (table(before), table(after));
+    let mut all: BTreeMap<String, Change> = BTreeMap::new();
+    let mut total = Change::default();
+    let mut take = |table: Histogram, side: fn(&mut Change) -> &mut Sums| {
+        for row in table.rows {
+            let sum = side(&mut total);
+            sum.count += row.sums.count;
+            sum.shallow_bytes = sum.shallow_bytes.saturating_add(row.sums.shallow_bytes);
+            sum.native_bytes = sum.native_bytes.saturating_add(row.sums.native_bytes);
+            *side(all.entry(row.name).or_default()) = row.sums;
+        }
+    };
+    take(before, |change| &mut change.before);
+    take(after, |change| &mut change.after);
+    // What classes retain overlaps, so it has no sum; without a filter all is retained.
+    for side in [&mut total.before, &mut total.after] {
+        side.retained = Retained::default();
+    }
+    let mut rows: Vec<ClassChange> = all
+        .into_iter()
+        .map(|(name, change)| ClassChange { name, change })
+        .collect();
+    rows.sort_by_cached_key(|row| {
+        let growth = row.change.growth();
+        (
+            Reverse(growth.own_bytes()),
+            Reverse(growth.retained_total_bytes()),
+            Reverse(growth.count),
+            row.name.clone(),
+        )
+    });
+    ByClass { rows, total }
+}
+
+/// A node of both merged dominator trees.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PathChange {
+    /// Class of the objects.
+    pub name: String,
+    /// Its figures.
+    pub change: Change,
+    /// The node above, by index; `None` for tops.
+    pub above: Option<usize>,
+    /// Nodes below, by index, those whose retained bytes grew most first.
+    pub below: Vec<usize>,
+}
+
+/// What changed by path in the dominator tree. Nodes come after the node above them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ByPath {
+    /// The nodes.
+    pub nodes: Vec<PathChange>,
+    /// Those that nothing dominates, what grew most first.
+    pub tops: Vec<usize>,
+}
+
+/// Compares two merged dominator trees.
+pub fn by_path(before: &Tree, after: &Tree) -> ByPath {
+    let mut all = ByPath::default();
+    let mut by_key: HashMap<(Option<usize>, &str), usize> = HashMap::new();
+    for (tree, is_after) in [(before, false), (after, true)] {
+        let mut place: Vec<usize> = Vec::with_capacity(tree.nodes.len());
+        for node in &tree.nodes {
+            let above = node.above.map(|above| place[above]);
+            let at = *by_key.entry((above, &node.name)).or_insert_with(|| {
+                all.nodes.push(PathChange {
+                    name: node.name.clone(),
+                    change: Change::default(),
+                    above,
+                    below: Vec::new(),
+                });
+                all.nodes.len() - 1
+            });
+            let change = &mut all.nodes[at].change;
+            match is_after {
+                false => change.before = node.sums,
+                true => change.after = node.sums,
+            }
+            place.push(at);
+        }
+    }
+    let mut order: Vec<usize> = (0..all.nodes.len()).collect();
+    order.sort_by_key(|&at| {
+        let growth = all.nodes[at].change.growth();
+        (
+            Reverse(growth.retained_total_bytes()),
+            Reverse(growth.count),
+            at,
+        )
+    });
+    for at in order {
+        match all.nodes[at].above {
+            Some(above) => all.nodes[above].below.push(at),
+            None => all.tops.push(at),
+        }
+    }
+    all
+}
