@@ -2,9 +2,9 @@
 //! make the match, so the dumps may be of different runs, builds and kinds.
 
 use super::filter::ClassFilter;
-use super::histogram::{Among, By, Histogram, Retained, Sums, histogram};
+use super::histogram::{Among, By, Histogram, Sums, histogram};
 use super::tree::Tree;
-use crate::heap_graph::{Dominators, HeapGraph};
+use crate::heap_graph::{Dominators, HeapGraph, Retained};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 

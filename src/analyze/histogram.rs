@@ -7,9 +7,9 @@
 
 use super::filter::ClassFilter;
 use super::label;
-use super::preorder::Preorder;
 use crate::heap_graph::{
-    ClassIndex, Dominators, HeapGraph, HeapKind, ObjectIndex, Reachable, RootKind, ShortestPaths,
+    ClassIndex, Dominators, HeapGraph, HeapKind, ObjectIndex, Reachable, Retained, RootKind,
+    ShortestPaths,
 };
 use std::collections::HashMap;
 
@@ -24,40 +24,6 @@ pub struct Sums {
     pub native_bytes: u64,
     /// What would be free without them, themselves included; 0 where that is not known.
     pub retained: Retained,
-}
-
-/// What would be free without some objects, themselves included.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Retained {
-    /// How many objects.
-    pub count: u64,
-    /// Their own sizes, bytes.
-    pub bytes: u64,
-    /// Native bytes they own.
-    pub native_bytes: u64,
-}
-
-impl Retained {
-    /// By one object.
-    pub fn of(dominators: &Dominators, object: ObjectIndex) -> Retained {
-        Retained {
-            count: dominators.retained_count(object).into(),
-            bytes: dominators.retained_bytes(object),
-            native_bytes: dominators.retained_native_bytes(object),
-        }
-    }
-
-    /// Java and native bytes together.
-    pub fn total_bytes(&self) -> u64 {
-        self.bytes.saturating_add(self.native_bytes)
-    }
-
-    /// Adds what another object retains, which this does not.
-    pub fn add(&mut self, other: Retained) {
-        self.count += other.count;
-        self.bytes = self.bytes.saturating_add(other.bytes);
-        self.native_bytes = self.native_bytes.saturating_add(other.native_bytes);
-    }
 }
 
 impl Sums {
@@ -311,13 +277,7 @@ fn sum<G: IntoIterator<Item = u32>>(
         }
     }
     if let Among::Reachable(dominators) | Among::All(dominators) = among {
-        let tops = dominators
-            .order()
-            .iter()
-            .filter(|&&o| dominators.idom(o).is_none());
-        for &top in tops {
-            total.retained.add(Retained::of(dominators, top));
-        }
+        total.retained = dominators.total();
     }
     let rows = groups.names.into_iter().zip(sums);
     let rows = rows.filter(|(_, sums)| sums.count > 0);
@@ -335,18 +295,17 @@ fn retain<G: IntoIterator<Item = u32>>(
     sums: &mut [Sums],
     groups_of: impl Fn(ObjectIndex) -> G,
 ) {
-    let preorder = Preorder::of(graph, dominators);
     // By group, where the last subtree ends whose top is of the group.
     let mut ends = vec![0usize; sums.len()];
-    for (at, &object) in preorder.objects().iter().enumerate() {
+    for (at, &object) in dominators.order().iter().enumerate() {
         if !wanted[graph.class_of(object).at()] {
             continue;
         }
         for group in groups_of(object) {
             let group = group as usize;
             if at >= ends[group] {
-                ends[group] = preorder.subtree(dominators, at).end;
-                sums[group].retained.add(Retained::of(dominators, object));
+                ends[group] = at + dominators.retained_count(object) as usize;
+                sums[group].retained.add(dominators.retained(object));
             }
         }
     }

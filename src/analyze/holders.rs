@@ -8,8 +8,7 @@
 
 use super::label;
 use super::paths::{self, Link, RootReason};
-use super::referrers::Referrers;
-use crate::heap_graph::{Dominators, Follow, HeapGraph, ObjectIndex};
+use crate::heap_graph::{Dominators, Follow, HeapGraph, ObjectIndex, Referrers};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 /// Objects of one class that hold those of the node before by one field.
@@ -83,7 +82,7 @@ pub fn holders(
             continue;
         }
         let below = tree.node_of[object.at()];
-        for &owner in referrers.to(object) {
+        for owner in referrers.to(object) {
             // One that refers twice holds once.
             if tree.node_of[owner.at()] != usize::MAX || !dominators.is_reachable(owner) {
                 continue;

@@ -1,13 +1,11 @@
 //! One object in full: sizes, fields with values, text or elements, who refers to it.
 
 use super::fields;
-use super::histogram::Retained;
 use super::label;
 use super::paths::{self, Link, RootReason};
-use super::referrers::Referrers;
 use crate::heap_graph::{
     AllocationSite, BasicType, Dominators, Follow, HeapGraph, HeapKind, ObjectId, ObjectIndex,
-    PrimitiveArray, Value,
+    PrimitiveArray, Referrers, Retained, Value,
 };
 use std::ops::ControlFlow;
 
@@ -125,10 +123,6 @@ pub fn inspect(
         }),
         None => None,
     };
-    let mut owners = referrers.to(object).to_vec();
-    owners.dedup();
-    let referrers_total = owners.len() as u64;
-    owners.truncate(most);
     Inspection {
         object,
         name: label::object_name(graph, object).into_owned(),
@@ -142,7 +136,7 @@ pub fn inspect(
         native_bytes: graph.native_bytes(object),
         retained: dominators
             .is_reachable(object)
-            .then(|| Retained::of(dominators, object)),
+            .then(|| dominators.retained(object)),
         root: paths::root_reason(graph, object),
         dominator: dominators.idom(object),
         text: contents
@@ -151,11 +145,12 @@ pub fn inspect(
         array,
         fields: shown,
         fields_total: total,
-        referrers: owners
-            .into_iter()
+        referrers: referrers
+            .to(object)
+            .take(most)
             .map(|owner| (owner, paths::link(graph, owner, object, Follow::ALL)))
             .collect(),
-        referrers_total,
+        referrers_total: referrers.to(object).count() as u64,
         allocated_at: contents.allocated_at(graph, object),
     }
 }

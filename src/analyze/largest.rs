@@ -2,10 +2,8 @@
 //! the one whose name says most.
 
 use super::filter::ClassFilter;
-use super::histogram::Retained;
 use super::label;
-use super::preorder::Preorder;
-use crate::heap_graph::{Dominators, HeapGraph, ObjectIndex};
+use crate::heap_graph::{Dominators, HeapGraph, ObjectIndex, Retained};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -37,7 +35,7 @@ pub fn largest(
     let takes = |o: ObjectIndex| wanted[graph.class_of(o).at()];
     let mut top: BinaryHeap<Reverse<(u64, Reverse<ObjectIndex>)>> = BinaryHeap::new();
     let mut offer = |object: ObjectIndex| {
-        let bytes = Retained::of(dominators, object).total_bytes();
+        let bytes = dominators.retained(object).total_bytes();
         let entry = Reverse((bytes, Reverse(object)));
         if top.len() < most {
             top.push(entry);
@@ -48,14 +46,13 @@ pub fn largest(
     };
     let mut folded = std::collections::HashMap::new();
     if fold {
-        let preorder = Preorder::of(graph, dominators);
         let is_same = |above: ObjectIndex, object: ObjectIndex| {
-            let above = Retained::of(dominators, above).total_bytes();
-            let own = Retained::of(dominators, object).total_bytes();
+            let above = dominators.retained(above).total_bytes();
+            let own = dominators.retained(object).total_bytes();
             u128::from(own) * 100 >= u128::from(above) * u128::from(SAME_PERCENT)
         };
         // Chains are followed from their top; at most one child can retain the same.
-        for (at, &object) in preorder.objects().iter().enumerate() {
+        for &object in dominators.order() {
             let continues = dominators
                 .idom(object)
                 .is_some_and(|above| is_same(above, object));
@@ -63,19 +60,16 @@ pub fn largest(
                 continue;
             }
             let (mut best, mut at, mut depth): (Option<(u8, ObjectIndex, u32)>, _, _) =
-                (None, at, 0);
+                (None, object, 0);
             loop {
-                let object = preorder.objects()[at];
-                if takes(object) {
-                    let rank = telling(graph, object);
+                if takes(at) {
+                    let rank = telling(graph, at);
                     // Of those that say as much, of the app's own the innermost.
                     if best.is_none_or(|(other, ..)| rank > other || rank == other && rank > 1) {
-                        best = Some((rank, object, depth));
+                        best = Some((rank, at, depth));
                     }
                 }
-                let same = preorder
-                    .children(dominators, Some(at))
-                    .find(|&child| is_same(object, preorder.objects()[child]));
+                let same = dominators.children(at).find(|&child| is_same(at, child));
                 match same {
                     Some(child) => (at, depth) = (child, depth + 1),
                     None => break,
@@ -99,7 +93,7 @@ pub fn largest(
         .into_iter()
         .map(|Reverse((_, Reverse(object)))| Large {
             object,
-            retained: Retained::of(dominators, object),
+            retained: dominators.retained(object),
             folded: folded.get(&object).copied().unwrap_or(0),
         })
         .collect();

@@ -6,11 +6,9 @@
 //! | `fields` | fields of an object by the names of the source code |
 //! | `label` | what tables call classes, packages, objects |
 //! | `filter` | which classes are wanted, by regular expressions |
-//! | `preorder` | the dominator tree laid out so that a subtree is a range |
 //! | `histogram` | sums by class, package, superclass, heap, loader, root |
 //! | `largest` | the objects that retain most |
 //! | `tree` | the dominator tree merged by class |
-//! | `referrers` | who refers to an object |
 //! | `paths` | how roots reach an object, by the names of fields |
 //! | `holders` | all paths to roots merged by class |
 //! | `inspect` | one object in full |
@@ -25,8 +23,6 @@ pub mod inspect;
 pub mod label;
 pub mod largest;
 pub mod paths;
-pub mod preorder;
-pub mod referrers;
 pub mod tree;
 
 #[cfg(test)]

@@ -3,9 +3,8 @@
 use super::dsl::{Heap, heap};
 use super::filter::ClassFilter;
 use super::histogram::{Among, By, Histogram, Sums, by_root, histogram};
-use super::referrers::Referrers;
 use super::{diff, holders, inspect, largest, paths, tree};
-use crate::heap_graph::{Dominators, Follow, Reachable, ShortestPaths};
+use crate::heap_graph::{Dominators, Follow, Reachable, Referrers, ShortestPaths};
 use regex::Regex;
 
 fn lab() -> Heap {

@@ -1,9 +1,8 @@
 //! The dominator tree merged by class: siblings of one class are one node, and objects of their
 //! dominator's class (linked lists) belong to its node.
 
-use super::histogram::{Retained, Sums};
+use super::histogram::Sums;
 use super::label;
-use super::preorder::Preorder;
 use crate::heap_graph::{ClassIndex, Dominators, HeapGraph, ObjectIndex};
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -76,14 +75,13 @@ impl<'a> Names<'a> {
 /// Merges the tree. Nodes that retain less than `least` bytes (Java and native) are left out,
 /// and so is what is below them.
 pub fn merged(graph: &HeapGraph, dominators: &Dominators, least: u64) -> Tree {
-    let preorder = Preorder::of(graph, dominators);
     let mut names = Names::of(graph);
     let mut tree = Tree::default();
     let mut numbers: Vec<u32> = Vec::new();
     let mut by_key: HashMap<(usize, u32), usize> = HashMap::new();
     // Nodes of the dominators of the object at hand, and where their subtrees end.
     let mut line: Vec<(usize, usize)> = Vec::new();
-    for (at, &object) in preorder.objects().iter().enumerate() {
+    for (at, &object) in dominators.order().iter().enumerate() {
         while line.last().is_some_and(|&(_, end)| end <= at) {
             line.pop();
         }
@@ -109,9 +107,9 @@ pub fn merged(graph: &HeapGraph, dominators: &Dominators, least: u64) -> Tree {
         let sums = &mut tree.nodes[node].sums;
         sums.add(graph, object);
         if above != Some(node) {
-            sums.retained.add(Retained::of(dominators, object));
+            sums.retained.add(dominators.retained(object));
         }
-        line.push((node, preorder.subtree(dominators, at).end));
+        line.push((node, at + dominators.retained_count(object) as usize));
     }
     for (node, number) in tree.nodes.iter_mut().zip(numbers) {
         node.name.clone_from(&names.texts[number as usize]);

@@ -58,7 +58,13 @@ pub struct Retained {
 }
 
 impl Retained {
-    fn add(&mut self, other: Retained) {
+    /// Java and native bytes together.
+    pub fn total_bytes(&self) -> u64 {
+        self.bytes.saturating_add(self.native_bytes)
+    }
+
+    /// Adds what goes with others.
+    pub fn add(&mut self, other: Retained) {
         self.count = self.count.saturating_add(other.count);
         self.bytes = self.bytes.saturating_add(other.bytes);
         self.native_bytes = self.native_bytes.saturating_add(other.native_bytes);
