@@ -147,6 +147,23 @@ impl fmt::Display for BuildId {
     }
 }
 
+/// `12345678` as `12,345,678`.
+pub fn thousands(number: impl Into<i128>) -> String {
+    let number = number.into();
+    let digits = number.unsigned_abs().to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3 + 1);
+    if number < 0 {
+        text.push('-');
+    }
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 /// Lower-case hexadecimal digits of bytes.
 pub fn hex(bytes: &[u8]) -> String {
     use fmt::Write as _;
@@ -217,5 +234,17 @@ mod tests {
             BuildId(breakpad.to_vec()).to_string(),
             "0123456789ABCDEF0123456789ABCDEF0"
         );
+    }
+
+    #[test]
+    fn numbers_are_grouped() {
+        for (number, text) in [
+            (0i64, "0"),
+            (999, "999"),
+            (1000, "1,000"),
+            (-1_234_567, "-1,234,567"),
+        ] {
+            assert_eq!(thousands(number), text);
+        }
     }
 }

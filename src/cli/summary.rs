@@ -12,7 +12,7 @@ use crate::app::manifest::{self, Manifest};
 use crate::app::packet_files::{DEOBFUSCATION, SYMBOLIZED_TRACE, SYMBOLS};
 use crate::app::summary::{HeapSummary, TopCallsite};
 use crate::profile::DumpKind;
-use crate::units::ByteSize;
+use crate::units::{ByteSize, thousands};
 
 /// Callers shown where no terminal's width decides.
 const CALLERS: usize = 3;
@@ -528,22 +528,6 @@ fn share(part: i64, total: i64) -> String {
         return "<0.1%".to_owned();
     }
     format!("{percent:.1}%")
-}
-
-/// `12345678` as `12,345,678`.
-fn thousands(number: i64) -> String {
-    let digits = number.unsigned_abs().to_string();
-    let mut text = String::with_capacity(digits.len() * 4 / 3 + 1);
-    if number < 0 {
-        text.push('-');
-    }
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// A function without its parameters and template arguments: the profile has the whole name.

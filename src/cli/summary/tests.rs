@@ -268,15 +268,3 @@ fn small_shares_are_not_nothing() {
     assert_eq!(share(5, 10), "50.0%");
     assert_eq!(share(5, 0), "");
 }
-
-#[test]
-fn numbers_are_grouped() {
-    for (number, text) in [
-        (0, "0"),
-        (999, "999"),
-        (1000, "1,000"),
-        (-1_234_567, "-1,234,567"),
-    ] {
-        assert_eq!(thousands(number), text);
-    }
-}
