@@ -1,14 +1,23 @@
 //! A graph from objects that come in any order, with references by id. Readers that can do
 //! better (two passes over a mapped file) fill the columns themselves.
+//!
+//! Ids that fit 32 bits are kept in so many, as are those of heap graphs, and resolved where they
+//! stand; objects that came in ascending order, as most do, stay where they are.
 
 use super::class::Class;
 use super::contents::Contents;
 use super::follow::ReferenceKind;
 use super::graph::{DumpFacts, HeapGraph, HeapKind, Referent};
-use super::id_set::Ids;
+use super::id_set::{Ids, IdsBuilder};
 use super::ids::{ClassIndex, ObjectId, ObjectIndex};
 use super::root::{Root, RootKind};
 use std::collections::BTreeMap;
+use std::num::NonZero;
+
+/// A graph holds so many objects, and so many references.
+const MOST: usize = u32::MAX as usize - 1;
+/// Fewer references than this are resolved by one thread.
+const WORTH_A_THREAD: usize = 1 << 16;
 
 /// Why there is no graph.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -36,40 +45,187 @@ pub struct NewObject {
     pub heap: HeapKind,
 }
 
-/// A reference as a reader found it.
-#[derive(Debug, Clone, Copy)]
-enum NewReference {
-    Plain(u64),
-    Referent(ReferenceKind, u64),
+/// Ids in the order in which they came, in 32 bits while they fit.
+enum IdColumn {
+    Narrow(Vec<u32>),
+    Wide(Vec<u64>),
+}
+
+impl Default for IdColumn {
+    fn default() -> IdColumn {
+        IdColumn::Narrow(Vec::new())
+    }
+}
+
+impl IdColumn {
+    fn len(&self) -> usize {
+        match self {
+            IdColumn::Narrow(ids) => ids.len(),
+            IdColumn::Wide(ids) => ids.len(),
+        }
+    }
+
+    #[inline]
+    fn push(&mut self, id: u64) {
+        match self {
+            IdColumn::Wide(ids) => ids.push(id),
+            IdColumn::Narrow(ids) => match u32::try_from(id) {
+                Ok(id) => ids.push(id),
+                Err(_) => {
+                    let mut wide: Vec<u64> = Vec::with_capacity(ids.len() * 2);
+                    wide.extend(ids.iter().map(|&id| u64::from(id)));
+                    wide.push(id);
+                    *self = IdColumn::Wide(wide);
+                }
+            },
+        }
+    }
+
+    fn iter(&self) -> Box<dyn Iterator<Item = u64> + '_> {
+        match self {
+            IdColumn::Narrow(ids) => Box::new(ids.iter().map(|&id| id.into())),
+            IdColumn::Wide(ids) => Box::new(ids.iter().copied()),
+        }
+    }
+
+    /// The objects with these ids, and ids that no object has, as often as they occur.
+    fn resolved(self, ids: &Ids) -> (Vec<ObjectIndex>, Vec<Missing>) {
+        match self {
+            IdColumn::Narrow(narrow) => {
+                let mut found: Vec<ObjectIndex> = narrow.into_iter().map(ObjectIndex).collect();
+                let missing = in_parts(&mut found, |_, part| {
+                    let slots = part.iter_mut().enumerate();
+                    resolve(slots.map(|(at, slot)| (at, u64::from(slot.0), slot)), ids)
+                });
+                (found, missing)
+            }
+            IdColumn::Wide(wide) => {
+                let mut found = vec![ObjectIndex::NONE; wide.len()];
+                let missing = in_parts(&mut found, |from, part| {
+                    let slots = wide[from..].iter().zip(part).enumerate();
+                    resolve(slots.map(|(at, (&id, slot))| (at, id, slot)), ids)
+                });
+                (found, missing)
+            }
+        }
+    }
+}
+
+/// An id that no object has, and where it stands.
+struct Missing {
+    at: usize,
+    id: u64,
+}
+
+fn resolve<'a>(
+    slots: impl Iterator<Item = (usize, u64, &'a mut ObjectIndex)>,
+    ids: &Ids,
+) -> Vec<Missing> {
+    let mut missing = Vec::new();
+    for (at, id, slot) in slots {
+        *slot = match id {
+            0 => ObjectIndex::NONE,
+            id => ids.find(ObjectId(id)).unwrap_or_else(|| {
+                missing.push(Missing { at, id });
+                ObjectIndex::NONE
+            }),
+        };
+    }
+    missing
+}
+
+/// Has parts of the slots worked on at once, each with the index of its first.
+fn in_parts(
+    slots: &mut [ObjectIndex],
+    work: impl Fn(usize, &mut [ObjectIndex]) -> Vec<Missing> + Sync,
+) -> Vec<Missing> {
+    let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let part = slots.len().div_ceil(threads).max(WORTH_A_THREAD);
+    let mut parts = Vec::new();
+    std::thread::scope(|scope| {
+        let work = &work;
+        let mut workers = Vec::new();
+        for (number, part_slots) in slots.chunks_mut(part).enumerate() {
+            let from = number * part;
+            let mut run = move || (from, work(from, part_slots));
+            if workers.len() + 1 < threads {
+                workers.push(scope.spawn(run));
+            } else {
+                parts.push(run());
+            }
+        }
+        for worker in workers {
+            match worker.join() {
+                Ok(done) => parts.push(done),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+    });
+    let missing = parts.into_iter().flat_map(|(from, missing)| {
+        let moved = move |m: Missing| Missing {
+            at: m.at + from,
+            id: m.id,
+        };
+        missing.into_iter().map(moved)
+    });
+    missing.collect()
 }
 
 /// Gathers objects, then makes a graph of them.
 #[derive(Default)]
 pub struct GraphBuilder {
-    objects: Vec<NewObject>,
+    ids: IdColumn,
+    class_of: Vec<ClassIndex>,
+    /// As in [`HeapGraph`], `huge` by order of arrival.
+    shallow: Vec<u32>,
+    huge: BTreeMap<ObjectIndex, u64>,
+    heaps: Vec<HeapKind>,
     /// Where each object's references begin.
-    starts: Vec<usize>,
-    references: Vec<NewReference>,
+    starts: Vec<u32>,
+    references: IdColumn,
+    /// Which of the references are referents, ascending.
+    referents: Vec<(u32, ReferenceKind)>,
     roots: Vec<(u64, RootKind, Option<u32>, Option<u32>)>,
     native: Vec<(u64, u64)>,
+    too_large: Option<&'static str>,
 }
 
 impl GraphBuilder {
     /// Adds an object; references added next are its own. One that comes again replaces the
     /// earlier.
     pub fn object(&mut self, object: NewObject) {
-        self.objects.push(object);
-        self.starts.push(self.references.len());
+        if self.ids.len() >= MOST {
+            self.too_large = Some("objects");
+            return;
+        }
+        match u32::try_from(object.shallow_bytes) {
+            Ok(bytes) if bytes < u32::MAX => self.shallow.push(bytes),
+            _ => {
+                let at = ObjectIndex(self.ids.len() as u32);
+                self.huge.insert(at, object.shallow_bytes);
+                self.shallow.push(u32::MAX);
+            }
+        }
+        self.ids.push(object.id.0);
+        self.class_of.push(object.class);
+        self.heaps.push(object.heap);
+        self.starts.push(self.references.len() as u32);
     }
 
     /// Adds a reference of the last object; id 0 is null.
+    #[inline]
     pub fn reference(&mut self, target: ObjectId) {
-        self.references.push(NewReference::Plain(target.0));
+        if self.references.len() >= MOST {
+            self.too_large = Some("references");
+            return;
+        }
+        self.references.push(target.0);
     }
 
     /// Adds the `referent` of the last object, a `java.lang.ref.Reference`.
     pub fn referent(&mut self, kind: ReferenceKind, target: ObjectId) {
-        self.references.push(NewReference::Referent(kind, target.0));
+        self.referents.push((self.references.len() as u32, kind));
+        self.reference(target);
     }
 
     /// Adds a root.
@@ -89,51 +245,43 @@ impl GraphBuilder {
     /// Where indices of 32 bits do not do.
     pub fn finish(
         self,
-        classes: Vec<Class>,
+        mut classes: Vec<Class>,
         class_objects: Vec<(ObjectId, ClassIndex)>,
         contents: Box<dyn Contents>,
         mut facts: DumpFacts,
         keep_dangling: bool,
     ) -> Result<HeapGraph, BuildError> {
-        let mut all: Vec<u64> = self.objects.iter().map(|o| o.id.0).collect();
-        let own: Ids = all.iter().copied().collect();
-        facts.losses.repeated_objects += (all.len() - own.len()) as u64;
-        let dangling = |target: u64| target != 0 && own.find(ObjectId(target)).is_none();
-        let targets = self.references.iter().map(|r| match *r {
-            NewReference::Plain(id) | NewReference::Referent(_, id) => id,
-        });
-        let missing: Vec<u64> = targets.filter(|&id| dangling(id)).collect();
+        let most = MOST as u64;
+        if let Some(what) = self.too_large {
+            return Err(BuildError::TooLarge { what, most });
+        }
+        let mut ids = IdsBuilder::new();
+        self.ids.iter().for_each(|id| ids.insert(ObjectId(id)));
+        let own = ids.finish();
+        facts.losses.repeated_objects += (self.ids.len() - own.len()) as u64;
+        let (mut targets, missing) = self.references.resolved(&own);
         facts.losses.dangling_references += missing.len() as u64;
-        let ids = if keep_dangling {
-            all.extend(&missing);
-            all.into_iter().collect()
-        } else {
-            own.clone()
+        let ids = match keep_dangling && !missing.is_empty() {
+            true => with_placeholders(own, &missing, &mut targets),
+            false => own,
         };
-        let most = u64::from(u32::MAX) - 1;
-        let too_large = |what| BuildError::TooLarge { what, most };
-        if ids.len() as u64 > most {
-            return Err(too_large("objects"));
+        if ids.len() > MOST {
+            let what = "objects";
+            return Err(BuildError::TooLarge { what, most });
         }
-        if self.references.len() as u64 > most {
-            return Err(too_large("references"));
+        if classes.is_empty() && !ids.is_empty() {
+            classes.push(Class::default());
         }
-        // The last object of an id wins.
-        let mut source = vec![usize::MAX; ids.len()];
-        for (at, object) in self.objects.iter().enumerate() {
-            if let Some(index) = ids.find(object.id) {
-                source[index.at()] = at;
-            }
-        }
+        let taken_out = taken_out(&self.referents, &mut targets);
         let mut graph = HeapGraph {
-            class_of: Vec::with_capacity(ids.len()),
-            shallow: Vec::with_capacity(ids.len()),
-            huge: BTreeMap::new(),
+            class_of: self.class_of,
+            shallow: self.shallow,
+            huge: self.huge,
             native: Vec::new(),
-            heaps: Vec::with_capacity(ids.len()),
+            heaps: self.heaps,
             only_heap: HeapKind::Unknown,
-            starts: Vec::with_capacity(ids.len() + 1),
-            targets: Vec::new(),
+            starts: self.starts,
+            targets,
             referents: Vec::new(),
             classes,
             roots: Vec::new(),
@@ -143,48 +291,8 @@ impl GraphBuilder {
             facts,
             ids,
         };
-        for (index, &at) in source.iter().enumerate() {
-            let object = ObjectIndex(index as u32);
-            graph.starts.push(graph.targets.len() as u32);
-            let Some(new) = self.objects.get(at) else {
-                graph.placeholders.push(object);
-                graph.class_of.push(ClassIndex(0));
-                graph.shallow.push(0);
-                graph.heaps.push(HeapKind::Unknown);
-                continue;
-            };
-            graph.class_of.push(new.class);
-            graph.heaps.push(new.heap);
-            match u32::try_from(new.shallow_bytes) {
-                Ok(bytes) if bytes < u32::MAX => graph.shallow.push(bytes),
-                _ => {
-                    graph.shallow.push(u32::MAX);
-                    graph.huge.insert(object, new.shallow_bytes);
-                }
-            }
-            let end = self.starts.get(at + 1).copied();
-            let end = end.unwrap_or(self.references.len());
-            for reference in &self.references[self.starts[at]..end] {
-                let (kind, id) = match *reference {
-                    NewReference::Plain(id) => (None, id),
-                    NewReference::Referent(kind, id) => (Some(kind), id),
-                };
-                let target = graph.ids.find(ObjectId(id)).filter(|_| id != 0);
-                let plain = match (kind, target) {
-                    (Some(kind), Some(target)) => {
-                        graph.referents.push(Referent {
-                            owner: object,
-                            target,
-                            kind,
-                        });
-                        ObjectIndex::NONE
-                    }
-                    (_, target) => target.unwrap_or(ObjectIndex::NONE),
-                };
-                graph.targets.push(plain);
-            }
-        }
         graph.starts.push(graph.targets.len() as u32);
+        sort(&mut graph, &self.ids, &taken_out);
         if let Some(&first) = graph.heaps.first()
             && graph.heaps.iter().all(|&heap| heap == first)
         {
@@ -203,14 +311,18 @@ impl GraphBuilder {
             }
         }
         graph.roots.sort_by_key(|root| root.object);
-        let mut native: BTreeMap<ObjectIndex, u64> = BTreeMap::new();
-        for (id, bytes) in self.native {
-            if let Some(object) = graph.ids.find(ObjectId(id)).filter(|_| bytes != 0) {
-                let sum = native.entry(object).or_default();
-                *sum = sum.saturating_add(bytes);
+        let found = self.native.into_iter().filter(|n| n.1 != 0);
+        graph.native = found
+            .filter_map(|(id, bytes)| Some((graph.ids.find(ObjectId(id))?, bytes)))
+            .collect();
+        graph.native.sort_unstable();
+        graph.native.dedup_by(|next, kept| {
+            let same = next.0 == kept.0;
+            if same {
+                kept.1 = kept.1.saturating_add(next.1);
             }
-        }
-        graph.native = native.into_iter().collect();
+            same
+        });
         for (id, class) in class_objects {
             if let Some(object) = graph.ids.find(id) {
                 graph.class_objects.push((object, class));
@@ -221,6 +333,101 @@ impl GraphBuilder {
         graph.class_objects.dedup_by_key(|c| c.0);
         Ok(graph)
     }
+}
+
+/// The same ids and those that are missing; targets are told anew.
+fn with_placeholders(own: Ids, missing: &[Missing], targets: &mut [ObjectIndex]) -> Ids {
+    let mut all = IdsBuilder::new();
+    own.iter().for_each(|id| all.insert(id));
+    missing.iter().for_each(|m| all.insert(ObjectId(m.id)));
+    let all = all.finish();
+    let moved: Vec<ObjectIndex> = own.iter().filter_map(|id| all.find(id)).collect();
+    for target in targets.iter_mut().filter(|t| **t != ObjectIndex::NONE) {
+        *target = moved[target.at()];
+    }
+    for m in missing {
+        targets[m.at] = all.find(ObjectId(m.id)).unwrap_or(ObjectIndex::NONE);
+    }
+    all
+}
+
+/// A referent that is set apart.
+struct TakenOut {
+    /// Its place among the references.
+    at: u32,
+    kind: ReferenceKind,
+    target: ObjectIndex,
+}
+
+/// Makes the referents nulls, and tells those that are not.
+fn taken_out(referents: &[(u32, ReferenceKind)], targets: &mut [ObjectIndex]) -> Vec<TakenOut> {
+    let taken = referents.iter().map(|&(at, kind)| TakenOut {
+        at,
+        kind,
+        target: std::mem::replace(&mut targets[at as usize], ObjectIndex::NONE),
+    });
+    taken.filter(|t| t.target != ObjectIndex::NONE).collect()
+}
+
+/// Brings columns from the order in which objects came into that of their ids.
+fn sort(graph: &mut HeapGraph, came: &IdColumn, taken_out: &[TakenOut]) {
+    let referent = |owner: usize, taken: &TakenOut| Referent {
+        owner: ObjectIndex(owner as u32),
+        target: taken.target,
+        kind: taken.kind,
+    };
+    // Ids that ascend are numbered as they came.
+    let sorted = came.len() == graph.ids.len() && came.iter().is_sorted();
+    if sorted && graph.starts[0] == 0 {
+        let mut owner = 0;
+        for taken in taken_out {
+            while graph.starts[owner + 1] <= taken.at {
+                owner += 1;
+            }
+            graph.referents.push(referent(owner, taken));
+        }
+        return;
+    }
+    // The last object of an id wins; placeholders came from nowhere.
+    let mut source = vec![u32::MAX; graph.ids.len()];
+    for (at, id) in came.iter().enumerate() {
+        if let Some(index) = graph.ids.find(ObjectId(id)) {
+            source[index.at()] = at as u32;
+        }
+    }
+    graph.class_of = gathered(&graph.class_of, &source, ClassIndex(0));
+    graph.shallow = gathered(&graph.shallow, &source, 0);
+    graph.heaps = gathered(&graph.heaps, &source, HeapKind::Unknown);
+    let huge = std::mem::take(&mut graph.huge);
+    let mut starts = Vec::with_capacity(source.len() + 1);
+    let mut targets = Vec::with_capacity(graph.targets.len());
+    for (index, &at) in source.iter().enumerate() {
+        let object = ObjectIndex(index as u32);
+        starts.push(targets.len() as u32);
+        if at == u32::MAX {
+            graph.placeholders.push(object);
+            continue;
+        }
+        if let Some(&bytes) = huge.get(&ObjectIndex(at)) {
+            graph.huge.insert(object, bytes);
+        }
+        let (from, to) = (graph.starts[at as usize], graph.starts[at as usize + 1]);
+        targets.extend_from_slice(&graph.targets[from as usize..to as usize]);
+        let first = taken_out.partition_point(|t| t.at < from);
+        let own = taken_out[first..].iter().take_while(|t| t.at < to);
+        graph
+            .referents
+            .extend(own.map(|taken| referent(index, taken)));
+    }
+    starts.push(targets.len() as u32);
+    graph.starts = starts;
+    graph.targets = targets;
+}
+
+/// A column in the order of `source`; `none` for whom it names nobody.
+fn gathered<T: Copy>(column: &[T], source: &[u32], none: T) -> Vec<T> {
+    let value = |&at: &u32| column.get(at as usize).copied().unwrap_or(none);
+    source.iter().map(value).collect()
 }
 
 #[cfg(test)]
@@ -262,5 +469,79 @@ mod tests {
         assert_eq!(graph.facts.losses.dangling_references, 1);
         assert_eq!(graph.facts.losses.dangling_roots, 1);
         assert_eq!(graph.root_kind(largest), Some(RootKind::JniGlobal));
+    }
+
+    /// A heap told by a map from ids, built in a random order, with ids that come twice.
+    fn built_as_told(random: &mut fastrand::Rng, objects: usize, spacing: u64, base: u64) {
+        let id = |n: u64| base + n * spacing;
+        let mut told: BTreeMap<u64, (NewObject, Vec<u64>, Option<u64>)> = BTreeMap::new();
+        let mut order: Vec<u64> = (0..objects as u64).collect();
+        if random.bool() {
+            random.shuffle(&mut order);
+            order.extend_from_within(..objects / 7);
+        }
+        let keep = random.bool();
+        let mut builder = GraphBuilder::default();
+        let mut missing = 0;
+        for n in order {
+            let object = NewObject {
+                id: ObjectId(id(n)),
+                class: ClassIndex(random.u32(0..3)),
+                shallow_bytes: [8, u64::from(u32::MAX), 1 << 40][random.usize(0..3)],
+                heap: [HeapKind::App, HeapKind::Zygote][random.usize(0..2)],
+            };
+            builder.object(object);
+            let beyond = random.usize(0..2) as u64 * 3;
+            let mut references = Vec::new();
+            for _ in 0..random.usize(0..5) {
+                let to = random.u64(0..objects as u64 + beyond);
+                let to = if random.u8(0..5) == 0 { 0 } else { id(to) };
+                missing += u64::from(to >= id(objects as u64));
+                references.push(to);
+                builder.reference(ObjectId(to));
+            }
+            let referent = random.bool().then(|| id(random.u64(0..objects as u64)));
+            if let Some(target) = referent {
+                builder.referent(ReferenceKind::Soft, ObjectId(target));
+            }
+            told.insert(id(n), (object, references, referent));
+        }
+        let classes = vec![Class::default(); 3];
+        let facts = DumpFacts::default();
+        let graph = builder.finish(classes, Vec::new(), Box::new(NoContents), facts, keep);
+        let graph = graph.expect("it is small");
+        assert_eq!(graph.facts.losses.dangling_references, missing);
+        assert_eq!(graph.len() - graph.placeholders.len(), told.len());
+        for object in graph.objects().filter(|&o| !graph.is_placeholder(o)) {
+            let (new, references, referent) = &told[&graph.id(object).0];
+            assert_eq!(graph.class_of(object), new.class);
+            assert_eq!(graph.shallow_bytes(object), new.shallow_bytes);
+            assert_eq!(graph.heap_of(object), new.heap);
+            let expected = references.iter().map(|&to| match to {
+                0 => ObjectIndex::NONE,
+                to if !keep && to >= id(objects as u64) => ObjectIndex::NONE,
+                to => graph.find(ObjectId(to)).expect("it is there"),
+            });
+            let expected: Vec<ObjectIndex> = expected.collect();
+            let held = graph.references(object);
+            assert_eq!(held[..references.len()], expected);
+            let rest = &held[references.len()..];
+            assert!(rest.iter().all(|&t| t == ObjectIndex::NONE));
+            let referents = graph
+                .referents_of(object)
+                .iter()
+                .map(|r| graph.id(r.target).0);
+            assert!(referents.eq(*referent));
+        }
+    }
+
+    #[test]
+    fn what_was_told_is_built_whatever_the_order_and_the_width_of_ids() {
+        let mut random = fastrand::Rng::with_seed(3);
+        for round in 0..60 {
+            let (spacing, base) = [(1, 1), (8, 1 << 20), (1 << 21, 9), (8, 1 << 40)][round % 4];
+            let objects = if round < 4 { 60_000 } else { 50 };
+            built_as_told(&mut random, objects, spacing, base);
+        }
     }
 }
