@@ -21,6 +21,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cause {
     Duration,
+    Done,
     Interrupted,
     Stopped,
     SizeLimit,
@@ -42,16 +43,19 @@ impl Cause {
         let in_full = plan.duration_ms.is_some_and(|ms| {
             elapsed.is_none_or(|e| e + Duration::from_secs(3) >= Duration::from_millis(ms))
         });
+        let by_done = plan.java.as_ref().is_some_and(|java| java.ends_when_done);
         // The service ends a file a little below its limit: the next packet would not fit.
         let full = plan
             .size_limit
             .is_some_and(|limit| size >= limit - limit / 32);
         match ended_by {
             EndedBy::Interrupted => Cause::Interrupted,
+            EndedBy::Complete => Cause::Done,
             EndedBy::Stopped => Cause::Stopped,
             EndedBy::Reboot => Cause::Rebooted,
             EndedBy::Itself | EndedBy::Unknown if chronicle.stopping() => Cause::Stopped,
             _ if full => Cause::SizeLimit,
+            EndedBy::Itself if by_done => Cause::Done,
             EndedBy::Itself if in_full => Cause::Duration,
             EndedBy::Itself => Cause::Lost,
             EndedBy::Unknown => Cause::Unknown,
@@ -64,7 +68,9 @@ impl Cause {
             line.tag == "perfetto" && line.text.contains("No space left on device")
         };
         match self {
-            Cause::Lost | Cause::Unknown | Cause::Duration if log.iter().any(full) => {
+            Cause::Lost | Cause::Unknown | Cause::Duration | Cause::Done
+                if log.iter().any(full) =>
+            {
                 Cause::DiskFull
             }
             other => other,
@@ -74,6 +80,7 @@ impl Cause {
     pub(super) fn word(self) -> Option<&'static str> {
         match self {
             Cause::Duration => Some("duration"),
+            Cause::Done => Some("done"),
             Cause::Interrupted => Some("interrupted"),
             Cause::Stopped => Some("stopped"),
             Cause::SizeLimit => Some("size-limit"),
@@ -86,7 +93,11 @@ impl Cause {
     pub(super) fn is_the_phone(self) -> bool {
         match self {
             Cause::SizeLimit | Cause::DiskFull | Cause::Lost | Cause::Rebooted => true,
-            Cause::Duration | Cause::Interrupted | Cause::Stopped | Cause::Unknown => false,
+            Cause::Duration
+            | Cause::Done
+            | Cause::Interrupted
+            | Cause::Stopped
+            | Cause::Unknown => false,
         }
     }
 
@@ -116,7 +127,11 @@ impl Cause {
                 "the phone was restarted while it recorded",
                 "record again",
             ),
-            Cause::Duration | Cause::Interrupted | Cause::Stopped | Cause::Unknown => return None,
+            Cause::Duration
+            | Cause::Done
+            | Cause::Interrupted
+            | Cause::Stopped
+            | Cause::Unknown => return None,
         };
         let missing = if sampled {
             "what came after perfetto's last write is missing"
@@ -185,6 +200,12 @@ pub(super) fn empty_targets(plan: &Plan, converted: &Converted) -> Vec<EmptyTarg
         of_process.has_samples |= dump.file.is_some();
         of_process.rejected |= dump.flags.rejected_concurrent;
     }
+    for dump in &converted.java {
+        let of_process = recorded.entry(dump.pid).or_default();
+        of_process.pid = u32::try_from(dump.pid).unwrap_or(u32::MAX);
+        of_process.name.clone_from(&dump.process);
+        of_process.has_samples |= dump.file.is_some();
+    }
     let recorded: Vec<Recorded> = recorded.into_values().collect();
     eligibility::empty_targets(&plan.known, &recorded)
 }
@@ -202,6 +223,7 @@ pub(super) fn why_empty(
         known: Some(&plan.known),
         packages: &packages,
         heaps: &plan.heaps,
+        java: plan.java.is_some(),
         log,
     };
     let whole = !cause.is_the_phone()
@@ -217,20 +239,24 @@ pub(super) fn why_empty(
             // What the manifest says explains more than the line of the log it caused.
             causes.sort_by_key(|cause| cause.id == FindingId::Refused);
             let cause = causes.into_iter().next()?;
-            if cause.id != FindingId::NoAllocation {
-                Some(warning(target, cause))
+            if !matches!(cause.id, FindingId::NoAllocation | FindingId::NoDump) {
+                Some(warning(plan, target, cause))
             } else if !whole {
                 None
-            } else if silent {
+            } else if silent && plan.java.is_none() {
                 Some(heapprofd_silent(target, log))
             } else {
-                Some(warning(target, cause))
+                Some(warning(plan, target, cause))
             }
         })
         .collect()
 }
 
-fn warning(target: &EmptyTarget, finding: Finding) -> manifest::Warning {
+fn warning(plan: &Plan, target: &EmptyTarget, finding: Finding) -> manifest::Warning {
+    let nothing = match plan.java {
+        Some(_) => "no heap dump",
+        None => "no samples",
+    };
     // `com.example.app is frozen`, said of com.example.app: `it is frozen`.
     let what = match finding.what.strip_prefix(&target.name) {
         Some(rest) if rest.starts_with(' ') => format!("it{rest}"),
@@ -238,7 +264,7 @@ fn warning(target: &EmptyTarget, finding: Finding) -> manifest::Warning {
     };
     manifest::Warning {
         kind: finding.id.as_str().to_ascii_lowercase().replace('_', "-"),
-        message: format!("{}: no samples: {what} ({})", target.name, finding.why),
+        message: format!("{}: {nothing}: {what} ({})", target.name, finding.why),
         help: finding.fix,
         pid: target.pid.map(u64::from),
         dumps: Vec::new(),

@@ -35,6 +35,8 @@ pub enum EndedBy {
     Interrupted,
     /// A heaptap that collects it.
     Stopped,
+    /// The dumps it was for are complete.
+    Complete,
     /// perfetto itself: its duration, its size limit, or something killed it.
     Itself,
     /// The phone was restarted.
@@ -165,7 +167,8 @@ pub async fn finish(
     let cause = cause.with_log(&log);
     let why_empty = causes::why_empty(&plan, &converted, cause, &log, &empty);
     causes::settle(&mut converted, cause, !why_empty.is_empty());
-    let sampled = converted.dumps.iter().any(|d| d.file.is_some());
+    let sampled = converted.dumps.iter().any(|d| d.file.is_some())
+        || converted.java.iter().any(|d| d.file.is_some());
     let class = if converted.health.is_empty() {
         // Not one packet: nothing was recorded, whatever ended it.
         Some(ErrorClass::Empty)

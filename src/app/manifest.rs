@@ -81,7 +81,7 @@ pub struct Outcome {
     pub exit_code: u8,
     /// Whether nothing is missing.
     pub complete: bool,
-    /// What ended the recording: `duration`, `interrupted`, `stopped`, `target-exited`,
+    /// What ended the recording: `duration`, `done`, `interrupted`, `stopped`, `target-exited`,
     /// `size-limit`, `lost`; absent where unknown.
     pub ended_by: Option<String>,
 }

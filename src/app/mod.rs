@@ -31,3 +31,4 @@ pub mod sessions;
 pub mod summary;
 pub mod symbolize;
 pub mod trace_findings;
+pub mod what;

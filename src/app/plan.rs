@@ -42,6 +42,24 @@ pub struct Plan {
     /// Where names come from.
     #[serde(default)]
     pub names: NameOptions,
+    /// What is to be known of a dump of Java heaps; `None` where a native heap is recorded.
+    #[serde(default)]
+    pub java: Option<JavaPlan>,
+}
+
+/// What finishing has to know of a dump of Java heaps.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JavaPlan {
+    /// The session ends by itself once its dumps are complete.
+    pub ends_when_done: bool,
+    /// The file is watched for the end of its dumps: the phone does not see it.
+    pub watch: bool,
+    /// It waits for an OutOfMemoryError, for so many seconds.
+    pub oom_wait_s: Option<u64>,
+    /// Size of the buffer between the app and the file, bytes.
+    pub buffer_bytes: u64,
+    /// Profiles along dominators are wanted, too.
+    pub dominators: bool,
 }
 
 impl Plan {
@@ -108,13 +126,17 @@ pub fn manifest_device(facts: &DeviceFacts) -> manifest::Device {
 
 /// The targets, as the manifest describes them: one entry a process, or one for a target
 /// that does not run.
-pub fn manifest_targets(assessment: &Assessment) -> Vec<manifest::Target> {
+pub fn manifest_targets(assessment: &Assessment, scope: Scope) -> Vec<manifest::Target> {
     let reasons = |findings: &[crate::eligibility::Finding]| {
         findings
             .iter()
-            .filter(|f| f.scope != Scope::Java)
+            .filter(|f| f.scope == scope || f.scope == Scope::Both)
             .map(|f| f.what.clone())
             .collect()
+    };
+    let answer = |native, java| match scope {
+        Scope::Java => java,
+        _ => native,
     };
     let mut targets = Vec::new();
     for target in &assessment.targets {
@@ -123,7 +145,7 @@ pub fn manifest_targets(assessment: &Assessment) -> Vec<manifest::Target> {
                 name: report.process.name.clone(),
                 pid: Some(report.process.pid),
                 eligibility: Some(manifest::Eligibility {
-                    verdict: verdict(report.native).to_owned(),
+                    verdict: verdict(answer(report.native, report.java)).to_owned(),
                     reasons: reasons(&report.findings),
                 }),
                 from_startup: None,
@@ -134,7 +156,7 @@ pub fn manifest_targets(assessment: &Assessment) -> Vec<manifest::Target> {
                 name: target.target.clone(),
                 pid: None,
                 eligibility: Some(manifest::Eligibility {
-                    verdict: verdict(target.native).to_owned(),
+                    verdict: verdict(answer(target.native, target.java)).to_owned(),
                     reasons: reasons(&target.findings),
                 }),
                 from_startup: None,

@@ -16,10 +16,11 @@ use super::names::NameOptions;
 use super::output::{OutputFolder, default_name};
 use super::plan::{self, Plan};
 use super::sessions;
-use crate::config::{CaptureSpec, EncodedConfig, Surroundings, Targets};
+use super::what::{Fitted, What};
+use crate::config::{EncodedConfig, Targets};
 use crate::device::Device;
 use crate::eligibility::{
-    self, AssessOptions, Assessment, DeviceFacts, Finding, FindingId, Root, Scope, Severity,
+    self, Assessment, DeviceFacts, Finding, FindingId, Root, Scope, Severity,
 };
 use crate::error::{ErrorClass, Failure};
 use crate::export::pprof::{PprofOptions, SampleNames};
@@ -32,7 +33,7 @@ use crate::session::{
 #[derive(Debug, Clone)]
 pub struct RecordOptions {
     /// What to record; targets as they were given.
-    pub spec: CaptureSpec,
+    pub what: What,
     /// The folder for the results; a name of its own where `None`.
     pub output: Option<PathBuf>,
     /// Record even where no target looks eligible.
@@ -154,16 +155,18 @@ pub async fn record(
             .native
             .iter()
             .any(|d| d.flags.buffer_overran);
+        let What::Native(spec) = &mut options.what else {
+            return Ok(recorded);
+        };
         if !options.retry_overrun || !overran || attempt == OVERRUN_ATTEMPTS {
             return Ok(recorded);
         }
-        options.spec.interval_bytes = options.spec.interval_bytes.saturating_mul(4);
+        spec.interval_bytes = spec.interval_bytes.saturating_mul(4);
+        let interval_bytes = spec.interval_bytes;
         // What came of this attempt stays where it is.
         attempt += 1;
         options.output = Some(beside(&finished.output, attempt));
-        tell(RecordEvent::Step(Step::Again {
-            interval_bytes: options.spec.interval_bytes,
-        }));
+        tell(RecordEvent::Step(Step::Again { interval_bytes }));
     }
 }
 
@@ -171,7 +174,7 @@ pub async fn record(
 const OVERRUN_ATTEMPTS: u32 = 4;
 
 /// `out-2` beside `out`.
-fn beside(output: &Path, attempt: u32) -> PathBuf {
+pub(super) fn beside(output: &Path, attempt: u32) -> PathBuf {
     let name = output
         .file_name()
         .map_or_else(Default::default, ToOwned::to_owned);
@@ -184,7 +187,7 @@ fn beside(output: &Path, attempt: u32) -> PathBuf {
     output.with_file_name(format!("{stem}-{attempt}"))
 }
 
-async fn record_once(
+pub(super) async fn record_once(
     device: &Device,
     store: &Store,
     options: &RecordOptions,
@@ -194,7 +197,7 @@ async fn record_once(
     let started_at = OffsetDateTime::now_utc();
     let wanted = options.output.clone().unwrap_or_else(|| {
         PathBuf::from(default_name(
-            &first_target(&options.spec.targets),
+            &first_target(options.what.targets()),
             started_at,
         ))
     });
@@ -257,9 +260,14 @@ pub(super) async fn run_to_end(
     tell: &Tell,
 ) -> Result<Finished, Failure> {
     let scan = finish::new_scan();
+    let plan = Plan::read(&session.opening().plan)?;
+    if plan.java.is_some_and(|java| java.watch) {
+        session.end_with_dumps(&scan);
+    }
     let followed = session.follow(controls, &scan).await?;
     let ended_by = match followed {
-        FollowEnd::StopAsked => match session.stop(controls).await? {
+        FollowEnd::StopAsked | FollowEnd::Complete => match session.stop(controls).await? {
+            session::Ending::Over if followed == FollowEnd::Complete => EndedBy::Complete,
             session::Ending::Over => EndedBy::Interrupted,
             session::Ending::Rebooted => EndedBy::Reboot,
         },
@@ -287,40 +295,26 @@ async fn prepare(
     tell: &Tell,
 ) -> Result<Prepared, Failure> {
     let facts = eligibility::facts(device).await?;
-    let mut assess = AssessOptions::of_spec(&options.spec, options.user);
-    if options.launch {
-        assess.startup = eligibility::Startup::Asked;
-    }
-    let assessment = eligibility::assess(device, &facts, &options.spec.targets, &assess).await?;
-    if let Some(refusal) = assessment.refusal(Scope::Native)
+    let what = &options.what;
+    let assess = what.assess(options.user, options.launch);
+    let assessment = eligibility::assess(device, &facts, what.targets(), &assess).await?;
+    if let Some(refusal) = what.refusal(&assessment)
         && !options.force
     {
-        return Err(refusal.into());
+        return Err(refusal);
     }
-    if !options.force {
+    if !options.force && what.scope() == Scope::Native {
         refuse_second(device, store, &assessment).await?;
     }
-    let (mut spec, notices) = match facts.api() {
-        Some(api) => options.spec.for_sdk(api)?,
-        None => (options.spec.clone(), Vec::new()),
-    };
-    spec.targets = Targets {
-        packages: Vec::new(),
-        ..assessment.resolved.clone()
-    };
-    let snapshots = snapshot_way(&facts, &mut spec, options.snapshots);
+    let fitted = what.fit(&facts, &assessment, options.snapshots)?;
     let id = SessionId::random();
-    let encoded = spec.encode(&Surroundings {
-        free_bytes: facts.free_bytes,
-        memory_bytes: facts.memory_bytes,
-    })?;
     let packages = if options.launch {
-        packages_of(&options.spec.targets, &assessment)
+        packages_of(what.targets(), &assessment)
     } else {
         Vec::new()
     };
     if options.launch && packages.is_empty() {
-        let target = first_target(&options.spec.targets);
+        let target = first_target(what.targets());
         return Err(SessionError::NothingToLaunch { target }.into());
     }
     let opening = opening(
@@ -330,31 +324,24 @@ async fn prepare(
         id,
         &facts,
         &assessment,
-        &spec,
-        &encoded,
-        snapshots,
+        &fitted,
         folder,
     )
     .await?;
     tell(RecordEvent::Checked(Checked {
         device: describe(&facts),
-        findings: worth_saying(&assessment, options.launch),
-        notices: notices.into_iter().map(|n| n.message).collect(),
+        findings: worth_saying(&assessment, what.scope(), options.launch),
+        notices: fitted.notices.into_iter().map(|n| n.message).collect(),
         snapshots: opening.snapshots.clone(),
         output: folder.path().to_owned(),
     }));
     Ok(Prepared {
         packages,
-        // Earlier perfettos cannot wait for their data sources.
-        background: if facts.api().is_some_and(|api| api >= 33) {
-            Background::Wait
-        } else {
-            Background::Now
-        },
+        background: fitted.background,
         relax_selinux: options.disable_selinux,
         shell_is_root: facts.root == Some(Root::Shell),
         opening,
-        encoded,
+        encoded: fitted.encoded,
     })
 }
 
@@ -369,9 +356,7 @@ async fn opening(
     id: SessionId,
     facts: &DeviceFacts,
     assessment: &Assessment,
-    spec: &CaptureSpec,
-    encoded: &EncodedConfig,
-    snapshots: SnapshotWay,
+    fitted: &Fitted,
     folder: &OutputFolder,
 ) -> Result<Opening, Failure> {
     let boot_id = match &facts.boot_id {
@@ -381,21 +366,23 @@ async fn opening(
     let shell_is_root = facts.root == Some(Root::Shell);
     // Android 10's shell may not remove a trace.
     let removable = facts.api().is_none_or(|api| api >= 30);
+    let encoded = &fitted.encoded;
     let config = &encoded.config;
     let mut plan = Plan {
         device: plan::manifest_device(facts),
-        targets: plan::manifest_targets(assessment),
+        targets: plan::manifest_targets(assessment, options.what.scope()),
         steps: vec![plan::step("checked")],
         config_sha256: crate::units::hex(&Sha256::digest(&encoded.bytes)),
-        duration_ms: spec.duration.map(|d| d.as_millis() as u64),
+        duration_ms: fitted.duration.map(|d| d.as_millis() as u64),
         size_limit: config.max_file_size_bytes,
         selinux_relaxed: false,
         shell_is_root,
         known: assessment.known(facts),
-        heaps: spec.heaps.clone(),
+        heaps: fitted.heaps.clone(),
         perfetto_names: options.pprof.sample_names == SampleNames::Perfetto,
         annotations: options.pprof.annotations,
         names: options.names.clone(),
+        java: fitted.java.clone(),
     };
     for package in launched {
         plan.without_pids(&pids_of(package, assessment));
@@ -415,45 +402,18 @@ async fn opening(
         id,
         removable,
         time: OffsetDateTime::now_utc(),
-        names: spec.targets.names.clone(),
-        pids: spec.targets.pids.clone(),
+        names: fitted.targets.names.clone(),
+        pids: fitted.targets.pids.clone(),
         // perfetto's own defaults are 5 s each; a write period of 5 s.
         stop_limit_ms: millis(config.flush_timeout_ms, 5000)
             + millis(config.data_source_stop_timeout_ms, 5000),
         write_period_ms: millis(config.file_write_period_ms, 5000)
             + millis(config.flush_period_ms, 5000).min(60_000),
-        snapshots,
+        snapshots: fitted.snapshots.clone(),
         config: encoded.text.clone(),
         output: folder.path().to_owned(),
         plan: plan.to_value(),
     })
-}
-
-/// How snapshots will be taken; arms continuous dumps where nothing else works and they were
-/// asked for.
-fn snapshot_way(
-    facts: &DeviceFacts,
-    spec: &mut CaptureSpec,
-    armed: Option<Duration>,
-) -> SnapshotWay {
-    let central = facts.api().is_none_or(|api| api >= 31) || facts.is_user_build() == Some(false);
-    match facts.root {
-        Some(root) if central => {
-            return SnapshotWay::Signal {
-                su: root == Root::Su,
-            };
-        }
-        _ => {}
-    }
-    if spec.continuous.is_none() {
-        spec.continuous = armed;
-    }
-    match spec.continuous {
-        Some(period) => SnapshotWay::Continuous {
-            period_ms: period.as_millis() as u64,
-        },
-        None => SnapshotWay::Impossible,
-    }
 }
 
 /// Starts the session, relaxed and launched as asked. Interrupted, it leaves nothing behind.
@@ -592,6 +552,10 @@ async fn refuse_second(
         if other.serial != device.serial() || chronicle.pulled.is_some() || !other.removable {
             continue;
         }
+        // Dumps of Java heaps are in nobody's way.
+        if Plan::read(&other.plan).is_ok_and(|plan| plan.java.is_some()) {
+            continue;
+        }
         let by_name = |name: &String| other.names.contains(name);
         let by_pid = |pid: &u32| other.pids.contains(pid);
         let shared = wanted.names.iter().find(|n| by_name(n)).cloned();
@@ -624,7 +588,7 @@ fn first_target(targets: &Targets) -> String {
 }
 
 /// Warnings, and the notes that tell which processes will be in the recording.
-fn worth_saying(assessment: &Assessment, launch: bool) -> Vec<Finding> {
+fn worth_saying(assessment: &Assessment, scope: Scope, launch: bool) -> Vec<Finding> {
     let is_said = |f: &Finding| match f.id {
         _ if f.severity != Severity::Note => true,
         FindingId::NotRunning => !launch,
@@ -632,7 +596,7 @@ fn worth_saying(assessment: &Assessment, launch: bool) -> Vec<Finding> {
         _ => false,
     };
     assessment
-        .findings(Scope::Native)
+        .findings(scope)
         .into_iter()
         .map(|(_, finding)| finding.clone())
         .filter(is_said)

@@ -458,6 +458,7 @@ async fn adopt(
         perfetto_names: false,
         annotations: true,
         names: NameOptions::default(),
+        java: None,
     };
     let opening = Opening {
         version: JOURNAL_VERSION,

@@ -15,6 +15,7 @@ use super::{Context, Outcome, Style};
 use crate::app::names::{MappingOption, NameOptions};
 use crate::app::output::default_name;
 use crate::app::record::{self, RecordEvent, RecordOptions, Recorded, Tell};
+use crate::app::what::What;
 use crate::config::{self, Options, Targets};
 use crate::error::{ErrorClass, Failure};
 use crate::export::pprof::PprofOptions;
@@ -213,7 +214,7 @@ fn options(output: Option<PathBuf>, names: NameOptions) -> Result<RecordOptions,
         ..Options::default()
     };
     Ok(RecordOptions {
-        spec: config::resolve(None, &asked)?.spec,
+        what: What::Native(Box::new(config::resolve(None, &asked)?.spec)),
         output: Some(
             output.unwrap_or_else(|| default_name("demo", OffsetDateTime::now_utc()).into()),
         ),

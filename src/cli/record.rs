@@ -13,6 +13,7 @@ use super::signals::watch_signals;
 use super::{Context, Outcome};
 use crate::app::maps::Maps;
 use crate::app::record::{self, RecordOptions, Recorded};
+use crate::app::what::What;
 use crate::config::{CaptureSpec, Surroundings};
 use crate::error::Failure;
 use crate::export::pprof::PprofOptions;
@@ -92,7 +93,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let mut signals = watch_signals()?;
     let store = Store::of_user()?;
     let options = RecordOptions {
-        spec: resolved.spec,
+        what: What::Native(Box::new(resolved.spec)),
         output: args.output,
         force: args.force,
         launch: args.launch || resolved.launch,

@@ -84,7 +84,11 @@ impl CaptureSpec {
                 heapprofd.process_cmdline.push(package.clone());
             }
         }
-        self.put_lists(&mut config);
+        let lists = Lists {
+            packages: self.packages_list,
+            processes: self.process_names,
+        };
+        put_lists(&mut config, lists);
         config.duration_ms = self
             .duration
             .map(|d| u32::try_from(d.as_millis()).unwrap_or(u32::MAX));
@@ -108,33 +112,6 @@ impl CaptureSpec {
             config.max_file_size_bytes = device.free_bytes.map(max_file_bytes);
         }
         config
-    }
-
-    fn put_lists(&self, config: &mut TraceConfig) {
-        let packages = self.packages_list && !config.data_sources.iter().any(is(PACKAGES_LIST));
-        let processes = self.process_names && !config.data_sources.iter().any(is(PROCESS_STATS));
-        if !packages && !processes {
-            return;
-        }
-        let buffer = u32::try_from(config.buffers.len()).unwrap_or(u32::MAX);
-        config.buffers.push(ring(LISTS_BUFFER_KB));
-        if packages {
-            let mut source = source(PACKAGES_LIST, buffer);
-            source.config.get_or_insert_default().packages_list_config =
-                Some(PackagesListConfig::default());
-            config.data_sources.push(source);
-        }
-        if processes {
-            let mut source = source(PROCESS_STATS, buffer);
-            let mut stats = ProcessStatsConfig {
-                scan_all_processes_on_start: Some(true),
-                ..ProcessStatsConfig::default()
-            };
-            // Names are all that is wanted; threads seen later belong to other data sources.
-            stats.push_quirks(Quirks::DisableOnDemand);
-            source.config.get_or_insert_default().process_stats_config = Some(stats);
-            config.data_sources.push(source);
-        }
     }
 
     /// Writes what this spec knows into a heapprofd config, keeping the rest.
@@ -206,6 +183,43 @@ impl CaptureSpec {
     }
 }
 
+/// Lists that tell whose heap a trace holds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Lists {
+    /// Of packages.
+    pub(super) packages: bool,
+    /// Of processes.
+    pub(super) processes: bool,
+}
+
+/// Adds the lists that are wanted and not there yet, with a buffer of their own.
+pub(super) fn put_lists(config: &mut TraceConfig, lists: Lists) {
+    let packages = lists.packages && !config.data_sources.iter().any(is(PACKAGES_LIST));
+    let processes = lists.processes && !config.data_sources.iter().any(is(PROCESS_STATS));
+    if !packages && !processes {
+        return;
+    }
+    let buffer = u32::try_from(config.buffers.len()).unwrap_or(u32::MAX);
+    config.buffers.push(ring(LISTS_BUFFER_KB));
+    if packages {
+        let mut source = source(PACKAGES_LIST, buffer);
+        source.config.get_or_insert_default().packages_list_config =
+            Some(PackagesListConfig::default());
+        config.data_sources.push(source);
+    }
+    if processes {
+        let mut source = source(PROCESS_STATS, buffer);
+        let mut stats = ProcessStatsConfig {
+            scan_all_processes_on_start: Some(true),
+            ..ProcessStatsConfig::default()
+        };
+        // Names are all that is wanted; threads seen later belong to other data sources.
+        stats.push_quirks(Quirks::DisableOnDemand);
+        source.config.get_or_insert_default().process_stats_config = Some(stats);
+        config.data_sources.push(source);
+    }
+}
+
 /// The heapprofd part of a config, where it has one.
 pub(super) fn heapprofd_of(config: &TraceConfig) -> Option<&HeapprofdConfig> {
     config
@@ -238,7 +252,7 @@ fn is(name: &'static str) -> impl Fn(&DataSource) -> bool {
     move |source| source.config.as_ref().is_some_and(|c| c.name() == name)
 }
 
-fn source(name: &str, buffer: u32) -> DataSource {
+pub(super) fn source(name: &str, buffer: u32) -> DataSource {
     DataSource {
         config: Some(DataSourceConfig {
             name: Some(name.to_owned()),
@@ -251,7 +265,7 @@ fn source(name: &str, buffer: u32) -> DataSource {
 
 /// A ring: with a buffer that is drained all the time, a discarding one would stop for good
 /// the first time it is full.
-fn ring(size_kb: u32) -> BufferConfig {
+pub(super) fn ring(size_kb: u32) -> BufferConfig {
     let mut buffer = BufferConfig {
         size_kb: Some(size_kb),
         ..BufferConfig::default()
@@ -269,7 +283,7 @@ fn buffer_kb(memory_bytes: Option<u64>) -> u32 {
 }
 
 /// All that is free but a reserve; where little is free, half of it.
-fn max_file_bytes(free: u64) -> u64 {
+pub(super) fn max_file_bytes(free: u64) -> u64 {
     free.saturating_sub(RESERVE_BYTES)
         .max(free / 2)
         .max(MIN_FILE_BYTES)

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::encode::heapprofd_of;
-use super::{CaptureSpec, ConfigError};
+use super::{CaptureSpec, ConfigError, Targets};
 use crate::units::ByteSize;
 
 /// Something the user should know about what was asked for; it is recorded all the same.
@@ -61,31 +61,7 @@ impl CaptureSpec {
         if self.targets.is_empty() && !all {
             return Err(ConfigError::NoTarget);
         }
-        for name in self.targets.names.iter().chain(&self.targets.packages) {
-            let why = if name.trim().is_empty() {
-                "the name is empty"
-            } else if name.len() > MAX_PROCESS_NAME_BYTES {
-                "heapprofd compares 511 bytes of a process name and would never match it"
-            } else if name.contains('\0') {
-                "a process name holds no NUL"
-            } else {
-                continue;
-            };
-            return Err(ConfigError::bad_value(
-                "-n",
-                format!("{name:?}"),
-                why,
-                "give the name as `heaptap apps` or `adb shell ps -A` shows it",
-            ));
-        }
-        if self.targets.pids.contains(&0) {
-            return Err(ConfigError::bad_value(
-                "-p",
-                0,
-                "no process has this id",
-                "see `adb shell ps -A`",
-            ));
-        }
+        check_target_names(&self.targets)?;
         if self.no_running && self.targets.names.is_empty() && self.targets.packages.is_empty() {
             return Err(ConfigError::Conflict {
                 first: "--no-running",
@@ -181,15 +157,8 @@ impl CaptureSpec {
             ),
         ];
         for (option, value, unit) in times {
-            let Some(value) = value else { continue };
-            let counted = value.as_nanos() / unit.as_nanos();
-            if counted == 0 || counted > u128::from(u32::MAX) {
-                return Err(ConfigError::bad_value(
-                    option,
-                    format!("{value:?}"),
-                    format!("it is a whole number of {unit:?}, up to {}", u32::MAX),
-                    "give it with a unit, such as 500ms or 10s",
-                ));
+            if let Some(value) = value {
+                check_whole(option, value, unit)?;
             }
         }
         Ok(())
@@ -335,6 +304,54 @@ impl CaptureSpec {
         }
         notices
     }
+}
+
+/// Names that no process can have.
+pub(super) fn check_target_names(targets: &Targets) -> Result<(), ConfigError> {
+    for name in targets.names.iter().chain(&targets.packages) {
+        let why = if name.trim().is_empty() {
+            "the name is empty"
+        } else if name.len() > MAX_PROCESS_NAME_BYTES {
+            "heapprofd compares 511 bytes of a process name and would never match it"
+        } else if name.contains('\0') {
+            "a process name holds no NUL"
+        } else {
+            continue;
+        };
+        return Err(ConfigError::bad_value(
+            "-n",
+            format!("{name:?}"),
+            why,
+            "give the name as `heaptap apps` or `adb shell ps -A` shows it",
+        ));
+    }
+    if targets.pids.contains(&0) {
+        return Err(ConfigError::bad_value(
+            "-p",
+            0,
+            "no process has this id",
+            "see `adb shell ps -A`",
+        ));
+    }
+    Ok(())
+}
+
+/// A time that a field of whole milliseconds has to hold.
+pub(super) fn check_millis(option: &str, value: Duration) -> Result<(), ConfigError> {
+    check_whole(option, value, Duration::from_millis(1))
+}
+
+fn check_whole(option: &str, value: Duration, unit: Duration) -> Result<(), ConfigError> {
+    let counted = value.as_nanos() / unit.as_nanos();
+    if counted > 0 && counted <= u128::from(u32::MAX) {
+        return Ok(());
+    }
+    Err(ConfigError::bad_value(
+        option,
+        format!("{value:?}"),
+        format!("it is a whole number of {unit:?}, up to {}", u32::MAX),
+        "give it with a unit, such as 500ms or 10s",
+    ))
 }
 
 fn ignored(option: &'static str) -> Notice {

@@ -327,6 +327,20 @@ impl Assessment {
         (hopeless && !self.targets.is_empty()).then(|| EligibilityError::of(self, scope))
     }
 
+    /// Why a dump of what runs now makes no sense: nothing does. `None` where something may be
+    /// dumped.
+    pub fn nothing_runs(&self) -> Option<EligibilityError> {
+        let none = self.targets.iter().all(|t| t.processes.is_empty());
+        (none && !self.targets.is_empty()).then(|| EligibilityError::NotRunning {
+            targets: self
+                .targets
+                .iter()
+                .map(|t| t.target.as_str())
+                .collect::<Vec<_>>()
+                .join(", "),
+        })
+    }
+
     /// Every finding that is to be shown for this kind of profile, graver ones first, with
     /// the target it belongs to; each text once.
     pub fn findings(&self, scope: Scope) -> Vec<(Option<&str>, &Finding)> {

@@ -1,7 +1,7 @@
 //! Why a recording is refused before it starts.
 
 use super::assess::Assessment;
-use super::finding::{Finding, Scope, Severity};
+use super::finding::{Finding, FindingId, Scope, Severity};
 use crate::device::DeviceError;
 use crate::error::{Classified, ErrorClass};
 
@@ -30,6 +30,12 @@ pub enum EligibilityError {
         /// Whether the targets do not even exist.
         missing: bool,
     },
+    /// The targets may be profiled, but none of them runs.
+    #[error("{targets} does not run, and a heap dump is of what runs now")]
+    NotRunning {
+        /// The targets.
+        targets: String,
+    },
 }
 
 impl EligibilityError {
@@ -41,10 +47,10 @@ impl EligibilityError {
             .map(|t| t.target.as_str())
             .collect();
         let findings = assessment.findings(scope);
-        let reason: Option<&Finding> = findings
-            .iter()
-            .map(|(_, f)| *f)
-            .find(|f| f.severity == Severity::Blocks);
+        let reason: Option<&Finding> = findings.iter().map(|(_, f)| *f).find(|f| {
+            let no_java = scope == Scope::Java && f.id == FindingId::NativeNoJava;
+            f.severity == Severity::Blocks || no_java
+        });
         EligibilityError::NotEligible {
             targets: names.join(", "),
             why: reason.map_or_else(
@@ -62,7 +68,9 @@ impl Classified for EligibilityError {
         match self {
             EligibilityError::Device(error) => error.class(),
             EligibilityError::NoPackages { .. } => ErrorClass::Device,
-            EligibilityError::NotEligible { .. } => ErrorClass::NotEligible,
+            EligibilityError::NotEligible { .. } | EligibilityError::NotRunning { .. } => {
+                ErrorClass::NotEligible
+            }
         }
     }
 
@@ -72,6 +80,7 @@ impl Classified for EligibilityError {
             EligibilityError::NoPackages { .. } => "no-packages",
             EligibilityError::NotEligible { missing: true, .. } => "target-not-found",
             EligibilityError::NotEligible { .. } => "not-eligible",
+            EligibilityError::NotRunning { .. } => "not-running",
         }
     }
 
@@ -81,6 +90,11 @@ impl Classified for EligibilityError {
             EligibilityError::NoPackages { .. } => Some(
                 "see whether the phone has that user: adb shell pm list users; a phone that is \
                  still booting needs a moment"
+                    .to_owned(),
+            ),
+            EligibilityError::NotRunning { .. } => Some(
+                "start the app first; `heaptap apps` shows which run, --wait-for-oom waits for one \
+                 that runs out of memory"
                     .to_owned(),
             ),
             EligibilityError::NotEligible { fix, .. } => Some(match fix {

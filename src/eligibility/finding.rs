@@ -40,6 +40,7 @@ pub enum FindingId {
     Space,
     Unknown,
     NoAllocation,
+    NoDump,
     Refused,
 }
 
@@ -76,6 +77,7 @@ impl FindingId {
             F::Space => "SPACE",
             F::Unknown => "UNKNOWN",
             F::NoAllocation => "NO_ALLOCATION",
+            F::NoDump => "NO_DUMP",
             F::Refused => "REFUSED",
         }
     }
@@ -568,6 +570,19 @@ impl Finding {
         )
         .why("the phone did not answer; an empty profile would mean that it may not")
         .fix(manifest_fix())
+    }
+
+    pub(super) fn no_dump(name: &str) -> Finding {
+        Finding::new(
+            FindingId::NoDump,
+            Severity::Warning,
+            Scope::Java,
+            format!("{name} gave no heap dump"),
+        )
+        .why("it was busy, frozen or ended before it began to write, or has no Java heap")
+        .fix(
+            "bring the app to the front and dump again; `heaptap dump --hprof` asks it another way",
+        )
     }
 
     pub(super) fn no_allocation(name: &str, heaps: &[String]) -> Finding {

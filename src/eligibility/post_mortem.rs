@@ -240,6 +240,8 @@ pub struct Evidence<'a> {
     pub packages: &'a [PackageRow],
     /// Heaps that were chosen; empty for the default.
     pub heaps: &'a [String],
+    /// Java heaps were dumped, not a native one sampled.
+    pub java: bool,
     /// The log since the start.
     pub log: &'a [LogLine],
 }
@@ -256,15 +258,22 @@ pub fn explain(target: &EmptyTarget, evidence: &Evidence<'_>) -> Vec<Finding> {
     causes.extend(logged_causes(target, evidence.log));
     causes.extend(manifest_cause(target, evidence));
     if let Some(known) = evidence.known {
+        let other = match evidence.java {
+            true => Scope::Native,
+            false => Scope::Java,
+        };
         let about = known_findings(target, known).filter(|f| {
-            f.severity >= Severity::Warning || f.id == FindingId::NotRunning && target.pid.is_none()
+            f.scope != other
+                && (f.severity >= Severity::Warning
+                    || f.id == FindingId::NotRunning && target.pid.is_none())
         });
         causes.extend(about.cloned());
-        let about = known.device.iter().filter(|f| f.scope != Scope::Java);
+        let about = known.device.iter().filter(|f| f.scope != other);
         causes.extend(about.cloned());
     }
     if causes.is_empty() {
         causes.push(match target.pid {
+            Some(_) if evidence.java => Finding::no_dump(&target.name),
             Some(_) => Finding::no_allocation(&target.name, evidence.heaps),
             None => Finding::not_running(&target.name, Severity::Blocks),
         });
@@ -279,7 +288,7 @@ pub fn explain(target: &EmptyTarget, evidence: &Evidence<'_>) -> Vec<Finding> {
     causes
 }
 
-/// What was said of the target before, but for what is about Java alone.
+/// What was said of the target before.
 fn known_findings<'a>(
     target: &'a EmptyTarget,
     known: &'a Known,
@@ -301,7 +310,6 @@ fn known_findings<'a>(
                 .flat_map(|p| &p.findings);
             t.findings.iter().chain(of_processes)
         })
-        .filter(|f| f.scope != Scope::Java)
 }
 
 /// heapprofd names the pid and the process that it refuses; libc, within the process, why it

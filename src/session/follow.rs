@@ -8,6 +8,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use super::completion::Completion;
 use super::error::SessionError;
 use super::event::{Control, Controls, Progress, SessionEvent};
 use super::journal::BootId;
@@ -51,6 +52,8 @@ pub enum FollowEnd {
     Rebooted,
     /// The caller asked for the end.
     StopAsked,
+    /// Every dump that was waited for is complete.
+    Complete,
 }
 
 enum Line {
@@ -78,9 +81,17 @@ impl Session {
         let (done, mut taken) = mpsc::unbounded_channel();
         let mut lost_at: Option<Instant> = None;
         let mut backoff = Duration::from_millis(100);
+        let mut completion = std::mem::take(&mut self.completion);
         loop {
             let error = match self
-                .watch(controls, scan, &done, &mut taken, &mut lost_at)
+                .watch(
+                    controls,
+                    scan,
+                    &done,
+                    &mut taken,
+                    &mut lost_at,
+                    &mut completion,
+                )
                 .await
             {
                 Ok(end) => return Ok(end),
@@ -117,6 +128,7 @@ impl Session {
         done: &mpsc::UnboundedSender<Taken>,
         taken: &mut mpsc::UnboundedReceiver<Taken>,
         lost_at: &mut Option<Instant>,
+        completion: &mut Completion,
     ) -> Result<FollowEnd, SessionError> {
         let mut shell = self.start_loop().await?;
         let mut reader = LineReader::default();
@@ -159,6 +171,10 @@ impl Session {
                         }
                         None => {}
                     }
+                }
+                () = completion.reached() => {
+                    self.note_last_names(&mut naming).await?;
+                    return Ok(FollowEnd::Complete);
                 }
                 Some(outcome) = taken.recv() => self.end_snapshot(outcome)?,
                 Some(named) = naming.join_next() => self.note_named(named.unwrap_or_default())?,

@@ -12,6 +12,7 @@
 //! session holds its lock; anybody may add a label or ask for the end. `docs/recording.md`
 //! tells what is safe against what.
 
+mod completion;
 mod error;
 mod event;
 mod follow;

@@ -2,6 +2,7 @@
 
 use time::OffsetDateTime;
 
+use super::completion::Completion;
 use super::error::SessionError;
 use super::event::{Events, Progress, SessionEvent};
 use super::id::SessionId;
@@ -22,6 +23,7 @@ pub struct Session {
     /// The last report of the device, where it was followed.
     pub(super) last: Option<Progress>,
     steps: Vec<(&'static str, OffsetDateTime)>,
+    pub(super) completion: Completion,
 }
 
 impl Session {
@@ -86,6 +88,7 @@ impl Session {
             events,
             last: None,
             steps: Vec::new(),
+            completion: Completion::default(),
         })
     }
 

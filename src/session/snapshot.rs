@@ -87,7 +87,7 @@ pub(super) struct Taken {
 /// How long after the last write period a dump may still come.
 const DUMP_LIMIT: Duration = Duration::from_secs(30);
 /// Between two looks at the file.
-const LOOK: Duration = Duration::from_millis(150);
+pub(super) const LOOK: Duration = Duration::from_millis(150);
 /// `dd` skips whole blocks of this size without reading them.
 const BLOCK: u64 = 64 << 10;
 
@@ -190,10 +190,14 @@ impl Waiting<'_> {
     ) -> Result<Option<Snapshot>, SessionError> {
         // The device's clock says when it is too late, ours when the device is silent.
         let silent = Instant::now() + self.limit + QUICK;
+        let file = TraceFile {
+            path: self.path,
+            pid: self.pid,
+        };
         let mut first_seen: Option<u64> = None;
         let mut seen_before = 0;
         loop {
-            let look = tokio::time::timeout_at(silent, self.look(at, scan.as_mut()))
+            let look = tokio::time::timeout_at(silent, look(self.device, &file, at, scan.as_mut()))
                 .await
                 .map_err(|_| SessionError::SnapshotLate { after: self.limit })??;
             at = look.end;
@@ -253,52 +257,6 @@ impl Waiting<'_> {
             missing_pids: self.expected.difference(pids).copied().collect(),
         }
     }
-
-    /// Scans what the file has from `at` on.
-    async fn look(&self, at: u64, scan: &mut dyn DumpScan) -> Result<Look, SessionError> {
-        let skip = at / BLOCK;
-        let command = Command::script(LOOK_AT)
-            .called("reading the trace so far")
-            .arg(self.path)
-            .arg(skip.to_string())
-            .arg(self.pid.to_string());
-        let mut shell = self.device.spawn(&command, QUICK).await?;
-        let mut head = Vec::new();
-        let mut position = skip * BLOCK;
-        let mut look = Look {
-            end: at,
-            boot_ns: 0,
-            alive: true,
-        };
-        loop {
-            let mut bytes = match shell.next().await? {
-                ShellEvent::Stdout(bytes) => bytes,
-                ShellEvent::Stderr(_) => continue,
-                ShellEvent::Exit(_) => return Ok(look),
-            };
-            // Two lines come before the bytes of the file.
-            if look.boot_ns == 0 {
-                head.append(&mut bytes);
-                let mut lines = head.splitn(3, |b| *b == b'\n');
-                let (Some(uptime), Some(state), Some(rest)) =
-                    (lines.next(), lines.next(), lines.next())
-                else {
-                    continue;
-                };
-                let uptime = String::from_utf8_lossy(uptime);
-                look.boot_ns = probe::parse_uptime(&uptime)
-                    .ok_or_else(|| probe::odd(self.device, "uptime", &uptime))?;
-                look.alive = state == b"alive";
-                bytes = rest.to_vec();
-            }
-            let known = usize::try_from(at.saturating_sub(position)).unwrap_or(usize::MAX);
-            position += bytes.len() as u64;
-            if let Some(new) = bytes.get(known..) {
-                scan.push(new);
-                look.end += new.len() as u64;
-            }
-        }
-    }
 }
 
 /// `$1` trace file, `$2` blocks to skip, `$3` perfetto's pid.
@@ -306,14 +264,72 @@ const LOOK_AT: &str = r#"cat /proc/uptime
 if [ -d /proc/$3 ]; then echo alive; else echo gone; fi
 dd if="$1" bs=65536 skip=$2 2>/dev/null"#;
 
+/// The file of a session, and who writes it.
+pub(super) struct TraceFile<'a> {
+    pub(super) path: &'a str,
+    /// perfetto's.
+    pub(super) pid: u32,
+}
+
 /// One look at the file.
-struct Look {
+pub(super) struct Look {
     /// Where it ended.
-    end: u64,
+    pub(super) end: u64,
     /// BOOTTIME then, ns.
     boot_ns: u64,
     /// Whether perfetto ran then.
-    alive: bool,
+    pub(super) alive: bool,
+}
+
+/// Scans what the file has from `at` on.
+pub(super) async fn look(
+    device: &Device,
+    file: &TraceFile<'_>,
+    at: u64,
+    scan: &mut dyn DumpScan,
+) -> Result<Look, SessionError> {
+    let skip = at / BLOCK;
+    let command = Command::script(LOOK_AT)
+        .called("reading the trace so far")
+        .arg(file.path)
+        .arg(skip.to_string())
+        .arg(file.pid.to_string());
+    let mut shell = device.spawn(&command, QUICK).await?;
+    let mut head = Vec::new();
+    let mut position = skip * BLOCK;
+    let mut look = Look {
+        end: at,
+        boot_ns: 0,
+        alive: true,
+    };
+    loop {
+        let mut bytes = match shell.next().await? {
+            ShellEvent::Stdout(bytes) => bytes,
+            ShellEvent::Stderr(_) => continue,
+            ShellEvent::Exit(_) => return Ok(look),
+        };
+        // Two lines come before the bytes of the file.
+        if look.boot_ns == 0 {
+            head.append(&mut bytes);
+            let mut lines = head.splitn(3, |b| *b == b'\n');
+            let (Some(uptime), Some(state), Some(rest)) =
+                (lines.next(), lines.next(), lines.next())
+            else {
+                continue;
+            };
+            let uptime = String::from_utf8_lossy(uptime);
+            look.boot_ns = probe::parse_uptime(&uptime)
+                .ok_or_else(|| probe::odd(device, "uptime", &uptime))?;
+            look.alive = state == b"alive";
+            bytes = rest.to_vec();
+        }
+        let known = usize::try_from(at.saturating_sub(position)).unwrap_or(usize::MAX);
+        position += bytes.len() as u64;
+        if let Some(new) = bytes.get(known..) {
+            scan.push(new);
+            look.end += new.len() as u64;
+        }
+    }
 }
 
 async fn signal_heapprofd(device: &Device, su: bool) -> Result<(), SessionError> {

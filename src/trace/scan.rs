@@ -7,19 +7,22 @@ use std::collections::HashMap;
 use super::bundle;
 use super::packet::{Packet, payload};
 use super::profile_packet::{Header, Outline, each_part};
-use super::wire::varint;
+use super::wire::{Fields, varint};
 
 /// A longer packet is none: the service splits at half a megabyte.
 const LONGEST_PACKET: u64 = 64 << 20;
 /// Tag of `Trace.packet`.
 const PACKET_TAG: u8 = 0x0a;
 
+/// What a Java heap is called here.
+const JAVA: &str = "java";
+
 /// A dump whose last packet is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompleteDump {
     /// The process.
     pub pid: u64,
-    /// The heap; empty before Android 12.
+    /// The heap: `java`, or that of malloc, empty before Android 12.
     pub heap: String,
     /// When its last packet was written, BOOTTIME in ns.
     pub written_ns: u64,
@@ -98,6 +101,7 @@ impl DumpScanner {
                         self.packet(&inflated[range], false);
                     }
                 }
+                payload::HEAP_GRAPH => self.heap_graph(message, packet.timestamp),
                 payload::PROFILE_PACKET => {
                     is_profile = true;
                     continued = Outline::read(message).0.continued;
@@ -123,6 +127,30 @@ impl DumpScanner {
                     heap,
                     written_ns,
                 }));
+        }
+    }
+
+    /// A Java heap is complete with the first of its packets that is not continued.
+    fn heap_graph(&mut self, message: &[u8], time_ns: Option<u64>) {
+        let (mut pid, mut continued) = (0, false);
+        let mut fields = Fields::new(message);
+        loop {
+            match fields.next() {
+                // An i32.
+                Ok(Some((1, value))) => pid = u64::from(value.number() as u32),
+                Ok(Some((5, value))) => continued = value.flag(),
+                Ok(Some(_)) => {}
+                Ok(None) => break,
+                // Damage is told when the trace is converted.
+                Err(_) => return,
+            }
+        }
+        if !continued {
+            self.dumps.push(CompleteDump {
+                pid,
+                heap: JAVA.to_owned(),
+                written_ns: time_ns.unwrap_or(self.last_time),
+            });
         }
     }
 }
@@ -176,6 +204,32 @@ mod tests {
             assert_eq!(found, [(7, 13), (9, 14)], "in steps of {step}");
             assert!(!scanner.is_lost());
         }
+    }
+
+    #[test]
+    fn a_java_heap_is_complete_with_its_last_packet() {
+        let java = |pid: u8, time: u8, continued: bool| {
+            let graph = [1 << 3, pid, 5 << 3, u8::from(continued)];
+            let mut body = vec![8 << 3, time, 10 << 3, pid];
+            // Field 56 has a tag of two bytes.
+            body.extend([0xc2, 0x03, graph.len() as u8]);
+            body.extend(graph);
+            field(1, &body)
+        };
+        let bytes = [
+            java(7, 10, true),
+            java(8, 11, true),
+            java(7, 10, false),
+            packet(3, 14, &[9], false),
+        ]
+        .concat();
+        let scanner = scan(&bytes, 3);
+        let found: Vec<_> = scanner
+            .dumps()
+            .iter()
+            .map(|d| (d.pid, d.heap.as_str(), d.written_ns))
+            .collect();
+        assert_eq!(found, [(7, "java", 10), (9, "libc.malloc", 14)]);
     }
 
     #[test]

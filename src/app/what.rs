@@ -1,0 +1,229 @@
+//! What a session records, a native heap or Java heaps, and everything in which the two differ
+//! before perfetto is started: what has to be eligible, what the phone's version makes of it,
+//! the config, and how more dumps can be caused.
+
+use std::time::Duration;
+
+use super::plan::JavaPlan;
+use crate::config::{
+    CaptureSpec, ConfigError, EncodedConfig, JavaSpec, Notice, Surroundings, Targets,
+};
+use crate::eligibility::{AssessOptions, Assessment, DeviceFacts, Root, Scope, Startup};
+use crate::error::Failure;
+use crate::session::{Background, SnapshotWay};
+
+/// What is to be recorded; targets as they were given.
+#[derive(Debug, Clone)]
+pub enum What {
+    /// Allocations of a native heap.
+    Native(Box<CaptureSpec>),
+    /// Objects of Java heaps, with what `dump` alone knows of the results.
+    Java(JavaSpec, JavaResults),
+}
+
+/// How the dumps of Java heaps are to be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct JavaResults {
+    /// Along dominators, too.
+    pub dominators: bool,
+}
+
+/// The same for one phone, ready to be started.
+#[derive(Debug)]
+pub(super) struct Fitted {
+    pub(super) encoded: EncodedConfig,
+    pub(super) notices: Vec<Notice>,
+    pub(super) snapshots: SnapshotWay,
+    /// Names and pids in the config.
+    pub(super) targets: Targets,
+    /// It ends by itself after this.
+    pub(super) duration: Option<Duration>,
+    /// Heaps that were chosen.
+    pub(super) heaps: Vec<String>,
+    pub(super) background: Background,
+    /// What finishing has to know of a Java dump.
+    pub(super) java: Option<JavaPlan>,
+}
+
+impl What {
+    /// Which processes, as given.
+    pub fn targets(&self) -> &Targets {
+        match self {
+            What::Native(spec) => &spec.targets,
+            What::Java(spec, _) => &spec.targets,
+        }
+    }
+
+    /// What has to be eligible.
+    pub fn scope(&self) -> Scope {
+        match self {
+            What::Native(_) => Scope::Native,
+            What::Java(..) => Scope::Java,
+        }
+    }
+
+    /// How its targets are assessed.
+    pub(super) fn assess(&self, user: Option<u32>, launch: bool) -> AssessOptions {
+        let mut assess = match self {
+            What::Native(spec) => AssessOptions::of_spec(spec, user),
+            What::Java(..) => AssessOptions {
+                user,
+                startup: Startup::Allowed,
+            },
+        };
+        if launch {
+            assess.startup = Startup::Asked;
+        }
+        assess
+    }
+
+    /// Why nothing would come of it; `None` where something may.
+    pub(super) fn refusal(&self, assessment: &Assessment) -> Option<Failure> {
+        let refused = assessment.refusal(self.scope());
+        let refused = refused.or_else(|| match self {
+            // A dump is of what runs.
+            What::Java(spec, _) if spec.wait_for_oom.is_none() => assessment.nothing_runs(),
+            _ => None,
+        });
+        refused.map(Failure::from)
+    }
+
+    /// What the phone of `facts` is told. `armed`: the period of continuous dumps that stand
+    /// in for snapshots where nothing else works.
+    pub(super) fn fit(
+        &self,
+        facts: &DeviceFacts,
+        assessment: &Assessment,
+        armed: Option<Duration>,
+    ) -> Result<Fitted, ConfigError> {
+        let surroundings = Surroundings {
+            free_bytes: facts.free_bytes,
+            memory_bytes: facts.memory_bytes,
+        };
+        match self {
+            What::Native(spec) => fit_native(spec, facts, assessment, armed, &surroundings),
+            What::Java(spec, results) => fit_java(spec, *results, facts, assessment, &surroundings),
+        }
+    }
+}
+
+fn fit_native(
+    spec: &CaptureSpec,
+    facts: &DeviceFacts,
+    assessment: &Assessment,
+    armed: Option<Duration>,
+    surroundings: &Surroundings,
+) -> Result<Fitted, ConfigError> {
+    let (mut spec, notices) = match facts.api() {
+        Some(api) => spec.for_sdk(api)?,
+        None => (spec.clone(), Vec::new()),
+    };
+    spec.targets = resolved(assessment);
+    let snapshots = snapshot_way(facts, &mut spec, armed);
+    Ok(Fitted {
+        encoded: spec.encode(surroundings)?,
+        notices,
+        snapshots,
+        duration: spec.duration,
+        // Earlier perfettos cannot wait for their data sources.
+        background: if facts.api().is_some_and(|api| api >= 33) {
+            Background::Wait
+        } else {
+            Background::Now
+        },
+        targets: spec.targets,
+        heaps: spec.heaps,
+        java: None,
+    })
+}
+
+fn fit_java(
+    spec: &JavaSpec,
+    results: JavaResults,
+    facts: &DeviceFacts,
+    assessment: &Assessment,
+    surroundings: &Surroundings,
+) -> Result<Fitted, ConfigError> {
+    let (mut spec, notices) = match facts.api() {
+        Some(api) => spec.for_sdk(api)?,
+        None => (spec.clone(), Vec::new()),
+    };
+    spec.targets = match spec.wait_for_oom {
+        None => resolved(assessment),
+        // The app compares its own name with these, whenever it was started.
+        Some(_) => whole_packages(&spec.targets),
+    };
+    let period_ms = |period: Duration| u64::try_from(period.as_millis()).unwrap_or(u64::MAX);
+    Ok(Fitted {
+        encoded: spec.encode(surroundings)?,
+        notices,
+        snapshots: match spec.continuous {
+            Some(period) => SnapshotWay::Continuous {
+                period_ms: period_ms(period),
+            },
+            None => SnapshotWay::Impossible,
+        },
+        duration: spec.duration(),
+        heaps: Vec::new(),
+        // The session may be over before all of its sources have come up.
+        background: Background::Now,
+        java: Some(JavaPlan {
+            ends_when_done: spec.ends_when_done(),
+            watch: !spec.ends_when_done() && spec.continuous.is_none(),
+            oom_wait_s: spec.wait_for_oom.map(|wait| wait.as_secs()),
+            buffer_bytes: spec.buffer_on(surroundings),
+            dominators: results.dominators,
+        }),
+        targets: spec.targets,
+    })
+}
+
+fn resolved(assessment: &Assessment) -> Targets {
+    Targets {
+        packages: Vec::new(),
+        ..assessment.resolved.clone()
+    }
+}
+
+/// Packages as patterns for the names of their processes.
+fn whole_packages(targets: &Targets) -> Targets {
+    let mut names = targets.names.clone();
+    for package in &targets.packages {
+        for name in [package.clone(), format!("{package}:*")] {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+    }
+    Targets {
+        names,
+        ..Targets::default()
+    }
+}
+
+/// How snapshots will be taken; arms continuous dumps where nothing else works and they were
+/// asked for.
+fn snapshot_way(
+    facts: &DeviceFacts,
+    spec: &mut CaptureSpec,
+    armed: Option<Duration>,
+) -> SnapshotWay {
+    let central = facts.api().is_none_or(|api| api >= 31) || facts.is_user_build() == Some(false);
+    match facts.root {
+        Some(root) if central => {
+            return SnapshotWay::Signal {
+                su: root == Root::Su,
+            };
+        }
+        _ => {}
+    }
+    if spec.continuous.is_none() {
+        spec.continuous = armed;
+    }
+    match spec.continuous {
+        Some(period) => SnapshotWay::Continuous {
+            period_ms: period.as_millis() as u64,
+        },
+        None => SnapshotWay::Impossible,
+    }
+}

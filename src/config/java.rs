@@ -1,0 +1,473 @@
+//! What to dump of a Java heap, and the TraceConfig for it: Perfetto's java_heap_dump, option
+//! by option. Where a value differs from that tool's, the constant here says why.
+
+use std::time::Duration;
+
+use prost::Message as _;
+
+use super::encode::{self, EncodedConfig, Lists, Surroundings};
+use super::rules::{self, Notice};
+use super::{ConfigError, Targets, text};
+use crate::proto::perfetto::trace_config::trigger_config::{Trigger, TriggerMode};
+use crate::proto::perfetto::trace_config::{TriggerConfig, WriteFlushMode};
+use crate::proto::perfetto::{JavaHprofConfig, TraceConfig, java_hprof_config};
+use crate::units::ByteSize;
+
+/// The data source that dumps Java heaps.
+pub const JAVA_HPROF: &str = "android.java_hprof";
+/// The one that dumps a heap when an app runs out of memory.
+pub const JAVA_HPROF_OOM: &str = "android.java_hprof.oom";
+/// What the runtime calls out when that happens.
+const OOM_TRIGGER: &str = "com.android.telemetry.art-outofmemory";
+/// As java_heap_dump: the session ends so soon after the trigger, and waits for the dump.
+const OOM_STOP_DELAY_MS: u32 = 500;
+
+/// First API level whose tracing service waits until a dump is written.
+const WAITS_SDK: u32 = 31;
+/// First API level that has the source, and the one for OutOfMemoryErrors.
+const JAVA_SDK: u32 = 30;
+const OOM_SDK: u32 = 34;
+/// First API level that takes `*` in a name.
+const PATTERN_SDK: u32 = 33;
+
+/// As java_heap_dump: the session may end at once, since it waits for the dumps.
+const DURATION_MS: u32 = 1000;
+/// As java_heap_dump: so long it waits for them.
+const STOP_TIMEOUT_MS: u32 = 100_000;
+/// As java_heap_dump, where nothing waits for the dump (Android 11).
+const BLIND_DURATION_MS: u32 = 20_000;
+/// The service waits no longer for a trigger.
+const MAX_TRIGGER_TIMEOUT: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// java_heap_dump's default.
+const BUFFER_BYTES: u64 = 256 << 20;
+/// A ring ends up whole in memory, so a small phone gets a smaller one.
+const LEAST_BUFFER_BYTES: u64 = 64 << 20;
+/// No phone has more to give, and the field holds no more.
+const MOST_BUFFER_BYTES: u64 = 4 << 30;
+/// The service drains the buffer into the file this often. java_heap_dump has no file to write
+/// into: there the buffer has to hold the whole dump, and what does not fit is cut off without
+/// a word. An app writes its heap at some 100 MB/s at most, so that the buffer never fills.
+const FILE_WRITE_PERIOD_MS: u32 = 250;
+const FLUSH_TIMEOUT_MS: u32 = 30_000;
+
+/// What is to be dumped of Java heaps, independent of how it was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JavaSpec {
+    /// Which processes.
+    pub targets: Targets,
+    /// Size of the buffer between app and file, bytes; by the phone's memory where `None`.
+    pub buffer_bytes: Option<u64>,
+    /// Dump again and again with this period, until stopped.
+    pub continuous: Option<Duration>,
+    /// Record which memory the process has mapped, too.
+    pub dump_smaps: bool,
+    /// Let the session end with the dumps; by the API level where `None`.
+    pub stop_when_done: Option<bool>,
+    /// How long the phone may take for a dump.
+    pub patience: Patience,
+    /// Record the list of packages.
+    pub packages_list: bool,
+    /// Record the names of processes.
+    pub process_names: bool,
+    /// Dump when an app runs out of memory instead of now, and wait so long for it.
+    pub wait_for_oom: Option<Duration>,
+}
+
+/// How long the phone may take for a dump, in units of java_heap_dump's times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Patience(pub u32);
+
+impl Default for JavaSpec {
+    /// java_heap_dump's defaults.
+    fn default() -> Self {
+        JavaSpec {
+            targets: Targets::default(),
+            buffer_bytes: None,
+            continuous: None,
+            dump_smaps: false,
+            stop_when_done: None,
+            patience: Patience(1),
+            packages_list: true,
+            process_names: true,
+            wait_for_oom: None,
+        }
+    }
+}
+
+impl JavaSpec {
+    /// Refuses what is known to fail or to record nothing.
+    ///
+    /// # Errors
+    /// The first rule that is broken, with its reason.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        if self.wait_for_oom.is_some() {
+            self.check_oom()?;
+        }
+        if self.targets.is_empty() {
+            return Err(ConfigError::NoTarget);
+        }
+        rules::check_target_names(&self.targets)?;
+        if let Some(bytes) = self.buffer_bytes
+            && !(1024..=MOST_BUFFER_BYTES).contains(&bytes)
+        {
+            return Err(ConfigError::bad_value(
+                "--buffer-size",
+                bytes,
+                "a buffer has 1 KiB to 4 GiB",
+                format!("the default is {}", ByteSize(BUFFER_BYTES)),
+            ));
+        }
+        if let Some(period) = self.continuous {
+            rules::check_millis("--continuous-dump", period)?;
+        }
+        Ok(())
+    }
+
+    fn check_oom(&self) -> Result<(), ConfigError> {
+        let conflict = |second, why| {
+            Err(ConfigError::Conflict {
+                first: "--wait-for-oom",
+                second,
+                why,
+            })
+        };
+        if !self.targets.pids.is_empty() {
+            return conflict(
+                "--pid",
+                "who runs out of memory is known by name; -n '*' means every app",
+            );
+        }
+        if self.continuous.is_some() {
+            return conflict("--continuous-dump", "an app dies of it once");
+        }
+        if self.dump_smaps {
+            return conflict(
+                "--dump-smaps",
+                "the app itself writes that dump, and no smaps",
+            );
+        }
+        if self.stop_when_done == Some(false) {
+            return conflict("--no-stop-when-done", "it ends when the dump is done");
+        }
+        if self.targets.names.is_empty() && self.targets.packages.is_empty() {
+            return Err(ConfigError::bad_value(
+                "--wait-for-oom",
+                "",
+                "it needs the name of a process",
+                "give one with -n, or -n '*' for every app",
+            ));
+        }
+        match self.wait_for_oom {
+            Some(wait) if wait.is_zero() || wait > MAX_TRIGGER_TIMEOUT => {
+                Err(ConfigError::bad_value(
+                    "--oom-wait-seconds",
+                    wait.as_secs(),
+                    "the tracing service waits 1 second to 7 days",
+                    "give the seconds, 60 for one",
+                ))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a phone of API level `sdk` can do it, and what should be known of that.
+    ///
+    /// # Errors
+    /// Where it would record something else than asked for.
+    pub fn for_sdk(&self, sdk: u32) -> Result<(JavaSpec, Vec<Notice>), ConfigError> {
+        let too_old = |option, needs, why| {
+            Err(ConfigError::TooOld {
+                option,
+                needs,
+                sdk,
+                why,
+            })
+        };
+        if sdk < JAVA_SDK {
+            return too_old("a Java heap dump", 11, "its system has no such data source");
+        }
+        if self.wait_for_oom.is_some() && sdk < OOM_SDK {
+            return too_old(
+                "--wait-for-oom",
+                14,
+                "its runtime tells nobody of an OutOfMemoryError",
+            );
+        }
+        let mut spec = self.clone();
+        let mut notices = Vec::new();
+        if sdk < WAITS_SDK && self.stop_when_done == Some(true) {
+            notices.push(Notice::new(
+                "option-ignored",
+                "--stop-when-done has no effect before Android 12: the phone cannot tell when a \
+                 dump is done",
+            ));
+        }
+        spec.stop_when_done = Some(self.stop_when_done.unwrap_or(true) && sdk >= WAITS_SDK);
+        Ok((spec, notices))
+    }
+
+    /// Whether names in the config may hold `*` on a phone of API level `sdk`.
+    pub fn takes_patterns(sdk: u32) -> bool {
+        sdk >= PATTERN_SDK
+    }
+
+    /// Whether the session ends by itself once its dumps are complete.
+    pub fn ends_when_done(&self) -> bool {
+        self.continuous.is_none() && self.stop_when_done != Some(false)
+    }
+
+    /// How long the session records by itself; `None` until it is stopped.
+    pub fn duration(&self) -> Option<Duration> {
+        self.duration_ms()
+            .map(|ms| Duration::from_millis(ms.into()))
+    }
+
+    fn duration_ms(&self) -> Option<u32> {
+        match (self.continuous, self.wait_for_oom, self.ends_when_done()) {
+            // Triggers forbid one.
+            (Some(_), _, _) | (_, Some(_), _) => None,
+            // Whoever starts the dumps may be slow to come up.
+            (_, _, true) => Some(DURATION_MS.saturating_mul(self.patience.0)),
+            (_, _, false) => Some(BLIND_DURATION_MS.saturating_mul(self.patience.0)),
+        }
+    }
+
+    /// The buffer on a phone with so much memory.
+    pub fn buffer_on(&self, device: &Surroundings) -> u64 {
+        self.buffer_bytes.unwrap_or_else(|| {
+            device.memory_bytes.map_or(BUFFER_BYTES, |memory| {
+                (memory / 16).clamp(LEAST_BUFFER_BYTES, BUFFER_BYTES)
+            })
+        })
+    }
+
+    /// The config for a device.
+    ///
+    /// # Errors
+    /// Where [`JavaSpec::validate`] refuses the spec.
+    pub fn encode(&self, device: &Surroundings) -> Result<EncodedConfig, ConfigError> {
+        self.validate()?;
+        let config = self.trace_config(device);
+        Ok(EncodedConfig {
+            bytes: config.encode_to_vec(),
+            text: text::print_text(&config),
+            config,
+        })
+    }
+
+    fn trace_config(&self, device: &Surroundings) -> TraceConfig {
+        let mut config = TraceConfig::default();
+        let kb = self.buffer_on(device).div_ceil(1024);
+        // Drained all the time, a discarding one would stop for good the first time it is full.
+        config
+            .buffers
+            .push(encode::ring(u32::try_from(kb).unwrap_or(u32::MAX)));
+        let oom = self.wait_for_oom.is_some();
+        let name = if oom { JAVA_HPROF_OOM } else { JAVA_HPROF };
+        let mut source = encode::source(name, 0);
+        source.config.get_or_insert_default().java_hprof_config = Some(self.java_hprof());
+        config.data_sources.push(source);
+        let lists = Lists {
+            packages: self.packages_list,
+            processes: self.process_names,
+        };
+        encode::put_lists(&mut config, lists);
+        config.duration_ms = self.duration_ms();
+        config.write_into_file = Some(true);
+        config.file_write_period_ms = Some(FILE_WRITE_PERIOD_MS);
+        // No flush goes with the writing: a heap comes in whole chunks, and the last one with
+        // the end of the dump.
+        config.set_write_flush_mode(WriteFlushMode::WriteFlushDisabled);
+        config.flush_timeout_ms = Some(FLUSH_TIMEOUT_MS);
+        if oom || self.stop_when_done != Some(false) || self.continuous.is_some() {
+            config.data_source_stop_timeout_ms =
+                Some(STOP_TIMEOUT_MS.saturating_mul(self.patience.0));
+        }
+        if let Some(wait) = self.wait_for_oom {
+            config.trigger_config = Some(oom_trigger(wait));
+        }
+        config.max_file_size_bytes = device.free_bytes.map(encode::max_file_bytes);
+        config
+    }
+
+    fn java_hprof(&self) -> JavaHprofConfig {
+        let mut names = self.targets.names.clone();
+        // A package that nobody expanded stands for its main process.
+        for package in &self.targets.packages {
+            if !names.contains(package) {
+                names.push(package.clone());
+            }
+        }
+        JavaHprofConfig {
+            process_cmdline: names,
+            pid: self.targets.pids.iter().map(|p| u64::from(*p)).collect(),
+            continuous_dump_config: self.continuous.map(|period| {
+                java_hprof_config::ContinuousDumpConfig {
+                    dump_phase_ms: Some(0),
+                    dump_interval_ms: Some(u32::try_from(period.as_millis()).unwrap_or(u32::MAX)),
+                    ..Default::default()
+                }
+            }),
+            dump_smaps: self.dump_smaps.then_some(true),
+            ..JavaHprofConfig::default()
+        }
+    }
+}
+
+fn oom_trigger(wait: Duration) -> TriggerConfig {
+    let mut trigger = TriggerConfig {
+        triggers: vec![Trigger {
+            name: Some(OOM_TRIGGER.to_owned()),
+            stop_delay_ms: Some(OOM_STOP_DELAY_MS),
+            ..Trigger::default()
+        }],
+        trigger_timeout_ms: Some(u32::try_from(wait.as_millis()).unwrap_or(u32::MAX)),
+        ..TriggerConfig::default()
+    };
+    trigger.set_trigger_mode(TriggerMode::StartTracing);
+    trigger
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec() -> JavaSpec {
+        JavaSpec {
+            targets: Targets {
+                names: vec!["com.example.app".to_owned()],
+                ..Targets::default()
+            },
+            ..JavaSpec::default()
+        }
+    }
+
+    fn config(spec: &JavaSpec) -> TraceConfig {
+        spec.encode(&Surroundings::default()).unwrap().config
+    }
+
+    #[test]
+    fn the_defaults_are_java_heap_dumps_but_for_the_stream_into_the_file() {
+        let encoded = spec().encode(&Surroundings::default()).unwrap();
+        let expected = [
+            "buffers {\n  size_kb: 262144\n  fill_policy: RING_BUFFER\n}\n",
+            "buffers {\n  size_kb: 4096\n  fill_policy: RING_BUFFER\n}\n",
+            "data_sources {\n  config {\n    name: \"android.java_hprof\"\n    target_buffer: 0\n",
+            "    java_hprof_config {\n      process_cmdline: \"com.example.app\"\n    }\n  }\n}\n",
+            "data_sources {\n  config {\n    name: \"android.packages_list\"\n    target_buffer: 1\n",
+            "    packages_list_config {\n    }\n  }\n}\n",
+            "data_sources {\n  config {\n    name: \"linux.process_stats\"\n    target_buffer: 1\n",
+            "    process_stats_config {\n      quirks: DISABLE_ON_DEMAND\n",
+            "      scan_all_processes_on_start: true\n    }\n  }\n}\n",
+            "duration_ms: 1000\nwrite_into_file: true\nfile_write_period_ms: 250\n",
+            "flush_timeout_ms: 30000\ndata_source_stop_timeout_ms: 100000\n",
+            "write_flush_mode: WRITE_FLUSH_DISABLED\n",
+        ];
+        assert_eq!(encoded.text, expected.concat());
+        let back = text::parse_text(&encoded.text).unwrap();
+        assert_eq!(back.encode_to_vec(), encoded.bytes);
+    }
+
+    #[test]
+    fn continuous_dumps_go_on_until_stopped() {
+        let every = JavaSpec {
+            continuous: Some(Duration::from_millis(1500)),
+            ..spec()
+        };
+        let config = config(&every);
+        assert_eq!(config.duration_ms, None);
+        let java = config.data_sources[0].config.as_ref().unwrap();
+        let java = java.java_hprof_config.as_ref().unwrap();
+        let dumps = java.continuous_dump_config.as_ref().unwrap();
+        assert_eq!(
+            (dumps.dump_phase_ms, dumps.dump_interval_ms),
+            (Some(0), Some(1500))
+        );
+    }
+
+    #[test]
+    fn before_android_12_nothing_waits_for_a_dump() {
+        let (old, notices) = spec().for_sdk(30).unwrap();
+        assert!(notices.is_empty());
+        let old = config(&old);
+        assert_eq!(
+            (old.duration_ms, old.data_source_stop_timeout_ms),
+            (Some(20_000), None)
+        );
+        let asked = JavaSpec {
+            stop_when_done: Some(true),
+            ..spec()
+        };
+        assert_eq!(asked.for_sdk(30).unwrap().1[0].kind, "option-ignored");
+        let (new, _) = spec().for_sdk(31).unwrap();
+        let new = config(&new);
+        assert_eq!(
+            (new.duration_ms, new.data_source_stop_timeout_ms),
+            (Some(1000), Some(100_000))
+        );
+        let error = spec().for_sdk(29).unwrap_err();
+        assert!(error.to_string().contains("needs Android 11"), "{error}");
+    }
+
+    #[test]
+    fn an_out_of_memory_error_is_waited_for_by_name() {
+        let oom = JavaSpec {
+            wait_for_oom: Some(Duration::from_secs(90)),
+            ..spec()
+        };
+        let text = oom.encode(&Surroundings::default()).unwrap().text;
+        assert!(text.contains("android.java_hprof.oom"), "{text}");
+        assert!(text.contains("trigger_timeout_ms: 90000"), "{text}");
+        assert!(!text.contains("duration_ms: 1000"), "{text}");
+        assert!(oom.for_sdk(34).is_ok());
+        let error = oom.for_sdk(33).unwrap_err();
+        assert!(error.to_string().contains("needs Android 14"), "{error}");
+        let wrong = [
+            JavaSpec {
+                targets: Targets {
+                    pids: vec![7],
+                    ..Targets::default()
+                },
+                ..oom.clone()
+            },
+            JavaSpec {
+                continuous: Some(Duration::from_secs(1)),
+                ..oom.clone()
+            },
+            JavaSpec {
+                dump_smaps: true,
+                ..oom.clone()
+            },
+            JavaSpec {
+                targets: Targets::default(),
+                ..oom.clone()
+            },
+            JavaSpec {
+                wait_for_oom: Some(Duration::ZERO),
+                ..oom.clone()
+            },
+        ];
+        for spec in wrong {
+            assert!(spec.validate().is_err(), "{spec:?}");
+        }
+    }
+
+    #[test]
+    fn a_small_phone_gets_a_smaller_buffer_unless_one_was_asked_for() {
+        let on = |spec: &JavaSpec, memory: u64| {
+            spec.buffer_on(&Surroundings {
+                memory_bytes: Some(memory),
+                ..Surroundings::default()
+            })
+        };
+        assert_eq!(on(&spec(), 2 << 30), 128 << 20);
+        assert_eq!(on(&spec(), 512 << 20), 64 << 20);
+        assert_eq!(on(&spec(), 16 << 30), 256 << 20);
+        let asked = JavaSpec {
+            buffer_bytes: Some(1 << 30),
+            ..spec()
+        };
+        assert_eq!(on(&asked, 512 << 20), 1 << 30);
+    }
+}

@@ -1,0 +1,90 @@
+//! Ending a session with its dumps where the phone itself cannot: the file's new end is read
+//! beside the following, until every process that matched at the start has given a whole dump.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use super::journal::Chronicle;
+use super::session::Session;
+use super::snapshot::{DumpScan, LOOK, NewScan, TraceFile, look, target_pids};
+use crate::device::Device;
+
+/// Tells when the dumps of a session are complete. Nobody looks any more once it is dropped.
+#[derive(Default)]
+pub(super) struct Completion {
+    complete: Option<mpsc::Receiver<()>>,
+    /// Ends with this.
+    _looking: JoinSet<()>,
+}
+
+impl Completion {
+    /// Ready once the dumps are complete; never where nobody looks, or cannot any more.
+    pub(super) async fn reached(&mut self) {
+        let reached = match &mut self.complete {
+            Some(complete) => complete.recv().await,
+            None => None,
+        };
+        if reached.is_none() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+impl Session {
+    /// From now on [`Session::follow`] ends where every process that matches the targets now
+    /// has given a dump.
+    pub fn end_with_dumps(&mut self, scan: &NewScan) {
+        let (done, complete) = mpsc::channel(1);
+        let device = self.device.clone();
+        let chronicle = self.chronicle().clone();
+        let scan = Arc::clone(scan);
+        let mut looking = JoinSet::new();
+        looking.spawn(async move {
+            if until_complete(&device, &chronicle, scan()).await.is_some() {
+                // Whoever follows may have ended it meanwhile.
+                let _ = done.send(()).await;
+            }
+        });
+        self.completion = Completion {
+            complete: Some(complete),
+            _looking: looking,
+        };
+    }
+}
+
+/// `None` where it cannot be seen: the session then ends by its duration.
+async fn until_complete(
+    device: &Device,
+    chronicle: &Chronicle,
+    mut scan: Box<dyn DumpScan>,
+) -> Option<()> {
+    let file = TraceFile {
+        path: &chronicle.opening.remote_path,
+        pid: chronicle.process.as_ref()?.pid,
+    };
+    let expected = loop {
+        match target_pids(device, chronicle).await {
+            Ok(pids) => break pids,
+            Err(_) => tokio::time::sleep(LOOK).await,
+        }
+    };
+    let mut at = 0;
+    while !expected.is_empty() {
+        // A lost connection is whoever follows' to tell.
+        if let Ok(seen) = look(device, &file, at, scan.as_mut()).await {
+            at = seen.end;
+            if scan.is_lost() || !seen.alive {
+                return None;
+            }
+            let dumped: BTreeSet<u32> = scan.dumps().iter().map(|d| d.pid).collect();
+            if expected.is_subset(&dumped) {
+                return Some(());
+            }
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+    None
+}
