@@ -12,6 +12,7 @@
 //! | `paths` | how roots reach an object, by the names of fields |
 //! | `holders` | all paths to roots merged by class |
 //! | `inspect` | one object in full |
+//! | `leaks` | objects that should be gone, and what holds them |
 //! | `diff` | what changed between two dumps |
 
 pub mod diff;
@@ -22,6 +23,7 @@ pub mod holders;
 pub mod inspect;
 pub mod label;
 pub mod largest;
+pub mod leaks;
 pub mod paths;
 pub mod tree;
 

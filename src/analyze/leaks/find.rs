@@ -1,0 +1,346 @@
+//! All rules on all objects, then paths, groups and sizes.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::advice;
+use super::kinds::{ByName, Kind, Kinds};
+use super::library::{PATTERNS, Pattern};
+use super::live::Live;
+use super::retained;
+use super::rules::{Rules, short};
+use super::signature::{of_pattern, of_references, settle, suspects};
+use super::steps::{RawStep, References};
+use super::verdict::{Status, Verdict};
+use super::walk::{Marks, Start, Walk};
+use super::{Kept, Leak, LeakGroup, Leaks, Shape, Step, Unheld};
+use crate::analyze::label::without_address;
+use crate::heap_graph::{Follow, HeapGraph, ObjectIndex, Reachable};
+
+/// The most steps of paths that are looked at together: a hostile dump can have a path of a
+/// million steps to each of a million objects.
+const MOST_STEPS: usize = 20_000_000;
+/// The most steps of a path that are handed out: the first and the last half of them.
+const MOST_SHOWN: usize = 200;
+
+/// Finds the leaks of a heap. Walks the graph three times where there are any, and looks at the
+/// classes alone where there are no objects to judge.
+pub fn find(graph: &HeapGraph) -> Leaks {
+    let kinds = Kinds::of(graph);
+    let names = ByName::of(graph);
+    let live = Live::of(graph, &names, &kinds);
+    let mut rules = Rules::new(graph, &kinds, &live);
+    let sought = kinds.sought(graph);
+    let fragments: Vec<ObjectIndex> = sought
+        .iter()
+        .filter(|(_, kind)| kind.leaked() == Kind::AndroidxFragment.leaked())
+        .map(|&(object, _)| object)
+        .collect();
+    rules.find_stale_views(&fragments);
+    let leaking = leaking(&rules, &sought);
+    let mut leaks = Leaks {
+        sdk: live.sdk,
+        manufacturer: live.manufacturer.clone(),
+        untold: untold(graph, &live, &sought),
+        ..Leaks::default()
+    };
+    if leaking.is_empty() {
+        return leaks;
+    }
+    let mut marks = Marks::new(graph.len());
+    for &(object, _, _) in &leaking {
+        marks.add(object);
+    }
+    let patterns: Vec<Pattern> = PATTERNS
+        .iter()
+        .filter(|p| p.is_on(live.sdk, live.manufacturer.as_deref()))
+        .copied()
+        .collect();
+    let reachable = Reachable::of(graph, Follow::STRONG);
+    let walk = Walk::of(graph, &reachable, &live, &patterns, &marks, leaking.len());
+    let (held, apart): (Vec<_>, Vec<_>) = leaking
+        .into_iter()
+        .partition(|&(object, _, _)| walk.reaches(object));
+    leaks.unheld = unheld(graph, &reachable, &apart);
+    let ends: Vec<ObjectIndex> = held.iter().map(|h| h.0).collect();
+    let kept = retained::of(graph, &ends, &marks);
+    let finder = Finder {
+        graph,
+        rules: &rules,
+        walk: &walk,
+        references: References::of(graph, &walk, &ends),
+        patterns: &patterns,
+    };
+    leaks.groups = finder.groups(held, kept);
+    leaks
+}
+
+type Found = (ObjectIndex, Kind, Verdict);
+
+/// Objects that should be gone: certain ones first, then by the index.
+fn leaking(rules: &Rules<'_>, sought: &[(ObjectIndex, Kind)]) -> Vec<Found> {
+    let mut all: Vec<Found> = Vec::new();
+    for &(object, kind) in sought {
+        if !kind.is_sought() {
+            continue;
+        }
+        let stale = rules.stale_views.contains_key(&object);
+        if kind == Kind::View && !stale && !rules.is_root_view(object) {
+            continue;
+        }
+        let verdict = rules.judge(object);
+        if verdict.status == Status::Leaking {
+            all.push((object, kind, verdict));
+        }
+    }
+    for &object in rules.live.watched.keys() {
+        let kind = rules.kind(object).filter(|kind| kind.is_sought());
+        let verdict = rules.judge(object);
+        if verdict.status == Status::Leaking {
+            all.push((object, kind.unwrap_or(Kind::Watched), verdict));
+        }
+    }
+    all.sort_by_key(|(object, _, _)| *object);
+    all.dedup_by_key(|(object, _, _)| *object);
+    all
+}
+
+/// What no rule could judge, and why.
+fn untold(graph: &HeapGraph, live: &Live, sought: &[(ObjectIndex, Kind)]) -> Vec<String> {
+    let has = |kind: Kind| sought.iter().any(|&(_, k)| k == kind);
+    let mut all = Vec::new();
+    if !graph.contents().has_values() {
+        let mut kinds = Vec::new();
+        for (kind, name) in [
+            (Kind::Window, "windows"),
+            (Kind::MessageQueue, "loopers"),
+            (Kind::ViewModel, "view models"),
+            (Kind::Composition, "compositions"),
+        ] {
+            if has(kind) {
+                kinds.push(name);
+            }
+        }
+        if !kinds.is_empty() {
+            all.push(format!(
+                "a heap graph holds no values, so {} can't be judged (dump --hprof has them)",
+                kinds.join(", ")
+            ));
+        }
+        if has(Kind::Activity) && live.activities.is_none() {
+            all.push(
+                "ActivityThread.mActivities is not in this dump, so activities can be judged by \
+                 their lifecycle alone"
+                    .to_owned(),
+            );
+        }
+    }
+    if has(Kind::Service) && live.services.is_none() {
+        all.push(
+            "ActivityThread.mServices is not in this dump, so services can't be judged".to_owned(),
+        );
+    }
+    all
+}
+
+/// Those that no strong path reaches, by class; those that other leaks keep are told there.
+fn unheld(graph: &HeapGraph, reachable: &Reachable, apart: &[Found]) -> Vec<Unheld> {
+    let mut counts: BTreeMap<(&str, Kind), u64> = BTreeMap::new();
+    for (object, kind, _) in apart {
+        if !reachable.contains(*object) {
+            let class = graph.class(graph.class_of(*object)).shown();
+            *counts.entry((class, *kind)).or_default() += 1;
+        }
+    }
+    counts
+        .into_iter()
+        .map(|((class, kind), count)| Unheld {
+            class: class.to_owned(),
+            kind,
+            count,
+        })
+        .collect()
+}
+
+struct Finder<'a> {
+    graph: &'a HeapGraph,
+    rules: &'a Rules<'a>,
+    walk: &'a Walk,
+    references: References<'a>,
+    patterns: &'a [Pattern],
+}
+
+impl Finder<'_> {
+    fn groups(
+        &self,
+        held: Vec<Found>,
+        kept: Vec<(Kept, BTreeMap<crate::heap_graph::ClassIndex, u64>)>,
+    ) -> Vec<LeakGroup> {
+        let mut all: Vec<(Found, Kept, BTreeMap<String, u64>)> = held
+            .into_iter()
+            .zip(kept)
+            .map(|(found, (kept, nested))| {
+                let name = |class| self.class_name(class);
+                let nested = nested.into_iter().map(|(c, n)| (name(c), n)).collect();
+                (found, kept, nested)
+            })
+            .collect();
+        // The first of a group is the one that is shown.
+        all.sort_by(|(a, a_kept, _), (b, b_kept, _)| {
+            let by_size = b_kept.total().cmp(&a_kept.total());
+            a.2.certainty
+                .cmp(&b.2.certainty)
+                .then(by_size)
+                .then(a.0.cmp(&b.0))
+        });
+        let mut groups: Vec<LeakGroup> = Vec::new();
+        let mut by_key: HashMap<(String, String), usize> = HashMap::new();
+        let mut steps = 0;
+        for ((object, kind, verdict), kept, nested) in all {
+            if steps > MOST_STEPS {
+                break;
+            }
+            let raw = self.references.path(self.walk, object);
+            steps += raw.len();
+            let library = self.library(object);
+            let path = self.steps(&raw);
+            let suspected = || {
+                let suspects = path.iter().filter(|step| step.suspect);
+                suspects.filter_map(|step| Some((step.class.as_str(), step.reference.as_ref()?)))
+            };
+            let signature = match library {
+                Some(pattern) => of_pattern(&pattern.name()),
+                None => of_references(suspected()),
+            };
+            let class = self.class_name(self.graph.class_of(object));
+            let leak = Leak {
+                object,
+                id: self.graph.id(object),
+                certainty: verdict.certainty,
+                reason: verdict.reason,
+                kept,
+                nested,
+            };
+            match by_key.get(&(signature.clone(), class.clone())) {
+                Some(&at) => {
+                    groups[at].kept.add(kept);
+                    groups[at].leaks.push(leak);
+                }
+                None => {
+                    by_key.insert((signature.clone(), class.clone()), groups.len());
+                    let root = self.root(&raw);
+                    let advice = advice::of(kind, &class, library, &path, &root);
+                    groups.push(LeakGroup {
+                        signature,
+                        kind,
+                        class,
+                        certainty: leak.certainty,
+                        library,
+                        leaks: vec![leak],
+                        kept,
+                        root,
+                        path: cut(path),
+                        advice,
+                    });
+                }
+            }
+        }
+        groups.sort_by(|a, b| {
+            let key = |g: &LeakGroup| (g.library.is_some(), g.certainty);
+            key(a)
+                .cmp(&key(b))
+                .then(b.kept.total().cmp(&a.kept.total()))
+                .then_with(|| a.class.cmp(&b.class))
+                .then_with(|| a.signature.cmp(&b.signature))
+        });
+        groups
+    }
+
+    fn class_name(&self, class: crate::heap_graph::ClassIndex) -> String {
+        without_address(self.graph.class(class).shown()).into_owned()
+    }
+
+    /// The pattern by which the platform leaks an object: any on its path.
+    fn library(&self, object: ObjectIndex) -> Option<Pattern> {
+        let mut at = Some(object);
+        while let Some(object) = at {
+            if let Some(pattern) = self.walk.library(object) {
+                return self.patterns.get(pattern).copied();
+            }
+            at = self.walk.parent(object);
+        }
+        None
+    }
+
+    fn root(&self, raw: &[RawStep]) -> String {
+        let Some(first) = raw.first() else {
+            return String::new();
+        };
+        match self.walk.start_of(self.graph, first.object) {
+            Start::Root(kind) => match self.references.thread_name(first.object) {
+                Some(name) => format!("{} \"{name}\"", kind.in_words()),
+                None => kind.in_words().to_owned(),
+            },
+            Start::Class => "loaded class".to_owned(),
+        }
+    }
+
+    fn steps(&self, raw: &[RawStep]) -> Vec<Step> {
+        let verdicts: Vec<Verdict> = raw.iter().map(|r| self.rules.judge(r.object)).collect();
+        let own: Vec<Status> = verdicts.iter().map(|v| v.status).collect();
+        let settled = settle(&own);
+        let suspects = suspects(&settled);
+        let classes: Vec<(String, Shape)> = raw.iter().map(|r| self.what(r.object)).collect();
+        raw.iter()
+            .enumerate()
+            .map(|(at, raw)| {
+                let (status, because) = settled[at];
+                let own_reason = &verdicts[at].reason;
+                let reason = match because {
+                    None => own_reason.clone(),
+                    Some(other) => {
+                        let other_class = short(&classes[other].0);
+                        let word = match status {
+                            Status::Leaking => "leaks",
+                            _ => "is in use",
+                        };
+                        match (own[at], own_reason.as_str()) {
+                            (Status::Unknown, "") => format!("{other_class} {word}"),
+                            (_, own) => format!("{other_class} {word} ({own})"),
+                        }
+                    }
+                };
+                Step {
+                    id: self.graph.id(raw.object),
+                    class: classes[at].0.clone(),
+                    shape: classes[at].1,
+                    status,
+                    reason,
+                    reference: raw.reference.clone(),
+                    declared_in: raw.declared_in.map(|class| self.class_name(class)),
+                    suspect: suspects[at],
+                }
+            })
+            .collect()
+    }
+
+    fn what(&self, object: ObjectIndex) -> (String, Shape) {
+        let class = self.graph.class_of(object);
+        if let Some(behind) = self.graph.class_behind(object) {
+            return (self.class_name(behind), Shape::Class);
+        }
+        let shape = match self.rules.kind(object) {
+            Some(Kind::Thread) => Shape::Thread,
+            _ if self.graph.class(class).is_array() => Shape::Array,
+            _ => Shape::Instance,
+        };
+        (self.class_name(class), shape)
+    }
+}
+
+/// A path short enough to be looked at: its beginning and its end.
+fn cut(mut path: Vec<Step>) -> Vec<Step> {
+    if path.len() > MOST_SHOWN {
+        path.drain(MOST_SHOWN / 2..path.len() - MOST_SHOWN / 2);
+    }
+    path
+}

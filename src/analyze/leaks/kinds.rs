@@ -1,0 +1,279 @@
+//! Which of Android's classes an object is of, by name through its superclasses.
+
+use std::collections::HashMap;
+
+use crate::heap_graph::{ClassIndex, ClassKind, HeapGraph, ObjectIndex};
+
+/// A class that a rule knows. The nearest superclass that is one counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// `android.app.Activity`.
+    Activity,
+    /// `android.app.Fragment`.
+    PlatformFragment,
+    /// `android.support.v4.app.Fragment`.
+    SupportFragment,
+    /// `androidx.fragment.app.Fragment`.
+    AndroidxFragment,
+    /// `android.view.View`.
+    View,
+    /// `android.widget.Editor`.
+    Editor,
+    /// `com.android.internal.policy.DecorContext`.
+    DecorContext,
+    /// `android.content.ContextWrapper` but no Activity, Service or Application.
+    ContextWrapper,
+    /// `android.app.ContextImpl`.
+    ContextImpl,
+    /// `android.app.Service`.
+    Service,
+    /// `android.view.Window`.
+    Window,
+    /// `android.view.ViewRootImpl`.
+    ViewRoot,
+    /// `android.widget.Toast`.
+    Toast,
+    /// `android.os.MessageQueue`.
+    MessageQueue,
+    /// `androidx.lifecycle.ViewModel`.
+    ViewModel,
+    /// `androidx.compose.runtime.CompositionImpl`.
+    Composition,
+    /// `androidx.compose.runtime.Recomposer`.
+    Recomposer,
+    /// `mortar.MortarScope`.
+    MortarScope,
+    /// `androidx.lifecycle.LifecycleRegistry`.
+    LifecycleRegistry,
+    /// A weak reference by which LeakCanary watches an object.
+    Watched,
+    /// `android.app.Application`.
+    Application,
+    /// `android.app.ActivityThread`.
+    ActivityThread,
+    /// `android.view.inputmethod.InputMethodManager`.
+    InputMethodManager,
+    /// `java.lang.ClassLoader`.
+    ClassLoader,
+    /// `java.lang.Thread`.
+    Thread,
+    /// `android.app.Dialog`.
+    Dialog,
+    /// `android.os.Message`.
+    Message,
+    /// `android.animation.Animator`.
+    Animator,
+    /// `android.app.LoadedApk`.
+    LoadedApk,
+    /// `android.os.Binder`.
+    Binder,
+}
+
+impl Kind {
+    /// What a leaking object of that kind is, such as `destroyed Activity`.
+    pub fn leaked(self) -> &'static str {
+        match self {
+            Kind::Activity => "destroyed Activity",
+            Kind::PlatformFragment | Kind::SupportFragment | Kind::AndroidxFragment => {
+                "removed Fragment"
+            }
+            Kind::View => "detached View",
+            Kind::Editor => "text editor of a detached View",
+            Kind::DecorContext | Kind::ContextWrapper | Kind::ContextImpl => {
+                "Context of a destroyed Activity"
+            }
+            Kind::Service => "stopped Service",
+            Kind::Window => "destroyed Window",
+            Kind::ViewRoot => "removed window root",
+            Kind::Toast => "Toast that is over",
+            Kind::MessageQueue => "queue of a Looper that quit",
+            Kind::ViewModel => "cleared ViewModel",
+            Kind::Composition => "disposed Composition",
+            Kind::Recomposer => "Recomposer that was shut down",
+            Kind::MortarScope => "dead MortarScope",
+            Kind::LifecycleRegistry => "destroyed lifecycle",
+            _ => "object that should be gone",
+        }
+    }
+
+    /// Stable word for JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Activity => "activity",
+            Kind::PlatformFragment | Kind::SupportFragment | Kind::AndroidxFragment => "fragment",
+            Kind::View => "view",
+            Kind::Editor => "editor",
+            Kind::DecorContext | Kind::ContextWrapper | Kind::ContextImpl => "context",
+            Kind::Service => "service",
+            Kind::Window => "window",
+            Kind::ViewRoot => "view-root",
+            Kind::Toast => "toast",
+            Kind::MessageQueue => "message-queue",
+            Kind::ViewModel => "view-model",
+            Kind::Composition => "composition",
+            Kind::Recomposer => "recomposer",
+            Kind::MortarScope => "mortar-scope",
+            Kind::LifecycleRegistry => "lifecycle",
+            _ => "watched",
+        }
+    }
+
+    /// Whether objects of that kind are looked for; of the others only what stands on a path to
+    /// one is judged.
+    pub(super) fn is_sought(self) -> bool {
+        !matches!(
+            self,
+            Kind::LifecycleRegistry
+                | Kind::Watched
+                | Kind::Application
+                | Kind::ActivityThread
+                | Kind::InputMethodManager
+                | Kind::ClassLoader
+                | Kind::Thread
+                | Kind::Dialog
+                | Kind::Message
+                | Kind::Animator
+                | Kind::LoadedApk
+                | Kind::Binder
+        )
+    }
+}
+
+fn of_name(name: &str) -> Option<Kind> {
+    Some(match name {
+        "android.app.Activity" => Kind::Activity,
+        "android.app.Fragment" => Kind::PlatformFragment,
+        "android.support.v4.app.Fragment" => Kind::SupportFragment,
+        "androidx.fragment.app.Fragment" => Kind::AndroidxFragment,
+        "android.view.View" => Kind::View,
+        "android.widget.Editor" => Kind::Editor,
+        "com.android.internal.policy.DecorContext" => Kind::DecorContext,
+        "android.content.ContextWrapper" => Kind::ContextWrapper,
+        "android.app.ContextImpl" => Kind::ContextImpl,
+        "android.app.Service" => Kind::Service,
+        "android.view.Window" => Kind::Window,
+        "android.view.ViewRootImpl" => Kind::ViewRoot,
+        "android.widget.Toast" => Kind::Toast,
+        "android.os.MessageQueue" => Kind::MessageQueue,
+        "androidx.lifecycle.ViewModel" => Kind::ViewModel,
+        "androidx.compose.runtime.CompositionImpl" => Kind::Composition,
+        "androidx.compose.runtime.Recomposer" => Kind::Recomposer,
+        "mortar.MortarScope" => Kind::MortarScope,
+        "androidx.lifecycle.LifecycleRegistry" => Kind::LifecycleRegistry,
+        "leakcanary.KeyedWeakReference" | "com.squareup.leakcanary.KeyedWeakReference" => {
+            Kind::Watched
+        }
+        "android.app.Application" => Kind::Application,
+        "android.app.ActivityThread" => Kind::ActivityThread,
+        "android.view.inputmethod.InputMethodManager" => Kind::InputMethodManager,
+        "java.lang.ClassLoader" => Kind::ClassLoader,
+        "java.lang.Thread" => Kind::Thread,
+        "android.app.Dialog" => Kind::Dialog,
+        "android.os.Message" => Kind::Message,
+        "android.animation.Animator" => Kind::Animator,
+        "android.app.LoadedApk" => Kind::LoadedApk,
+        "android.os.Binder" => Kind::Binder,
+        _ => return None,
+    })
+}
+
+/// The kind of every class of a graph.
+pub(super) struct Kinds {
+    by_class: Vec<Option<Kind>>,
+}
+
+impl Kinds {
+    pub fn of(graph: &HeapGraph) -> Kinds {
+        let classes = graph.classes();
+        let mut by_class: Vec<Option<Option<Kind>>> = vec![None; classes.len()];
+        let mut below = Vec::new();
+        for start in 0..classes.len() {
+            // A class on the way that is already known ends the walk, so that a tall hierarchy
+            // is climbed once; a class whose superclasses go round is known by then too.
+            let mut at = Some(ClassIndex(start as u32));
+            let mut kind = None;
+            while let Some(class) = at {
+                if let Some(known) = by_class[class.at()] {
+                    kind = known;
+                    break;
+                }
+                by_class[class.at()] = Some(None);
+                below.push(class);
+                let class = graph.class(class);
+                if !is_class_type(&class.name)
+                    && let Some(named) = of_name(class.shown()).or_else(|| of_name(&class.name))
+                {
+                    kind = Some(named);
+                    break;
+                }
+                at = class.superclass;
+            }
+            for class in below.drain(..) {
+                by_class[class.at()] = Some(kind);
+            }
+        }
+        Kinds {
+            by_class: by_class.into_iter().map(Option::flatten).collect(),
+        }
+    }
+
+    pub fn of_class(&self, class: ClassIndex) -> Option<Kind> {
+        self.by_class[class.at()]
+    }
+
+    /// Objects of kinds that are looked for and of watching references, by kind, ascending.
+    pub fn sought(&self, graph: &HeapGraph) -> Vec<(ObjectIndex, Kind)> {
+        let any = self
+            .by_class
+            .iter()
+            .flatten()
+            .any(|k| k.is_sought() || *k == Kind::Watched);
+        if !any {
+            return Vec::new();
+        }
+        graph
+            .objects()
+            .filter_map(|object| {
+                let kind = self.of_class(graph.class_of(object))?;
+                (kind.is_sought() || kind == Kind::Watched).then_some((object, kind))
+            })
+            .filter(|&(object, _)| is_instance(graph, object))
+            .collect()
+    }
+}
+
+/// The types of class objects in a heap graph.
+fn is_class_type(name: &str) -> bool {
+    name.starts_with("java.lang.Class<")
+}
+
+/// Whether it is neither a class object nor a placeholder.
+pub(super) fn is_instance(graph: &HeapGraph, object: ObjectIndex) -> bool {
+    graph.class_behind(object).is_none()
+        && graph.class(graph.class_of(object)).kind != ClassKind::Class
+        && !graph.is_placeholder(object)
+}
+
+/// The first class of each name, deobfuscated names first.
+pub(super) struct ByName<'g> {
+    map: HashMap<&'g str, ClassIndex>,
+}
+
+impl<'g> ByName<'g> {
+    pub fn of(graph: &'g HeapGraph) -> ByName<'g> {
+        let mut map = HashMap::new();
+        for (at, class) in graph.classes().iter().enumerate() {
+            // Of several classes of a name, the one that has its statics.
+            let index = ClassIndex(at as u32);
+            let slot = map.entry(class.shown()).or_insert(index);
+            if class.object.is_some() && graph.class(*slot).object.is_none() {
+                *slot = index;
+            }
+        }
+        ByName { map }
+    }
+
+    pub fn find(&self, name: &str) -> Option<ClassIndex> {
+        self.map.get(name).copied()
+    }
+}

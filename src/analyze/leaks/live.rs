@@ -1,0 +1,173 @@
+//! What the platform itself holds in the dump: the activities and services that are alive, the
+//! main thread, the version of Android, and what the app's own LeakCanary was watching.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::fields;
+use super::kinds::{ByName, Kind, Kinds, is_instance};
+use crate::heap_graph::{HeapGraph, ObjectIndex, RootKind, Value};
+
+/// Facts of the platform; `None` where the dump does not tell.
+#[derive(Debug, Default)]
+pub(super) struct Live {
+    /// Activities that `ActivityThread.mActivities` has a record of.
+    pub activities: Option<BTreeSet<ObjectIndex>>,
+    /// Services in `ActivityThread.mServices`.
+    pub services: Option<BTreeSet<ObjectIndex>>,
+    /// The main thread.
+    pub main_thread: Option<ObjectIndex>,
+    /// `Build.VERSION.SDK_INT`.
+    pub sdk: Option<i64>,
+    /// `Build.MANUFACTURER`.
+    pub manufacturer: Option<String>,
+    /// Objects that LeakCanary watched, and whether it had already found them retained.
+    pub watched: BTreeMap<ObjectIndex, Watched>,
+}
+
+/// What a `KeyedWeakReference` says of its referent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Watched {
+    /// `retainedUptimeMillis` is set; `None` where the dump has no numbers.
+    pub retained: Option<bool>,
+    /// Why it was watched, in the words of the app.
+    pub description: Option<String>,
+}
+
+/// The most links of a chain that are followed.
+const MOST_LINKS: usize = 100_000;
+
+impl Live {
+    pub fn of(graph: &HeapGraph, names: &ByName<'_>, kinds: &Kinds) -> Live {
+        let mut live = Live::default();
+        if let Some(thread) = activity_thread(graph, names, kinds) {
+            let class = "android.app.ActivityThread";
+            live.activities = fields::get(graph, thread, class, "mActivities")
+                .and_then(Value::object)
+                .and_then(|map| map_values(graph, map))
+                .map(|records| {
+                    let activity = |&record: &ObjectIndex| {
+                        fields::any(graph, record, "activity").and_then(Value::object)
+                    };
+                    records.iter().filter_map(activity).collect()
+                });
+            live.services = fields::get(graph, thread, class, "mServices")
+                .and_then(Value::object)
+                .and_then(|map| map_values(graph, map))
+                .map(|services| services.into_iter().collect());
+        }
+        live.main_thread = names
+            .find("android.os.Looper")
+            .and_then(|looper| fields::of_class(graph, looper, "sMainLooper"))
+            .and_then(Value::object)
+            .and_then(|looper| fields::any(graph, looper, "mThread"))
+            .and_then(Value::object)
+            .or_else(|| thread_named_main(graph));
+        live.sdk = names
+            .find("android.os.Build$VERSION")
+            .and_then(|version| fields::of_class(graph, version, "SDK_INT"))
+            .and_then(Value::integer);
+        live.manufacturer = names
+            .find("android.os.Build")
+            .and_then(|build| fields::of_class(graph, build, "MANUFACTURER"))
+            .and_then(Value::object)
+            .and_then(|text| graph.contents().string(graph, text));
+        live.watched = watched(graph, kinds);
+        live
+    }
+}
+
+fn activity_thread(graph: &HeapGraph, names: &ByName<'_>, kinds: &Kinds) -> Option<ObjectIndex> {
+    let class = names.find("android.app.ActivityThread")?;
+    let current = fields::of_class(graph, class, "sCurrentActivityThread");
+    if let Some(thread) = current.and_then(Value::object) {
+        return Some(thread);
+    }
+    let mut all = graph.objects().filter(|&object| {
+        kinds.of_class(graph.class_of(object)) == Some(Kind::ActivityThread)
+            && is_instance(graph, object)
+    });
+    let only = all.next()?;
+    all.next().is_none().then_some(only)
+}
+
+/// The values of an `ArrayMap` or a `HashMap`; `None` where it is neither or says nothing.
+fn map_values(graph: &HeapGraph, map: ObjectIndex) -> Option<Vec<ObjectIndex>> {
+    if let Some(array) = fields::any(graph, map, "mArray") {
+        let elements = match array {
+            Value::Object(array) => fields::elements(graph, array),
+            Value::Null => Vec::new(),
+            _ => return None,
+        };
+        // A key in each even slot, its value behind it.
+        let values = elements.into_iter().filter(|(at, _)| at % 2 == 1);
+        return Some(values.map(|(_, value)| value).collect());
+    }
+    let table = match fields::any(graph, map, "table")? {
+        Value::Object(table) => fields::elements(graph, table),
+        Value::Null => Vec::new(),
+        _ => return None,
+    };
+    let mut values = Vec::new();
+    let mut links = 0;
+    for (_, first) in table {
+        let mut node = Some(first);
+        while let Some(entry) = node {
+            links += 1;
+            if links > MOST_LINKS {
+                return None;
+            }
+            values.extend(fields::any(graph, entry, "value").and_then(Value::object));
+            node = fields::any(graph, entry, "next").and_then(Value::object);
+        }
+    }
+    Some(values)
+}
+
+fn thread_named_main(graph: &HeapGraph) -> Option<ObjectIndex> {
+    graph
+        .roots()
+        .iter()
+        .filter(|root| root.kind == RootKind::ThreadObject)
+        .map(|root| root.object)
+        .find(|&thread| thread_name(graph, thread).as_deref() == Some("main"))
+}
+
+/// The name of a `java.lang.Thread`.
+pub(super) fn thread_name(graph: &HeapGraph, thread: ObjectIndex) -> Option<String> {
+    let name = fields::get(graph, thread, "java.lang.Thread", "name")?.object()?;
+    if let Some(text) = graph.contents().string(graph, name) {
+        return Some(text);
+    }
+    // A char[] before Android 6 and Java 8.
+    let array = graph.contents().primitive_array(graph, name)?;
+    let bytes = array.bytes?;
+    let units = bytes
+        .chunks_exact(2)
+        .take(256)
+        .map(|unit| u16::from_be_bytes([unit[0], unit[1]]));
+    let text = char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER));
+    Some(text.collect())
+}
+
+fn watched(graph: &HeapGraph, kinds: &Kinds) -> BTreeMap<ObjectIndex, Watched> {
+    let mut all = BTreeMap::new();
+    for referent in graph.referents() {
+        if kinds.of_class(graph.class_of(referent.owner)) != Some(Kind::Watched) {
+            continue;
+        }
+        let since = fields::any(graph, referent.owner, "retainedUptimeMillis");
+        let description = fields::any(graph, referent.owner, "description")
+            .and_then(Value::object)
+            .and_then(|text| graph.contents().string(graph, text))
+            .filter(|text| !text.is_empty());
+        let found = Watched {
+            retained: since.and_then(Value::integer).map(|ms| ms != -1),
+            description,
+        };
+        let slot = all.entry(referent.target).or_insert_with(|| found.clone());
+        if slot.retained != Some(true) {
+            *slot = found;
+        }
+    }
+    all
+}

@@ -1,0 +1,82 @@
+//! What leaks keep: bytes that only they reach, each counted once, for the first leak on whose
+//! way it lies.
+
+use std::collections::BTreeMap;
+
+use super::walk::Marks;
+use crate::heap_graph::{ClassIndex, Follow, HeapGraph, ObjectIndex, RootKind};
+
+/// What a leak keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Kept {
+    /// Shallow bytes.
+    pub bytes: u64,
+    /// Native bytes that the same objects own.
+    pub native_bytes: u64,
+    /// Objects.
+    pub count: u64,
+}
+
+impl Kept {
+    /// All bytes, of the Java heap and native.
+    pub fn total(&self) -> u64 {
+        self.bytes.saturating_add(self.native_bytes)
+    }
+
+    pub(super) fn add(&mut self, other: Kept) {
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.native_bytes = self.native_bytes.saturating_add(other.native_bytes);
+        self.count += other.count;
+    }
+}
+
+/// What each of `leaks` keeps, in their order, and the objects of `leaking` that it keeps, by
+/// class and number.
+pub(super) fn of(
+    graph: &HeapGraph,
+    leaks: &[ObjectIndex],
+    leaking: &Marks,
+) -> Vec<(Kept, BTreeMap<ClassIndex, u64>)> {
+    // What roots reach without passing a leak is not the leaks' fault.
+    let mut seen = Marks::new(graph.len());
+    let mut stack = Vec::new();
+    for root in graph.roots() {
+        if root.kind != RootKind::Unreachable && !leaking.has(root.object) && seen.add(root.object)
+        {
+            stack.push(root.object);
+        }
+    }
+    while let Some(object) = stack.pop() {
+        for target in graph.kept_by(object, Follow::STRONG) {
+            if !leaking.has(target) && seen.add(target) {
+                stack.push(target);
+            }
+        }
+    }
+    for &leak in leaks {
+        seen.add(leak);
+    }
+    let mut all = Vec::with_capacity(leaks.len());
+    for &leak in leaks {
+        let mut kept = Kept::default();
+        let mut nested = BTreeMap::new();
+        stack.push(leak);
+        while let Some(object) = stack.pop() {
+            kept.add(Kept {
+                bytes: graph.shallow_bytes(object),
+                native_bytes: graph.native_bytes(object),
+                count: 1,
+            });
+            if object != leak && leaking.has(object) {
+                *nested.entry(graph.class_of(object)).or_default() += 1;
+            }
+            for target in graph.kept_by(object, Follow::STRONG) {
+                if seen.add(target) {
+                    stack.push(target);
+                }
+            }
+        }
+        all.push((kept, nested));
+    }
+    all
+}

@@ -1,0 +1,602 @@
+//! The rules: which objects should be gone, by what the dump says of their fields. Each rule
+//! reads the field that Android itself sets when the object's life ends; where the dump has no
+//! such value (heap graphs have references only), what the references around it prove.
+//!
+//! A field that is missing tells nothing; a rule without its fields says unknown.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use super::fields;
+use super::kinds::{Kind, Kinds};
+use super::live::{Live, thread_name};
+use super::verdict::{Certainty, Status, Verdict};
+use crate::heap_graph::{HeapGraph, ObjectIndex, Value};
+
+/// The rules on one graph, with what was judged so far.
+pub(super) struct Rules<'g> {
+    pub graph: &'g HeapGraph,
+    pub kinds: &'g Kinds,
+    pub live: &'g Live,
+    /// Views that fragments kept after theirs was destroyed, by the fragment's class.
+    pub stale_views: BTreeMap<ObjectIndex, String>,
+    judged: RefCell<HashMap<ObjectIndex, Verdict>>,
+}
+
+/// The most steps from a context to the one it wraps, from a view to its parent.
+const MOST_STEPS: usize = 1_000;
+
+impl<'g> Rules<'g> {
+    pub fn new(graph: &'g HeapGraph, kinds: &'g Kinds, live: &'g Live) -> Rules<'g> {
+        Rules {
+            graph,
+            kinds,
+            live,
+            stale_views: BTreeMap::new(),
+            judged: RefCell::default(),
+        }
+    }
+
+    pub fn kind(&self, object: ObjectIndex) -> Option<Kind> {
+        if !super::kinds::is_instance(self.graph, object) {
+            return None;
+        }
+        self.kinds.of_class(self.graph.class_of(object))
+    }
+
+    /// What is known of an object.
+    pub fn judge(&self, object: ObjectIndex) -> Verdict {
+        if let Some(known) = self.judged.borrow().get(&object) {
+            return known.clone();
+        }
+        let verdict = self.judge_anew(object);
+        self.judged.borrow_mut().insert(object, verdict.clone());
+        verdict
+    }
+
+    fn judge_anew(&self, object: ObjectIndex) -> Verdict {
+        if self.graph.is_placeholder(object) {
+            return Verdict::default();
+        }
+        if self.graph.class_behind(object).is_some() {
+            return Verdict::in_use("a class stays as long as its loader");
+        }
+        let by_kind = match self.kind(object) {
+            Some(kind) => self.judge_kind(object, kind),
+            None => Verdict::default(),
+        };
+        if by_kind.status == Status::Unknown {
+            if let Some(class) = self.stale_views.get(&object) {
+                let reason = format!("{class} still has it, though its mView is null");
+                return Verdict::leaking(Certainty::Likely, reason);
+            }
+            if let Some(watched) = self.live.watched.get(&object) {
+                let why = match &watched.description {
+                    Some(text) => format!(" ({text})"),
+                    None => String::new(),
+                };
+                match watched.retained {
+                    Some(true) => {
+                        let reason = format!("the app's LeakCanary expected it to be gone{why}");
+                        return Verdict::leaking(Certainty::Certain, reason);
+                    }
+                    None => {
+                        let reason = format!("the app's LeakCanary watched it{why}");
+                        return Verdict::leaking(Certainty::Likely, reason);
+                    }
+                    Some(false) => {}
+                }
+            }
+        }
+        by_kind
+    }
+
+    fn judge_kind(&self, object: ObjectIndex, kind: Kind) -> Verdict {
+        match kind {
+            Kind::Activity => self.activity(object),
+            Kind::PlatformFragment => self.fragment(object, "android.app.Fragment"),
+            Kind::SupportFragment => self.fragment(object, "android.support.v4.app.Fragment"),
+            Kind::AndroidxFragment => self.androidx_fragment(object),
+            Kind::View => self.view(object),
+            Kind::Editor => self.by_other(object, "mTextView", "its text view"),
+            Kind::DecorContext | Kind::ContextWrapper => self.wrapper(object),
+            Kind::ContextImpl => self.context_impl(object),
+            Kind::Service => self.service(object),
+            Kind::Window => self.window(object),
+            Kind::ViewRoot => self.view_root(object),
+            Kind::Toast => self.toast(object),
+            Kind::MessageQueue => self.message_queue(object),
+            Kind::ViewModel => self.view_model(object),
+            Kind::Composition => self.composition(object),
+            Kind::Recomposer => self.recomposer(object),
+            Kind::MortarScope => self.flag(object, "mortar.MortarScope", "dead", Flag::EndsLife),
+            Kind::LifecycleRegistry => match self.lifecycle_state(object) {
+                Some(state) if state == "DESTROYED" => Verdict::unknown("its state is DESTROYED"),
+                Some(state) => Verdict::in_use(format!("its state is {state}")),
+                None => Verdict::default(),
+            },
+            Kind::Application => Verdict::in_use("an Application lives as long as its process"),
+            Kind::ActivityThread => Verdict::in_use("one lives as long as the process"),
+            Kind::InputMethodManager => Verdict::in_use("one lives as long as the process"),
+            Kind::ClassLoader => Verdict::in_use("class loaders stay"),
+            Kind::Thread => self.thread(object),
+            Kind::Dialog => self.dialog(object),
+            Kind::Message => Verdict::unknown("a message that waits, or one in the pool"),
+            Kind::Animator => Verdict::unknown("an animator; an endless one holds its target"),
+            Kind::LoadedApk => Verdict::unknown("holds what registerReceiver was given"),
+            Kind::Binder => {
+                Verdict::unknown("a Binder stays until the other process lets go of it")
+            }
+            Kind::Watched => Verdict::default(),
+        }
+    }
+
+    fn get(&self, object: ObjectIndex, class: &str, name: &str) -> Option<Value> {
+        fields::get(self.graph, object, class, name)
+    }
+
+    fn name_of(&self, object: ObjectIndex) -> &'g str {
+        short(self.graph.class(self.graph.class_of(object)).shown())
+    }
+
+    fn flag(&self, object: ObjectIndex, class: &str, name: &str, flag: Flag) -> Verdict {
+        let value = self.get(object, class, name).and_then(Value::boolean);
+        match (value, flag) {
+            (Some(true), _) => Verdict::leaking(Certainty::Certain, format!("{name} is true")),
+            (Some(false), Flag::EndsLife) => Verdict::in_use(format!("{name} is false")),
+            (Some(false), Flag::MayEnd) => Verdict::unknown(format!("{name} is false")),
+            (None, _) => Verdict::default(),
+        }
+    }
+
+    // Activities, services.
+
+    fn activity(&self, object: ObjectIndex) -> Verdict {
+        let class = "android.app.Activity";
+        let by_flag = self.flag(object, class, "mDestroyed", Flag::EndsLife);
+        if by_flag.status != Status::Unknown {
+            return by_flag;
+        }
+        let records = self.live.activities.as_ref();
+        if records.is_some_and(|records| records.contains(&object)) {
+            return Verdict::in_use("ActivityThread.mActivities has a record of it");
+        }
+        // Activities of androidx tell their observers when they end.
+        let registry = fields::any(self.graph, object, "mLifecycleRegistry");
+        let state = registry
+            .and_then(Value::object)
+            .and_then(|registry| self.lifecycle_state(registry));
+        match (state, records) {
+            (Some(state), _) if state == "DESTROYED" => {
+                Verdict::leaking(Certainty::Likely, "its lifecycle is DESTROYED")
+            }
+            (_, Some(_)) => Verdict::leaking(
+                Certainty::Likely,
+                "ActivityThread.mActivities has no record of it, so it was destroyed",
+            ),
+            (Some(state), None) => Verdict::in_use(format!("its lifecycle is {state}")),
+            (None, None) => Verdict::default(),
+        }
+    }
+
+    fn service(&self, object: ObjectIndex) -> Verdict {
+        match &self.live.services {
+            None => Verdict::default(),
+            Some(all) if all.contains(&object) => {
+                Verdict::in_use("ActivityThread.mServices has it")
+            }
+            Some(_) => Verdict::leaking(
+                Certainty::Certain,
+                "ActivityThread.mServices no longer has it",
+            ),
+        }
+    }
+
+    /// The name of an androidx `Lifecycle.State` that a `LifecycleRegistry` is in.
+    fn lifecycle_state(&self, registry: ObjectIndex) -> Option<String> {
+        if self.kind(registry) != Some(Kind::LifecycleRegistry) {
+            return None;
+        }
+        let state = fields::one_of(self.graph, registry, &["state", "mState"])?;
+        fields::constant(self.graph, state.object()?)
+    }
+
+    // Fragments.
+
+    fn fragment(&self, object: ObjectIndex, class: &str) -> Verdict {
+        match self.get(object, class, "mFragmentManager") {
+            Some(Value::Null) => self.removed_fragment(object, class),
+            Some(Value::Object(_)) => Verdict::in_use("mFragmentManager is set"),
+            _ => Verdict::default(),
+        }
+    }
+
+    /// A fragment without a manager: removed, or not yet added.
+    fn removed_fragment(&self, object: ObjectIndex, class: &str) -> Verdict {
+        let called = self.get(object, class, "mCalled").and_then(Value::boolean);
+        let was_added = self.get(object, class, "mPreviousWho");
+        match (called, was_added) {
+            (Some(true), _) => Verdict::leaking(
+                Certainty::Certain,
+                "mFragmentManager is null and mCalled true",
+            ),
+            (Some(false), _) => Verdict::unknown("mFragmentManager is null: not yet added"),
+            (None, Some(Value::Object(_))) => Verdict::leaking(
+                Certainty::Likely,
+                "mFragmentManager is null, and mPreviousWho tells that it was added before",
+            ),
+            (None, _) if self.graph.contents().has_values() => Verdict::leaking(
+                Certainty::Likely,
+                "mFragmentManager is null: it was removed (this dump has no mCalled to prove it)",
+            ),
+            (None, _) => Verdict::leaking(
+                Certainty::Possible,
+                "mFragmentManager is null: removed, or never added (a heap graph can't tell)",
+            ),
+        }
+    }
+
+    fn androidx_fragment(&self, object: ObjectIndex) -> Verdict {
+        let class = "androidx.fragment.app.Fragment";
+        let state = self
+            .get(object, class, "mLifecycleRegistry")
+            .and_then(Value::object)
+            .and_then(|registry| self.lifecycle_state(registry));
+        if state.as_deref() == Some("DESTROYED") {
+            return Verdict::leaking(Certainty::Certain, "its lifecycle is DESTROYED");
+        }
+        match self.get(object, class, "mFragmentManager") {
+            Some(Value::Object(_)) => Verdict::in_use("mFragmentManager is set"),
+            // Since 1.1 a removed fragment starts over, in the state INITIALIZED.
+            Some(Value::Null) if self.get(object, class, "mMaxState").is_some() => {
+                self.removed_fragment(object, class)
+            }
+            Some(Value::Null) if state.is_none() => self.removed_fragment(object, class),
+            Some(Value::Null) => Verdict::unknown("mFragmentManager is null: not yet added"),
+            _ => Verdict::default(),
+        }
+    }
+
+    /// Views that a fragment of an app keeps in fields of its own, itself or in a binding, though
+    /// its own view is gone.
+    pub fn find_stale_views(&mut self, fragments: &[ObjectIndex]) {
+        for &fragment in fragments {
+            if self.judge(fragment).status == Status::Leaking {
+                continue;
+            }
+            let base = [
+                "androidx.fragment.app.Fragment",
+                "android.app.Fragment",
+                "android.support.v4.app.Fragment",
+            ];
+            let view = base
+                .iter()
+                .find_map(|class| self.get(fragment, class, "mView"));
+            if view != Some(Value::Null) {
+                continue;
+            }
+            let mut kept = BTreeSet::new();
+            crate::analyze::fields::visit(self.graph, fragment, |field| {
+                let own = field.declared_in.is_some_and(|class| {
+                    !is_library(self.graph.class(class).shown()) && !field.is_static
+                });
+                if let (true, Some(target)) = (own, field.value.object()) {
+                    kept.insert(target);
+                }
+                std::ops::ControlFlow::Continue(())
+            });
+            let bindings: Vec<ObjectIndex> = kept
+                .iter()
+                .filter(|&&o| self.name_of(o).ends_with("Binding"))
+                .filter_map(|&o| fields::any(self.graph, o, "rootView")?.object())
+                .collect();
+            kept.extend(bindings);
+            let name = self.name_of(fragment).to_owned();
+            for view in kept {
+                let detached = self.kind(view) == Some(Kind::View)
+                    && self.get(view, "android.view.View", "mAttachInfo") == Some(Value::Null)
+                    && self.was_attached(view) != Some(false);
+                if detached {
+                    self.judged.borrow_mut().remove(&view);
+                    self.stale_views.insert(view, name.clone());
+                }
+            }
+        }
+    }
+
+    // Views, windows.
+
+    fn parent_view(&self, view: ObjectIndex) -> Option<ObjectIndex> {
+        let parent = self.get(view, "android.view.View", "mParent")?.object()?;
+        (self.kind(parent) == Some(Kind::View)).then_some(parent)
+    }
+
+    /// Whether a view has no view above it: only those are looked for.
+    pub fn is_root_view(&self, view: ObjectIndex) -> bool {
+        self.parent_view(view).is_none()
+    }
+
+    fn was_attached(&self, view: ObjectIndex) -> Option<bool> {
+        let count = self.get(view, "android.view.View", "mWindowAttachCount")?;
+        Some(count.integer()? > 0)
+    }
+
+    fn view(&self, object: ObjectIndex) -> Verdict {
+        let class = "android.view.View";
+        if let Some(verdict) = self
+            .get(object, class, "mContext")
+            .and_then(Value::object)
+            .and_then(|context| self.of_context(context, "its context"))
+            .filter(|verdict| verdict.status == Status::Leaking)
+        {
+            return verdict;
+        }
+        let mut root = object;
+        for _ in 0..MOST_STEPS {
+            match self.parent_view(root) {
+                Some(parent) => root = parent,
+                None => break,
+            }
+        }
+        let parent = self.get(root, class, "mParent");
+        let in_window = matches!(parent, Some(Value::Object(_)))
+            || self.graph.is_a(
+                self.graph.class_of(root),
+                "com.android.internal.policy.DecorView",
+            );
+        let attached = self.get(object, class, "mAttachInfo");
+        let root_attached = self.get(root, class, "mAttachInfo");
+        match (attached, in_window) {
+            (Some(Value::Object(_)), true) if root != object => match root_attached {
+                Some(Value::Null) => Verdict::leaking(
+                    Certainty::Certain,
+                    "it is attached below a root view that was detached",
+                ),
+                _ => Verdict::in_use("it is attached to a window"),
+            },
+            (Some(Value::Object(_)), _) => Verdict::in_use("it is attached to a window"),
+            (Some(Value::Null), true) => match self.was_attached(object) {
+                Some(true) => {
+                    Verdict::leaking(Certainty::Certain, "it was detached from its window")
+                }
+                Some(false) => Verdict::unknown("it was never attached to its window"),
+                None if self.graph.contents().has_values() => Verdict::default(),
+                None => Verdict::leaking(
+                    Certainty::Possible,
+                    "mAttachInfo is null: detached, or not yet shown (a heap graph can't tell)",
+                ),
+            },
+            (Some(Value::Null), false) => {
+                Verdict::unknown("it is in no window; views may be kept for use again")
+            }
+            _ => Verdict::default(),
+        }
+    }
+
+    fn window(&self, object: ObjectIndex) -> Verdict {
+        // Only windows of activities are told that they are destroyed.
+        let by_flag = self.flag(object, "android.view.Window", "mDestroyed", Flag::MayEnd);
+        if by_flag.status == Status::Leaking {
+            return by_flag;
+        }
+        self.get(object, "android.view.Window", "mContext")
+            .and_then(Value::object)
+            .and_then(|context| self.of_context(context, "its context"))
+            .filter(|verdict| verdict.status == Status::Leaking)
+            .unwrap_or(by_flag)
+    }
+
+    fn view_root(&self, object: ObjectIndex) -> Verdict {
+        let class = "android.view.ViewRootImpl";
+        match self.get(object, class, "mView") {
+            Some(Value::Null) => {
+                return Verdict::leaking(Certainty::Certain, "mView is null: its window is gone");
+            }
+            Some(_) => {}
+            None => return Verdict::default(),
+        }
+        self.get(object, class, "mContext")
+            .and_then(Value::object)
+            .and_then(|context| self.of_context(context, "its context"))
+            .filter(|verdict| verdict.status == Status::Leaking)
+            .unwrap_or_default()
+    }
+
+    fn toast(&self, object: ObjectIndex) -> Verdict {
+        let shower = self
+            .get(object, "android.widget.Toast", "mTN")
+            .and_then(Value::object);
+        let Some(shower) = shower else {
+            return Verdict::default();
+        };
+        let manager = fields::any(self.graph, shower, "mWM");
+        let view = fields::any(self.graph, shower, "mView");
+        match (manager, view) {
+            (Some(Value::Object(_)), Some(Value::Null)) => {
+                Verdict::leaking(Certainty::Certain, "it was shown and taken down again")
+            }
+            (Some(Value::Object(_)), Some(Value::Object(_))) => Verdict::in_use("it is showing"),
+            _ => Verdict::default(),
+        }
+    }
+
+    fn dialog(&self, object: ObjectIndex) -> Verdict {
+        match self.get(object, "android.app.Dialog", "mDecor") {
+            Some(Value::Null) => Verdict::unknown("a dialog that is not showing"),
+            Some(Value::Object(_)) => Verdict::unknown("a dialog that is showing"),
+            _ => Verdict::default(),
+        }
+    }
+
+    // Contexts.
+
+    /// What a context says of who has it: `whose` is "its context" and the like. `None` where
+    /// no activity or service is behind it.
+    fn of_context(&self, context: ObjectIndex, whose: &str) -> Option<Verdict> {
+        let inner = self.unwrap_context(context)?;
+        let kind = self.kind(inner);
+        let verdict = match kind {
+            Some(Kind::Activity) => self.activity(inner),
+            _ => return None,
+        };
+        let name = self.name_of(inner);
+        Some(match verdict.status {
+            Status::Leaking => Verdict::leaking(
+                verdict.certainty,
+                format!("{whose} is {name}, which was destroyed"),
+            ),
+            Status::NotLeaking => Verdict::unknown(format!("{whose} is {name}, which is alive")),
+            Status::Unknown => return None,
+        })
+    }
+
+    /// The activity at the end of a chain of wrappers.
+    fn unwrap_context(&self, context: ObjectIndex) -> Option<ObjectIndex> {
+        let mut at = context;
+        // Hostile dumps have contexts that wrap each other in a circle.
+        for _ in 0..MOST_STEPS {
+            let next = match self.kind(at)? {
+                Kind::Activity => return Some(at),
+                Kind::DecorContext => fields::any(self.graph, at, "mPhoneWindow")
+                    .and_then(Value::object)
+                    .and_then(|window| self.get(window, "android.view.Window", "mContext")),
+                Kind::ContextWrapper => self.get(at, "android.content.ContextWrapper", "mBase"),
+                Kind::ContextImpl => {
+                    let outer = self.get(at, "android.app.ContextImpl", "mOuterContext");
+                    outer.filter(|outer| outer.object() != Some(at))
+                }
+                _ => return None,
+            };
+            at = next?.object()?;
+        }
+        None
+    }
+
+    fn wrapper(&self, object: ObjectIndex) -> Verdict {
+        self.of_context(object, "what it wraps").unwrap_or_default()
+    }
+
+    fn context_impl(&self, object: ObjectIndex) -> Verdict {
+        self.of_context(object, "its outer context")
+            .unwrap_or_default()
+    }
+
+    /// Judged as another object that it belongs to.
+    fn by_other(&self, object: ObjectIndex, field: &str, whose: &str) -> Verdict {
+        let Some(other) = fields::any(self.graph, object, field).and_then(Value::object) else {
+            return Verdict::default();
+        };
+        if self.kind(other) != Some(Kind::View) {
+            return Verdict::default();
+        }
+        let verdict = self.view(other);
+        Verdict {
+            reason: match verdict.reason.as_str() {
+                "" => String::new(),
+                reason => format!("{whose}: {reason}"),
+            },
+            ..verdict
+        }
+    }
+
+    // The rest.
+
+    fn message_queue(&self, object: ObjectIndex) -> Verdict {
+        let flag = fields::one_of(self.graph, object, &["mQuitting", "mQuiting"]);
+        match flag.and_then(Value::boolean) {
+            Some(true) => Verdict::leaking(Certainty::Certain, "its looper has quit"),
+            Some(false) => Verdict::in_use("its looper runs"),
+            None => Verdict::default(),
+        }
+    }
+
+    fn view_model(&self, object: ObjectIndex) -> Verdict {
+        let class = "androidx.lifecycle.ViewModel";
+        let own = self.get(object, class, "mCleared").and_then(Value::boolean);
+        // Since 2.8 in an object of its own.
+        let cleared = own.or_else(|| {
+            let inner = self.get(object, class, "impl")?.object()?;
+            fields::any(self.graph, inner, "isCleared")?.boolean()
+        });
+        match cleared {
+            Some(true) => Verdict::leaking(Certainty::Certain, "it was cleared"),
+            Some(false) => Verdict::in_use("it was not cleared"),
+            None => Verdict::default(),
+        }
+    }
+
+    fn composition(&self, object: ObjectIndex) -> Verdict {
+        let disposed = fields::any(self.graph, object, "disposed").and_then(Value::boolean);
+        let state = fields::any(self.graph, object, "state").and_then(Value::integer);
+        match (disposed, state) {
+            (Some(true), _) | (None, Some(3)) => {
+                Verdict::leaking(Certainty::Certain, "it was disposed")
+            }
+            (Some(false), _) | (None, Some(_)) => Verdict::in_use("it was not disposed"),
+            (None, None) => Verdict::default(),
+        }
+    }
+
+    fn recomposer(&self, object: ObjectIndex) -> Verdict {
+        let state = fields::any(self.graph, object, "_state")
+            .and_then(Value::object)
+            .and_then(|flow| fields::one_of(self.graph, flow, &["_state$volatile", "_state"]))
+            .and_then(Value::object)
+            .and_then(|state| fields::constant(self.graph, state));
+        match state {
+            Some(state) if state.starts_with("ShutDown") || state == "ShuttingDown" => {
+                Verdict::leaking(Certainty::Certain, format!("its state is {state}"))
+            }
+            Some(state) => Verdict::in_use(format!("its state is {state}")),
+            None => Verdict::default(),
+        }
+    }
+
+    fn thread(&self, object: ObjectIndex) -> Verdict {
+        if self.live.main_thread == Some(object) {
+            return Verdict::in_use("the main thread runs as long as the process");
+        }
+        match thread_name(self.graph, object) {
+            Some(name) => Verdict::unknown(format!("thread \"{}\"", cut(&name))),
+            None => Verdict::default(),
+        }
+    }
+}
+
+/// What a flag that is false tells.
+#[derive(Clone, Copy)]
+enum Flag {
+    /// It is set whenever such an object's life ends.
+    EndsLife,
+    /// It is set for some of them only.
+    MayEnd,
+}
+
+/// A class name without its package.
+pub(super) fn short(name: &str) -> &str {
+    name.rsplit('.').next().unwrap_or(name)
+}
+
+fn cut(text: &str) -> String {
+    text.chars().take(60).collect()
+}
+
+/// Whether a class comes with the platform or its libraries, by its package.
+pub(super) fn is_library(class: &str) -> bool {
+    [
+        "android.",
+        "androidx.",
+        "com.android.",
+        "com.google.android.material.",
+        "dalvik.",
+        "java.",
+        "javax.",
+        "jdk.",
+        "kotlin.",
+        "kotlinx.",
+        "libcore.",
+        "sun.",
+    ]
+    .iter()
+    .any(|package| class.starts_with(package))
+}

@@ -1,0 +1,298 @@
+//! From the walk's objects to the steps of a path: references by name, collections as `[x]`
+//! without their insides.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+
+use super::fields::one_of;
+use super::live::thread_name;
+use super::walk::{Walk, is_collectors_own};
+use crate::analyze::fields;
+use crate::heap_graph::{ClassIndex, HeapGraph, ObjectIndex, Value};
+
+/// How an object refers to the next one.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reference {
+    /// An instance field.
+    Field(String),
+    /// A static of the class that the object stands for.
+    Static(String),
+    /// An element of an array, or of a collection: its index, or the key where it is a text.
+    Element(Option<String>),
+    /// What a `ThreadLocal` holds for the thread.
+    ThreadLocal,
+    /// A local variable of the thread.
+    Local,
+    /// A reference that the dump has no name for.
+    Unnamed,
+}
+
+impl Reference {
+    /// For people: `LEAKED`, `[3]`, `["key"]`, `<local variable>`.
+    pub fn shown(&self) -> String {
+        match self {
+            Reference::Field(name) | Reference::Static(name) => name.clone(),
+            Reference::Element(Some(at)) => format!("[{at}]"),
+            Reference::Element(None) => "[x]".to_owned(),
+            Reference::ThreadLocal => "<thread local>".to_owned(),
+            Reference::Local => "<local variable>".to_owned(),
+            Reference::Unnamed => "<unnamed>".to_owned(),
+        }
+    }
+
+    /// The same for all objects that leak in one way: what signatures are made of.
+    pub fn generic(&self) -> &str {
+        match self {
+            Reference::Field(name) | Reference::Static(name) => name,
+            Reference::Element(_) => "[x]",
+            Reference::ThreadLocal => "<thread local>",
+            Reference::Local => "<Java Local>",
+            Reference::Unnamed => "<unnamed>",
+        }
+    }
+}
+
+/// An object of a path, and how it refers to the next.
+#[derive(Debug, Clone)]
+pub(super) struct RawStep {
+    pub object: ObjectIndex,
+    /// `None` for the last.
+    pub reference: Option<Reference>,
+    /// The class that declares the field, where it is another than the object's own.
+    pub declared_in: Option<ClassIndex>,
+}
+
+/// Names of references, of each object on a path once.
+pub(super) struct References<'g> {
+    graph: &'g HeapGraph,
+    named: HashMap<(ObjectIndex, ObjectIndex), (Reference, Option<ClassIndex>)>,
+}
+
+impl<'g> References<'g> {
+    /// Names all references on the walk's paths to `ends`.
+    pub fn of(graph: &'g HeapGraph, walk: &Walk, ends: &[ObjectIndex]) -> References<'g> {
+        let mut children: HashMap<ObjectIndex, Vec<ObjectIndex>> = HashMap::new();
+        for &end in ends {
+            let mut at = end;
+            while let Some(parent) = walk.parent(at) {
+                // What is above an object is walked once, with the first of its children.
+                let known = children.entry(parent).or_default();
+                let first = known.is_empty();
+                known.push(at);
+                if !first {
+                    break;
+                }
+                at = parent;
+            }
+        }
+        let mut all = References {
+            graph,
+            named: HashMap::new(),
+        };
+        for (parent, mut wanted) in children {
+            wanted.sort_unstable();
+            all.name(walk, parent, &wanted);
+        }
+        all
+    }
+
+    fn name(&mut self, walk: &Walk, parent: ObjectIndex, wanted: &[ObjectIndex]) {
+        let graph = self.graph;
+        let behind = graph.class_behind(parent);
+        let mut left = wanted.len();
+        fields::visit(graph, parent, |field| {
+            let Some(target) = field.value.object() else {
+                return ControlFlow::Continue(());
+            };
+            if wanted.binary_search(&target).is_err() || self.named.contains_key(&(parent, target))
+            {
+                return ControlFlow::Continue(());
+            }
+            let own = graph.class_of(parent);
+            let declaring = behind.or(field.declared_in).unwrap_or(own);
+            let name = field.name;
+            if is_collectors_own(graph.class(declaring).shown(), name.unwrap_or_default()) {
+                return ControlFlow::Continue(());
+            }
+            let reference = match (field.element, name) {
+                (Some(at), _) => Reference::Element(Some(at.to_string())),
+                (None, None) => Reference::Unnamed,
+                (None, Some(name)) if behind.is_some() => Reference::Static(name.to_owned()),
+                (None, Some(name)) => Reference::Field(name.to_owned()),
+            };
+            let declared_in = field.declared_in.filter(|&c| c != own && behind.is_none());
+            self.named
+                .insert((parent, target), (reference, declared_in));
+            left -= 1;
+            match left {
+                0 => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(()),
+            }
+        });
+        for &child in wanted {
+            let reference = match walk.is_local(parent, child) {
+                true => Reference::Local,
+                false => Reference::Unnamed,
+            };
+            self.named
+                .entry((parent, child))
+                .or_insert((reference, None));
+        }
+    }
+
+    /// The path to an object, its root first, without the insides of collections.
+    pub fn path(&self, walk: &Walk, end: ObjectIndex) -> Vec<RawStep> {
+        let mut raw = vec![RawStep {
+            object: end,
+            reference: None,
+            declared_in: None,
+        }];
+        let mut at = end;
+        while let Some(parent) = walk.parent(at) {
+            let (reference, declared_in) = self
+                .named
+                .get(&(parent, at))
+                .cloned()
+                .unwrap_or((Reference::Unnamed, None));
+            raw.push(RawStep {
+                object: parent,
+                reference: Some(reference),
+                declared_in,
+            });
+            at = parent;
+        }
+        raw.reverse();
+        self.fold(raw)
+    }
+
+    /// Takes out what lies between a collection and its elements.
+    fn fold(&self, raw: Vec<RawStep>) -> Vec<RawStep> {
+        let mut folded: Vec<RawStep> = Vec::new();
+        let mut steps = raw.into_iter().peekable();
+        while let Some(mut step) = steps.next() {
+            let collection = self.class(step.object);
+            let is_collection = is_collection(collection);
+            let mut insides = Vec::new();
+            while let Some(next) = steps.peek() {
+                let class = self.class(next.object);
+                let before = insides.last().unwrap_or(&step);
+                let inside = next.reference.is_some()
+                    && (is_thread_locals(class)
+                        || is_collection
+                            && !self.is_element(before)
+                            && is_inside(collection, class));
+                if !inside {
+                    break;
+                }
+                insides.extend(steps.next());
+            }
+            if let Some(last) = insides.last() {
+                step.declared_in = None;
+                step.reference = Some(match is_thread_locals(self.class(last.object)) {
+                    true => Reference::ThreadLocal,
+                    false => self.entry(last),
+                });
+            }
+            folded.push(step);
+        }
+        folded
+    }
+
+    fn class(&self, object: ObjectIndex) -> &'g str {
+        match self.graph.class_behind(object) {
+            // A class object is no instance of the class it stands for.
+            Some(_) => "java.lang.Class",
+            None => self.graph.class(self.graph.class_of(object)).shown(),
+        }
+    }
+
+    /// Whether what a step inside a collection refers to is an element, not more inside.
+    fn is_element(&self, step: &RawStep) -> bool {
+        match &step.reference {
+            Some(Reference::Element(_)) => self.class(step.object) == "java.lang.Object[]",
+            Some(Reference::Field(name)) => {
+                matches!(name.as_str(), "value" | "val" | "item" | "key")
+            }
+            _ => false,
+        }
+    }
+
+    /// The element of a collection by the last object inside that leads to it.
+    fn entry(&self, last: &RawStep) -> Reference {
+        if let Some(Reference::Element(at)) = &last.reference {
+            // Only a list's array tells where the element is; a table's index is its hash.
+            return Reference::Element(at.clone());
+        }
+        let key = one_of(self.graph, last.object, &["key"])
+            .and_then(Value::object)
+            .and_then(|key| self.graph.contents().string(self.graph, key));
+        let is_value = matches!(&last.reference, Some(Reference::Field(name)) if name != "key");
+        match key.filter(|_| is_value) {
+            Some(text) => {
+                let short: String = text.chars().take(40).collect();
+                let more = if short.len() < text.len() { "…" } else { "" };
+                Reference::Element(Some(format!("\"{short}{more}\"")))
+            }
+            None => Reference::Element(None),
+        }
+    }
+
+    /// The name of a thread, where it has one.
+    pub fn thread_name(&self, object: ObjectIndex) -> Option<String> {
+        thread_name(self.graph, object)
+    }
+}
+
+/// Whether a class is a collection whose insides nobody wants to see.
+fn is_collection(class: &str) -> bool {
+    let Some((package, name)) = class.rsplit_once('.') else {
+        return false;
+    };
+    let ends = [
+        "List",
+        "Map",
+        "Set",
+        "Queue",
+        "Deque",
+        "Vector",
+        "Stack",
+        "Hashtable",
+        "Array",
+    ];
+    match package {
+        "java.util"
+        | "java.util.concurrent"
+        | "android.util"
+        | "androidx.collection"
+        | "android.support.v4.util"
+        | "kotlin.collections" => {
+            let outer = name.split('$').next().unwrap_or(name);
+            ends.iter().any(|end| outer.ends_with(end)) || outer == "Collections"
+        }
+        _ => false,
+    }
+}
+
+/// Whether objects of a class lie between a collection and its elements: arrays, entries, and
+/// the map behind a set.
+fn is_inside(collection: &str, class: &str) -> bool {
+    let element = class.trim_end_matches("[]");
+    if element.len() < class.len() && element == "java.lang.Object" {
+        return true;
+    }
+    let package = |name: &str| name.rsplit_once('.').map(|(package, _)| package.to_owned());
+    let behind_set = collection.contains("Set") && element.ends_with("Map");
+    package(element) == package(collection)
+        && (behind_set || element.contains('$') && !is_list(element))
+}
+
+/// Collections within classes: `Arrays$ArrayList`, `Collections$SynchronizedList`.
+fn is_list(element: &str) -> bool {
+    ["List", "Map", "Set"]
+        .iter()
+        .any(|end| element.ends_with(end))
+}
+
+fn is_thread_locals(class: &str) -> bool {
+    class.starts_with("java.lang.ThreadLocal$")
+}
