@@ -86,6 +86,30 @@ impl Bytes {
         Ok(Bytes { whole, range })
     }
 
+    /// Tells that a part will not be read again soon: a mapped part no longer counts as memory of
+    /// this process, and stays in the page cache. Where the host does not know such advice, and
+    /// for bytes that are not mapped, nothing happens.
+    pub fn release(&self, range: Range<usize>) {
+        #[cfg(target_os = "linux")]
+        if let Whole::Mapped(map) | Whole::Temporary(map, _) = &*self.whole
+            && self.get(range.clone()).is_some()
+        {
+            // Whole pages only: others may be reading on the first and the last.
+            const PAGE: usize = 1 << 16;
+            let from = (self.range.start + range.start).next_multiple_of(PAGE);
+            let to = (self.range.start + range.end) / PAGE * PAGE;
+            if from < to {
+                // SAFETY: the map is shared with the file and read only, so a page that is
+                // dropped comes back from the file with the same content.
+                let _advice = unsafe {
+                    map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, from, to - from)
+                };
+            }
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = range;
+    }
+
     /// A part of these bytes, sharing them: an entry stored in an archive.
     pub fn slice(&self, range: Range<usize>) -> Option<Bytes> {
         self.get(range.clone())?;

@@ -119,6 +119,19 @@ pub trait Contents: Send + Sync {
         None
     }
 
+    /// A thread, by the serial number that [`super::Root::thread`] has.
+    fn thread(&self, graph: &HeapGraph, serial: u32) -> Option<ThreadFacts> {
+        let _ = (graph, serial);
+        None
+    }
+
+    /// What `System.identityHashCode` says of an object and logs show behind the `@`, where the
+    /// dump has it: ART keeps it in `shadow$_monitor_` once somebody asked.
+    fn identity_hash(&self, graph: &HeapGraph, object: ObjectIndex) -> Option<u32> {
+        let _ = (graph, object);
+        None
+    }
+
     /// Gives fields the names they had before they were obfuscated; [`Contents::fields`] hands
     /// those out from then on. For what is not in [`super::Class::fields`]: statics, and names
     /// that objects bring along.
@@ -135,6 +148,18 @@ pub trait FieldRenamer {
 
     /// The name of a type, arrays and class objects too; `None` where nothing is known of it.
     fn type_name(&self, name: &str) -> Option<String>;
+}
+
+/// A thread of the program at the moment of the dump.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ThreadFacts {
+    /// Its name, where the dump has it.
+    pub name: Option<String>,
+    /// Its `java.lang.Thread`.
+    pub object: Option<ObjectIndex>,
+    /// Its stack, the innermost frame first, so that [`super::Root::frame`] is an index; such as
+    /// `lab.LeakLab.main (LeakLab.java:42)`. Empty where the dump has none.
+    pub frames: Vec<String>,
 }
 
 /// A stack at which objects were allocated.

@@ -125,6 +125,8 @@ pub enum SizeModel {
     Mat,
     /// With headers and alignment of ART.
     Art,
+    /// What HotSpot itself counts: the sizes of `jmap -histo`.
+    Hotspot,
 }
 
 /// What is missing in a dump or wrong with it; all zero and empty where nothing is.

@@ -39,7 +39,7 @@ mod root;
 pub use build::{BuildError, GraphBuilder, NewObject};
 pub use class::{BasicType, Class, ClassKind, FieldDecl};
 pub use contents::{
-    AllocationSite, Contents, Field, FieldRenamer, NoContents, PrimitiveArray, Value,
+    AllocationSite, Contents, Field, FieldRenamer, NoContents, PrimitiveArray, ThreadFacts, Value,
 };
 pub use dominators::{Dominators, Retained};
 pub use follow::{Follow, ReferenceKind};

@@ -1,10 +1,82 @@
 //! HPROF files: what ART, Dalvik and HotSpot write. Reads them into a
-//! [`HeapGraph`](crate::heap_graph::HeapGraph), and rewrites them record by record.
+//! [`HeapGraph`], and rewrites them record by record.
 //!
 //! | file | owns |
 //! |---|---|
 //! | `records` | grammar of header and top-level records |
 //! | `sub_records` | grammar of what a heap dump holds |
+//! | `names` | string table, class names |
+//! | `id_map` | maps by id |
+//! | `outline` | top level: names, stacks, where dump records lie |
+//! | `scan` | reading dump records by several threads |
+//! | `index`, `evidence` | first pass: ids, classes, roots; how the runtime lays out objects |
+//! | `classes` | hierarchy, fields, where references stand |
+//! | `sizes` | shallow sizes by model |
+//! | `read`, `columns` | second and third pass: the graph |
+//! | `native` | bytes by `NativeAllocationRegistry` |
+//! | `contents`, `strings`, `stacks` | fields, text, threads and stacks, read when asked |
 
+mod classes;
+mod columns;
+mod contents;
+mod evidence;
+mod id_map;
+mod index;
+mod names;
+mod native;
+mod outline;
+mod read;
 pub mod records;
+mod scan;
+mod sizes;
+mod stacks;
+mod strings;
 pub mod sub_records;
+
+pub use read::read;
+
+use crate::error::{Classified, ErrorClass};
+#[cfg(doc)]
+use crate::heap_graph::HeapGraph;
+use crate::heap_graph::SizeModel;
+use records::HeaderError;
+use std::num::NonZero;
+
+/// How to read a dump.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Options {
+    /// How shallow sizes come about; `None` for what fits the runtime: [`SizeModel::Dump`] for
+    /// Android's, [`SizeModel::Hotspot`] for the others.
+    pub sizes: Option<SizeModel>,
+    /// Threads to read with; `None` for as many as the host has processors.
+    pub threads: Option<NonZero<usize>>,
+}
+
+/// Why a dump cannot be read at all.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HprofError {
+    /// It has no header.
+    #[error("this is no HPROF file that can be read: {0}")]
+    Header(#[from] HeaderError),
+    /// Indices have 32 bits.
+    #[error("the dump has too many {what}")]
+    TooLarge {
+        /// Bytes, objects or references.
+        what: &'static str,
+    },
+}
+
+impl Classified for HprofError {
+    fn class(&self) -> ErrorClass {
+        ErrorClass::BadInput
+    }
+
+    fn kind(&self) -> &'static str {
+        match self {
+            HprofError::Header(HeaderError::NotHprof) => "hprof_not_hprof",
+            HprofError::Header(HeaderError::CutShort) => "hprof_header_cut_short",
+            HprofError::Header(HeaderError::IdSize(_)) => "hprof_id_size",
+            HprofError::TooLarge { .. } => "hprof_too_large",
+        }
+    }
+}

@@ -376,6 +376,11 @@ impl<'a> Records<'a> {
         }
     }
 
+    /// Those from an offset on, at which one begins.
+    pub fn at_offset(file: &'a [u8], at: usize) -> Records<'a> {
+        Records { file, at }
+    }
+
     /// Goes on at that offset: after a sub-record that crossed the end of its record.
     pub fn continue_at(&mut self, at: usize) {
         self.at = at;

@@ -58,9 +58,10 @@ pub struct RootRecord {
     pub id: u64,
     /// Serial number of the thread, where the tag has one.
     pub thread: Option<u32>,
-    /// Number of the frame in the thread's stack (of a thread object: the stack), where the tag
-    /// has one and the dump knows it.
+    /// Number of the frame in the thread's stack, where the tag has one and the dump knows it.
     pub frame: Option<u32>,
+    /// Of a thread object the number of its stack.
+    pub stack: Option<u32>,
 }
 
 /// An object of a class.
@@ -276,14 +277,19 @@ fn read_root(tag: u8, cursor: &mut Cursor<'_>, size: IdSize) -> Result<RootRecor
         return Err(DamageKind::UnknownSubRecord(tag));
     }
     let id = cursor.id(size).ok_or(CUT)?;
-    let (mut thread, mut frame) = (None, None);
+    let (mut thread, mut frame, mut stack) = (None, None, None);
+    let known = |number: u32| Some(number).filter(|&number| number != u32::MAX);
     match tag {
         0x01 => {
             cursor.id(size).ok_or(CUT)?;
         }
-        0x02 | 0x03 | 0x08 | 0x8e => {
+        0x02 | 0x03 | 0x8e => {
             thread = Some(cursor.u4().ok_or(CUT)?);
-            frame = Some(cursor.u4().ok_or(CUT)?).filter(|&frame| frame != u32::MAX);
+            frame = known(cursor.u4().ok_or(CUT)?);
+        }
+        0x08 => {
+            thread = Some(cursor.u4().ok_or(CUT)?);
+            stack = known(cursor.u4().ok_or(CUT)?);
         }
         0x04 | 0x06 => thread = Some(cursor.u4().ok_or(CUT)?),
         _ => {}
@@ -293,6 +299,7 @@ fn read_root(tag: u8, cursor: &mut Cursor<'_>, size: IdSize) -> Result<RootRecor
         id,
         thread,
         frame,
+        stack,
     })
 }
 

@@ -1,0 +1,338 @@
+//! The classes of a dump: names, hierarchy, fields, and for each class with instances where its
+//! references stand in an instance's data.
+
+use super::id_map::IdMap;
+use super::index::Index;
+use super::names::java_class_name;
+use super::outline::Outline;
+use super::sub_records::{ClassDump, SubRecord, SubRecords};
+use crate::bytes::Bytes;
+use crate::heap_graph::{
+    BasicType, Class, ClassIndex, ClassKind, FieldDecl, ObjectId, ReferenceKind,
+};
+
+/// So many superclasses are looked at: no program has as many, a hostile dump may have a chain
+/// of millions or a circle.
+pub(super) const DEEPEST: usize = 255;
+
+/// All classes of a dump.
+pub(super) struct Classes {
+    pub(super) rows: Vec<Class>,
+    /// Offset of the class dump of each, where there is one.
+    pub(super) dumps: Vec<Option<usize>>,
+    pub(super) by_id: IdMap<ClassIndex>,
+    pub(super) layouts: Vec<Layout>,
+    /// What [`Layout::references`] ranges over: offsets in an instance's data.
+    pub(super) offsets: Vec<u32>,
+    /// Class of arrays, by code of the basic type.
+    pub(super) primitive: [ClassIndex; 12],
+    /// `java.lang.Class`, the class of class objects.
+    pub(super) class_class: ClassIndex,
+    /// ART's arrays that stand for the vtables of classes: bytes by id.
+    pub(super) overheads: IdMap<u32>,
+    /// Names were cut since all of them together are absurdly long.
+    pub(super) names_cut: bool,
+}
+
+/// Where references stand in the data of an instance.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Layout {
+    from: u32,
+    to: u32,
+    /// Offsets of `referent` and `zombie` in a `java.lang.ref.Reference`.
+    pub(super) referents: [Option<u32>; 2],
+    /// The sort of reference that it is.
+    pub(super) reference: Option<ReferenceKind>,
+    /// Bytes of all fields that are known.
+    pub(super) bytes: u32,
+}
+
+impl Classes {
+    /// Offsets of references, in the order of fields in the data.
+    #[inline]
+    pub(super) fn references(&self, layout: &Layout) -> &[u32] {
+        &self.offsets[layout.from as usize..layout.to as usize]
+    }
+
+    /// The class dump of a class.
+    pub(super) fn dump<'a>(
+        &self,
+        file: &'a [u8],
+        outline: &Outline,
+        class: ClassIndex,
+    ) -> Option<ClassDump<'a>> {
+        class_dump_at(file, outline, self.dumps[class.at()]?)
+    }
+}
+
+/// The class dump at an offset of the file.
+pub(super) fn class_dump_at<'a>(
+    file: &'a [u8],
+    outline: &Outline,
+    at: usize,
+) -> Option<ClassDump<'a>> {
+    match SubRecords::within(file, at, file.len(), outline.id_size).next() {
+        Some(Ok((_, SubRecord::Class(dump)))) => Some(dump),
+        _ => None,
+    }
+}
+
+/// Takes names from the string table while they do not become absurdly long altogether: a hostile
+/// dump may have one long name for a million fields.
+struct Names<'a> {
+    file: &'a Bytes,
+    outline: &'a Outline,
+    left: usize,
+    cut: bool,
+}
+
+impl Names<'_> {
+    fn get(&mut self, id: u64) -> Option<String> {
+        let name = self.outline.strings.get(self.file, id)?;
+        match self.left.checked_sub(name.len()) {
+            Some(left) => {
+                self.left = left;
+                Some(name)
+            }
+            None => {
+                self.cut = true;
+                Some("…".to_owned())
+            }
+        }
+    }
+}
+
+/// Gathers all classes.
+pub(super) fn classes(file: &Bytes, outline: &Outline, index: &mut Index) -> Classes {
+    let mut names = Names {
+        file,
+        outline,
+        left: file.len().saturating_mul(2).saturating_add(1 << 20),
+        cut: false,
+    };
+    let mut raw_names: IdMap<u64> = IdMap::default();
+    for loaded in &outline.loaded {
+        raw_names.insert(loaded.class, loaded.name);
+    }
+    let mut all = Classes {
+        rows: Vec::with_capacity(index.classes.len()),
+        dumps: Vec::with_capacity(index.classes.len()),
+        by_id: IdMap::default(),
+        layouts: Vec::new(),
+        offsets: Vec::new(),
+        primitive: [ClassIndex(0); 12],
+        class_class: ClassIndex(0),
+        overheads: IdMap::default(),
+        names_cut: false,
+    };
+    let mut supers = Vec::with_capacity(index.classes.len());
+    let name_of = |names: &mut Names<'_>, id: u64| {
+        let raw = raw_names.get(&id).and_then(|&name| names.get(name));
+        match raw {
+            Some(raw) => java_class_name(&raw),
+            None => format!("unknown class 0x{id:x}"),
+        }
+    };
+    for &(at, id, _) in &index.classes {
+        let Some(dump) = class_dump_at(file, outline, at) else {
+            continue;
+        };
+        for field in dump.statics() {
+            if outline.overhead_names.contains(&field.name)
+                && let Some(array) = outline.id_size.read(field.value)
+                && let Some((array, bytes)) = index.overheads.remove_entry(&array)
+            {
+                all.overheads.insert(array, bytes);
+            }
+        }
+        let fields = dump.fields().map(|field| FieldDecl {
+            name: names
+                .get(field.name)
+                .unwrap_or_else(|| format!("unknown field 0x{:x}", field.name)),
+            deobfuscated: None,
+            type_name: (field.basic != BasicType::Object).then(|| field.basic.name().to_owned()),
+            basic: Some(field.basic),
+        });
+        let fields = fields.collect();
+        let class = Class {
+            name: name_of(&mut names, id),
+            fields,
+            ..Class::default()
+        };
+        match all.by_id.get(&id) {
+            Some(earlier) => {
+                all.rows[earlier.at()] = class;
+                all.dumps[earlier.at()] = Some(at);
+                supers[earlier.at()] = dump.superclass();
+            }
+            None => {
+                all.by_id.insert(id, ClassIndex(all.rows.len() as u32));
+                all.rows.push(class);
+                all.dumps.push(Some(at));
+                supers.push(dump.superclass());
+            }
+        }
+    }
+    // No class claims these: they are objects.
+    for &array in index.overheads.keys() {
+        index.ids.insert(ObjectId(array));
+        index.primitive_arrays |= 1 << BasicType::Byte as u8;
+    }
+    for (class, &superclass) in all.rows.iter_mut().zip(&supers) {
+        class.superclass = all.by_id.get(&superclass).copied();
+    }
+    // Classes that objects have but the dump has not: of some it knows the name.
+    let mut missing: Vec<u64> = index.used.keys().copied().collect();
+    missing.retain(|id| !all.by_id.contains_key(id));
+    missing.sort_unstable();
+    for id in missing {
+        let name = name_of(&mut names, id);
+        let class = all.add(name);
+        all.by_id.insert(id, class);
+    }
+    all.names_cut = names.cut;
+    all.find_well_known(index);
+    all.set_kinds();
+    all.lay_out(outline, index);
+    all
+}
+
+impl Classes {
+    fn add(&mut self, name: String) -> ClassIndex {
+        let class = ClassIndex(self.rows.len() as u32);
+        self.rows.push(Class {
+            name,
+            ..Class::default()
+        });
+        self.dumps.push(None);
+        class
+    }
+
+    /// Finds the classes of what has none in the dump: class objects and arrays of primitives.
+    fn find_well_known(&mut self, index: &Index) {
+        let find = |all: &Classes, name: &str| {
+            let at = all.rows.iter().position(|class| class.name == name)?;
+            Some(ClassIndex(at as u32))
+        };
+        for code in 4..12 {
+            let Some(basic) = BasicType::of_code(code) else {
+                continue;
+            };
+            if index.primitive_arrays >> code & 1 == 1 {
+                let name = format!("{}[]", basic.name());
+                let class = find(self, &name).unwrap_or_else(|| self.add(name));
+                self.primitive[usize::from(code)] = class;
+            }
+        }
+        let name = "java.lang.Class";
+        if !self.rows.is_empty() {
+            let class = find(self, name).unwrap_or_else(|| self.add(name.to_owned()));
+            self.class_class = class;
+        }
+    }
+
+    /// Kinds by the nearest superclass that decides one.
+    fn set_kinds(&mut self) {
+        let own: Vec<Option<ClassKind>> = self.rows.iter().map(own_kind).collect();
+        let kinds: Vec<ClassKind> = (0..self.rows.len())
+            .map(|class| {
+                self.ancestry(ClassIndex(class as u32))
+                    .find_map(|ancestor| own[ancestor.at()])
+                    .unwrap_or(ClassKind::Normal)
+            })
+            .collect();
+        for (class, kind) in self.rows.iter_mut().zip(kinds) {
+            class.kind = kind;
+        }
+    }
+
+    /// A class and its superclasses, as many as are looked at.
+    pub(super) fn ancestry(&self, class: ClassIndex) -> impl Iterator<Item = ClassIndex> + '_ {
+        std::iter::successors(Some(class), |class| self.rows[class.at()].superclass).take(DEEPEST)
+    }
+
+    /// Where references stand in instances. Classes without instances need no layout, and no
+    /// layout is larger than the largest instance: together they stay below the file's size.
+    fn lay_out(&mut self, outline: &Outline, index: &Index) {
+        let id_bytes = outline.id_size.bytes();
+        let mut layouts = vec![Layout::default(); self.rows.len()];
+        let mut offsets = Vec::new();
+        for (id, &most) in &index.used {
+            let Some(&class) = self.by_id.get(id) else {
+                continue;
+            };
+            let kind = self.rows[class.at()].kind;
+            let mut layout = Layout {
+                from: offsets.len() as u32,
+                reference: ReferenceKind::of_class(kind),
+                ..Layout::default()
+            };
+            let mut at = 0usize;
+            'fields: for ancestor in self.ancestry(class) {
+                let declaring = &self.rows[ancestor.at()];
+                for field in &declaring.fields {
+                    let basic = field.basic.unwrap_or(BasicType::Object);
+                    let end = at + basic.bytes(id_bytes);
+                    if end > most as usize {
+                        break 'fields;
+                    }
+                    if basic == BasicType::Object {
+                        match role(&declaring.name, &field.name) {
+                            Role::Reference => offsets.push(at as u32),
+                            Role::Class => {}
+                            Role::Referent if layout.reference.is_some() => {
+                                let free = layout.referents.iter_mut().find(|r| r.is_none());
+                                if let Some(free) = free {
+                                    *free = Some(at as u32);
+                                }
+                            }
+                            Role::Referent => offsets.push(at as u32),
+                        }
+                    }
+                    at = end;
+                }
+            }
+            layout.to = offsets.len() as u32;
+            layout.bytes = at as u32;
+            layouts[class.at()] = layout;
+        }
+        self.layouts = layouts;
+        self.offsets = offsets;
+    }
+}
+
+/// What a field that holds a reference is for.
+enum Role {
+    /// Any reference.
+    Reference,
+    /// ART's pointer to the object's class, which is no reference of the program.
+    Class,
+    /// What a `java.lang.ref.Reference` refers to.
+    Referent,
+}
+
+fn role(declared_in: &str, field: &str) -> Role {
+    match (declared_in, field) {
+        ("java.lang.Object", "shadow$_klass_") => Role::Class,
+        ("java.lang.ref.Reference", "referent") => Role::Referent,
+        ("java.lang.ref.FinalizerReference", "zombie") => Role::Referent,
+        _ => Role::Reference,
+    }
+}
+
+/// The kind that a class gives itself and its subclasses.
+fn own_kind(class: &Class) -> Option<ClassKind> {
+    use ClassKind::*;
+    Some(match class.name.as_str() {
+        "java.lang.String" => String,
+        "java.lang.Class" => Class,
+        "java.lang.ClassLoader" => ClassLoader,
+        "java.lang.DexCache" => DexCache,
+        "java.lang.ref.SoftReference" => SoftReference,
+        "java.lang.ref.WeakReference" => WeakReference,
+        "java.lang.ref.PhantomReference" => PhantomReference,
+        "java.lang.ref.FinalReference" | "java.lang.ref.FinalizerReference" => FinalizerReference,
+        name if name.ends_with("[]") => Array,
+        _ => return None,
+    })
+}

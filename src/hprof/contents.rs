@@ -1,0 +1,369 @@
+//! What objects hold, read from the file each time somebody asks: nothing is kept but where each
+//! object stands. No call allocates more than what it hands out.
+
+use super::classes::class_dump_at;
+use super::columns::Offsets;
+use super::id_map::IdMap;
+use super::names::java_class_name;
+use super::outline::Outline;
+use super::records::{Cursor, IdSize};
+use super::stacks::Stacks;
+use super::strings::{StringFields, text};
+use super::sub_records::{ClassDump, SubRecord, SubRecords};
+use crate::bytes::Bytes;
+use crate::heap_graph::{
+    AllocationSite, BasicType, ClassIndex, ClassKind, Contents, Field, FieldRenamer, HeapGraph,
+    ObjectId, ObjectIndex, PrimitiveArray, ThreadFacts, Value,
+};
+use std::ops::ControlFlow;
+
+/// Contents of an HPROF.
+pub(super) struct HprofContents {
+    file: Bytes,
+    outline: Outline,
+    offsets: Offsets,
+    /// Offset of the class dump by class.
+    dumps: Vec<Option<usize>>,
+    stacks: Stacks,
+    /// Names of statics before they were obfuscated, by class and id of the name.
+    renamed: IdMap<IdMap<String>>,
+}
+
+/// Fields of `java.lang.Class` itself are statics of that prefix in dumps of ART 8 and later.
+const CLASS_FIELD: &str = "$class$";
+
+/// The value that these bytes are; `None` where they are too few.
+fn value(basic: BasicType, bytes: &[u8], id_size: IdSize, graph: &HeapGraph) -> Option<Value> {
+    let mut cursor = Cursor::new(bytes, 0);
+    Some(match basic {
+        BasicType::Object => reference(cursor.id(id_size)?, graph),
+        BasicType::Boolean => Value::Boolean(cursor.u1()? != 0),
+        BasicType::Char => Value::Char(cursor.u2()?),
+        BasicType::Float => Value::Float(f32::from_bits(cursor.u4()?)),
+        BasicType::Double => Value::Double(f64::from_bits(cursor.u8()?)),
+        BasicType::Byte => Value::Byte(cursor.u1()? as i8),
+        BasicType::Short => Value::Short(cursor.u2()? as i16),
+        BasicType::Int => Value::Int(cursor.u4()? as i32),
+        BasicType::Long => Value::Long(cursor.u8()? as i64),
+    })
+}
+
+fn reference(id: u64, graph: &HeapGraph) -> Value {
+    match graph.find(ObjectId(id)) {
+        _ if id == 0 => Value::Null,
+        Some(object) => Value::Object(object),
+        None => Value::Dangling(ObjectId(id)),
+    }
+}
+
+impl HprofContents {
+    pub(super) fn new(
+        file: Bytes,
+        outline: Outline,
+        offsets: Offsets,
+        dumps: Vec<Option<usize>>,
+        threads: Vec<(u32, ObjectIndex, Option<u32>)>,
+    ) -> HprofContents {
+        let stacks = Stacks::new(&outline, threads);
+        HprofContents {
+            file,
+            outline,
+            offsets,
+            dumps,
+            stacks,
+            renamed: IdMap::default(),
+        }
+    }
+
+    fn record(&self, object: ObjectIndex) -> Option<SubRecord<'_>> {
+        let at = self.offsets.get(object.at());
+        let mut records = SubRecords::within(&self.file, at, self.file.len(), self.outline.id_size);
+        Some(records.next()?.ok()?.1)
+    }
+
+    fn class_dump(&self, class: ClassIndex) -> Option<ClassDump<'_>> {
+        let at = self.dumps.get(class.at()).copied().flatten()?;
+        class_dump_at(&self.file, &self.outline, at)
+    }
+
+    /// Values of fields through superclasses.
+    fn instance(
+        &self,
+        graph: &HeapGraph,
+        class: ClassIndex,
+        data: &[u8],
+        visit: &mut dyn FnMut(Field<'_>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let id_size = self.outline.id_size;
+        let mut at = 0;
+        for declared_in in graph.ancestry(class).take(super::classes::DEEPEST) {
+            for field in &graph.class(declared_in).fields {
+                let basic = field.basic.unwrap_or(BasicType::Object);
+                let Some(value) = value(basic, &data[at..], id_size, graph) else {
+                    return ControlFlow::Break(());
+                };
+                at += basic.bytes(id_size.bytes());
+                visit(Field {
+                    name: Some(field.deobfuscated.as_deref().unwrap_or(&field.name)),
+                    element: None,
+                    type_name: field.type_name.as_deref(),
+                    declared_in: Some(declared_in),
+                    is_static: false,
+                    value,
+                })?;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Statics of a class object, and what else it refers to.
+    fn class_object(
+        &self,
+        graph: &HeapGraph,
+        class: ClassIndex,
+        dump: &ClassDump<'_>,
+        visit: &mut dyn FnMut(Field<'_>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let renamed = self.renamed.get(&u64::from(class.0));
+        let mut has_class_fields = false;
+        for field in dump.statics() {
+            if self.outline.noise.contains_key(&field.name) {
+                continue;
+            }
+            let Some(value) = value(field.basic, field.value, self.outline.id_size, graph) else {
+                continue;
+            };
+            let raw = self.outline.strings.get(&self.file, field.name);
+            let plain = renamed.and_then(|names| names.get(&field.name));
+            let name = plain.or(raw.as_ref()).map(String::as_str);
+            let own = name.and_then(|name| name.strip_prefix(CLASS_FIELD));
+            has_class_fields |= own.is_some();
+            let basic = field.basic;
+            visit(Field {
+                name: own.or(name),
+                element: None,
+                type_name: (basic != BasicType::Object).then(|| basic.name()),
+                declared_in: own.is_none().then_some(class),
+                is_static: own.is_none(),
+                value,
+            })?;
+        }
+        let others = [
+            ("<superclass>", dump.superclass(), has_class_fields),
+            ("<loader>", dump.loader(), has_class_fields),
+            ("<signers>", dump.signers(), false),
+            ("<protection domain>", dump.protection_domain(), false),
+        ];
+        for (name, id, told) in others {
+            if id != 0 && !told {
+                visit(Field {
+                    name: Some(name),
+                    element: None,
+                    type_name: None,
+                    declared_in: None,
+                    is_static: false,
+                    value: reference(id, graph),
+                })?;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// The first field of an object that has this name and is no static.
+    fn field(&self, graph: &HeapGraph, object: ObjectIndex, name: &str) -> Option<Value> {
+        let mut found = None;
+        self.fields(graph, object, &mut |field| {
+            if field.name == Some(name) && !field.is_static {
+                found = Some(field.value);
+                return ControlFlow::Break(());
+            }
+            ControlFlow::Continue(())
+        });
+        found
+    }
+
+    fn thread_name(&self, graph: &HeapGraph, serial: u32) -> Option<String> {
+        let name = match self.stacks.thread(serial) {
+            Some((thread, _)) => match self.field(graph, thread, "name") {
+                Some(Value::Object(name)) => self.thread_text(graph, name),
+                _ => None,
+            },
+            None => None,
+        };
+        name.or_else(|| {
+            let started = &self.outline.stacks.started;
+            let &(_, name) = started.iter().find(|thread| thread.0 == serial)?;
+            self.outline.strings.get(&self.file, name)
+        })
+    }
+
+    /// A thread's name is a string; before Java 9 an array of its characters.
+    fn thread_text(&self, graph: &HeapGraph, name: ObjectIndex) -> Option<String> {
+        let chars = || text(StringFields::default(), self.primitive_array(graph, name)?);
+        self.string(graph, name).or_else(chars)
+    }
+}
+
+impl Contents for HprofContents {
+    fn fields(
+        &self,
+        graph: &HeapGraph,
+        object: ObjectIndex,
+        visit: &mut dyn FnMut(Field<'_>) -> ControlFlow<()>,
+    ) {
+        let id_size = self.outline.id_size;
+        // Whether the visitor or the end of the data stopped it makes no difference.
+        let _stopped = match self.record(object) {
+            Some(SubRecord::Instance(instance)) => {
+                self.instance(graph, graph.class_of(object), instance.data, visit)
+            }
+            Some(SubRecord::Class(dump)) => match graph.class_behind(object) {
+                Some(class) => self.class_object(graph, class, &dump, visit),
+                None => ControlFlow::Continue(()),
+            },
+            Some(SubRecord::ObjectArray(array)) => {
+                let mut elements = id_size.each(array.elements).zip(0..);
+                elements.try_for_each(|(id, element)| {
+                    visit(Field {
+                        name: None,
+                        element: Some(element),
+                        type_name: None,
+                        declared_in: None,
+                        is_static: false,
+                        value: reference(id, graph),
+                    })
+                })
+            }
+            Some(SubRecord::PrimitiveArray(array)) => {
+                let bytes = array.data.unwrap_or(&[]);
+                let width = array.element.bytes(id_size.bytes());
+                let mut elements = bytes.chunks_exact(width).zip(0..);
+                elements.try_for_each(|(bytes, element)| {
+                    let Some(value) = value(array.element, bytes, id_size, graph) else {
+                        return ControlFlow::Break(());
+                    };
+                    visit(Field {
+                        name: None,
+                        element: Some(element),
+                        type_name: Some(array.element.name()),
+                        declared_in: None,
+                        is_static: false,
+                        value,
+                    })
+                })
+            }
+            Some(SubRecord::Root(_) | SubRecord::Heap { .. }) | None => ControlFlow::Continue(()),
+        };
+    }
+
+    fn has_values(&self) -> bool {
+        true
+    }
+
+    fn primitive_array(&self, _: &HeapGraph, object: ObjectIndex) -> Option<PrimitiveArray<'_>> {
+        match self.record(object)? {
+            SubRecord::PrimitiveArray(array) => Some(PrimitiveArray {
+                element: array.element,
+                length: array.length,
+                bytes: array.data,
+            }),
+            _ => None,
+        }
+    }
+
+    fn string(&self, graph: &HeapGraph, object: ObjectIndex) -> Option<String> {
+        if graph.class(graph.class_of(object)).kind != ClassKind::String {
+            return None;
+        }
+        let mut fields = StringFields::default();
+        let mut array = None;
+        self.fields(graph, object, &mut |field| {
+            match field.name {
+                Some("value") => array = Some(field.value),
+                Some("offset") => fields.offset = field.value.integer(),
+                Some("count") => fields.count = field.value.integer(),
+                Some("coder") => fields.coder = field.value.integer(),
+                _ => {}
+            }
+            ControlFlow::Continue(())
+        });
+        match array? {
+            Value::Object(array) => text(fields, self.primitive_array(graph, array)?),
+            // ART wrote no array for the empty string in some versions.
+            Value::Dangling(_) if fields.count == Some(0) => Some(String::new()),
+            _ => None,
+        }
+    }
+
+    fn allocated_at(&self, graph: &HeapGraph, object: ObjectIndex) -> Option<AllocationSite> {
+        let stack = match self.record(object)? {
+            SubRecord::Instance(instance) => instance.stack,
+            SubRecord::ObjectArray(array) => array.stack,
+            SubRecord::PrimitiveArray(array) => array.stack,
+            SubRecord::Class(class) => class.stack(),
+            SubRecord::Root(_) | SubRecord::Heap { .. } => return None,
+        };
+        let (thread, frames) = self.stacks.frames(&self.file, &self.outline, stack)?;
+        if frames.is_empty() {
+            return None;
+        }
+        let name = self.thread_name(graph, thread);
+        Some(AllocationSite {
+            thread: name.unwrap_or_else(|| thread.to_string()),
+            frames,
+        })
+    }
+
+    fn thread(&self, graph: &HeapGraph, serial: u32) -> Option<ThreadFacts> {
+        let known = self.stacks.thread(serial);
+        let name = self.thread_name(graph, serial);
+        let stack = known.and_then(|(_, stack)| stack);
+        let frames = stack.and_then(|stack| self.stacks.frames(&self.file, &self.outline, stack));
+        if known.is_none() && name.is_none() {
+            return None;
+        }
+        Some(ThreadFacts {
+            name,
+            object: known.map(|(object, _)| object),
+            frames: frames.map(|(_, frames)| frames).unwrap_or_default(),
+        })
+    }
+
+    fn identity_hash(&self, graph: &HeapGraph, object: ObjectIndex) -> Option<u32> {
+        let word = self.field(graph, object, "shadow$_monitor_")?.integer()? as u32;
+        // ART's lock word: two bits of state, of which 2 means that the rest is the hash.
+        (word >> 30 == 2).then_some(word & 0x0fff_ffff)
+    }
+
+    fn rename_fields(&mut self, renamer: &dyn FieldRenamer) {
+        let names: IdMap<u64> = self
+            .outline
+            .loaded
+            .iter()
+            .map(|c| (c.class, c.name))
+            .collect();
+        let mut renamed: IdMap<IdMap<String>> = IdMap::default();
+        for class in (0..self.dumps.len() as u32).map(ClassIndex) {
+            let Some(dump) = self.class_dump(class) else {
+                continue;
+            };
+            let text = |id: u64| self.outline.strings.get(&self.file, id);
+            let Some(declaring) = names.get(&dump.id()).and_then(|&name| text(name)) else {
+                continue;
+            };
+            let declaring = java_class_name(&declaring);
+            for field in dump.statics() {
+                let Some(name) = text(field.name) else {
+                    continue;
+                };
+                let basic = field.basic;
+                let type_name = (basic != BasicType::Object).then(|| basic.name());
+                if let Some(plain) = renamer.field(&declaring, &name, type_name) {
+                    let of_class = renamed.entry(class.0.into()).or_default();
+                    of_class.insert(field.name, plain);
+                }
+            }
+        }
+        self.renamed = renamed;
+    }
+}

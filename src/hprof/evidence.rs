@@ -1,0 +1,100 @@
+//! How the runtime lays out its objects, told by how close together they lie: HotSpot does not
+//! say in a dump whether references and class pointers are compressed.
+
+use super::sub_records::{ObjectArray, PrimitiveArrayRecord};
+
+/// What neighbours in the heap tell.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Evidence {
+    last: Option<Last>,
+    /// Greatest common divisor of the distances between objects, by `|`: the lowest bit that
+    /// is set in any id.
+    pub(super) id_bits: u64,
+    /// Object arrays whose successor lies where 8-byte elements would be.
+    pub(super) compressed_references: u64,
+    /// Object arrays whose successor leaves room for 8-byte elements and lies right behind them.
+    pub(super) wide_references: u64,
+    /// Arrays of primitives whose successor lies so close that a header of 24 bytes does not fit.
+    pub(super) compressed_class: u64,
+    /// Those where not even one of 16 bytes fits.
+    pub(super) compact_header: u64,
+}
+
+/// The array that came last.
+#[derive(Debug, Clone, Copy)]
+struct Last {
+    id: u64,
+    payload: Payload,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Payload {
+    References(u64),
+    Bytes(u64),
+}
+
+fn aligned(bytes: u64) -> u64 {
+    bytes.saturating_add(7) & !7
+}
+
+impl Evidence {
+    /// Any object.
+    #[inline]
+    pub(super) fn object(&mut self, id: u64) {
+        self.id_bits |= id;
+        if let Some(last) = self.last.take() {
+            self.neighbours(last, id);
+        }
+    }
+
+    #[inline]
+    pub(super) fn object_array(&mut self, array: &ObjectArray<'_>) {
+        self.object(array.id);
+        // As many as would take 8 bytes each in any case; the width of ids is 8 where it matters.
+        let count = array.elements.len() as u64 / 8;
+        if count >= 4 {
+            self.last = Some(Last {
+                id: array.id,
+                payload: Payload::References(count),
+            });
+        }
+    }
+
+    #[inline]
+    pub(super) fn primitive_array(&mut self, array: &PrimitiveArrayRecord<'_>) {
+        self.object(array.id);
+        let bytes = u64::from(array.length) * array.element.bytes(8) as u64;
+        self.last = Some(Last {
+            id: array.id,
+            payload: Payload::Bytes(bytes),
+        });
+    }
+
+    #[inline]
+    fn neighbours(&mut self, last: Last, id: u64) {
+        let Some(distance) = id.checked_sub(last.id) else {
+            return;
+        };
+        match last.payload {
+            Payload::References(count) if distance < 12 + 8 * count => {
+                self.compressed_references += 1;
+            }
+            Payload::References(count) if distance <= 24 + 8 * count => {
+                self.wide_references += 1;
+            }
+            Payload::References(_) => {}
+            Payload::Bytes(bytes) => {
+                self.compressed_class += u64::from(distance < aligned(24 + bytes));
+                self.compact_header += u64::from(distance < aligned(16 + bytes));
+            }
+        }
+    }
+
+    pub(super) fn merge(&mut self, other: &Evidence) {
+        self.id_bits |= other.id_bits;
+        self.compressed_references += other.compressed_references;
+        self.wide_references += other.wide_references;
+        self.compressed_class += other.compressed_class;
+        self.compact_header += other.compact_header;
+    }
+}

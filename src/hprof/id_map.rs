@@ -1,0 +1,53 @@
+//! Maps by id. Ids are addresses, and whole passes over a dump ask for the class of each object:
+//! one multiplication spreads them. A number drawn once for the process keeps a hostile dump
+//! from choosing ids that collide.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::LazyLock;
+
+/// A map by id.
+pub(super) type IdMap<V> = HashMap<u64, V, IdState>;
+
+/// See [`IdMap`].
+#[derive(Debug, Clone, Copy)]
+pub(super) struct IdState(u64);
+
+impl Default for IdState {
+    fn default() -> IdState {
+        static DRAWN: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(0));
+        IdState(*DRAWN)
+    }
+}
+
+impl BuildHasher for IdState {
+    type Hasher = IdHasher;
+
+    #[inline]
+    fn build_hasher(&self) -> IdHasher {
+        IdHasher(self.0)
+    }
+}
+
+/// See [`IdMap`].
+#[derive(Debug, Clone, Copy)]
+pub(super) struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    #[inline]
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u64(byte.into());
+        }
+    }
+
+    #[inline]
+    fn write_u64(&mut self, id: u64) {
+        let product = u128::from(self.0 ^ id) * 0x9e37_79b9_7f4a_7c15;
+        self.0 = (product >> 64) as u64 ^ product as u64;
+    }
+}

@@ -1,0 +1,55 @@
+//! Native bytes that objects own: what a `libcore.util.NativeAllocationRegistry` was told when it
+//! made a cleaner for them. `sun.misc.Cleaner` (a phantom reference) has a `thunk`, the thunk's
+//! outer object is the registry, and the registry's `size` counts for the cleaner's referent.
+
+use crate::heap_graph::{HeapGraph, ObjectIndex, Value};
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+const CLEANER: &str = "sun.misc.Cleaner";
+const THUNK: &str = "libcore.util.NativeAllocationRegistry$CleanerThunk";
+
+/// Bytes by object, ascending.
+pub(super) fn sizes(graph: &HeapGraph) -> Vec<(ObjectIndex, u64)> {
+    let classes = graph.classes();
+    if !classes.iter().any(|class| class.name == THUNK) {
+        return Vec::new();
+    }
+    let is_a = |name: &str| -> Vec<bool> {
+        let all = (0..classes.len() as u32).map(crate::heap_graph::ClassIndex);
+        all.map(|class| graph.is_a(class, name)).collect()
+    };
+    let (cleaners, thunks) = (is_a(CLEANER), is_a(THUNK));
+    let mut sums: BTreeMap<ObjectIndex, u64> = BTreeMap::new();
+    for cleaner in graph.objects() {
+        if !cleaners[graph.class_of(cleaner).at()] {
+            continue;
+        }
+        let Some(referent) = graph.referents_of(cleaner).first() else {
+            continue;
+        };
+        let thunk = field(graph, cleaner, "thunk").and_then(Value::object);
+        let thunk = thunk.filter(|&thunk| thunks[graph.class_of(thunk).at()]);
+        let registry = thunk.and_then(|thunk| field(graph, thunk, "this$0")?.object());
+        let size = registry.and_then(|registry| field(graph, registry, "size")?.integer());
+        // Newer Android keeps in bit 0 whether malloc has them.
+        if let Some(bytes @ 1..) = size.map(|size| size & !1) {
+            let sum = sums.entry(referent.target).or_default();
+            *sum = sum.saturating_add(bytes as u64);
+        }
+    }
+    sums.into_iter().collect()
+}
+
+/// The value of the first field of that name.
+fn field(graph: &HeapGraph, object: ObjectIndex, name: &str) -> Option<Value> {
+    let mut found = None;
+    graph.contents().fields(graph, object, &mut |field| {
+        if field.name == Some(name) && !field.is_static {
+            found = Some(field.value);
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    });
+    found
+}

@@ -1,0 +1,123 @@
+//! Reading the parts of a dump by several threads: every sub-record goes to a visitor, with the
+//! heap that is current for it.
+
+use super::outline::MOST_DAMAGE;
+use super::records::{Damage, DamageKind, IdSize, Records};
+use super::sub_records::{SubRecord, SubRecords, heap_kind};
+use crate::bytes::Bytes;
+use crate::heap_graph::HeapKind;
+use std::num::NonZero;
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The dump records of a file.
+pub(super) struct Parts<'a> {
+    pub(super) file: &'a Bytes,
+    pub(super) id_size: IdSize,
+    pub(super) parts: &'a [Range<usize>],
+    pub(super) threads: NonZero<usize>,
+}
+
+/// What went wrong while parts were read.
+#[derive(Debug, Default)]
+pub(super) struct Trouble {
+    pub(super) damage: Vec<Damage>,
+    pub(super) malformed: u64,
+    pub(super) cut_short: bool,
+    /// A sub-record crossed the end of its record: later parts may begin at the wrong place.
+    pub(super) crossed: bool,
+}
+
+impl Trouble {
+    fn add(&mut self, other: Trouble) {
+        self.damage.extend(other.damage);
+        self.malformed += other.malformed;
+        self.cut_short |= other.cut_short;
+        self.crossed |= other.crossed;
+    }
+
+    fn damaged(&mut self, damage: Damage) {
+        match damage.kind {
+            DamageKind::CutShort => self.cut_short = true,
+            _ => self.malformed += 1,
+        }
+        if self.damage.len() < MOST_DAMAGE {
+            self.damage.push(damage);
+        }
+    }
+}
+
+/// Sees every sub-record of the parts that its thread reads.
+pub(super) trait Visitor: Send {
+    /// A sub-record, its offset in the file, and the heap it lies in.
+    fn visit(&mut self, at: usize, heap: HeapKind, record: SubRecord<'_>);
+}
+
+impl Parts<'_> {
+    /// Reads all parts by as many threads as there are visitors to make; each visitor sees whole
+    /// parts, in any order.
+    pub(super) fn each<V: Visitor>(&self, visitor: impl Fn() -> V + Sync) -> (Vec<V>, Trouble) {
+        let next = AtomicUsize::new(0);
+        let work = || {
+            let mut seen = visitor();
+            let mut trouble = Trouble::default();
+            loop {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                let Some(part) = self.parts.get(at) else {
+                    return (seen, trouble);
+                };
+                self.read(part, &mut seen, &mut trouble);
+                self.file.release(part.clone());
+            }
+        };
+        let threads = self.threads.get().min(self.parts.len()).max(1);
+        let mut results = Vec::with_capacity(threads);
+        std::thread::scope(|scope| {
+            let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+            results.push(work());
+            for other in others {
+                match other.join() {
+                    Ok(result) => results.push(result),
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
+            }
+        });
+        let mut trouble = Trouble::default();
+        let mut visitors = Vec::with_capacity(threads);
+        for (seen, theirs) in results {
+            visitors.push(seen);
+            trouble.add(theirs);
+        }
+        trouble.damage.sort_by_key(|damage| damage.at);
+        trouble.damage.truncate(MOST_DAMAGE);
+        (visitors, trouble)
+    }
+
+    fn read(&self, part: &Range<usize>, visitor: &mut impl Visitor, trouble: &mut Trouble) {
+        let file: &[u8] = self.file;
+        let mut records = Records::at_offset(file, part.start);
+        while records.at() < part.end {
+            let Some(Ok(record)) = records.next() else {
+                return;
+            };
+            let mut heap = HeapKind::Unknown;
+            let mut subs = SubRecords::new(file, &record, self.id_size);
+            while let Some(sub) = subs.next() {
+                match sub {
+                    Ok((_, SubRecord::Heap { heap: number, .. })) => heap = heap_kind(number),
+                    Ok((at, record)) => visitor.visit(at, heap, record),
+                    Err(damage) => trouble.damaged(damage),
+                }
+            }
+            if subs.at() != records.at() {
+                trouble.crossed = true;
+                records.continue_at(subs.at());
+            }
+        }
+    }
+}
+
+/// How many threads to read with, where nobody says.
+pub(super) fn all_threads() -> NonZero<usize> {
+    std::thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN)
+}

@@ -1,0 +1,182 @@
+//! Shallow sizes. An HPROF has a number for the instances of each class and lengths of arrays;
+//! what an object takes in memory it does not say. `docs/java-heap.md` compares the models.
+
+use super::classes::Classes;
+use super::evidence::Evidence;
+use super::id_map::IdMap;
+use super::index::Index;
+use super::outline::Outline;
+use super::sub_records::ClassDump;
+use crate::bytes::Bytes;
+use crate::heap_graph::{BasicType, ClassIndex, SizeModel};
+
+/// Shallow sizes of everything in a dump.
+pub(super) struct Sizes {
+    pub(super) layouts: Layouts,
+    /// By class; `None` where the dump does not have the class.
+    instances: Vec<Option<u64>>,
+    /// Class objects by id.
+    class_objects: IdMap<u64>,
+}
+
+impl Sizes {
+    pub(super) fn new(
+        asked: Option<SizeModel>,
+        file: &Bytes,
+        outline: &Outline,
+        index: &Index,
+        classes: &Classes,
+    ) -> Sizes {
+        let layouts = Layouts::new(asked, outline, &index.evidence);
+        let dump = |class: usize| classes.dump(file, outline, ClassIndex(class as u32));
+        let instances = (0..classes.rows.len()).map(|class| {
+            let bytes = u64::from(dump(class)?.instance_bytes());
+            Some(bytes)
+        });
+        let instances: Vec<_> = instances.collect();
+        let own = instances.get(classes.class_class.at());
+        let own = own.copied().flatten().unwrap_or(0);
+        let mut class_objects = IdMap::default();
+        for (&id, &class) in &classes.by_id {
+            let Some(dump) = dump(class.at()) else {
+                continue;
+            };
+            let overhead: u64 = dump
+                .statics()
+                .filter(|field| outline.overhead_names.contains(&field.name))
+                .filter_map(|field| outline.id_size.read(field.value))
+                .filter_map(|array| classes.overheads.get(&array))
+                .map(|&bytes| u64::from(bytes))
+                .sum();
+            let bytes = own + static_bytes(&dump, layouts.reference) + overhead;
+            class_objects.insert(id, aligned(bytes, layouts.alignment));
+        }
+        Sizes {
+            layouts,
+            instances,
+            class_objects,
+        }
+    }
+
+    /// An instance with so many bytes of data.
+    #[inline]
+    pub(super) fn instance(&self, class: ClassIndex, data: usize) -> u64 {
+        match self.instances.get(class.at()) {
+            Some(&Some(bytes)) => bytes,
+            _ => aligned(self.layouts.header + data as u64, self.layouts.alignment),
+        }
+    }
+
+    /// A class object.
+    pub(super) fn class_object(&self, dump: &ClassDump<'_>) -> u64 {
+        self.class_objects.get(&dump.id()).copied().unwrap_or(0)
+    }
+}
+
+/// Sizes of arrays, and how a runtime lays out objects.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Layouts {
+    pub(super) model: SizeModel,
+    /// Bytes of a reference in memory.
+    pub(super) reference: u64,
+    /// Bytes in front of an object's fields.
+    pub(super) header: u64,
+    /// Bytes in front of the elements of an array of references.
+    array_header: u64,
+    /// Sizes are multiples of this; 1 where they are not rounded.
+    alignment: u64,
+}
+
+/// Bytes as the next multiple of a power of two.
+pub(super) fn aligned(bytes: u64, to: u64) -> u64 {
+    bytes.saturating_add(to - 1) & !(to - 1)
+}
+
+impl Layouts {
+    /// The model that was asked for, or the one that tells what the dump's own runtime counts.
+    pub(super) fn new(asked: Option<SizeModel>, outline: &Outline, evidence: &Evidence) -> Layouts {
+        let id_bytes = outline.id_size.bytes() as u64;
+        let default = match outline.android {
+            true => SizeModel::Dump,
+            false => SizeModel::Hotspot,
+        };
+        let model = asked.unwrap_or(default);
+        let compressed = id_bytes == 8 && evidence.compressed_references > 0;
+        let reference = if compressed { 4 } else { id_bytes };
+        let object_alignment = match evidence.id_bits.trailing_zeros() {
+            bits @ 3..=8 => 1 << bits,
+            9.. => 256,
+            _ => 8,
+        };
+        match model {
+            SizeModel::Dump => Layouts {
+                model,
+                reference: id_bytes,
+                header: 0,
+                array_header: 0,
+                alignment: 1,
+            },
+            SizeModel::Mat => Layouts {
+                model,
+                reference,
+                header: id_bytes + reference,
+                array_header: aligned(id_bytes + reference + 4, reference),
+                alignment: object_alignment,
+            },
+            SizeModel::Art => Layouts {
+                model,
+                reference: 4,
+                header: 8,
+                array_header: 12,
+                alignment: 8,
+            },
+            SizeModel::Hotspot => {
+                let header = match () {
+                    () if id_bytes == 4 => 8,
+                    () if evidence.compact_header > 0 => 8,
+                    () if compressed || evidence.compressed_class > 0 => 12,
+                    () => 16,
+                };
+                Layouts {
+                    model,
+                    reference,
+                    header,
+                    array_header: header + 4,
+                    alignment: object_alignment,
+                }
+            }
+        }
+    }
+
+    /// An array of references.
+    pub(super) fn object_array(&self, length: u64) -> u64 {
+        let header = match self.model {
+            SizeModel::Hotspot => aligned(self.array_header, self.reference),
+            _ => self.array_header,
+        };
+        let elements = length.saturating_mul(self.reference);
+        aligned(header.saturating_add(elements), self.alignment)
+    }
+
+    /// An array of primitives.
+    pub(super) fn primitive_array(&self, length: u64, element: BasicType) -> u64 {
+        let width = element.bytes(8) as u64;
+        let header = match self.model {
+            SizeModel::Hotspot if self.header == 16 => aligned(self.array_header, 8),
+            SizeModel::Hotspot | SizeModel::Art if width == 8 => aligned(self.array_header, 8),
+            _ => self.array_header,
+        };
+        let elements = length.saturating_mul(width);
+        aligned(header.saturating_add(elements), self.alignment)
+    }
+}
+
+/// Bytes of all statics of a class.
+pub(super) fn static_bytes(dump: &ClassDump<'_>, reference: u64) -> u64 {
+    dump.statics()
+        .map(|field| match field.basic {
+            BasicType::Object => reference,
+            basic => basic.bytes(8) as u64,
+        })
+        .sum()
+}

@@ -1,0 +1,87 @@
+//! Stacks of a dump: threads with their frames, and the stacks that allocated objects, where
+//! allocations were tracked.
+
+use super::id_map::IdMap;
+use super::names::java_class_name;
+use super::outline::Outline;
+use super::records::Frame;
+use crate::bytes::Bytes;
+use crate::heap_graph::ObjectIndex;
+
+/// So many frames of a stack are told: a hostile dump may claim one long stack for every object.
+const MOST_FRAMES: usize = 2048;
+
+/// Threads and stacks by their numbers.
+#[derive(Debug, Default)]
+pub(super) struct Stacks {
+    /// Names of classes by the serial numbers of LOAD_CLASS: ids of the string table.
+    classes: IdMap<u64>,
+    /// Serial number of a thread, its object, its stack; ascending, the first of each counts.
+    threads: Vec<(u32, ObjectIndex, Option<u32>)>,
+}
+
+impl Stacks {
+    pub(super) fn new(
+        outline: &Outline,
+        mut threads: Vec<(u32, ObjectIndex, Option<u32>)>,
+    ) -> Stacks {
+        threads.sort_by_key(|thread| thread.0);
+        let classes = outline.loaded.iter();
+        Stacks {
+            classes: classes.map(|c| (c.serial.into(), c.name)).collect(),
+            threads,
+        }
+    }
+
+    /// The object of a thread, and the number of its stack.
+    pub(super) fn thread(&self, serial: u32) -> Option<(ObjectIndex, Option<u32>)> {
+        let at = self.threads.partition_point(|thread| thread.0 < serial);
+        let &(found, object, stack) = self.threads.get(at)?;
+        (found == serial).then_some((object, stack))
+    }
+
+    /// Frames of a stack, the innermost first, and the serial number of its thread.
+    pub(super) fn frames(
+        &self,
+        file: &Bytes,
+        outline: &Outline,
+        stack: u32,
+    ) -> Option<(u32, Vec<String>)> {
+        let traces = &outline.stacks.traces;
+        let at = traces.partition_point(|trace| trace.0 < stack);
+        let &(found, thread, ids_at, bytes) = traces.get(at)?;
+        if found != stack {
+            return None;
+        }
+        let ids = file.get(ids_at..ids_at + bytes)?;
+        let frames = outline.id_size.each(ids).take(MOST_FRAMES).map(|id| {
+            let all = &outline.stacks.frames;
+            let at = all.partition_point(|frame| frame.id < id);
+            match all.get(at) {
+                Some(frame) if frame.id == id => self.frame(file, outline, frame),
+                _ => format!("unknown frame 0x{id:x}"),
+            }
+        });
+        Some((thread, frames.collect()))
+    }
+
+    /// Such as `lab.LeakLab.main (LeakLab.java:42)`.
+    fn frame(&self, file: &Bytes, outline: &Outline, frame: &Frame) -> String {
+        let text = |id| outline.strings.get(file, id);
+        let class = self.classes.get(&u64::from(frame.class_serial));
+        let class = class.and_then(|&name| text(name));
+        let class = class.map(|raw| java_class_name(&raw) + ".");
+        let method = text(frame.method);
+        let source = text(frame.source).filter(|source| !source.is_empty());
+        let place = match (source, frame.line) {
+            (_, -3) => "native method".to_owned(),
+            (Some(source), 1..) => format!("{source}:{}", frame.line),
+            (Some(source), -2) => format!("{source}, compiled"),
+            (Some(source), _) => source,
+            (None, _) => "unknown source".to_owned(),
+        };
+        let class = class.unwrap_or_default();
+        let method = method.unwrap_or_else(|| "unknown method".to_owned());
+        format!("{class}{method} ({place})")
+    }
+}
