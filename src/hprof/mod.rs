@@ -73,10 +73,25 @@ impl Classified for HprofError {
 
     fn kind(&self) -> &'static str {
         match self {
-            HprofError::Header(HeaderError::NotHprof) => "hprof_not_hprof",
-            HprofError::Header(HeaderError::CutShort) => "hprof_header_cut_short",
-            HprofError::Header(HeaderError::IdSize(_)) => "hprof_id_size",
-            HprofError::TooLarge { .. } => "hprof_too_large",
+            HprofError::Header(_) => "hprof-header",
+            HprofError::TooLarge { .. } => "hprof-too-large",
         }
+    }
+
+    fn help(&self) -> Option<String> {
+        let help = match self {
+            HprofError::Header(HeaderError::CutShort) => {
+                "the file was cut off at its very beginning; fetch or make the dump again"
+            }
+            HprofError::Header(_) => {
+                "heaptap reads what ART (`heaptap dump --hprof`), HotSpot (`jmap -dump`) and \
+                 converters of Android's dumps write"
+            }
+            HprofError::TooLarge { .. } => {
+                "heaptap numbers objects and references with 32 bits each; `heaptap hprof info` \
+                 counts larger dumps"
+            }
+        };
+        Some(help.to_owned())
     }
 }
