@@ -102,7 +102,7 @@ impl Parts<'_> {
             };
             let mut heap = HeapKind::Unknown;
             let mut subs = SubRecords::new(file, &record, self.id_size);
-            while let Some(sub) = subs.next() {
+            for sub in subs.by_ref() {
                 match sub {
                     Ok((_, SubRecord::Heap { heap: number, .. })) => heap = heap_kind(number),
                     Ok((at, record)) => visitor.visit(at, heap, record),
