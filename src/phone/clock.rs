@@ -60,6 +60,11 @@ impl Clock {
         base.boot + self.elapsed(&base)
     }
 
+    /// The boot clock when the phone appeared, or came back from a reboot.
+    pub(crate) fn appeared(&self) -> BootNs {
+        lock(&self.base).boot
+    }
+
     /// CLOCK_REALTIME, nanoseconds since the epoch.
     pub(crate) fn real(&self) -> u64 {
         let base = lock(&self.base);

@@ -117,6 +117,18 @@ fault_kinds! {
     Rejected = "rejected",
     /// The target dies VALUE ms (phone's clock; default 0) after it is attached.
     TargetDies = "target-dies",
+    /// A Java heap dump in a session takes VALUE ms (phone's clock; default 30000).
+    JavaDumpSlow = "java-dump-slow",
+    /// A Java heap dump in a session lacks its last packet.
+    JavaDumpCut = "java-dump-cut",
+    /// `am dumpheap` takes VALUE ms (phone's clock; default 30000).
+    DumpheapSlow = "dumpheap-slow",
+    /// `am dumpheap` never returns; its file stays at VALUE bytes (default 0).
+    DumpheapHang = "dumpheap-hang",
+    /// `am dumpheap` leaves VALUE bytes (default: half) and says that all went well.
+    DumpheapShort = "dumpheap-short",
+    /// The app dies with VALUE bytes (default: half) of `am dumpheap` written.
+    DumpheapDies = "dumpheap-dies",
     /// The finished trace is cut to VALUE bytes (default: half).
     Truncate = "truncate",
     /// Every second profile packet is lost.

@@ -21,6 +21,7 @@ mod fs;
 mod image;
 mod installed;
 mod io;
+mod java;
 mod kernel;
 mod logcat;
 mod packages;
@@ -38,6 +39,7 @@ use std::sync::Arc;
 
 pub use self::faults::{Fault, FaultError, FaultKind, Faults};
 pub use self::image::{MAPPING, unstripped_libraries};
+pub use self::java::{JavaDumpKind, JavaDumpTruth, PlantTruth, Retained};
 use self::kernel::Kernel;
 use self::server::{Link, Server};
 pub use self::spec::{Abi, AppState, BuildType, Names, PhoneSpec, SpecError};
@@ -103,6 +105,19 @@ impl VirtualPhone {
         first
             .map(|k| k.state().tracing.truths.clone())
             .unwrap_or_default()
+    }
+
+    /// What the Java heaps held that were dumped on the first phone so far, in order.
+    pub fn java_truth(&self) -> Vec<JavaDumpTruth> {
+        let dumps = self
+            .phones
+            .first()
+            .map(|k| k.state().tracing.java_dumps.clone());
+        let dumps = dumps.unwrap_or_default();
+        dumps
+            .iter()
+            .map(|d| d.inputs.truth(d.kind, &d.path))
+            .collect()
     }
 
     /// Whether a path exists on the first phone, whoever may read it.

@@ -73,6 +73,8 @@ pub struct PhoneSpec {
     pub app: AppState,
     /// Callsites of a heavy app.
     pub sites: u32,
+    /// Objects on the Java heap of `com.example.app`, about, besides what the app is about.
+    pub java: u32,
     /// Whether apps ship their own libraries stripped, as Gradle does where there is an NDK.
     pub stripped: bool,
     /// Whether the apps' Java code went through R8.
@@ -138,6 +140,7 @@ impl Default for PhoneSpec {
             seed: 1,
             app: AppState::Running,
             sites: 100_000,
+            java: 20_000,
             stripped: true,
             obfuscated: false,
             names: Names::All,
@@ -190,7 +193,7 @@ impl crate::error::Classified for SpecError {
 
 impl PhoneSpec {
     /// Every key of the SPEC.
-    pub const KEYS: [&'static str; 17] = [
+    pub const KEYS: [&'static str; 18] = [
         "android",
         "build",
         "abi",
@@ -200,6 +203,7 @@ impl PhoneSpec {
         "seed",
         "app",
         "sites",
+        "java",
         "stripped",
         "obfuscated",
         "names",
@@ -308,6 +312,13 @@ impl PhoneSpec {
                     .ok()
                     .filter(|v| (1..=2_000_000).contains(v))
                     .ok_or_else(|| bad("1 to 2000000 callsites"))?;
+            }
+            "java" => {
+                self.java = value
+                    .parse()
+                    .ok()
+                    .filter(|v| (0..=10_000_000).contains(v))
+                    .ok_or_else(|| bad("0 to 10000000 objects"))?;
             }
             "stripped" => self.stripped = yes_or_no(value).ok_or_else(|| bad("yes or no"))?,
             "obfuscated" => self.obfuscated = yes_or_no(value).ok_or_else(|| bad("yes or no"))?,

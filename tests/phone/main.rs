@@ -7,6 +7,8 @@ mod access;
 mod adb;
 mod client;
 mod faults;
+mod java;
+mod java_decode;
 mod libraries;
 mod python;
 mod recordings;

@@ -15,6 +15,12 @@ fn package_of(cmd: &Cmd, component: &str) -> Option<Package> {
 
 pub(super) fn am(cmd: &mut Cmd) -> Done {
     let mut args = cmd.args();
+    // Its options have an order of their own.
+    if let Some((verb, rest)) = args.split_first()
+        && verb == "dumpheap"
+    {
+        return super::dumpheap::dumpheap(cmd, rest);
+    }
     let given = args.iter().any(|a| a == "--user");
     let user = take_user(&mut args);
     let Some((verb, rest)) = args.split_first() else {
@@ -60,7 +66,7 @@ pub(super) fn am(cmd: &mut Cmd) -> Done {
             cmd.out("config: mcc310-en-rUS-ldltr-sw411dp-v34\n")?;
             Ok(0)
         }
-        "start-user" | "switch-user" | "dumpheap" | "instrument" | "profile" => {
+        "start-user" | "switch-user" | "instrument" | "profile" => {
             cmd.err(&format!(
                 "Error: {verb} is not supported on this virtual phone\n"
             ))?;

@@ -2,6 +2,7 @@
 //! file holds programs of one kind.
 
 mod activity;
+mod dumpheap;
 mod dumpsys;
 mod files;
 pub(crate) mod format;

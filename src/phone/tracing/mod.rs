@@ -7,6 +7,8 @@ pub(crate) mod config;
 mod dump;
 mod heapprofd;
 mod interner;
+mod java_hprof;
+mod malloc_info;
 mod packets;
 pub(crate) mod recording;
 mod sampler;
@@ -17,6 +19,8 @@ mod workload;
 
 use std::collections::BTreeMap;
 
+pub(crate) use malloc_info::malloc_info;
+pub(crate) use truth::JavaDump;
 pub use truth::{DumpTruth, RecordingTruth, SiteTruth};
 
 use super::process::Pid;
@@ -58,6 +62,8 @@ pub(crate) struct Tracing {
     /// Which session profiles a process.
     held: BTreeMap<Pid, u64>,
     pub(crate) truths: Vec<RecordingTruth>,
+    /// Dumps of Java heaps, in sessions and by `am dumpheap`.
+    pub(crate) java_dumps: Vec<JavaDump>,
 }
 
 impl Tracing {

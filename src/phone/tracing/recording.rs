@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::RecordingTruth;
 use super::buffer::{TraceBuffer, framed};
 use super::heapprofd::HeapSource;
+use super::java_hprof::JavaSource;
 use super::packets::{self, Event};
 use super::workload::mix;
 use crate::phone::clock::{BootNs, MILLI, SECOND};
@@ -42,6 +43,7 @@ struct Recording<'a> {
     file: Arc<FileData>,
     buffers: Vec<TraceBuffer>,
     heaps: Vec<HeapSource>,
+    java: Vec<JavaSource>,
     stats_every: Option<(u64, u32, usize)>,
     next_stats: Option<BootNs>,
     next_write: Option<BootNs>,
@@ -123,6 +125,7 @@ impl<'a> Recording<'a> {
             file,
             buffers: config.buffers.iter().map(TraceBuffer::new).collect(),
             heaps: Vec::new(),
+            java: Vec::new(),
             stats_every: None,
             next_stats: None,
             next_write: after(if config.write_into_file() { period } else { 0 }),
@@ -164,6 +167,13 @@ impl<'a> Recording<'a> {
                         HeapSource::start(kernel, now, self.session, config, (buffer, sequence));
                     self.heaps.push(heap);
                 }
+                "android.java_hprof" if kernel.spec.android >= 11 => {
+                    let config = source.java_hprof_config.clone().unwrap_or_default();
+                    // Each dump is a sequence of its own, apart from those of the sources.
+                    let first = 0x1_0000 + sequence;
+                    let java = JavaSource::start(kernel, now, config, (buffer, first));
+                    self.java.push(java);
+                }
                 "android.packages_list" => {
                     let config = source.packages_list_config.clone().unwrap_or_default();
                     let packet = packets::packages_list(kernel, &config, sequence);
@@ -200,7 +210,8 @@ impl<'a> Recording<'a> {
     fn deadline(&self) -> Option<BootNs> {
         let heaps = self.heaps.iter().filter_map(HeapSource::next_deadline);
         let own = [self.next_stats, self.next_write, self.next_flush, self.ends];
-        heaps.chain(own.into_iter().flatten()).min()
+        let java = self.java.iter().filter_map(JavaSource::next_deadline);
+        heaps.chain(java).chain(own.into_iter().flatten()).min()
     }
 
     /// Follows the session to its end.
@@ -330,6 +341,7 @@ impl<'a> Recording<'a> {
             self.heaps[i].step(self.kernel, now, &mut out);
             self.take(i, &out);
         }
+        self.step_java(now);
         if let Some((period, sequence, buffer)) = self.stats_every
             && self.next_stats.is_some_and(|at| at <= now)
         {
@@ -354,6 +366,16 @@ impl<'a> Recording<'a> {
                 ms => u64::from(ms.max(100)),
             };
             self.next_write = Some(now + period * MILLI);
+        }
+    }
+
+    fn step_java(&mut self, now: BootNs) {
+        for java in &mut self.java {
+            let mut out = Vec::new();
+            java.step(self.kernel, now, &mut out);
+            out.iter().for_each(|p| self.buffers[java.buffer].write(p));
+            let mut dumps = std::mem::take(&mut java.dumps);
+            self.kernel.state().tracing.java_dumps.append(&mut dumps);
         }
     }
 
@@ -388,7 +410,7 @@ impl<'a> Recording<'a> {
         let kernel = self.kernel;
         let timeout = kernel.faults.value(FaultKind::StopTimeout, 5_000);
         let takes = timeout.map_or(STOP_TAKES, |ms| ms * MILLI);
-        let until = from + takes;
+        let until = (from + takes).max(self.java_done(from));
         // A signal that is caught here changes nothing any more.
         loop {
             match kernel.block(self.pid, Some(until), || None::<()>) {
@@ -406,6 +428,7 @@ impl<'a> Recording<'a> {
             return outcome;
         }
         let now = until;
+        self.step_java(now);
         self.flush(now);
         if timeout.is_none() {
             for i in 0..self.heaps.len() {
@@ -426,6 +449,19 @@ impl<'a> Recording<'a> {
             self.file.truncate(len);
         }
         Outcome::Finished
+    }
+
+    /// Since Android 12 a source whose dumps still run says that it has not stopped yet; the
+    /// service waits as long as the config lets it.
+    fn java_done(&mut self, from: BootNs) -> BootNs {
+        self.java.iter_mut().for_each(JavaSource::stop);
+        let done = self.java.iter().filter_map(JavaSource::done_at).max();
+        let done = done.filter(|_| self.kernel.spec.android >= 12);
+        let limit = match self.config.data_source_stop_timeout_ms() {
+            0 => 5_000,
+            ms => u64::from(ms),
+        };
+        done.map_or(from, |done| done.min(from + limit * MILLI))
     }
 
     /// Killed while the file was being written: a part of it is there.

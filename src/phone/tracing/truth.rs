@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::phone::java::{Inputs, JavaDumpKind};
+
 /// One recording's truth.
 #[derive(Debug, Clone, Default)]
 pub struct RecordingTruth {
@@ -65,4 +67,13 @@ impl DumpTruth {
     pub fn allocated(&self) -> u64 {
         self.sites.iter().map(|s| s.allocated).sum()
     }
+}
+
+/// A dump of a Java heap: what it followed from, so that its truth can be worked out.
+#[derive(Debug, Clone)]
+pub(crate) struct JavaDump {
+    pub(crate) inputs: Inputs,
+    pub(crate) kind: JavaDumpKind,
+    /// Of an HPROF.
+    pub(crate) path: String,
 }

@@ -140,6 +140,18 @@ impl Workload {
         started: BootNs,
         out: &mut Vec<Allocation>,
     ) {
+        self.allocations_of(heap, tick, started, &|_| true, out);
+    }
+
+    /// As [`Workload::allocations`], of those sites only that `wanted` takes.
+    pub(super) fn allocations_of(
+        &self,
+        heap: usize,
+        tick: u64,
+        started: BootNs,
+        wanted: &dyn Fn(&Site) -> bool,
+        out: &mut Vec<Allocation>,
+    ) {
         out.clear();
         let HeapDef { sites, in_turn, .. } = &self.heaps[heap];
         let since = (tick * TICK).saturating_sub(started) / TICK;
@@ -153,12 +165,14 @@ impl Workload {
                 .take(turns)
                 .skip(from)
                 .take(per_tick)
+                .filter(|(_, site)| wanted(site))
             {
                 self.allocate(heap, index, site, tick, 1, out);
             }
             first = turns;
         }
-        for (index, site) in sites.iter().enumerate().skip(first) {
+        let rest = sites.iter().enumerate().skip(first);
+        for (index, site) in rest.filter(|(_, site)| wanted(site)) {
             let count = match site.phase {
                 Phase::First(limit) if since * ms >= limit => 0,
                 Phase::Burst { period, on } if since * ms % period >= on => 0,

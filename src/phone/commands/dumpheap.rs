@@ -1,0 +1,376 @@
+//! `am dumpheap`: options by API level, what system_server refuses, and the app that writes its
+//! heap into the file while `am` waits.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::{Cmd, Done, on_thread};
+use crate::phone::clock::{BootNs, MILLI};
+use crate::phone::faults::FaultKind;
+use crate::phone::fs::{FileData, normalize};
+use crate::phone::io::Fd;
+use crate::phone::java::{self, Inputs, JavaDumpKind, PictureFormat};
+use crate::phone::kernel::Kernel;
+use crate::phone::packages::Package;
+use crate::phone::process::{Pid, Process, Role};
+use crate::phone::spec::BuildType;
+use crate::phone::tracing::{self, JavaDump};
+
+/// Until the app's main thread has taken the request and stopped all others.
+const BEGINS_AFTER: u64 = 80 * MILLI;
+/// What ART writes in a millisecond.
+const BYTES_PER_MS: u64 = 40_000;
+/// Pieces in which a file appears.
+const PIECES: u64 = 16;
+/// Where system_server may write for the shell.
+const SHELL_DATA: &str = "/data/local/tmp/";
+/// API level that brought `-b`.
+const BITMAPS_SINCE: u32 = 35;
+
+/// What is dumped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum What {
+    Managed,
+    Native,
+    MallocInfo,
+}
+
+#[derive(Debug)]
+struct Options {
+    user: u32,
+    what: What,
+    collect: bool,
+    /// `-b FORMAT`, whatever word it was.
+    bitmaps: Option<String>,
+    process: String,
+    file: Option<String>,
+}
+
+/// What `am` prints before it ends with 255.
+enum Refusal {
+    Error(String),
+    Exception(&'static str, String),
+}
+
+fn options(args: &[String], sdk: u32) -> Result<Options, Refusal> {
+    let missing = |after: &str| {
+        let text = format!("Argument expected after \"{after}\"");
+        Refusal::Exception("java.lang.IllegalArgumentException", text)
+    };
+    let mut options = Options {
+        user: 0,
+        what: What::Managed,
+        collect: false,
+        bitmaps: None,
+        process: String::new(),
+        file: None,
+    };
+    let mut args = args.iter();
+    let mut last = "dumpheap";
+    let process = loop {
+        let Some(arg) = args.next() else {
+            return Err(missing(last));
+        };
+        match arg.as_str() {
+            "--user" => {
+                let user = args.next().ok_or_else(|| missing("--user"))?;
+                options.user = match user.as_str() {
+                    "current" | "cur" => 0,
+                    "all" => {
+                        let text = "Error: Can't dump heap with user 'all'".to_owned();
+                        return Err(Refusal::Error(text));
+                    }
+                    n => n.parse().map_err(|_| {
+                        let text = format!("Bad user number: {n}");
+                        Refusal::Exception("java.lang.IllegalArgumentException", text)
+                    })?,
+                };
+            }
+            "-n" => options.what = What::Native,
+            "-g" => options.collect = true,
+            "-m" => options.what = What::MallocInfo,
+            // The word after it is the format, even where it was meant to be the process.
+            "-b" if sdk >= BITMAPS_SINCE => {
+                let format = args.next().map_or("png", String::as_str);
+                options.bitmaps = Some(format.to_owned());
+            }
+            unknown if unknown.starts_with('-') => {
+                return Err(Refusal::Error(format!("Error: Unknown option: {unknown}")));
+            }
+            process => break process.to_owned(),
+        }
+        last = arg;
+    };
+    options.process = process;
+    options.file = args.next().cloned();
+    Ok(options)
+}
+
+pub(super) fn dumpheap(cmd: &mut Cmd, args: &[String]) -> Done {
+    let kernel = cmd.kernel.clone();
+    let options = match options(args, kernel.spec.sdk()) {
+        Ok(options) => options,
+        Err(refusal) => return refuse(cmd, refusal),
+    };
+    let file = match &options.file {
+        Some(file) => file.clone(),
+        None => format!("{SHELL_DATA}heapdump-{}.prof", stamp(kernel.clock.real())),
+    };
+    let Some(data) = open(cmd, &file) else {
+        cmd.err(&format!("Error: Unable to open file: {file}\n"))?;
+        if !file.starts_with(SHELL_DATA) {
+            cmd.err(&format!("Consider using a file under {SHELL_DATA}\n"))?;
+        }
+        return Ok(255);
+    };
+    cmd.out(&format!("File: {file}\n"))?;
+    let process = match target(&kernel, &options) {
+        Ok(process) => process,
+        Err(refusal) => return refuse(cmd, refusal),
+    };
+    let done = Arc::new(AtomicBool::new(false));
+    let job = Job {
+        kernel: kernel.clone(),
+        pid: process.pid,
+        options,
+        file,
+        data,
+        done: done.clone(),
+    };
+    // The app writes on, whatever becomes of `am`.
+    if !on_thread(&kernel, move || job.run()) {
+        cmd.err("HEAP DUMP FAILED\n")?;
+        return Ok(255);
+    }
+    cmd.out("Waiting for dump to finish...\n")?;
+    kernel.block(cmd.pid, None, || done.load(Ordering::SeqCst).then_some(()))?;
+    Ok(0)
+}
+
+fn refuse(cmd: &Cmd, refusal: Refusal) -> Done {
+    match refusal {
+        Refusal::Error(text) => cmd.err(&format!("{text}\n"))?,
+        Refusal::Exception(class, text) => {
+            let doing = if cmd.kernel.spec.android >= 11 {
+                " 'dumpheap'"
+            } else {
+                ""
+            };
+            cmd.err(&format!(
+                "\nException occurred while executing{doing}:\n{class}: {text}\n\
+                 \tat com.android.server.am.ActivityManagerShellCommand.runDumpHeap(ActivityManagerShellCommand.java:1163)\n\
+                 \tat com.android.server.am.ActivityManagerShellCommand.onCommand(ActivityManagerShellCommand.java:237)\n"
+            ))?;
+        }
+    }
+    Ok(255)
+}
+
+/// Opens the file as `am` does for system_server, which SELinux lets write in one place only.
+fn open(cmd: &Cmd, file: &str) -> Option<Arc<FileData>> {
+    let parts = normalize(&cmd.cwd, file);
+    let (_, above) = parts.split_last()?;
+    {
+        let state = cmd.kernel.state();
+        let resolved = state.tree.resolve(above, true).ok()?;
+        let label = state.tree.node(&resolved)?.label;
+        if state.enforcing && label != "shell_data_file" {
+            return None;
+        }
+    }
+    match cmd
+        .kernel
+        .open_write(&cmd.cred, &cmd.cwd, file, 0o660, false)
+    {
+        Ok(Fd::File { data, .. }) => Some(data),
+        _ => None,
+    }
+}
+
+/// `yyyyMMdd-HHmmss`, as in the default file name.
+fn stamp(real: u64) -> String {
+    let at = i64::try_from(real / 1_000_000_000).ok();
+    let at = at.and_then(|s| time::OffsetDateTime::from_unix_timestamp(s).ok());
+    let at = at.unwrap_or(time::OffsetDateTime::UNIX_EPOCH);
+    format!(
+        "{:04}{:02}{:02}-{:02}{:02}{:02}",
+        at.year(),
+        u8::from(at.month()),
+        at.day(),
+        at.hour(),
+        at.minute(),
+        at.second()
+    )
+}
+
+/// The process that is meant, if it may be dumped.
+fn target(kernel: &Kernel, options: &Options) -> Result<Process, Refusal> {
+    let state = kernel.state();
+    let of_user = |p: &&Process| match &p.role {
+        Role::App { user, .. } => *user == options.user,
+        Role::SystemServer => true,
+        _ => false,
+    };
+    let by_pid = options.process.parse::<Pid>().ok();
+    let by_pid = by_pid.and_then(|pid| state.processes.get(pid));
+    let by_name = || {
+        // system_server is known to itself by another name.
+        let is = |p: &&Process| {
+            p.name() == options.process
+                || (p.role == Role::SystemServer && options.process == "system")
+        };
+        state.processes.iter().filter(of_user).find(is)
+    };
+    let java = |p: &&Process| matches!(p.role, Role::App { .. } | Role::SystemServer);
+    let found = by_pid.filter(java).or_else(by_name).cloned();
+    let Some(process) = found else {
+        let text = format!("Unknown process: {}", options.process);
+        return Err(Refusal::Exception(
+            "java.lang.IllegalArgumentException",
+            text,
+        ));
+    };
+    let debuggable = match &process.role {
+        Role::App { package, .. } => {
+            let package = state.packages.iter().find(|p| p.name == package);
+            package.is_some_and(Package::debuggable)
+        }
+        _ => false,
+    };
+    if !debuggable && kernel.spec.build == BuildType::User {
+        let uid = match process.uid {
+            uid if uid >= 10_000 => format!("u{}a{}", uid / 100_000, uid % 100_000 - 10_000),
+            uid => uid.to_string(),
+        };
+        let text = format!(
+            "Process not debuggable: ProcessRecord{{{:07x} {}:{}/{uid}}}",
+            process.pid.wrapping_mul(0x9e_3779) & 0xfff_ffff,
+            process.pid,
+            process.name()
+        );
+        return Err(Refusal::Exception("java.lang.SecurityException", text));
+    }
+    Ok(process)
+}
+
+/// A dump that an app writes.
+struct Job {
+    kernel: Arc<Kernel>,
+    pid: Pid,
+    options: Options,
+    file: String,
+    data: Arc<FileData>,
+    done: Arc<AtomicBool>,
+}
+
+impl Job {
+    fn run(self) {
+        // An app that went away never calls back: `am` waits for ever.
+        if self.write().is_some() {
+            self.done.store(true, Ordering::SeqCst);
+            self.kernel.events.notify();
+        }
+    }
+
+    /// Lets the app's time pass; `None` where it died or the phone was switched off.
+    fn wait(&self, until: BootNs) -> Option<()> {
+        self.kernel
+            .block(self.pid, Some(until), || None::<()>)
+            .ok()?;
+        // While it is frozen no thread of it runs.
+        let thawed = || {
+            let state = self.kernel.state();
+            let frozen = state.processes.get(self.pid).is_some_and(|p| p.frozen);
+            (!frozen).then_some(())
+        };
+        self.kernel.block(self.pid, None, thawed).ok()?;
+        Some(())
+    }
+
+    /// Writes the whole file; `None` where the end never comes.
+    fn write(&self) -> Option<()> {
+        let kernel = &self.kernel;
+        let began = kernel.clock.boot() + BEGINS_AFTER;
+        self.wait(began)?;
+        let bytes = self.contents(began)?;
+        let half = bytes.len() as u64 / 2;
+        let faults = &kernel.faults;
+        let hang = faults.value(FaultKind::DumpheapHang, 0);
+        let short = faults.value(FaultKind::DumpheapShort, half);
+        let dies = faults.value(FaultKind::DumpheapDies, half);
+        let stop = hang.or(short).or(dies).unwrap_or(u64::MAX);
+        let slow = faults.value(FaultKind::DumpheapSlow, 30_000);
+        let takes = slow.unwrap_or(bytes.len() as u64 / BYTES_PER_MS + 1) * MILLI;
+        let piece = bytes.len().div_ceil(PIECES as usize).max(1);
+        let mut at = 0u64;
+        for (n, part) in bytes.chunks(piece).enumerate() {
+            self.wait(began + takes * (n as u64 + 1) / PIECES)?;
+            let part = &part[..part.len().min(stop.saturating_sub(at) as usize)];
+            if kernel.write_file(&self.data, at, part).is_err() {
+                // ART leaves nothing behind, and only the log tells.
+                self.data.truncate(0);
+                let file = &self.file;
+                self.log(&format!(
+                    "Managed heap dump failed on path {file} -- can the process access this path?"
+                ));
+                return Some(());
+            }
+            at += part.len() as u64;
+            if at >= stop {
+                break;
+            }
+        }
+        kernel.events.notify();
+        if dies.is_some() {
+            kernel.state().processes.end(self.pid, 139);
+            kernel.events.notify();
+            return None;
+        }
+        if hang.is_some() {
+            return None;
+        }
+        Some(())
+    }
+
+    fn log(&self, text: &str) {
+        self.kernel.log(self.pid, 'E', "ActivityThread", text);
+    }
+
+    fn contents(&self, now: BootNs) -> Option<Vec<u8>> {
+        let kernel = &self.kernel;
+        let process = kernel.state().processes.get(self.pid).cloned()?;
+        match self.options.what {
+            What::Managed => {}
+            What::MallocInfo => {
+                return Some(tracing::malloc_info(kernel, &process, now).into_bytes());
+            }
+            What::Native => return Some(NO_NATIVE_DUMP.as_bytes().to_vec()),
+        }
+        let mut inputs = Inputs::of(kernel, &process, now)?;
+        if self.options.collect {
+            inputs = inputs.collected();
+        }
+        let pictures = match self.options.bitmaps.as_deref() {
+            None => None,
+            Some("png") => Some(PictureFormat::Png),
+            Some(other) => {
+                self.log(&format!("Invalid bitmap format for heap dump: {other}"));
+                None
+            }
+        };
+        let real_ms = kernel.clock.at(now).real / MILLI;
+        let bytes = java::hprof_file(&inputs, real_ms, pictures);
+        kernel.state().tracing.java_dumps.push(JavaDump {
+            inputs,
+            kind: JavaDumpKind::Hprof,
+            path: self.file.clone(),
+        });
+        Some(bytes)
+    }
+}
+
+/// What bionic writes where malloc debug was not switched on before the start of the app.
+const NO_NATIVE_DUMP: &str = "Native heap dump not available. To enable, run these commands (requires root):\n\
+    # adb shell stop\n\
+    # adb shell setprop libc.debug.malloc.options backtrace\n\
+    # adb shell start\n";

@@ -1,0 +1,553 @@
+//! What lives in the heaps of the apps: `com.example.app` with what it leaks, its service, any
+//! other app, system_server. Owns the list of what was planted.
+
+use super::framework::{Screen, Skeleton};
+use super::heap::{Obj, RootKind, Space, Value};
+use super::structures::{Picture, array_map, hash_map, list, string_hash};
+use super::truth::Plant;
+
+const APP: Space = Space::App;
+/// Bytes that each listener of the growing list keeps.
+pub(super) const LISTENER_HISTORY_BYTES: usize = 10_000;
+/// Side of a thumbnail, pixels.
+const THUMBNAIL: u32 = 128;
+/// Thumbnails that show one and the same placeholder.
+const PLACEHOLDERS: u32 = 4;
+/// Width and height of the picture above a detail page.
+const HEADER: (u32, u32) = (1_080, 480);
+/// Articles of the feed, and how many share the address of their picture.
+const ARTICLES: u32 = 200;
+const PLACEHOLDER_URL: &str = "https://img.example.com/thumbnails/placeholder-256.webp";
+/// Slots and entries of the table that is far too large.
+const SPARSE_SLOTS: usize = 8_192;
+const SPARSE_ENTRIES: u32 = 12;
+/// Bytes of an array that one soft reference alone holds.
+const SPARE_BYTES: usize = 7_777;
+/// Bytes of an array that a thread's variable holds.
+const THREAD_LOCAL_BYTES: usize = 12_345;
+
+/// Fills the heap of `com.example.app`.
+pub(super) fn example(s: &mut Skeleton<'_>) -> Vec<Plant> {
+    let mut plants = Vec::new();
+    let application = s.application("com.example.app.ExampleApplication");
+    let http = http(s);
+    s.b.set(application, "http", http);
+    let catalog = catalog(s);
+    s.b.set(application, "catalog", catalog);
+    let feed = s.activity("com.example.app.ui.FeedActivity", application, true);
+    let presenter = feed_screen(s, feed, http, &mut plants);
+    plants.push(leaked_activity(s, application));
+    plants.push(detached_fragment(s, presenter, http));
+    plants.push(listeners(s));
+    plants.push(detached_view(s, feed));
+    plants.push(thumbnails(s, application));
+    plants.push(sparse(s));
+    plants.push(garbage(s));
+    plants.push(dead_service(s, application));
+    // Bitmaps and connections are cleaned up by finalizers or phantom references.
+    let stream = s.b.object(APP, "java.io.FileInputStream", &[]);
+    s.b.root(stream, RootKind::JniLocal, 1);
+    s.finalizable(stream);
+    plants
+}
+
+/// Fills the heap of `com.example.app:service`.
+pub(super) fn service(s: &mut Skeleton<'_>) {
+    let application = s.application("com.example.app.ExampleApplication");
+    let http = http(s);
+    s.b.set(application, "http", http);
+    let catalog = catalog(s);
+    s.b.set(application, "catalog", catalog);
+    let service = location_service(s, application);
+    let token = s.b.object(APP, "android.os.BinderProxy", &[]);
+    s.services.push((token, service));
+}
+
+/// Fills the heap of an app of which nothing special is known.
+pub(super) fn other(s: &mut Skeleton<'_>) {
+    let application = s.application("android.app.Application");
+    if s.inputs.has_activity {
+        let screen = s.activity("android.app.Activity", application, true);
+        let text = s.inputs.process.clone();
+        let text = s.b.string(APP, &text);
+        let label = s.view(
+            "android.widget.TextView",
+            screen.activity,
+            Some(screen.content),
+        );
+        s.b.set(label, "mText", text);
+        s.b.set(label, "mAttachInfo", screen.attach_info);
+        s.children(screen.content, &[label]);
+    }
+}
+
+/// Fills the heap of system_server.
+pub(super) fn system_server(s: &mut Skeleton<'_>) {
+    let context = s.context(s.activity_thread);
+    let server = s.b.object(
+        APP,
+        "com.android.server.SystemServer",
+        &[("mSystemContext", context.into())],
+    );
+    s.b.set_static("com.android.server.SystemServer", "instance", server);
+    let entries: Vec<(i32, Obj, Obj)> = s
+        .inputs
+        .neighbours
+        .clone()
+        .iter()
+        .map(|(pid, uid, name)| {
+            let text = s.b.string(APP, name);
+            let record = s.b.object(
+                APP,
+                "com.android.server.am.ProcessRecord",
+                &[
+                    ("processName", text.into()),
+                    ("mPid", (*pid as i32).into()),
+                    ("uid", (*uid as i32).into()),
+                ],
+            );
+            (string_hash(name), text, record)
+        })
+        .collect();
+    let map = hash_map(&mut s.b, "java.util.HashMap", &entries, 64);
+    let manager = s.b.object(
+        APP,
+        "com.android.server.am.ActivityManagerService",
+        &[("mContext", context.into()), ("mProcessNames", map.into())],
+    );
+    s.b.root(manager, RootKind::JniGlobal, 0);
+}
+
+/// Objects that no leak hunt should stop at: what the zygote left, and the app's own data.
+pub(super) fn background(s: &mut Skeleton<'_>) {
+    let count = s.inputs.background;
+    let tags: Vec<Option<Obj>> = (0..count / 10)
+        .map(|n| Some(s.b.string(Space::Image, &format!("boot_resource_{n}"))))
+        .collect();
+    let tags = s.b.array(Space::Image, "java.lang.String[]", tags);
+    s.b.set_static("sun.util.locale.BaseLocale", "tags", tags);
+    let strings: Vec<Option<Obj>> = (0..count / 5)
+        .map(|n| Some(s.b.string(Space::Zygote, &format!("Preloaded text number {n}"))))
+        .collect();
+    let strings = s.b.array(Space::Zygote, "java.lang.String[]", strings);
+    s.b.set_static("android.app.PreloadedText", "strings", strings);
+    let colours: Vec<Option<Obj>> = (0..count / 20)
+        .map(|n| {
+            let colour = Value::Int(n as i32 * 0x1234);
+            let class = "android.graphics.drawable.ColorDrawable";
+            Some(s.b.object(Space::Zygote, class, &[("mColor", colour)]))
+        })
+        .collect();
+    let keys: Vec<i32> = (0..colours.len() as i32).collect();
+    let size = keys.len() as i32;
+    let values = s.b.array(Space::Zygote, "java.lang.Object[]", colours);
+    let keys = s.b.ints(Space::Zygote, &keys);
+    let preloaded = s.b.object(
+        Space::Zygote,
+        "android.util.SparseArray",
+        &[
+            ("mKeys", keys.into()),
+            ("mValues", values.into()),
+            ("mSize", size.into()),
+        ],
+    );
+    s.b.set_static(
+        "android.content.res.ResourcesImpl",
+        "sPreloadedDrawables",
+        preloaded,
+    );
+}
+
+/// An index of products: a HashMap of the app's size.
+fn catalog(s: &mut Skeleton<'_>) -> Obj {
+    let count = s.inputs.background / 8;
+    let entries: Vec<(i32, Obj, Obj)> = (0..count)
+        .map(|n| {
+            let key = format!("product-{n:06}");
+            let hash = string_hash(&key);
+            let key = s.b.string(APP, &key);
+            let name = s.b.string(APP, &format!("Product {n} of the catalogue"));
+            let product = s.b.object(
+                APP,
+                "com.example.app.feed.Product",
+                &[
+                    ("id", Value::Long(i64::from(n))),
+                    ("name", name.into()),
+                    ("price", (n as i32 % 997 * 10 + 99).into()),
+                ],
+            );
+            (hash, key, product)
+        })
+        .collect();
+    let capacity = (entries.len() * 4 / 3 + 1).next_power_of_two();
+    let map = hash_map(&mut s.b, "java.util.HashMap", &entries, capacity);
+    s.b.object(
+        APP,
+        "com.example.app.feed.Catalog",
+        &[("products", map.into())],
+    )
+}
+
+fn http(s: &mut Skeleton<'_>) -> Obj {
+    let local = s.b.object(APP, "java.lang.ThreadLocal", &[]);
+    let buffer = s.b.bytes(APP, vec![0x5a; THREAD_LOCAL_BYTES]);
+    let worker = s.thread("OkHttp Dispatcher", false);
+    let number = s.newest_thread();
+    s.thread_locals(worker, &[(local, buffer)]);
+    let headers = list(&mut s.b, APP, &[], 0);
+    let http = s.b.object(
+        APP,
+        "com.example.app.net.Http",
+        &[("buffers", local.into()), ("headers", headers.into())],
+    );
+    // The worker holds its connection in a local variable.
+    let watcher = s.b.object(
+        APP,
+        "java.lang.ref.WeakReference",
+        &[("referent", http.into())],
+    );
+    let connection = s.b.object(
+        APP,
+        "com.example.app.net.Connection",
+        &[("owner", http.into()), ("watcher", watcher.into())],
+    );
+    s.b.root(connection, RootKind::JavaFrame, number);
+    http
+}
+
+/// The feed: rows on the screen, articles behind them. Gives the presenter.
+fn feed_screen(s: &mut Skeleton<'_>, feed: Screen, http: Obj, plants: &mut Vec<Plant>) -> Obj {
+    let presenter = s.b.object(
+        APP,
+        "com.example.app.feed.FeedPresenter",
+        &[("http", http.into())],
+    );
+    let mut images = Vec::new();
+    let articles: Vec<Obj> = (0..ARTICLES)
+        .map(|n| {
+            let title =
+                s.b.string(APP, &format!("Article {n}: what happened today"));
+            // Parsed from the net each: equal, but not the same.
+            let image = s.b.string(APP, PLACEHOLDER_URL);
+            images.push(image);
+            let score = s.b.object(
+                APP,
+                "java.lang.Integer",
+                &[("value", (1_000 + n as i32).into())],
+            );
+            s.b.object(
+                APP,
+                "com.example.app.feed.Article",
+                &[
+                    ("id", Value::Long(i64::from(n) + 70_000)),
+                    ("image", image.into()),
+                    ("score", score.into()),
+                    ("title", title.into()),
+                ],
+            )
+        })
+        .collect();
+    plants.push(Plant::new(
+        "duplicate-strings",
+        "com.example.app.feed.FeedAdapter.articles",
+        images,
+    ));
+    let articles = list(&mut s.b, APP, &articles, 254);
+    let adapter = s.b.object(
+        APP,
+        "com.example.app.feed.FeedAdapter",
+        &[
+            ("articles", articles.into()),
+            ("presenter", presenter.into()),
+        ],
+    );
+    s.b.set(feed.activity, "adapter", adapter);
+    s.b.set(feed.activity, "presenter", presenter);
+    let view = s.view(
+        "com.example.app.ui.FeedView",
+        feed.activity,
+        Some(feed.content),
+    );
+    s.b.set(view, "mAttachInfo", feed.attach_info);
+    s.b.set(view, "mWindowAttachCount", 1);
+    let rows: Vec<Obj> = (0..8)
+        .map(|n| {
+            let row = s.view("android.widget.TextView", feed.activity, Some(view));
+            let text =
+                s.b.string(APP, &format!("Article {n}: what happened today"));
+            s.b.set(row, "mText", text);
+            s.b.set(row, "mAttachInfo", feed.attach_info);
+            let holder = s.b.object(
+                APP,
+                "com.example.app.feed.RowHolder",
+                &[("row", row.into())],
+            );
+            s.b.set(row, "mTag", holder);
+            row
+        })
+        .collect();
+    s.children(view, &rows);
+    s.children(feed.content, &[view]);
+    presenter
+}
+
+/// An activity that was destroyed and that a static field still holds, with a large bitmap.
+fn leaked_activity(s: &mut Skeleton<'_>, application: Obj) -> Plant {
+    let screen = s.activity("com.example.app.ui.DetailActivity", application, false);
+    let picture = s.bitmap(HEADER.0, HEADER.1, Picture(1));
+    let state = s.b.object(
+        APP,
+        "android.graphics.drawable.BitmapDrawable$BitmapState",
+        &[("mBitmap", picture.object.into())],
+    );
+    let drawable = s.b.object(
+        APP,
+        "android.graphics.drawable.BitmapDrawable",
+        &[("mBitmapState", state.into())],
+    );
+    let header = s.view(
+        "android.widget.ImageView",
+        screen.activity,
+        Some(screen.content),
+    );
+    s.b.set(header, "mDrawable", drawable);
+    s.b.set(header, "mWindowAttachCount", 1);
+    s.children(screen.content, &[header]);
+    s.b.set(screen.activity, "header", header);
+    let navigator =
+        s.b.object(APP, "com.example.app.ui.Navigator", &[("depth", 1.into())]);
+    s.b.set_static("com.example.app.ui.Navigator", "INSTANCE", navigator);
+    s.b.set_static("com.example.app.ui.Navigator", "previous", screen.activity);
+    s.b.set(screen.activity, "navigator", navigator);
+    // A well-behaved observer holds it weakly.
+    let weak = s.b.object(
+        APP,
+        "java.lang.ref.WeakReference",
+        &[("referent", screen.activity.into())],
+    );
+    s.b.root(weak, RootKind::JniGlobal, 0);
+    Plant::new(
+        "destroyed-activity",
+        "com.example.app.ui.Navigator.previous",
+        vec![screen.activity],
+    )
+}
+
+/// A fragment that was removed and that a message on the main queue still holds.
+fn detached_fragment(s: &mut Skeleton<'_>, presenter: Obj, http: Obj) -> Plant {
+    let tag = s.b.string(APP, "settings");
+    let fragment = s.b.object(
+        APP,
+        "com.example.app.ui.SettingsFragment",
+        &[
+            ("http", http.into()),
+            ("mTag", tag.into()),
+            ("mCalled", true.into()),
+        ],
+    );
+    let refresh = s.b.object(
+        APP,
+        "com.example.app.feed.FeedPresenter$Refresh",
+        &[("fragment", fragment.into()), ("this$0", presenter.into())],
+    );
+    let handler = s.handler("android.os.Handler");
+    s.post(handler, refresh, 12_345_678);
+    Plant::new(
+        "removed-fragment",
+        "com.example.app.feed.FeedPresenter$Refresh.fragment",
+        vec![fragment],
+    )
+}
+
+/// Listeners that nobody unregisters.
+fn listeners(s: &mut Skeleton<'_>) -> Plant {
+    let count = s.inputs.life.listeners;
+    let all: Vec<Obj> = (0..count)
+        .map(|n| {
+            let history = s.b.bytes(APP, vec![n as u8; LISTENER_HISTORY_BYTES]);
+            let screen = s.b.string(APP, &format!("screen-{n}"));
+            s.b.object(
+                APP,
+                "com.example.app.telemetry.ScreenListener",
+                &[
+                    ("history", history.into()),
+                    ("screen", screen.into()),
+                    ("since", (n as i32).into()),
+                ],
+            )
+        })
+        .collect();
+    // ArrayList grows by half.
+    let mut capacity = 10;
+    while capacity < all.len() {
+        capacity += capacity / 2;
+    }
+    let list = list(&mut s.b, APP, &all, capacity);
+    let telemetry = s.b.object(
+        APP,
+        "com.example.app.telemetry.Telemetry",
+        &[
+            ("listeners", list.into()),
+            ("nativeHandle", Value::Long(0x7a00_5000_0000)),
+        ],
+    );
+    s.b.set_static("com.example.app.telemetry.Telemetry", "INSTANCE", telemetry);
+    Plant::new(
+        "listener-list",
+        "com.example.app.telemetry.Telemetry.listeners",
+        all,
+    )
+    .with_holder(list)
+}
+
+/// A row that was taken off the screen and that a static field keeps for reuse.
+fn detached_view(s: &mut Skeleton<'_>, feed: Screen) -> Plant {
+    let view = s.view("com.example.app.ui.FeedView", feed.activity, None);
+    s.b.set(view, "mWindowAttachCount", 1);
+    let holder = s.b.object(
+        APP,
+        "com.example.app.feed.RowHolder",
+        &[("row", view.into())],
+    );
+    s.b.set_static("com.example.app.feed.RowHolder", "recycled", holder);
+    Plant::new(
+        "detached-view",
+        "com.example.app.feed.RowHolder.recycled",
+        vec![view],
+    )
+}
+
+/// The cache of bitmaps; some of them show the same picture.
+fn thumbnails(s: &mut Skeleton<'_>, application: Obj) -> Plant {
+    let count = s.inputs.life.thumbnails;
+    let mut all = Vec::new();
+    let entries: Vec<(i32, Obj, Obj)> = (0..count)
+        .map(|n| {
+            let key = format!("thumbnail-{n}");
+            let hash = string_hash(&key);
+            let key = s.b.string(APP, &key);
+            let picture = if n < PLACEHOLDERS { 2 } else { n + 10 };
+            let bitmap = s.bitmap(THUMBNAIL, THUMBNAIL, Picture(picture)).object;
+            all.push(bitmap);
+            (hash, key, bitmap)
+        })
+        .collect();
+    let map = hash_map(&mut s.b, "java.util.LinkedHashMap", &entries, 128);
+    s.b.set(map, "accessOrder", true);
+    let lru = s.b.object(
+        APP,
+        "android.util.LruCache",
+        &[
+            ("map", map.into()),
+            ("size", (count as i32).into()),
+            ("maxSize", 96.into()),
+            ("putCount", (count as i32).into()),
+        ],
+    );
+    let spare = s.b.bytes(APP, vec![7; SPARE_BYTES]);
+    let soft = s.b.object(
+        APP,
+        "java.lang.ref.SoftReference",
+        &[
+            ("referent", spare.into()),
+            ("timestamp", Value::Long(1_000)),
+        ],
+    );
+    let cache = s.b.object(
+        APP,
+        "com.example.app.image.ThumbnailCache",
+        &[("bitmaps", lru.into()), ("spare", soft.into())],
+    );
+    s.b.set(application, "thumbnails", cache);
+    Plant::new(
+        "bitmap-cache",
+        "com.example.app.image.ThumbnailCache.bitmaps",
+        all,
+    )
+    .with_holder(cache)
+}
+
+/// A table with room for thousands that holds a dozen.
+fn sparse(s: &mut Skeleton<'_>) -> Plant {
+    let entries: Vec<(i32, Obj, Obj)> = (0..SPARSE_ENTRIES)
+        .map(|n| {
+            let key = format!("counter-{n}");
+            let hash = string_hash(&key);
+            let key = s.b.string(APP, &key);
+            let value = s.b.object(
+                APP,
+                "java.lang.Long",
+                &[("value", Value::Long(i64::from(n) * 1_000))],
+            );
+            (hash, key, value)
+        })
+        .collect();
+    let map = hash_map(&mut s.b, "java.util.HashMap", &entries, SPARSE_SLOTS);
+    let counter = s.b.object(
+        APP,
+        "com.example.app.stats.Counter",
+        &[("counts", map.into())],
+    );
+    s.b.set_static("com.example.app.stats.Counter", "INSTANCE", counter);
+    Plant::new(
+        "sparse-map",
+        "com.example.app.stats.Counter.counts",
+        vec![map],
+    )
+}
+
+/// Objects that nothing holds: builders with their text, and pairs that hold each other.
+fn garbage(s: &mut Skeleton<'_>) -> Plant {
+    let mut all = Vec::new();
+    for n in 0..s.inputs.life.garbage {
+        let text =
+            s.b.chars(APP, &format!("a line that was logged, number {n}"));
+        let builder =
+            s.b.object(APP, "java.lang.StringBuilder", &[("value", text.into())]);
+        all.extend([text, builder]);
+        if n % 5 == 0 {
+            let a = s.b.object(APP, "com.example.app.feed.FeedPresenter", &[]);
+            let class = "com.example.app.feed.FeedPresenter$Refresh";
+            let b = s.b.object(APP, class, &[("this$0", a.into())]);
+            s.b.set(a, "pending", b);
+            all.extend([a, b]);
+        }
+    }
+    Plant::new("garbage", "", all)
+}
+
+fn location_service(s: &mut Skeleton<'_>, application: Obj) -> Obj {
+    let name = s.b.constant("com.example.app.location.LocationService");
+    let service = s.b.object(
+        APP,
+        "com.example.app.location.LocationService",
+        &[
+            ("mApplication", application.into()),
+            ("mClassName", name.into()),
+            ("mThread", s.activity_thread.into()),
+            ("listening", true.into()),
+        ],
+    );
+    let context = s.context(service);
+    s.b.set(service, "mBase", context);
+    service
+}
+
+/// A service that was stopped but is still registered for locations.
+fn dead_service(s: &mut Skeleton<'_>, application: Obj) -> Plant {
+    let service = location_service(s, application);
+    let listeners = list(&mut s.b, APP, &[service], 10);
+    let manager = s.b.object(
+        APP,
+        "android.location.LocationManager",
+        &[("mListeners", listeners.into())],
+    );
+    s.b.root(manager, RootKind::JniGlobal, 0);
+    let empty = array_map(&mut s.b, APP, &[]);
+    s.b.set(s.loaded_apk, "mServices", empty);
+    Plant::new(
+        "stopped-service",
+        "android.location.LocationManager.mListeners",
+        vec![service],
+    )
+}

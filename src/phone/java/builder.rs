@@ -1,0 +1,586 @@
+//! Filling a heap: classes come from the tables beside this file, on demand; objects get their
+//! values by the names of their fields. Owns R8's names on an obfuscated phone and the
+//! addresses.
+
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
+use std::sync::OnceLock;
+
+use super::heap::{
+    Body, CLASS, Class, ClassRef, FieldDef, HEADER_BYTES, JavaHeap, Kind, OBJECT, Obj, Object,
+    Root, RootKind, STRING, Space, Type, Value, layout,
+};
+use crate::phone::image::MAPPING;
+
+/// Classes of the runtime and the framework.
+const FRAMEWORK: &str = include_str!("framework.txt");
+/// Classes of the apps.
+const APPS: &str = include_str!("apps.txt");
+
+/// Where each space starts.
+const BASES: [(Space, u32); 3] = [
+    (Space::App, 0x12c0_0000),
+    (Space::Image, 0x6f00_0000),
+    (Space::Zygote, 0x7400_0000),
+];
+/// The large object space, and from which size on strings and arrays of primitives go there.
+const LARGE_BASE: u32 = 0x4000_0000;
+const LARGE_BYTES: u64 = 12 << 10;
+const PAGE: u64 = 4096;
+/// Objects start at multiples of it.
+const ALIGNMENT: u64 = 8;
+
+/// A class as a table declares it.
+#[derive(Debug)]
+struct Declaration {
+    superclass: Option<&'static str>,
+    /// Dex file; `app` stands for the app's own.
+    location: &'static str,
+    /// Type, name, whether static.
+    fields: Vec<(&'static str, &'static str, bool)>,
+}
+
+fn declarations() -> &'static HashMap<&'static str, Declaration> {
+    static ALL: OnceLock<HashMap<&'static str, Declaration>> = OnceLock::new();
+    ALL.get_or_init(|| {
+        let mut all = HashMap::new();
+        declare(FRAMEWORK, &mut all);
+        declare(APPS, &mut all);
+        all
+    })
+}
+
+/// Reads a table: `= dex file`, `class < superclass`, and indented `[static] type name`.
+fn declare(text: &'static str, all: &mut HashMap<&'static str, Declaration>) {
+    let mut location = "";
+    let mut class = "";
+    for line in text
+        .lines()
+        .filter(|l| !l.is_empty() && !l.starts_with('#'))
+    {
+        if let Some(path) = line.strip_prefix("= ") {
+            location = path;
+        } else if let Some(field) = line.strip_prefix("  ") {
+            let plain = field.strip_prefix("static ");
+            let (kind, name) = plain
+                .unwrap_or(field)
+                .split_once(' ')
+                .unwrap_or_else(|| panic!("{class}: {field:?} is no field"));
+            let declared = all.get_mut(class).expect("fields follow their class");
+            declared.fields.push((kind, name, plain.is_some()));
+        } else {
+            let (name, superclass) = match line.split_once(" < ") {
+                Some((name, superclass)) => (name, Some(superclass)),
+                None => (
+                    line,
+                    (line != "java.lang.Object").then_some("java.lang.Object"),
+                ),
+            };
+            class = name;
+            let fields = Vec::new();
+            let declaration = Declaration {
+                superclass,
+                location,
+                fields,
+            };
+            assert!(all.insert(name, declaration).is_none(), "{name} twice");
+        }
+    }
+}
+
+/// What R8 made of classes and fields, by `fixtures/phone/mapping.txt`.
+struct Renames {
+    classes: HashMap<&'static str, &'static str>,
+    fields: HashMap<(&'static str, &'static str), &'static str>,
+}
+
+fn renames() -> &'static Renames {
+    static ALL: OnceLock<Renames> = OnceLock::new();
+    ALL.get_or_init(|| {
+        let (mut classes, mut fields) = (HashMap::new(), HashMap::new());
+        let mut class = "";
+        for line in MAPPING.lines().filter(|l| !l.starts_with('#')) {
+            let Some((original, residual)) = line.split_once(" -> ") else {
+                continue;
+            };
+            if let Some(residual) = residual.strip_suffix(':') {
+                class = original;
+                classes.insert(class, residual);
+            } else if !original.contains('(')
+                && let Some((_, name)) = original.trim_start().split_once(' ')
+            {
+                fields.insert((class, name), residual);
+            }
+        }
+        Renames { classes, fields }
+    })
+}
+
+/// A heap that is being filled.
+pub(super) struct Builder {
+    pub(super) heap: JavaHeap,
+    by_name: HashMap<Rc<str>, ClassRef>,
+    /// Places of fields in an instance's values.
+    places: HashMap<ClassRef, Rc<HashMap<&'static str, usize>>>,
+    statics: HashMap<(ClassRef, &'static str), usize>,
+    dex_caches: BTreeMap<&'static str, Obj>,
+    interned: HashMap<Rc<str>, Obj>,
+    obfuscated: bool,
+    apk: Rc<str>,
+    /// Defines the app's classes.
+    loader: Option<Obj>,
+}
+
+impl Builder {
+    /// An empty heap of an app whose dex files lie in `apk`.
+    pub(super) fn new(obfuscated: bool, apk: &str) -> Builder {
+        let mut builder = Builder {
+            heap: JavaHeap::default(),
+            by_name: HashMap::new(),
+            places: HashMap::new(),
+            statics: HashMap::new(),
+            dex_caches: BTreeMap::new(),
+            interned: HashMap::new(),
+            obfuscated,
+            apk: apk.into(),
+            loader: None,
+        };
+        for (name, at) in [
+            ("java.lang.Object", OBJECT),
+            ("java.lang.Class", CLASS),
+            ("java.lang.String", STRING),
+        ] {
+            assert_eq!(builder.class(name), at);
+        }
+        // Every other class belongs to a dex file.
+        builder.class("java.lang.DexCache");
+        // Boot classes are loaded, whether or not an app uses them.
+        let mut names: Vec<&str> = declarations()
+            .iter()
+            .filter(|(_, d)| d.location != "app")
+            .map(|(name, _)| *name)
+            .collect();
+        names.sort_unstable();
+        for name in names {
+            builder.class(name);
+        }
+        builder
+    }
+
+    /// From now on classes of the app can be used.
+    pub(super) fn set_loader(&mut self, loader: Obj) {
+        self.loader = Some(loader);
+    }
+
+    fn renamed(&self, class: &'static str) -> &'static str {
+        let renamed = self.obfuscated.then(|| renames().classes.get(class));
+        renamed.flatten().copied().unwrap_or(class)
+    }
+
+    /// A type's name in the file: elements of arrays are renamed, too.
+    fn type_name(&self, name: &'static str) -> Rc<str> {
+        let plain = name.trim_end_matches("[]");
+        format!("{}{}", self.renamed(plain), &name[plain.len()..]).into()
+    }
+
+    fn field_def(&self, class: &'static str, kind: &'static str, name: &'static str) -> FieldDef {
+        let renamed = self
+            .obfuscated
+            .then(|| renames().fields.get(&(class, name)));
+        FieldDef {
+            name: renamed.flatten().copied().unwrap_or(name).into(),
+            type_name: self.type_name(kind),
+            kind: Type::of(kind),
+        }
+    }
+
+    /// A class by the name that it has in source.
+    pub(super) fn class(&mut self, name: &'static str) -> ClassRef {
+        if let Some(known) = self.by_name.get(name) {
+            return *known;
+        }
+        if let Some(element) = name.strip_suffix("[]") {
+            return self.array_class(name, element);
+        }
+        let declaration = declarations()
+            .get(name)
+            .unwrap_or_else(|| panic!("no table declares {name}"));
+        let superclass = declaration.superclass.map(|s| self.class(s));
+        let mut own = Vec::new();
+        let mut statics = Vec::new();
+        for (kind, field, is_static) in &declaration.fields {
+            let def = self.field_def(name, kind, field);
+            if *is_static {
+                let zero = def.kind.zero();
+                statics.push((*field, (def, zero)));
+            } else {
+                own.push((*field, def));
+            }
+        }
+        // ART's order: references, then from the widest to the narrowest, then by name.
+        let rank = |d: &FieldDef| (d.kind != Type::Object, std::cmp::Reverse(d.kind.bytes()));
+        own.sort_by(|(_, a), (_, b)| (rank(a), &a.name).cmp(&(rank(b), &b.name)));
+        statics.sort_by(|(_, a), (_, b)| (rank(&a.0), &a.0.name).cmp(&(rank(&b.0), &b.0.name)));
+        let (slots, start, mut places) = match superclass {
+            Some(above) => {
+                let of = self.heap.class(above);
+                let slots = of.slots + of.fields.len() as u32;
+                (slots, of.instance_bytes, (*self.places[&above]).clone())
+            }
+            None => (0, HEADER_BYTES, HashMap::new()),
+        };
+        for (i, (field, _)) in own.iter().enumerate() {
+            places.insert(*field, slots as usize + i);
+        }
+        let app = declaration.location == "app";
+        let class = self.add_class(
+            name,
+            Class {
+                name: self.renamed(name).into(),
+                superclass,
+                location: if app {
+                    self.apk.clone()
+                } else {
+                    declaration.location.into()
+                },
+                loader: if app { self.loader } else { None },
+                kind: Kind::Normal,
+                instance_bytes: layout(start, own.iter().map(|(_, d)| d.kind)),
+                fields: own.into_iter().map(|(_, d)| d).collect(),
+                statics: Vec::new(),
+                component: None,
+                dex_cache: None,
+                object: Obj(0),
+                table_bytes: tables(name),
+                slots,
+            },
+        );
+        for (i, (field, _)) in statics.iter().enumerate() {
+            self.statics.insert((class, field), i);
+        }
+        self.heap.classes[class.0 as usize].statics = statics.into_iter().map(|(_, s)| s).collect();
+        self.places.insert(class, Rc::new(places));
+        let kind = self.kind_of(class);
+        self.heap.classes[class.0 as usize].kind = kind;
+        if ![OBJECT, CLASS, STRING].contains(&class) {
+            let cache = self.dex_cache(declaration.location);
+            self.heap.classes[class.0 as usize].dex_cache = cache;
+        }
+        class
+    }
+
+    fn array_class(&mut self, name: &'static str, element: &'static str) -> ClassRef {
+        let kind = Type::of(element);
+        let component = (kind == Type::Object).then(|| self.class(element));
+        let (location, loader) = match component.map(|c| self.heap.class(c)) {
+            Some(of) => (of.location.clone(), of.loader),
+            None => ("".into(), None),
+        };
+        let class = self.add_class(
+            name,
+            Class {
+                name: self.type_name(name),
+                superclass: Some(OBJECT),
+                location,
+                loader,
+                kind: if component.is_some() {
+                    Kind::Array
+                } else {
+                    Kind::NoReferences
+                },
+                fields: Vec::new(),
+                statics: Vec::new(),
+                instance_bytes: 0,
+                component,
+                dex_cache: None,
+                object: Obj(0),
+                table_bytes: 88,
+                slots: 0,
+            },
+        );
+        self.places.insert(class, Rc::default());
+        class
+    }
+
+    fn add_class(&mut self, name: &'static str, mut class: Class) -> ClassRef {
+        let this = ClassRef(self.heap.classes.len() as u32);
+        let space = if class.loader.is_some() {
+            Space::App
+        } else {
+            Space::Image
+        };
+        class.object = Obj(self.heap.objects.len() as u32);
+        let loader = class.loader;
+        let object = class.object;
+        self.heap.classes.push(class);
+        self.by_name.insert(name.into(), this);
+        self.heap.objects.push(Object {
+            class: CLASS,
+            space,
+            body: Body::Class(this),
+            address: 0,
+        });
+        match loader {
+            Some(loader) => {
+                let of = self.heap.internals.iter_mut().find(|(l, _)| *l == loader);
+                match of {
+                    Some((_, classes)) => classes.push(object),
+                    None => self.heap.internals.push((loader, vec![object])),
+                }
+            }
+            None => self.root(object, RootKind::StickyClass, 0),
+        }
+        this
+    }
+
+    fn kind_of(&self, class: ClassRef) -> Kind {
+        for above in self.heap.ancestry(class) {
+            let of = self.heap.class(above);
+            match &*of.name {
+                "java.lang.String" => return Kind::String,
+                "java.lang.Class" => return Kind::Class,
+                "java.lang.ClassLoader" => return Kind::ClassLoader,
+                "java.lang.DexCache" => return Kind::DexCache,
+                "java.lang.ref.SoftReference" => return Kind::Soft,
+                "java.lang.ref.WeakReference" => return Kind::Weak,
+                "java.lang.ref.FinalizerReference" => return Kind::Finalizer,
+                "java.lang.ref.PhantomReference" => return Kind::Phantom,
+                _ => {}
+            }
+        }
+        let refers = |c: ClassRef| {
+            let of = self.heap.class(c);
+            of.fields.iter().any(|f| f.kind == Type::Object)
+        };
+        match self.heap.ancestry(class).any(refers) {
+            true => Kind::Normal,
+            false => Kind::NoReferences,
+        }
+    }
+
+    fn dex_cache(&mut self, location: &'static str) -> Option<Obj> {
+        if let Some(known) = self.dex_caches.get(location) {
+            return Some(*known);
+        }
+        // Of the class that is loaded to make the first one, there is none yet.
+        if !self.by_name.contains_key("java.lang.DexCache") {
+            return None;
+        }
+        let app = location == "app";
+        let space = if app { Space::App } else { Space::Image };
+        let path = if app {
+            self.apk.to_string()
+        } else {
+            location.to_owned()
+        };
+        let path = self.string(space, &path);
+        let cache = self.object(space, "java.lang.DexCache", &[("location", path.into())]);
+        self.dex_caches.insert(location, cache);
+        if !app {
+            self.root(cache, RootKind::VmInternal, 0);
+        }
+        Some(cache)
+    }
+
+    fn add(&mut self, space: Space, class: ClassRef, body: Body) -> Obj {
+        let object = Obj(self.heap.objects.len() as u32);
+        self.heap.objects.push(Object {
+            class,
+            space,
+            body,
+            address: 0,
+        });
+        object
+    }
+
+    /// An instance; fields that are not given are null and 0.
+    pub(super) fn object(
+        &mut self,
+        space: Space,
+        class: &'static str,
+        values: &[(&'static str, Value)],
+    ) -> Obj {
+        let class = self.class(class);
+        let chain: Vec<ClassRef> = self.heap.ancestry(class).collect();
+        let mut all = Vec::new();
+        for class in chain.iter().rev() {
+            all.extend(self.heap.class(*class).fields.iter().map(|f| f.kind.zero()));
+        }
+        let object = self.add(space, class, Body::Instance(all.into()));
+        for (field, value) in values {
+            self.set(object, field, *value);
+        }
+        object
+    }
+
+    /// Sets a field of an instance.
+    pub(super) fn set(&mut self, object: Obj, field: &'static str, value: impl Into<Value>) {
+        let value = value.into();
+        let class = self.heap.object(object).class;
+        let place = self.places[&class].get(field).copied();
+        let Body::Instance(values) = &mut self.heap.objects[object.0 as usize].body else {
+            panic!("only instances have fields");
+        };
+        let Some(slot) = place.map(|p| &mut values[p]) else {
+            panic!("{} has no field {field}", self.heap.class(class).name);
+        };
+        assert_eq!(slot.kind(), value.kind(), "{field}");
+        *slot = value;
+    }
+
+    /// The value of an instance's field.
+    pub(super) fn peek(&self, object: Obj, field: &'static str) -> Value {
+        let Object { class, body, .. } = self.heap.object(object);
+        let place = self.places[class].get(field);
+        match (body, place) {
+            (Body::Instance(values), Some(place)) => values[*place],
+            _ => panic!("{} has no field {field}", self.heap.class(*class).name),
+        }
+    }
+
+    /// Sets a static field.
+    pub(super) fn set_static(
+        &mut self,
+        class: &'static str,
+        field: &'static str,
+        value: impl Into<Value>,
+    ) {
+        let value = value.into();
+        let of = self.class(class);
+        let place = self.statics.get(&(of, field));
+        let place = *place.unwrap_or_else(|| panic!("{class} has no static field {field}"));
+        let slot = &mut self.heap.classes[of.0 as usize].statics[place].1;
+        assert_eq!(slot.kind(), value.kind(), "{class}.{field}");
+        *slot = value;
+    }
+
+    pub(super) fn string(&mut self, space: Space, text: &str) -> Obj {
+        self.add(space, STRING, Body::String(text.into()))
+    }
+
+    /// A string of which there is one only, as of those that stand in source.
+    pub(super) fn constant(&mut self, text: &str) -> Obj {
+        if let Some(known) = self.interned.get(text) {
+            return *known;
+        }
+        let object = self.string(Space::App, text);
+        self.interned.insert(text.into(), object);
+        self.root(object, RootKind::InternedString, 0);
+        object
+    }
+
+    /// An array of objects; `class` is its own, such as `java.lang.Object[]`.
+    pub(super) fn array(
+        &mut self,
+        space: Space,
+        class: &'static str,
+        items: Vec<Option<Obj>>,
+    ) -> Obj {
+        let class = self.class(class);
+        self.add(space, class, Body::References(items))
+    }
+
+    /// An array of bytes.
+    pub(super) fn bytes(&mut self, space: Space, data: Vec<u8>) -> Obj {
+        let class = self.class("byte[]");
+        self.add(space, class, Body::Primitives(Type::Byte, data))
+    }
+
+    /// `char[]` of a text.
+    pub(super) fn chars(&mut self, space: Space, text: &str) -> Obj {
+        let class = self.class("char[]");
+        let bytes = text.encode_utf16().flat_map(u16::to_be_bytes).collect();
+        self.add(space, class, Body::Primitives(Type::Char, bytes))
+    }
+
+    /// An array of ints.
+    pub(super) fn ints(&mut self, space: Space, data: &[i32]) -> Obj {
+        let class = self.class("int[]");
+        let bytes = data.iter().flat_map(|n| n.to_be_bytes()).collect();
+        self.add(space, class, Body::Primitives(Type::Int, bytes))
+    }
+
+    /// An array of longs.
+    pub(super) fn longs(&mut self, space: Space, data: &[i64]) -> Obj {
+        let class = self.class("long[]");
+        let bytes = data.iter().flat_map(|n| n.to_be_bytes()).collect();
+        self.add(space, class, Body::Primitives(Type::Long, bytes))
+    }
+
+    pub(super) fn root(&mut self, object: Obj, kind: RootKind, thread: u32) {
+        self.heap.roots.push(Root {
+            object,
+            kind,
+            thread,
+        });
+    }
+
+    /// Gives every object its address and sorts by them. Second: where each went.
+    pub(super) fn finish(self) -> (JavaHeap, Vec<Obj>) {
+        let mut heap = self.heap;
+        let mut next: BTreeMap<Space, u64> =
+            BASES.iter().map(|(s, at)| (*s, u64::from(*at))).collect();
+        let mut large = u64::from(LARGE_BASE);
+        for i in 0..heap.objects.len() {
+            let bytes = heap.bytes(Obj(i as u32));
+            let Object { space, body, .. } = &heap.objects[i];
+            let may_be_large = matches!(body, Body::Primitives(..) | Body::String(_));
+            let at = if *space == Space::App && may_be_large && bytes >= LARGE_BYTES {
+                let at = large;
+                large += bytes.next_multiple_of(PAGE);
+                at
+            } else {
+                let next = next.get_mut(space).expect("every space has a base");
+                let at = *next;
+                *next += bytes.next_multiple_of(ALIGNMENT);
+                at
+            };
+            heap.objects[i].address = u32::try_from(at).expect("4 GiB hold every heap");
+        }
+        let mut order: Vec<u32> = (0..heap.objects.len() as u32).collect();
+        order.sort_unstable_by_key(|i| heap.objects[*i as usize].address);
+        let mut moved = vec![Obj(0); order.len()];
+        for (to, from) in order.iter().enumerate() {
+            moved[*from as usize] = Obj(to as u32);
+        }
+        let mut objects: Vec<Option<Object>> = heap.objects.drain(..).map(Some).collect();
+        heap.objects = order
+            .iter()
+            .map(|i| objects[*i as usize].take().expect("each place once"))
+            .collect();
+        let go = |o: &mut Obj| *o = moved[o.0 as usize];
+        let go_value = |v: &mut Value| {
+            if let Value::Ref(o) = v {
+                go(o);
+            }
+        };
+        for object in &mut heap.objects {
+            match &mut object.body {
+                Body::Instance(values) => values.iter_mut().for_each(go_value),
+                Body::References(items) => items.iter_mut().flatten().for_each(go),
+                Body::Class(_) | Body::String(_) | Body::Primitives(..) => {}
+            }
+        }
+        for class in &mut heap.classes {
+            go(&mut class.object);
+            class.loader.iter_mut().for_each(go);
+            class.dex_cache.iter_mut().for_each(go);
+            class.statics.iter_mut().for_each(|(_, v)| go_value(v));
+        }
+        heap.roots.iter_mut().for_each(|r| go(&mut r.object));
+        for (holder, held) in &mut heap.internals {
+            go(holder);
+            held.iter_mut().for_each(go);
+        }
+        (heap, moved)
+    }
+}
+
+/// Bytes of a class's embedded tables: 8 for each virtual method of a class that has some.
+fn tables(name: &str) -> u32 {
+    let methods = name
+        .bytes()
+        .fold(0u32, |h, b| h.wrapping_mul(31) + u32::from(b))
+        % 48;
+    88 + methods * 8
+}

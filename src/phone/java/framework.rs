@@ -1,0 +1,606 @@
+//! The skeleton of every process with a Java heap: class loader, threads, main looper,
+//! ActivityThread, resources, windows; and what the zygote left. Owns
+//! contexts, activities, windows and views.
+
+use super::builder::Builder;
+use super::heap::{Obj, RootKind, Space, Value};
+use super::structures::{Bitmap, array_map, list};
+use super::{Inputs, Role};
+
+const APP: Space = Space::App;
+/// A process's heap while it is filled.
+pub(super) struct Skeleton<'a> {
+    pub(super) b: Builder,
+    pub(super) inputs: &'a Inputs,
+    pub(super) bitmaps: Vec<Bitmap>,
+    pub(super) newest_cleaner: Option<Obj>,
+    pub(super) newest_finalizer: Option<Obj>,
+    threads: u32,
+    thread_group: Obj,
+    pub(super) loader: Obj,
+    pub(super) main_thread: Obj,
+    pub(super) main_looper: Obj,
+    pub(super) main_queue: Obj,
+    pub(super) main_locals: Vec<(Obj, Obj)>,
+    pub(super) activity_thread: Obj,
+    pub(super) loaded_apk: Obj,
+    pub(super) resources: Obj,
+    /// Records of ActivityThread.mActivities: token and record.
+    pub(super) activities: Vec<(Obj, Obj)>,
+    /// Services that run: token and service.
+    pub(super) services: Vec<(Obj, Obj)>,
+    /// Decor, ViewRootImpl and layout parameters of what is on the screen.
+    windows: Vec<[Obj; 3]>,
+}
+
+impl<'a> Skeleton<'a> {
+    /// Everything but the application's own objects.
+    pub(super) fn new(inputs: &'a Inputs) -> Skeleton<'a> {
+        let mut b = Builder::new(inputs.obfuscated, &inputs.apk);
+        let group = b.object(Space::Zygote, "java.lang.ThreadGroup", &[]);
+        b.set_static("java.lang.ThreadGroup", "mainThreadGroup", group);
+        let boot = b.object(Space::Image, "java.lang.BootClassLoader", &[]);
+        b.set_static("java.lang.BootClassLoader", "instance", boot);
+        let loader = b.object(
+            APP,
+            "dalvik.system.PathClassLoader",
+            &[("parent", boot.into())],
+        );
+        b.root(loader, RootKind::JniGlobal, 0);
+        let activity_thread = b.object(APP, "android.app.ActivityThread", &[]);
+        let nothing = group;
+        let mut s = Skeleton {
+            b,
+            inputs,
+            bitmaps: Vec::new(),
+            newest_cleaner: None,
+            newest_finalizer: None,
+            threads: 0,
+            thread_group: group,
+            loader,
+            main_thread: nothing,
+            main_looper: nothing,
+            main_queue: nothing,
+            main_locals: Vec::new(),
+            activity_thread,
+            loaded_apk: nothing,
+            resources: nothing,
+            activities: Vec::new(),
+            services: Vec::new(),
+            windows: Vec::new(),
+        };
+        s.class_path();
+        s.main_thread = s.thread("main", false);
+        let main = s.main_thread;
+        s.looper();
+        s.daemons();
+        s.package();
+        s.b.root(main, RootKind::JavaFrame, 1);
+        s
+    }
+
+    fn class_path(&mut self) {
+        let b = &mut self.b;
+        let path = b.string(APP, &self.inputs.apk);
+        let element = b.object(
+            APP,
+            "dalvik.system.DexPathList$Element",
+            &[("path", path.into())],
+        );
+        let elements = b.array(
+            APP,
+            "dalvik.system.DexPathList$Element[]",
+            vec![Some(element)],
+        );
+        let list = b.object(
+            APP,
+            "dalvik.system.DexPathList",
+            &[
+                ("definingContext", self.loader.into()),
+                ("dexElements", elements.into()),
+            ],
+        );
+        b.set(self.loader, "pathList", list);
+        b.set_loader(self.loader);
+    }
+
+    /// A running thread.
+    pub(super) fn thread(&mut self, name: &str, daemon: bool) -> Obj {
+        self.threads += 1;
+        let name = self.b.string(APP, name);
+        let lock = self.b.object(APP, "java.lang.Object", &[]);
+        let thread = self.b.object(
+            APP,
+            "java.lang.Thread",
+            &[
+                ("name", name.into()),
+                ("lock", lock.into()),
+                ("group", self.thread_group.into()),
+                ("contextClassLoader", self.loader.into()),
+                (
+                    "nativePeer",
+                    Value::Long(0x7a00_0000_0000 + i64::from(self.threads) * 0x1_0000),
+                ),
+                ("tid", Value::Long(i64::from(self.threads))),
+                ("priority", 5.into()),
+                ("daemon", daemon.into()),
+                ("started", true.into()),
+            ],
+        );
+        self.b.root(thread, RootKind::ThreadObject, self.threads);
+        thread
+    }
+
+    /// The number that ART gave the newest thread.
+    pub(super) fn newest_thread(&self) -> u32 {
+        self.threads
+    }
+
+    /// A looper with an empty queue on a thread.
+    fn looper(&mut self) {
+        let b = &mut self.b;
+        let idle = b.object(APP, "java.util.ArrayList", &[]);
+        let queue = b.object(
+            APP,
+            "android.os.MessageQueue",
+            &[
+                ("mIdleHandlers", idle.into()),
+                ("mPtr", Value::Long(0x7a00_2000_0000)),
+                ("mBlocked", true.into()),
+            ],
+        );
+        let looper = b.object(
+            APP,
+            "android.os.Looper",
+            &[
+                ("mQueue", queue.into()),
+                ("mThread", self.main_thread.into()),
+                ("mInLoop", true.into()),
+            ],
+        );
+        b.set_static("android.os.Looper", "sMainLooper", looper);
+        let local = b.object(
+            APP,
+            "java.lang.ThreadLocal",
+            &[("threadLocalHashCode", 0x61c8_8647.into())],
+        );
+        b.set_static("android.os.Looper", "sThreadLocal", local);
+        self.main_locals.push((local, looper));
+        self.main_looper = looper;
+        self.main_queue = queue;
+    }
+
+    fn daemons(&mut self) {
+        for (class, name) in [
+            ("java.lang.Daemons$HeapTaskDaemon", "HeapTaskDaemon"),
+            (
+                "java.lang.Daemons$ReferenceQueueDaemon",
+                "ReferenceQueueDaemon",
+            ),
+            ("java.lang.Daemons$FinalizerDaemon", "FinalizerDaemon"),
+            (
+                "java.lang.Daemons$FinalizerWatchdogDaemon",
+                "FinalizerWatchdogDaemon",
+            ),
+        ] {
+            let thread = self.thread(name, true);
+            let text = self.b.string(APP, name);
+            let daemon = self.b.object(
+                APP,
+                class,
+                &[("thread", thread.into()), ("name", text.into())],
+            );
+            self.b.set(thread, "target", daemon);
+            self.b.set_static(class, "INSTANCE", daemon);
+        }
+        let queue = self
+            .b
+            .object(Space::Zygote, "java.lang.ref.ReferenceQueue", &[]);
+        self.b
+            .set_static("java.lang.ref.FinalizerReference", "queue", queue);
+        let queue = self
+            .b
+            .object(Space::Zygote, "java.lang.ref.ReferenceQueue", &[]);
+        self.b.set_static("sun.misc.Cleaner", "dummyQueue", queue);
+        let lock = self.b.object(Space::Zygote, "java.lang.Object", &[]);
+        self.b.set(queue, "lock", lock);
+        // The daemon waits on it.
+        self.b.root(lock, RootKind::MonitorUsed, 0);
+        for n in 1..=3 {
+            let binder = self.thread(&format!("binder:{}_{n}", self.inputs.pid), false);
+            let lock = self.b.peek(binder, "lock").object();
+            if let Some(lock) = lock.filter(|_| n == 1) {
+                self.b.root(lock, RootKind::JniMonitor, self.threads);
+                self.b.root(binder, RootKind::NativeStack, self.threads);
+            }
+        }
+    }
+
+    fn package(&mut self) {
+        let inputs = self.inputs;
+        let b = &mut self.b;
+        let text = |b: &mut Builder, t: &str| Value::Ref(b.string(APP, t));
+        let values = [
+            ("packageName", text(b, &inputs.package)),
+            ("processName", text(b, &inputs.process)),
+            ("sourceDir", text(b, &inputs.apk)),
+            (
+                "dataDir",
+                text(b, &format!("/data/user/0/{}", inputs.package)),
+            ),
+            ("uid", Value::Int(inputs.uid as i32)),
+            ("targetSdkVersion", 33.into()),
+            ("longVersionCode", Value::Long(inputs.version as i64)),
+            ("flags", 0x3800_be46.into()),
+        ];
+        let info = b.object(APP, "android.content.pm.ApplicationInfo", &values);
+        let name = b.string(APP, &inputs.package);
+        let receivers = array_map(b, APP, &[]);
+        let services = array_map(b, APP, &[]);
+        self.loaded_apk = b.object(
+            APP,
+            "android.app.LoadedApk",
+            &[
+                ("mActivityThread", self.activity_thread.into()),
+                ("mApplicationInfo", info.into()),
+                ("mClassLoader", self.loader.into()),
+                ("mPackageName", name.into()),
+                ("mReceivers", receivers.into()),
+                ("mServices", services.into()),
+            ],
+        );
+        let assets = b.object(Space::Zygote, "android.content.res.AssetManager", &[]);
+        b.set_static("android.content.res.AssetManager", "sSystem", assets);
+        let configuration = b.object(
+            APP,
+            "android.content.res.Configuration",
+            &[
+                ("densityDpi", 420.into()),
+                ("fontScale", Value::Float(1.0)),
+                ("orientation", 1.into()),
+                ("screenWidthDp", 411.into()),
+            ],
+        );
+        let drawables = b.object(APP, "android.util.SparseArray", &[]);
+        let implementation = b.object(
+            APP,
+            "android.content.res.ResourcesImpl",
+            &[
+                ("mAssets", assets.into()),
+                ("mConfiguration", configuration.into()),
+                ("mDrawableCache", drawables.into()),
+            ],
+        );
+        self.resources = b.object(
+            APP,
+            "android.content.res.Resources",
+            &[
+                ("mResourcesImpl", implementation.into()),
+                ("mClassLoader", self.loader.into()),
+            ],
+        );
+    }
+
+    /// A ContextImpl whose outer context is `outer`.
+    pub(super) fn context(&mut self, outer: Obj) -> Obj {
+        let name = self.b.string(APP, &self.inputs.package);
+        self.b.object(
+            APP,
+            "android.app.ContextImpl",
+            &[
+                ("mMainThread", self.activity_thread.into()),
+                ("mOuterContext", outer.into()),
+                ("mPackageInfo", self.loaded_apk.into()),
+                ("mResources", self.resources.into()),
+                ("mClassLoader", self.loader.into()),
+                ("mOpPackageName", name.into()),
+            ],
+        )
+    }
+
+    /// The Application object of a class.
+    pub(super) fn application(&mut self, class: &'static str) -> Obj {
+        let application = self
+            .b
+            .object(APP, class, &[("mLoadedApk", self.loaded_apk.into())]);
+        let context = self.context(application);
+        self.b.set(application, "mBase", context);
+        self.b.set(self.loaded_apk, "mApplication", application);
+        self.b
+            .set(self.activity_thread, "mInitialApplication", application);
+        let all = list(&mut self.b, APP, &[application], 10);
+        self.b.set(self.activity_thread, "mAllApplications", all);
+        application
+    }
+
+    /// An activity with its window. One that is alive has a view tree on the screen and stands
+    /// in ActivityThread; one that was destroyed has neither.
+    pub(super) fn activity(
+        &mut self,
+        class: &'static str,
+        application: Obj,
+        alive: bool,
+    ) -> Screen {
+        let activity = self.b.object(
+            APP,
+            class,
+            &[
+                ("mApplication", application.into()),
+                ("mMainThread", self.activity_thread.into()),
+                ("mUiThread", self.main_thread.into()),
+                ("mDestroyed", (!alive).into()),
+                ("mFinished", (!alive).into()),
+                ("mResumed", alive.into()),
+                ("mStopped", (!alive).into()),
+                ("mCalled", true.into()),
+            ],
+        );
+        let context = self.context(activity);
+        self.b.set(activity, "mBase", context);
+        self.b.set(activity, "mResources", self.resources);
+        let token = self.b.object(
+            APP,
+            "android.os.BinderProxy",
+            &[(
+                "mNativeData",
+                Value::Long(0x7a00_3000_0000 + i64::from(self.threads)),
+            )],
+        );
+        let window = self.window(activity);
+        let intent = self.intent(class);
+        for (field, value) in [
+            ("mToken", token),
+            ("mWindow", window.window),
+            ("mDecor", window.decor),
+            ("mIntent", intent),
+        ] {
+            // What was destroyed has let go of its decor.
+            if alive || field != "mDecor" {
+                self.b.set(activity, field, value);
+            }
+        }
+        if alive {
+            let record = self.b.object(
+                APP,
+                "android.app.ActivityThread$ActivityClientRecord",
+                &[
+                    ("activity", activity.into()),
+                    ("intent", intent.into()),
+                    ("packageInfo", self.loaded_apk.into()),
+                    ("token", token.into()),
+                    ("window", window.window.into()),
+                ],
+            );
+            self.activities.push((token, record));
+        }
+        Screen {
+            activity,
+            attach_info: alive.then(|| self.attach(&window, activity)),
+            content: window.content,
+        }
+    }
+
+    fn intent(&mut self, class: &'static str) -> Obj {
+        let b = &mut self.b;
+        let action = b.string(APP, "android.intent.action.VIEW");
+        let (package, class) = (b.string(APP, &self.inputs.package), b.string(APP, class));
+        let component = b.object(
+            APP,
+            "android.content.ComponentName",
+            &[("mPackage", package.into()), ("mClass", class.into())],
+        );
+        b.object(
+            APP,
+            "android.content.Intent",
+            &[("mAction", action.into()), ("mComponent", component.into())],
+        )
+    }
+
+    fn window(&mut self, activity: Obj) -> Window {
+        let b = &mut self.b;
+        let window = b.object(
+            APP,
+            "com.android.internal.policy.PhoneWindow",
+            &[
+                ("mContext", activity.into()),
+                ("mCallback", activity.into()),
+            ],
+        );
+        let decor_context = b.object(
+            APP,
+            "com.android.internal.policy.DecorContext",
+            &[
+                ("mPhoneWindow", window.into()),
+                ("mResources", self.resources.into()),
+            ],
+        );
+        let decor = self.view("com.android.internal.policy.DecorView", decor_context, None);
+        self.b.set(decor, "mWindow", window);
+        let content = self.view("android.widget.FrameLayout", activity, Some(decor));
+        self.children(decor, &[content]);
+        self.b.set(window, "mDecor", decor);
+        self.b.set(window, "mContentParent", content);
+        self.b.set(decor, "mWindowAttachCount", 1);
+        Window {
+            window,
+            decor,
+            content,
+        }
+    }
+
+    fn attach(&mut self, window: &Window, activity: Obj) -> Obj {
+        let b = &mut self.b;
+        let root = b.object(
+            APP,
+            "android.view.ViewRootImpl",
+            &[
+                ("mContext", activity.into()),
+                ("mView", window.decor.into()),
+                ("mAdded", true.into()),
+            ],
+        );
+        let info = b.object(
+            APP,
+            "android.view.View$AttachInfo",
+            &[
+                ("mRootView", window.decor.into()),
+                ("mViewRootImpl", root.into()),
+            ],
+        );
+        b.set(root, "mAttachInfo", info);
+        let params = b.object(
+            APP,
+            "android.view.WindowManager$LayoutParams",
+            &[
+                ("type", 1.into()),
+                ("width", Value::Int(-1)),
+                ("height", Value::Int(-1)),
+            ],
+        );
+        b.set(root, "mWindowAttributes", params);
+        for view in [window.decor, window.content] {
+            b.set(view, "mAttachInfo", info);
+        }
+        b.set(window.decor, "mParent", root);
+        self.windows.push([window.decor, root, params]);
+        info
+    }
+
+    /// A view of a class with its render node, below a parent.
+    pub(super) fn view(&mut self, class: &'static str, context: Obj, parent: Option<Obj>) -> Obj {
+        let b = &mut self.b;
+        let node = b.object(
+            APP,
+            "android.graphics.RenderNode",
+            &[("mNativeRenderNode", Value::Long(0x7a00_4000_0000))],
+        );
+        let params = b.object(
+            APP,
+            "android.view.ViewGroup$LayoutParams",
+            &[("width", Value::Int(-1)), ("height", Value::Int(-2))],
+        );
+        b.object(
+            APP,
+            class,
+            &[
+                ("mContext", context.into()),
+                ("mResources", self.resources.into()),
+                ("mRenderNode", node.into()),
+                ("mLayoutParams", params.into()),
+                ("mParent", parent.into()),
+                ("mRight", 1_080.into()),
+                ("mBottom", 2_400.into()),
+            ],
+        )
+    }
+
+    /// Puts children into a view group.
+    pub(super) fn children(&mut self, group: Obj, children: &[Obj]) {
+        let mut slots: Vec<Option<Obj>> = children.iter().copied().map(Some).collect();
+        slots.resize(children.len().next_multiple_of(12), None);
+        let array = self.b.array(APP, "android.view.View[]", slots);
+        self.b.set(group, "mChildren", array);
+        self.b.set(group, "mChildrenCount", children.len() as i32);
+    }
+
+    /// Puts a message on the main thread's queue that runs `callback` later.
+    pub(super) fn post(&mut self, handler: Obj, callback: Obj, when: i64) {
+        let next = self.b.peek(self.main_queue, "mMessages");
+        let message = self.b.object(
+            APP,
+            "android.os.Message",
+            &[
+                ("callback", callback.into()),
+                ("target", handler.into()),
+                ("when", when.into()),
+                ("next", next),
+            ],
+        );
+        self.b.set(self.main_queue, "mMessages", message);
+    }
+
+    /// A handler on the main thread.
+    pub(super) fn handler(&mut self, class: &'static str) -> Obj {
+        self.b.object(
+            APP,
+            class,
+            &[
+                ("mLooper", self.main_looper.into()),
+                ("mQueue", self.main_queue.into()),
+            ],
+        )
+    }
+
+    /// Fills in what the skeleton holds of everything that came since.
+    pub(super) fn complete(&mut self) {
+        let handler = self.handler("android.app.ActivityThread$H");
+        self.b.set(handler, "this$0", self.activity_thread);
+        self.b.set(self.activity_thread, "mH", handler);
+        self.b
+            .set_static("android.app.ActivityThread", "sMainThreadHandler", handler);
+        let instrumentation = self.b.object(
+            APP,
+            "android.app.Instrumentation",
+            &[("mThread", self.activity_thread.into())],
+        );
+        self.b
+            .set(self.activity_thread, "mInstrumentation", instrumentation);
+        self.b
+            .set(self.activity_thread, "mLooper", self.main_looper);
+        for (field, entries) in [
+            ("mActivities", self.activities.clone()),
+            ("mServices", self.services.clone()),
+        ] {
+            let map = array_map(&mut self.b, APP, &entries);
+            self.b.set(self.activity_thread, field, map);
+        }
+        let binder = self.b.object(
+            APP,
+            "android.app.ActivityThread$ApplicationThread",
+            &[("this$0", self.activity_thread.into())],
+        );
+        self.b.root(binder, RootKind::JniGlobal, 0);
+        let system = self.inputs.role == Role::System;
+        self.b.set(self.activity_thread, "mSystemThread", system);
+        self.b.set_static(
+            "android.app.ActivityThread",
+            "sCurrentActivityThread",
+            self.activity_thread,
+        );
+        let windows = self.b.object(APP, "android.view.WindowManagerGlobal", &[]);
+        for (i, field) in ["mViews", "mRoots", "mParams"].into_iter().enumerate() {
+            let items: Vec<Obj> = self.windows.iter().map(|w| w[i]).collect();
+            let items = list(&mut self.b, APP, &items, 10);
+            self.b.set(windows, field, items);
+        }
+        self.b.set_static(
+            "android.view.WindowManagerGlobal",
+            "sDefaultWindowManager",
+            windows,
+        );
+        let locals = self.main_locals.clone();
+        self.thread_locals(self.main_thread, &locals);
+        self.b
+            .set_static("sun.misc.Cleaner", "first", self.newest_cleaner);
+        self.b.set_static(
+            "java.lang.ref.FinalizerReference",
+            "head",
+            self.newest_finalizer,
+        );
+    }
+}
+
+struct Window {
+    window: Obj,
+    decor: Obj,
+    content: Obj,
+}
+
+/// An activity and where its views go.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Screen {
+    pub(super) activity: Obj,
+    pub(super) content: Obj,
+    /// Of a window that is on the screen.
+    pub(super) attach_info: Option<Obj>,
+}

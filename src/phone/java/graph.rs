@@ -1,0 +1,424 @@
+//! A heap as `android.java_hprof` writes it: HeapGraph messages, cut at some 400 kB, with what
+//! each Android release leaves out. Owns the numbers of types, fields and locations.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use prost::Message as _;
+
+use super::heap::{
+    Body, CLASS, ClassRef, FieldDef, JavaHeap, Kind, Obj, RootKind, Space, Type, Value,
+};
+use super::{Inputs, build};
+use crate::proto::perfetto::{
+    HeapGraph, HeapGraphObject, HeapGraphRoot, HeapGraphType, InternedString, heap_graph_object,
+    heap_graph_root, heap_graph_type,
+};
+
+/// A message is closed when it has grown to this.
+const MESSAGE_LIMIT: usize = 400_000;
+
+/// What an Android release writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct GraphShape {
+    /// 12: types tell superclass, fields and kind; ids are differences.
+    types: bool,
+    /// 13: sizes of native registries.
+    natives: bool,
+    /// 15: heaps, bytes allocated, what only the runtime holds.
+    heaps: bool,
+    /// 16: identity and size of bitmaps, version of the app.
+    bitmaps: bool,
+}
+
+impl GraphShape {
+    pub(crate) fn of(android: u32) -> GraphShape {
+        GraphShape {
+            types: android >= 12,
+            natives: android >= 13,
+            heaps: android >= 15,
+            bitmaps: android >= 16,
+        }
+    }
+}
+
+/// Numbers for strings in the order of their first use.
+#[derive(Default)]
+struct Strings {
+    ids: HashMap<Rc<str>, u64>,
+    all: Vec<Rc<str>>,
+}
+
+impl Strings {
+    fn id(&mut self, text: &str) -> u64 {
+        if let Some(id) = self.ids.get(text) {
+            return *id;
+        }
+        let text: Rc<str> = text.into();
+        self.all.push(text.clone());
+        let id = self.all.len() as u64;
+        self.ids.insert(text, id);
+        id
+    }
+
+    fn interned(&self) -> Vec<InternedString> {
+        let numbered = self.all.iter().zip(1..);
+        numbered
+            .map(|(text, iid)| InternedString {
+                iid: Some(iid),
+                str: Some(text.as_bytes().to_vec()),
+            })
+            .collect()
+    }
+}
+
+struct Writer<'a> {
+    heap: &'a JavaHeap,
+    inputs: &'a Inputs,
+    shape: GraphShape,
+    fields: Strings,
+    locations: Strings,
+    /// Types in the order of their first use: a class, and whether its instances or its object.
+    types: Vec<(ClassRef, bool)>,
+    type_ids: HashMap<(ClassRef, bool), u64>,
+    messages: Vec<HeapGraph>,
+    bytes: usize,
+}
+
+/// The messages of a dump of the heap that follows from `inputs`; objects of ignored types are
+/// left out.
+pub(crate) fn messages(inputs: &Inputs, ignored: &[String]) -> Vec<HeapGraph> {
+    let (heap, _) = build(inputs, None);
+    let mut writer = Writer {
+        heap: &heap,
+        inputs,
+        shape: GraphShape::of(inputs.android),
+        fields: Strings::default(),
+        locations: Strings::default(),
+        types: Vec::new(),
+        type_ids: HashMap::new(),
+        messages: Vec::new(),
+        bytes: 0,
+    };
+    writer.open();
+    writer.roots();
+    writer.objects(ignored);
+    writer.tables();
+    writer.messages
+}
+
+/// An object's id: its address in units of four bytes.
+fn id(heap: &JavaHeap, object: Obj) -> u64 {
+    u64::from(heap.object(object).address) / 4
+}
+
+fn field_name(class: &str, field: &FieldDef) -> String {
+    format!("{} {class}.{}", field.type_name, field.name)
+}
+
+impl Writer<'_> {
+    fn open(&mut self) {
+        if let Some(last) = self.messages.last_mut() {
+            last.continued = Some(true);
+        }
+        let first = self.messages.is_empty();
+        self.bytes = 0;
+        self.messages.push(HeapGraph {
+            pid: Some(self.inputs.pid as i32),
+            index: Some(self.messages.len() as u64),
+            continued: Some(false),
+            heap_bytes_allocated: (first && self.shape.heaps).then(|| self.allocated()),
+            ..HeapGraph::default()
+        });
+    }
+
+    /// Where the next `bytes` go.
+    fn room(&mut self, bytes: usize) -> &mut HeapGraph {
+        if self.bytes > 0 && self.bytes + bytes > MESSAGE_LIMIT {
+            self.open();
+        }
+        self.bytes += bytes;
+        self.messages.last_mut().expect("one is always open")
+    }
+
+    fn allocated(&self) -> i64 {
+        let own = self
+            .heap
+            .all()
+            .filter(|o| self.heap.object(*o).space == Space::App);
+        own.map(|o| self.heap.bytes(o).next_multiple_of(8) as i64)
+            .sum()
+    }
+
+    fn roots(&mut self) {
+        let mut roots: Vec<(RootKind, u64)> = self
+            .heap
+            .roots
+            .iter()
+            .map(|r| (r.kind, id(self.heap, r.object)))
+            .collect();
+        if !self.shape.heaps {
+            // Nothing else says that a class loader keeps its classes.
+            let classes = self.heap.internals.iter().flat_map(|(_, held)| held);
+            roots.extend(classes.map(|c| (RootKind::StickyClass, id(self.heap, *c))));
+        }
+        roots.sort_unstable();
+        for group in roots.chunk_by(|a, b| a.0 == b.0) {
+            for part in group.chunks(4_096) {
+                let root = HeapGraphRoot {
+                    object_ids: part.iter().map(|(_, id)| *id).collect(),
+                    root_type: Some(root_type(group[0].0) as i32),
+                };
+                self.room(root.encoded_len() + 4).roots.push(root);
+            }
+        }
+    }
+
+    fn type_id(&mut self, class: ClassRef, of_class: bool) -> u64 {
+        let next = self.types.len() as u64 + 1;
+        let id = *self.type_ids.entry((class, of_class)).or_insert(next);
+        if id == next {
+            self.types.push((class, of_class));
+            // Field names of a class need those of its superclasses.
+            if self.shape.types
+                && let Some(above) = self.heap.class(class).superclass
+                && !of_class
+            {
+                self.type_id(above, false);
+            }
+        }
+        id
+    }
+
+    fn objects(&mut self, ignored: &[String]) {
+        let mut before = 0;
+        let mut space = None;
+        for object in self.heap.all() {
+            let class = self.heap.object(object).class;
+            if ignored.iter().any(|i| **i == *self.heap.class(class).name) {
+                continue;
+            }
+            let at = id(self.heap, object);
+            let mut written = self.object(object);
+            written.identifier = Some(if self.shape.types && before > 0 && at > before {
+                heap_graph_object::Identifier::IdDelta(at - before)
+            } else {
+                heap_graph_object::Identifier::Id(at)
+            });
+            before = at;
+            let here = self.heap.object(object).space;
+            if self.shape.heaps && space != Some(here) {
+                space = Some(here);
+                written.heap_type_delta = Some(heap_type(here) as i32);
+            }
+            self.room(written.encoded_len() + 4).objects.push(written);
+        }
+    }
+
+    fn object(&mut self, object: Obj) -> HeapGraphObject {
+        let heap = self.heap;
+        let of = heap.object(object);
+        let mut fields = Vec::new();
+        let mut targets = Vec::new();
+        let mut fixed_size = false;
+        let type_id = match &of.body {
+            Body::Class(class) => {
+                let name = heap.class(*class).name.clone();
+                for (field, value) in heap.class_values(*class) {
+                    if field.kind == Type::Object {
+                        fields.push(self.fields.id(&field_name("java.lang.Class", field)));
+                        targets.push(value.object());
+                    }
+                }
+                for (field, value) in &heap.class(*class).statics {
+                    if field.kind == Type::Object {
+                        fields.push(self.fields.id(&field_name(&name, field)));
+                        targets.push(value.object());
+                    }
+                }
+                self.type_id(*class, true)
+            }
+            Body::Instance(_) => {
+                fixed_size = true;
+                for (class, field, value) in heap.values(object) {
+                    if field.kind != Type::Object {
+                        continue;
+                    }
+                    if !self.shape.types {
+                        let name = field_name(&heap.class(class).name, field);
+                        fields.push(self.fields.id(&name));
+                    }
+                    targets.push(value.object());
+                }
+                self.type_id(of.class, false)
+            }
+            Body::References(items) => {
+                targets.extend(items);
+                if !self.shape.types {
+                    // Elements have no field: an empty name.
+                    fields = vec![self.fields.id(""); items.len()];
+                }
+                self.type_id(of.class, false)
+            }
+            Body::String(_) | Body::Primitives(..) => self.type_id(of.class, false),
+        };
+        let ids: Vec<u64> = targets
+            .iter()
+            .map(|t| t.map_or(0, |t| id(heap, t)))
+            .collect();
+        // One below the smallest, so that no reference becomes 0.
+        let smallest = ids.iter().copied().filter(|id| *id > 0).min();
+        let base = smallest.filter(|_| self.shape.types).map(|id| id - 1);
+        let size = (!self.shape.types || !fixed_size).then(|| heap.bytes(object));
+        HeapGraphObject {
+            type_id: Some(type_id),
+            self_size: size,
+            reference_field_id_base: base,
+            reference_field_id: fields,
+            reference_object_id: ids
+                .iter()
+                .map(|id| if *id == 0 { 0 } else { id - base.unwrap_or(0) })
+                .collect(),
+            runtime_internal_object_id: self.internals(object),
+            ..self.extras(object)
+        }
+    }
+
+    /// Classes that a loader keeps.
+    fn internals(&self, object: Obj) -> Vec<u64> {
+        let held = self
+            .heap
+            .internals
+            .iter()
+            .find(|(holder, _)| *holder == object);
+        let held = held.filter(|_| self.shape.heaps);
+        held.map(|(_, classes)| classes.iter().map(|c| id(self.heap, *c)).collect())
+            .unwrap_or_default()
+    }
+
+    /// What newer releases tell of some objects.
+    fn extras(&self, object: Obj) -> HeapGraphObject {
+        let heap = self.heap;
+        let long = |field| match heap.field(object, field) {
+            Some(Value::Long(n)) => Some(n),
+            _ => None,
+        };
+        let int = |field| match heap.field(object, field) {
+            Some(Value::Int(n)) => Some(n as u32),
+            _ => None,
+        };
+        let mut extras = HeapGraphObject::default();
+        match &*heap.class(heap.object(object).class).name {
+            "libcore.util.NativeAllocationRegistry" if self.shape.natives => {
+                extras.native_allocation_registry_size_field = long("size");
+            }
+            "android.graphics.Bitmap" if self.shape.bitmaps => {
+                extras.bitmap_id = long("mId");
+                extras.bitmap_source_id = long("mSourceId");
+                extras.width = int("mWidth");
+                extras.height = int("mHeight");
+            }
+            "android.content.pm.ApplicationInfo" if self.shape.bitmaps => {
+                extras.application_info_long_version_code = long("longVersionCode");
+            }
+            _ => {}
+        }
+        extras
+    }
+
+    /// Names and types: the end of a dump.
+    fn tables(&mut self) {
+        let mut types = Vec::new();
+        // Types name fields, and those of a superclass may be first named here.
+        for at in 0..self.types.len() {
+            let (class, of_class) = self.types[at];
+            types.push(self.class_type(at as u64 + 1, class, of_class));
+        }
+        for name in self.fields.interned() {
+            self.room(name.encoded_len() + 4).field_names.push(name);
+        }
+        for name in self.locations.interned() {
+            self.room(name.encoded_len() + 4).location_names.push(name);
+        }
+        for one in types {
+            self.room(one.encoded_len() + 4).types.push(one);
+        }
+    }
+
+    fn class_type(&mut self, type_id: u64, class: ClassRef, of_class: bool) -> HeapGraphType {
+        let heap = self.heap;
+        let of = heap.class(class);
+        let location = (!of.location.is_empty()).then(|| self.locations.id(&of.location));
+        let mut written = HeapGraphType {
+            id: Some(type_id),
+            location_id: location,
+            class_name: Some(if of_class {
+                format!("java.lang.Class<{}>", of.name)
+            } else {
+                of.name.to_string()
+            }),
+            ..HeapGraphType::default()
+        };
+        if !self.shape.types {
+            return written;
+        }
+        written.classloader_id = Some(of.loader.map_or(0, |l| id(heap, l)));
+        if of_class {
+            written.kind = Some(heap_graph_type::Kind::Class as i32);
+            written.object_size = Some(u64::from(heap.class(CLASS).instance_bytes));
+            return written;
+        }
+        written.kind = Some(kind(of.kind) as i32);
+        written.object_size = Some(u64::from(of.instance_bytes));
+        written.superclass_id = of.superclass.map(|c| self.type_ids[&(c, false)]);
+        let names: Vec<String> = of
+            .fields
+            .iter()
+            .filter(|f| f.kind == Type::Object)
+            .map(|f| field_name(&of.name, f))
+            .collect();
+        written.reference_field_id = names.iter().map(|n| self.fields.id(n)).collect();
+        written
+    }
+}
+
+fn root_type(kind: RootKind) -> heap_graph_root::Type {
+    use heap_graph_root::Type as T;
+    match kind {
+        RootKind::JniGlobal => T::RootJniGlobal,
+        RootKind::JniLocal => T::RootJniLocal,
+        RootKind::JavaFrame => T::RootJavaFrame,
+        RootKind::NativeStack => T::RootNativeStack,
+        RootKind::StickyClass => T::RootStickyClass,
+        RootKind::MonitorUsed => T::RootMonitorUsed,
+        RootKind::ThreadObject => T::RootThreadObject,
+        RootKind::InternedString => T::RootInternedString,
+        RootKind::VmInternal => T::RootVmInternal,
+        RootKind::JniMonitor => T::RootJniMonitor,
+    }
+}
+
+fn kind(kind: Kind) -> heap_graph_type::Kind {
+    use heap_graph_type::Kind as K;
+    match kind {
+        Kind::Normal => K::Normal,
+        Kind::NoReferences => K::Noreferences,
+        Kind::String => K::String,
+        Kind::Array => K::Array,
+        Kind::Class => K::Class,
+        Kind::ClassLoader => K::Classloader,
+        Kind::DexCache => K::Dexcache,
+        Kind::Soft => K::SoftReference,
+        Kind::Weak => K::WeakReference,
+        Kind::Finalizer => K::FinalizerReference,
+        Kind::Phantom => K::PhantomReference,
+    }
+}
+
+fn heap_type(space: Space) -> heap_graph_object::HeapType {
+    match space {
+        Space::App => heap_graph_object::HeapType::App,
+        Space::Zygote => heap_graph_object::HeapType::Zygote,
+        Space::Image => heap_graph_object::HeapType::BootImage,
+    }
+}

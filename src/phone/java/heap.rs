@@ -1,0 +1,410 @@
+//! A Java heap as plain data: classes with their fields, objects with their values, roots. Owns
+//! how ART lays objects out (field order, sizes, addresses); what is in a heap is decided in
+//! [`super::framework`] and [`super::app`], how it is written in [`super::graph`] and
+//! [`super::hprof`].
+
+use std::rc::Rc;
+
+/// An object, by its place in the heap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Obj(pub(super) u32);
+
+/// A class, by its place in the heap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct ClassRef(pub(super) u32);
+
+/// What a field or an element holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Type {
+    Object,
+    Boolean,
+    Char,
+    Float,
+    Double,
+    Byte,
+    Short,
+    Int,
+    Long,
+}
+
+impl Type {
+    /// By Java's word; anything but a primitive is an object.
+    pub(crate) fn of(word: &str) -> Type {
+        match word {
+            "boolean" => Type::Boolean,
+            "char" => Type::Char,
+            "float" => Type::Float,
+            "double" => Type::Double,
+            "byte" => Type::Byte,
+            "short" => Type::Short,
+            "int" => Type::Int,
+            "long" => Type::Long,
+            _ => Type::Object,
+        }
+    }
+
+    /// Bytes on ART's heap, where references have 32 bits on every phone.
+    pub(crate) fn bytes(self) -> u32 {
+        match self {
+            Type::Boolean | Type::Byte => 1,
+            Type::Char | Type::Short => 2,
+            Type::Object | Type::Float | Type::Int => 4,
+            Type::Double | Type::Long => 8,
+        }
+    }
+
+    pub(super) fn zero(self) -> Value {
+        match self {
+            Type::Object => Value::Null,
+            Type::Boolean => Value::Boolean(false),
+            Type::Char => Value::Char(0),
+            Type::Float => Value::Float(0.0),
+            Type::Double => Value::Double(0.0),
+            Type::Byte => Value::Byte(0),
+            Type::Short => Value::Short(0),
+            Type::Int => Value::Int(0),
+            Type::Long => Value::Long(0),
+        }
+    }
+}
+
+/// A value of a field.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Value {
+    Null,
+    Ref(Obj),
+    Boolean(bool),
+    Char(u16),
+    Float(f32),
+    Double(f64),
+    Byte(i8),
+    Short(i16),
+    Int(i32),
+    Long(i64),
+}
+
+impl Value {
+    pub(super) fn kind(self) -> Type {
+        match self {
+            Value::Null | Value::Ref(_) => Type::Object,
+            Value::Boolean(_) => Type::Boolean,
+            Value::Char(_) => Type::Char,
+            Value::Float(_) => Type::Float,
+            Value::Double(_) => Type::Double,
+            Value::Byte(_) => Type::Byte,
+            Value::Short(_) => Type::Short,
+            Value::Int(_) => Type::Int,
+            Value::Long(_) => Type::Long,
+        }
+    }
+
+    /// The object that it refers to.
+    pub(crate) fn object(self) -> Option<Obj> {
+        match self {
+            Value::Ref(object) => Some(object),
+            _ => None,
+        }
+    }
+}
+
+impl From<Obj> for Value {
+    fn from(object: Obj) -> Value {
+        Value::Ref(object)
+    }
+}
+
+impl From<Option<Obj>> for Value {
+    fn from(object: Option<Obj>) -> Value {
+        object.map_or(Value::Null, Value::Ref)
+    }
+}
+
+impl From<bool> for Value {
+    fn from(value: bool) -> Value {
+        Value::Boolean(value)
+    }
+}
+
+impl From<i32> for Value {
+    fn from(value: i32) -> Value {
+        Value::Int(value)
+    }
+}
+
+impl From<i64> for Value {
+    fn from(value: i64) -> Value {
+        Value::Long(value)
+    }
+}
+
+impl From<f32> for Value {
+    fn from(value: f32) -> Value {
+        Value::Float(value)
+    }
+}
+
+/// A declared field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FieldDef {
+    pub(crate) name: Rc<str>,
+    /// As in source: `android.view.View[]`, `int`.
+    pub(crate) type_name: Rc<str>,
+    pub(crate) kind: Type,
+}
+
+/// Where on the heap an object lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Space {
+    /// The boot image: classes and strings of the framework.
+    Image,
+    /// What the zygote allocated before it forked.
+    Zygote,
+    App,
+}
+
+/// Of which kind ART takes a class to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Normal,
+    NoReferences,
+    String,
+    Array,
+    Class,
+    ClassLoader,
+    DexCache,
+    Soft,
+    Weak,
+    Finalizer,
+    Phantom,
+}
+
+/// A class.
+#[derive(Debug)]
+pub(crate) struct Class {
+    /// As in source: `java.util.HashMap$Node[]`; what R8 left of it on an obfuscated phone.
+    pub(crate) name: Rc<str>,
+    pub(crate) superclass: Option<ClassRef>,
+    /// The dex file; empty for classes that the runtime makes.
+    pub(crate) location: Rc<str>,
+    pub(crate) loader: Option<Obj>,
+    pub(crate) kind: Kind,
+    /// Its own instance fields in ART's order.
+    pub(crate) fields: Vec<FieldDef>,
+    pub(crate) statics: Vec<(FieldDef, Value)>,
+    /// Size of an instance; 0 of arrays and primitives.
+    pub(crate) instance_bytes: u32,
+    /// Class of an array's elements.
+    pub(crate) component: Option<ClassRef>,
+    pub(crate) dex_cache: Option<Obj>,
+    /// Its object.
+    pub(crate) object: Obj,
+    /// Bytes of the embedded vtable and interface table.
+    pub(crate) table_bytes: u32,
+    /// First place in an instance's values of its own fields.
+    pub(super) slots: u32,
+}
+
+/// What an object is made of.
+#[derive(Debug)]
+pub(crate) enum Body {
+    /// The object of a class: the values of java.lang.Class's fields.
+    Class(ClassRef),
+    /// Values, the fields of the topmost class first.
+    Instance(Box<[Value]>),
+    String(Rc<str>),
+    References(Vec<Option<Obj>>),
+    /// Elements as HPROF writes them: big-endian.
+    Primitives(Type, Vec<u8>),
+}
+
+/// An object.
+#[derive(Debug)]
+pub(crate) struct Object {
+    pub(crate) class: ClassRef,
+    pub(crate) space: Space,
+    pub(crate) body: Body,
+    pub(crate) address: u32,
+}
+
+/// Why an object is a root.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum RootKind {
+    JniGlobal,
+    JniLocal,
+    JavaFrame,
+    NativeStack,
+    StickyClass,
+    MonitorUsed,
+    ThreadObject,
+    InternedString,
+    VmInternal,
+    JniMonitor,
+}
+
+/// A root.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Root {
+    pub(crate) object: Obj,
+    pub(crate) kind: RootKind,
+    /// ART's number of the thread, where a thread holds it.
+    pub(crate) thread: u32,
+}
+
+/// A whole heap. Objects stand in the order of their addresses.
+#[derive(Debug, Default)]
+pub(crate) struct JavaHeap {
+    pub(crate) classes: Vec<Class>,
+    pub(crate) objects: Vec<Object>,
+    pub(crate) roots: Vec<Root>,
+    /// Objects that only the runtime holds of a class loader or dex cache: its classes.
+    pub(crate) internals: Vec<(Obj, Vec<Obj>)>,
+}
+
+/// The classes that every heap starts with, at fixed places.
+pub(super) const OBJECT: ClassRef = ClassRef(0);
+pub(super) const CLASS: ClassRef = ClassRef(1);
+pub(super) const STRING: ClassRef = ClassRef(2);
+
+/// Header of an object: class and lock word.
+pub(crate) const HEADER_BYTES: u32 = 8;
+/// An array's length comes on top.
+const ARRAY_HEADER_BYTES: u64 = 12;
+/// Size of a string without its characters.
+pub(crate) const STRING_BYTES: u32 = 16;
+
+/// Whether ART keeps the string at one byte a character.
+pub(crate) fn is_compressed(text: &str) -> bool {
+    text.bytes().all(|b| (1..0x80).contains(&b))
+}
+
+impl JavaHeap {
+    pub(crate) fn class(&self, class: ClassRef) -> &Class {
+        &self.classes[class.0 as usize]
+    }
+
+    pub(crate) fn object(&self, object: Obj) -> &Object {
+        &self.objects[object.0 as usize]
+    }
+
+    /// All objects in the order of their addresses.
+    pub(crate) fn all(&self) -> impl Iterator<Item = Obj> + use<> {
+        (0..self.objects.len() as u32).map(Obj)
+    }
+
+    /// The class and its superclasses, itself first.
+    pub(crate) fn ancestry(&self, class: ClassRef) -> impl Iterator<Item = ClassRef> + '_ {
+        std::iter::successors(Some(class), |c| self.class(*c).superclass)
+    }
+
+    /// The first class of a name.
+    pub(crate) fn find_class(&self, name: &str) -> Option<ClassRef> {
+        let at = self.classes.iter().position(|c| &*c.name == name)?;
+        Some(ClassRef(at as u32))
+    }
+
+    /// Bytes that an object takes, not rounded.
+    pub(crate) fn bytes(&self, object: Obj) -> u64 {
+        match &self.object(object).body {
+            Body::Class(class) => u64::from(self.class_bytes(*class)),
+            Body::Instance(_) => u64::from(self.class(self.object(object).class).instance_bytes),
+            Body::String(text) => {
+                let units = text.encode_utf16().count() as u64;
+                let width = if is_compressed(text) { 1 } else { 2 };
+                u64::from(STRING_BYTES) + units * width
+            }
+            Body::References(items) => ARRAY_HEADER_BYTES + items.len() as u64 * 4,
+            Body::Primitives(kind, data) => {
+                // Elements of 8 bytes start at a multiple of 8.
+                let header = if kind.bytes() == 8 {
+                    16
+                } else {
+                    ARRAY_HEADER_BYTES
+                };
+                header + data.len() as u64
+            }
+        }
+    }
+
+    /// Bytes of a class's object: java.lang.Class's fields, the tables, the static fields.
+    pub(crate) fn class_bytes(&self, class: ClassRef) -> u32 {
+        let of = self.class(class);
+        let start = self.class(CLASS).instance_bytes + of.table_bytes;
+        let statics = of.statics.iter().map(|(field, _)| field.kind);
+        layout(start, statics)
+    }
+
+    /// Values of an object's own class's fields and of each superclass's, topmost last.
+    pub(crate) fn values(&self, object: Obj) -> Vec<(ClassRef, &FieldDef, Value)> {
+        let Object { class, body, .. } = self.object(object);
+        let Body::Instance(values) = body else {
+            return Vec::new();
+        };
+        let mut all = Vec::with_capacity(values.len());
+        for class in self.ancestry(*class) {
+            let of = self.class(class);
+            let own = &values[of.slots as usize..][..of.fields.len()];
+            all.extend(of.fields.iter().zip(own).map(|(f, v)| (class, f, *v)));
+        }
+        all
+    }
+
+    /// A field of an instance by its name, the most specific class first.
+    pub(crate) fn field(&self, object: Obj, name: &str) -> Option<Value> {
+        let values = self.values(object);
+        let found = values.iter().find(|(_, field, _)| &*field.name == name);
+        found.map(|(_, _, value)| *value)
+    }
+
+    /// Values of java.lang.Class's fields in the object of a class.
+    pub(crate) fn class_values(&self, class: ClassRef) -> Vec<(&FieldDef, Value)> {
+        let of = self.class(class);
+        let value = |field: &FieldDef| match &*field.name {
+            "classLoader" => of.loader.into(),
+            "superClass" => of.superclass.map(|c| self.class(c).object).into(),
+            "componentType" => of.component.map(|c| self.class(c).object).into(),
+            "dexCache" => of.dex_cache.into(),
+            "classSize" => Value::Int(self.class_bytes(class) as i32),
+            "objectSize" => Value::Int(of.instance_bytes as i32),
+            "status" => Value::Int(-0x1000_0000),
+            _ => field.kind.zero(),
+        };
+        let fields = &self.class(CLASS).fields;
+        fields.iter().map(|field| (field, value(field))).collect()
+    }
+}
+
+/// Where the last of these fields ends if the first may start at `start`: references first,
+/// then from the widest to the narrowest, which also fill the gaps that alignment leaves.
+pub(super) fn layout(start: u32, fields: impl Iterator<Item = Type>) -> u32 {
+    let mut kinds: Vec<Type> = fields.collect();
+    kinds.sort_by_key(|k| (*k != Type::Object, std::cmp::Reverse(k.bytes())));
+    let mut gaps: Vec<(u32, u32)> = Vec::new();
+    let mut end = start;
+    for kind in kinds {
+        let width = kind.bytes();
+        if let Some(gap) = gaps.iter_mut().find(|(at, to)| to - at >= width) {
+            gap.0 += width;
+            continue;
+        }
+        let at = end.next_multiple_of(width);
+        if at > end {
+            gaps.push((end, at));
+        }
+        end = at + width;
+    }
+    end
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_fill_the_gaps_before_them() {
+        let end = |start, kinds: &[Type]| layout(start, kinds.iter().copied());
+        assert_eq!(end(8, &[Type::Long, Type::Object]), 24);
+        assert_eq!(end(8, &[Type::Long, Type::Object, Type::Int]), 24);
+        assert_eq!(end(8, &[Type::Boolean, Type::Byte, Type::Short]), 12);
+        assert_eq!(end(9, &[Type::Object]), 16);
+    }
+}

@@ -1,0 +1,476 @@
+//! A heap as `am dumpheap` writes it: HPROF 1.0.3 with ART's records, sub-records, segments and
+//! peculiarities. Owns the numbers of strings and classes in the file.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use super::heap::{
+    Body, CLASS, Class, ClassRef, JavaHeap, Kind, OBJECT, Obj, RootKind, STRING, STRING_BYTES,
+    Space, Type, Value, is_compressed,
+};
+use super::pictures::PictureFormat;
+use super::{Inputs, build};
+
+/// A segment is closed when it holds so many items, or so many bytes.
+const SEGMENT_ITEMS: usize = 128;
+const SEGMENT_BYTES: usize = 4_096;
+/// Numbers of strings start here.
+const FIRST_STRING: u32 = 0x40_0000;
+/// Where a string's characters would lie behind its header: their array's id.
+const CHARACTERS_AT: u32 = STRING_BYTES;
+/// The id of an empty string's array is nearer.
+const NO_CHARACTERS_AT: u32 = 8;
+/// The id of what the runtime holds of an object, counted from its own.
+const INTERNALS_AT: u32 = 4;
+
+/// Strings of the file by their number.
+#[derive(Default)]
+struct Strings {
+    ids: HashMap<Rc<str>, u32>,
+    all: Vec<Rc<str>>,
+}
+
+impl Strings {
+    fn id(&mut self, text: &str) -> u32 {
+        if let Some(id) = self.ids.get(text) {
+            return *id;
+        }
+        let text: Rc<str> = text.into();
+        let id = FIRST_STRING + self.all.len() as u32;
+        self.all.push(text.clone());
+        self.ids.insert(text, id);
+        id
+    }
+}
+
+/// The body of the heap dump, in segments.
+#[derive(Default)]
+struct Segments {
+    done: Vec<Vec<u8>>,
+    open: Vec<u8>,
+    items: usize,
+    /// Heap of the items that follow; a new segment forgets it.
+    space: Option<Space>,
+}
+
+impl Segments {
+    /// Starts an item, in a new segment where the last one is full.
+    fn item(&mut self) {
+        if self.items >= SEGMENT_ITEMS || self.open.len() >= SEGMENT_BYTES {
+            self.close();
+        }
+        self.items += 1;
+    }
+
+    fn close(&mut self) {
+        if !self.open.is_empty() {
+            self.done.push(std::mem::take(&mut self.open));
+        }
+        self.items = 0;
+        self.space = None;
+    }
+
+    fn u1(&mut self, n: u8) {
+        self.open.push(n);
+    }
+
+    fn u2(&mut self, n: u16) {
+        self.open.extend(n.to_be_bytes());
+    }
+
+    fn u4(&mut self, n: u32) {
+        self.open.extend(n.to_be_bytes());
+    }
+
+    fn value(&mut self, value: Value, heap: &JavaHeap) {
+        match value {
+            Value::Null => self.u4(0),
+            Value::Ref(object) => self.u4(heap.object(object).address),
+            Value::Boolean(b) => self.u1(u8::from(b)),
+            Value::Char(n) => self.u2(n),
+            Value::Float(n) => self.open.extend(n.to_be_bytes()),
+            Value::Double(n) => self.open.extend(n.to_be_bytes()),
+            Value::Byte(n) => self.open.extend(n.to_be_bytes()),
+            Value::Short(n) => self.open.extend(n.to_be_bytes()),
+            Value::Int(n) => self.open.extend(n.to_be_bytes()),
+            Value::Long(n) => self.open.extend(n.to_be_bytes()),
+        }
+    }
+}
+
+/// HPROF's number of a type.
+fn code(kind: Type) -> u8 {
+    match kind {
+        Type::Object => 2,
+        Type::Boolean => 4,
+        Type::Char => 5,
+        Type::Float => 6,
+        Type::Double => 7,
+        Type::Byte => 8,
+        Type::Short => 9,
+        Type::Int => 10,
+        Type::Long => 11,
+    }
+}
+
+struct Writer<'a> {
+    heap: &'a JavaHeap,
+    strings: Strings,
+    body: Segments,
+}
+
+/// The file of a dump of the heap that follows from `inputs`, written at `real_ms` since the
+/// epoch; with pictures of the bitmaps where asked for.
+pub(crate) fn file(inputs: &Inputs, real_ms: u64, pictures: Option<PictureFormat>) -> Vec<u8> {
+    let (heap, _) = build(inputs, pictures);
+    let mut writer = Writer {
+        heap: &heap,
+        strings: Strings::default(),
+        body: Segments::default(),
+    };
+    // Names of classes come first, as they are needed first.
+    let names: Vec<u32> = heap
+        .classes
+        .iter()
+        .map(|c| writer.strings.id(&c.name))
+        .collect();
+    writer.roots();
+    for object in heap.all() {
+        writer.object(object);
+    }
+    writer.body.close();
+    let mut out = Vec::new();
+    out.extend(b"JAVA PROFILE 1.0.3\0");
+    out.extend(4u32.to_be_bytes());
+    out.extend(real_ms.to_be_bytes());
+    for (id, text) in (FIRST_STRING..).zip(&writer.strings.all) {
+        record(&mut out, 0x01, &[&id.to_be_bytes(), text.as_bytes()]);
+    }
+    for (serial, (class, name)) in (1u32..).zip(heap.classes.iter().zip(names)) {
+        let address = heap.object(class.object).address;
+        record(
+            &mut out,
+            0x02,
+            &[
+                &serial.to_be_bytes(),
+                &address.to_be_bytes(),
+                &0u32.to_be_bytes(),
+                &name.to_be_bytes(),
+            ],
+        );
+    }
+    // The one stack trace, of nobody and empty.
+    record(&mut out, 0x05, &[&[0; 12]]);
+    for segment in &writer.body.done {
+        record(&mut out, 0x1c, &[segment]);
+    }
+    record(&mut out, 0x2c, &[]);
+    out
+}
+
+fn record(out: &mut Vec<u8>, tag: u8, parts: &[&[u8]]) {
+    out.push(tag);
+    out.extend(0u32.to_be_bytes());
+    let length: usize = parts.iter().map(|p| p.len()).sum();
+    out.extend((length as u32).to_be_bytes());
+    parts.iter().for_each(|p| out.extend_from_slice(p));
+}
+
+impl Writer<'_> {
+    fn address(&self, object: Option<Obj>) -> u32 {
+        object.map_or(0, |o| self.heap.object(o).address)
+    }
+
+    fn roots(&mut self) {
+        for root in &self.heap.roots {
+            let tag = match root.kind {
+                RootKind::JniGlobal => 0x01,
+                RootKind::JniLocal => 0x02,
+                RootKind::JavaFrame => 0x03,
+                RootKind::NativeStack => 0x04,
+                RootKind::StickyClass => 0x05,
+                RootKind::MonitorUsed => 0x07,
+                RootKind::ThreadObject => 0x08,
+                RootKind::InternedString => 0x89,
+                RootKind::VmInternal => 0x8d,
+                RootKind::JniMonitor => 0x8e,
+            };
+            let address = self.address(Some(root.object));
+            self.body.item();
+            self.body.u1(tag);
+            self.body.u4(address);
+            match root.kind {
+                RootKind::JniGlobal => self.body.u4(0),
+                RootKind::JniLocal
+                | RootKind::JavaFrame
+                | RootKind::JniMonitor
+                | RootKind::ThreadObject => {
+                    self.body.u4(root.thread);
+                    self.body.u4(u32::MAX);
+                }
+                RootKind::NativeStack => self.body.u4(root.thread),
+                _ => {}
+            }
+        }
+    }
+
+    fn object(&mut self, object: Obj) {
+        let of = self.heap.object(object);
+        self.body.item();
+        // What was there before the fork is never collected.
+        if of.space != Space::App {
+            self.body.u1(0x8d);
+            self.body.u4(of.address);
+        }
+        if self.body.space != Some(of.space) {
+            let (number, name) = match of.space {
+                Space::App => (b'A', "app"),
+                Space::Zygote => (b'Z', "zygote"),
+                Space::Image => (b'I', "image"),
+            };
+            let name = self.strings.id(name);
+            self.body.u1(0xfe);
+            self.body.u4(u32::from(number));
+            self.body.u4(name);
+            self.body.space = Some(of.space);
+        }
+        match &of.body {
+            Body::Class(class) => self.class(*class),
+            Body::Instance(_) => self.instance(object),
+            Body::String(text) => self.string(object, text),
+            Body::References(items) => {
+                let class = self.heap.class(of.class).object;
+                self.references(of.address, class, items);
+            }
+            Body::Primitives(kind, data) => self.primitives(of.address, *kind, data),
+        }
+    }
+
+    fn references(&mut self, address: u32, class: Obj, items: &[Option<Obj>]) {
+        let class = self.address(Some(class));
+        self.body.u1(0x22);
+        self.body.u4(address);
+        self.body.u4(0);
+        self.body.u4(items.len() as u32);
+        self.body.u4(class);
+        for item in items {
+            let address = self.address(*item);
+            self.body.u4(address);
+        }
+    }
+
+    fn primitives(&mut self, address: u32, kind: Type, data: &[u8]) {
+        self.body.u1(0x23);
+        self.body.u4(address);
+        self.body.u4(0);
+        self.body.u4(data.len() as u32 / kind.bytes());
+        self.body.u1(code(kind));
+        self.body.open.extend_from_slice(data);
+    }
+
+    /// The fields of java.lang.Object: class and lock word.
+    fn header(&mut self, class: ClassRef) {
+        let class = self.address(Some(self.heap.class(class).object));
+        self.body.u4(class);
+        self.body.u4(0);
+    }
+
+    fn instance_head(&mut self, object: Obj, bytes: u32) {
+        let of = self.heap.object(object);
+        let class = self.address(Some(self.heap.class(of.class).object));
+        self.body.u1(0x21);
+        self.body.u4(of.address);
+        self.body.u4(0);
+        self.body.u4(class);
+        self.body.u4(bytes);
+    }
+
+    fn instance(&mut self, object: Obj) {
+        let heap = self.heap;
+        let values = heap.values(object);
+        let class = heap.object(object).class;
+        let internals = self.internals(object);
+        let mut bytes = 8 + values.iter().map(|(_, f, _)| f.kind.bytes()).sum::<u32>();
+        if internals.is_some() {
+            bytes += 4;
+        }
+        self.instance_head(object, bytes);
+        let address = heap.object(object).address;
+        // The made-up field is the last of the class that declares it.
+        let declares = internals.as_ref().map(|(class, _)| *class);
+        for at in heap.ancestry(class) {
+            for (_, _, value) in values.iter().filter(|(of, _, _)| *of == at) {
+                self.body.value(*value, heap);
+            }
+            if declares == Some(at) {
+                self.body.u4(address + INTERNALS_AT);
+            }
+        }
+        self.header(class);
+        if let Some((_, held)) = internals {
+            let array = heap.find_class("java.lang.Object[]");
+            let array = array.expect("every heap has arrays of objects");
+            let items: Vec<Option<Obj>> = held.into_iter().map(Some).collect();
+            self.references(address + INTERNALS_AT, heap.class(array).object, &items);
+        }
+    }
+
+    /// Of a class loader or dex cache: the class that gets the field, and what is in it.
+    fn internals(&self, object: Obj) -> Option<(ClassRef, Vec<Obj>)> {
+        let heap = self.heap;
+        let class = heap.object(object).class;
+        let declares = heap
+            .ancestry(class)
+            .find(|c| has_internals(heap.class(*c)))?;
+        let held = heap.internals.iter().find(|(holder, _)| *holder == object);
+        Some((declares, held.map_or_else(Vec::new, |(_, all)| all.clone())))
+    }
+
+    fn string(&mut self, object: Obj, text: &str) {
+        let units: Vec<u16> = text.encode_utf16().collect();
+        let address = self.heap.object(object).address;
+        let at = address
+            + if units.is_empty() {
+                NO_CHARACTERS_AT
+            } else {
+                CHARACTERS_AT
+            };
+        // value, then count and hash as declared, then Object's.
+        self.instance_head(object, 4 + 4 + 4 + 8);
+        let fields = &self.heap.class(STRING).fields;
+        for field in fields {
+            let value = match &*field.name {
+                "count" => units.len() as u32,
+                _ => 0,
+            };
+            self.body.u4(value);
+        }
+        self.body.u4(at);
+        self.header(STRING);
+        if is_compressed(text) && !units.is_empty() {
+            self.primitives(at, Type::Byte, text.as_bytes());
+        } else {
+            let data: Vec<u8> = units.iter().flat_map(|u| u.to_be_bytes()).collect();
+            let kind = if units.is_empty() {
+                Type::Byte
+            } else {
+                Type::Char
+            };
+            self.primitives(at, kind, &data);
+        }
+    }
+
+    fn class(&mut self, class: ClassRef) {
+        let heap = self.heap;
+        let of = heap.class(class);
+        let address = self.address(Some(of.object));
+        let widths: u32 = of.statics.iter().map(|(f, _)| f.kind.bytes()).sum();
+        let overhead = heap.class_bytes(class) - heap.class(CLASS).instance_bytes - widths;
+        // An array that doesn't exist stands for the tables inside the class.
+        if overhead > 4 {
+            self.primitives(address | 1, Type::Byte, &vec![0; overhead as usize - 4]);
+        }
+        self.body.u1(0x20);
+        self.body.u4(address);
+        self.body.u4(0);
+        let superclass = self.address(of.superclass.map(|c| heap.class(c).object));
+        self.body.u4(superclass);
+        let loader = self.address(of.loader);
+        self.body.u4(loader);
+        (0..4).for_each(|_| self.body.u4(0));
+        self.body.u4(match class {
+            CLASS => 0,
+            STRING => STRING_BYTES,
+            _ => of.instance_bytes,
+        });
+        self.body.u2(0);
+        self.statics(class, overhead, address);
+        self.fields(of, class);
+    }
+
+    fn statics(&mut self, class: ClassRef, overhead: u32, address: u32) {
+        let heap = self.heap;
+        let of = heap.class(class);
+        let own = heap.class_values(class);
+        let made_up = match overhead {
+            0 => 0,
+            3 => 2,
+            _ => 1,
+        };
+        self.body
+            .u2((of.statics.len() + own.len() + 2 + made_up) as u16);
+        if overhead > 0 {
+            self.field("$classOverhead");
+            match overhead {
+                1 => {
+                    self.body.u1(code(Type::Byte));
+                    self.body.u1(0);
+                }
+                2 | 3 => {
+                    self.body.u1(code(Type::Short));
+                    self.body.u2(0);
+                }
+                4 => {
+                    self.body.u1(code(Type::Int));
+                    self.body.u4(0);
+                }
+                _ => {
+                    self.body.u1(code(Type::Object));
+                    self.body.u4(address | 1);
+                }
+            }
+            if overhead == 3 {
+                self.field("$classOverhead2");
+                self.body.u1(code(Type::Byte));
+                self.body.u1(0);
+            }
+        }
+        for (field, value) in own {
+            self.field(&format!("$class${}", field.name));
+            self.body.u1(code(field.kind));
+            self.body.value(value, heap);
+        }
+        self.field("$class$shadow$_klass_");
+        self.body.u1(code(Type::Object));
+        self.body.value(heap.class(CLASS).object.into(), heap);
+        self.field("$class$shadow$_monitor_");
+        self.body.u1(code(Type::Int));
+        self.body.u4(0);
+        for (field, value) in &of.statics {
+            self.field(&field.name);
+            self.body.u1(code(field.kind));
+            self.body.value(*value, heap);
+        }
+    }
+
+    fn field(&mut self, name: &str) {
+        let name = self.strings.id(name);
+        self.body.u4(name);
+    }
+
+    fn fields(&mut self, of: &Class, class: ClassRef) {
+        let mut all: Vec<(&str, Type)> = of.fields.iter().map(|f| (&*f.name, f.kind)).collect();
+        if class == OBJECT {
+            all.push(("shadow$_klass_", Type::Object));
+            all.push(("shadow$_monitor_", Type::Int));
+        }
+        if class == STRING {
+            all.push(("value", Type::Object));
+        }
+        if has_internals(of) {
+            all.push(("runtimeInternalObjects", Type::Object));
+        }
+        self.body.u2(all.len() as u16);
+        for (name, kind) in all {
+            self.field(name);
+            self.body.u1(code(kind));
+        }
+    }
+}
+
+/// Whether ART makes up a field for what only the runtime holds: in the topmost class of its
+/// kind.
+fn has_internals(class: &Class) -> bool {
+    matches!(class.kind, Kind::ClassLoader | Kind::DexCache)
+        && matches!(&*class.name, "java.lang.ClassLoader" | "java.lang.DexCache")
+}

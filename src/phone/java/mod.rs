@@ -1,0 +1,154 @@
+//! The Java heaps of the phone's processes: classes, objects and roots as plain data, made from
+//! the spec's seed and what the app has done so far, and the two forms in which a phone gives
+//! them away. Owns which process has which heap; shares nothing with what reads dumps.
+
+mod app;
+mod builder;
+mod framework;
+mod graph;
+mod heap;
+mod hprof;
+mod life;
+mod pictures;
+mod structures;
+mod truth;
+
+pub(crate) use graph::messages;
+pub(crate) use hprof::file as hprof_file;
+pub(crate) use pictures::PictureFormat;
+pub use truth::{JavaDumpKind, JavaDumpTruth, PlantTruth, Retained};
+
+use self::framework::Skeleton;
+use self::heap::JavaHeap;
+use self::life::Life;
+use self::truth::Plant;
+use super::clock::BootNs;
+use super::kernel::Kernel;
+use super::packages::APP;
+use super::process::{Pid, Process, Role as ProcessRole};
+
+/// Whose heap it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// `com.example.app`.
+    Example,
+    /// `com.example.app:service`.
+    Service,
+    /// Any other app.
+    Other,
+    /// system_server.
+    System,
+}
+
+/// Everything that a heap follows from.
+#[derive(Debug, Clone)]
+pub(crate) struct Inputs {
+    android: u32,
+    obfuscated: bool,
+    role: Role,
+    pub(crate) pid: Pid,
+    pub(crate) uid: u32,
+    pub(crate) process: String,
+    pub(crate) package: String,
+    version: u64,
+    apk: String,
+    has_activity: bool,
+    /// Pid, uid and name of every app that runs: system_server knows them.
+    neighbours: Vec<(Pid, u32, String)>,
+    /// Objects that are there besides what the app is about.
+    background: u32,
+    life: Life,
+    /// When, on the boot clock.
+    pub(crate) moment: BootNs,
+}
+
+impl Inputs {
+    /// What the heap of `process` follows from at `moment`; `None` where it has no Java.
+    pub(crate) fn of(kernel: &Kernel, process: &Process, moment: BootNs) -> Option<Inputs> {
+        let life = Life::of(kernel, process, moment);
+        let spec = &kernel.spec;
+        let state = kernel.state();
+        let (role, package) = match &process.role {
+            ProcessRole::App { package, .. } if package == APP => {
+                let main = process.name() == APP;
+                (
+                    if main { Role::Example } else { Role::Service },
+                    package.clone(),
+                )
+            }
+            ProcessRole::App { package, .. } => (Role::Other, package.clone()),
+            ProcessRole::SystemServer => (Role::System, "android".to_owned()),
+            _ => return None,
+        };
+        let installed = state.packages.iter().find(|p| p.name == package)?;
+        let background = match role {
+            Role::Example => spec.java,
+            _ => spec.java / 4,
+        };
+        let apps = state.processes.iter();
+        let apps = apps.filter(|p| matches!(p.role, ProcessRole::App { .. }));
+        Some(Inputs {
+            android: spec.android,
+            obfuscated: spec.obfuscated,
+            role,
+            pid: process.pid,
+            uid: process.uid,
+            process: process.name().to_owned(),
+            version: installed.version,
+            apk: installed.apk(),
+            has_activity: installed.activity.is_some(),
+            neighbours: apps.map(|p| (p.pid, p.uid, p.name().to_owned())).collect(),
+            package,
+            background,
+            life,
+            moment,
+        })
+    }
+
+    /// After a collection that was asked for.
+    pub(crate) fn collected(self) -> Inputs {
+        Inputs {
+            life: self.life.collected(),
+            ..self
+        }
+    }
+
+    /// The truth about a dump of this heap.
+    pub(crate) fn truth(&self, kind: JavaDumpKind, path: &str) -> JavaDumpTruth {
+        let (heap, plants) = build(self, None);
+        let measured = heap.truth(&plants);
+        JavaDumpTruth {
+            kind,
+            pid: self.pid,
+            process: self.process.clone(),
+            boot_ns: self.moment,
+            path: path.to_owned(),
+            objects: measured.all.objects,
+            shallow_bytes: measured.all.bytes,
+            reachable_objects: measured.reachable.objects,
+            reachable_bytes: measured.reachable.bytes,
+            native_bytes: measured.all.native_bytes,
+            planted: measured.planted,
+        }
+    }
+}
+
+/// Fills a heap; with pictures of its bitmaps where a dump has them.
+fn build(inputs: &Inputs, pictures: Option<PictureFormat>) -> (JavaHeap, Vec<Plant>) {
+    let mut skeleton = Skeleton::new(inputs);
+    let mut plants = Vec::new();
+    match inputs.role {
+        Role::Example => plants = app::example(&mut skeleton),
+        Role::Service => app::service(&mut skeleton),
+        Role::Other => app::other(&mut skeleton),
+        Role::System => app::system_server(&mut skeleton),
+    }
+    app::background(&mut skeleton);
+    if let Some(format) = pictures {
+        skeleton.draw_bitmaps(format);
+    }
+    skeleton.complete();
+    let (heap, moved) = skeleton.b.finish();
+    plants.iter_mut().for_each(|plant| plant.moved(&moved));
+    (heap, plants)
+}

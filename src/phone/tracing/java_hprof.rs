@@ -1,0 +1,297 @@
+//! `android.java_hprof`: which processes a data source dumps, when each forks, and how its
+//! packets come into the buffer. What is in them is [`crate::phone::java`]'s.
+
+use std::collections::VecDeque;
+
+use super::packets;
+use super::truth::JavaDump;
+use crate::phone::clock::{BootNs, MILLI};
+use crate::phone::faults::FaultKind;
+use crate::phone::java::{self, Inputs, JavaDumpKind};
+use crate::phone::kernel::Kernel;
+use crate::phone::packages;
+use crate::phone::process::{Pid, Process, Role};
+use crate::phone::shell::pattern;
+use crate::proto::perfetto as pb;
+
+/// From the signal to the fork: the app's main thread stops and a child of it writes.
+const FORK_TAKES: u64 = 60 * MILLI;
+/// The child writes so many objects in a millisecond.
+const OBJECTS_PER_MS: u64 = 400;
+
+/// One `android.java_hprof` data source of a session.
+pub(super) struct JavaSource {
+    config: pb::JavaHprofConfig,
+    pub(super) buffer: usize,
+    /// Sequences of the dumps, one each.
+    next_sequence: u32,
+    /// Pids of the first scan, where later ones are not to be looked for.
+    first_scan: Option<Vec<Pid>>,
+    next_dump: Option<BootNs>,
+    running: Vec<Running>,
+    /// heapprofd never signals anybody.
+    dead: bool,
+    lossy: bool,
+    written: u64,
+    pub(super) dumps: Vec<JavaDump>,
+}
+
+/// A child that writes.
+struct Running {
+    began: BootNs,
+    ends: BootNs,
+    /// Packets with the share of the time, in 1/1000, after which each is there.
+    packets: VecDeque<(u64, pb::TracePacket)>,
+    /// The app dies at this moment.
+    dies: Option<BootNs>,
+    pid: Pid,
+}
+
+/// The part of a command line that names are compared with before Android 13.
+fn normalized(argv0: &str) -> &str {
+    let cut = argv0.split('@').next().unwrap_or(argv0);
+    cut.rsplit('/').next().unwrap_or(cut)
+}
+
+/// Whether a pattern of a config means a process, as Android 13 and later match it.
+fn globbed(name: &str, argv0: &str) -> bool {
+    let text = if name.starts_with('/') {
+        argv0
+    } else {
+        argv0.rsplit('/').next().unwrap_or(argv0)
+    };
+    let text: Vec<char> = text.chars().collect();
+    pattern::matches(&pattern::unquoted(name), &text)
+}
+
+impl JavaSource {
+    /// Starts the data source at `now`: every process that it names is signalled.
+    pub(super) fn start(
+        kernel: &Kernel,
+        now: BootNs,
+        config: pb::JavaHprofConfig,
+        (buffer, sequence): (usize, u32),
+    ) -> JavaSource {
+        crate::phone::population::start_heapprofd(&mut kernel.state(), now);
+        let continuous = config.continuous_dump_config.unwrap_or_default();
+        let interval = u64::from(continuous.dump_interval_ms()) * MILLI;
+        let phase = u64::from(continuous.dump_phase_ms()) * MILLI;
+        let mut source = JavaSource {
+            buffer,
+            next_sequence: sequence,
+            first_scan: None,
+            next_dump: (interval > 0).then(|| now + if phase > 0 { phase } else { interval }),
+            running: Vec::new(),
+            dead: kernel.faults.strikes(FaultKind::HeapprofdDead).is_some(),
+            lossy: kernel.faults.strikes(FaultKind::LosePackets).is_some(),
+            written: 0,
+            dumps: Vec::new(),
+            config,
+        };
+        // Since Android 13 the processes are looked for again at each dump.
+        if kernel.spec.android < 13 || continuous.scan_pids_only_on_start() {
+            let pids = source.targets(kernel);
+            source.first_scan = Some(pids.iter().map(|p| p.pid).collect());
+        }
+        source.signal_all(kernel, now);
+        source
+    }
+
+    /// When there is something to do next.
+    pub(super) fn next_deadline(&self) -> Option<BootNs> {
+        let running = self
+            .running
+            .iter()
+            .map(|r| r.ends.min(r.dies.unwrap_or(r.ends)));
+        running.chain(self.next_dump).min()
+    }
+
+    /// When the dumps that run now are complete.
+    pub(super) fn done_at(&self) -> Option<BootNs> {
+        self.running.iter().map(|r| r.ends).max()
+    }
+
+    /// Does what is due at `now`; packets go into `out`.
+    pub(super) fn step(&mut self, kernel: &Kernel, now: BootNs, out: &mut Vec<pb::TracePacket>) {
+        if self.next_dump.is_some_and(|at| at <= now) {
+            self.signal_all(kernel, now);
+            let continuous = self.config.continuous_dump_config.unwrap_or_default();
+            let period = u64::from(continuous.dump_interval_ms()) * MILLI;
+            // A phone that was stopped skips what it missed.
+            let missed = now.saturating_sub(self.next_dump.unwrap_or(now)) / period.max(1);
+            self.next_dump = self.next_dump.map(|at| at + (missed + 1) * period);
+        }
+        for running in &mut self.running {
+            if let Some(dies) = running.dies.filter(|at| *at <= now) {
+                kernel.state().processes.end(running.pid, 139);
+                kernel.events.notify();
+                running.take(dies, out);
+                running.packets.clear();
+                running.ends = dies;
+            }
+            running.take(now, out);
+        }
+        self.running.retain(|r| now < r.ends);
+        if self.lossy {
+            out.retain(|_| {
+                self.written += 1;
+                self.written % 2 == 1
+            });
+        }
+    }
+
+    /// No more dumps are begun: the session ends.
+    pub(super) fn stop(&mut self) {
+        self.next_dump = None;
+    }
+
+    fn signal_all(&mut self, kernel: &Kernel, now: BootNs) {
+        if self.dead {
+            return;
+        }
+        for process in self.targets(kernel) {
+            let known = self.first_scan.as_ref();
+            if known.is_some_and(|pids| !pids.contains(&process.pid)) {
+                continue;
+            }
+            if self.allowed(kernel, &process) {
+                self.dump(kernel, &process, now, None);
+            }
+        }
+    }
+
+    fn targets(&self, kernel: &Kernel) -> Vec<Process> {
+        let state = kernel.state();
+        let all = state.processes.iter().filter(|p| {
+            // The daemon finds every process; only those with a runtime answer.
+            p.role != Role::Kernel
+                && p.role != Role::Command
+                && (self.config.pid.contains(&u64::from(p.pid)) || self.names(kernel, p))
+        });
+        all.cloned().collect()
+    }
+
+    fn names(&self, kernel: &Kernel, process: &Process) -> bool {
+        let argv0 = process.name();
+        self.config.process_cmdline.iter().any(|name| {
+            if kernel.spec.android >= 13 {
+                globbed(name, argv0)
+            } else {
+                normalized(name) == normalized(argv0)
+            }
+        })
+    }
+
+    fn allowed(&self, kernel: &Kernel, process: &Process) -> bool {
+        let spec = &kernel.spec;
+        let state = kernel.state();
+        if matches!(process.role, Role::Zygote)
+            || (state.enforcing && packages::never_profile(spec.android, &process.domain))
+        {
+            return false;
+        }
+        let anonymous = process.rss_kb * 55 / 100;
+        if anonymous < u64::from(self.config.min_anonymous_memory_kb()) {
+            return false;
+        }
+        if !self.config.target_installed_by.is_empty()
+            && spec.android >= 12
+            && spec.build == crate::phone::spec::BuildType::User
+        {
+            let appid = process.uid % 100_000;
+            let installed = state.packages.iter().find(|p| p.appid == appid);
+            let installer = installed.and_then(|p| p.installer).unwrap_or("@null");
+            if !self
+                .config
+                .target_installed_by
+                .iter()
+                .any(|i| i == installer)
+            {
+                return false;
+            }
+        }
+        let may = packages::can_profile(spec, &state.packages, process.uid);
+        drop(state);
+        if !may {
+            let text = format!("{} (UID {}) not profileable.", process.pid, process.uid);
+            kernel.log(process.pid, 'E', "perfetto", &text);
+        }
+        may
+    }
+
+    /// A process forks and its child begins to write.
+    pub(super) fn dump(
+        &mut self,
+        kernel: &Kernel,
+        process: &Process,
+        now: BootNs,
+        oom: Option<pb::ArtProcessMetadata>,
+    ) {
+        // A frozen process takes the signal when it thaws.
+        if process.frozen || process.stopped {
+            return;
+        }
+        let began = now + FORK_TAKES;
+        let Some(inputs) = Inputs::of(kernel, process, began) else {
+            return;
+        };
+        let messages = java::messages(&inputs, &self.config.ignored_types);
+        let objects: u64 = messages.iter().map(|m| m.objects.len() as u64).sum();
+        let slow = kernel.faults.value(FaultKind::JavaDumpSlow, 30_000);
+        let takes = slow.map_or(objects / OBJECTS_PER_MS + 1, |ms| ms) * MILLI;
+        let sequence = self.next_sequence;
+        self.next_sequence += 0x100;
+        let packet = || pb::TracePacket {
+            timestamp: Some(began),
+            trusted_uid: Some(process.uid as i32),
+            trusted_pid: (kernel.spec.android >= 12).then_some(process.pid as i32),
+            trusted_packet_sequence_id: Some(sequence),
+            ..Default::default()
+        };
+        let mut all = Vec::new();
+        if let Some(metadata) = oom {
+            all.push(pb::TracePacket {
+                art_process_metadata: Some(metadata),
+                ..packet()
+            });
+        }
+        if self.config.dump_smaps() {
+            all.push(pb::TracePacket {
+                smaps_packet: Some(packets::smaps(process)),
+                ..packet()
+            });
+        }
+        all.extend(messages.into_iter().map(|graph| pb::TracePacket {
+            heap_graph: Some(graph),
+            ..packet()
+        }));
+        if kernel.faults.strikes(FaultKind::JavaDumpCut).is_some() {
+            all.pop();
+        }
+        let count = all.len() as u64;
+        let dies = kernel.faults.value(FaultKind::TargetDies, 0);
+        self.running.push(Running {
+            began,
+            ends: began + takes,
+            packets: (1..=count).map(|n| n * 1_000 / count).zip(all).collect(),
+            dies: dies.map(|ms| began + ms * MILLI),
+            pid: process.pid,
+        });
+        self.dumps.push(JavaDump {
+            inputs,
+            kind: JavaDumpKind::HeapGraph,
+            path: String::new(),
+        });
+    }
+}
+
+impl Running {
+    /// Packets that are there by `now`.
+    fn take(&mut self, now: BootNs, out: &mut Vec<pb::TracePacket>) {
+        let whole = (self.ends - self.began).max(1);
+        let share = now.saturating_sub(self.began) * 1_000 / whole;
+        while self.packets.front().is_some_and(|(at, _)| *at <= share) {
+            out.extend(self.packets.pop_front().map(|(_, packet)| packet));
+        }
+    }
+}
