@@ -1,10 +1,11 @@
 //! The semi-NCA algorithm of Georgiadis and Tarjan: semidominators by paths compressed as in
 //! Lengauer and Tarjan's, then each immediate dominator as the nearest common ancestor of parent
-//! and semidominator in the tree built so far. No recursion, and no more room than four numbers
-//! a node.
+//! and semidominator in the tree built so far. No recursion, and little room: this is when a
+//! process needs most memory.
 
 use super::spanning::Spanning;
 use crate::heap_graph::ids::ObjectIndex;
+use crate::heap_graph::object_set::ObjectSet;
 
 /// The dominator tree by numbers of the depth-first walk.
 pub(super) struct Tree {
@@ -21,30 +22,42 @@ pub(super) fn dominator_tree(spanning: Spanning) -> Tree {
         mut starts,
         sources,
     } = spanning;
+    let nodes = parents.len();
     let mut forest = Forest {
-        ancestors: parents.clone(),
-        least: (0..parents.len() as u32).collect(),
+        least: (0..nodes as u32).collect(),
+        ancestors: parents,
     };
-    // Downwards, so that all above `node` have been linked.
-    for node in (1..parents.len() as u32).rev() {
+    // Nodes whose semidominator is not their parent, and those parents: the last node's first.
+    let mut detours = ObjectSet::new(nodes);
+    let mut detour_parents = Vec::new();
+    // Downwards, so that all above `node` have been linked, and its ancestor is its parent yet.
+    for node in (1..nodes as u32).rev() {
         let at = node as usize;
-        let mut semi = parents[at];
+        let parent = forest.ancestors[at];
+        let mut semi = parent;
         for &source in &sources[starts[at] as usize..starts[at + 1] as usize] {
             semi = semi.min(forest.least_above(source, node));
         }
+        if semi != parent {
+            detours.insert(ObjectIndex(node));
+            detour_parents.push(parent);
+        }
         forest.least[at] = semi;
-        // Nobody asks where the sources of the node after this end any more.
+        // Nobody asks where the sources of this node end any more.
         starts[at + 1] = semi;
     }
     drop((forest, sources));
-    let mut idoms = parents;
-    for node in 1..idoms.len() {
-        let semi = starts[node + 1];
-        let mut idom = idoms[node];
+    starts.remove(0);
+    let mut idoms = starts;
+    idoms[0] = 0;
+    for node in detours.iter() {
+        // One was pushed for each.
+        let mut idom = detour_parents.pop().unwrap_or(0);
+        let semi = idoms[node.at()];
         while idom > semi {
             idom = idoms[idom as usize];
         }
-        idoms[node] = idom;
+        idoms[node.at()] = idom;
     }
     Tree { objects, idoms }
 }
