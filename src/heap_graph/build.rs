@@ -5,6 +5,7 @@
 //! stand; objects that came in ascending order, as most do, stay where they are.
 
 use super::class::Class;
+use super::class_column::ClassColumn;
 use super::contents::Contents;
 use super::follow::ReferenceKind;
 use super::graph::{DumpFacts, HeapGraph, HeapKind, Referent};
@@ -274,7 +275,7 @@ impl GraphBuilder {
         }
         let taken_out = taken_out(&self.referents, &mut targets);
         let mut graph = HeapGraph {
-            class_of: self.class_of,
+            class_of: ClassColumn::from(Vec::new()),
             shallow: self.shallow,
             huge: self.huge,
             native: Vec::new(),
@@ -292,7 +293,7 @@ impl GraphBuilder {
             ids,
         };
         graph.starts.push(graph.targets.len() as u32);
-        sort(&mut graph, &self.ids, &taken_out);
+        sort(&mut graph, self.class_of, &self.ids, &taken_out);
         if let Some(&first) = graph.heaps.first()
             && graph.heaps.iter().all(|&heap| heap == first)
         {
@@ -370,7 +371,7 @@ fn taken_out(referents: &[(u32, ReferenceKind)], targets: &mut [ObjectIndex]) ->
 }
 
 /// Brings columns from the order in which objects came into that of their ids.
-fn sort(graph: &mut HeapGraph, came: &IdColumn, taken_out: &[TakenOut]) {
+fn sort(graph: &mut HeapGraph, class_of: Vec<ClassIndex>, came: &IdColumn, taken_out: &[TakenOut]) {
     let referent = |owner: usize, taken: &TakenOut| Referent {
         owner: ObjectIndex(owner as u32),
         target: taken.target,
@@ -386,6 +387,7 @@ fn sort(graph: &mut HeapGraph, came: &IdColumn, taken_out: &[TakenOut]) {
             }
             graph.referents.push(referent(owner, taken));
         }
+        graph.class_of = class_of.into();
         return;
     }
     // The last object of an id wins; placeholders came from nowhere.
@@ -395,7 +397,7 @@ fn sort(graph: &mut HeapGraph, came: &IdColumn, taken_out: &[TakenOut]) {
             source[index.at()] = at as u32;
         }
     }
-    graph.class_of = gathered(&graph.class_of, &source, ClassIndex(0));
+    graph.class_of = gathered(&class_of, &source, ClassIndex(0)).into();
     graph.shallow = gathered(&graph.shallow, &source, 0);
     graph.heaps = gathered(&graph.heaps, &source, HeapKind::Unknown);
     let huge = std::mem::take(&mut graph.huge);

@@ -1,6 +1,7 @@
 //! The columns of a graph, and how they are asked.
 
 use super::class::Class;
+use super::class_column::ClassColumn;
 use super::contents::Contents;
 use super::follow::{Follow, ReferenceKind};
 use super::id_set::Ids;
@@ -14,7 +15,7 @@ use std::collections::BTreeMap;
 pub struct HeapGraph {
     pub(crate) ids: Ids,
     /// Class by object.
-    pub(crate) class_of: Vec<ClassIndex>,
+    pub(crate) class_of: ClassColumn,
     /// Shallow size by object in bytes; [`u32::MAX`] where `huge` has it.
     pub(crate) shallow: Vec<u32>,
     /// Shallow sizes that no `u32` holds.
@@ -170,7 +171,7 @@ impl HeapGraph {
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.class_of.is_empty()
+        self.len() == 0
     }
 
     /// All objects, ascending by id.
@@ -207,7 +208,7 @@ impl HeapGraph {
 
     /// The class of an object.
     pub fn class_of(&self, object: ObjectIndex) -> ClassIndex {
-        self.class_of[object.at()]
+        self.class_of.get(object)
     }
 
     /// A class and its superclasses, nearest first; ends where they go round in a circle.

@@ -11,6 +11,7 @@
 //! | `ids` | object ids and the numbers given to them |
 //! | `id_set` | the set of all ids, numbered |
 //! | `class` | classes, their hierarchy and fields |
+//! | `class_column` | the class of each object |
 //! | `root` | why an object is a root |
 //! | `contents` | what only the source knows: fields by name, strings, arrays |
 //! | `graph` | the columns, and how they are asked |
@@ -24,6 +25,7 @@
 
 mod build;
 mod class;
+mod class_column;
 mod contents;
 mod dominators;
 mod edges;

@@ -42,12 +42,15 @@ struct Heap {
     /// null or an id that no object has.
     references: Vec<(usize, usize, bool)>,
     roots: Vec<usize>,
+    /// Bytes of the first object; the nth has n times as many.
+    unit: u64,
 }
 
 impl Heap {
     fn of(objects: usize) -> Heap {
         Heap {
             classes: vec![0; objects],
+            unit: 8,
             ..Heap::default()
         }
     }
@@ -56,8 +59,8 @@ impl Heap {
         self.references.push((owner, target, false));
     }
 
-    fn shallow(object: usize) -> u64 {
-        (object as u64 + 1) * 8
+    fn shallow(&self, object: usize) -> u64 {
+        (object as u64 + 1).saturating_mul(self.unit)
     }
 
     fn native(object: usize) -> u64 {
@@ -82,7 +85,7 @@ impl Heap {
             builder.object(NewObject {
                 id: id(object),
                 class: ClassIndex(class as u32),
-                shallow_bytes: Heap::shallow(object),
+                shallow_bytes: self.shallow(object),
                 heap: HeapKind::App,
             });
             let own = rest.partition_point(|r| r.0 == object);
@@ -118,10 +121,13 @@ fn heaps() -> impl Strategy<Value = Heap> {
         let reference = (0..objects, 0..objects + 2, any::<bool>());
         let references = prop::collection::vec(reference, 0..=objects * density + 3);
         let roots = prop::collection::vec(0..objects + 2, 0..4);
-        (classes, references, roots).prop_map(|(classes, references, roots)| Heap {
+        let unit = prop::sample::select(vec![8, 1 << 31, 1 << 60]);
+        let all = (classes, references, roots, unit);
+        all.prop_map(|(classes, references, roots, unit)| Heap {
             classes,
             references,
             roots,
+            unit,
         })
     })
 }
@@ -169,7 +175,7 @@ fn check_dominators(graph: &HeapGraph, follow: Follow) {
         let below = || graph.objects().filter(|&o| dominates(object, o));
         let expected = Retained {
             count: below().count() as u64,
-            bytes: below().map(|o| graph.shallow_bytes(o)).sum(),
+            bytes: below().fold(0, |sum, o| graph.shallow_bytes(o).saturating_add(sum)),
             native_bytes: below().map(|o| graph.native_bytes(o)).sum(),
         };
         assert_eq!(fast.retained(object), expected);
@@ -199,7 +205,7 @@ fn check_dominators(graph: &HeapGraph, follow: Follow) {
             let mut others = graph.objects().filter(|&d| d != o && of_class(d));
             all[o.at()] && !others.any(|d| dominates(d, o))
         });
-        let bytes: u64 = outermost.map(|o| fast.retained_bytes(o)).sum();
+        let bytes = outermost.fold(0u64, |sum, o| sum.saturating_add(fast.retained_bytes(o)));
         assert_eq!(sum.bytes, bytes, "class {class}");
     }
     assert_eq!(fast.total().count, count as u64);

@@ -315,8 +315,8 @@ fn by_place<T: Copy>(column: Vec<T>, places: &[u32], none: T) -> Vec<T> {
 fn retained(graph: &HeapGraph, all: &Dominators) -> Bytes {
     let shallow = all.order.iter().map(|&object| graph.shallow_bytes(object));
     let total = shallow.clone().fold(0u64, u64::saturating_add);
+    // A subtree's sum is that up to its end less that up to its start.
     if let Ok(total) = u32::try_from(total) {
-        // A subtree's sum is that up to its end less that up to its start.
         let mut sums = Vec::with_capacity(all.order.len() + 1);
         let mut sum = 0;
         for bytes in shallow {
@@ -330,6 +330,17 @@ fn retained(graph: &HeapGraph, all: &Dominators) -> Bytes {
         return Bytes::Narrow(sums);
     }
     let mut sums: Vec<u64> = shallow.collect();
+    if total < u64::MAX {
+        let mut sum = 0;
+        for bytes in &mut sums {
+            sum += std::mem::replace(bytes, sum);
+        }
+        sums.push(total);
+        for place in 0..all.order.len() {
+            sums[place] = sums[all.end(place)] - sums[place];
+        }
+        return Bytes::Wide(sums);
+    }
     let idoms = all.idoms();
     for place in (0..sums.len()).rev() {
         let own = sums[place];

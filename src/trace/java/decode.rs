@@ -437,11 +437,11 @@ fn rows(order: &[u32], counts: &[u32], targets: &[ObjectIndex]) -> Vec<ObjectInd
 
 /// Gives objects without a size of their own that of their class.
 fn fill_sizes(graph: &mut HeapGraph) {
-    for at in 0..graph.class_of.len() {
+    for at in 0..graph.len() {
         if graph.shallow[at] != 0 {
             continue;
         }
-        let class = &graph.classes[graph.class_of[at].at()];
+        let class = graph.class(graph.class_of(ObjectIndex(at as u32)));
         let Some(bytes) = class.instance_bytes else {
             continue;
         };
@@ -455,10 +455,7 @@ fn fill_sizes(graph: &mut HeapGraph) {
     }
     let undefined = |class: &Class| class.name == UNDEFINED;
     if graph.classes.iter().any(undefined) {
-        let classes = graph
-            .class_of
-            .iter()
-            .map(|class| &graph.classes[class.at()]);
+        let classes = graph.objects().map(|o| graph.class(graph.class_of(o)));
         graph.facts.losses.unknown_classes +=
             classes.filter(|class| undefined(class)).count() as u64;
     }

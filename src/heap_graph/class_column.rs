@@ -1,0 +1,46 @@
+//! The class of each object, in 16 bits where there are few enough classes, as there mostly are.
+
+use super::ids::{ClassIndex, ObjectIndex};
+
+/// Classes by object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ClassColumn(Column);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Column {
+    Narrow(Vec<u16>),
+    Wide(Vec<ClassIndex>),
+}
+
+impl ClassColumn {
+    pub(crate) fn len(&self) -> usize {
+        match &self.0 {
+            Column::Narrow(classes) => classes.len(),
+            Column::Wide(classes) => classes.len(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, object: ObjectIndex) -> ClassIndex {
+        match &self.0 {
+            Column::Narrow(classes) => ClassIndex(classes[object.at()].into()),
+            Column::Wide(classes) => classes[object.at()],
+        }
+    }
+}
+
+impl From<Vec<ClassIndex>> for ClassColumn {
+    fn from(classes: Vec<ClassIndex>) -> ClassColumn {
+        let narrow = |class: &ClassIndex| u16::try_from(class.0);
+        ClassColumn(match classes.iter().all(|class| narrow(class).is_ok()) {
+            true => Column::Narrow(classes.iter().flat_map(narrow).collect()),
+            false => Column::Wide(classes),
+        })
+    }
+}
+
+impl FromIterator<ClassIndex> for ClassColumn {
+    fn from_iter<T: IntoIterator<Item = ClassIndex>>(classes: T) -> ClassColumn {
+        ClassColumn::from(Vec::from_iter(classes))
+    }
+}
