@@ -264,7 +264,10 @@ fn warning(plan: &Plan, target: &EmptyTarget, finding: Finding) -> manifest::War
     };
     manifest::Warning {
         kind: finding.id.as_str().to_ascii_lowercase().replace('_', "-"),
-        message: format!("{}: {nothing}: {what} ({})", target.name, finding.why),
+        message: match finding.id {
+            FindingId::NoDump => format!("{}: {what}: {}", target.name, finding.why),
+            _ => format!("{}: {nothing}: {what} ({})", target.name, finding.why),
+        },
         help: finding.fix,
         pid: target.pid.map(u64::from),
         dumps: Vec::new(),

@@ -13,7 +13,7 @@ use super::manifest::{self, Manifest};
 use super::names::NameOptions;
 use super::naming::{Look, Watch};
 use super::packet_files;
-use super::plan::{self, Plan};
+use super::plan::{self, JavaPlan, Plan};
 use super::record::{RecordEvent, Step, Tell};
 use super::summary::HeapSummary;
 use crate::eligibility;
@@ -56,6 +56,8 @@ pub struct Finished {
     pub manifest: Manifest,
     /// What the terminal shows of each heap.
     pub heaps: Vec<HeapSummary>,
+    /// What was known of a dump of Java heaps when it was begun.
+    pub java: Option<JavaPlan>,
     /// What the exit code tells of; `None` where nothing is missing.
     pub class: Option<ErrorClass>,
 }
@@ -221,6 +223,7 @@ pub async fn finish(
         output,
         manifest,
         heaps: converted.heaps,
+        java: plan.java,
         class,
     })
 }

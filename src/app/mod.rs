@@ -13,6 +13,7 @@ pub mod deobfuscate;
 pub mod device_libs;
 pub mod devices;
 pub mod doctor;
+pub mod dump;
 pub mod findings;
 pub mod finish;
 pub mod goal;

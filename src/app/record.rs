@@ -11,6 +11,7 @@ use sha2::{Digest as _, Sha256};
 use time::OffsetDateTime;
 
 use super::device_libs::PullEvent;
+use super::dump::Again;
 use super::finish::{self, EndedBy, Finished};
 use super::names::NameOptions;
 use super::output::{OutputFolder, default_name};
@@ -103,6 +104,13 @@ pub enum Step {
     Again {
         /// The new interval, bytes.
         interval_bytes: u64,
+    },
+    /// A Java heap is dumped again.
+    DumpAgain {
+        /// Why, and how.
+        why: Again,
+        /// Where what came so far is kept, where something came.
+        kept: Option<PathBuf>,
     },
     /// An earlier recording stood in the way, and is fetched first.
     CollectingFirst {

@@ -209,6 +209,12 @@ pub async fn snapshot(
     label: Option<String>,
 ) -> Result<(SessionId, Snapshot), Failure> {
     let chronicle = wanted.choose(store, Purpose::Snapshot).await?;
+    let opening = &chronicle.opening;
+    let java = Plan::read(&opening.plan)?.java.is_some();
+    if java && opening.snapshots == SnapshotWay::Impossible {
+        let id = opening.id.clone();
+        return Err(SessionError::OneDump { id }.into());
+    }
     let device = reach(&chronicle.opening, None).await?;
     let label = label.unwrap_or_else(|| next_label(&chronicle));
     let scan = finish::new_scan();

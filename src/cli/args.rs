@@ -4,7 +4,7 @@
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 use super::{
-    apps, check, completions, convert, demo, deobfuscate, devices, doctor, record, sessions,
+    apps, check, completions, convert, demo, deobfuscate, devices, doctor, dump, record, sessions,
     symbolize, virtual_phone,
 };
 
@@ -110,6 +110,8 @@ pub enum Command {
     Check(check::Args),
     /// Record a native heap profile
     Record(Box<record::Args>),
+    /// Dump Java heaps
+    Dump(Box<dump::Args>),
     /// Take a labelled snapshot in a running recording
     Snapshot(sessions::SnapshotArgs),
     /// Show running, detached and lost recordings

@@ -15,6 +15,7 @@ mod demo;
 mod deobfuscate;
 mod devices;
 mod doctor;
+mod dump;
 mod exit;
 mod goal;
 mod keys;
@@ -87,6 +88,7 @@ async fn dispatch(ctx: &Context, command: Command) -> Result<Outcome, Failure> {
         Command::Apps(args) => apps::run(ctx, args).await,
         Command::Check(args) => check::run(ctx, args).await,
         Command::Record(args) => record::run(ctx, *args).await,
+        Command::Dump(args) => dump::run(ctx, *args).await,
         Command::Snapshot(args) => sessions::snapshot(ctx, args).await,
         Command::Status(args) => sessions::status(ctx, args).await,
         Command::Stop(args) => sessions::stop(ctx, args).await,

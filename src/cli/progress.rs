@@ -31,6 +31,7 @@ pub(super) struct Show {
     console: Console,
     /// Whether the recording is followed to its end.
     follows: bool,
+    subject: Subject,
     bar: ProgressBar,
     keys: Option<Keys>,
     typing: Typing,
@@ -42,11 +43,19 @@ pub(super) struct Show {
     pulling: Option<ProgressBar>,
 }
 
+/// What is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Subject {
+    Recording,
+    Dump { waits_for_oom: bool },
+}
+
 impl Show {
     /// A console for a recording; `follows` where keys may be pressed meanwhile.
     pub(super) fn new(ctx: &Context, follows: bool) -> Show {
         Show {
             follows,
+            subject: Subject::Recording,
             bar: ctx.console.status(),
             keys: (follows && ctx.console.shows_progress())
                 .then(Keys::read)
@@ -59,6 +68,14 @@ impl Show {
             recording: false,
             stopping: false,
             pulling: None,
+        }
+    }
+
+    /// The same for a dump of Java heaps.
+    pub(super) fn of_dump(ctx: &Context, follows: bool, waits_for_oom: bool) -> Show {
+        Show {
+            subject: Subject::Dump { waits_for_oom },
+            ..Show::new(ctx, follows)
         }
     }
 
@@ -165,6 +182,9 @@ impl Show {
         for notice in &checked.notices {
             self.console.warn(notice);
         }
+        if self.subject != Subject::Recording {
+            return;
+        }
         match &checked.snapshots {
             SnapshotWay::Signal { .. } => {}
             SnapshotWay::Continuous { period_ms } => self.console.say(format_args!(
@@ -186,6 +206,16 @@ impl Show {
                 "the buffer overran: recording again, sampling every {}",
                 ByteSize(*interval_bytes)
             )),
+            Step::DumpAgain { why, kept } => {
+                self.recording = false;
+                self.console.say(why.describe());
+                if let Some(kept) = kept {
+                    self.console.say(format_args!(
+                        "the incomplete one is kept in {}",
+                        summary::near(kept).display()
+                    ));
+                }
+            }
             Step::CollectingFirst { session } => self.console.say(match session {
                 Some(session) => format!("fetching the earlier recording {session} first"),
                 None => "fetching an earlier recording first".to_owned(),
@@ -216,7 +246,15 @@ impl Show {
                     (true, true) => "; s, a label, Enter: snapshot; Ctrl-C ends it",
                     _ => "; Ctrl-C ends it",
                 };
-                console.say(format_args!("recording {session}{keys}"));
+                console.say(match self.subject {
+                    Subject::Recording => format!("recording {session}{keys}"),
+                    Subject::Dump {
+                        waits_for_oom: false,
+                    } => format!("dumping, session {session}{keys}"),
+                    Subject::Dump {
+                        waits_for_oom: true,
+                    } => format!("waiting for an OutOfMemoryError, session {session}{keys}"),
+                });
             }
             SessionEvent::SlowStart => console.warn(
                 "a data source of the phone is slow to start; the recording goes on without \

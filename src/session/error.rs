@@ -181,6 +181,12 @@ pub enum SessionError {
         /// Why.
         why: String,
     },
+    /// It dumps Java heaps once, and nothing causes another dump.
+    #[error("session {id} dumps Java heaps once, and takes no snapshots")]
+    OneDump {
+        /// The session.
+        id: SessionId,
+    },
     /// The dump did not come.
     #[error("the snapshot did not reach the device's trace file within {} s", after.as_secs())]
     SnapshotLate {
@@ -241,6 +247,7 @@ impl Classified for SessionError {
             | SessionError::LostToReboot { .. }
             | SessionError::NothingLeft { .. }
             | SessionError::NoSnapshot { .. }
+            | SessionError::OneDump { .. }
             | SessionError::SnapshotLate { .. }
             | SessionError::OneAtATime { .. }
             | SessionError::AlreadyRecorded { .. }
@@ -288,7 +295,7 @@ impl Classified for SessionError {
             SessionError::SeveralSessions { .. } => "several-sessions",
             SessionError::NoSession { .. } => "no-session",
             SessionError::NoneServes { .. } => "no-session-serves",
-            SessionError::NoSnapshot { .. } => "snapshot-impossible",
+            SessionError::NoSnapshot { .. } | SessionError::OneDump { .. } => "snapshot-impossible",
             SessionError::SnapshotLate { .. } => "snapshot-late",
             SessionError::OneAtATime { .. } => "one-at-a-time",
             SessionError::AlreadyRecorded { .. } => "already-recorded",
@@ -352,6 +359,10 @@ impl Classified for SessionError {
             }
             SessionError::NoSnapshot { .. } => {
                 "record with --snapshots, which arms short continuous dumps".to_owned()
+            }
+            SessionError::OneDump { .. } => {
+                "dump again with `heaptap dump`, or every so often with `heaptap dump -c 30s`"
+                    .to_owned()
             }
             SessionError::SnapshotLate { .. } => {
                 "the recording goes on; a target that is frozen or gone takes no dump".to_owned()

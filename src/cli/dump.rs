@@ -1,0 +1,231 @@
+//! `heaptap dump`: what may be typed, and how a dump of Java heaps is shown as it goes.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::ValueHint;
+use serde_json::json;
+
+use super::capture_args::{TargetArgs, milliseconds};
+use super::convert::SampleNamesArg;
+use super::names_args::NamesArgs;
+use super::progress::{self, Show};
+use super::signals::watch_signals;
+use super::{Context, Outcome};
+use crate::app::dump;
+use crate::app::maps::Maps;
+use crate::app::record::{RecordOptions, Recorded};
+use crate::app::what::{JavaResults, What};
+use crate::config::{JavaSpec, Surroundings, Targets};
+use crate::error::Failure;
+use crate::export::pprof::PprofOptions;
+use crate::session::{SessionError, SessionId, Store};
+use crate::units::ByteSize;
+
+/// Flags of `dump`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    heaptap dump -n com.example.app                the Java heap as it is now\n  \
+    heaptap dump -n com.example.app -c 30s -o out  every 30 seconds, until Ctrl-C\n  \
+    heaptap dump -n com.example.app --wait-for-oom --oom-wait-seconds 600\n  \
+    heaptap dump --package com.example.app         all processes of an app")]
+pub struct Args {
+    /// Which processes.
+    #[command(flatten)]
+    pub target: TargetArgs,
+    /// How to dump.
+    #[command(flatten)]
+    pub capture: JavaArgs,
+    /// The folder to write to; must be empty or new [default: heaptap-TARGET-TIME]
+    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "How to dump")]
+    pub output: Option<PathBuf>,
+    /// Dump even where the target does not look eligible
+    #[arg(long, help_heading = "How to dump")]
+    pub force: bool,
+    /// Start and return; `heaptap status`, `stop` and `collect` go on from there
+    #[arg(long, help_heading = "How to dump")]
+    pub detach: bool,
+    /// Print the config as `perfetto --txt -c -` takes it, and end
+    #[arg(long, help_heading = "How to dump")]
+    pub print_config: bool,
+    /// Names of the sample types
+    #[arg(
+        long,
+        value_name = "WHOSE",
+        value_enum,
+        default_value_t,
+        help_heading = "Results"
+    )]
+    pub sample_names: SampleNamesArg,
+    /// Write a profile along dominators, too: what each object keeps alive
+    #[arg(long, help_heading = "Results")]
+    pub dominators: bool,
+    /// Mapping file of R8 or ProGuard for names of classes and fields; may be repeated
+    ///
+    /// As for `record`: without its package it is for those of the dumped apps that no other is
+    /// for, and PERFETTO_PROGUARD_MAP and Gradle's build/outputs/mapping are looked at after it.
+    #[arg(long = "mapping", value_name = "[PACKAGE=]FILE", value_hint = ValueHint::FilePath, help_heading = "Results")]
+    pub mappings: Vec<OsString>,
+}
+
+/// java_heap_dump's options, under its letters and names.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "How to dump")]
+pub struct JavaArgs {
+    /// Dump again and again with this period, until stopped; bare numbers are ms
+    #[arg(short, long, value_name = "PERIOD", value_parser = milliseconds)]
+    pub continuous_dump: Option<Duration>,
+    /// Buffer between the app and the file on the phone [default: 256mb, less on small phones]
+    #[arg(short, long, value_name = "SIZE", value_parser = ByteSize::parse)]
+    pub buffer_size: Option<ByteSize>,
+    /// Record which memory the process has mapped, too
+    #[arg(long)]
+    pub dump_smaps: bool,
+    /// End when the dump is done (the default from Android 12 on)
+    #[arg(long, conflicts_with = "no_stop_when_done")]
+    pub stop_when_done: bool,
+    /// Give the dump 20 seconds instead, as before Android 12; ends earlier where it is seen done
+    #[arg(long)]
+    pub no_stop_when_done: bool,
+    /// Do not record the list of packages
+    #[arg(long)]
+    pub no_versions: bool,
+    /// Dump when the app runs out of memory, instead of now (Android 14+)
+    ///
+    /// -n may hold * and means every app that matches, running or not. The first
+    /// OutOfMemoryError of a process counts.
+    #[arg(long)]
+    pub wait_for_oom: bool,
+    /// How long to wait for that; bare numbers are seconds [default: 60]
+    #[arg(long, value_name = "TIME", value_parser = seconds, requires = "wait_for_oom")]
+    pub oom_wait_seconds: Option<Duration>,
+}
+
+/// As java_heap_dump waits.
+const OOM_WAIT: Duration = Duration::from_secs(60);
+
+impl JavaArgs {
+    fn spec(&self, target: &TargetArgs) -> JavaSpec {
+        JavaSpec {
+            targets: Targets {
+                names: target.names.clone(),
+                pids: target.pids.clone(),
+                packages: target.packages.clone(),
+            },
+            buffer_bytes: self.buffer_size.map(|size| size.0),
+            // As in Perfetto's tool, 0 is none.
+            continuous: self.continuous_dump.filter(|period| !period.is_zero()),
+            dump_smaps: self.dump_smaps,
+            stop_when_done: match (self.stop_when_done, self.no_stop_when_done) {
+                (true, _) => Some(true),
+                (_, true) => Some(false),
+                _ => None,
+            },
+            packages_list: !self.no_versions,
+            wait_for_oom: self
+                .wait_for_oom
+                .then(|| self.oom_wait_seconds.unwrap_or(OOM_WAIT)),
+            ..JavaSpec::default()
+        }
+    }
+}
+
+/// A duration whose bare numbers are seconds.
+fn seconds(text: &str) -> Result<Duration, crate::units::ParseUnitError> {
+    crate::units::parse_duration(text, Duration::from_secs(1))
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// Whatever kept it from dumping, or from fetching what was dumped.
+pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    let spec = args.capture.spec(&args.target);
+    spec.validate()?;
+    if args.print_config {
+        return print_config(ctx, &spec);
+    }
+    // Java heaps have names of their own: no symbols are looked for.
+    let names = NamesArgs {
+        mappings: args.mappings,
+        no_symbolize: true,
+        no_pull_libs: true,
+        ..NamesArgs::default()
+    };
+    let names = names.options(&ctx.console)?;
+    // A mapping file that cannot be used is told before anything is recorded.
+    Maps::check(&names)?;
+    // From here on a signal means: end it in good order.
+    let mut signals = watch_signals()?;
+    let store = Store::of_user()?;
+    let options = RecordOptions {
+        what: What::Java(
+            spec,
+            JavaResults {
+                dominators: args.dominators,
+            },
+        ),
+        output: args.output,
+        force: args.force,
+        launch: false,
+        snapshots: None,
+        detach: args.detach,
+        retry_overrun: false,
+        disable_selinux: false,
+        user: ctx.globals.user,
+        pprof: PprofOptions {
+            sample_names: args.sample_names.into(),
+            ..PprofOptions::default()
+        },
+        names,
+    };
+    let device = tokio::select! {
+        device = ctx.device() => device?,
+        _ = signals.recv() => return Err(SessionError::Interrupted.into()),
+    };
+    let waits = args.capture.wait_for_oom;
+    let mut show = Show::of_dump(ctx, !options.detach, waits);
+    let recorded = show
+        .during(signals, async |controls, tell| {
+            dump::dump(device, &store, &options, controls, tell).await
+        })
+        .await?;
+    match recorded {
+        Recorded::Detached {
+            session, output, ..
+        } => {
+            detached(ctx, &session, &output);
+            Ok(Outcome::Done)
+        }
+        Recorded::Finished(finished) => {
+            Ok(progress::finished(ctx, &finished, progress::Asked::NoNames))
+        }
+    }
+}
+
+/// `--print-config`: what would be sent, without a device.
+fn print_config(ctx: &Context, spec: &JavaSpec) -> Result<Outcome, Failure> {
+    let encoded = spec.encode(&Surroundings::default())?;
+    if ctx.console.is_json() {
+        ctx.console.json(&json!({ "config": encoded.text }));
+    } else {
+        ctx.console.raw(encoded.text.as_bytes());
+    }
+    Ok(Outcome::Done)
+}
+
+fn detached(ctx: &Context, session: &SessionId, output: &Path) {
+    let console = &ctx.console;
+    if console.is_json() {
+        console.json(&json!({ "session": session, "output": output, "detached": true }));
+        return;
+    }
+    console.data(session);
+    console.say(format_args!(
+        "dumping in the background; go on with:\n  \
+         heaptap status {session}\n  \
+         heaptap collect {session}   writes {}",
+        output.display()
+    ));
+}
