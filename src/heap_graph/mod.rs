@@ -20,6 +20,7 @@
 //! | `edges` | what a walk over all objects goes along |
 //! | `object_set` | a bit for each object |
 //! | `reach` | what is reachable, and the shortest paths to it |
+//! | `garbage` | roots for what no root reaches |
 //! | `referrers` | who refers to whom |
 //! | `dominators` | the dominator tree, retained sizes |
 
@@ -30,6 +31,7 @@ mod contents;
 mod dominators;
 mod edges;
 mod follow;
+mod garbage;
 mod graph;
 mod id_set;
 mod ids;

@@ -87,6 +87,17 @@ impl ShortestPaths {
         ShortestPaths::by(graph, &walk)
     }
 
+    /// Walks the graph from roots that tell the most first, by [`RootKind::rank`](super::RootKind::rank):
+    /// for paths that people read, which are then not always the shortest.
+    pub fn from_best_roots(graph: &HeapGraph, follow: Follow) -> ShortestPaths {
+        let walk = Walk {
+            follow,
+            rank: Some(&|root| Some(root.kind.rank())),
+            passes: None,
+        };
+        ShortestPaths::by(graph, &walk)
+    }
+
     /// Walks the graph in a certain way.
     pub fn by(graph: &HeapGraph, walk: &Walk<'_>) -> ShortestPaths {
         let edges = Edges::new(graph, walk.follow);

@@ -64,6 +64,19 @@ impl RootKind {
         ALL.get(number as usize).copied().unwrap_or(Unknown)
     }
 
+    /// How much such a root tells people of why an object is alive: 0 the most. What a frame holds
+    /// may be gone a moment later; the zygote's objects and interned strings are roots by the
+    /// hundred thousand, whoever uses them; what waits for its finalizer is as good as gone.
+    pub fn rank(self) -> u8 {
+        use RootKind::*;
+        match self {
+            ThreadObject | JniGlobal | StickyClass | ThreadBlock | Debugger => 0,
+            JavaFrame | JniLocal | NativeStack | MonitorUsed | JniMonitor => 1,
+            Unknown | InternedString | VmInternal => 2,
+            Finalizing | ReferenceCleanup | Unreachable => 3,
+        }
+    }
+
     /// Perfetto's name, such as `ROOT_JNI_GLOBAL`.
     pub fn name(self) -> &'static str {
         use RootKind::*;

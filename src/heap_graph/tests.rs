@@ -275,9 +275,44 @@ fn all_walks_agree_with_their_definitions_on_random_heaps() {
             check_paths(&graph, follow);
             check_referrers(&graph, follow);
         }
+        let mut graph = graph;
+        let before = Reachable::of(&graph, Follow::STRONG);
+        graph.root_unreachable(Follow::STRONG);
+        let after = Reachable::of(&graph, Follow::STRONG);
+        assert_eq!(after.count(), graph.len() as u64);
+        let mut rooted = graph
+            .roots()
+            .iter()
+            .filter(|r| r.kind == RootKind::Unreachable);
+        assert!(rooted.all(|root| !before.contains(root.object)));
         Ok(())
     });
     tried.expect("all agree");
+}
+
+#[test]
+fn garbage_is_rooted_at_its_tops_and_once_a_cycle() {
+    // 0 is live and holds 1. 2 holds 3, which holds the live 1; 4 and 5 hold each other and 6; 7
+    // holds itself.
+    let mut heap = Heap::of(8);
+    let references = [(0, 1), (2, 3), (3, 1), (4, 5), (5, 4), (5, 6), (7, 7)];
+    for (owner, target) in references {
+        heap.refer(owner, target);
+    }
+    heap.roots = vec![0];
+    let mut graph = heap.graph();
+    assert_eq!(graph.root_unreachable(Follow::STRONG), 3);
+    assert_eq!(graph.root_unreachable(Follow::STRONG), 0);
+    let added = graph
+        .roots()
+        .iter()
+        .filter(|r| r.kind == RootKind::Unreachable);
+    let added: Vec<u32> = added.map(|r| r.object.0).collect();
+    assert_eq!(added, [2, 4, 7]);
+    let dominators = Dominators::of(&graph, Follow::STRONG);
+    assert_eq!(dominators.total().count, 8);
+    assert_eq!(dominators.retained_count(ObjectIndex(4)), 3);
+    assert_eq!(dominators.idom(ObjectIndex(1)), None);
 }
 
 #[test]
@@ -325,6 +360,26 @@ fn a_walk_by_rank_exhausts_better_roots_first_and_passes_by_what_it_is_told_to()
         numbers(&ShortestPaths::of(&graph, Follow::STRONG), 4),
         [5, 4]
     );
+}
+
+#[test]
+fn paths_that_tell_the_most_start_at_interned_strings_only_where_nothing_else_does() {
+    let mut heap = Heap::of(4);
+    for (owner, target) in [(0, 1), (1, 2), (3, 2)] {
+        heap.refer(owner, target);
+    }
+    heap.roots = vec![0, 3];
+    let mut graph = heap.graph();
+    for root in &mut graph.roots {
+        if root.object == ObjectIndex(3) {
+            root.kind = RootKind::InternedString;
+        }
+    }
+    let shortest = ShortestPaths::of(&graph, Follow::STRONG);
+    assert_eq!(shortest.parent(ObjectIndex(2)), Some(ObjectIndex(3)));
+    let telling = ShortestPaths::from_best_roots(&graph, Follow::STRONG);
+    assert_eq!(telling.parent(ObjectIndex(2)), Some(ObjectIndex(1)));
+    assert_eq!(telling.order().len(), 4);
 }
 
 #[test]
