@@ -11,7 +11,7 @@
 //! | `scan` | reading dump records by several threads |
 //! | `index`, `evidence` | first pass: ids, classes, roots; how the runtime lays out objects |
 //! | `classes` | hierarchy, fields, where references stand |
-//! | `sizes` | shallow sizes by model |
+//! | `sizes`, `hotspot` | shallow sizes by model |
 //! | `read`, `columns` | second and third pass: the graph |
 //! | `native` | bytes by `NativeAllocationRegistry` |
 //! | `contents`, `strings`, `stacks` | fields, text, threads and stacks, read when asked |
@@ -20,6 +20,7 @@ mod classes;
 mod columns;
 mod contents;
 mod evidence;
+mod hotspot;
 mod id_map;
 mod index;
 mod names;

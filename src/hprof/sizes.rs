@@ -3,6 +3,7 @@
 
 use super::classes::Classes;
 use super::evidence::Evidence;
+use super::hotspot::{self, Vm};
 use super::id_map::IdMap;
 use super::index::Index;
 use super::outline::Outline;
@@ -28,12 +29,25 @@ impl Sizes {
         classes: &Classes,
     ) -> Sizes {
         let layouts = Layouts::new(asked, outline, &index.evidence);
+        let vm = Vm {
+            reference: layouts.reference,
+            header: layouts.header,
+            alignment: layouts.alignment,
+            pointer: outline.id_size.bytes() as u64,
+            packs: hotspot::packs(classes),
+        };
         let dump = |class: usize| classes.dump(file, outline, ClassIndex(class as u32));
-        let instances = (0..classes.rows.len()).map(|class| {
-            let bytes = u64::from(dump(class)?.instance_bytes());
-            Some(bytes)
-        });
-        let instances: Vec<_> = instances.collect();
+        let instance = |class: usize| {
+            let said = u64::from(dump(class)?.instance_bytes());
+            let index = ClassIndex(class as u32);
+            Some(match layouts.model {
+                SizeModel::Dump => said,
+                SizeModel::Art => aligned(said, layouts.alignment),
+                SizeModel::Mat => mat_instance(classes, index, &layouts),
+                SizeModel::Hotspot => hotspot::instance_bytes(classes, index, &vm),
+            })
+        };
+        let instances: Vec<_> = (0..classes.rows.len()).map(instance).collect();
         let own = instances.get(classes.class_class.at());
         let own = own.copied().flatten().unwrap_or(0);
         let mut class_objects = IdMap::default();
@@ -48,7 +62,15 @@ impl Sizes {
                 .filter_map(|array| classes.overheads.get(&array))
                 .map(|&bytes| u64::from(bytes))
                 .sum();
-            let bytes = own + static_bytes(&dump, layouts.reference) + overhead;
+            let statics = static_bytes(&dump, layouts.reference);
+            let bytes = match layouts.model {
+                SizeModel::Dump | SizeModel::Art => own + statics + overhead,
+                SizeModel::Mat => statics,
+                SizeModel::Hotspot => {
+                    let is_noise = |name| outline.noise.contains_key(&name);
+                    hotspot::class_object_bytes(own, &dump, is_noise, &vm)
+                }
+            };
             class_objects.insert(id, aligned(bytes, layouts.alignment));
         }
         Sizes {
@@ -179,4 +201,22 @@ pub(super) fn static_bytes(dump: &ClassDump<'_>, reference: u64) -> u64 {
             basic => basic.bytes(8) as u64,
         })
         .sum()
+}
+
+/// An instance by Eclipse MAT's rules: the fields of each class of the hierarchy rounded up to the
+/// width of a reference, those of `java.lang.Object` not counted.
+fn mat_instance(classes: &Classes, class: ClassIndex, layouts: &Layouts) -> u64 {
+    let mut bytes = layouts.header;
+    for ancestor in classes.ancestry(class) {
+        let row = &classes.rows[ancestor.at()];
+        if row.superclass.is_none() {
+            break;
+        }
+        let own = row.fields.iter().map(|field| match field.basic {
+            None | Some(BasicType::Object) => layouts.reference,
+            Some(basic) => basic.bytes(8) as u64,
+        });
+        bytes += aligned(own.sum(), layouts.reference);
+    }
+    aligned(bytes, layouts.alignment)
 }

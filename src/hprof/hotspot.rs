@@ -1,0 +1,206 @@
+//! How HotSpot lays out instances and class objects, so that shallow sizes are those of
+//! `jmap -histo`: a dump names the fields of each class, but neither their offsets nor what the
+//! VM adds to some classes of its own.
+//!
+//! From JDK 15 on fields take the smallest gap that fits, also those of superclasses; the
+//! larger primitives come first, references last. Before, a class began where its superclass ended,
+//! rounded up to the width of a reference, and only the gap before the first 8-byte field was
+//! filled.
+
+use super::classes::{Classes, DEEPEST};
+use super::sub_records::ClassDump;
+use crate::heap_graph::{BasicType, ClassIndex};
+
+/// Bytes kept free around fields that are `@Contended`.
+const CONTENDED_PADDING: u64 = 128;
+/// More gaps than any class has; what is beyond is not filled.
+const MOST_GAPS: usize = 64;
+
+/// What a VM does.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Vm {
+    /// Bytes of a reference.
+    pub(super) reference: u64,
+    /// Bytes of an object's header.
+    pub(super) header: u64,
+    /// Sizes are multiples of this.
+    pub(super) alignment: u64,
+    /// Bytes of a pointer.
+    pub(super) pointer: u64,
+    /// JDK 15 or later.
+    pub(super) packs: bool,
+}
+
+/// Whether the VM is of JDK 15 or later, which brought hidden classes and their data.
+pub(super) fn packs(classes: &Classes) -> bool {
+    let class = classes.rows.get(classes.class_class.at());
+    class.is_some_and(|class| class.fields.iter().any(|field| field.name == "classData"))
+}
+
+/// A field that the VM adds.
+#[derive(Debug, Clone, Copy)]
+enum Injected {
+    Pointer,
+    Reference,
+    Bytes(u64),
+}
+
+/// What the VM adds to classes of its own (`javaClasses.hpp` calls them injected fields).
+fn injected(class: &str) -> &'static [Injected] {
+    use Injected::{Bytes, Pointer, Reference};
+    match class {
+        // klass, array_klass, oop_size, static_oop_field_count, protection_domain, signers,
+        // source_file.
+        "java.lang.Class" => &[
+            Pointer,
+            Pointer,
+            Bytes(4),
+            Bytes(4),
+            Reference,
+            Reference,
+            Reference,
+        ],
+        "java.lang.ClassLoader" | "java.lang.Module" | "java.lang.invoke.MemberName" => &[Pointer],
+        "java.lang.invoke.ResolvedMethodName" => &[Reference, Pointer],
+        "java.lang.invoke.MethodHandleNatives$CallSiteContext" => &[Pointer, Bytes(8)],
+        "java.lang.StackFrameInfo" => &[Bytes(2)],
+        "java.lang.InternalError" => &[Bytes(1)],
+        _ => &[],
+    }
+}
+
+/// Fields that are `@Contended`, by class: they stand in a group of their own with padding
+/// around.
+fn is_contended(class: &str, field: &str) -> bool {
+    match class {
+        "java.lang.Thread" => field.starts_with("threadLocalRandom"),
+        "java.util.concurrent.ConcurrentHashMap$CounterCell"
+        | "java.util.concurrent.atomic.Striped64$Cell" => true,
+        _ => false,
+    }
+}
+
+/// Fields placed so far.
+#[derive(Debug, Clone, Default)]
+struct Placed {
+    end: u64,
+    /// Offsets and bytes of what is free before the end.
+    gaps: Vec<(u64, u64)>,
+}
+
+fn aligned(at: u64, to: u64) -> u64 {
+    at.div_ceil(to) * to
+}
+
+impl Placed {
+    /// Puts a field into the smallest gap that fits, else at the end.
+    fn put(&mut self, bytes: u64) {
+        let fits = |&(at, free): &(u64, u64)| aligned(at, bytes) + bytes <= at + free;
+        let gaps = self.gaps.iter().enumerate();
+        let best = gaps.filter(|gap| fits(gap.1)).min_by_key(|gap| gap.1.1);
+        let best = best.map(|(index, &gap)| (index, gap));
+        if let Some((index, (at, free))) = best {
+            let start = aligned(at, bytes);
+            self.gaps.swap_remove(index);
+            self.gap(at, start);
+            self.gap(start + bytes, at + free);
+            return;
+        }
+        let start = aligned(self.end, bytes);
+        self.gap(self.end, start);
+        self.end = start + bytes;
+    }
+
+    fn gap(&mut self, from: u64, to: u64) {
+        if from < to && self.gaps.len() < MOST_GAPS {
+            self.gaps.push((from, to - from));
+        }
+    }
+
+    /// Primitives by descending width, then references.
+    fn put_all(&mut self, mut primitives: Vec<u64>, references: u64, vm: &Vm) {
+        primitives.sort_unstable_by(|a, b| b.cmp(a));
+        primitives.into_iter().for_each(|bytes| self.put(bytes));
+        (0..references).for_each(|_| self.put(vm.reference));
+    }
+}
+
+/// Bytes of an instance of a class.
+pub(super) fn instance_bytes(classes: &Classes, class: ClassIndex, vm: &Vm) -> u64 {
+    let chain: Vec<ClassIndex> = classes.ancestry(class).take(DEEPEST).collect();
+    let mut placed = Placed {
+        end: vm.header,
+        gaps: Vec::new(),
+    };
+    for &class in chain.iter().rev() {
+        own_fields(classes, class, vm, &mut placed);
+    }
+    aligned(placed.end, vm.alignment)
+}
+
+/// Places the fields that a class declares behind those of its superclasses.
+fn own_fields(classes: &Classes, class: ClassIndex, vm: &Vm, placed: &mut Placed) {
+    let row = &classes.rows[class.at()];
+    let (mut primitives, mut references) = (Vec::new(), 0);
+    let (mut apart, mut references_apart) = (Vec::new(), 0);
+    for field in &row.fields {
+        let contended = vm.packs && is_contended(&row.name, &field.name);
+        match (field.basic, contended) {
+            (None | Some(BasicType::Object), false) => references += 1,
+            (None | Some(BasicType::Object), true) => references_apart += 1,
+            (Some(basic), false) => primitives.push(basic.bytes(8) as u64),
+            (Some(basic), true) => apart.push(basic.bytes(8) as u64),
+        }
+    }
+    for field in injected(&row.name) {
+        match *field {
+            Injected::Pointer => primitives.push(vm.pointer),
+            Injected::Reference => references += 1,
+            Injected::Bytes(bytes) => primitives.push(bytes),
+        }
+    }
+    if !vm.packs {
+        if !primitives.is_empty() || references > 0 {
+            placed.gaps.clear();
+            placed.end = aligned(placed.end, vm.reference);
+        }
+        placed.put_all(primitives, references, vm);
+        return;
+    }
+    placed.put_all(primitives, references, vm);
+    if !apart.is_empty() || references_apart > 0 {
+        placed.gaps.clear();
+        placed.end += CONTENDED_PADDING;
+        placed.put_all(apart, references_apart, vm);
+        placed.gaps.clear();
+        // Subclasses begin behind the padding, not in it.
+        placed.end = aligned(placed.end + CONTENDED_PADDING, vm.alignment);
+    }
+}
+
+/// Bytes of a class object: those of any `java.lang.Class`, then its statics, references first.
+pub(super) fn class_object_bytes(
+    own: u64,
+    dump: &ClassDump<'_>,
+    is_noise: impl Fn(u64) -> bool,
+    vm: &Vm,
+) -> u64 {
+    let mut placed = Placed {
+        end: own,
+        gaps: Vec::new(),
+    };
+    let mut primitives = Vec::new();
+    for field in dump.statics().filter(|field| !is_noise(field.name)) {
+        match field.basic {
+            BasicType::Object => placed.put(vm.reference),
+            basic => primitives.push(basic.bytes(8) as u64),
+        }
+    }
+    primitives.sort_unstable_by(|a, b| b.cmp(a));
+    for bytes in primitives {
+        // The gap before the first 8-byte static stays free.
+        placed.gaps.clear();
+        placed.put(bytes);
+    }
+    aligned(placed.end, vm.alignment)
+}
