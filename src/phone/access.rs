@@ -101,3 +101,8 @@ pub(crate) fn may_set_property(spec: &PhoneSpec, cred: &Cred, name: &str) -> boo
 pub(crate) fn has_su(spec: &PhoneSpec) -> bool {
     spec.build != BuildType::User
 }
+
+/// Whether ART takes every app for debuggable.
+pub(crate) fn java_debuggable_build(spec: &PhoneSpec) -> bool {
+    spec.build != BuildType::User
+}

@@ -75,6 +75,9 @@ pub struct PhoneSpec {
     pub sites: u32,
     /// Objects on the Java heap of `com.example.app`, about, besides what the app is about.
     pub java: u32,
+    /// Seconds (phone's clock) after a session begins to wait for an app that runs out of memory,
+    /// `com.example.app` does.
+    pub oom: Option<u32>,
     /// Whether apps ship their own libraries stripped, as Gradle does where there is an NDK.
     pub stripped: bool,
     /// Whether the apps' Java code went through R8.
@@ -141,6 +144,7 @@ impl Default for PhoneSpec {
             app: AppState::Running,
             sites: 100_000,
             java: 20_000,
+            oom: None,
             stripped: true,
             obfuscated: false,
             names: Names::All,
@@ -193,7 +197,7 @@ impl crate::error::Classified for SpecError {
 
 impl PhoneSpec {
     /// Every key of the SPEC.
-    pub const KEYS: [&'static str; 18] = [
+    pub const KEYS: [&'static str; 19] = [
         "android",
         "build",
         "abi",
@@ -204,6 +208,7 @@ impl PhoneSpec {
         "app",
         "sites",
         "java",
+        "oom",
         "stripped",
         "obfuscated",
         "names",
@@ -320,6 +325,9 @@ impl PhoneSpec {
                     .filter(|v| (0..=10_000_000).contains(v))
                     .ok_or_else(|| bad("0 to 10000000 objects"))?;
             }
+            "oom" => {
+                self.oom = Some(value.parse().map_err(|_| bad("a number of seconds"))?);
+            }
             "stripped" => self.stripped = yes_or_no(value).ok_or_else(|| bad("yes or no"))?,
             "obfuscated" => self.obfuscated = yes_or_no(value).ok_or_else(|| bad("yes or no"))?,
             "names" => {
@@ -405,7 +413,7 @@ mod tests {
     fn every_key_is_taken() {
         let spec = PhoneSpec::parse(
             "android=11, build=userdebug,abi=x86_64,serial=abc:5555,devices=2,speed=50,seed=9,\
-             app=idle,sites=10,stripped=no,obfuscated=yes,names=exported,space=2g,perfetto=54,trace=/tmp/x,selinux=permissive,\
+             app=idle,sites=10,java=7,oom=3,stripped=no,obfuscated=yes,names=exported,space=2g,perfetto=54,trace=/tmp/x,selinux=permissive,\
              fault=pull-cut@100#2+no-exit,fault=traced-off",
         )
         .expect("valid");

@@ -359,3 +359,74 @@ fn a_buffer_that_is_too_small_cuts_the_dump() {
     assert!(whole[0].complete && whole[0].packets > all[0].packets);
     assert_ne!(whole[0].sequence, 1, "a sequence of its own");
 }
+
+/// A session that waits for an app to run out of memory.
+fn oom_config(name: &str, wait_ms: u32) -> pb::TraceConfig {
+    use pb::trace_config::trigger_config::{Trigger, TriggerMode};
+    let mut config = java_config(&[name], 14);
+    config.duration_ms = None;
+    config.trigger_config = Some(pb::trace_config::TriggerConfig {
+        trigger_mode: Some(TriggerMode::StartTracing as i32),
+        triggers: vec![Trigger {
+            name: Some("com.android.telemetry.art-outofmemory".to_owned()),
+            stop_delay_ms: Some(500),
+            ..Default::default()
+        }],
+        trigger_timeout_ms: Some(wait_ms),
+        ..Default::default()
+    });
+    let source = config.data_sources[0].config.as_mut().expect("one source");
+    source.name = Some("android.java_hprof.oom".to_owned());
+    config
+}
+
+#[test]
+fn an_app_that_runs_out_of_memory_is_dumped_and_dies() {
+    for android in [14, 16] {
+        let phone = phone(&format!("android={android},speed=40,java=1000,oom=5"));
+        let pid: u64 = text(&phone, "pidof com.example.app")
+            .trim()
+            .parse()
+            .expect("a pid");
+        let trace = record(&phone, &oom_config("*", 60_000));
+        let dumps = heap_graphs(&trace);
+        let [dump] = &dumps[..] else {
+            panic!("{} dumps", dumps.len());
+        };
+        assert!(dump.complete && dump.pid == pid);
+        assert!(trace.packet.iter().any(|p| p.trigger.is_some()));
+        let told = trace
+            .packet
+            .iter()
+            .find_map(|p| p.art_process_metadata.as_ref());
+        assert_eq!(told.is_some(), android >= 16);
+        if let Some(told) = told {
+            assert_eq!((told.pid() as u64, told.process_name()), (pid, APP));
+            assert!(told.oom_allocation_size() > told.oom_free_bytes_until_oom());
+            let frames = &told.stack.as_ref().expect("a stack").frames;
+            assert!(frames[0].method().contains("Arrays.copyOf"));
+        }
+        let gone = run(&phone, "pidof com.example.app");
+        assert_eq!(gone.status, Some(1), "{gone:?}");
+        let log = text(&phone, "logcat -d");
+        assert!(log.contains("Throwing OutOfMemoryError \"Failed to allocate a "));
+    }
+}
+
+#[test]
+fn a_session_that_waits_in_vain_leaves_an_empty_file() {
+    let phone = phone("android=14,speed=200,java=0");
+    let pid = crate::client::start(&phone, &oom_config("com.example.chat", 60_000));
+    let count = || text(&phone, "getprop traced.oome_heap_session.count");
+    let armed = text(
+        &phone,
+        "while [ \"$(getprop traced.oome_heap_session.count)\" != 1 ]; do sleep 0.1; done; echo armed",
+    );
+    assert_eq!(armed, "armed\n");
+    // Another app is nothing to it.
+    text(&phone, "am broadcast -a com.example.app.RUN_OUT_OF_MEMORY");
+    crate::client::wait_for(&phone, pid);
+    assert_eq!(pull(&phone, crate::client::TRACE), Ok(Vec::new()));
+    assert_eq!(count(), "0\n");
+    assert_eq!(run(&phone, "pidof com.example.app").status, Some(1));
+}

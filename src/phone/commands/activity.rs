@@ -5,6 +5,7 @@ use super::{Cmd, Done};
 use crate::phone::packages::Package;
 use crate::phone::population;
 use crate::phone::process::Role;
+use crate::phone::tracing;
 
 /// The package of `PKG/.Activity` or `PKG`.
 fn package_of(cmd: &Cmd, component: &str) -> Option<Package> {
@@ -58,6 +59,13 @@ pub(super) fn am(cmd: &mut Cmd) -> Done {
             Ok(0)
         }
         "broadcast" => {
+            // The app's own receiver, which has it allocate until there is no more.
+            if rest
+                .iter()
+                .any(|a| a == "com.example.app.RUN_OUT_OF_MEMORY")
+            {
+                tracing::run_out(&cmd.kernel);
+            }
             cmd.out("Broadcasting: Intent { flg=0x400000 }\nBroadcast completed: result=0\n")?;
             Ok(0)
         }

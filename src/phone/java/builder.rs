@@ -7,8 +7,8 @@ use std::rc::Rc;
 use std::sync::OnceLock;
 
 use super::heap::{
-    Body, CLASS, Class, ClassRef, FieldDef, HEADER_BYTES, JavaHeap, Kind, OBJECT, Obj, Object,
-    Root, RootKind, STRING, Space, Type, Value, layout,
+    ALIGNMENT, Body, CLASS, Class, ClassRef, FieldDef, HEADER_BYTES, JavaHeap, Kind, OBJECT, Obj,
+    Object, Root, RootKind, STRING, Space, Type, Value, layout,
 };
 use crate::phone::image::MAPPING;
 
@@ -27,8 +27,6 @@ const BASES: [(Space, u32); 3] = [
 const LARGE_BASE: u32 = 0x4000_0000;
 const LARGE_BYTES: u64 = 12 << 10;
 const PAGE: u64 = 4096;
-/// Objects start at multiples of it.
-const ALIGNMENT: u64 = 8;
 
 /// A class as a table declares it.
 #[derive(Debug)]

@@ -127,7 +127,8 @@ impl Writer<'_> {
             pid: Some(self.inputs.pid as i32),
             index: Some(self.messages.len() as u64),
             continued: Some(false),
-            heap_bytes_allocated: (first && self.shape.heaps).then(|| self.allocated()),
+            heap_bytes_allocated: (first && self.shape.heaps)
+                .then(|| self.heap.allocated_bytes() as i64),
             ..HeapGraph::default()
         });
     }
@@ -139,15 +140,6 @@ impl Writer<'_> {
         }
         self.bytes += bytes;
         self.messages.last_mut().expect("one is always open")
-    }
-
-    fn allocated(&self) -> i64 {
-        let own = self
-            .heap
-            .all()
-            .filter(|o| self.heap.object(*o).space == Space::App);
-        own.map(|o| self.heap.bytes(o).next_multiple_of(8) as i64)
-            .sum()
     }
 
     fn roots(&mut self) {

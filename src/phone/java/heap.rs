@@ -265,6 +265,8 @@ pub(super) const OBJECT: ClassRef = ClassRef(0);
 pub(super) const CLASS: ClassRef = ClassRef(1);
 pub(super) const STRING: ClassRef = ClassRef(2);
 
+/// Objects start at multiples of it.
+pub(super) const ALIGNMENT: u64 = 8;
 /// Header of an object: class and lock word.
 pub(crate) const HEADER_BYTES: u32 = 8;
 /// An array's length comes on top.
@@ -323,6 +325,12 @@ impl JavaHeap {
                 header + data.len() as u64
             }
         }
+    }
+
+    /// What ART has given out after the fork, rounded as it gives it out.
+    pub(crate) fn allocated_bytes(&self) -> u64 {
+        let own = self.all().filter(|o| self.object(*o).space == Space::App);
+        own.map(|o| self.bytes(o).next_multiple_of(ALIGNMENT)).sum()
     }
 
     /// Bytes of a class's object: java.lang.Class's fields, the tables, the static fields.

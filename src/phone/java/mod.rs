@@ -113,6 +113,11 @@ impl Inputs {
         }
     }
 
+    /// Bytes that ART has given out for it.
+    pub(crate) fn allocated_bytes(&self) -> u64 {
+        build(self, None).0.allocated_bytes()
+    }
+
     /// The truth about a dump of this heap.
     pub(crate) fn truth(&self, kind: JavaDumpKind, path: &str) -> JavaDumpTruth {
         let (heap, plants) = build(self, None);

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 
+use super::oom::Oom;
 use super::packets;
 use super::truth::JavaDump;
 use crate::phone::clock::{BootNs, MILLI};
@@ -18,6 +19,9 @@ use crate::proto::perfetto as pb;
 const FORK_TAKES: u64 = 60 * MILLI;
 /// The child writes so many objects in a millisecond.
 const OBJECTS_PER_MS: u64 = 400;
+
+/// The Android release that came with ART's word on the process.
+const METADATA_SINCE: u32 = 16;
 
 /// One `android.java_hprof` data source of a session.
 pub(super) struct JavaSource {
@@ -45,6 +49,8 @@ struct Running {
     /// The app dies at this moment.
     dies: Option<BootNs>,
     pid: Pid,
+    /// The app dies when all is written.
+    fatal: bool,
 }
 
 /// The part of a command line that names are compared with before Android 13.
@@ -64,6 +70,13 @@ fn globbed(name: &str, argv0: &str) -> bool {
     pattern::matches(&pattern::unquoted(name), &text)
 }
 
+/// As [`globbed`], always on the whole name: what ART does with patterns on running out of
+/// memory.
+pub(super) fn globbed_whole(name: &str, argv0: &str) -> bool {
+    let text: Vec<char> = argv0.chars().collect();
+    pattern::matches(&pattern::unquoted(name), &text)
+}
+
 impl JavaSource {
     /// Starts the data source at `now`: every process that it names is signalled.
     pub(super) fn start(
@@ -73,21 +86,12 @@ impl JavaSource {
         (buffer, sequence): (usize, u32),
     ) -> JavaSource {
         crate::phone::population::start_heapprofd(&mut kernel.state(), now);
-        let continuous = config.continuous_dump_config.unwrap_or_default();
+        let mut source = JavaSource::new(kernel, config, buffer, sequence);
+        let continuous = source.config.continuous_dump_config.unwrap_or_default();
         let interval = u64::from(continuous.dump_interval_ms()) * MILLI;
         let phase = u64::from(continuous.dump_phase_ms()) * MILLI;
-        let mut source = JavaSource {
-            buffer,
-            next_sequence: sequence,
-            first_scan: None,
-            next_dump: (interval > 0).then(|| now + if phase > 0 { phase } else { interval }),
-            running: Vec::new(),
-            dead: kernel.faults.strikes(FaultKind::HeapprofdDead).is_some(),
-            lossy: kernel.faults.strikes(FaultKind::LosePackets).is_some(),
-            written: 0,
-            dumps: Vec::new(),
-            config,
-        };
+        let first = if phase > 0 { phase } else { interval };
+        source.next_dump = (interval > 0).then_some(now + first);
         // Since Android 13 the processes are looked for again at each dump.
         if kernel.spec.android < 13 || continuous.scan_pids_only_on_start() {
             let pids = source.targets(kernel);
@@ -95,6 +99,45 @@ impl JavaSource {
         }
         source.signal_all(kernel, now);
         source
+    }
+
+    /// The source of a session that was started by a process which ran out of memory: that
+    /// process dumps itself.
+    pub(super) fn start_oom(
+        kernel: &Kernel,
+        oom: Oom,
+        config: pb::JavaHprofConfig,
+        (buffer, sequence): (usize, u32),
+    ) -> JavaSource {
+        let mut source = JavaSource::new(kernel, config, buffer, sequence);
+        let process = kernel.state().processes.get(oom.pid).cloned();
+        if let Some(process) = process
+            && super::oom::wanted(&source.config, &process)
+            && super::oom::allowed(kernel, &process)
+        {
+            source.dump(kernel, &process, oom.at, true);
+        }
+        source
+    }
+
+    fn new(
+        kernel: &Kernel,
+        config: pb::JavaHprofConfig,
+        buffer: usize,
+        sequence: u32,
+    ) -> JavaSource {
+        JavaSource {
+            buffer,
+            next_sequence: sequence,
+            first_scan: None,
+            next_dump: None,
+            running: Vec::new(),
+            dead: kernel.faults.strikes(FaultKind::HeapprofdDead).is_some(),
+            lossy: kernel.faults.strikes(FaultKind::LosePackets).is_some(),
+            written: 0,
+            dumps: Vec::new(),
+            config,
+        }
     }
 
     /// When there is something to do next.
@@ -130,6 +173,9 @@ impl JavaSource {
                 running.ends = dies;
             }
             running.take(now, out);
+            if running.fatal && running.ends <= now {
+                super::oom::die(kernel, running.pid);
+            }
         }
         self.running.retain(|r| now < r.ends);
         if self.lossy {
@@ -155,7 +201,7 @@ impl JavaSource {
                 continue;
             }
             if self.allowed(kernel, &process) {
-                self.dump(kernel, &process, now, None);
+                self.dump(kernel, &process, now, false);
             }
         }
     }
@@ -219,14 +265,9 @@ impl JavaSource {
         may
     }
 
-    /// A process forks and its child begins to write.
-    pub(super) fn dump(
-        &mut self,
-        kernel: &Kernel,
-        process: &Process,
-        now: BootNs,
-        oom: Option<pb::ArtProcessMetadata>,
-    ) {
+    /// A process forks and its child begins to write; one that ran out of memory writes itself
+    /// and dies of it.
+    fn dump(&mut self, kernel: &Kernel, process: &Process, now: BootNs, oom: bool) {
         // A frozen process takes the signal when it thaws.
         if process.frozen || process.stopped {
             return;
@@ -249,7 +290,8 @@ impl JavaSource {
             ..Default::default()
         };
         let mut all = Vec::new();
-        if let Some(metadata) = oom {
+        if kernel.spec.android >= METADATA_SINCE {
+            let metadata = super::oom::metadata(kernel, process, &inputs, oom);
             all.push(pb::TracePacket {
                 art_process_metadata: Some(metadata),
                 ..packet()
@@ -276,6 +318,7 @@ impl JavaSource {
             packets: (1..=count).map(|n| n * 1_000 / count).zip(all).collect(),
             dies: dies.map(|ms| began + ms * MILLI),
             pid: process.pid,
+            fatal: oom,
         });
         self.dumps.push(JavaDump {
             inputs,

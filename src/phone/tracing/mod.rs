@@ -9,6 +9,7 @@ mod heapprofd;
 mod interner;
 mod java_hprof;
 mod malloc_info;
+mod oom;
 mod packets;
 pub(crate) mod recording;
 mod sampler;
@@ -20,10 +21,12 @@ mod workload;
 use std::collections::BTreeMap;
 
 pub(crate) use malloc_info::malloc_info;
+pub(crate) use oom::{Oom, run_out};
 pub(crate) use truth::JavaDump;
 pub use truth::{DumpTruth, RecordingTruth, SiteTruth};
 
 use super::process::Pid;
+use crate::proto::perfetto as pb;
 
 /// Sessions of one uid, and of all, that the service allows.
 const MAX_PER_UID: usize = 5;
@@ -64,6 +67,9 @@ pub(crate) struct Tracing {
     pub(crate) truths: Vec<RecordingTruth>,
     /// Dumps of Java heaps, in sessions and by `am dumpheap`.
     pub(crate) java_dumps: Vec<JavaDump>,
+    /// Processes that ran out of memory, and sessions that wait for some to.
+    pub(crate) ooms: Vec<Oom>,
+    oom_sessions: BTreeMap<u64, pb::JavaHprofConfig>,
 }
 
 impl Tracing {

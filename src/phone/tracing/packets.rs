@@ -1,6 +1,7 @@
 //! The service's own packets: clocks, config, system, events, statistics.
 
 use super::buffer::TraceBuffer;
+use super::oom::{Oom, TRIGGER as OOM_TRIGGER};
 use crate::phone::clock::ClockValues;
 use crate::phone::kernel::Kernel;
 use crate::proto::perfetto as pb;
@@ -160,6 +161,21 @@ pub(super) fn stats(buffers: &[TraceBuffer], sources: usize, flushes: u64) -> pb
             flushes_requested: Some(flushes),
             flushes_succeeded: Some(flushes),
             flushes_failed: Some(0),
+        }),
+        ..service()
+    }
+}
+
+/// The service's word that a process which ran out of memory started the session.
+pub(super) fn trigger(kernel: &Kernel, oom: Oom) -> pb::TracePacket {
+    let uid = kernel.state().processes.get(oom.pid).map(|p| p.uid as i32);
+    pb::TracePacket {
+        timestamp: Some(oom.at),
+        trigger: Some(pb::Trigger {
+            trigger_name: Some(OOM_TRIGGER.to_owned()),
+            producer_name: Some(format!("perfetto.hprof-{}", oom.pid)),
+            trusted_producer_uid: uid,
+            stop_delay_ms: None,
         }),
         ..service()
     }

@@ -8,6 +8,7 @@ use super::RecordingTruth;
 use super::buffer::{TraceBuffer, framed};
 use super::heapprofd::HeapSource;
 use super::java_hprof::JavaSource;
+use super::oom::{self, Awaited, Oom};
 use super::packets::{self, Event};
 use super::workload::mix;
 use crate::phone::clock::{BootNs, MILLI, SECOND};
@@ -72,8 +73,19 @@ pub(crate) fn run(
     if let Some(ms) = kernel.faults.strikes(FaultKind::ClockJump) {
         kernel.clock.jump(ms.unwrap_or(-3_600_000) * MILLI as i64);
     }
-    let mut recording = Recording::start(kernel, pid, session, config, file, path);
-    let outcome = recording.follow();
+    let awaited = oom::waits(&config).then(|| oom::await_trigger(kernel, pid, session, &config));
+    let outcome = match awaited {
+        // Nothing happened: the file stays empty.
+        Some(Awaited::Ended(outcome)) => outcome,
+        Some(Awaited::Fired { oom, stop_delay_ms }) => {
+            let config = pb::TraceConfig {
+                duration_ms: Some(stop_delay_ms.max(1)),
+                ..config
+            };
+            Recording::start(kernel, pid, session, config, file, path, Some(oom)).follow()
+        }
+        None => Recording::start(kernel, pid, session, config, file, path, None).follow(),
+    };
     {
         let mut state = kernel.state();
         state.tracing.close(session);
@@ -94,8 +106,9 @@ impl<'a> Recording<'a> {
         config: pb::TraceConfig,
         file: Arc<FileData>,
         path: &str,
+        oom: Option<Oom>,
     ) -> Self {
-        let now = kernel.clock.boot();
+        let now = oom.map_or_else(|| kernel.clock.boot(), |oom| oom.at);
         let (truth, lives) = {
             let mut state = kernel.state();
             let tracing = &mut state.tracing;
@@ -143,13 +156,16 @@ impl<'a> Recording<'a> {
         };
         recording.clock(now);
         recording.event(Event::TracingStarted, now);
-        recording.start_sources(now);
+        if let Some(oom) = oom {
+            recording.service.push(packets::trigger(kernel, oom));
+        }
+        recording.start_sources(now, oom);
         recording.clock(now);
         recording.event(Event::AllStarted, now);
         recording
     }
 
-    fn start_sources(&mut self, now: BootNs) {
+    fn start_sources(&mut self, now: BootNs, oom: Option<Oom>) {
         let kernel = self.kernel;
         let configs: Vec<pb::DataSourceConfig> = self
             .config
@@ -173,6 +189,13 @@ impl<'a> Recording<'a> {
                     let first = 0x1_0000 + sequence;
                     let java = JavaSource::start(kernel, now, config, (buffer, first));
                     self.java.push(java);
+                }
+                oom::SOURCE => {
+                    let config = source.java_hprof_config.clone().unwrap_or_default();
+                    let first = 0x1_0000 + sequence;
+                    self.java.extend(
+                        oom.map(|oom| JavaSource::start_oom(kernel, oom, config, (buffer, first))),
+                    );
                 }
                 "android.packages_list" => {
                     let config = source.packages_list_config.clone().unwrap_or_default();

@@ -1,0 +1,301 @@
+//! OutOfMemoryError: how an app runs out of memory, whom it tells, and sessions that wait for it.
+
+use super::java_hprof::globbed_whole;
+use crate::phone::access::java_debuggable_build;
+use crate::phone::clock::{BootNs, MILLI, SECOND};
+use crate::phone::installed::obfuscated;
+use crate::phone::io::Stop;
+use crate::phone::java::Inputs;
+use crate::phone::kernel::{Kernel, State};
+use crate::phone::packages::{APP, Package};
+use crate::phone::population;
+use crate::phone::process::{Pid, Process, Role, SIGINT, SIGTERM};
+use crate::proto::perfetto as pb;
+
+use super::recording::Outcome;
+
+/// The trigger that ART fires.
+pub(super) const TRIGGER: &str = "com.android.telemetry.art-outofmemory";
+/// The data source that dumps on it.
+pub(super) const SOURCE: &str = "android.java_hprof.oom";
+/// The largest heap that an app may have.
+const GROWTH_LIMIT: u64 = 256 << 20;
+/// What ART would let the heap grow to without a collection.
+const FOOTPRINT_SLACK: u64 = 6 << 20;
+/// What the app asks for in vain: an array of half a gigabyte.
+const ASKED: u64 = (512 << 20) + 16;
+/// Sessions that wait, as the apps see it.
+const SESSIONS: &str = "traced.oome_heap_session.count";
+
+/// A process that ran out of memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Oom {
+    pub(crate) pid: Pid,
+    pub(crate) at: BootNs,
+}
+
+/// `com.example.app` runs out of memory; false where it does not run.
+pub(crate) fn run_out(kernel: &Kernel) -> bool {
+    let now = kernel.clock.boot();
+    let process = {
+        let state = kernel.state();
+        population::main_process(&state, APP, 0).and_then(|pid| state.processes.get(pid).cloned())
+    };
+    let Some(process) = process else {
+        return false;
+    };
+    let text = message(kernel, &process, now);
+    kernel.log(
+        process.pid,
+        'W',
+        "app.example.app",
+        &format!("Throwing OutOfMemoryError \"{text}\""),
+    );
+    let waited_for = {
+        let mut state = kernel.state();
+        let oom = Oom {
+            pid: process.pid,
+            at: now,
+        };
+        state.tracing.ooms.push(oom);
+        state
+            .tracing
+            .oom_sessions
+            .values()
+            .any(|config| wanted(config, &process))
+    };
+    kernel.events.notify();
+    // Nobody dumps it: it dies at once.
+    if !waited_for || !allowed(kernel, &process) {
+        die(kernel, process.pid);
+    }
+    true
+}
+
+/// The uncaught error ends the process.
+pub(super) fn die(kernel: &Kernel, pid: Pid) {
+    kernel.log(pid, 'E', "AndroidRuntime", "FATAL EXCEPTION: main");
+    kernel.state().processes.end(pid, 137);
+    kernel.events.notify();
+}
+
+fn allocated(kernel: &Kernel, process: &Process, now: BootNs) -> u64 {
+    Inputs::of(kernel, process, now).map_or(0, |inputs| inputs.allocated_bytes())
+}
+
+fn message(kernel: &Kernel, process: &Process, now: BootNs) -> String {
+    let allocated = allocated(kernel, process, now);
+    let until = GROWTH_LIMIT.saturating_sub(allocated);
+    format!(
+        "Failed to allocate a {ASKED} byte allocation with {} free bytes and {}MB until OOM, target footprint {}, growth limit {GROWTH_LIMIT}",
+        FOOTPRINT_SLACK.min(until),
+        until >> 20,
+        allocated + FOOTPRINT_SLACK.min(until),
+    )
+}
+
+/// What ART checks inside the app before it dumps.
+pub(super) fn allowed(kernel: &Kernel, process: &Process) -> bool {
+    if java_debuggable_build(&kernel.spec) {
+        return true;
+    }
+    let Role::App { package, .. } = &process.role else {
+        return false;
+    };
+    let state = kernel.state();
+    let found = state.packages.iter().find(|p| p.name == package);
+    found.is_some_and(Package::profileable_from_shell)
+}
+
+/// Whether the config of an OOM source means the process: patterns on the whole argv0.
+pub(super) fn wanted(config: &pb::JavaHprofConfig, process: &Process) -> bool {
+    let names = &config.process_cmdline;
+    names.iter().any(|name| globbed_whole(name, process.name()))
+}
+
+/// What ART tells of a process since 2026, and of the error where there was one.
+pub(super) fn metadata(
+    kernel: &Kernel,
+    process: &Process,
+    inputs: &Inputs,
+    oom: bool,
+) -> pb::ArtProcessMetadata {
+    let mut metadata = pb::ArtProcessMetadata {
+        pid: Some(process.pid as i32),
+        uid: Some(process.uid as i32),
+        process_name: Some(inputs.process.clone()),
+        package_name: Some(inputs.package.clone()),
+        ..Default::default()
+    };
+    if oom {
+        let until = GROWTH_LIMIT.saturating_sub(inputs.allocated_bytes());
+        metadata.oom_allocation_size = Some(ASKED);
+        metadata.oom_total_bytes_free = Some(FOOTPRINT_SLACK.min(until));
+        metadata.oom_free_bytes_until_oom = Some(until);
+        metadata.oom_error_msg = Some(message(kernel, process, inputs.moment));
+        metadata.stack = Some(stack(kernel.spec.obfuscated));
+    }
+    metadata
+}
+
+/// Where the app was, leaf first.
+fn stack(renamed: bool) -> pb::art_process_metadata::Stack {
+    let frames = [
+        (
+            "byte[] java.util.Arrays.copyOf(byte[], int)",
+            "Arrays.java",
+            3_578,
+        ),
+        (
+            "void java.io.ByteArrayOutputStream.grow(int)",
+            "ByteArrayOutputStream.java",
+            120,
+        ),
+        (
+            "byte[] com.example.app.net.Http.read(java.io.InputStream)",
+            "Http.kt",
+            38,
+        ),
+        (
+            "void com.example.app.feed.FeedPresenter.refresh()",
+            "FeedPresenter.kt",
+            29,
+        ),
+        (
+            "void com.example.app.ui.FeedActivity.onResume()",
+            "FeedActivity.kt",
+            35,
+        ),
+        (
+            "void android.app.Activity.performResume(boolean, java.lang.String)",
+            "Activity.java",
+            8_604,
+        ),
+        (
+            "void android.app.ActivityThread.main(java.lang.String[])",
+            "ActivityThread.java",
+            8_177,
+        ),
+    ];
+    let frame = |(method, file, line): (&str, &str, i32)| {
+        let own = method.contains("com.example.app.");
+        let method = if renamed && own {
+            renamed_method(method)
+        } else {
+            method.to_owned()
+        };
+        let file = if renamed && own { "r8-map-id" } else { file };
+        pb::art_process_metadata::stack::Frame {
+            method: Some(method),
+            file: Some(file.to_owned()),
+            line: Some(if renamed && own { 1 } else { line }),
+        }
+    };
+    pb::art_process_metadata::Stack {
+        frames: frames.into_iter().map(frame).collect(),
+    }
+}
+
+/// `type Class.method(arguments)` with R8's name of the method.
+fn renamed_method(method: &str) -> String {
+    let (head, arguments) = method.split_once('(').unwrap_or((method, ")"));
+    let (kind, name) = head.rsplit_once(' ').unwrap_or(("void", head));
+    format!("{kind} {}({arguments}", obfuscated(name))
+}
+
+/// How a session that waits for a trigger goes on.
+pub(super) enum Awaited {
+    /// Something fired it.
+    Fired {
+        oom: Oom,
+        /// After which time the session stops.
+        stop_delay_ms: u32,
+    },
+    /// Nothing did; there is nothing to write.
+    Ended(Outcome),
+}
+
+/// Whether a session starts only when a trigger fires.
+pub(super) fn waits(config: &pb::TraceConfig) -> bool {
+    use pb::trace_config::trigger_config::TriggerMode;
+    let triggers = config.trigger_config.as_ref();
+    triggers.is_some_and(|t| t.trigger_mode() == TriggerMode::StartTracing)
+}
+
+/// Waits for the session's trigger, its timeout or its end.
+pub(super) fn await_trigger(
+    kernel: &Kernel,
+    pid: Pid,
+    session: u64,
+    config: &pb::TraceConfig,
+) -> Awaited {
+    let armed = kernel.clock.boot();
+    let triggers = config.trigger_config.clone().unwrap_or_default();
+    let limit = armed + u64::from(triggers.trigger_timeout_ms()) * MILLI;
+    let trigger = triggers.triggers.iter().find(|t| t.name() == TRIGGER);
+    let configs = config.data_sources.iter().filter_map(|d| d.config.as_ref());
+    let source = configs
+        .filter(|c| c.name() == SOURCE && kernel.spec.android >= 14)
+        .find_map(|c| c.java_hprof_config.clone());
+    let (seen, life) = {
+        let mut state = kernel.state();
+        if let Some(source) = &source {
+            state.tracing.oom_sessions.insert(session, source.clone());
+        }
+        count_sessions(&mut state);
+        (state.tracing.ooms.len(), state.tracing.traced_life)
+    };
+    let mut out = kernel
+        .spec
+        .oom
+        .map(|seconds| armed + u64::from(seconds) * SECOND);
+    let awaited = loop {
+        let look = || {
+            let state = kernel.state();
+            let tracing = &state.tracing;
+            let mut sessions = tracing.sessions.iter();
+            if tracing.traced_life != life {
+                return Some(Awaited::Ended(Outcome::Disconnected));
+            }
+            if sessions.all(|s| s.id != session || s.stop) {
+                return Some(Awaited::Ended(Outcome::Finished));
+            }
+            let ooms = tracing.ooms.iter().skip(seen).copied();
+            let mut meant = ooms.filter(|oom| {
+                let process = state.processes.get(oom.pid);
+                let source = source.as_ref();
+                process.is_some_and(|p| source.is_some_and(|source| wanted(source, p)))
+            });
+            let (oom, trigger) = (meant.next()?, trigger?);
+            Some(Awaited::Fired {
+                oom,
+                stop_delay_ms: trigger.stop_delay_ms(),
+            })
+        };
+        let deadline = out.map_or(limit, |at| at.min(limit));
+        match kernel.block(pid, Some(deadline), look) {
+            Ok(Some(awaited)) => break awaited,
+            Ok(None) if out.is_some_and(|at| at <= kernel.clock.boot()) => {
+                out = None;
+                run_out(kernel);
+            }
+            Ok(None) => break Awaited::Ended(Outcome::Finished),
+            Err(Stop::Killed(signal)) => break Awaited::Ended(Outcome::Killed(signal)),
+            Err(Stop::Signal) => {
+                let signals = kernel.take_signals(pid);
+                if signals.iter().any(|s| [SIGINT, SIGTERM].contains(s)) {
+                    break Awaited::Ended(Outcome::Finished);
+                }
+            }
+        }
+    };
+    let mut state = kernel.state();
+    state.tracing.oom_sessions.remove(&session);
+    count_sessions(&mut state);
+    awaited
+}
+
+fn count_sessions(state: &mut State) {
+    let count = state.tracing.oom_sessions.len().to_string();
+    state.properties.insert(SESSIONS.to_owned(), count);
+}
