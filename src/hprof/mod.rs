@@ -15,26 +15,35 @@
 //! | `read`, `columns` | second and third pass: the graph |
 //! | `native` | bytes by `NativeAllocationRegistry` |
 //! | `contents`, `strings`, `stacks` | fields, text, threads and stacks, read when asked |
+//! | `rewrite` | a file written anew, record by record |
+//! | `convert` | Android's dialect to Java SE's |
+//! | `strip` | a copy without the contents of arrays |
+//! | `info` | what a dump holds, counted |
 
 mod classes;
 mod columns;
 mod contents;
+pub mod convert;
 mod evidence;
 mod hotspot;
 mod id_map;
 mod index;
+pub mod info;
 mod names;
 mod native;
 mod outline;
 mod read;
 pub mod records;
+mod rewrite;
 mod scan;
 mod sizes;
 mod stacks;
 mod strings;
+pub mod strip;
 pub mod sub_records;
 
 pub use read::read;
+pub use rewrite::{DamageList, Ending, Rewritten};
 
 use crate::error::{Classified, ErrorClass};
 #[cfg(doc)]

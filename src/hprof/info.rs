@@ -1,0 +1,324 @@
+//! What a dump holds: records, objects, roots, threads, and whether it is whole. One pass over
+//! the file, a few counters; no object is remembered.
+
+use super::records::{
+    Content, Damage, DamageKind, Header, HeaderError, RECORD_HEADER_BYTES, Record, Records,
+    modified_utf8, tag,
+};
+use super::rewrite::{DamageList, Ending};
+use super::sub_records::{SubRecord, SubRecords, heap_kind, root_kind, sub_tag};
+use crate::heap_graph::{HeapKind, RootKind};
+use std::collections::{BTreeMap, HashMap};
+
+/// What a dump holds.
+#[derive(Debug, Clone, Default)]
+pub struct Info {
+    /// What the header says, such as `JAVA PROFILE 1.0.3`.
+    pub version: String,
+    /// Whether that is Android's dialect.
+    pub android: bool,
+    /// Bytes of an id: 4 or 8.
+    pub id_bytes: u32,
+    /// When it was dumped, in milliseconds since 1970.
+    pub time_ms: u64,
+    /// Bytes of the file, unpacked.
+    pub bytes: u64,
+    /// Top-level records by tag.
+    pub records: BTreeMap<u8, Tally>,
+    /// Sub-records of dump records by tag, roots among them.
+    pub sub_records: BTreeMap<u8, Tally>,
+    /// Objects by heap, where the dump tells heaps apart.
+    pub heaps: BTreeMap<u32, HeapTally>,
+    /// Instances of `java.lang.String`.
+    pub strings: u64,
+    /// Arrays and instances that were allocated at a stack that is known.
+    pub with_site: u64,
+    /// Stacks that have frames.
+    pub stacks_with_frames: u64,
+    /// What arrays of primitives have for contents.
+    pub contents: Contents,
+    /// How it ends.
+    pub ending: Ending,
+    /// What cannot be read.
+    pub damage: DamageList,
+}
+
+/// How many, and how large.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Number.
+    pub count: u64,
+    /// Bytes in the file, headers and tags included.
+    pub bytes: u64,
+}
+
+/// Objects of a heap.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HeapTally {
+    /// Its name; empty where the dump has none.
+    pub name: String,
+    /// Objects and classes.
+    pub objects: u64,
+    /// Bytes of their sub-records.
+    pub bytes: u64,
+    name_id: u64,
+}
+
+/// What arrays of primitives have for contents.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Contents {
+    /// There is no array with any element.
+    #[default]
+    None,
+    /// All bytes are zero: the dump was stripped.
+    Zeroed,
+    /// They are there.
+    Present,
+}
+
+impl Contents {
+    /// One word: `none`, `zeroed`, `present`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Contents::None => "none",
+            Contents::Zeroed => "zeroed",
+            Contents::Present => "present",
+        }
+    }
+}
+
+impl Info {
+    /// Whether the dump was written to its end and can all be read.
+    pub fn is_whole(&self) -> bool {
+        self.damage.is_empty() && self.ending.is_whole()
+    }
+
+    /// Sub-records of one tag.
+    pub fn sub(&self, tag: u8) -> Tally {
+        self.sub_records.get(&tag).copied().unwrap_or_default()
+    }
+
+    /// Top-level records of one tag.
+    pub fn top(&self, tag: u8) -> Tally {
+        self.records.get(&tag).copied().unwrap_or_default()
+    }
+
+    /// Instances and arrays.
+    pub fn objects(&self) -> u64 {
+        [
+            sub_tag::INSTANCE,
+            sub_tag::OBJECT_ARRAY,
+            sub_tag::PRIMITIVE_ARRAY,
+            sub_tag::PRIMITIVE_ARRAY_NODATA,
+        ]
+        .iter()
+        .map(|&tag| self.sub(tag).count)
+        .sum()
+    }
+
+    /// Roots by kind, in order of tags.
+    pub fn roots(&self) -> impl Iterator<Item = (RootKind, Tally)> + '_ {
+        self.sub_records
+            .iter()
+            .filter_map(|(&tag, &tally)| Some((root_kind(tag)?, tally)))
+    }
+
+    /// Whether allocations were tracked when it was dumped, so that objects know their stack.
+    pub fn has_allocation_sites(&self) -> bool {
+        self.with_site > 0
+    }
+}
+
+/// What a heap of ART is called when the dump does not name it.
+pub fn heap_word(heap: u32) -> &'static str {
+    match heap_kind(heap) {
+        HeapKind::App => "app",
+        HeapKind::Zygote => "zygote",
+        HeapKind::BootImage => "image",
+        _ if heap == 0 => "default",
+        _ => "unknown",
+    }
+}
+
+/// Reads all of a file. Damage is no error.
+///
+/// # Errors
+/// Where it has no header.
+pub fn info(file: &[u8]) -> Result<Info, HeaderError> {
+    let header = Header::read(file)?;
+    let mut reader = Reader {
+        header,
+        info: Info {
+            version: header.version.to_owned(),
+            android: header.is_android(),
+            id_bytes: header.id_size.bytes() as u32,
+            time_ms: header.time_ms,
+            bytes: file.len() as u64,
+            ..Info::default()
+        },
+        string_names: Vec::new(),
+        string_classes: Vec::new(),
+        stacks: HashMap::new(),
+        last_stack: (0, false),
+        heap: None,
+        by_tag: vec![Tally::default(); 256],
+    };
+    let mut records = Records::new(file, &header);
+    while let Some(record) = records.next() {
+        match record {
+            Ok(record) if record.is_dump() => {
+                let read_to = reader.dump(file, &record);
+                records.continue_at(read_to);
+            }
+            Ok(record) => reader.other(&record),
+            Err(damage) => reader.info.damage.push(damage),
+        }
+    }
+    reader.name_heaps(file);
+    let tallies = (0u8..).zip(&reader.by_tag);
+    reader.info.sub_records = tallies
+        .filter(|(_, tally)| tally.count > 0)
+        .map(|(tag, tally)| (tag, *tally))
+        .collect();
+    Ok(reader.info)
+}
+
+struct Reader<'a> {
+    header: Header<'a>,
+    info: Info,
+    /// Ids of the name of `java.lang.String`, and of the classes called so.
+    string_names: Vec<u64>,
+    string_classes: Vec<u64>,
+    /// Numbers of stacks, and whether they have frames.
+    stacks: HashMap<u32, bool>,
+    last_stack: (u32, bool),
+    heap: Option<u32>,
+    /// Sub-records by tag.
+    by_tag: Vec<Tally>,
+}
+
+impl Reader<'_> {
+    fn count(&mut self, record: &Record<'_>) {
+        let tally = self.info.records.entry(record.tag).or_default();
+        tally.count += 1;
+        tally.bytes += (record.body.len() + RECORD_HEADER_BYTES) as u64;
+        if record.cut_short {
+            self.info.damage.push(Damage {
+                at: record.at as u64,
+                kind: DamageKind::CutShort,
+            });
+        } else {
+            self.info.ending.note(record);
+        }
+    }
+
+    fn other(&mut self, record: &Record<'_>) {
+        self.count(record);
+        match record.content(self.header.id_size) {
+            Some(Content::Utf8 { id, text }) => {
+                if matches!(text, b"java.lang.String" | b"java/lang/String") {
+                    self.string_names.push(id);
+                }
+            }
+            Some(Content::LoadClass { class, name, .. }) => {
+                if self.string_names.contains(&name) {
+                    self.string_classes.push(class);
+                }
+            }
+            Some(Content::Trace { serial, frames, .. }) => {
+                let has_frames = !frames.is_empty();
+                self.info.stacks_with_frames += u64::from(has_frames);
+                self.stacks.insert(serial, has_frames);
+            }
+            _ => {}
+        }
+    }
+
+    /// Where the next record begins.
+    fn dump(&mut self, file: &[u8], record: &Record<'_>) -> usize {
+        // Cut within a sub-record says more than cut within a record.
+        let before = self.info.damage.count;
+        self.heap = None;
+        let mut subs = SubRecords::new(file, record, self.header.id_size);
+        while let Some(sub) = subs.next() {
+            match sub {
+                Ok((at, sub)) => self.sub_record(file[at], (subs.at() - at) as u64, &sub),
+                Err(damage) => self.info.damage.push(damage),
+            }
+        }
+        let found = self.info.damage.count > before;
+        let known = Record {
+            cut_short: record.cut_short && !found,
+            ..*record
+        };
+        self.count(&known);
+        self.info.ending.note(record);
+        subs.at()
+    }
+
+    #[inline]
+    fn sub_record(&mut self, tag: u8, bytes: u64, record: &SubRecord<'_>) {
+        let tally = &mut self.by_tag[usize::from(tag)];
+        tally.count += 1;
+        tally.bytes += bytes;
+        let stack = match record {
+            SubRecord::Root(_) => return,
+            SubRecord::Heap { heap, name } => {
+                self.heap = Some(*heap);
+                self.info.heaps.entry(*heap).or_default().name_id = *name;
+                return;
+            }
+            SubRecord::Class(_) => None,
+            SubRecord::Instance(instance) => {
+                if self.string_classes.contains(&instance.class) {
+                    self.info.strings += 1;
+                }
+                Some(instance.stack)
+            }
+            SubRecord::ObjectArray(array) => Some(array.stack),
+            SubRecord::PrimitiveArray(array) => {
+                if self.info.contents != Contents::Present
+                    && let Some(data) = array.data
+                    && !data.is_empty()
+                {
+                    self.info.contents = match data.iter().all(|&byte| byte == 0) {
+                        true => Contents::Zeroed,
+                        false => Contents::Present,
+                    };
+                }
+                Some(array.stack)
+            }
+        };
+        if let Some(stack) = stack {
+            if stack != self.last_stack.0 {
+                let known = self.stacks.get(&stack).copied().unwrap_or(false);
+                self.last_stack = (stack, known);
+            }
+            self.info.with_site += u64::from(self.last_stack.1);
+        }
+        if let Some(heap) = self.heap {
+            let tally = self.info.heaps.entry(heap).or_default();
+            tally.objects += 1;
+            tally.bytes += bytes;
+        }
+    }
+
+    /// Looks up the names of the heaps that were met.
+    fn name_heaps(&mut self, file: &[u8]) {
+        if self.info.heaps.is_empty() {
+            return;
+        }
+        for record in Records::new(file, &self.header).flatten() {
+            if record.tag != tag::UTF8 {
+                continue;
+            }
+            if let Some(Content::Utf8 { id, text }) = record.content(self.header.id_size) {
+                for heap in self.info.heaps.values_mut() {
+                    if heap.name_id == id && heap.name.is_empty() {
+                        heap.name = modified_utf8(text);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,388 @@
+//! Writes a file anew, record by record: what conversion and stripping have in common. Owns
+//! the copying, the lengths of changed dump records, and what becomes of damage: every whole
+//! record and sub-record is kept, what cannot be read is left out and told.
+
+use super::records::{Damage, DamageKind, Header, RECORD_HEADER_BYTES, Record, Records, tag};
+use super::sub_records::{SubRecord, SubRecords};
+use std::io::{self, Write};
+use std::ops::Range;
+
+/// Bodies of dump records up to this size are put together in memory; larger ones are read
+/// twice, since their new length stands before them.
+const IN_MEMORY: usize = 4 << 20;
+/// What is collected before it is written.
+const BUFFER: usize = 1 << 20;
+/// Damage beyond these places is counted only.
+const NAMED: usize = 20;
+
+/// What is wrong with a file that was read, and where.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DamageList {
+    /// The first places.
+    pub first: Vec<Damage>,
+    /// How many there are in all.
+    pub count: u64,
+}
+
+impl DamageList {
+    /// Adds one.
+    pub fn push(&mut self, damage: Damage) {
+        self.count += 1;
+        if self.first.len() < NAMED {
+            self.first.push(damage);
+        }
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+}
+
+/// How a file ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Ending {
+    /// Whether it has dump segments. Those of `HEAP_DUMP` records stand alone, without an end.
+    pub segments: bool,
+    /// Whether the record that ends them is there.
+    pub end_record: bool,
+    /// Whether there is a dump record of either kind.
+    pub dump: bool,
+}
+
+impl Ending {
+    /// Takes a record into account.
+    pub fn note(&mut self, record: &Record<'_>) {
+        match record.tag {
+            tag::HEAP_DUMP_SEGMENT => (self.segments, self.dump) = (true, true),
+            tag::HEAP_DUMP => self.dump = true,
+            tag::HEAP_DUMP_END => self.end_record = true,
+            _ => {}
+        }
+    }
+
+    /// Whether the writer got to the end.
+    pub fn is_whole(&self) -> bool {
+        self.end_record || self.dump && !self.segments
+    }
+}
+
+/// What an edit makes of a top-level record that is no dump.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Other {
+    /// It stays.
+    Keep,
+    /// Its body becomes zero bytes.
+    Zero,
+}
+
+/// A change to a file. Cloned where a record has to be read twice.
+pub(super) trait Edit: Clone {
+    /// Decides on a record that is no dump.
+    fn other(&mut self, record: &Record<'_>) -> Other;
+    /// A dump record begins.
+    fn dump(&mut self);
+    /// Writes what becomes of a sub-record, `range` of the file.
+    fn sub_record(&mut self, range: Range<usize>, record: &SubRecord<'_>, out: &mut Body<'_>);
+}
+
+/// What was copied.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Rewritten {
+    /// Bytes that were written.
+    pub bytes: u64,
+    /// Top-level records that were written.
+    pub records: u64,
+    /// How the file ends.
+    pub ending: Ending,
+    /// What could not be read, and was left out.
+    pub damage: DamageList,
+}
+
+impl Rewritten {
+    /// Whether all of it was read and its writer had come to the end.
+    pub fn is_whole(&self) -> bool {
+        self.damage.is_empty() && self.ending.is_whole()
+    }
+}
+
+/// Writes `file` with the changes of `edit` after a header that was changed already.
+pub(super) fn rewrite(
+    file: &[u8],
+    header: &Header<'_>,
+    new_header: &[u8],
+    edit: &mut impl Edit,
+    sink: &mut dyn Write,
+) -> io::Result<Rewritten> {
+    let mut done = Rewritten::default();
+    let mut out = Out {
+        buffer: Vec::with_capacity(BUFFER),
+        written: 0,
+        sink,
+    };
+    out.put(new_header)?;
+    let mut records = Records::new(file, header);
+    while let Some(record) = records.next() {
+        let record = match record {
+            Ok(record) => record,
+            Err(damage) => {
+                done.damage.push(damage);
+                break;
+            }
+        };
+        let cut = Damage {
+            at: record.at as u64,
+            kind: DamageKind::CutShort,
+        };
+        if !record.is_dump() {
+            if record.cut_short {
+                done.damage.push(cut);
+                break;
+            }
+            done.ending.note(&record);
+            done.records += 1;
+            out.record_header(&record, record.body.len())?;
+            match edit.other(&record) {
+                Other::Keep => out.put(record.body)?,
+                Other::Zero => out.zeros(record.body.len())?,
+            }
+            continue;
+        }
+        done.ending.note(&record);
+        done.records += 1;
+        let before = done.damage.count;
+        let read_to = dump_record(file, header, &record, edit, &mut out, &mut done.damage)?;
+        // Cut within a sub-record says more than cut within a record.
+        if record.cut_short && done.damage.count == before {
+            done.damage.push(cut);
+        }
+        if read_to > record.body_range().end {
+            done.damage.push(Damage {
+                at: record.at as u64,
+                kind: DamageKind::Overrun,
+            });
+            records.continue_at(read_to);
+        }
+    }
+    out.flush()?;
+    done.bytes = out.written;
+    Ok(done)
+}
+
+/// Writes a dump record. Where in the file the next one begins.
+fn dump_record(
+    file: &[u8],
+    header: &Header<'_>,
+    record: &Record<'_>,
+    edit: &mut impl Edit,
+    out: &mut Out<'_>,
+    damage: &mut DamageList,
+) -> io::Result<usize> {
+    if record.body.len() <= IN_MEMORY {
+        let length_at = out.record_header(record, 0)?;
+        let mut body = Body::new(file, To::Memory(&mut out.buffer));
+        let read_to = sub_records(file, header, record, edit, &mut body, damage);
+        let length = body.finish()?;
+        out.buffer[length_at..length_at + 4].copy_from_slice(&declared(length));
+        out.flush_if_full()?;
+        return Ok(read_to);
+    }
+    let mut measured = Body::new(file, To::Nowhere);
+    sub_records(
+        file,
+        header,
+        record,
+        &mut edit.clone(),
+        &mut measured,
+        &mut DamageList::default(),
+    );
+    let length = measured.finish()?;
+    let length_at = out.record_header(record, 0)?;
+    out.buffer[length_at..length_at + 4].copy_from_slice(&declared(length));
+    let mut body = Body::new(file, To::Out(out));
+    let read_to = sub_records(file, header, record, edit, &mut body, damage);
+    body.finish()?;
+    Ok(read_to)
+}
+
+/// A length as a record declares it: modulo 2^32, as writers of huge dumps do.
+fn declared(length: u64) -> [u8; 4] {
+    (length as u32).to_be_bytes()
+}
+
+fn sub_records(
+    file: &[u8],
+    header: &Header<'_>,
+    record: &Record<'_>,
+    edit: &mut impl Edit,
+    body: &mut Body<'_>,
+    damage: &mut DamageList,
+) -> usize {
+    edit.dump();
+    let mut subs = SubRecords::new(file, record, header.id_size);
+    while let Some(sub) = subs.next() {
+        match sub {
+            Ok((at, sub)) => edit.sub_record(at..subs.at(), &sub, body),
+            Err(found) => damage.push(found),
+        }
+    }
+    subs.at()
+}
+
+/// The body of a dump record while it is written. What goes wrong is told at its end.
+pub(super) struct Body<'a> {
+    file: &'a [u8],
+    /// Bytes of the file that are to be copied and not yet are.
+    pending: Range<usize>,
+    bytes: u64,
+    to: To<'a>,
+    failed: Option<io::Error>,
+}
+
+enum To<'a> {
+    Nowhere,
+    Memory(&'a mut Vec<u8>),
+    Out(&'a mut dyn Sink),
+}
+
+impl<'a> Body<'a> {
+    fn new(file: &'a [u8], to: To<'a>) -> Body<'a> {
+        Body {
+            file,
+            pending: 0..0,
+            bytes: 0,
+            to,
+            failed: None,
+        }
+    }
+
+    /// Copies a part of the file.
+    #[inline]
+    pub(super) fn keep(&mut self, range: Range<usize>) {
+        self.bytes += range.len() as u64;
+        if self.pending.end == range.start {
+            self.pending.end = range.end;
+        } else {
+            self.copy_pending();
+            self.pending = range;
+        }
+    }
+
+    /// Writes other bytes.
+    pub(super) fn put(&mut self, bytes: &[u8]) {
+        self.copy_pending();
+        self.bytes += bytes.len() as u64;
+        self.write(bytes);
+    }
+
+    /// Writes zero bytes.
+    pub(super) fn zeros(&mut self, count: usize) {
+        self.copy_pending();
+        self.bytes += count as u64;
+        let done = match &mut self.to {
+            To::Nowhere => Ok(()),
+            To::Memory(memory) => {
+                memory.resize(memory.len() + count, 0);
+                Ok(())
+            }
+            To::Out(out) => out.zeros(count),
+        };
+        self.note(done);
+    }
+
+    fn copy_pending(&mut self) {
+        let pending = std::mem::take(&mut self.pending);
+        if let Some(bytes) = self.file.get(pending)
+            && !bytes.is_empty()
+        {
+            self.write(bytes);
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        let done = match &mut self.to {
+            To::Nowhere => Ok(()),
+            To::Memory(memory) => {
+                memory.extend_from_slice(bytes);
+                Ok(())
+            }
+            To::Out(out) => out.put(bytes),
+        };
+        self.note(done);
+    }
+
+    fn note(&mut self, done: io::Result<()>) {
+        if let Err(error) = done {
+            self.failed.get_or_insert(error);
+        }
+    }
+
+    fn finish(mut self) -> io::Result<u64> {
+        self.copy_pending();
+        match self.failed {
+            Some(error) => Err(error),
+            None => Ok(self.bytes),
+        }
+    }
+}
+
+trait Sink {
+    fn put(&mut self, bytes: &[u8]) -> io::Result<()>;
+    fn zeros(&mut self, count: usize) -> io::Result<()>;
+}
+
+/// What is written, through a buffer that small records are put together in.
+struct Out<'a> {
+    buffer: Vec<u8>,
+    written: u64,
+    sink: &'a mut dyn Write,
+}
+
+impl Out<'_> {
+    /// Writes a record's header. Where in the buffer its length stands.
+    fn record_header(&mut self, record: &Record<'_>, length: usize) -> io::Result<usize> {
+        self.flush_if_full()?;
+        let at = self.buffer.len();
+        self.buffer.push(record.tag);
+        self.buffer.extend(record.time_us.to_be_bytes());
+        self.buffer.extend(declared(length as u64));
+        Ok(at + RECORD_HEADER_BYTES - 4)
+    }
+
+    fn flush_if_full(&mut self) -> io::Result<()> {
+        match self.buffer.len() < BUFFER {
+            true => Ok(()),
+            false => self.flush(),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.sink.write_all(&self.buffer)?;
+        self.written += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+}
+
+impl Sink for Out<'_> {
+    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if bytes.len() < BUFFER / 4 {
+            self.buffer.extend_from_slice(bytes);
+            return self.flush_if_full();
+        }
+        self.flush()?;
+        self.sink.write_all(bytes)?;
+        self.written += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn zeros(&mut self, mut count: usize) -> io::Result<()> {
+        while count > 0 {
+            let piece = count.min(BUFFER);
+            self.buffer.resize(self.buffer.len() + piece, 0);
+            self.flush_if_full()?;
+            count -= piece;
+        }
+        Ok(())
+    }
+}
