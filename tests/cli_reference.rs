@@ -34,27 +34,40 @@ fn reference() -> String {
     text.push_str("\n## Global options\n");
     options(&mut text, root.get_arguments());
     for command in commands {
-        let _ = writeln!(text, "\n## heaptap {}\n", command.get_name());
-        let usage = command.clone().render_usage().to_string();
-        let usage = usage.trim_start_matches("Usage: ");
-        let _ = writeln!(text, "```text\n{usage}\n```");
-        options(
-            &mut text,
-            command.get_arguments().filter(|a| !a.is_global_set()),
-        );
-        if let Some(after) = command.get_after_help() {
-            let after = after.to_string();
-            let after = after
-                .trim_start_matches("Examples:\n")
-                .trim_start_matches("Example:\n");
-            let _ = writeln!(text, "\n```sh");
-            for line in after.lines() {
-                let _ = writeln!(text, "{}", line.strip_prefix("  ").unwrap_or(line));
-            }
-            let _ = writeln!(text, "```");
-        }
+        section(&mut text, "heaptap", command);
     }
     text
+}
+
+fn section(text: &mut String, parent: &str, command: &Command) {
+    let name = format!("{parent} {}", command.get_name());
+    let _ = writeln!(text, "\n## {name}\n");
+    let inner = || command.get_subcommands().filter(|c| c.get_name() != "help");
+    if parent.contains(' ')
+        && let Some(about) = command.get_long_about().or_else(|| command.get_about())
+    {
+        let _ = writeln!(text, "{about}\n");
+    }
+    let usage = command.clone().render_usage().to_string();
+    let usage = usage.trim_start_matches("Usage: ");
+    let _ = writeln!(text, "```text\n{usage}\n```");
+    if inner().next().is_none() {
+        options(text, command.get_arguments().filter(|a| !a.is_global_set()));
+    }
+    if let Some(after) = command.get_after_help() {
+        let after = after.to_string();
+        let after = after
+            .trim_start_matches("Examples:\n")
+            .trim_start_matches("Example:\n");
+        let _ = writeln!(text, "\n```sh");
+        for line in after.lines() {
+            let _ = writeln!(text, "{}", line.strip_prefix("  ").unwrap_or(line));
+        }
+        let _ = writeln!(text, "```");
+    }
+    for command in inner() {
+        section(text, &name, command);
+    }
 }
 
 fn options<'a>(text: &mut String, arguments: impl Iterator<Item = &'a Arg>) {

@@ -4,8 +4,8 @@
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 use super::{
-    apps, check, completions, convert, demo, deobfuscate, devices, doctor, dump, record, sessions,
-    symbolize, virtual_phone,
+    apps, check, completions, convert, demo, deobfuscate, devices, doctor, dump, hprof, record,
+    sessions, symbolize, virtual_phone,
 };
 
 /// Memory profiling of Android phones from the host: record, pull, decode, convert, explain.
@@ -126,6 +126,8 @@ pub enum Command {
     Symbolize(symbolize::Args),
     /// Write Java names as packets that, behind the trace, deobfuscate it in any Perfetto tool
     Deobfuscate(deobfuscate::Args),
+    /// Convert, describe or strip a Java heap dump in HPROF
+    Hprof(hprof::Args),
     /// Serve the virtual phone to any adb client
     VirtualPhone(virtual_phone::Args),
     /// The main job on the virtual phone: no device needed

@@ -54,7 +54,7 @@ pub(super) enum Asked {
 impl Asked {
     pub(super) fn open(self, console: &Console, force: bool) -> (Goal, Option<PathBuf>) {
         match self {
-            Asked::Stdout => (Goal::Stream(Box::new(Stdout(console.clone()))), None),
+            Asked::Stdout => (Goal::Stream(stdout(console)), None),
             Asked::File(path) => {
                 let goal = Goal::File {
                     path: path.clone(),
@@ -100,6 +100,11 @@ pub(super) fn asked(
             ),
         },
     }
+}
+
+/// Standard output as a place for bytes.
+pub(super) fn stdout(console: &Console) -> Box<dyn Write + Send> {
+    Box::new(Stdout(console.clone()))
 }
 
 /// Standard output, as the console has it.

@@ -18,6 +18,7 @@ mod doctor;
 mod dump;
 mod exit;
 mod goal;
+mod hprof;
 mod keys;
 mod missing;
 mod names_args;
@@ -96,6 +97,7 @@ async fn dispatch(ctx: &Context, command: Command) -> Result<Outcome, Failure> {
         Command::Convert(args) => convert::run(ctx, args).await,
         Command::Symbolize(args) => symbolize::run(ctx, args).await,
         Command::Deobfuscate(args) => deobfuscate::run(ctx, args).await,
+        Command::Hprof(args) => hprof::run(ctx, args).await,
         Command::VirtualPhone(args) => virtual_phone::run(ctx, args).await,
         Command::Demo(args) => demo::run(ctx, args).await,
         Command::Completions(args) => completions::run(ctx, args).await,

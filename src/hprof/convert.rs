@@ -75,14 +75,14 @@ impl Classified for ConvertError {
     }
 
     fn help(&self) -> Option<String> {
-        Some(match self {
+        let help = match self {
             ConvertError::Header(_) => "fetch the dump again; `heaptap dump --hprof` checks it",
             ConvertError::NotAndroid { .. } => {
                 "give it to the other tool directly; there is nothing to convert"
             }
             ConvertError::Write(_) => "make room there, or name another file",
-        })
-        .map(str::to_owned)
+        };
+        Some(help.to_owned())
     }
 }
 

@@ -175,7 +175,7 @@ pub fn info(file: &[u8]) -> Result<Info, HeaderError> {
         }
     }
     reader.name_heaps(file);
-    let tallies = (0u8..).zip(&reader.by_tag);
+    let tallies = (0..=u8::MAX).zip(&reader.by_tag);
     reader.info.sub_records = tallies
         .filter(|(_, tally)| tally.count > 0)
         .map(|(tag, tally)| (tag, *tally))
@@ -215,15 +215,12 @@ impl Reader<'_> {
     fn other(&mut self, record: &Record<'_>) {
         self.count(record);
         match record.content(self.header.id_size) {
-            Some(Content::Utf8 { id, text }) => {
-                if matches!(text, b"java.lang.String" | b"java/lang/String") {
-                    self.string_names.push(id);
-                }
-            }
-            Some(Content::LoadClass { class, name, .. }) => {
-                if self.string_names.contains(&name) {
-                    self.string_classes.push(class);
-                }
+            Some(Content::Utf8 {
+                id,
+                text: b"java.lang.String" | b"java/lang/String",
+            }) => self.string_names.push(id),
+            Some(Content::LoadClass { class, name, .. }) if self.string_names.contains(&name) => {
+                self.string_classes.push(class);
             }
             Some(Content::Trace { serial, frames, .. }) => {
                 let has_frames = !frames.is_empty();

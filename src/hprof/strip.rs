@@ -68,11 +68,11 @@ impl Classified for StripError {
     }
 
     fn help(&self) -> Option<String> {
-        Some(match self {
+        let help = match self {
             StripError::Header(_) => "fetch the dump again; `heaptap dump --hprof` checks it",
             StripError::Write(_) => "make room there, or name another file",
-        })
-        .map(str::to_owned)
+        };
+        Some(help.to_owned())
     }
 }
 
