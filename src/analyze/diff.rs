@@ -1,7 +1,7 @@
 //! What changed between two dumps: by class, and by path in the merged dominator tree. Names
 //! make the match, so the dumps may be of different runs, builds and kinds.
 
-use super::filter::ClassFilter;
+use super::filter::Filter;
 use super::histogram::{Among, By, Histogram, Sums, histogram};
 use super::tree::Tree;
 use crate::heap_graph::{Dominators, HeapGraph, Retained};
@@ -149,7 +149,7 @@ pub struct ByClass {
 }
 
 /// Compares reachable objects by class.
-pub fn by_class(before: Side<'_>, after: Side<'_>, filter: &ClassFilter) -> ByClass {
+pub fn by_class(before: Side<'_>, after: Side<'_>, filter: &Filter) -> ByClass {
     let table = |side: Side<'_>| {
         let among = Among::Reachable(side.dominators);
         histogram(side.graph, among, By::ClassInAnyRun, filter)

@@ -1,22 +1,42 @@
-//! Which classes are wanted, by regular expressions over their names.
+//! Which objects are wanted: by regular expressions over names of classes, by heap.
 
 use super::label;
-use crate::heap_graph::{ClassIndex, HeapGraph};
+use crate::heap_graph::{ClassIndex, HeapGraph, HeapKind, ObjectIndex};
 use regex::Regex;
 
-/// Classes whose names match one of `focus` (or all, where there is none) and none of `ignore`.
+/// Objects of classes whose names match one of `focus` (or of all, where there is none) and none
+/// of `ignore`.
 #[derive(Debug, Clone, Default)]
-pub struct ClassFilter {
+pub struct Filter {
     /// Any of these is wanted.
     pub focus: Vec<Regex>,
     /// None of these is.
     pub ignore: Vec<Regex>,
+    /// Only objects that lie there.
+    pub heap: Option<HeapKind>,
 }
 
-impl ClassFilter {
-    /// Whether it takes every class.
+/// A filter over the objects of one graph.
+pub struct Wanted<'a> {
+    graph: &'a HeapGraph,
+    classes: Vec<bool>,
+    heap: Option<HeapKind>,
+}
+
+impl Wanted<'_> {
+    /// Whether the object is wanted.
+    pub fn takes(&self, object: ObjectIndex) -> bool {
+        self.classes[self.graph.class_of(object).at()]
+            && self
+                .heap
+                .is_none_or(|heap| self.graph.heap_of(object) == heap)
+    }
+}
+
+impl Filter {
+    /// Whether it takes every object.
     pub fn takes_all(&self) -> bool {
-        self.focus.is_empty() && self.ignore.is_empty()
+        self.focus.is_empty() && self.ignore.is_empty() && self.heap.is_none()
     }
 
     /// Whether a class of that name is wanted.
@@ -25,10 +45,13 @@ impl ClassFilter {
         (self.focus.is_empty() || any(&self.focus)) && !any(&self.ignore)
     }
 
-    /// By class whether it is wanted: by the name that tables show.
-    pub fn classes(&self, graph: &HeapGraph) -> Vec<bool> {
-        (0..graph.classes().len() as u32)
-            .map(|class| self.takes(label::class_name(graph, ClassIndex(class))))
-            .collect()
+    /// The objects of a graph that are wanted: by the names that tables show.
+    pub fn of<'a>(&self, graph: &'a HeapGraph) -> Wanted<'a> {
+        let takes = |class| self.takes(label::class_name(graph, ClassIndex(class)));
+        Wanted {
+            graph,
+            classes: (0..graph.classes().len() as u32).map(takes).collect(),
+            heap: self.heap,
+        }
     }
 }

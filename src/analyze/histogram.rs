@@ -5,7 +5,7 @@
 //! dominates: nothing is counted twice, and a linked list counts once. That is Perfetto's
 //! `dominated_size` of a class.
 
-use super::filter::ClassFilter;
+use super::filter::{Filter, Wanted};
 use super::label;
 use crate::heap_graph::{
     ClassIndex, Dominators, HeapGraph, HeapKind, ObjectIndex, Reachable, Retained, RootKind,
@@ -84,8 +84,8 @@ pub struct Histogram {
 }
 
 /// A histogram of the objects of the classes that `filter` takes.
-pub fn histogram(graph: &HeapGraph, among: Among<'_>, by: By, filter: &ClassFilter) -> Histogram {
-    let wanted = filter.classes(graph);
+pub fn histogram(graph: &HeapGraph, among: Among<'_>, by: By, filter: &Filter) -> Histogram {
+    let wanted = filter.of(graph);
     let mut groups = Groups::default();
     match by {
         By::Class => {
@@ -178,9 +178,9 @@ pub fn by_root(
     graph: &HeapGraph,
     dominators: &Dominators,
     paths: &ShortestPaths,
-    filter: &ClassFilter,
+    filter: &Filter,
 ) -> Histogram {
-    let wanted = filter.classes(graph);
+    let wanted = filter.of(graph);
     let mut groups = Groups::default();
     let mut of = vec![u32::MAX; graph.len()];
     for &object in paths.order() {
@@ -243,14 +243,14 @@ fn sum<G: IntoIterator<Item = u32>>(
     graph: &HeapGraph,
     among: Among<'_>,
     groups: Groups,
-    wanted: &[bool],
+    wanted: &Wanted<'_>,
     groups_of: impl Fn(ObjectIndex) -> G,
 ) -> Histogram {
     let mut sums = vec![Sums::default(); groups.names.len()];
     let mut total = Sums::default();
     let mut take = |object: ObjectIndex| {
         total.add(graph, object);
-        if wanted[graph.class_of(object).at()] {
+        if wanted.takes(object) {
             for group in groups_of(object) {
                 sums[group as usize].add(graph, object);
             }
@@ -261,13 +261,13 @@ fn sum<G: IntoIterator<Item = u32>>(
             for &object in dominators.order() {
                 take(object);
             }
-            retain(graph, dominators, wanted, &mut sums, &groups_of);
+            retain(dominators, wanted, &mut sums, &groups_of);
         }
         Among::All(dominators) => {
             for object in graph.objects().filter(|&o| !graph.is_placeholder(o)) {
                 take(object);
             }
-            retain(graph, dominators, wanted, &mut sums, &groups_of);
+            retain(dominators, wanted, &mut sums, &groups_of);
         }
         Among::Unreachable(reachable) => {
             let lost = |&o: &ObjectIndex| !reachable.contains(o) && !graph.is_placeholder(o);
@@ -289,16 +289,15 @@ fn sum<G: IntoIterator<Item = u32>>(
 
 /// Adds what each group retains.
 fn retain<G: IntoIterator<Item = u32>>(
-    graph: &HeapGraph,
     dominators: &Dominators,
-    wanted: &[bool],
+    wanted: &Wanted<'_>,
     sums: &mut [Sums],
     groups_of: impl Fn(ObjectIndex) -> G,
 ) {
     // By group, where the last subtree ends whose top is of the group.
     let mut ends = vec![0usize; sums.len()];
     for (at, &object) in dominators.order().iter().enumerate() {
-        if !wanted[graph.class_of(object).at()] {
+        if !wanted.takes(object) {
             continue;
         }
         for group in groups_of(object) {

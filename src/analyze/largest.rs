@@ -1,7 +1,7 @@
 //! The objects that retain most, each once: of a chain of objects that retain the same memory,
 //! the one whose name says most.
 
-use super::filter::ClassFilter;
+use super::filter::Filter;
 use super::label;
 use crate::heap_graph::{Dominators, HeapGraph, ObjectIndex, Retained};
 use std::cmp::Reverse;
@@ -27,12 +27,11 @@ const SAME_PERCENT: u64 = 95;
 pub fn largest(
     graph: &HeapGraph,
     dominators: &Dominators,
-    filter: &ClassFilter,
+    filter: &Filter,
     most: usize,
     fold: bool,
 ) -> Vec<Large> {
-    let wanted = filter.classes(graph);
-    let takes = |o: ObjectIndex| wanted[graph.class_of(o).at()];
+    let wanted = filter.of(graph);
     let mut top: BinaryHeap<Reverse<(u64, Reverse<ObjectIndex>)>> = BinaryHeap::new();
     let mut offer = |object: ObjectIndex| {
         let bytes = dominators.retained(object).total_bytes();
@@ -62,7 +61,7 @@ pub fn largest(
             let (mut best, mut at, mut depth): (Option<(u8, ObjectIndex, u32)>, _, _) =
                 (None, object, 0);
             loop {
-                if takes(at) {
+                if wanted.takes(at) {
                     let rank = telling(graph, at);
                     // Of those that say as much, of the app's own the innermost.
                     if best.is_none_or(|(other, ..)| rank > other || rank == other && rank > 1) {
@@ -84,7 +83,7 @@ pub fn largest(
         }
     } else {
         for &object in dominators.order() {
-            if takes(object) {
+            if wanted.takes(object) {
                 offer(object);
             }
         }

@@ -84,7 +84,10 @@ impl fmt::Display for RootReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.kind.in_words())?;
         if let Some(thread) = &self.thread {
-            write!(f, " of thread {thread}")?;
+            match self.kind {
+                RootKind::ThreadObject => write!(f, " {thread}")?,
+                _ => write!(f, " of thread {thread}")?,
+            }
         }
         if let Some(frame) = &self.frame {
             write!(f, " at {frame}")?;
@@ -136,10 +139,18 @@ pub fn shortest(
 /// Why an object is a root; `None` where it is none.
 pub fn root_reason(graph: &HeapGraph, object: ObjectIndex) -> Option<RootReason> {
     let kind = graph.root_kind(object)?;
+    let roots = graph.roots_of(object);
+    let entry = roots.iter().find(|r| r.kind == kind && r.thread.is_some());
+    let serial = entry.and_then(|entry| entry.thread);
+    let facts = serial.and_then(|serial| graph.contents().thread(graph, serial));
+    let named = facts.as_ref().and_then(|facts| facts.name.clone());
+    let frame = entry.and_then(|entry| entry.frame);
     Some(RootReason {
         kind,
-        thread: None,
-        frame: None,
+        thread: named.or(serial.map(|serial| format!("#{serial}"))),
+        frame: facts
+            .zip(frame)
+            .and_then(|(facts, frame)| facts.frames.into_iter().nth(frame as usize)),
     })
 }
 

@@ -1,7 +1,7 @@
 //! Tables over small heaps whose figures are known by counting.
 
 use super::dsl::{Heap, heap};
-use super::filter::ClassFilter;
+use super::filter::Filter;
 use super::histogram::{Among, By, Histogram, Sums, by_root, histogram};
 use super::{diff, holders, inspect, largest, paths, tree};
 use crate::heap_graph::{Dominators, Follow, Reachable, Referrers, ShortestPaths};
@@ -37,7 +37,7 @@ fn sums(histogram: &Histogram, name: &str) -> Sums {
         .sums
 }
 
-fn by(heap: &Heap, by: By, filter: &ClassFilter) -> Histogram {
+fn by(heap: &Heap, by: By, filter: &Filter) -> Histogram {
     let dominators = Dominators::of(&heap.graph, Follow::default());
     histogram(&heap.graph, Among::Reachable(&dominators), by, filter)
 }
@@ -45,7 +45,7 @@ fn by(heap: &Heap, by: By, filter: &ClassFilter) -> Histogram {
 #[test]
 fn classes_count_what_is_reachable_and_what_goes_with_them() {
     let lab = lab();
-    let table = by(&lab, By::Class, &ClassFilter::default());
+    let table = by(&lab, By::Class, &Filter::default());
     let detail = sums(&table, "app.ui.Detail");
     assert_eq!(
         (detail.count, detail.shallow_bytes),
@@ -78,7 +78,7 @@ fn unreachable_objects_are_told_apart() {
     let lab = lab();
     let reachable = Reachable::of(&lab.graph, Follow::default());
     let among = Among::Unreachable(&reachable);
-    let table = histogram(&lab.graph, among, By::Class, &ClassFilter::default());
+    let table = histogram(&lab.graph, among, By::Class, &Filter::default());
     assert_eq!((table.total.count, table.total.shallow_bytes), (2, 500));
     assert_eq!(sums(&table, "byte[]").count, 1);
     let dominators = Dominators::of(&lab.graph, Follow::default());
@@ -86,19 +86,19 @@ fn unreachable_objects_are_told_apart() {
         &lab.graph,
         Among::All(&dominators),
         By::Class,
-        &ClassFilter::default(),
+        &Filter::default(),
     );
     assert_eq!(all.total.count, 15);
     let strong = Dominators::of(&lab.graph, Follow::STRONG);
     let among = Among::Reachable(&strong);
-    let table = histogram(&lab.graph, among, By::Class, &ClassFilter::default());
+    let table = histogram(&lab.graph, among, By::Class, &Filter::default());
     assert!(!table.rows.iter().any(|row| row.name == "app.Cached"));
 }
 
 #[test]
 fn other_groups_sum_to_the_same() {
     let lab = lab();
-    let all = ClassFilter::default();
+    let all = Filter::default();
     for group in [By::Class, By::Package, By::Heap, By::Loader] {
         let table = by(&lab, group, &all);
         let bytes: u64 = table.rows.iter().map(|row| row.sums.shallow_bytes).sum();
@@ -126,9 +126,10 @@ fn other_groups_sum_to_the_same() {
 #[test]
 fn filters_take_classes_by_name() {
     let lab = lab();
-    let filter = ClassFilter {
+    let filter = Filter {
         focus: vec![Regex::new("^app").unwrap()],
         ignore: vec![Regex::new("Owner$").unwrap()],
+        heap: None,
     };
     let table = by(&lab, By::Class, &filter);
     let mut names: Vec<&str> = table.rows.iter().map(|row| row.name.as_str()).collect();
@@ -141,7 +142,7 @@ fn roots_are_told_by_the_shortest_path() {
     let lab = lab();
     let paths = ShortestPaths::of(&lab.graph, Follow::default());
     let dominators = Dominators::of(&lab.graph, Follow::default());
-    let table = by_root(&lab.graph, &dominators, &paths, &ClassFilter::default());
+    let table = by_root(&lab.graph, &dominators, &paths, &Filter::default());
     let statics = sums(&table, "system class");
     assert_eq!(statics.retained.bytes, 8 + 24 + 40 + 200 + 1000 + 16 + 30);
     // Shared by two roots: one of them has it, neither retains it but by itself.
@@ -153,7 +154,7 @@ fn roots_are_told_by_the_shortest_path() {
 fn the_largest_name_what_says_most_of_a_chain() {
     let lab = lab();
     let dominators = Dominators::of(&lab.graph, Follow::default());
-    let all = ClassFilter::default();
+    let all = Filter::default();
     let found = largest::largest(&lab.graph, &dominators, &all, 3, true);
     let objects: Vec<_> = found.iter().map(|large| large.object).collect();
     // list and array retain what the class does.
@@ -388,7 +389,7 @@ fn a_diff_matches_by_name_and_says_what_became_of_each() {
         side(&before.graph, &dominators[0]),
         side(&after.graph, &dominators[1]),
     );
-    let changed = diff::by_class(a, b, &ClassFilter::default());
+    let changed = diff::by_class(a, b, &Filter::default());
     let rows: Vec<_> = changed
         .rows
         .iter()
@@ -416,7 +417,7 @@ fn a_diff_matches_by_name_and_says_what_became_of_each() {
         ]
     );
     assert_eq!(changed.total.growth().shallow_bytes, 100 + 32 + 12 - 32);
-    let same = diff::by_class(a, a, &ClassFilter::default());
+    let same = diff::by_class(a, a, &Filter::default());
     assert!(same.rows.iter().all(|row| row.change.growth().is_none()));
 }
 

@@ -2,8 +2,14 @@
 //! an HPROF, chooses the dump that is meant, gives its classes the names of mapping files, and
 //! computes paths and dominators when they are first asked for.
 
+mod error;
+pub mod facts;
 mod heap;
 mod input;
+mod open;
+pub mod top;
 
+pub use error::JavaError;
 pub use heap::{JavaHeap, Steps};
 pub use input::{JavaInput, Which};
+pub use open::{JavaFile, JavaOptions, Listed, open};

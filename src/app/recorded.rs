@@ -81,6 +81,11 @@ pub fn unread(error: &ManifestError) -> manifest::Warning {
 }
 
 impl Recorded {
+    /// The manifest itself.
+    pub fn into_manifest(self) -> Manifest {
+        self.0
+    }
+
     /// Fills in what the trace does not tell. Gives the labels, to be bound once the dumps are
     /// there.
     pub fn carry_into(self, goal: &mut Manifest) -> Vec<RecordedLabel> {

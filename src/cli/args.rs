@@ -5,7 +5,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 use super::{
     apps, check, completions, convert, demo, deobfuscate, devices, doctor, dump, hprof, record,
-    sessions, symbolize, virtual_phone,
+    sessions, symbolize, top, virtual_phone,
 };
 
 /// Memory profiling of Android phones from the host: record, pull, decode, convert, explain.
@@ -122,6 +122,8 @@ pub enum Command {
     Collect(sessions::CollectArgs),
     /// Convert a trace recorded anywhere to gzipped pprof
     Convert(convert::Args),
+    /// Where the memory went: a table by class, object, package …
+    Top(Box<top::Args>),
     /// Look up functions, files and lines for a trace's frames; write them as packets
     Symbolize(symbolize::Args),
     /// Write Java names as packets that, behind the trace, deobfuscate it in any Perfetto tool

@@ -1,12 +1,13 @@
 //! Work that blocks, such as looking names up, on a thread of its own: the console shows how far
 //! it is, and a signal ends it in good order.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
 
 use super::signals::watch_signals;
 use super::{Context, progress};
 use crate::app::device_libs::DeviceLibs;
+use crate::app::java::Steps;
 use crate::app::naming::Watch;
 use crate::error::{ErrorClass, Failure};
 
@@ -56,6 +57,59 @@ where
         },
         None => Err(interrupted("interrupted")),
     }
+}
+
+/// Does `work`, which says what it is at. That stands in the status line once it takes a second.
+/// A signal ends the program: nothing is left behind that would have to be tidied up.
+///
+/// # Errors
+/// The work's, or that it was interrupted.
+pub(super) async fn stepwise<T, E>(
+    ctx: &Context,
+    work: impl FnOnce(&Steps) -> Result<T, E> + Send + 'static,
+) -> Result<T, Failure>
+where
+    T: Send + 'static,
+    E: Into<Failure> + Send + 'static,
+{
+    let at = Arc::new(Mutex::new(String::new()));
+    let steps = {
+        let at = Arc::clone(&at);
+        Steps::telling(move |step| step.clone_into(&mut lock(&at)))
+    };
+    let status = ctx.console.status();
+    let mut signals = watch_signals()?;
+    let mut task = tokio::task::spawn_blocking(move || work(&steps));
+    let began = Instant::now();
+    let result = loop {
+        tokio::select! {
+            result = &mut task => break Some(result),
+            _ = signals.recv() => break None,
+            () = tokio::time::sleep(TICK) => {
+                let passed = began.elapsed();
+                if passed >= Duration::from_secs(1) {
+                    let step = lock(&at).clone();
+                    ctx.console.set_status(&status, format_args!("{step} … {} s", passed.as_secs()));
+                }
+            }
+        }
+    };
+    status.finish_and_clear();
+    match result {
+        Some(Ok(result)) => result.map_err(Into::into),
+        Some(Err(error)) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(error) => Err(interrupted(error.to_string())),
+        },
+        None => Err(interrupted("interrupted")),
+    }
+}
+
+/// How often the status line is drawn anew.
+const TICK: Duration = Duration::from_millis(200);
+
+fn lock(text: &Mutex<String>) -> MutexGuard<'_, String> {
+    text.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 fn interrupted(message: impl Into<String>) -> Failure {

@@ -19,6 +19,8 @@ mod dump;
 mod exit;
 mod goal;
 mod hprof;
+mod java_args;
+mod java_view;
 mod keys;
 mod missing;
 mod names_args;
@@ -29,6 +31,8 @@ mod sessions;
 mod signals;
 mod summary;
 mod symbolize;
+mod table;
+mod top;
 mod virtual_phone;
 
 pub use args::{Cli, Command, Globals};
@@ -95,6 +99,7 @@ async fn dispatch(ctx: &Context, command: Command) -> Result<Outcome, Failure> {
         Command::Stop(args) => sessions::stop(ctx, args).await,
         Command::Collect(args) => sessions::collect(ctx, args).await,
         Command::Convert(args) => convert::run(ctx, args).await,
+        Command::Top(args) => top::run(ctx, *args).await,
         Command::Symbolize(args) => symbolize::run(ctx, args).await,
         Command::Deobfuscate(args) => deobfuscate::run(ctx, args).await,
         Command::Hprof(args) => hprof::run(ctx, args).await,

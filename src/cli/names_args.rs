@@ -96,7 +96,7 @@ fn no_symbols_in(path: &Path) -> Option<&'static str> {
 }
 
 /// `[PACKAGE=]FILE`; what is a file as a whole is one.
-fn mapping(given: &OsStr) -> MappingOption {
+pub(super) fn mapping(given: &OsStr) -> MappingOption {
     let whole = |path: &Path| MappingOption {
         package: None,
         path: absolute(path),

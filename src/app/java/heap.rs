@@ -42,6 +42,8 @@ pub struct JavaHeap {
     pub path: PathBuf,
     /// Its index among the dumps of that input, as the manifest counts them.
     pub index: u32,
+    /// How many dumps that input has to choose from.
+    pub among: usize,
     /// The label of its snapshot.
     pub label: Option<String>,
     /// Which referents [`JavaHeap::paths`] and [`JavaHeap::dominators`] follow.
@@ -61,6 +63,7 @@ impl JavaHeap {
             graph,
             path,
             index,
+            among: 1,
             label: None,
             follow,
             findings,
@@ -70,11 +73,11 @@ impl JavaHeap {
         }
     }
 
-    /// The shortest paths from roots. Computed when first asked for.
+    /// The shortest paths from the roots that tell people most. Computed when first asked for.
     pub fn paths(&self) -> &ShortestPaths {
         self.paths.get_or_init(|| {
             self.steps.begin("finding the shortest paths");
-            ShortestPaths::of(&self.graph, self.follow)
+            ShortestPaths::from_best_roots(&self.graph, self.follow)
         })
     }
 
@@ -96,6 +99,7 @@ impl JavaHeap {
         let path = self.path.display();
         match &self.label {
             Some(label) => format!("{path}@{label}"),
+            None if self.among > 1 => format!("{path}@{}", self.index),
             None => path.to_string(),
         }
     }

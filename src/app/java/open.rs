@@ -1,0 +1,359 @@
+//! Opens an input of Java heaps, lists its dumps, and reads the one that is meant. Labels and
+//! indices are those of the recording's manifest, where there is one.
+
+use std::path::{Path, PathBuf};
+
+use super::error::JavaError;
+use super::heap::{JavaHeap, Steps};
+use super::input::{JavaInput, Which};
+use crate::app::findings::Finding;
+use crate::app::manifest::{self, JavaKind, Manifest};
+use crate::app::names::NameOptions;
+use crate::app::{recorded, trace_findings};
+use crate::eligibility::names::{is_pattern, matches_native};
+use crate::error::ErrorClass;
+use crate::heap_graph::{Follow, SizeModel};
+use crate::hprof;
+use crate::import::{self, HprofInput, JavaSource};
+use crate::trace::{Surveyed, Trace};
+
+/// How to open an input.
+#[derive(Debug, Clone, Default)]
+pub struct JavaOptions {
+    /// Only dumps of this process: a name, with `*`, or a process id.
+    pub process: Option<String>,
+    /// Which referents are followed.
+    pub follow: Follow,
+    /// How shallow sizes of an HPROF come about; `None` for what fits its runtime.
+    pub sizes: Option<SizeModel>,
+    /// Where mapping files are.
+    pub names: NameOptions,
+}
+
+/// A dump of an input, not yet read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// Its index: that of the manifest, else the position among the dumps of Java heaps.
+    pub index: u32,
+    /// The label of its snapshot.
+    pub label: Option<String>,
+    /// Process id; an HPROF alone does not tell.
+    pub pid: Option<u64>,
+    /// Process name; empty where it is not known.
+    pub process: String,
+    place: Place,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Trace { trace: usize, dump: usize },
+    Hprof(usize),
+}
+
+impl Listed {
+    /// In words: `@2 (after-login) of com.example.app`.
+    fn describe(&self) -> String {
+        let mut text = format!("@{}", self.index);
+        if let Some(label) = &self.label {
+            text += &format!(" ({label})");
+        }
+        match (self.process.as_str(), self.pid) {
+            ("", None) => {}
+            ("", Some(pid)) => text += &format!(" of {pid}"),
+            (name, Some(pid)) => text += &format!(" of {name} ({pid})"),
+            (name, None) => text += &format!(" of {name}"),
+        }
+        text
+    }
+}
+
+/// An input with its dumps.
+pub struct JavaFile {
+    path: PathBuf,
+    options: JavaOptions,
+    steps: Steps,
+    listed: Vec<Listed>,
+    traces: Vec<Trace>,
+    hprofs: Vec<HprofInput>,
+    findings: Vec<Finding>,
+}
+
+impl JavaFile {
+    /// Opens an input and lists its dumps: reads a trace once, and of an HPROF nothing.
+    ///
+    /// # Errors
+    /// Where it holds no Java heap, or none of the process that the options name, or can't be
+    /// read.
+    pub fn open(path: &Path, options: JavaOptions, steps: &Steps) -> Result<JavaFile, JavaError> {
+        let mut file = JavaFile {
+            path: path.to_owned(),
+            options,
+            steps: steps.clone(),
+            listed: Vec::new(),
+            traces: Vec::new(),
+            hprofs: Vec::new(),
+            findings: Vec::new(),
+        };
+        file.steps.begin(&format!("opening {}", path.display()));
+        let recorded = manifest_of(path)?;
+        let native = match import::open_java(path)? {
+            JavaSource::Traces(traces) => file.take_traces(traces)?,
+            JavaSource::Hprofs(hprofs) => {
+                file.hprofs = hprofs;
+                false
+            }
+        };
+        if path.is_dir() && !file.traces.is_empty() {
+            for hprof in import::hprofs_in_folder(path).unwrap_or_default() {
+                file.hprofs.push(import::open_hprof(&hprof)?);
+            }
+        }
+        file.list(recorded.as_ref());
+        let name = file.path.display().to_string();
+        if file.listed.is_empty() {
+            return Err(match native {
+                true => JavaError::Native { name },
+                false => JavaError::NoHeap { name },
+            });
+        }
+        if let Some(process) = file.options.process.clone() {
+            let there = file.describe_processes();
+            file.listed.retain(|dump| is_of(dump, &process));
+            if file.listed.is_empty() {
+                return Err(JavaError::NoSuchProcess {
+                    name,
+                    process,
+                    there,
+                });
+            }
+        }
+        Ok(file)
+    }
+
+    /// Reads traces for the first time; whether there are native heaps in them.
+    fn take_traces(&mut self, traces: Vec<import::OpenTrace>) -> Result<bool, JavaError> {
+        let mut native = false;
+        for trace in traces {
+            if let Some(damage) = &trace.damage {
+                let found = trace_findings::packing(&trace.name, damage.clone());
+                self.findings.push(found);
+            }
+            let surveyed = Surveyed::read(trace.source)?;
+            native |= surveyed.health().profile_packets > 0;
+            // What the service lost shows in the numbering of each dump's packets.
+            let unreadable = trace_findings::of_health(surveyed.health(), true);
+            let unreadable = unreadable
+                .into_iter()
+                .filter(|finding| finding.class == Some(ErrorClass::BadInput));
+            self.findings.extend(unreadable);
+            self.traces.push(surveyed.seal());
+        }
+        Ok(native)
+    }
+
+    /// Lists the dumps that were found, by the manifest's numbers and labels where it has them.
+    fn list(&mut self, recorded: Option<&Manifest>) {
+        let entries = recorded.map_or(&[][..], |manifest| &manifest.dumps.java);
+        let mut unknown = recorded.map_or(0, |manifest| manifest.dumps.len() as u32);
+        let mut add = |entry: Option<&manifest::JavaDump>, pid, process: &str, place| {
+            let index = entry.map_or(unknown, |entry| entry.index);
+            unknown += u32::from(entry.is_none());
+            let named = entry.map_or("", |entry| &entry.process);
+            Listed {
+                index,
+                label: entry.and_then(|entry| Some(entry.label.as_ref()?.name.clone())),
+                pid,
+                process: if process.is_empty() { named } else { process }.to_owned(),
+                place,
+            }
+        };
+        for (trace, all) in self.traces.iter().enumerate() {
+            for (dump, found) in all.java_dumps().iter().enumerate() {
+                let entry = entries.iter().find(|entry| {
+                    entry.kind == JavaKind::HeapGraph
+                        && entry.pid == found.pid
+                        && entry.time_ns == Some(found.time_ns)
+                });
+                let place = Place::Trace { trace, dump };
+                self.listed
+                    .push(add(entry, Some(found.pid), &found.process, place));
+            }
+        }
+        for (at, hprof) in self.hprofs.iter().enumerate() {
+            let file = Path::new(&hprof.name).file_name();
+            let entry = entries.iter().find(|entry| {
+                entry.kind == JavaKind::Hprof
+                    && entry
+                        .file
+                        .as_deref()
+                        .map(Path::new)
+                        .and_then(Path::file_name)
+                        == file
+            });
+            let pid = entry.map(|entry| entry.pid);
+            self.listed.push(add(entry, pid, "", Place::Hprof(at)));
+        }
+        self.listed.sort_by_key(|dump| dump.index);
+    }
+
+    /// The dumps, in order of their indices.
+    pub fn dumps(&self) -> &[Listed] {
+        &self.listed
+    }
+
+    /// Which of [`JavaFile::dumps`] is meant: the last one where nothing was said.
+    ///
+    /// # Errors
+    /// Where there is none of that name, or the dumps are of several processes.
+    pub fn choose(&self, which: Option<&Which>) -> Result<usize, JavaError> {
+        let name = || self.path.display().to_string();
+        let by_label = |wanted: &str| {
+            let fits = |dump: &Listed| dump.label.as_deref() == Some(wanted);
+            self.listed.iter().rposition(fits)
+        };
+        let found = match which {
+            Some(Which::Index(index)) => self
+                .listed
+                .iter()
+                .position(|dump| dump.index == *index)
+                .or_else(|| by_label(&index.to_string())),
+            Some(Which::Label(label)) => by_label(label),
+            Some(Which::Last) | None => {
+                if self.has_several_processes() {
+                    return Err(JavaError::SeveralProcesses {
+                        name: name(),
+                        there: self.describe_processes(),
+                    });
+                }
+                self.listed.len().checked_sub(1)
+            }
+        };
+        found.ok_or_else(|| JavaError::NoSuchDump {
+            name: name(),
+            which: which.map_or_else(String::new, Which::to_string),
+            there: in_words(self.listed.iter().map(Listed::describe)),
+        })
+    }
+
+    fn has_several_processes(&self) -> bool {
+        let mut pids: Vec<_> = self.listed.iter().filter_map(|dump| dump.pid).collect();
+        pids.sort_unstable();
+        pids.dedup();
+        pids.len() > 1
+    }
+
+    fn describe_processes(&self) -> String {
+        let mut all: Vec<String> = self
+            .listed
+            .iter()
+            .map(|dump| match (dump.process.as_str(), dump.pid) {
+                ("", None) => "a process that is not named".to_owned(),
+                ("", Some(pid)) => pid.to_string(),
+                (name, Some(pid)) => format!("{name} ({pid})"),
+                (name, None) => name.to_owned(),
+            })
+            .collect();
+        all.sort();
+        all.dedup();
+        in_words(all.into_iter())
+    }
+
+    /// The HPROF behind a dump; `None` for a heap graph of a trace.
+    pub fn hprof(&self, at: usize) -> Option<&HprofInput> {
+        match self.listed[at].place {
+            Place::Hprof(hprof) => Some(&self.hprofs[hprof]),
+            Place::Trace { .. } => None,
+        }
+    }
+
+    /// Reads one of [`JavaFile::dumps`].
+    ///
+    /// # Errors
+    /// Where it can't be read. What is damaged or missing in it becomes findings.
+    pub fn read(&mut self, at: usize) -> Result<JavaHeap, JavaError> {
+        let listed = self.listed[at].clone();
+        let mut findings = self.findings.clone();
+        let graph = match listed.place {
+            Place::Trace { trace, dump } => {
+                self.steps.begin("reading the heap graph");
+                self.traces[trace].read_java_dump(dump)?
+            }
+            Place::Hprof(hprof) => {
+                let input = &self.hprofs[hprof];
+                self.steps.begin(&format!("reading {}", input.name));
+                if let Some(damage) = &input.damage {
+                    findings.push(trace_findings::packing(&input.name, damage.clone()));
+                }
+                let options = hprof::Options {
+                    sizes: self.options.sizes,
+                    ..hprof::Options::default()
+                };
+                let graph = hprof::read(input.bytes.clone(), &options);
+                let mut graph = graph.map_err(|source| JavaError::Hprof {
+                    name: input.name.clone(),
+                    source,
+                })?;
+                if graph.facts.pid.is_none() {
+                    graph.facts.pid = listed.pid;
+                }
+                if graph.facts.process.is_empty() {
+                    graph.facts.process.clone_from(&listed.process);
+                }
+                graph
+            }
+        };
+        let mut heap = JavaHeap::new(
+            graph,
+            self.path.clone(),
+            listed.index,
+            self.options.follow,
+            self.steps.clone(),
+        );
+        heap.label = listed.label;
+        heap.among = self.listed.len();
+        findings.append(&mut heap.findings);
+        heap.findings = findings;
+        Ok(heap)
+    }
+}
+
+/// Opens an input and reads the dump that is meant.
+///
+/// # Errors
+/// As [`JavaFile::open`], [`JavaFile::choose`] and [`JavaFile::read`].
+pub fn open(input: &JavaInput, options: JavaOptions, steps: &Steps) -> Result<JavaHeap, JavaError> {
+    let mut file = JavaFile::open(&input.path, options, steps)?;
+    let at = file.choose(input.which.as_ref())?;
+    file.read(at)
+}
+
+/// The manifest of the recording that the input is or lies in. One that cannot be read says
+/// nothing of labels, no more.
+fn manifest_of(path: &Path) -> Result<Option<Manifest>, JavaError> {
+    if path.is_dir() {
+        if !path.join(manifest::FILE_NAME).is_file() {
+            return Ok(None);
+        }
+        return Ok(Some(Manifest::read(path)?));
+    }
+    Ok(recorded::beside(path)?.map(recorded::Recorded::into_manifest))
+}
+
+fn is_of(dump: &Listed, process: &str) -> bool {
+    if let Ok(pid) = process.parse::<u64>() {
+        return dump.pid == Some(pid);
+    }
+    !dump.process.is_empty()
+        && (dump.process == process
+            || is_pattern(process) && matches_native(process, &dump.process))
+}
+
+fn in_words(all: impl ExactSizeIterator<Item = String>) -> String {
+    const MOST: usize = 12;
+    let more = all.len().saturating_sub(MOST);
+    let mut shown: Vec<String> = all.take(MOST).collect();
+    if more > 0 {
+        shown.push(format!("and {more} more"));
+    }
+    shown.join(", ")
+}

@@ -1,0 +1,201 @@
+//! Tables of figures with a name at the end: figures to the right, the name cut to what the
+//! terminal has left. Where stdout is no terminal, names stay whole.
+
+use std::fmt::Write as _;
+
+use super::console::{Console, Style};
+
+/// A table under construction.
+pub(super) struct Table {
+    headings: Vec<String>,
+    rows: Vec<Row>,
+}
+
+struct Row {
+    figures: Vec<String>,
+    /// What stands before the name: branches of a tree.
+    lead: String,
+    name: String,
+    /// Said behind the name, where there is room.
+    remark: String,
+    style: Option<Style>,
+}
+
+/// Names are not cut to less than this.
+const NARROWEST_NAME: usize = 16;
+
+impl Table {
+    /// A table with these headings, the last of them the name's.
+    pub(super) fn new(headings: &[&str]) -> Table {
+        Table {
+            headings: headings.iter().map(|&heading| heading.to_owned()).collect(),
+            rows: Vec::new(),
+        }
+    }
+
+    /// Adds a row.
+    pub(super) fn row(&mut self, figures: Vec<String>, name: impl Into<String>) {
+        self.rows.push(Row {
+            figures,
+            lead: String::new(),
+            name: name.into(),
+            remark: String::new(),
+            style: None,
+        });
+    }
+
+    /// Puts branches before the last row's name.
+    pub(super) fn lead(&mut self, lead: impl Into<String>) {
+        if let Some(row) = self.rows.last_mut() {
+            row.lead = lead.into();
+        }
+    }
+
+    /// Says something behind the last row's name.
+    pub(super) fn remark(&mut self, remark: impl Into<String>) {
+        if let Some(row) = self.rows.last_mut() {
+            row.remark = remark.into();
+        }
+    }
+
+    /// Gives the last row's name a style.
+    pub(super) fn style(&mut self, style: Style) {
+        if let Some(row) = self.rows.last_mut() {
+            row.style = Some(style);
+        }
+    }
+
+    /// The lines, at most `width` columns wide; as wide as names are without.
+    pub(super) fn render(&self, console: &Console, width: Option<usize>) -> String {
+        let figures = self.headings.len() - 1;
+        let mut widths: Vec<usize> = self.headings[..figures]
+            .iter()
+            .map(|h| text_width(h))
+            .collect();
+        for row in &self.rows {
+            for (width, figure) in widths.iter_mut().zip(&row.figures) {
+                *width = (*width).max(text_width(figure));
+            }
+        }
+        let taken: usize = widths.iter().map(|width| width + 2).sum();
+        let room = width.map_or(usize::MAX, |width| {
+            width.saturating_sub(taken).max(NARROWEST_NAME)
+        });
+        let mut text = String::new();
+        let mut heading = String::new();
+        for (cell, &width) in self.headings.iter().zip(&widths) {
+            let _ = write!(heading, "{}{cell}  ", blanks(width, cell));
+        }
+        heading += &self.headings[figures];
+        let _ = write!(text, "{}", console.styled(Style::Dim, heading));
+        for row in &self.rows {
+            text.push('\n');
+            for (cell, &width) in row.figures.iter().zip(&widths) {
+                let _ = write!(text, "{}{cell}  ", blanks(width, cell));
+            }
+            let lead = cut_end(&row.lead, room.saturating_sub(NARROWEST_NAME / 2));
+            let left = room.saturating_sub(text_width(&lead));
+            let name = cut_front(&row.name, left);
+            let _ = write!(text, "{}", console.styled(Style::Dim, &lead));
+            match row.style {
+                Some(style) => {
+                    let _ = write!(text, "{}", console.styled(style, &name));
+                }
+                None => text += &name,
+            }
+            let left = left.saturating_sub(text_width(&name) + 2);
+            if !row.remark.is_empty() && left >= NARROWEST_NAME {
+                let remark = cut_front(&row.remark, left);
+                let _ = write!(text, "  {}", console.styled(Style::Dim, remark));
+            }
+            text.truncate(text.trim_end_matches(' ').len());
+        }
+        text
+    }
+}
+
+fn text_width(text: &str) -> usize {
+    console::measure_text_width(text)
+}
+
+fn blanks(width: usize, text: &str) -> String {
+    " ".repeat(width.saturating_sub(text_width(text)))
+}
+
+/// The end of a text that is wider than `room`: of a class name what matters.
+pub(super) fn cut_front(text: &str, room: usize) -> String {
+    if text_width(text) <= room {
+        return text.to_owned();
+    }
+    let mut left = room.saturating_sub(1);
+    let mut from = text.len();
+    for (at, c) in text.char_indices().rev() {
+        let width = text_width(c.encode_utf8(&mut [0; 4]));
+        if width > left {
+            break;
+        }
+        left -= width;
+        from = at;
+    }
+    format!("…{}", &text[from..])
+}
+
+/// The beginning of a text that is wider than `room`.
+pub(super) fn cut_end(text: &str, room: usize) -> String {
+    if text_width(text) <= room {
+        return text.to_owned();
+    }
+    let mut left = room.saturating_sub(1);
+    let mut to = 0;
+    for (at, c) in text.char_indices() {
+        let width = text_width(c.encode_utf8(&mut [0; 4]));
+        if width > left {
+            break;
+        }
+        left -= width;
+        to = at + c.len_utf8();
+    }
+    format!("{}…", &text[..to])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plain() -> Console {
+        Console::from_raw_args(&["heaptap".into(), "--color=never".into()])
+    }
+
+    #[test]
+    fn figures_stand_to_the_right_and_names_are_cut_in_front() {
+        let mut table = Table::new(&["count", "size", "class"]);
+        table.row(
+            vec!["1".into(), "12.0 KiB".into()],
+            "java.util.concurrent.Listener",
+        );
+        table.remark("held by a very long path of references that matters at its end");
+        table.row(vec!["12,345".into(), "8 B".into()], "A");
+        table.lead("└ ");
+        assert_eq!(
+            table.render(&plain(), None),
+            "  count      size  class\n      \
+             1  12.0 KiB  java.util.concurrent.Listener  \
+             held by a very long path of references that matters at its end\n \
+             12,345       8 B  └ A"
+                .replace("\n 1", "\n1")
+        );
+        let narrow = table.render(&plain(), Some(40));
+        for line in narrow.lines() {
+            assert!(text_width(line) <= 40, "{line:?}");
+        }
+        assert!(narrow.contains("…l.concurrent.Listener"), "{narrow}");
+    }
+
+    #[test]
+    fn wide_letters_count_twice() {
+        assert_eq!(cut_front("数据数据", 5), "…数据");
+        assert_eq!(cut_end("数据数据", 5), "数据…");
+        assert_eq!(cut_front("abc", 3), "abc");
+        assert_eq!(cut_front("abcd", 3), "…cd");
+    }
+}
