@@ -12,7 +12,9 @@
 //! | `paths` | how roots reach an object, by the names of fields |
 //! | `holders` | all paths to roots merged by class |
 //! | `inspect` | one object in full |
+//! | `lookup` | single fields of an object by name |
 //! | `leaks` | objects that should be gone, and what holds them |
+//! | `waste` | memory that holds what is already there, or nothing |
 //! | `diff` | what changed between two dumps |
 
 pub mod diff;
@@ -24,8 +26,10 @@ pub mod inspect;
 pub mod label;
 pub mod largest;
 pub mod leaks;
+mod lookup;
 pub mod paths;
 pub mod tree;
+pub mod waste;
 
 #[cfg(test)]
 mod dsl;

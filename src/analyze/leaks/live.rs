@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::fields;
+use crate::analyze::lookup;
 use super::kinds::{ByName, Kind, Kinds, is_instance};
 use crate::heap_graph::{HeapGraph, ObjectIndex, RootKind, Value};
 
@@ -41,34 +41,34 @@ impl Live {
         let mut live = Live::default();
         if let Some(thread) = activity_thread(graph, names, kinds) {
             let class = "android.app.ActivityThread";
-            live.activities = fields::get(graph, thread, class, "mActivities")
+            live.activities = lookup::get(graph, thread, class, "mActivities")
                 .and_then(Value::object)
                 .and_then(|map| map_values(graph, map))
                 .map(|records| {
                     let activity = |&record: &ObjectIndex| {
-                        fields::any(graph, record, "activity").and_then(Value::object)
+                        lookup::any(graph, record, "activity").and_then(Value::object)
                     };
                     records.iter().filter_map(activity).collect()
                 });
-            live.services = fields::get(graph, thread, class, "mServices")
+            live.services = lookup::get(graph, thread, class, "mServices")
                 .and_then(Value::object)
                 .and_then(|map| map_values(graph, map))
                 .map(|services| services.into_iter().collect());
         }
         live.main_thread = names
             .find("android.os.Looper")
-            .and_then(|looper| fields::of_class(graph, looper, "sMainLooper"))
+            .and_then(|looper| lookup::of_class(graph, looper, "sMainLooper"))
             .and_then(Value::object)
-            .and_then(|looper| fields::any(graph, looper, "mThread"))
+            .and_then(|looper| lookup::any(graph, looper, "mThread"))
             .and_then(Value::object)
             .or_else(|| thread_named_main(graph));
         live.sdk = names
             .find("android.os.Build$VERSION")
-            .and_then(|version| fields::of_class(graph, version, "SDK_INT"))
+            .and_then(|version| lookup::of_class(graph, version, "SDK_INT"))
             .and_then(Value::integer);
         live.manufacturer = names
             .find("android.os.Build")
-            .and_then(|build| fields::of_class(graph, build, "MANUFACTURER"))
+            .and_then(|build| lookup::of_class(graph, build, "MANUFACTURER"))
             .and_then(Value::object)
             .and_then(|text| graph.contents().string(graph, text));
         live.watched = watched(graph, kinds);
@@ -78,7 +78,7 @@ impl Live {
 
 fn activity_thread(graph: &HeapGraph, names: &ByName<'_>, kinds: &Kinds) -> Option<ObjectIndex> {
     let class = names.find("android.app.ActivityThread")?;
-    let current = fields::of_class(graph, class, "sCurrentActivityThread");
+    let current = lookup::of_class(graph, class, "sCurrentActivityThread");
     if let Some(thread) = current.and_then(Value::object) {
         return Some(thread);
     }
@@ -92,9 +92,9 @@ fn activity_thread(graph: &HeapGraph, names: &ByName<'_>, kinds: &Kinds) -> Opti
 
 /// The values of an `ArrayMap` or a `HashMap`; `None` where it is neither or says nothing.
 fn map_values(graph: &HeapGraph, map: ObjectIndex) -> Option<Vec<ObjectIndex>> {
-    if let Some(array) = fields::any(graph, map, "mArray") {
+    if let Some(array) = lookup::any(graph, map, "mArray") {
         let elements = match array {
-            Value::Object(array) => fields::elements(graph, array),
+            Value::Object(array) => lookup::elements(graph, array),
             Value::Null => Vec::new(),
             _ => return None,
         };
@@ -102,8 +102,8 @@ fn map_values(graph: &HeapGraph, map: ObjectIndex) -> Option<Vec<ObjectIndex>> {
         let values = elements.into_iter().filter(|(at, _)| at % 2 == 1);
         return Some(values.map(|(_, value)| value).collect());
     }
-    let table = match fields::any(graph, map, "table")? {
-        Value::Object(table) => fields::elements(graph, table),
+    let table = match lookup::any(graph, map, "table")? {
+        Value::Object(table) => lookup::elements(graph, table),
         Value::Null => Vec::new(),
         _ => return None,
     };
@@ -116,8 +116,8 @@ fn map_values(graph: &HeapGraph, map: ObjectIndex) -> Option<Vec<ObjectIndex>> {
             if links > MOST_LINKS {
                 return None;
             }
-            values.extend(fields::any(graph, entry, "value").and_then(Value::object));
-            node = fields::any(graph, entry, "next").and_then(Value::object);
+            values.extend(lookup::any(graph, entry, "value").and_then(Value::object));
+            node = lookup::any(graph, entry, "next").and_then(Value::object);
         }
     }
     Some(values)
@@ -134,7 +134,7 @@ fn thread_named_main(graph: &HeapGraph) -> Option<ObjectIndex> {
 
 /// The name of a `java.lang.Thread`.
 pub(super) fn thread_name(graph: &HeapGraph, thread: ObjectIndex) -> Option<String> {
-    let name = fields::get(graph, thread, "java.lang.Thread", "name")?.object()?;
+    let name = lookup::get(graph, thread, "java.lang.Thread", "name")?.object()?;
     if let Some(text) = graph.contents().string(graph, name) {
         return Some(text);
     }
@@ -155,8 +155,8 @@ fn watched(graph: &HeapGraph, kinds: &Kinds) -> BTreeMap<ObjectIndex, Watched> {
         if kinds.of_class(graph.class_of(referent.owner)) != Some(Kind::Watched) {
             continue;
         }
-        let since = fields::any(graph, referent.owner, "retainedUptimeMillis");
-        let description = fields::any(graph, referent.owner, "description")
+        let since = lookup::any(graph, referent.owner, "retainedUptimeMillis");
+        let description = lookup::any(graph, referent.owner, "description")
             .and_then(Value::object)
             .and_then(|text| graph.contents().string(graph, text))
             .filter(|text| !text.is_empty());

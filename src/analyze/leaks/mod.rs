@@ -17,7 +17,6 @@
 //! | `find` | all of it, in order |
 
 mod advice;
-mod fields;
 mod find;
 mod kinds;
 mod library;

@@ -7,7 +7,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::fields;
+use crate::analyze::lookup;
 use super::kinds::{Kind, Kinds};
 use super::live::{Live, thread_name};
 use super::verdict::{Certainty, Status, Verdict};
@@ -132,7 +132,7 @@ impl<'g> Rules<'g> {
     }
 
     fn get(&self, object: ObjectIndex, class: &str, name: &str) -> Option<Value> {
-        fields::get(self.graph, object, class, name)
+        lookup::get(self.graph, object, class, name)
     }
 
     fn name_of(&self, object: ObjectIndex) -> &'g str {
@@ -162,7 +162,7 @@ impl<'g> Rules<'g> {
             return Verdict::in_use("ActivityThread.mActivities has a record of it");
         }
         // Activities of androidx tell their observers when they end.
-        let registry = fields::any(self.graph, object, "mLifecycleRegistry");
+        let registry = lookup::any(self.graph, object, "mLifecycleRegistry");
         let state = registry
             .and_then(Value::object)
             .and_then(|registry| self.lifecycle_state(registry));
@@ -197,8 +197,8 @@ impl<'g> Rules<'g> {
         if self.kind(registry) != Some(Kind::LifecycleRegistry) {
             return None;
         }
-        let state = fields::one_of(self.graph, registry, &["state", "mState"])?;
-        fields::constant(self.graph, state.object()?)
+        let state = lookup::one_of(self.graph, registry, &["state", "mState"])?;
+        lookup::constant(self.graph, state.object()?)
     }
 
     // Fragments.
@@ -288,7 +288,7 @@ impl<'g> Rules<'g> {
             let bindings: Vec<ObjectIndex> = kept
                 .iter()
                 .filter(|&&o| self.name_of(o).ends_with("Binding"))
-                .filter_map(|&o| fields::any(self.graph, o, "rootView")?.object())
+                .filter_map(|&o| lookup::any(self.graph, o, "rootView")?.object())
                 .collect();
             kept.extend(bindings);
             let name = self.name_of(fragment).to_owned();
@@ -409,8 +409,8 @@ impl<'g> Rules<'g> {
         let Some(shower) = shower else {
             return Verdict::default();
         };
-        let manager = fields::any(self.graph, shower, "mWM");
-        let view = fields::any(self.graph, shower, "mView");
+        let manager = lookup::any(self.graph, shower, "mWM");
+        let view = lookup::any(self.graph, shower, "mView");
         match (manager, view) {
             (Some(Value::Object(_)), Some(Value::Null)) => {
                 Verdict::leaking(Certainty::Certain, "it was shown and taken down again")
@@ -457,7 +457,7 @@ impl<'g> Rules<'g> {
         for _ in 0..MOST_STEPS {
             let next = match self.kind(at)? {
                 Kind::Activity => return Some(at),
-                Kind::DecorContext => fields::any(self.graph, at, "mPhoneWindow")
+                Kind::DecorContext => lookup::any(self.graph, at, "mPhoneWindow")
                     .and_then(Value::object)
                     .and_then(|window| self.get(window, "android.view.Window", "mContext")),
                 Kind::ContextWrapper => self.get(at, "android.content.ContextWrapper", "mBase"),
@@ -483,7 +483,7 @@ impl<'g> Rules<'g> {
 
     /// Judged as another object that it belongs to.
     fn by_other(&self, object: ObjectIndex, field: &str, whose: &str) -> Verdict {
-        let Some(other) = fields::any(self.graph, object, field).and_then(Value::object) else {
+        let Some(other) = lookup::any(self.graph, object, field).and_then(Value::object) else {
             return Verdict::default();
         };
         if self.kind(other) != Some(Kind::View) {
@@ -502,7 +502,7 @@ impl<'g> Rules<'g> {
     // The rest.
 
     fn message_queue(&self, object: ObjectIndex) -> Verdict {
-        let flag = fields::one_of(self.graph, object, &["mQuitting", "mQuiting"]);
+        let flag = lookup::one_of(self.graph, object, &["mQuitting", "mQuiting"]);
         match flag.and_then(Value::boolean) {
             Some(true) => Verdict::leaking(Certainty::Certain, "its looper has quit"),
             Some(false) => Verdict::in_use("its looper runs"),
@@ -516,7 +516,7 @@ impl<'g> Rules<'g> {
         // Since 2.8 in an object of its own.
         let cleared = own.or_else(|| {
             let inner = self.get(object, class, "impl")?.object()?;
-            fields::any(self.graph, inner, "isCleared")?.boolean()
+            lookup::any(self.graph, inner, "isCleared")?.boolean()
         });
         match cleared {
             Some(true) => Verdict::leaking(Certainty::Certain, "it was cleared"),
@@ -526,8 +526,8 @@ impl<'g> Rules<'g> {
     }
 
     fn composition(&self, object: ObjectIndex) -> Verdict {
-        let disposed = fields::any(self.graph, object, "disposed").and_then(Value::boolean);
-        let state = fields::any(self.graph, object, "state").and_then(Value::integer);
+        let disposed = lookup::any(self.graph, object, "disposed").and_then(Value::boolean);
+        let state = lookup::any(self.graph, object, "state").and_then(Value::integer);
         match (disposed, state) {
             (Some(true), _) | (None, Some(3)) => {
                 Verdict::leaking(Certainty::Certain, "it was disposed")
@@ -538,11 +538,11 @@ impl<'g> Rules<'g> {
     }
 
     fn recomposer(&self, object: ObjectIndex) -> Verdict {
-        let state = fields::any(self.graph, object, "_state")
+        let state = lookup::any(self.graph, object, "_state")
             .and_then(Value::object)
-            .and_then(|flow| fields::one_of(self.graph, flow, &["_state$volatile", "_state"]))
+            .and_then(|flow| lookup::one_of(self.graph, flow, &["_state$volatile", "_state"]))
             .and_then(Value::object)
-            .and_then(|state| fields::constant(self.graph, state));
+            .and_then(|state| lookup::constant(self.graph, state));
         match state {
             Some(state) if state.starts_with("ShutDown") || state == "ShuttingDown" => {
                 Verdict::leaking(Certainty::Certain, format!("its state is {state}"))

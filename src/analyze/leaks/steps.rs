@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-use super::fields::one_of;
+use crate::analyze::lookup::one_of;
 use super::live::thread_name;
 use super::walk::{Walk, is_collectors_own};
 use crate::analyze::fields;

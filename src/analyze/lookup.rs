@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use crate::analyze::fields::{NamedField, visit};
+use super::fields::{NamedField, visit};
 use crate::heap_graph::{ClassIndex, HeapGraph, ObjectIndex, Value};
 
 /// The value of an instance field; `None` where the dump does not tell. `class` is the class

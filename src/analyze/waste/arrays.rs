@@ -1,0 +1,151 @@
+//! Arrays that are large, and arrays of objects that hold little else than nulls.
+
+use super::parts::{Scope, SharedMarks};
+use crate::heap_graph::{HeapGraph, ObjectId, ObjectIndex};
+
+/// An array of [`super::LARGE_ARRAY_BYTES`] or more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LargeArray {
+    /// The array.
+    pub object: ObjectIndex,
+    /// Its id in the dump.
+    pub id: ObjectId,
+    /// Its class.
+    pub class: String,
+    /// Number of elements, where the dump tells.
+    pub length: Option<u32>,
+    /// Shallow bytes.
+    pub bytes: u64,
+    /// What it holds in words; empty where the dump does not tell.
+    pub value: String,
+    /// Who holds it.
+    pub held_by: Option<String>,
+}
+
+/// An array of objects of which most are null.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SparseArray {
+    /// The array.
+    pub object: ObjectIndex,
+    /// Its id in the dump.
+    pub id: ObjectId,
+    /// Its class.
+    pub class: String,
+    /// Number of elements.
+    pub length: u32,
+    /// Elements that are not null.
+    pub used: u32,
+    /// Bytes of those that are.
+    pub wasted_bytes: u64,
+    /// Who holds it.
+    pub held_by: Option<String>,
+}
+
+pub(super) struct Found {
+    pub large: Vec<LargeArray>,
+    pub large_total: (u64, u64),
+    pub sparse: Vec<SparseArray>,
+    pub sparse_bytes: u64,
+}
+
+/// Below so many slots an array is not worth a line.
+const LEAST_SLOTS: u32 = 64;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Of {
+    Objects,
+    Primitives,
+}
+
+#[derive(Default)]
+struct Gathered {
+    large: Vec<(u64, ObjectIndex)>,
+    sparse: Vec<SparseArray>,
+}
+
+/// `owned` are arrays of collections, which are judged there.
+pub(super) fn find(scope: &Scope<'_>, owned: &SharedMarks, limit: usize) -> Found {
+    let graph = scope.graph;
+    let wanted = scope.classes(|class| {
+        let element = graph.class(class).name.strip_suffix("[]")?;
+        Some(match super::duplicates::is_primitive(element) {
+            true => Of::Primitives,
+            false => Of::Objects,
+        })
+    });
+    let parts = scope.gather(&wanted, Gathered::default, |all: &mut Gathered, object, of| {
+        let bytes = graph.shallow_bytes(object);
+        if bytes >= super::LARGE_ARRAY_BYTES {
+            all.large.push((bytes, object));
+        }
+        if of == Of::Objects
+            && !owned.has(object)
+            // What it refers to is known at once; its length has to be read.
+            && bytes >= u64::from(LEAST_SLOTS) * 4
+        {
+            all.sparse.extend(sparse(graph, object));
+        }
+    });
+    let mut large: Vec<(u64, ObjectIndex)> = Vec::new();
+    let mut sparse = Vec::new();
+    for part in parts {
+        large.extend(part.large);
+        sparse.extend(part.sparse);
+    }
+    let large_total = (large.len() as u64, large.iter().map(|l| l.0).sum());
+    large.sort_unstable_by_key(|&(bytes, object)| (std::cmp::Reverse(bytes), object));
+    large.truncate(limit);
+    let sparse_bytes = sparse.iter().map(|s: &SparseArray| s.wasted_bytes).sum();
+    sparse.sort_by_key(|s| (std::cmp::Reverse(s.wasted_bytes), s.object));
+    sparse.truncate(limit);
+    Found {
+        large: large.into_iter().map(|(b, o)| describe(graph, b, o)).collect(),
+        large_total,
+        sparse,
+        sparse_bytes,
+    }
+}
+
+fn sparse(graph: &HeapGraph, array: ObjectIndex) -> Option<SparseArray> {
+    let length = graph.contents().object_array_length(graph, array)?;
+    let elements = graph.references(array).iter();
+    let used = elements.filter(|&&e| e != ObjectIndex::NONE).count();
+    let used = u32::try_from(used).unwrap_or(u32::MAX).min(length);
+    if length < LEAST_SLOTS || used >= length / 4 {
+        return None;
+    }
+    Some(SparseArray {
+        object: array,
+        id: graph.id(array),
+        class: graph.class(graph.class_of(array)).shown().to_owned(),
+        length,
+        used,
+        wasted_bytes: u64::from(length - used) * slot_bytes(graph, array, length),
+        held_by: None,
+    })
+}
+
+/// Bytes of a reference in an array, by the array's own size: 4, or 8 without compression.
+pub(super) fn slot_bytes(graph: &HeapGraph, array: ObjectIndex, length: u32) -> u64 {
+    match graph.shallow_bytes(array) >= 8 * u64::from(length) {
+        true => 8,
+        false => 4,
+    }
+}
+
+fn describe(graph: &HeapGraph, bytes: u64, object: ObjectIndex) -> LargeArray {
+    let primitives = graph.contents().primitive_array(graph, object);
+    let length = match primitives {
+        Some(array) => Some(array.length),
+        None => graph.contents().object_array_length(graph, object),
+    };
+    LargeArray {
+        object,
+        id: graph.id(object),
+        class: graph.class(graph.class_of(object)).shown().to_owned(),
+        length,
+        bytes,
+        value: primitives.map(super::duplicates::in_words).unwrap_or_default(),
+        held_by: None,
+    }
+}

@@ -1,0 +1,113 @@
+//! Numbers in boxes: objects that hold one primitive each.
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+
+use super::parts::Scope;
+use crate::analyze::fields;
+use crate::heap_graph::{HeapGraph, ObjectIndex, Value};
+
+/// Boxes of one class.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Boxed {
+    /// Such as `java.lang.Integer`.
+    pub class: String,
+    /// How many.
+    pub count: u64,
+    /// Their shallow bytes.
+    pub bytes: u64,
+    /// How many different values they hold; `None` where the dump has no values.
+    pub distinct: Option<u64>,
+    /// Bytes of all but one of each value; `None` where the dump has no values.
+    pub wasted_bytes: Option<u64>,
+}
+
+const BOXES: [&str; 8] = [
+    "java.lang.Integer",
+    "java.lang.Long",
+    "java.lang.Double",
+    "java.lang.Float",
+    "java.lang.Short",
+    "java.lang.Character",
+    "java.lang.Byte",
+    "java.lang.Boolean",
+];
+
+#[derive(Default, Clone)]
+struct Of {
+    count: u64,
+    bytes: u64,
+    values: HashSet<u64>,
+    unknown: u64,
+}
+
+/// Boxes by class, those of most bytes first.
+pub(super) fn find(scope: &Scope<'_>) -> Vec<Boxed> {
+    let graph = scope.graph;
+    let wanted = scope.classes(|class| {
+        let name = graph.class(class).name.as_str();
+        BOXES.iter().position(|known| *known == name)
+    });
+    let parts = scope.gather(
+        &wanted,
+        || vec![Of::default(); BOXES.len()],
+        |all: &mut Vec<Of>, object, of| {
+            let of = &mut all[of];
+            of.count += 1;
+            of.bytes += graph.shallow_bytes(object);
+            match value(graph, object) {
+                Some(value) => {
+                    of.values.insert(value);
+                }
+                None => of.unknown += 1,
+            }
+        },
+    );
+    let mut whole = vec![Of::default(); BOXES.len()];
+    for part in parts {
+        for (all, of) in whole.iter_mut().zip(part) {
+            all.count += of.count;
+            all.bytes += of.bytes;
+            all.unknown += of.unknown;
+            all.values.extend(of.values);
+        }
+    }
+    let mut boxed: Vec<Boxed> = BOXES
+        .iter()
+        .zip(whole)
+        .filter(|(_, of)| of.count > 0)
+        .map(|(class, of)| {
+            let known = of.unknown < of.count;
+            let distinct = of.values.len() as u64 + of.unknown;
+            let wasted = of.bytes / of.count * (of.count - distinct.min(of.count));
+            Boxed {
+                class: (*class).to_owned(),
+                count: of.count,
+                bytes: of.bytes,
+                distinct: known.then_some(distinct),
+                wasted_bytes: known.then_some(wasted),
+            }
+        })
+        .collect();
+    boxed.sort_by_key(|boxed| std::cmp::Reverse(boxed.bytes));
+    boxed
+}
+
+/// The bits of the only number that a box holds.
+fn value(graph: &HeapGraph, object: ObjectIndex) -> Option<u64> {
+    let mut bits = None;
+    fields::visit(graph, object, |field| {
+        bits = match field.value {
+            Value::Boolean(b) => Some(u64::from(b)),
+            Value::Char(c) => Some(c.into()),
+            Value::Float(f) => Some(f.to_bits().into()),
+            Value::Double(d) => Some(d.to_bits()),
+            other => other.integer().map(|n| n as u64),
+        };
+        match field.name {
+            Some("value") if bits.is_some() => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
+    });
+    bits
+}

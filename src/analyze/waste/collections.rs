@@ -1,0 +1,333 @@
+//! How full collections are. The fill of one is its elements by its slots; one without slots is
+//! full. Below a quarter the slots that are empty count as wasted; above, they are the price of
+//! growing seldom.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+
+use super::arrays::slot_bytes;
+use super::parts::{Scope, SharedMarks};
+use super::shapes::{Form, SHAPES, Shape};
+use crate::analyze::{fields, lookup};
+use crate::heap_graph::{ClassIndex, HeapGraph, ObjectId, ObjectIndex, Value};
+
+/// All collections of one class.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CollectionKind {
+    /// Its shown name.
+    pub class: String,
+    /// How many.
+    pub count: u64,
+    /// How many have no element.
+    pub empty: u64,
+    /// How many of those have slots nevertheless.
+    pub empty_with_slots: u64,
+    /// How many have an element, and less than a quarter of their slots in use.
+    pub sparse: u64,
+    /// Elements in all of them; `None` where the dump does not tell.
+    pub elements: Option<u64>,
+    /// Slots in all of them.
+    pub slots: u64,
+    /// Bytes of slots that are empty, in those that are empty or sparse.
+    pub wasted_bytes: u64,
+}
+
+/// A collection with more room than it needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Collection {
+    /// The object.
+    pub object: ObjectIndex,
+    /// Its id in the dump.
+    pub id: ObjectId,
+    /// The shown name of its class.
+    pub class: String,
+    /// Elements; of a heap graph the slots that are not null.
+    pub size: u64,
+    /// Slots.
+    pub capacity: u64,
+    /// Bytes of the slots that are empty.
+    pub wasted_bytes: u64,
+    /// Who holds it.
+    pub held_by: Option<String>,
+}
+
+/// A hash table whose elements share few buckets: every look-up searches many.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Crowded {
+    /// The object.
+    pub object: ObjectIndex,
+    /// Its id in the dump.
+    pub id: ObjectId,
+    /// The shown name of its class.
+    pub class: String,
+    /// Elements.
+    pub size: u64,
+    /// Buckets that are not empty.
+    pub used_buckets: u64,
+    /// Buckets.
+    pub buckets: u64,
+    /// Who holds it.
+    pub held_by: Option<String>,
+}
+
+impl Crowded {
+    /// The part of elements that share a bucket with an earlier one, in percent: of a good hash
+    /// about 30 when the table is about to grow.
+    pub fn collisions_percent(&self) -> u64 {
+        let own = self.used_buckets.saturating_mul(100) / self.size.max(1);
+        100u64.saturating_sub(own)
+    }
+}
+
+/// Fewer elements than that may well share buckets by chance.
+const LEAST_CROWDED: u64 = 16;
+/// From how many percent of collisions on a table is told.
+const MUCH_CROWDED: u64 = 50;
+
+pub(super) struct Found {
+    pub kinds: Vec<CollectionKind>,
+    pub sparse: Vec<Collection>,
+    pub crowded: Vec<Crowded>,
+    /// Arrays of slots.
+    pub owned: SharedMarks,
+}
+
+#[derive(Default)]
+struct Gathered {
+    kinds: HashMap<ClassIndex, CollectionKind>,
+    sparse: Vec<Collection>,
+    crowded: Vec<Crowded>,
+}
+
+/// What one collection is like.
+struct Looked {
+    size: Option<u64>,
+    slots: u64,
+    /// Of a table: buckets that are not empty.
+    used_buckets: Option<u64>,
+    slot_bytes: u64,
+    array: Option<ObjectIndex>,
+}
+
+pub(super) fn find(scope: &Scope<'_>, limit: usize) -> Found {
+    let graph = scope.graph;
+    let names: Vec<&str> = SHAPES.iter().map(|shape| shape.class).collect();
+    let wanted = scope.classes(|class| scope.nearest(class, &names));
+    let owned = SharedMarks::new(graph.len());
+    let parts = scope.gather(&wanted, Gathered::default, |all: &mut Gathered, object, at| {
+        let looked = look_at(graph, object, &SHAPES[at]);
+        if let Some(array) = looked.array {
+            owned.add(array);
+        }
+        all.count(graph, object, &looked, limit);
+    });
+    let mut whole = Gathered::default();
+    for part in parts {
+        for (class, kind) in part.kinds {
+            whole.kinds.entry(class).or_default().add(&kind);
+        }
+        whole.sparse.extend(part.sparse);
+        whole.crowded.extend(part.crowded);
+    }
+    whole.cut(limit);
+    // Classes of one name by several loaders are one line.
+    let mut by_name: HashMap<&str, CollectionKind> = HashMap::new();
+    for (class, kind) in &whole.kinds {
+        let name = graph.class(*class).shown();
+        by_name.entry(name).or_default().add(kind);
+    }
+    let mut kinds: Vec<CollectionKind> = by_name
+        .into_iter()
+        .map(|(name, kind)| CollectionKind {
+            class: name.to_owned(),
+            ..kind
+        })
+        .collect();
+    kinds.sort_by(|a, b| {
+        let by_waste = b.wasted_bytes.cmp(&a.wasted_bytes);
+        by_waste
+            .then(b.count.cmp(&a.count))
+            .then_with(|| a.class.cmp(&b.class))
+    });
+    Found {
+        kinds,
+        sparse: whole.sparse,
+        crowded: whole.crowded,
+        owned,
+    }
+}
+
+impl CollectionKind {
+    fn add(&mut self, other: &CollectionKind) {
+        self.elements = match (self.count, self.elements) {
+            (0, _) => other.elements,
+            (_, Some(elements)) => other.elements.map(|more| elements + more),
+            (_, None) => None,
+        };
+        self.count += other.count;
+        self.empty += other.empty;
+        self.empty_with_slots += other.empty_with_slots;
+        self.sparse += other.sparse;
+        self.slots += other.slots;
+        self.wasted_bytes += other.wasted_bytes;
+    }
+}
+
+impl Gathered {
+    fn count(&mut self, graph: &HeapGraph, object: ObjectIndex, looked: &Looked, limit: usize) {
+        let empty = looked.size == Some(0);
+        // Less than a quarter in use.
+        let sparse = looked.size.is_some_and(|size| size < looked.slots.div_ceil(4));
+        let free = looked.slots.saturating_sub(looked.size.unwrap_or(looked.slots));
+        let wasted_bytes = match sparse {
+            true => free.saturating_mul(looked.slot_bytes),
+            false => 0,
+        };
+        let class = graph.class_of(object);
+        self.kinds.entry(class).or_default().add(&CollectionKind {
+            class: String::new(),
+            count: 1,
+            empty: u64::from(empty),
+            empty_with_slots: u64::from(empty && looked.slots > 0),
+            sparse: u64::from(sparse && !empty),
+            elements: looked.size,
+            slots: looked.slots,
+            wasted_bytes,
+        });
+        let name = || graph.class(class).shown().to_owned();
+        if let Some(size) = looked.size.filter(|_| wasted_bytes > 0) {
+            self.sparse.push(Collection {
+                object,
+                id: graph.id(object),
+                class: name(),
+                size,
+                capacity: looked.slots,
+                wasted_bytes,
+                held_by: None,
+            });
+        }
+        if let (Some(size), Some(used_buckets)) = (looked.size, looked.used_buckets) {
+            let crowded = Crowded {
+                object,
+                id: graph.id(object),
+                class: String::new(),
+                size,
+                used_buckets,
+                buckets: looked.slots,
+                held_by: None,
+            };
+            if size >= LEAST_CROWDED && crowded.collisions_percent() >= MUCH_CROWDED {
+                self.crowded.push(Crowded {
+                    class: name(),
+                    ..crowded
+                });
+            }
+        }
+        if self.sparse.len().max(self.crowded.len()) > 16 * limit.max(64) {
+            self.cut(limit);
+        }
+    }
+
+    fn cut(&mut self, limit: usize) {
+        self.sparse
+            .sort_by_key(|c| (std::cmp::Reverse(c.wasted_bytes), c.object));
+        self.sparse.truncate(limit);
+        self.crowded
+            .sort_by_key(|c| (std::cmp::Reverse(c.size - c.used_buckets.min(c.size)), c.object));
+        self.crowded.truncate(limit);
+    }
+}
+
+fn look_at(graph: &HeapGraph, object: ObjectIndex, shape: &Shape) -> Looked {
+    let values = graph.contents().has_values();
+    // Names in the order of the shape's lists, whatever the order of fields.
+    let (mut array, mut sizes) = (None, vec![None; shape.size.len()]);
+    let mut cells = None;
+    let mut best = usize::MAX;
+    fields::visit(graph, object, |field| {
+        let Some(name) = field.name.filter(|_| !field.is_static) else {
+            return ControlFlow::Continue(());
+        };
+        if let Some(at) = shape.slots.iter().position(|slot| *slot == name)
+            && at < best
+        {
+            (array, best) = (field.value.object(), at);
+        }
+        if let Some(at) = shape.size.iter().position(|size| *size == name) {
+            sizes[at] = sizes[at].or(field.value.integer());
+        }
+        if name == "counterCells" {
+            cells = field.value.object();
+        }
+        ControlFlow::Continue(())
+    });
+    let length = array.map_or(Some(0), |array| length(graph, array));
+    let slots = length.map_or(0, u64::from);
+    let used = || {
+        let elements = graph.references(array?).iter();
+        Some(elements.filter(|&&e| e != ObjectIndex::NONE).count() as u64)
+    };
+    let field = sizes.iter().flatten().next().copied();
+    let of_field = field.and_then(|size| u64::try_from(size).ok());
+    let size = match shape.form {
+        Form::Exact => Some(slots),
+        Form::Ring => match sizes.as_slice() {
+            [Some(head), Some(tail)] if length.is_some() => {
+                Some(tail.wrapping_sub(*head).rem_euclid(slots.max(1) as i64) as u64)
+            }
+            _ => used(),
+        },
+        Form::Table if cells.is_some() => {
+            of_field.map(|base| base.saturating_add(sum_of_cells(graph, cells)))
+        }
+        _ if values => of_field,
+        // Without numbers: what is not null. Elements that share a bucket can't be told.
+        Form::List => match array {
+            Some(_) => used().map(|used| used / u64::from(shape.per_element)),
+            None => Some(0),
+        },
+        Form::Table => match used() {
+            None | Some(0) => Some(0),
+            Some(_) => None,
+        },
+        Form::Linked => None,
+    };
+    let per_slot = match (array, length) {
+        (Some(array), Some(length)) => slot_bytes_of(graph, array, length),
+        _ => 0,
+    };
+    Looked {
+        size: size.map(|size| match shape.form {
+            Form::Linked => size,
+            // A size that the slots can't hold is not believed.
+            Form::Table => size,
+            _ => size.min(slots),
+        }),
+        slots: slots / u64::from(shape.per_element),
+        used_buckets: (shape.form == Form::Table).then(used).flatten(),
+        slot_bytes: per_slot * u64::from(shape.per_element),
+        array,
+    }
+}
+
+fn length(graph: &HeapGraph, array: ObjectIndex) -> Option<u32> {
+    match graph.contents().primitive_array(graph, array) {
+        Some(array) => Some(array.length),
+        None => graph.contents().object_array_length(graph, array),
+    }
+}
+
+fn slot_bytes_of(graph: &HeapGraph, array: ObjectIndex, length: u32) -> u64 {
+    match graph.contents().primitive_array(graph, array) {
+        Some(array) => array.element.bytes(8) as u64,
+        None => slot_bytes(graph, array, length),
+    }
+}
+
+/// Counters of a `ConcurrentHashMap` that several threads wrote to at once.
+fn sum_of_cells(graph: &HeapGraph, cells: Option<ObjectIndex>) -> u64 {
+    let cells = cells.map_or_else(Vec::new, |cells| lookup::elements(graph, cells));
+    let value = |cell| lookup::any(graph, cell, "value").and_then(Value::integer);
+    let counts = cells.into_iter().filter_map(|(_, cell)| value(cell));
+    counts.filter_map(|n| u64::try_from(n).ok()).sum()
+}

@@ -1,0 +1,345 @@
+//! Equal strings and equal arrays of primitives.
+
+use super::equal::{Equal, Same, Seed};
+use super::parts::{Scope, SharedMarks};
+use crate::analyze::fields;
+use crate::heap_graph::{BasicType, ClassKind, HeapGraph, ObjectId, ObjectIndex, PrimitiveArray};
+use std::ops::ControlFlow;
+
+/// Equal contents of one sort.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Duplicates {
+    /// Objects looked at.
+    pub count: u64,
+    /// Their shallow bytes, of strings with their arrays.
+    pub bytes: u64,
+    /// How many different contents they have.
+    pub distinct: u64,
+    /// Bytes of all but one of each content.
+    pub wasted_bytes: u64,
+    /// Objects whose content the dump leaves out.
+    pub without_contents: u64,
+    /// The contents that waste most.
+    pub groups: Vec<DuplicateGroup>,
+}
+
+/// One content that there is several times.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DuplicateGroup {
+    /// How often.
+    pub count: u64,
+    /// Bytes of one: shallow, of a string with its array.
+    pub each_bytes: u64,
+    /// Bytes of all but one. Strings that share an array waste only themselves.
+    pub wasted_bytes: u64,
+    /// `java.lang.String`, or the class of the array.
+    pub class: String,
+    /// Number of characters or elements.
+    pub length: u32,
+    /// The text, or what the array holds in words; cut to [`MOST_SHOWN`] characters.
+    pub value: String,
+    /// One of them.
+    pub example: ObjectIndex,
+    /// Its id in the dump.
+    pub example_id: ObjectId,
+    /// Who holds that one, such as `a.B.field`; `None` where nobody does but a root.
+    pub held_by: Option<String>,
+}
+
+/// How many characters of a value are handed out.
+pub const MOST_SHOWN: usize = 200;
+
+/// What a class of objects to look at is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sort {
+    String,
+    Array,
+}
+
+/// Sums of a thread.
+#[derive(Default, Clone, Copy)]
+struct Sums {
+    count: u64,
+    bytes: u64,
+    without_contents: u64,
+}
+
+struct Gathered<'s> {
+    strings: Equal<'s>,
+    string_sums: Sums,
+    arrays: Equal<'s>,
+    array_sums: Sums,
+}
+
+/// Equal strings, and equal arrays that are neither behind strings nor in `apart`.
+pub(super) fn find(
+    scope: &Scope<'_>,
+    apart: &[ObjectIndex],
+    limit: usize,
+) -> (Duplicates, Duplicates) {
+    let graph = scope.graph;
+    let sorts = scope.classes(|class| match graph.class(class).kind {
+        ClassKind::String => Some(Sort::String),
+        _ => {
+            let element = graph.class(class).name.strip_suffix("[]")?;
+            is_primitive(element).then_some(Sort::Array)
+        }
+        _ => None,
+    });
+    let behind_strings = SharedMarks::new(graph.len());
+    // Several strings may share an array, as those of one substring did before Java 7.
+    let whose = |string: ObjectIndex| value_array(graph, string);
+    let strings: Vec<Option<()>> = sorts
+        .iter()
+        .map(|sort| (*sort == Some(Sort::String)).then_some(()))
+        .collect();
+    let _marked: Vec<()> = scope.gather(
+        &strings,
+        || (),
+        |(), string, ()| {
+            if let Some(array) = whose(string) {
+                behind_strings.add(array);
+            }
+        },
+    );
+    let apart = {
+        let marks = SharedMarks::new(graph.len());
+        for &array in apart {
+            marks.add(array);
+        }
+        marks
+    };
+    let parts = has_parts(graph, &sorts);
+    let seed = Seed::new();
+    let counted = SharedMarks::new(graph.len());
+    let gathered: Vec<Gathered<'_>> = scope.gather(
+        &sorts,
+        || Gathered {
+            strings: Equal::new(&seed),
+            string_sums: Sums::default(),
+            arrays: Equal::new(&seed),
+            array_sums: Sums::default(),
+        },
+        |all, object, sort| match sort {
+            Sort::String => {
+                let array = whose(object);
+                let new_array = array.is_some_and(|array| counted.add(array));
+                all.string_sums.count += 1;
+                all.string_sums.bytes += graph.shallow_bytes(object);
+                if let Some(array) = array.filter(|_| new_array) {
+                    all.string_sums.bytes += graph.shallow_bytes(array);
+                }
+                match string_content(graph, object, parts) {
+                    Some(content) => all.strings.add(object, content, new_array, |other| {
+                        string_content(graph, other, parts)
+                    }),
+                    None => all.string_sums.without_contents += 1,
+                }
+            }
+            Sort::Array if behind_strings.has(object) || apart.has(object) => {}
+            Sort::Array => {
+                all.array_sums.count += 1;
+                all.array_sums.bytes += graph.shallow_bytes(object);
+                match array_content(graph, object) {
+                    Some(content) => all
+                        .arrays
+                        .add(object, content, true, |other| array_content(graph, other)),
+                    None => all.array_sums.without_contents += 1,
+                }
+            }
+        },
+    );
+    let mut whole: Option<Gathered<'_>> = None;
+    for part in gathered {
+        match &mut whole {
+            None => whole = Some(part),
+            Some(all) => {
+                all.strings
+                    .merge(part.strings, |o| string_content(graph, o, parts));
+                all.arrays.merge(part.arrays, |o| array_content(graph, o));
+                all.string_sums.add(part.string_sums);
+                all.array_sums.add(part.array_sums);
+            }
+        }
+    }
+    let Some(whole) = whole else {
+        return (Duplicates::default(), Duplicates::default());
+    };
+    let strings = sum_up(graph, &whole.strings, whole.string_sums, limit, true);
+    let arrays = sum_up(graph, &whole.arrays, whole.array_sums, limit, false);
+    (strings, arrays)
+}
+
+impl Sums {
+    fn add(&mut self, other: Sums) {
+        self.count += other.count;
+        self.bytes += other.bytes;
+        self.without_contents += other.without_contents;
+    }
+}
+
+fn sum_up(
+    graph: &HeapGraph,
+    equal: &Equal<'_>,
+    sums: Sums,
+    limit: usize,
+    strings: bool,
+) -> Duplicates {
+    let measure = |same: Same| {
+        let own = graph.shallow_bytes(same.first);
+        let array = match strings {
+            true => value_array(graph, same.first).map_or(0, |a| graph.shallow_bytes(a)),
+            false => 0,
+        };
+        let others = u64::from(same.count) - 1;
+        let arrays = u64::from(same.arrays).saturating_sub(1);
+        (own + array, others * own + arrays * array)
+    };
+    let mut all: Vec<(u64, u64, Same)> = equal
+        .repeated()
+        .map(|same| {
+            let (each, wasted) = measure(same);
+            (wasted, each, same)
+        })
+        .collect();
+    let wasted_bytes = all.iter().map(|(wasted, _, _)| wasted).sum();
+    // The first of equal ones depends on no hash.
+    all.sort_unstable_by_key(|&(wasted, _, same)| (std::cmp::Reverse(wasted), same.first));
+    all.truncate(limit);
+    let groups = all
+        .into_iter()
+        .map(|(wasted_bytes, each_bytes, same)| {
+            let (class, length, value) = describe(graph, same.first, strings);
+            DuplicateGroup {
+                count: same.count.into(),
+                each_bytes,
+                wasted_bytes,
+                class,
+                length,
+                value,
+                example: same.first,
+                example_id: graph.id(same.first),
+                held_by: None,
+            }
+        })
+        .collect();
+    Duplicates {
+        count: sums.count,
+        bytes: sums.bytes,
+        distinct: equal.len() as u64,
+        wasted_bytes,
+        without_contents: sums.without_contents,
+        groups,
+    }
+}
+
+fn describe(graph: &HeapGraph, object: ObjectIndex, string: bool) -> (String, u32, String) {
+    let class = graph.class(graph.class_of(object)).shown().to_owned();
+    if string {
+        let text = graph.contents().string(graph, object);
+        let text = text.as_deref().unwrap_or_default();
+        let length = u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
+        return (class, length, text.chars().take(MOST_SHOWN).collect());
+    }
+    let array = graph.contents().primitive_array(graph, object);
+    let length = array.map_or(0, |array| array.length);
+    (class, length, array.map(in_words).unwrap_or_default())
+}
+
+/// What an array holds, in a few words.
+pub(super) fn in_words(array: PrimitiveArray<'_>) -> String {
+    let Some(bytes) = array.bytes else {
+        return String::new();
+    };
+    if bytes.is_empty() {
+        return "empty".to_owned();
+    }
+    if bytes.iter().all(|&byte| byte == 0) {
+        return "all zero".to_owned();
+    }
+    let text = bytes.iter().all(|b| (0x20..0x7f).contains(b));
+    if array.element == BasicType::Byte && text {
+        let text: String = bytes.iter().take(MOST_SHOWN).map(|&b| char::from(b)).collect();
+        return format!("\"{text}\"");
+    }
+    let width = array.element.bytes(8);
+    let mut shown: Vec<String> = bytes
+        .chunks_exact(width)
+        .take(8)
+        .map(|element| of_element(array.element, element))
+        .collect();
+    if bytes.len() / width > shown.len() {
+        shown.push("…".to_owned());
+    }
+    shown.join(" ")
+}
+
+fn of_element(element: BasicType, bytes: &[u8]) -> String {
+    let mut wide = [0; 8];
+    wide[8 - bytes.len()..].copy_from_slice(bytes);
+    let bits = u64::from_be_bytes(wide);
+    let shift = 64 - 8 * bytes.len() as u32;
+    match element {
+        BasicType::Boolean => (bits != 0).to_string(),
+        BasicType::Byte => format!("{bits:02x}"),
+        BasicType::Char => match char::from_u32(bits as u32) {
+            Some(c) if !c.is_control() => c.to_string(),
+            _ => format!("\\u{bits:04x}"),
+        },
+        BasicType::Float => f32::from_bits(bits as u32).to_string(),
+        BasicType::Double => f64::from_bits(bits).to_string(),
+        BasicType::Object | BasicType::Short | BasicType::Int | BasicType::Long => {
+            ((bits << shift) as i64 >> shift).to_string()
+        }
+    }
+}
+
+/// Whether a type is none of objects.
+pub(super) fn is_primitive(name: &str) -> bool {
+    matches!(
+        name,
+        "boolean" | "char" | "float" | "double" | "byte" | "short" | "int" | "long"
+    )
+}
+
+/// The array behind a string: the only one that it refers to.
+fn value_array(graph: &HeapGraph, string: ObjectIndex) -> Option<ObjectIndex> {
+    graph.references(string).iter().copied().find(|&target| {
+        let name = |target| graph.class(graph.class_of(target)).name.as_str();
+        target != ObjectIndex::NONE && matches!(name(target), "byte[]" | "char[]")
+    })
+}
+
+/// Whether strings are parts of arrays: those of Dalvik, ART 5 and Java 6.
+fn has_parts(graph: &HeapGraph, sorts: &[Option<Sort>]) -> bool {
+    graph.classes().iter().zip(sorts).any(|(class, sort)| {
+        let declares = |name| class.fields.iter().any(|field| field.name == name);
+        *sort == Some(Sort::String) && declares("offset") && declares("count")
+    })
+}
+
+type Content<'g> = (u64, &'g [u8]);
+
+fn string_content(graph: &HeapGraph, string: ObjectIndex, parts: bool) -> Option<Content<'_>> {
+    let (kind, bytes) = array_content(graph, value_array(graph, string)?)?;
+    if !parts {
+        return Some((kind, bytes));
+    }
+    let (mut offset, mut count) = (None, None);
+    fields::visit(graph, string, |field| {
+        match field.name {
+            Some("offset") => offset = field.value.integer(),
+            Some("count") => count = field.value.integer(),
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    });
+    let from = usize::try_from(offset?).ok()?.checked_mul(2)?;
+    let len = usize::try_from(count?).ok()?.checked_mul(2)?;
+    Some((kind, bytes.get(from..from.checked_add(len)?)?))
+}
+
+fn array_content(graph: &HeapGraph, array: ObjectIndex) -> Option<Content<'_>> {
+    let array = graph.contents().primitive_array(graph, array)?;
+    Some((array.element as u64, array.bytes?))
+}

@@ -1,0 +1,183 @@
+//! Sets of equal contents. A hash finds what may be equal, the bytes decide.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher as _, BuildHasherDefault, Hasher, RandomState};
+
+use crate::heap_graph::ObjectIndex;
+
+/// Objects of one content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Same {
+    /// The first of them.
+    pub first: ObjectIndex,
+    /// How many there are.
+    pub count: u32,
+    /// How many arrays they have together: fewer where they share one.
+    pub arrays: u32,
+}
+
+/// Contents that were met, each with how often.
+pub(super) struct Equal<'s> {
+    seed: &'s Seed,
+    sets: HashMap<u64, Same, BuildHasherDefault<AsItIs>>,
+}
+
+/// Chosen anew in each run, so that no dump can be made to collide.
+pub(super) struct Seed(u64);
+
+impl Seed {
+    pub fn new() -> Seed {
+        Seed(RandomState::new().hash_one(0) | 1)
+    }
+}
+
+impl<'s> Equal<'s> {
+    pub fn new(seed: &'s Seed) -> Equal<'s> {
+        Equal {
+            seed,
+            sets: HashMap::default(),
+        }
+    }
+
+    /// Counts an object with that content; `of` gives the content of one that was counted
+    /// before. `kind` tells apart contents that are equal as bytes only.
+    pub fn add<'b>(
+        &mut self,
+        object: ObjectIndex,
+        content: (u64, &[u8]),
+        new_array: bool,
+        of: impl Fn(ObjectIndex) -> Option<(u64, &'b [u8])>,
+    ) {
+        let same = Same {
+            first: object,
+            count: 1,
+            arrays: u32::from(new_array),
+        };
+        self.put(same, content, of);
+    }
+
+    fn put<'b>(
+        &mut self,
+        same: Same,
+        content: (u64, &[u8]),
+        of: impl Fn(ObjectIndex) -> Option<(u64, &'b [u8])>,
+    ) {
+        let mut key = hash(self.seed.0 ^ content.0.wrapping_mul(PRIME), content.1);
+        loop {
+            let Some(set) = self.sets.get_mut(&key) else {
+                self.sets.insert(key, same);
+                return;
+            };
+            if of(set.first) == Some(content) {
+                set.count = set.count.saturating_add(same.count);
+                set.arrays = set.arrays.saturating_add(same.arrays);
+                return;
+            }
+            // Two contents of one hash: the next place.
+            key = key.wrapping_add(1);
+        }
+    }
+
+    /// Takes in what another thread met.
+    pub fn merge<'b>(
+        &mut self,
+        other: Equal<'_>,
+        of: impl Fn(ObjectIndex) -> Option<(u64, &'b [u8])>,
+    ) {
+        for same in other.sets.into_values() {
+            if let Some(content) = of(same.first) {
+                self.put(same, content, &of);
+            }
+        }
+    }
+
+    /// How many different contents there are.
+    pub fn len(&self) -> usize {
+        self.sets.len()
+    }
+
+    /// Contents that came more than once.
+    pub fn repeated(&self) -> impl Iterator<Item = Same> + '_ {
+        self.sets.values().filter(|same| same.count > 1).copied()
+    }
+}
+
+const PRIME: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// A hash that reads eight bytes at a time. Good enough to find what may be equal.
+fn hash(seed: u64, bytes: &[u8]) -> u64 {
+    let mix = |a: u64, b: u64| {
+        let wide = u128::from(a) * u128::from(b);
+        (wide as u64) ^ (wide >> 64) as u64
+    };
+    let mut state = mix(seed ^ bytes.len() as u64, PRIME);
+    let (words, rest) = bytes.as_chunks::<8>();
+    let (pairs, last) = words.as_chunks::<2>();
+    for [a, b] in pairs {
+        let (a, b) = (u64::from_le_bytes(*a), u64::from_le_bytes(*b));
+        state = mix(a ^ seed, b ^ state ^ PRIME);
+    }
+    for word in last {
+        state = mix(u64::from_le_bytes(*word) ^ seed, state ^ PRIME);
+    }
+    let mut tail = [0; 8];
+    tail[..rest.len()].copy_from_slice(rest);
+    mix(u64::from_le_bytes(tail) ^ seed, state ^ PRIME)
+}
+
+/// Keys that are hashes already.
+#[derive(Default)]
+struct AsItIs(u64);
+
+impl Hasher for AsItIs {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = hash(self.0, bytes);
+    }
+
+    fn write_u64(&mut self, key: u64) {
+        self.0 = key;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contents_are_told_apart_by_their_bytes_even_where_hashes_collide() {
+        let contents: [&[u8]; 4] = [b"same", b"same", b"other", b""];
+        let of = |object: ObjectIndex| Some((0, contents[object.at()]));
+        // A seed of zero and no bytes mixes to nothing: all lengths that do meet in one place.
+        for seed in [Seed(0), Seed(1), Seed::new()] {
+            let mut one = Equal::new(&seed);
+            let mut two = Equal::new(&seed);
+            for (at, content) in contents.iter().enumerate() {
+                let set = if at % 2 == 0 { &mut one } else { &mut two };
+                set.add(ObjectIndex(at as u32), (0, content), true, of);
+            }
+            one.merge(two, of);
+            assert_eq!(one.len(), 3);
+            let repeated: Vec<Same> = one.repeated().collect();
+            assert_eq!(repeated.len(), 1);
+            assert_eq!((repeated[0].count, repeated[0].arrays), (2, 2));
+        }
+    }
+
+    #[test]
+    fn each_byte_and_the_length_change_the_hash() {
+        for len in 0..70 {
+            let bytes = vec![7; len];
+            let whole = hash(1, &bytes);
+            assert_ne!(whole, hash(1, &[bytes.clone(), vec![0]].concat()));
+            for at in 0..len {
+                let mut other = bytes.clone();
+                other[at] ^= 0x80;
+                assert_ne!(whole, hash(1, &other), "{len} {at}");
+            }
+        }
+    }
+}
