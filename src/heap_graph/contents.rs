@@ -109,6 +109,20 @@ pub trait Contents: Send + Sync {
     fn primitive_array(&self, graph: &HeapGraph, object: ObjectIndex)
     -> Option<PrimitiveArray<'_>>;
 
+    /// Number of elements of an array of objects, nulls too; `None` for any other object.
+    fn object_array_length(&self, graph: &HeapGraph, object: ObjectIndex) -> Option<u32> {
+        let mut length = None;
+        self.fields(graph, object, &mut |field| match field.element {
+            Some(at) if field.type_name.is_none() => {
+                length = Some(at.saturating_add(1));
+                ControlFlow::Continue(())
+            }
+            _ => ControlFlow::Break(()),
+        });
+        let is_array = || graph.class(graph.class_of(object)).is_array();
+        length.or_else(|| is_array().then_some(0))
+    }
+
     /// The text of a `java.lang.String`.
     fn string(&self, graph: &HeapGraph, object: ObjectIndex) -> Option<String>;
 

@@ -271,6 +271,16 @@ impl Contents for HprofContents {
         }
     }
 
+    fn object_array_length(&self, _: &HeapGraph, object: ObjectIndex) -> Option<u32> {
+        match self.record(object)? {
+            SubRecord::ObjectArray(array) => {
+                let length = array.elements.len() / self.outline.id_size.bytes();
+                u32::try_from(length).ok()
+            }
+            _ => None,
+        }
+    }
+
     fn string(&self, graph: &HeapGraph, object: ObjectIndex) -> Option<String> {
         if graph.class(graph.class_of(object)).kind != ClassKind::String {
             return None;

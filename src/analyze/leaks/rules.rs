@@ -7,10 +7,10 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::analyze::lookup;
 use super::kinds::{Kind, Kinds};
 use super::live::{Live, thread_name};
 use super::verdict::{Certainty, Status, Verdict};
+use crate::analyze::lookup;
 use crate::heap_graph::{HeapGraph, ObjectIndex, Value};
 
 /// The rules on one graph, with what was judged so far.

@@ -4,10 +4,10 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-use crate::analyze::lookup::one_of;
 use super::live::thread_name;
 use super::walk::{Walk, is_collectors_own};
 use crate::analyze::fields;
+use crate::analyze::lookup::one_of;
 use crate::heap_graph::{ClassIndex, HeapGraph, ObjectIndex, Value};
 
 /// How an object refers to the next one.

@@ -73,19 +73,23 @@ pub(super) fn find(scope: &Scope<'_>, owned: &SharedMarks, limit: usize) -> Foun
             false => Of::Objects,
         })
     });
-    let parts = scope.gather(&wanted, Gathered::default, |all: &mut Gathered, object, of| {
-        let bytes = graph.shallow_bytes(object);
-        if bytes >= super::LARGE_ARRAY_BYTES {
-            all.large.push((bytes, object));
-        }
-        if of == Of::Objects
+    let parts = scope.gather(
+        &wanted,
+        Gathered::default,
+        |all: &mut Gathered, object, of| {
+            let bytes = graph.shallow_bytes(object);
+            if bytes >= super::LARGE_ARRAY_BYTES {
+                all.large.push((bytes, object));
+            }
+            if of == Of::Objects
             && !owned.has(object)
             // What it refers to is known at once; its length has to be read.
             && bytes >= u64::from(LEAST_SLOTS) * 4
-        {
-            all.sparse.extend(sparse(graph, object));
-        }
-    });
+            {
+                all.sparse.extend(sparse(graph, object));
+            }
+        },
+    );
     let mut large: Vec<(u64, ObjectIndex)> = Vec::new();
     let mut sparse = Vec::new();
     for part in parts {
@@ -99,7 +103,10 @@ pub(super) fn find(scope: &Scope<'_>, owned: &SharedMarks, limit: usize) -> Foun
     sparse.sort_by_key(|s| (std::cmp::Reverse(s.wasted_bytes), s.object));
     sparse.truncate(limit);
     Found {
-        large: large.into_iter().map(|(b, o)| describe(graph, b, o)).collect(),
+        large: large
+            .into_iter()
+            .map(|(b, o)| describe(graph, b, o))
+            .collect(),
         large_total,
         sparse,
         sparse_bytes,
@@ -145,7 +152,9 @@ fn describe(graph: &HeapGraph, bytes: u64, object: ObjectIndex) -> LargeArray {
         class: graph.class(graph.class_of(object)).shown().to_owned(),
         length,
         bytes,
-        value: primitives.map(super::duplicates::in_words).unwrap_or_default(),
+        value: primitives
+            .map(super::duplicates::in_words)
+            .unwrap_or_default(),
         held_by: None,
     }
 }

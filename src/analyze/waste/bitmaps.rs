@@ -167,13 +167,18 @@ fn look_at(graph: &HeapGraph, object: ObjectIndex) -> Option<Known> {
     if recycled == Some(true) && native == 0 {
         return None;
     }
-    let (width, height) = (number("mWidth").unwrap_or(0), number("mHeight").unwrap_or(0));
+    let (width, height) = (
+        number("mWidth").unwrap_or(0),
+        number("mHeight").unwrap_or(0),
+    );
     let buffer = get("mBuffer").and_then(Value::object);
-    let in_heap = buffer.map(|array| match graph.contents().primitive_array(graph, array) {
-        // The pixels alone: headers of arrays differ from runtime to runtime.
-        Some(array) => u64::from(array.length) * array.element.bytes(8) as u64,
-        None => graph.shallow_bytes(array),
-    });
+    let in_heap = buffer.map(
+        |array| match graph.contents().primitive_array(graph, array) {
+            // The pixels alone: headers of arrays differ from runtime to runtime.
+            Some(array) => u64::from(array.length) * array.element.bytes(8) as u64,
+            None => graph.shallow_bytes(array),
+        },
+    );
     let guess = u64::try_from(width.saturating_mul(height).saturating_mul(4)).unwrap_or(0);
     let bytes = match in_heap {
         Some(bytes) => bytes,

@@ -114,13 +114,17 @@ pub(super) fn find(scope: &Scope<'_>, limit: usize) -> Found {
     let names: Vec<&str> = SHAPES.iter().map(|shape| shape.class).collect();
     let wanted = scope.classes(|class| scope.nearest(class, &names));
     let owned = SharedMarks::new(graph.len());
-    let parts = scope.gather(&wanted, Gathered::default, |all: &mut Gathered, object, at| {
-        let looked = look_at(graph, object, &SHAPES[at]);
-        if let Some(array) = looked.array {
-            owned.add(array);
-        }
-        all.count(graph, object, &looked, limit);
-    });
+    let parts = scope.gather(
+        &wanted,
+        Gathered::default,
+        |all: &mut Gathered, object, at| {
+            let looked = look_at(graph, object, &SHAPES[at]);
+            if let Some(array) = looked.array {
+                owned.add(array);
+            }
+            all.count(graph, object, &looked, limit);
+        },
+    );
     let mut whole = Gathered::default();
     for part in parts {
         for (class, kind) in part.kinds {
@@ -177,8 +181,12 @@ impl Gathered {
     fn count(&mut self, graph: &HeapGraph, object: ObjectIndex, looked: &Looked, limit: usize) {
         let empty = looked.size == Some(0);
         // Less than a quarter in use.
-        let sparse = looked.size.is_some_and(|size| size < looked.slots.div_ceil(4));
-        let free = looked.slots.saturating_sub(looked.size.unwrap_or(looked.slots));
+        let sparse = looked
+            .size
+            .is_some_and(|size| size < looked.slots.div_ceil(4));
+        let free = looked
+            .slots
+            .saturating_sub(looked.size.unwrap_or(looked.slots));
         let wasted_bytes = match sparse {
             true => free.saturating_mul(looked.slot_bytes),
             false => 0,
@@ -232,8 +240,12 @@ impl Gathered {
         self.sparse
             .sort_by_key(|c| (std::cmp::Reverse(c.wasted_bytes), c.object));
         self.sparse.truncate(limit);
-        self.crowded
-            .sort_by_key(|c| (std::cmp::Reverse(c.size - c.used_buckets.min(c.size)), c.object));
+        self.crowded.sort_by_key(|c| {
+            (
+                std::cmp::Reverse(c.size - c.used_buckets.min(c.size)),
+                c.object,
+            )
+        });
         self.crowded.truncate(limit);
     }
 }

@@ -84,7 +84,6 @@ pub(super) fn find(
             let element = graph.class(class).name.strip_suffix("[]")?;
             is_primitive(element).then_some(Sort::Array)
         }
-        _ => None,
     });
     let behind_strings = SharedMarks::new(graph.len());
     // Several strings may share an array, as those of one substring did before Java 7.
@@ -259,7 +258,11 @@ pub(super) fn in_words(array: PrimitiveArray<'_>) -> String {
     }
     let text = bytes.iter().all(|b| (0x20..0x7f).contains(b));
     if array.element == BasicType::Byte && text {
-        let text: String = bytes.iter().take(MOST_SHOWN).map(|&b| char::from(b)).collect();
+        let text: String = bytes
+            .iter()
+            .take(MOST_SHOWN)
+            .map(|&b| char::from(b))
+            .collect();
         return format!("\"{text}\"");
     }
     let width = array.element.bytes(8);

@@ -1,11 +1,12 @@
-//! Who holds an object: the first that refers to it, by the name of the field. One pass over
-//! all references for all objects that were asked for.
+//! Who holds an object, by the name of the field. The first that refers to it, climbed up through
+//! arrays and the insides of collections to what a developer has written. Each step up is one
+//! pass over all references, for all objects that were asked for together.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use crate::analyze::{fields, label};
-use crate::heap_graph::{HeapGraph, ObjectIndex};
+use crate::heap_graph::{HeapGraph, ObjectIndex, Reachable};
 
 /// Objects whose holders are wanted.
 #[derive(Debug, Default)]
@@ -18,39 +19,82 @@ pub(super) struct Held {
     names: HashMap<ObjectIndex, String>,
 }
 
+/// The most steps up.
+const MOST_STEPS: usize = 6;
+
 impl Holders {
     pub fn want(&mut self, object: ObjectIndex) {
         self.wanted.push(object);
     }
 
-    pub fn find(mut self, graph: &HeapGraph) -> Held {
-        self.wanted.sort_unstable();
-        self.wanted.dedup();
-        let mut names = HashMap::new();
-        if self.wanted.is_empty() {
-            return Held { names };
-        }
-        let (least, most) = (self.wanted[0], self.wanted[self.wanted.len() - 1]);
+    pub fn find(mut self, graph: &HeapGraph, reachable: &Reachable) -> Held {
         let mut owners: HashMap<ObjectIndex, ObjectIndex> = HashMap::new();
-        for owner in graph.objects() {
-            for &target in graph.references(owner) {
-                if least <= target
-                    && target <= most
-                    && self.wanted.binary_search(&target).is_ok()
-                {
-                    // A class's static says more than anybody else.
-                    let slot = owners.entry(target).or_insert(owner);
-                    if graph.class_behind(*slot).is_none() && graph.class_behind(owner).is_some() {
-                        *slot = owner;
-                    }
-                }
+        let asked = self.wanted.clone();
+        for _ in 0..MOST_STEPS {
+            self.wanted.retain(|object| !owners.contains_key(object));
+            self.wanted.sort_unstable();
+            self.wanted.dedup();
+            if self.wanted.is_empty() {
+                break;
             }
+            step(graph, reachable, &self.wanted, &mut owners);
+            let up = self.wanted.iter().filter_map(|object| owners.get(object));
+            self.wanted = up
+                .copied()
+                .filter(|&owner| is_inside(graph, owner))
+                .collect();
         }
-        for (target, owner) in owners {
-            names.insert(target, name(graph, owner, target));
-        }
+        let names = asked
+            .into_iter()
+            .filter_map(|object| Some((object, name(graph, &owners, object)?)))
+            .collect();
         Held { names }
     }
+}
+
+/// Finds the first that refers to each of the wanted objects; a class, which tells the name of
+/// its static, before any other.
+fn step(
+    graph: &HeapGraph,
+    reachable: &Reachable,
+    wanted: &[ObjectIndex],
+    owners: &mut HashMap<ObjectIndex, ObjectIndex>,
+) {
+    let (Some(&least), Some(&most)) = (wanted.first(), wanted.last()) else {
+        return;
+    };
+    for class in graph.classes() {
+        let Some(owner) = class.object else { continue };
+        for &target in graph.references(owner) {
+            if wanted.binary_search(&target).is_ok() {
+                owners.entry(target).or_insert(owner);
+            }
+        }
+    }
+    for owner in graph.objects() {
+        for &target in graph.references(owner) {
+            let near = least <= target && target <= most;
+            if near && wanted.binary_search(&target).is_ok() && reachable.contains(owner) {
+                owners.entry(target).or_insert(owner);
+            }
+        }
+    }
+}
+
+/// Whether a holder says little by itself: an array, or what a collection is made of.
+fn is_inside(graph: &HeapGraph, object: ObjectIndex) -> bool {
+    if graph.class_behind(object).is_some() {
+        return false;
+    }
+    let class = graph.class(graph.class_of(object));
+    let name = class.shown();
+    let library = [
+        "java.util.",
+        "android.util.",
+        "androidx.collection.",
+        "kotlin.collections.",
+    ];
+    class.is_array() || library.iter().any(|package| name.starts_with(package))
 }
 
 impl Held {
@@ -59,7 +103,25 @@ impl Held {
     }
 }
 
-fn name(graph: &HeapGraph, owner: ObjectIndex, target: ObjectIndex) -> String {
+/// `a.B.FIELD`, with `[x]` where it lies in an array or a collection there.
+fn name(
+    graph: &HeapGraph,
+    owners: &HashMap<ObjectIndex, ObjectIndex>,
+    object: ObjectIndex,
+) -> Option<String> {
+    let mut target = object;
+    let mut owner = *owners.get(&target)?;
+    let mut element = "";
+    for _ in 0..MOST_STEPS {
+        if !is_inside(graph, owner) {
+            break;
+        }
+        let Some(&next) = owners.get(&owner) else {
+            break;
+        };
+        element = " [x]";
+        (target, owner) = (owner, next);
+    }
     let class = match label::class_behind(graph, owner) {
         Some(class) => class,
         None => graph.class(graph.class_of(owner)).shown(),
@@ -71,11 +133,12 @@ fn name(graph: &HeapGraph, owner: ObjectIndex, target: ObjectIndex) -> String {
             return ControlFlow::Continue(());
         }
         by = Some(match (field.element, field.name) {
-            (Some(at), _) => format!("{class}[{at}]"),
+            (Some(at), _) => format!("{class} [{at}]"),
             (None, Some(name)) => format!("{class}.{name}"),
             (None, None) => class.clone().into_owned(),
         });
         ControlFlow::Break(())
     });
-    by.unwrap_or_else(|| class.into_owned())
+    let by = by.unwrap_or_else(|| class.into_owned());
+    Some(by + element)
 }

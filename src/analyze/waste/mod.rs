@@ -123,11 +123,11 @@ pub fn find(graph: &HeapGraph, reachable: &Reachable, limit: usize) -> Waste {
             waste.strings.without_contents, waste.arrays.without_contents
         ));
     }
-    name_holders(graph, &mut waste);
+    name_holders(graph, reachable, &mut waste);
     waste
 }
 
-fn name_holders(graph: &HeapGraph, waste: &mut Waste) {
+fn name_holders(graph: &HeapGraph, reachable: &Reachable, waste: &mut Waste) {
     let mut holders = Holders::default();
     let groups = waste.strings.groups.iter().chain(&waste.arrays.groups);
     for group in groups {
@@ -146,7 +146,7 @@ fn name_holders(graph: &HeapGraph, waste: &mut Waste) {
     {
         holders.want(row);
     }
-    let holders = holders.find(graph);
+    let holders = holders.find(graph, reachable);
     let groups = waste
         .strings
         .groups

@@ -58,8 +58,18 @@ const fn pairs(
 
 /// All that are known. Sets that are made of a map are counted by that map.
 pub(super) const SHAPES: &[Shape] = &[
-    shape("java.util.ArrayList", Form::List, &["size"], &["elementData", "array"]),
-    shape("java.util.Vector", Form::List, &["elementCount"], &["elementData"]),
+    shape(
+        "java.util.ArrayList",
+        Form::List,
+        &["size"],
+        &["elementData", "array"],
+    ),
+    shape(
+        "java.util.Vector",
+        Form::List,
+        &["elementCount"],
+        &["elementData"],
+    ),
     shape(
         "java.util.concurrent.CopyOnWriteArrayList",
         Form::Exact,
@@ -67,23 +77,77 @@ pub(super) const SHAPES: &[Shape] = &[
         &["array", "elements"],
     ),
     shape("java.util.HashMap", Form::Table, &["size"], &["table"]),
-    shape("java.util.Hashtable", Form::Table, &["count", "size"], &["table"]),
-    shape("java.util.WeakHashMap", Form::Table, &["size", "elementCount"], &["table", "elementData"]),
+    shape(
+        "java.util.Hashtable",
+        Form::Table,
+        &["count", "size"],
+        &["table"],
+    ),
+    shape(
+        "java.util.WeakHashMap",
+        Form::Table,
+        &["size", "elementCount"],
+        &["table", "elementData"],
+    ),
     // Its size is `baseCount` and the sum of `counterCells`.
-    shape("java.util.concurrent.ConcurrentHashMap", Form::Table, &["baseCount"], &["table"]),
+    shape(
+        "java.util.concurrent.ConcurrentHashMap",
+        Form::Table,
+        &["baseCount"],
+        &["table"],
+    ),
     pairs("java.util.IdentityHashMap", &["size"], &["table"]),
-    shape("java.util.PriorityQueue", Form::List, &["size"], &["queue", "elements"]),
-    shape("java.util.ArrayDeque", Form::Ring, &["head", "tail"], &["elements"]),
+    shape(
+        "java.util.PriorityQueue",
+        Form::List,
+        &["size"],
+        &["queue", "elements"],
+    ),
+    shape(
+        "java.util.ArrayDeque",
+        Form::Ring,
+        &["head", "tail"],
+        &["elements"],
+    ),
     shape("java.util.LinkedList", Form::Linked, &["size"], &[]),
     shape("java.util.TreeMap", Form::Linked, &["size"], &[]),
     pairs("android.util.ArrayMap", &["mSize"], &["mArray"]),
     shape("android.util.ArraySet", Form::List, &["mSize"], &["mArray"]),
-    shape("android.util.SparseArray", Form::List, &["mSize"], &["mValues"]),
-    shape("android.util.LongSparseArray", Form::List, &["mSize"], &["mValues"]),
-    shape("android.util.SparseIntArray", Form::List, &["mSize"], &["mValues"]),
-    shape("android.util.SparseBooleanArray", Form::List, &["mSize"], &["mValues"]),
-    shape("android.util.SparseLongArray", Form::List, &["mSize"], &["mValues"]),
-    pairs("androidx.collection.SimpleArrayMap", &["size", "mSize"], &["array", "mArray"]),
+    shape(
+        "android.util.SparseArray",
+        Form::List,
+        &["mSize"],
+        &["mValues"],
+    ),
+    shape(
+        "android.util.LongSparseArray",
+        Form::List,
+        &["mSize"],
+        &["mValues"],
+    ),
+    shape(
+        "android.util.SparseIntArray",
+        Form::List,
+        &["mSize"],
+        &["mValues"],
+    ),
+    shape(
+        "android.util.SparseBooleanArray",
+        Form::List,
+        &["mSize"],
+        &["mValues"],
+    ),
+    shape(
+        "android.util.SparseLongArray",
+        Form::List,
+        &["mSize"],
+        &["mValues"],
+    ),
+    pairs(
+        "androidx.collection.SimpleArrayMap",
+        &["size", "mSize"],
+        &["array", "mArray"],
+    ),
     shape(
         "androidx.collection.ArraySet",
         Form::List,
@@ -102,5 +166,10 @@ pub(super) const SHAPES: &[Shape] = &[
         &["size", "mSize"],
         &["values", "mValues"],
     ),
-    shape("kotlin.collections.ArrayDeque", Form::List, &["size"], &["elementData"]),
+    shape(
+        "kotlin.collections.ArrayDeque",
+        Form::List,
+        &["size"],
+        &["elementData"],
+    ),
 ];

@@ -91,6 +91,11 @@ impl Heap {
         self
     }
 
+    /// Objects made next lie in that heap.
+    pub fn in_heap(&mut self, heap: HeapKind) {
+        self.heap = heap;
+    }
+
     fn id(&mut self) -> Obj {
         self.next += 16;
         Obj(self.next)
