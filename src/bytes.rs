@@ -94,17 +94,12 @@ impl Bytes {
         if let Whole::Mapped(map) | Whole::Temporary(map, _) = &*self.whole
             && self.get(range.clone()).is_some()
         {
-            // Whole pages only: others may be reading on the first and the last.
-            const PAGE: usize = 1 << 16;
-            let from = (self.range.start + range.start).next_multiple_of(PAGE);
-            let to = (self.range.start + range.end) / PAGE * PAGE;
-            if from < to {
-                // SAFETY: the map is shared with the file and read only, so a page that is
-                // dropped comes back from the file with the same content.
-                let _advice = unsafe {
-                    map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, from, to - from)
-                };
-            }
+            let from = self.range.start + range.start;
+            // SAFETY: the map is shared with the file and read only, so a page that is dropped
+            // comes back from the file with the same content, for whoever reads it meanwhile.
+            let _advice = unsafe {
+                map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, from, range.len())
+            };
         }
         #[cfg(not(target_os = "linux"))]
         let _ = range;

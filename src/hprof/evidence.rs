@@ -16,6 +16,8 @@ pub(super) struct Evidence {
     pub(super) wide_references: u64,
     /// Arrays of primitives whose successor lies so close that a header of 24 bytes does not fit.
     pub(super) compressed_class: u64,
+    /// Those whose successor lies where exactly such a header puts it.
+    pub(super) wide_class: u64,
     /// Those where not even one of 16 bytes fits.
     pub(super) compact_header: u64,
 }
@@ -85,6 +87,7 @@ impl Evidence {
             Payload::References(_) => {}
             Payload::Bytes(bytes) => {
                 self.compressed_class += u64::from(distance < aligned(24 + bytes));
+                self.wide_class += u64::from(distance == aligned(24 + bytes));
                 self.compact_header += u64::from(distance < aligned(16 + bytes));
             }
         }
@@ -95,6 +98,7 @@ impl Evidence {
         self.compressed_references += other.compressed_references;
         self.wide_references += other.wide_references;
         self.compressed_class += other.compressed_class;
+        self.wide_class += other.wide_class;
         self.compact_header += other.compact_header;
     }
 }

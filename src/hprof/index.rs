@@ -5,7 +5,6 @@
 use super::evidence::Evidence;
 use super::id_map::IdMap;
 use super::outline::Outline;
-use super::records::IdSize;
 use super::scan::{Parts, Trouble, Visitor};
 use super::sub_records::{PrimitiveArrayRecord, RootRecord, SubRecord};
 use crate::heap_graph::{BasicType, HeapKind, IdsBuilder, ObjectId};
@@ -34,8 +33,7 @@ pub(super) fn index(parts: &Parts<'_>, outline: &Outline) -> (Index, Trouble) {
     let (workers, trouble) = parts.each(|| Worker {
         found: Index::default(),
         last_class: None,
-        // Objects of ART have even addresses; ids of its own make are class + 1.
-        odd_is_overhead: outline.android || outline.id_size == IdSize::Four,
+        odd_is_overhead: outline.may_have_overheads(),
     });
     let mut all = Index::default();
     for worker in workers {
@@ -47,7 +45,7 @@ pub(super) fn index(parts: &Parts<'_>, outline: &Outline) -> (Index, Trouble) {
 }
 
 impl Index {
-    fn merge(&mut self, other: Index) {
+    pub(super) fn merge(&mut self, other: Index) {
         if self.ids.inserted() == 0 {
             self.ids = other.ids;
         } else {
@@ -92,7 +90,7 @@ impl Worker {
 }
 
 /// Whether it may be ART's array for the vtables of a class.
-fn may_be_overhead(array: &PrimitiveArrayRecord<'_>) -> bool {
+pub(super) fn may_be_overhead(array: &PrimitiveArrayRecord<'_>) -> bool {
     array.id & 1 == 1 && array.element == BasicType::Byte
 }
 

@@ -13,6 +13,7 @@
 //! | `classes` | hierarchy, fields, where references stand |
 //! | `sizes`, `hotspot` | shallow sizes by model |
 //! | `read`, `columns` | second and third pass: the graph |
+//! | `histogram` | counts by class in one pass, without a graph |
 //! | `native` | bytes by `NativeAllocationRegistry` |
 //! | `contents`, `strings`, `stacks` | fields, text, threads and stacks, read when asked |
 //! | `rewrite` | a file written anew, record by record |
@@ -25,6 +26,7 @@ mod columns;
 mod contents;
 pub mod convert;
 mod evidence;
+mod histogram;
 mod hotspot;
 mod id_map;
 mod index;
@@ -42,6 +44,7 @@ mod strings;
 pub mod strip;
 pub mod sub_records;
 
+pub use histogram::{Histogram, HistogramRow, histogram};
 pub use read::read;
 pub use rewrite::{DamageList, Ending, Rewritten};
 

@@ -17,6 +17,8 @@ const PART_BYTES: usize = 2 << 20;
 pub(super) struct Outline {
     pub(super) version: String,
     pub(super) android: bool,
+    /// Whether ends of dump records were found by walking through them.
+    pub(super) exact: bool,
     pub(super) id_size: IdSize,
     pub(super) time_ms: u64,
     pub(super) strings: StringTable,
@@ -61,6 +63,7 @@ impl Outline {
         let mut outline = Outline {
             version: header.version.to_owned(),
             android: header.is_android(),
+            exact: exactly,
             id_size: header.id_size,
             time_ms: header.time_ms,
             strings: StringTable::default(),
@@ -152,6 +155,12 @@ impl Outline {
         outline.stacks.frames.sort_by_key(|frame| frame.id);
         outline.stacks.traces.sort_by_key(|trace| trace.0);
         Ok(outline)
+    }
+
+    /// Whether arrays with odd ids may stand for the vtables of a class: objects of ART have even
+    /// addresses, and it gives such arrays the id of the class and 1.
+    pub(super) fn may_have_overheads(&self) -> bool {
+        self.android || self.id_size == IdSize::Four
     }
 
     fn dump_record(&mut self, range: Range<usize>) {

@@ -182,7 +182,7 @@ fn parts<'a>(file: &'a Bytes, outline: &'a Outline, threads: NonZero<usize>) -> 
     }
 }
 
-fn losses(outline: &Outline, trouble: &Trouble, classes: &Classes) -> Losses {
+pub(super) fn losses(outline: &Outline, trouble: &Trouble, classes: &Classes) -> Losses {
     let mut damage: Vec<String> = outline.damage.iter().map(ToString::to_string).collect();
     damage.extend(trouble.damage.iter().map(ToString::to_string));
     if classes.names_cut {

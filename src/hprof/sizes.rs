@@ -85,7 +85,7 @@ impl Sizes {
     pub(super) fn instance(&self, class: ClassIndex, data: usize) -> u64 {
         match self.instances.get(class.at()) {
             Some(&Some(bytes)) => bytes,
-            _ => aligned(self.layouts.header + data as u64, self.layouts.alignment),
+            _ => self.layouts.unknown_instance(data),
         }
     }
 
@@ -96,7 +96,7 @@ impl Sizes {
 }
 
 /// Sizes of arrays, and how a runtime lays out objects.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Layouts {
     pub(super) model: SizeModel,
     /// Bytes of a reference in memory.
@@ -156,8 +156,8 @@ impl Layouts {
                 let header = match () {
                     () if id_bytes == 4 => 8,
                     () if evidence.compact_header > 0 => 8,
-                    () if compressed || evidence.compressed_class > 0 => 12,
-                    () => 16,
+                    () if evidence.compressed_class == 0 && evidence.wide_class > 0 => 16,
+                    () => 12,
                 };
                 Layouts {
                     model,
@@ -170,9 +170,17 @@ impl Layouts {
         }
     }
 
+    /// An instance of a class that the dump does not have, by its data.
+    #[inline]
+    pub(super) fn unknown_instance(&self, data: usize) -> u64 {
+        aligned(self.header + data as u64, self.alignment)
+    }
+
     /// An array of references.
+    #[inline]
     pub(super) fn object_array(&self, length: u64) -> u64 {
         let header = match self.model {
+            SizeModel::Hotspot if self.header == 16 => aligned(self.array_header, 8),
             SizeModel::Hotspot => aligned(self.array_header, self.reference),
             _ => self.array_header,
         };
@@ -181,6 +189,7 @@ impl Layouts {
     }
 
     /// An array of primitives.
+    #[inline]
     pub(super) fn primitive_array(&self, length: u64, element: BasicType) -> u64 {
         let width = element.bytes(8) as u64;
         let header = match self.model {

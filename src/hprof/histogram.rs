@@ -1,0 +1,289 @@
+//! Objects and bytes by class in one pass over a dump, without a graph: no ids are kept, so
+//! memory is that of the classes.
+
+use super::classes::classes;
+use super::evidence::Evidence;
+use super::id_map::IdMap;
+use super::index::{Index, may_be_overhead};
+use super::outline::Outline;
+use super::read::losses;
+use super::scan::{Parts, Trouble, Visitor, all_threads};
+use super::sizes::{Layouts, Sizes};
+use super::sub_records::SubRecord;
+use super::{HprofError, Options};
+use crate::bytes::Bytes;
+use crate::heap_graph::{BasicType, ClassIndex, HeapKind, Losses, SizeModel};
+use std::ops::Range;
+
+/// How many objects of each class a dump has, and their shallow sizes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Histogram {
+    /// Most bytes first, then most objects, then by name. Classes of one name and different
+    /// loaders have a row each; classes without objects have none.
+    pub rows: Vec<HistogramRow>,
+    /// How sizes came about.
+    pub sizes: SizeModel,
+    /// What could not be read. References are not looked at, so none is told to dangle.
+    pub losses: Losses,
+}
+
+/// A row of a [`Histogram`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HistogramRow {
+    /// Name of the class as Java writes it.
+    pub class: String,
+    /// Number of objects.
+    pub objects: u64,
+    /// Bytes of all of them.
+    pub shallow_bytes: u64,
+}
+
+/// Counts the objects of a dump. An object that was dumped twice counts twice.
+///
+/// # Errors
+/// Where the file has no HPROF header.
+pub fn histogram(file: &Bytes, options: &Options) -> Result<Histogram, HprofError> {
+    let mut outline = Outline::read(file, false)?;
+    let threads = options.threads.unwrap_or_else(all_threads);
+    let mut layouts = Layouts::new(options.sizes, &outline, &sample(file, &outline));
+    loop {
+        let parts = Parts {
+            file,
+            id_size: outline.id_size,
+            parts: &outline.parts,
+            threads,
+        };
+        let (mut counted, trouble) = count(&parts, layouts, &outline);
+        if trouble.crossed && !outline.exact {
+            outline = Outline::read(file, true)?;
+            continue;
+        }
+        // Sizes of arrays were added up by what a sample of the dump told of the runtime.
+        let told = Layouts::new(options.sizes, &outline, &counted.index.evidence);
+        if told != layouts {
+            layouts = told;
+            continue;
+        }
+        return Ok(counted.histogram(file, &outline, &trouble, options));
+    }
+}
+
+/// What a few parts tell of how the runtime lays out objects.
+fn sample(file: &Bytes, outline: &Outline) -> Evidence {
+    const MOST: usize = 8;
+    let step = outline.parts.len().div_ceil(MOST).max(1);
+    let some: Vec<Range<usize>> = outline.parts.iter().step_by(step).cloned().collect();
+    let parts = Parts {
+        file,
+        id_size: outline.id_size,
+        parts: &some,
+        threads: all_threads(),
+    };
+    let layouts = Layouts::new(None, outline, &Evidence::default());
+    count(&parts, layouts, outline).0.index.evidence
+}
+
+fn count(parts: &Parts<'_>, layouts: Layouts, outline: &Outline) -> (Counted, Trouble) {
+    let (workers, trouble) = parts.each(|| Counter {
+        counted: Counted::default(),
+        id_bytes: outline.id_size.bytes(),
+        layouts,
+        tallies: Vec::new(),
+        by_class: IdMap::default(),
+        last: None,
+        odd_is_overhead: outline.may_have_overheads(),
+    });
+    let mut all = Counted::default();
+    for worker in workers {
+        all.merge(worker.finish());
+    }
+    all.index.classes.sort_unstable_by_key(|class| class.0);
+    (all, trouble)
+}
+
+/// Objects of one class.
+#[derive(Debug, Default, Clone, Copy)]
+struct Tally {
+    instances: u64,
+    arrays: u64,
+    array_bytes: u64,
+    /// What the instances take by their data, for classes that the dump does not have.
+    data_bytes: u64,
+}
+
+impl Tally {
+    fn add(&mut self, other: Tally) {
+        self.instances += other.instances;
+        self.arrays += other.arrays;
+        self.array_bytes = self.array_bytes.saturating_add(other.array_bytes);
+        self.data_bytes = self.data_bytes.saturating_add(other.data_bytes);
+    }
+
+    fn array(&mut self, bytes: u64) {
+        self.arrays += 1;
+        self.array_bytes = self.array_bytes.saturating_add(bytes);
+    }
+}
+
+#[derive(Default)]
+struct Counted {
+    /// Without ids.
+    index: Index,
+    classes: IdMap<Tally>,
+    primitive: [Tally; 12],
+}
+
+impl Counted {
+    fn merge(&mut self, other: Counted) {
+        self.index.merge(other.index);
+        for (class, tally) in other.classes {
+            self.classes.entry(class).or_default().add(tally);
+        }
+        for (ours, theirs) in self.primitive.iter_mut().zip(other.primitive) {
+            ours.add(theirs);
+        }
+    }
+
+    fn histogram(
+        &mut self,
+        file: &Bytes,
+        outline: &Outline,
+        trouble: &Trouble,
+        options: &Options,
+    ) -> Histogram {
+        let classes = classes(file, outline, &mut self.index);
+        let sizes = Sizes::new(options.sizes, file, outline, &self.index, &classes);
+        let mut losses = losses(outline, trouble, &classes);
+        for &length in self.index.overheads.values() {
+            let bytes = sizes
+                .layouts
+                .primitive_array(length.into(), BasicType::Byte);
+            self.primitive[BasicType::Byte as usize].array(bytes);
+        }
+        // Objects and bytes by class.
+        let mut rows = vec![(0u64, 0u64); classes.rows.len()];
+        let mut add = |class: ClassIndex, objects: u64, bytes: u64| {
+            if let Some(row) = rows.get_mut(class.at()) {
+                row.0 += objects;
+                row.1 = row.1.saturating_add(bytes);
+            }
+        };
+        for (id, tally) in &self.classes {
+            let Some(&class) = classes.by_id.get(id) else {
+                continue;
+            };
+            let bytes = if classes.dumps[class.at()].is_some() {
+                tally.instances.saturating_mul(sizes.instance(class, 0))
+            } else {
+                losses.unknown_classes += tally.instances;
+                tally.data_bytes
+            };
+            add(class, tally.instances, bytes);
+            add(class, tally.arrays, tally.array_bytes);
+        }
+        for (&class, tally) in classes.primitive.iter().zip(&self.primitive) {
+            add(class, tally.arrays, tally.array_bytes);
+        }
+        for &class in classes.by_id.values() {
+            if let Some(dump) = classes.dump(file, outline, class) {
+                add(classes.class_class, 1, sizes.class_object(&dump));
+            }
+        }
+        let rows = classes.rows.into_iter().zip(rows);
+        let mut rows: Vec<HistogramRow> = rows
+            .filter(|(_, (objects, _))| *objects > 0)
+            .map(|(class, (objects, shallow_bytes))| HistogramRow {
+                class: class.name,
+                objects,
+                shallow_bytes,
+            })
+            .collect();
+        rows.sort_by(|a, b| {
+            let bytes = b.shallow_bytes.cmp(&a.shallow_bytes);
+            let objects = b.objects.cmp(&a.objects);
+            bytes.then(objects).then_with(|| a.class.cmp(&b.class))
+        });
+        Histogram {
+            rows,
+            sizes: sizes.layouts.model,
+            losses,
+        }
+    }
+}
+
+/// Counts what one thread reads.
+struct Counter {
+    counted: Counted,
+    id_bytes: usize,
+    layouts: Layouts,
+    tallies: Vec<Tally>,
+    /// Place in `tallies` by class.
+    by_class: IdMap<u32>,
+    /// Class of the last object and its place.
+    last: Option<(u64, u32)>,
+    odd_is_overhead: bool,
+}
+
+impl Counter {
+    #[inline]
+    fn tally(&mut self, class: u64) -> &mut Tally {
+        let place = match self.last {
+            Some((last, place)) if last == class => place,
+            _ => {
+                let next = self.tallies.len() as u32;
+                let place = *self.by_class.entry(class).or_insert(next);
+                if place == next {
+                    self.tallies.push(Tally::default());
+                }
+                self.last = Some((class, place));
+                place
+            }
+        };
+        &mut self.tallies[place as usize]
+    }
+
+    fn finish(mut self) -> Counted {
+        let tallies = &self.tallies;
+        let classes = self.by_class.iter();
+        self.counted.classes = classes.map(|(&c, &at)| (c, tallies[at as usize])).collect();
+        let classes = self.by_class.keys();
+        self.counted.index.used = classes.map(|&class| (class, 0)).collect();
+        self.counted
+    }
+}
+
+impl Visitor for Counter {
+    #[inline]
+    fn visit(&mut self, at: usize, heap: HeapKind, record: SubRecord<'_>) {
+        let layouts = self.layouts;
+        match record {
+            SubRecord::Instance(instance) => {
+                self.counted.index.evidence.object(instance.id);
+                let tally = self.tally(instance.class);
+                tally.instances += 1;
+                tally.data_bytes += layouts.unknown_instance(instance.data.len());
+            }
+            SubRecord::ObjectArray(array) => {
+                self.counted.index.evidence.object_array(&array);
+                let length = array.elements.len() / self.id_bytes;
+                let bytes = layouts.object_array(length as u64);
+                self.tally(array.class).array(bytes);
+            }
+            SubRecord::PrimitiveArray(array) => {
+                let index = &mut self.counted.index;
+                if self.odd_is_overhead && may_be_overhead(&array) {
+                    index.overheads.insert(array.id, array.length);
+                    return;
+                }
+                index.evidence.primitive_array(&array);
+                index.primitive_arrays |= 1 << array.element as u8;
+                let bytes = layouts.primitive_array(array.length.into(), array.element);
+                self.counted.primitive[array.element as usize].array(bytes);
+            }
+            SubRecord::Class(class) => {
+                self.counted.index.classes.push((at, class.id(), heap));
+            }
+            SubRecord::Root(_) | SubRecord::Heap { .. } => {}
+        }
+    }
+}
