@@ -30,6 +30,16 @@ impl<'a> Edges<'a> {
         }
     }
 
+    /// Where an object's references stand in the graph's `targets`.
+    #[inline]
+    pub(super) fn range(&self, object: ObjectIndex) -> (usize, usize) {
+        let starts = &self.graph.starts;
+        (
+            starts[object.at()] as usize,
+            starts[object.at() + 1] as usize,
+        )
+    }
+
     /// Whether an object has referents that are followed.
     #[inline]
     pub(super) fn has_referents(&self, object: ObjectIndex) -> bool {

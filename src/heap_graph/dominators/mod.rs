@@ -78,8 +78,15 @@ impl Dominators {
     pub fn of(graph: &HeapGraph, follow: Follow) -> Dominators {
         let spanning = Spanning::new(&Edges::new(graph, follow));
         let tree = semi_nca::dominator_tree(spanning);
-        let mut all = ordered(tree, graph.len());
-        all.retained = retained(graph, &all);
+        let (mut all, [places, sums]) = ordered(tree);
+        (all.places, all.retained) = std::thread::scope(|scope| {
+            let places = scope.spawn(|| places_of(&all.order, graph.len(), places));
+            let retained = retained(graph, &all, sums);
+            match places.join() {
+                Ok(places) => (places, retained),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        });
         all.native = native(graph, &all);
         all
     }
@@ -266,70 +273,91 @@ impl Dominators {
     }
 }
 
-/// Puts the tree into the order described above. No more than four columns stand at a time, for
-/// this is done when most memory is in use.
-fn ordered(tree: semi_nca::Tree, objects: usize) -> Dominators {
+/// A column of one value, in room that was something else's: to get fresh pages from the system
+/// takes longer than to fill them.
+fn filled(mut room: Vec<u32>, len: usize, value: u32) -> Vec<u32> {
+    room.clear();
+    room.resize(len, value);
+    room
+}
+
+/// Puts the tree into the order described above, with places and sums yet to be computed, and
+/// hands back room that is free. No more than four columns stand at a time, for this is done when most memory is in use.
+fn ordered(tree: semi_nca::Tree) -> (Dominators, [Vec<u32>; 2]) {
     let nodes = tree.idoms.len();
-    let mut counts = vec![1u32; nodes];
+    let [room, more] = tree.room;
+    let mut counts = filled(room, nodes, 1);
     for node in (1..nodes).rev() {
         counts[tree.idoms[node] as usize] += counts[node];
     }
     // The place of each node's next child; in the end, where its subtree ends. The virtual node
     // has place 0 for now, so that all others have one more than in the result.
-    let mut ends = vec![1u32; nodes];
+    let mut ends = filled(more, nodes, 1);
     for node in 1..nodes {
         let next = &mut ends[tree.idoms[node] as usize];
         let place = *next;
         *next += counts[node];
         ends[node] = place + 1;
     }
-    drop(tree.idoms);
     let mut places = ends;
     for (place, count) in places.iter_mut().zip(&counts) {
         *place -= count;
     }
-    let order = by_place(tree.objects, &places, ObjectIndex::NONE);
-    let counts = by_place(counts, &places, 0);
-    drop(places);
-    let mut places = vec![u32::MAX; objects];
+    let objects_by_number: Vec<u32> = tree.objects.into_iter().map(|o| o.0).collect();
+    let (order, room) = by_place(objects_by_number, &places, tree.idoms);
+    let (counts, room) = by_place(counts, &places, room);
+    let all = Dominators {
+        order: order.into_iter().map(ObjectIndex).collect(),
+        counts,
+        ..Dominators::default()
+    };
+    (all, [room, places])
+}
+
+fn places_of(order: &[ObjectIndex], objects: usize, room: Vec<u32>) -> Vec<u32> {
+    let mut places = filled(room, objects, u32::MAX);
     for (place, object) in order.iter().enumerate() {
         places[object.at()] = place as u32;
     }
-    Dominators {
-        places,
-        order,
-        counts,
-        ..Dominators::default()
-    }
+    places
 }
 
-/// A column by places, without the virtual node, which has place 0.
-fn by_place<T: Copy>(column: Vec<T>, places: &[u32], none: T) -> Vec<T> {
-    let mut sorted = vec![none; places.len() - 1];
+/// A column by places, without the virtual node, which has place 0; and the room it had before.
+fn by_place(column: Vec<u32>, places: &[u32], room: Vec<u32>) -> (Vec<u32>, Vec<u32>) {
+    let mut sorted = filled(room, places.len() - 1, 0);
     for (&value, &place) in column.iter().zip(places).skip(1) {
         sorted[place as usize - 1] = value;
     }
-    sorted
+    (sorted, column)
 }
 
-fn retained(graph: &HeapGraph, all: &Dominators) -> Bytes {
-    let shallow = all.order.iter().map(|&object| graph.shallow_bytes(object));
-    let total = shallow.clone().fold(0u64, u64::saturating_add);
+fn retained(graph: &HeapGraph, all: &Dominators, mut room: Vec<u32>) -> Bytes {
+    let shallow = || all.order.iter().map(|&object| graph.shallow_bytes(object));
     // A subtree's sum is that up to its end less that up to its start.
-    if let Ok(total) = u32::try_from(total) {
-        let mut sums = Vec::with_capacity(all.order.len() + 1);
-        let mut sum = 0;
-        for bytes in shallow {
-            sums.push(sum);
-            sum += bytes as u32;
+    room.clear();
+    let mut narrow = room;
+    let mut sum = 0u32;
+    let fits = shallow().all(|bytes| {
+        narrow.push(sum);
+        match u32::try_from(bytes)
+            .ok()
+            .and_then(|bytes| sum.checked_add(bytes))
+        {
+            Some(next) => sum = next,
+            None => return false,
         }
-        sums.push(total);
+        true
+    });
+    if fits {
+        narrow.push(sum);
         for place in 0..all.order.len() {
-            sums[place] = sums[all.end(place)] - sums[place];
+            narrow[place] = narrow[all.end(place)] - narrow[place];
         }
-        return Bytes::Narrow(sums);
+        return Bytes::Narrow(narrow);
     }
-    let mut sums: Vec<u64> = shallow.collect();
+    drop(narrow);
+    let mut sums: Vec<u64> = shallow().collect();
+    let total = sums.iter().copied().fold(0, u64::saturating_add);
     if total < u64::MAX {
         let mut sum = 0;
         for bytes in &mut sums {

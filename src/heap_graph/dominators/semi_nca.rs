@@ -13,6 +13,8 @@ pub(super) struct Tree {
     pub(super) objects: Vec<ObjectIndex>,
     /// Immediate dominator by number, always smaller; 0 for 0.
     pub(super) idoms: Vec<u32>,
+    /// Room that is free now.
+    pub(super) room: [Vec<u32>; 2],
 }
 
 pub(super) fn dominator_tree(spanning: Spanning) -> Tree {
@@ -21,11 +23,14 @@ pub(super) fn dominator_tree(spanning: Spanning) -> Tree {
         parents,
         mut starts,
         sources,
+        room: mut least,
     } = spanning;
     let nodes = parents.len();
+    least.clear();
+    least.extend(0..nodes as u32);
     let mut forest = Forest {
-        least: (0..nodes as u32).collect(),
         ancestors: parents,
+        least,
     };
     // Nodes whose semidominator is not their parent, and those parents: the last node's first.
     let mut detours = ObjectSet::new(nodes);
@@ -46,7 +51,7 @@ pub(super) fn dominator_tree(spanning: Spanning) -> Tree {
         // Nobody asks where the sources of this node end any more.
         starts[at + 1] = semi;
     }
-    drop((forest, sources));
+    drop(sources);
     starts.remove(0);
     let mut idoms = starts;
     idoms[0] = 0;
@@ -59,7 +64,11 @@ pub(super) fn dominator_tree(spanning: Spanning) -> Tree {
         }
         idoms[node.at()] = idom;
     }
-    Tree { objects, idoms }
+    Tree {
+        objects,
+        idoms,
+        room: [forest.ancestors, forest.least],
+    }
 }
 
 /// Trees of the nodes that are linked: those above the one at hand.

@@ -1,6 +1,7 @@
 //! A depth-first tree over what the roots reach, and the references that are not part of it:
 //! all that the search for dominators needs to know of the graph.
 
+use super::filled;
 use crate::heap_graph::edges::Edges;
 use crate::heap_graph::ids::ObjectIndex;
 use crate::heap_graph::object_set::ObjectSet;
@@ -17,6 +18,8 @@ pub(super) struct Spanning {
     pub(super) starts: Vec<u32>,
     /// Numbers of those sources.
     pub(super) sources: Vec<u32>,
+    /// Room that is free now.
+    pub(super) room: Vec<u32>,
 }
 
 /// The walk itself. Every reference to an object that is a root can be left out: the virtual node
@@ -47,9 +50,9 @@ impl Spanning {
             edges,
             seen: roots.clone(),
             numbers: vec![0; graph.len()],
-            objects: Vec::with_capacity(graph.len() + 1),
-            parents: Vec::with_capacity(graph.len() + 1),
-            cursors: Vec::with_capacity(graph.len() + 1),
+            objects: Vec::with_capacity(graph.len() + 2),
+            parents: Vec::with_capacity(graph.len() + 2),
+            cursors: Vec::with_capacity(graph.len() + 2),
             others: vec![0; graph.targets.len().div_ceil(64)],
             other_referents: Vec::new(),
         };
@@ -59,8 +62,6 @@ impl Spanning {
         for root in roots.iter() {
             walk.descend(root, &roots);
         }
-        walk.cursors = Vec::new();
-        walk.seen = ObjectSet::default();
         walk.turned_round()
     }
 }
@@ -89,6 +90,12 @@ impl DepthFirst<'_> {
                     continue;
                 }
                 if self.seen.insert(target) {
+                    let (from, to) = self.edges.range(target);
+                    // Half of all objects hold nothing: no need to go there and come back.
+                    if from == to && !self.edges.has_referents(target) {
+                        self.number(target, now);
+                        continue;
+                    }
                     below = Some(target);
                     break;
                 }
@@ -135,7 +142,7 @@ impl DepthFirst<'_> {
     /// Gathers what is not of the tree by target.
     fn turned_round(self) -> Spanning {
         let graph = self.edges.graph;
-        let mut starts = vec![0u32; self.objects.len() + 1];
+        let mut starts = filled(self.cursors, self.objects.len() + 1, 0);
         let number = |target: ObjectIndex| self.numbers[target.at()] as usize;
         for at in set_bits(&self.others) {
             starts[number(graph.targets[at])] += 1;
@@ -169,6 +176,7 @@ impl DepthFirst<'_> {
             parents: self.parents,
             starts,
             sources,
+            room: self.numbers,
         }
     }
 }
