@@ -582,3 +582,39 @@ fn tables(name: &str) -> u32 {
         % 48;
     88 + methods * 8
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn r8_renamed_every_class_and_field_of_the_app() {
+        for (name, declared) in declarations().iter().filter(|(_, d)| d.location == "app") {
+            assert!(renames().classes.contains_key(name), "{name}");
+            for (_, field, _) in &declared.fields {
+                assert!(
+                    renames().fields.contains_key(&(*name, *field)),
+                    "{name}.{field}"
+                );
+            }
+        }
+        let mut builder = Builder::new(true, "/data/app/base.apk");
+        let class = builder.class("com.example.app.net.Connection");
+        let class = builder.heap.class(class);
+        assert_eq!(&*class.name, "b.c");
+        let fields: Vec<String> = class
+            .fields
+            .iter()
+            .map(|f| format!("{} {}", f.type_name, f.name))
+            .collect();
+        assert_eq!(fields, ["b.a a", "java.lang.ref.WeakReference a"]);
+    }
+
+    #[test]
+    fn java_lang_class_has_no_gaps() {
+        let builder = Builder::new(false, "");
+        let class = builder.heap.class(CLASS);
+        let widths: u32 = class.fields.iter().map(|f| f.kind.bytes()).sum();
+        assert_eq!(class.instance_bytes, HEADER_BYTES + widths);
+    }
+}
