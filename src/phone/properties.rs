@@ -6,7 +6,7 @@ use super::faults::{FaultKind, Faults};
 use super::spec::{Abi, BuildType, PhoneSpec};
 
 /// Device names by Android release, of the years when each was new.
-fn model(android: u32) -> (&'static str, &'static str, &'static str) {
+pub(crate) fn model(android: u32) -> (&'static str, &'static str, &'static str) {
     match android {
         10 => ("Pixel 3a", "sargo", "QQ3A.200805.001"),
         11 => ("Pixel 4a", "sunfish", "RQ3A.211001.001"),

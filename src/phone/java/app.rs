@@ -513,6 +513,18 @@ fn garbage(s: &mut Skeleton<'_>) -> Plant {
             all.extend([a, b]);
         }
     }
+    // A bitmap that was dropped, with its pixels: the cleaner that frees them has yet to run. And
+    // a row that only a weak reference still knows, a stream that waits for its finalizer.
+    if s.inputs.life.garbage > 0 {
+        let dropped = s.bitmap(THUMBNAIL, THUMBNAIL, Picture(3)).object;
+        let row = s.b.object(APP, "com.example.app.feed.RowHolder", &[]);
+        let weak = [("referent", row.into())];
+        let weak = s.b.object(APP, "java.lang.ref.WeakReference", &weak);
+        s.b.root(weak, RootKind::JniGlobal, 0);
+        let stream = s.b.object(APP, "java.io.FileInputStream", &[]);
+        s.finalizable(stream);
+        all.extend([dropped, row, stream]);
+    }
     Plant::new("garbage", "", all)
 }
 

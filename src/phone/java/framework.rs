@@ -75,6 +75,7 @@ impl<'a> Skeleton<'a> {
         s.looper();
         s.daemons();
         s.package();
+        s.build();
         s.b.root(main, RootKind::JavaFrame, 1);
         s
     }
@@ -529,6 +530,26 @@ impl<'a> Skeleton<'a> {
                 ("mQueue", self.main_queue.into()),
             ],
         )
+    }
+
+    /// What the phone is, as apps see it.
+    fn build(&mut self) {
+        let (brand, manufacturer) = ("google", "Google");
+        for (field, text) in [
+            ("BRAND", brand),
+            ("MANUFACTURER", manufacturer),
+            ("MODEL", self.inputs.model),
+        ] {
+            let text = self.b.string(Space::Zygote, text);
+            self.b.set_static("android.os.Build", field, text);
+        }
+        let release = self.inputs.android.to_string();
+        let release = self.b.string(Space::Zygote, &release);
+        self.b
+            .set_static("android.os.Build$VERSION", "RELEASE", release);
+        let sdk = self.inputs.sdk as i32;
+        self.b
+            .set_static("android.os.Build$VERSION", "SDK_INT", sdk);
     }
 
     /// Fills in what the skeleton holds of everything that came since.

@@ -26,6 +26,7 @@ use super::clock::BootNs;
 use super::kernel::Kernel;
 use super::packages::APP;
 use super::process::{Pid, Process, Role as ProcessRole};
+use super::properties::model;
 
 /// Whose heap it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +45,8 @@ enum Role {
 #[derive(Debug, Clone)]
 pub(crate) struct Inputs {
     android: u32,
+    sdk: u32,
+    model: &'static str,
     obfuscated: bool,
     role: Role,
     pub(crate) pid: Pid,
@@ -89,6 +92,8 @@ impl Inputs {
         let apps = apps.filter(|p| matches!(p.role, ProcessRole::App { .. }));
         Some(Inputs {
             android: spec.android,
+            sdk: spec.sdk(),
+            model: model(spec.android).0,
             obfuscated: spec.obfuscated,
             role,
             pid: process.pid,
@@ -121,7 +126,7 @@ impl Inputs {
     /// The truth about a dump of this heap.
     pub(crate) fn truth(&self, kind: JavaDumpKind, path: &str) -> JavaDumpTruth {
         let (heap, plants) = build(self, None);
-        let measured = heap.truth(&plants);
+        let measured = heap.truth(&plants, kind);
         JavaDumpTruth {
             kind,
             pid: self.pid,

@@ -60,9 +60,11 @@ pub struct JavaDumpTruth {
     pub boot_ns: u64,
     /// Where an HPROF was written; empty for a heap graph.
     pub path: String,
-    /// Objects, those that nothing holds included.
+    /// Objects, those that nothing holds included. An HPROF has more: an array for the characters
+    /// of each string, and one for what the runtime holds of each class loader and dex cache.
     pub objects: u64,
-    /// Their bytes on ART's heap, not rounded.
+    /// Their bytes: on ART's heap, not rounded; in an HPROF, where it has no sizes of arrays, those
+    /// of their elements.
     pub shallow_bytes: u64,
     /// Objects that roots hold, soft references followed, weak, phantom and finalizer ones not.
     pub reachable_objects: u64,
@@ -81,17 +83,20 @@ pub struct PlantTruth {
     pub what: &'static str,
     /// The field that holds it, with the names of the source.
     pub held_by: &'static str,
-    /// Class of the objects as the dump names it.
+    /// Class of the objects as the dump names it; empty where they are of several.
     pub class: String,
     /// Its objects' ids in an HPROF; those of a heap graph are a quarter of them.
     pub addresses: Vec<u64>,
+    /// The address of the one object whose going would free all of it: the collection that holds
+    /// them, or the object itself where it is one.
+    pub keeper: Option<u64>,
     /// How many.
     pub count: u64,
     /// Bytes of these objects themselves.
     pub shallow_bytes: u64,
     /// Native bytes noted for these objects themselves.
     pub native_bytes: u64,
-    /// What all of them together keep, or the collection that holds them, where there is one.
+    /// What the keeper retains; where there is none, what all of them together do.
     pub retained: Retained,
 }
 
@@ -175,8 +180,32 @@ impl JavaHeap {
             .collect()
     }
 
+    /// What a dump counts for an object: objects and their bytes.
+    fn counted(&self, object: Obj, kind: JavaDumpKind) -> (u64, u64) {
+        let bytes = self.bytes(object);
+        if kind == JavaDumpKind::HeapGraph {
+            return (1, bytes);
+        }
+        let of = self.object(object);
+        match &of.body {
+            Body::String(_) => (2, bytes),
+            Body::References(items) => (1, items.len() as u64 * 4),
+            Body::Primitives(_, data) => (1, data.len() as u64),
+            Body::Instance(_) => {
+                let class = self.class(of.class).kind;
+                if !matches!(class, Kind::ClassLoader | Kind::DexCache) {
+                    return (1, bytes);
+                }
+                let held = self.internals.iter().find(|(holder, _)| *holder == object);
+                let held = held.map_or(0, |(_, all)| all.len() as u64);
+                (2, bytes + held * 4)
+            }
+            Body::Class(_) => (1, bytes),
+        }
+    }
+
     /// Everything about a dump of this heap but how it came about.
-    pub(super) fn truth(&self, plants: &[Plant]) -> Measured {
+    pub(super) fn truth(&self, plants: &[Plant], kind: JavaDumpKind) -> Measured {
         let natives = self.natives();
         let mut native = vec![0; self.objects.len()];
         for (object, bytes) in &natives {
@@ -185,8 +214,9 @@ impl JavaHeap {
         let sum = |which: &dyn Fn(usize) -> bool| {
             let mut sum = Retained::default();
             for object in self.all().filter(|o| which(o.0 as usize)) {
-                sum.objects += 1;
-                sum.bytes += self.bytes(object);
+                let (objects, bytes) = self.counted(object, kind);
+                sum.objects += objects;
+                sum.bytes += bytes;
                 sum.native_bytes += native[object.0 as usize];
             }
             sum
@@ -200,7 +230,10 @@ impl JavaHeap {
                 let rest = self.reached(&out);
                 let reached = plant.objects.first().is_some_and(|o| whole[o.0 as usize]);
                 let itself = sum(&|o| own.contains(&Obj(o as u32)));
-                let first = plant.objects.last().map(|o| self.object(*o).class);
+                let mut classes = plant.objects.iter().map(|o| self.object(*o).class);
+                let first = classes.next().filter(|c| classes.all(|other| other == *c));
+                let one = plant.objects.first().filter(|_| plant.objects.len() == 1);
+                let keeper = plant.holder.or(one.copied());
                 PlantTruth {
                     what: plant.what,
                     held_by: plant.held_by,
@@ -210,7 +243,8 @@ impl JavaHeap {
                         .iter()
                         .map(|o| u64::from(self.object(*o).address))
                         .collect(),
-                    count: itself.objects,
+                    keeper: keeper.map(|o| u64::from(self.object(o).address)),
+                    count: plant.objects.len() as u64,
                     shallow_bytes: itself.bytes,
                     native_bytes: itself.native_bytes,
                     retained: if reached {
