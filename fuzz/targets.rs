@@ -21,7 +21,7 @@ pub fn trace(bytes: &[u8]) {
         return;
     };
     let _ = Maps::open_what_opens(&NameOptions::default()).name(&mut trace);
-    let trace = trace.seal();
+    let mut trace = trace.seal();
     let pprof = Pprof::new(trace.recording().clone(), PprofOptions::default());
     let mut gzip = Gzip::default();
     let _ = trace.read_dumps(|dump| -> Result<(), TraceError> {

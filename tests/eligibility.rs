@@ -96,7 +96,7 @@ impl Bench {
             .pull(path, &mut sink, SOON)
             .await
             .expect("the trace");
-        let trace = Trace::open(Box::new(Cursor::new(bytes))).expect("a readable trace");
+        let mut trace = Trace::open(Box::new(Cursor::new(bytes))).expect("a readable trace");
         let mut seen = BTreeMap::new();
         trace
             .read_dumps(|dump| -> Result<(), TraceError> {

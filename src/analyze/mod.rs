@@ -8,6 +8,8 @@
 //! | `filter` | which classes are wanted, by regular expressions |
 //! | `histogram` | sums by class, package, superclass, heap, loader, root |
 //! | `largest` | the objects that retain most |
+//! | `class_tree` | the tree of shortest paths or of dominators merged by class, as Perfetto has them |
+//! | `aggregation` | sums by class as Perfetto has them |
 //! | `tree` | the dominator tree merged by class |
 //! | `paths` | how roots reach an object, by the names of fields |
 //! | `holders` | all paths to roots merged by class |
@@ -17,6 +19,8 @@
 //! | `waste` | memory that holds what is already there, or nothing |
 //! | `diff` | what changed between two dumps |
 
+pub mod aggregation;
+pub mod class_tree;
 pub mod diff;
 pub mod fields;
 pub mod filter;

@@ -6,8 +6,10 @@
 use super::coverage::{Coverage, Tally};
 use super::deduped::Deduped;
 use super::findings::{self, Finding};
+use super::java_profiles::{self, JavaProfileOptions, Pending};
 use super::manifest;
-use super::maps::{Maps, MapsError, UsedMap};
+use super::manifest::JAVA_HEAP;
+use super::maps::{Maps, MapsError, Renamed, UsedMap};
 use super::names::NameOptions;
 use super::naming::{Look, Named, Namer, Watch};
 use super::output::file_name;
@@ -19,7 +21,7 @@ use crate::export::gzip::Gzip;
 use crate::export::pprof::{Pprof, PprofOptions};
 use crate::import::{self, ImportError, OpenTrace};
 use crate::profile::{DumpKind, Health, HeapDump, Package};
-use crate::trace::{Surveyed, TraceError};
+use crate::trace::{JavaDump, Surveyed, TraceError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -85,6 +87,15 @@ impl Choices {
         self.times.insert(time_of(dump));
     }
 
+    fn add_java(&mut self, dump: &JavaDump) {
+        self.dumps += 1;
+        self.processes
+            .entry(dump.pid)
+            .or_insert_with(|| dump.process.clone());
+        self.heaps.insert(JAVA_HEAP.to_owned());
+        self.times.insert(dump.time_ns);
+    }
+
     fn is_empty(&self) -> bool {
         self.dumps == 0
     }
@@ -124,6 +135,8 @@ pub struct Request {
     pub selection: Selection,
     /// How profiles are written.
     pub pprof: PprofOptions,
+    /// Whether Java heaps get a profile over their dominator tree as well.
+    pub dominators: bool,
     /// Where names of frames come from.
     pub names: NameOptions,
     /// Who watches them come.
@@ -139,6 +152,17 @@ pub struct Request {
     pub process_names: BTreeMap<u64, String>,
     /// The name of every process that neither the trace nor those name.
     pub only_process: Option<String>,
+}
+
+impl Request {
+    /// The name of a process: what the trace says, else what is known besides.
+    fn process_of<'a>(&'a self, pid: u64, recorded: &'a str) -> &'a str {
+        if !recorded.is_empty() {
+            return recorded;
+        }
+        let known = self.process_names.get(&pid).or(self.only_process.as_ref());
+        known.map_or("", String::as_str)
+    }
 }
 
 /// A trace as the device wrote it.
@@ -173,7 +197,8 @@ pub struct Converted {
 impl Converted {
     /// What the exit code tells of; `None` where nothing is missing.
     pub fn class(&self) -> Option<ErrorClass> {
-        let empty = self.dumps.iter().all(|dump| dump.file.is_none());
+        let empty = self.dumps.iter().all(|dump| dump.file.is_none())
+            && self.java.iter().all(|dump| dump.file.is_none());
         let classes = self.findings.iter().filter_map(|finding| finding.class);
         if empty {
             // That nothing came says more than what kept it from coming.
@@ -192,12 +217,13 @@ impl Converted {
                 message: finding.message.clone(),
                 help: finding.help.clone(),
                 pid: finding.pid,
-                dumps: self
-                    .dumps
-                    .iter()
-                    .filter(|dump| finding.pid == Some(dump.pid))
-                    .map(|dump| dump.index)
-                    .collect(),
+                dumps: {
+                    let native = self.dumps.iter().map(|dump| (dump.pid, dump.index));
+                    let java = self.java.iter().map(|dump| (dump.pid, dump.index));
+                    let all = native.chain(java);
+                    let its = all.filter(|(pid, _)| finding.pid == Some(*pid));
+                    its.map(|(_, index)| index).collect()
+                },
             })
             .collect()
     }
@@ -291,6 +317,7 @@ pub fn convert(request: &Request) -> Result<Converted, ConvertError> {
         choices: Choices::default(),
         tally: Tally::default(),
         mappings: Vec::new(),
+        java: Vec::new(),
         packets: PacketFiles::new(&request.output),
         whole_bytes: 0,
         all: Converted {
@@ -317,6 +344,8 @@ struct Run<'a> {
     choices: Choices,
     tally: Tally,
     mappings: Vec<manifest::MappingFile>,
+    /// Traces that hold Java heaps: those come once all native ones are numbered.
+    java: Vec<Pending>,
     packets: PacketFiles,
     /// Bytes of the last trace up to where it breaks off.
     whole_bytes: u64,
@@ -325,7 +354,10 @@ struct Run<'a> {
 
 impl Run<'_> {
     fn finish(mut self) -> Result<Converted, ConvertError> {
-        if self.all.dumps.is_empty() && !self.choices.is_empty() {
+        for pending in std::mem::take(&mut self.java) {
+            self.java_heaps(pending)?;
+        }
+        if self.all.dumps.is_empty() && self.all.java.is_empty() && !self.choices.is_empty() {
             return Err(ConvertError::NoneSelected(self.choices));
         }
         if let Some(plain) = &self.request.packets_for
@@ -342,7 +374,7 @@ impl Run<'_> {
 
     /// Names the frames of a trace as far as that can be done. Nothing that goes wrong with
     /// names keeps it from being converted.
-    fn name(&mut self, surveyed: &mut Surveyed) -> Result<Named, ConvertError> {
+    fn name(&mut self, surveyed: &mut Surveyed) -> Result<(Named, Renamed), ConvertError> {
         let named = self.namer.name(surveyed.recording_mut(), self.request.look);
         if self.request.watch.is_cancelled() {
             return Err(ConvertError::Interrupted);
@@ -356,29 +388,68 @@ impl Run<'_> {
                 self.all.findings.push(findings::packets_unwritten(&error));
             }
         }
-        let renamed = self.maps.name(surveyed)?;
+        let mut renamed = self.maps.name(surveyed)?;
         if self.request.packets_for.is_some()
             && let Err(error) = self.packets.add_maps(&renamed.maps)
         {
             self.all.findings.push(findings::packets_unwritten(&error));
         }
+        self.all.findings.append(&mut renamed.findings);
+        Ok((named, renamed))
+    }
+
+    /// Writes the Java heaps of a trace that are wanted.
+    fn java_heaps(&mut self, mut pending: Pending) -> Result<(), ConvertError> {
+        let options = JavaProfileOptions {
+            sample_names: self.request.pprof.sample_names,
+            dominators: self.request.dominators,
+        };
+        let mut written = java_profiles::Written::default();
+        for at in 0..pending.trace.java_dumps().len() {
+            if self.request.watch.is_cancelled() {
+                return Err(ConvertError::Interrupted);
+            }
+            let dump = &pending.trace.java_dumps()[at];
+            if !java_profiles::takes(&self.request.selection, dump) {
+                self.choices.add_java(dump);
+                continue;
+            }
+            let process = self.request.process_of(dump.pid, &dump.process).to_owned();
+            let index = self.all.dumps.len() + self.all.java.len() + written.dumps.len();
+            java_profiles::write(
+                &mut pending,
+                at,
+                index as u32,
+                &process,
+                &self.request.output,
+                options,
+                &mut written,
+            )?;
+        }
+        self.all.java.append(&mut written.dumps);
+        self.all.findings.append(&mut written.findings);
+        pending.renamed.count_heaps();
+        self.all.findings.append(&mut pending.renamed.findings);
+        self.took_maps(&pending.renamed);
+        Ok(())
+    }
+
+    fn took_maps(&mut self, renamed: &Renamed) {
         let mappings = renamed.maps.iter().map(UsedMap::in_manifest);
         self.mappings.extend(mappings);
-        self.all.findings.extend(renamed.findings);
-        Ok(named)
     }
 
     fn trace(&mut self, input: OpenTrace) -> Result<(), ConvertError> {
         let mut surveyed = Surveyed::read(input.source)?;
         self.whole_bytes = surveyed.whole_bytes();
-        let named = self.name(&mut surveyed)?;
+        let (named, renamed) = self.name(&mut surveyed)?;
         let Run {
             request,
             choices,
             all,
             ..
         } = self;
-        let trace = surveyed.seal();
+        let mut trace = surveyed.seal();
         let recording = Arc::clone(trace.recording());
         let pprof = Pprof::new(Arc::clone(&recording), request.pprof);
         let deduped = Deduped::of(&recording);
@@ -404,14 +475,7 @@ impl Run<'_> {
                 if request.watch.is_cancelled() {
                     return Err(ConvertError::Interrupted);
                 }
-                if dump.process.is_empty()
-                    && let Some(name) = request
-                        .process_names
-                        .get(&dump.pid)
-                        .or(request.only_process.as_ref())
-                {
-                    dump.process.clone_from(name);
-                }
+                dump.process = request.process_of(dump.pid, &dump.process).to_owned();
                 if !request.selection.takes(&dump) {
                     choices.add(&dump);
                     return Ok(());
@@ -460,7 +524,8 @@ impl Run<'_> {
         all.findings
             .extend(trace_findings::of_health(&health, sampled > 0));
         // Where all was left out, the selection is to blame.
-        if sampled == 0 && (!last.is_empty() || choices.is_empty()) {
+        let is_java_alone = recording.requests.is_empty() && !trace.java_dumps().is_empty();
+        if sampled == 0 && (!last.is_empty() || choices.is_empty()) && !is_java_alone {
             let has_entries = !last.is_empty();
             all.findings
                 .extend(trace_findings::why_empty(&recording, &health, has_entries));
@@ -470,6 +535,11 @@ impl Run<'_> {
         coverage.finish(&recording, &named, &mut self.tally);
         all.health.push(health);
         all.packages.extend(recording.packages.iter().cloned());
+        if trace.java_dumps().is_empty() {
+            self.took_maps(&renamed);
+        } else {
+            self.java.push(Pending { trace, renamed });
+        }
         Ok(())
     }
 }
@@ -529,7 +599,7 @@ fn write_dumps(jobs: &Mutex<Receiver<Job>>, pprof: &Pprof, failure: &Failure) {
 }
 
 /// Writes a file that has its name only once it is whole.
-fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let mut file = manifest::temporary_in(folder)?;
     file.write_all(bytes)?;

@@ -250,6 +250,7 @@ async fn convert(
         output: session.opening().output.clone(),
         selection: Selection::default(),
         pprof: plan.pprof(),
+        dominators: false,
         names: plan.names.clone(),
         watch: watch.clone(),
         bad_maps_fail: false,

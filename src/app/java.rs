@@ -10,6 +10,6 @@ mod open;
 pub mod top;
 
 pub use error::JavaError;
-pub use heap::{JavaHeap, Steps};
+pub use heap::{JavaHeap, Steps, of_losses};
 pub use input::{JavaInput, Which};
 pub use open::{JavaFile, JavaOptions, Listed, open};

@@ -668,6 +668,7 @@ mod tests {
             process: "com.example.app".to_owned(),
             heap: JAVA_HEAP.to_owned(),
             file: Some("java_heap_dump.1.4242.pb.gz".to_owned()),
+            dominators: Some("java_heap_dump.1.4242.dominators.pb.gz".to_owned()),
             malloc_info: Some("malloc_info.1.4242.xml".to_owned()),
             original: Some(Original {
                 size: 12,
@@ -737,6 +738,7 @@ mod tests {
                 variant: text("release"),
                 classes: 900,
                 frames: 40,
+                heap_classes: 0,
             }],
         }
     }

@@ -18,6 +18,11 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
+mod heaps;
+
+use heaps::ForApps;
+pub use heaps::HeapMaps;
+
 /// Perfetto's variable: `package=path`, several of them separated as lists of paths are.
 pub const VARIABLE: &str = "PERFETTO_PROGUARD_MAP";
 /// Between its entries: a path of Windows may hold a colon.
@@ -147,8 +152,25 @@ pub struct Renamed {
     pub frames_named: u64,
     /// The files, in order.
     pub maps: Vec<UsedMap>,
+    /// The same for the Java heaps of the trace.
+    pub heaps: HeapMaps,
     /// What the user should know.
     pub findings: Vec<Finding>,
+}
+
+impl Renamed {
+    /// Once the Java heaps of the trace were named: what the files did for them, and which did
+    /// nothing at all.
+    pub fn count_heaps(&mut self) {
+        if self.heaps.heaps() == 0 {
+            return;
+        }
+        for (used, of_heaps) in self.maps.iter_mut().zip(self.heaps.used()) {
+            used.classes_named = of_heaps.classes_named;
+        }
+        let unused = unused(&self.maps, self.java_frames, true);
+        self.findings.extend(unused);
+    }
 }
 
 /// A mapping file and what it did for a trace.
@@ -160,6 +182,8 @@ pub struct UsedMap {
     pub packages: BTreeSet<String>,
     /// Frames it named.
     pub frames_named: u64,
+    /// Classes it named in Java heaps.
+    pub classes_named: u64,
 }
 
 impl UsedMap {
@@ -175,6 +199,7 @@ impl UsedMap {
             },
             classes: self.map.file.survey().classes as u64,
             frames: self.frames_named,
+            heap_classes: self.classes_named,
         }
     }
 }
@@ -265,7 +290,14 @@ impl Maps {
 
     /// The files for a trace: those that were given, and what the project has for apps that
     /// neither they nor the trace's own packets are for.
-    pub fn for_trace(&self, recording: &Recording, own: &NameMaps, seen: &SeenIn) -> ForTrace {
+    /// `dumped` are the processes of which there are Java heaps.
+    pub fn for_trace(
+        &self,
+        recording: &Recording,
+        own: &NameMaps,
+        seen: &SeenIn,
+        dumped: &BTreeSet<u64>,
+    ) -> ForTrace {
         let mut found = ForTrace {
             findings: self.findings.clone(),
             ..ForTrace::default()
@@ -278,7 +310,7 @@ impl Maps {
                 Some(package) => BTreeSet::from([package.clone()]),
                 None => {
                     let source = MapSource::File(&map.file);
-                    deobfuscate::packages_for(recording, seen, source, &claimed)
+                    deobfuscate::packages_for(recording, seen, dumped, source, &claimed)
                 }
             };
             found.findings.extend(other_build(&map.file, &ids));
@@ -286,7 +318,7 @@ impl Maps {
         }
         let all_claimed = self.given.iter().any(|map| map.package.is_none());
         if let Some(project) = self.project.as_deref().filter(|_| !all_claimed) {
-            let mut left = deobfuscate::profiled_packages(recording, seen);
+            let mut left = deobfuscate::profiled_packages(recording, seen, dumped);
             left.retain(|package| !claimed.contains(&**package) && own.get(package).is_none());
             self.discover(project, &left, &ids, &mut found);
         }
@@ -385,7 +417,9 @@ impl Maps {
     pub fn name(&self, surveyed: &mut Surveyed) -> Result<Renamed, TraceError> {
         let own = Arc::clone(surveyed.name_maps());
         let java_frames = deobfuscate::java_frames(surveyed.recording());
-        let may_discover = java_frames > 0 && !self.candidates().is_empty();
+        let dumped = surveyed.java_pids();
+        let has_java = java_frames > 0 || !dumped.is_empty();
+        let may_discover = has_java && !self.candidates().is_empty();
         if self.given.is_empty() && own.is_empty() && !may_discover {
             return Ok(Renamed {
                 java_frames,
@@ -394,10 +428,9 @@ impl Maps {
             });
         }
         let seen = surveyed.frames_by_process()?;
-        let ForTrace { maps, mut findings } = self.for_trace(surveyed.recording(), &own, &seen);
-        // Files that were given go before what the trace says, and that before what was found.
-        let (given, discovered): (Vec<_>, Vec<_>) =
-            maps.into_iter().partition(|(map, _)| !map.is_discovered());
+        let ForTrace { maps, mut findings } =
+            self.for_trace(surveyed.recording(), &own, &seen, &dumped);
+        let (given, discovered) = given_first(maps);
         let of_trace = own.iter().filter(|(package, _)| !package.is_empty());
         let of_trace = of_trace.map(|(package, map)| AppMap {
             scope: Scope::Package(package.to_owned()),
@@ -416,16 +449,26 @@ impl Maps {
                 map: map.clone(),
                 packages: packages.clone(),
                 frames_named,
+                classes_named: 0,
             })
             .collect();
-        findings.extend(unused(&maps, java_frames));
+        // What they do for Java heaps shows when those are read.
+        if dumped.is_empty() {
+            findings.extend(unused(&maps, java_frames, false));
+        }
         Ok(Renamed {
             java_frames,
             frames_named: applied.frames_named.iter().sum(),
             maps,
+            heaps: HeapMaps::new(given, own, discovered),
             findings,
         })
     }
+}
+
+/// Files that were given go before what the trace says, and that before what was found.
+fn given_first(maps: Vec<ForApps>) -> (Vec<ForApps>, Vec<ForApps>) {
+    maps.into_iter().partition(|(map, _)| !map.is_discovered())
 }
 
 /// What was written of a mapping file for a package.
@@ -585,8 +628,10 @@ fn other_build(file: &MapFile, ids: &[String]) -> Option<Finding> {
 }
 
 /// Files that named nothing where there was something to name.
-fn unused(maps: &[UsedMap], java_frames: u64) -> Vec<Finding> {
-    let unused = maps.iter().filter(|map| map.frames_named == 0);
+fn unused(maps: &[UsedMap], java_frames: u64, has_heaps: bool) -> Vec<Finding> {
+    let unused = maps
+        .iter()
+        .filter(|map| map.frames_named == 0 && map.classes_named == 0);
     let asked = unused.filter(|used| !used.map.is_discovered());
     asked
         .map(|used| {
@@ -596,6 +641,12 @@ fn unused(maps: &[UsedMap], java_frames: u64) -> Vec<Finding> {
                 packages => format!(" for {}", packages.join(", ")),
             };
             let path = used.map.file.path().display();
+            if java_frames == 0 && has_heaps {
+                let message = format!("{path} knows no class of the Java heap{of}");
+                let help = "is it of this app, and of the build on the phone? --mapping \
+                            PACKAGE=FILE says which app it is of";
+                return warning("mapping-unused", message, help);
+            }
             if java_frames == 0 {
                 let message = format!("the trace has no Java frames{of} that {path} could name");
                 return warning("mapping-unused", message, "");

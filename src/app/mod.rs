@@ -19,6 +19,7 @@ pub mod finish;
 pub mod goal;
 pub mod hprof;
 pub mod java;
+pub mod java_profiles;
 pub mod labels;
 pub mod manifest;
 pub mod maps;

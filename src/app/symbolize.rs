@@ -178,7 +178,7 @@ impl Run {
         };
         self.written
             .add(written.map_err(|source| self.unwritable(source))?);
-        let trace = surveyed.seal();
+        let mut trace = surveyed.seal();
         let recording = Arc::clone(trace.recording());
         let mut coverage = Coverage::default();
         let mut sampled = false;
@@ -277,6 +277,7 @@ pub fn refresh(
             .profiles
             .as_ref()
             .map_or_else(PprofOptions::default, manifest::Profiles::options),
+        dominators: manifest.dumps.java.iter().any(|d| d.dominators.is_some()),
         names,
         look: Look::Better,
         watch,

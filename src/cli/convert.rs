@@ -34,9 +34,12 @@ pub struct Args {
     /// Only the dumps with these times, in ns of the trace
     #[arg(long, value_name = "NS", value_delimiter = ',')]
     pub timestamps: Vec<u64>,
-    /// Only these heaps
+    /// Only these heaps; Java heaps are called java
     #[arg(long = "heap", value_name = "NAME", value_delimiter = ',')]
     pub heaps: Vec<String>,
+    /// Of Java heaps a second profile, over the dominator tree: what each object keeps alive
+    #[arg(long)]
+    pub dominators: bool,
     /// No [jit], [interp] and the like behind function names
     #[arg(long)]
     pub no_annotations: bool,
@@ -129,6 +132,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             timestamps: args.timestamps,
         },
         pprof,
+        dominators: args.dominators,
         names,
         watch: Watch::default(),
         bad_maps_fail: true,

@@ -132,7 +132,8 @@ impl<'a> Choosing<'a> {
         let mut anywhere = Vec::new();
         let free = (0..maps.len()).filter(|&at| maps[at].scope == Scope::Unclaimed);
         for at in free {
-            let packages = packages_for(recording, seen, maps[at].source, &claimed);
+            let packages =
+                packages_for(recording, seen, &BTreeSet::new(), maps[at].source, &claimed);
             if packages.is_empty() {
                 anywhere.push(at);
             }
@@ -210,10 +211,11 @@ impl<'a> Choosing<'a> {
 pub fn packages_for(
     recording: &Recording,
     seen: &SeenIn,
+    dumped: &BTreeSet<u64>,
     map: MapSource,
     claimed: &BTreeSet<&str>,
 ) -> BTreeSet<String> {
-    let mut packages = profiled_packages(recording, seen);
+    let mut packages = profiled_packages(recording, seen, dumped);
     packages.retain(|package| !claimed.contains(package.as_str()));
     if let MapSource::File(file) = map
         && packages.len() > 1

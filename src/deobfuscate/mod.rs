@@ -1,6 +1,7 @@
 //! Java names as they were before R8 or ProGuard renamed them: mapping files and the packets of
 //! a trace, the rules by which their entries answer, and names for the frames of a recording.
-//! Knows recordings only as [`crate::profile`]; never prints.
+//! Knows recordings only as [`crate::profile`], Java heaps only as
+//! [`crate::heap_graph`]; never prints.
 //!
 //! | file | owns |
 //! |---|---|
@@ -14,6 +15,7 @@
 //! | `retracer`, `stack` | questions one at a time: frames, methods, fields, types; stack traces |
 //! | `types`, `source_file` | forms of types; the likely file of a class |
 //! | `discover`, `map_id` | mapping files that Gradle's builds left; which build a map is of |
+//! | `heap` | names for the classes and fields of a Java heap |
 //! | `apply`, `choice`, `lookup` | names for the frames of a recording: which map is for it, what that answers |
 
 mod apply;
@@ -25,6 +27,7 @@ mod error;
 mod file;
 mod frame_name;
 mod grammar;
+mod heap;
 mod index;
 mod json;
 mod lookup;
@@ -46,6 +49,7 @@ pub use discover::{Discovered, discover};
 pub use error::MapError;
 pub use file::{Entry, MapFile};
 pub use grammar::Fault;
+pub use heap::name_heap;
 pub use index::{BadLine, Survey};
 pub use map_id::{is_same_map, map_ids};
 pub use metadata::{MergedClasses, Version};

@@ -124,9 +124,14 @@ impl<'a> Packages<'a> {
 
 /// The packages whose code a map of no package may be for: those of the apps that were
 /// profiled. Where none of them has code of its own in the trace, also those whose code is.
-pub fn profiled_packages(recording: &Recording, seen: &SeenIn) -> BTreeSet<String> {
+/// Apps of which only Java heaps were dumped, by process ids in `dumped`, count as profiled.
+pub fn profiled_packages(
+    recording: &Recording,
+    seen: &SeenIn,
+    dumped: &BTreeSet<u64>,
+) -> BTreeSet<String> {
     let packages = Packages::of(recording);
-    let pids: BTreeSet<u64> = seen.values().flatten().copied().collect();
+    let pids: BTreeSet<u64> = seen.values().flatten().chain(dumped).copied().collect();
     let by_process: BTreeSet<&str> = pids
         .into_iter()
         .filter(|&pid| packages.is_app(pid))

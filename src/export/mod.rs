@@ -5,6 +5,7 @@ pub mod allocators;
 pub mod annotation;
 pub mod deobfuscation_packets;
 pub mod gzip;
+pub mod java_pprof;
 pub mod packets;
 pub mod pprof;
 mod wire;

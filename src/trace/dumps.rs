@@ -63,7 +63,7 @@ impl Trace {
     /// # Errors
     /// The sink's, at once; and where the source can't be read.
     pub fn read_dumps<E: From<TraceError>>(
-        mut self,
+        &mut self,
         sink: impl FnMut(HeapDump) -> Result<(), E>,
     ) -> Result<Health, E> {
         let mut assembly = Assembly {
@@ -73,7 +73,7 @@ impl Trace {
             lost_callstack: self.lost_callstack,
             runs: &self.runs,
             shared: HashMap::new(),
-            health: self.health,
+            health: self.health.clone(),
             chains: HashMap::new(),
             series: HashMap::new(),
             sink,

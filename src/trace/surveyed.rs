@@ -103,6 +103,11 @@ impl Surveyed {
         &self.health
     }
 
+    /// The processes of which the trace holds Java heap dumps.
+    pub fn java_pids(&self) -> BTreeSet<u64> {
+        self.java.iter().map(JavaPlan::pid).collect()
+    }
+
     /// Bytes of the source up to where it breaks off inside a packet; all of them where it does
     /// not. What is appended to a trace has to stand right behind these.
     pub fn whole_bytes(&self) -> u64 {

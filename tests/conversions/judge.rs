@@ -35,7 +35,7 @@ pub fn convert(path: &Path) -> Result<(Vec<Ours>, Vec<Health>), String> {
         let mut trace = Surveyed::read(trace.source).map_err(|error| error.to_string())?;
         let maps = Maps::open_what_opens(&NameOptions::default());
         maps.name(&mut trace).map_err(|error| error.to_string())?;
-        let trace = trace.seal();
+        let mut trace = trace.seal();
         let writer = Pprof::new(trace.recording().clone(), PprofOptions::default());
         let health = trace.read_dumps(|dump| -> Result<(), TraceError> {
             let profile = pprof::read(&gzip.compress(&writer.encode(&dump, &[])));

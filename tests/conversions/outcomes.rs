@@ -13,6 +13,7 @@ fn request(trace: &Path, output: &Path) -> Request {
         output: output.to_owned(),
         selection: Selection::default(),
         pprof: PprofOptions::default(),
+        dominators: false,
         names: NameOptions {
             symbolize: false,
             ..NameOptions::default()

@@ -108,7 +108,7 @@ impl JavaHeap {
 /// What a dump lost, in words. A file that breaks off or holds what cannot be read is damaged
 /// input; packets that the device lost are an incomplete recording. References that lead
 /// nowhere are normal, and told only where they are many.
-fn of_losses(graph: &HeapGraph) -> Vec<Finding> {
+pub fn of_losses(graph: &HeapGraph) -> Vec<Finding> {
     let Losses {
         truncated,
         missing_packets,

@@ -37,6 +37,9 @@ pub struct JavaDump {
     pub heap: String,
     /// The pprof or the HPROF in the folder; absent where there is none (no objects).
     pub file: Option<String>,
+    /// The pprof over the dominator tree, where one was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dominators: Option<String>,
     /// What `am dumpheap -m` said of malloc, as a file in the folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub malloc_info: Option<String>,

@@ -43,6 +43,9 @@ pub struct MappingFile {
     pub classes: u64,
     /// Distinct frames that it knows.
     pub frames: u64,
+    /// Classes of Java heaps that it knows.
+    #[serde(default)]
+    pub heap_classes: u64,
 }
 
 /// A library some of whose frames have no name.

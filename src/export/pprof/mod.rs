@@ -64,20 +64,20 @@ struct Column {
 }
 
 /// Fields of `Profile`.
-mod field {
-    pub(super) const SAMPLE_TYPE: u32 = 1;
-    pub(super) const SAMPLE: u32 = 2;
-    pub(super) const MAPPING: u32 = 3;
-    pub(super) const LOCATION: u32 = 4;
-    pub(super) const FUNCTION: u32 = 5;
-    pub(super) const STRING: u32 = 6;
-    pub(super) const DROP_FRAMES: u32 = 7;
-    pub(super) const TIME_NANOS: u32 = 9;
-    pub(super) const DURATION_NANOS: u32 = 10;
-    pub(super) const PERIOD_TYPE: u32 = 11;
-    pub(super) const PERIOD: u32 = 12;
-    pub(super) const COMMENT: u32 = 13;
-    pub(super) const DEFAULT_SAMPLE_TYPE: u32 = 14;
+pub(super) mod field {
+    pub(in crate::export) const SAMPLE_TYPE: u32 = 1;
+    pub(in crate::export) const SAMPLE: u32 = 2;
+    pub(in crate::export) const MAPPING: u32 = 3;
+    pub(in crate::export) const LOCATION: u32 = 4;
+    pub(in crate::export) const FUNCTION: u32 = 5;
+    pub(in crate::export) const STRING: u32 = 6;
+    pub(in crate::export) const DROP_FRAMES: u32 = 7;
+    pub(in crate::export) const TIME_NANOS: u32 = 9;
+    pub(in crate::export) const DURATION_NANOS: u32 = 10;
+    pub(in crate::export) const PERIOD_TYPE: u32 = 11;
+    pub(in crate::export) const PERIOD: u32 = 12;
+    pub(in crate::export) const COMMENT: u32 = 13;
+    pub(in crate::export) const DEFAULT_SAMPLE_TYPE: u32 = 14;
 }
 
 impl Pprof {

@@ -159,6 +159,11 @@ pub(in crate::trace) struct JavaPlan {
 }
 
 impl JavaPlan {
+    /// The process.
+    pub(in crate::trace) fn pid(&self) -> u64 {
+        self.pid
+    }
+
     /// Packets that never came, by gaps in their numbers.
     pub(super) fn missing(&self) -> u64 {
         let all = self.chains.iter().map(|chain| chain.missing);
@@ -170,13 +175,10 @@ impl JavaPlan {
         self.chains.iter().any(|chain| !chain.finished)
     }
 
-    /// What is wrong with its chains, in words.
+    /// What is wrong with the packets that came, in words.
     pub(super) fn problems(&self) -> Vec<String> {
         let sum = |count: fn(&Chain) -> u64| self.chains.iter().map(count).sum::<u64>();
         let mut found = Vec::new();
-        if self.is_unfinished() {
-            found.push("its last packet never came".to_owned());
-        }
         let foreign = sum(|chain| chain.foreign);
         if foreign > 0 {
             found.push(format!(

@@ -1,0 +1,385 @@
+//! A tree of objects merged by class: the tree of shortest paths, or that of dominators. Two
+//! ways to merge, both Perfetto's, so that its figures come out:
+//!
+//! * its flamegraph: objects of one name under one node are a node; a root's name carries its
+//!   kind, and nothing is collapsed, so that a linked list is as deep as it is long;
+//! * its table `android_heap_graph_class_summary_tree`: an object with the name of its parent
+//!   joins the parent's node, and heaps are told apart.
+//!
+//! Native bytes that objects of a node own stand in a child of their own, `[native] Class`.
+
+use super::label;
+use crate::heap_graph::{
+    Class, Dominators, HeapGraph, HeapKind, ObjectIndex, ObjectSet, RootKind, ShortestPaths,
+};
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+
+/// How objects become nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Merge {
+    /// As Perfetto's flamegraph has it: by name under one parent.
+    Flamegraph,
+    /// The same, but an object joins its parent of the same name: of linked lists that are too
+    /// long to be drawn, one node.
+    Folded,
+    /// As its table has it: by name and heap; an object joins its parent of the same name.
+    Collapsed,
+}
+
+/// Which tree of objects.
+#[derive(Clone, Copy)]
+pub enum Over<'a> {
+    /// Who reaches whom first.
+    ShortestPaths(&'a ShortestPaths),
+    /// Who keeps whom alone.
+    Dominators(&'a Dominators),
+}
+
+/// A number in [`ClassTree::nodes`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeIndex(pub u32);
+
+/// Objects merged by class.
+#[derive(Debug, Clone, Default)]
+pub struct ClassTree {
+    /// Names of classes, each once.
+    pub names: Vec<String>,
+    /// Nodes, parents before children.
+    pub nodes: Vec<Node>,
+}
+
+/// A node: objects of one class in one place, or their native bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Node {
+    /// The node above; `None` at the top.
+    pub parent: Option<NodeIndex>,
+    /// In [`ClassTree::names`].
+    pub name: u32,
+    /// Why its objects are roots, where they are.
+    pub root: Option<RootKind>,
+    /// Their heap; of a node merged over heaps, that of the first.
+    pub heap: HeapKind,
+    /// These are native bytes that objects of the parent own.
+    pub is_native: bool,
+    /// Objects of its own.
+    pub count: u64,
+    /// Their bytes: shallow, or native.
+    pub bytes: u64,
+}
+
+/// What nodes and all below them come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Cumulative {
+    /// Objects.
+    pub count: u64,
+    /// Bytes, shallow and native.
+    pub bytes: u64,
+}
+
+impl ClassTree {
+    /// Merges a tree of objects. Time follows the number of objects, memory that of nodes and 4
+    /// bytes an object.
+    pub fn of(graph: &HeapGraph, over: Over<'_>, merge: Merge) -> ClassTree {
+        match over {
+            Over::ShortestPaths(paths) => {
+                build(graph, paths.order(), |object| paths.parent(object), merge)
+            }
+            Over::Dominators(dominators) => build(
+                graph,
+                dominators.order(),
+                |object| dominators.idom(object),
+                merge,
+            ),
+        }
+    }
+
+    /// What to call a node: `Class`, `Class [ROOT_JNI_GLOBAL]`, `[native] Class`.
+    pub fn name(&self, node: &Node) -> Cow<'_, str> {
+        let name = self.names[node.name as usize].as_str();
+        match (node.is_native, node.root) {
+            (false, None) => Cow::Borrowed(name),
+            (false, Some(root)) => format!("{name} [{root}]").into(),
+            (true, None) => format!("[native] {name}").into(),
+            (true, Some(root)) => format!("[native] {name} [{root}]").into(),
+        }
+    }
+
+    /// What each node and all below it come to.
+    pub fn cumulative(&self) -> Vec<Cumulative> {
+        let own = self.nodes.iter().map(|node| Cumulative {
+            count: node.count,
+            bytes: node.bytes,
+        });
+        let mut sums: Vec<Cumulative> = own.collect();
+        for at in (0..self.nodes.len()).rev() {
+            if let Some(NodeIndex(parent)) = self.nodes[at].parent {
+                let own = sums[at];
+                let sum = &mut sums[parent as usize];
+                sum.count = sum.count.saturating_add(own.count);
+                sum.bytes = sum.bytes.saturating_add(own.bytes);
+            }
+        }
+        sums
+    }
+
+    /// How many steps the ways from the top to all nodes have together: what writing each node
+    /// with its way costs.
+    pub fn steps(&self) -> u64 {
+        self.depths().into_iter().map(u64::from).sum()
+    }
+
+    /// The tree without what lies deeper than `depth`; nodes there take it on.
+    pub fn cut(mut self, depth: u32) -> ClassTree {
+        let depths = self.depths();
+        for at in (0..self.nodes.len()).rev() {
+            let node = self.nodes[at];
+            if depths[at] > depth
+                && let Some(NodeIndex(parent)) = node.parent
+            {
+                let above = &mut self.nodes[parent as usize];
+                above.count = above.count.saturating_add(node.count);
+                above.bytes = above.bytes.saturating_add(node.bytes);
+            }
+        }
+        let mut moved = vec![0; self.nodes.len()];
+        let mut kept: Vec<Node> = Vec::new();
+        for (at, mut node) in self.nodes.into_iter().enumerate() {
+            if depths[at] <= depth {
+                node.parent = node.parent.map(|above| NodeIndex(moved[above.0 as usize]));
+                moved[at] = kept.len() as u32;
+                kept.push(node);
+            }
+        }
+        ClassTree {
+            names: self.names,
+            nodes: kept,
+        }
+    }
+
+    /// How deep each node lies: 1 at the top.
+    pub fn depths(&self) -> Vec<u32> {
+        let mut depths: Vec<u32> = Vec::with_capacity(self.nodes.len());
+        for node in &self.nodes {
+            let above = node.parent.map_or(0, |parent| depths[parent.0 as usize]);
+            depths.push(above + 1);
+        }
+        depths
+    }
+}
+
+/// Names by class, each with a number.
+struct Names {
+    names: Vec<String>,
+    by_class: Vec<u32>,
+    /// In an HPROF all class objects are of one class; here, as in a heap graph, each is
+    /// `java.lang.Class<X>`. By class that a class object stands for.
+    of_class_objects: Vec<u32>,
+    /// Whether objects of a class are class objects.
+    is_class: Vec<bool>,
+}
+
+impl Names {
+    fn of(graph: &HeapGraph) -> Names {
+        let mut numbers: HashMap<String, u32> = HashMap::new();
+        let mut names = Vec::new();
+        let mut number = |name: String| {
+            *numbers.entry(name).or_insert_with_key(|name| {
+                names.push(name.clone());
+                names.len() as u32 - 1
+            })
+        };
+        let classes = graph.classes();
+        let by_class = classes
+            .iter()
+            .map(|c| number(c.shown().to_owned()))
+            .collect();
+        let is_class: Vec<bool> = classes.iter().map(|c| c.name == label::CLASS).collect();
+        let of_class_objects = match is_class.contains(&true) {
+            true => {
+                let name = |c: &Class| format!("{}<{}>", label::CLASS, c.shown());
+                classes.iter().map(|c| number(name(c))).collect()
+            }
+            false => Vec::new(),
+        };
+        Names {
+            names,
+            by_class,
+            of_class_objects,
+            is_class,
+        }
+    }
+
+    fn number(&self, graph: &HeapGraph, object: ObjectIndex) -> u32 {
+        let class = graph.class_of(object).at();
+        if self.is_class[class]
+            && let Some(behind) = graph.class_behind(object)
+        {
+            return self.of_class_objects[behind.at()];
+        }
+        self.by_class[class]
+    }
+}
+
+/// No node.
+const TOP: u32 = u32::MAX;
+
+fn build(
+    graph: &HeapGraph,
+    order: &[ObjectIndex],
+    parent: impl Fn(ObjectIndex) -> Option<ObjectIndex>,
+    merge: Merge,
+) -> ClassTree {
+    let names = Names::of(graph);
+    let mut nodes: Vec<Node> = Vec::new();
+    let mut index = Children::default();
+    let mut node_of = vec![TOP; graph.len()];
+    let mut is_root = ObjectSet::new(graph.len());
+    for root in graph.roots() {
+        is_root.insert(root.object);
+    }
+    let mut natives = Vec::new();
+    let has_native = !graph.natives().is_empty();
+    for &object in order {
+        let above = parent(object).map_or(TOP, |parent| node_of[parent.at()]);
+        let name = names.number(graph, object);
+        let heap = graph.heap_of(object);
+        let joins =
+            merge != Merge::Flamegraph && above != TOP && nodes[above as usize].name == name;
+        let node = if joins {
+            above
+        } else {
+            let root = match is_root.contains(object) {
+                true => graph.root_kind(object),
+                false => None,
+            };
+            let key = Key {
+                parent: above,
+                name,
+                root,
+                heap: match merge {
+                    Merge::Collapsed => heap,
+                    Merge::Flamegraph | Merge::Folded => HeapKind::Unknown,
+                },
+            };
+            index.node(key, &mut nodes, heap)
+        };
+        node_of[object.at()] = node;
+        let own = &mut nodes[node as usize];
+        own.count += 1;
+        own.bytes = own.bytes.saturating_add(graph.shallow_bytes(object));
+        if has_native {
+            let bytes = graph.native_bytes(object);
+            if bytes != 0 {
+                natives.push((node, bytes));
+            }
+        }
+    }
+    natives.sort_by_key(|native| native.0);
+    for own in natives.chunk_by(|a, b| a.0 == b.0) {
+        let above = nodes[own[0].0 as usize];
+        let bytes = own.iter().map(|native| native.1);
+        nodes.push(Node {
+            parent: Some(NodeIndex(own[0].0)),
+            is_native: true,
+            count: own.len() as u64,
+            bytes: bytes.fold(0, u64::saturating_add),
+            ..above
+        });
+    }
+    let names = names.names;
+    ClassTree { names, nodes }
+}
+
+/// What tells nodes apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Key {
+    parent: u32,
+    name: u32,
+    root: Option<RootKind>,
+    heap: HeapKind,
+}
+
+/// Nodes by key, in an open table of their numbers: a key is its node.
+#[derive(Default)]
+struct Children {
+    hasher: Seed,
+    slots: Vec<u32>,
+    /// Heaps that tell nodes apart, by node.
+    heaps: Vec<HeapKind>,
+}
+
+/// A factor that no dump can aim at.
+struct Seed(u64);
+
+impl Default for Seed {
+    fn default() -> Seed {
+        Seed(RandomState::new().hash_one(0) | 1)
+    }
+}
+
+impl Children {
+    /// The node of a key, made where there is none.
+    fn node(&mut self, key: Key, nodes: &mut Vec<Node>, heap: HeapKind) -> u32 {
+        if nodes.len() * 2 >= self.slots.len() {
+            self.grow(nodes);
+        }
+        let mask = self.slots.len() - 1;
+        let mut at = self.hash(key) as usize & mask;
+        loop {
+            let slot = self.slots[at];
+            if slot == TOP {
+                break;
+            }
+            if self.key(slot, nodes) == key {
+                return slot;
+            }
+            at = (at + 1) & mask;
+        }
+        let node = nodes.len() as u32;
+        self.slots[at] = node;
+        self.heaps.push(key.heap);
+        nodes.push(Node {
+            parent: (key.parent != TOP).then_some(NodeIndex(key.parent)),
+            name: key.name,
+            root: key.root,
+            heap,
+            is_native: false,
+            count: 0,
+            bytes: 0,
+        });
+        node
+    }
+
+    fn key(&self, node: u32, nodes: &[Node]) -> Key {
+        let of = &nodes[node as usize];
+        Key {
+            parent: of.parent.map_or(TOP, |parent| parent.0),
+            name: of.name,
+            root: of.root,
+            heap: self.heaps[node as usize],
+        }
+    }
+
+    fn hash(&self, key: Key) -> u64 {
+        let root = key.root.map_or(0, |root| root as u64 + 1);
+        let words = u64::from(key.parent) << 32 | u64::from(key.name);
+        let words = words ^ root << 24 ^ (key.heap as u64) << 29;
+        let product = u128::from(words ^ self.hasher.0) * u128::from(self.hasher.0);
+        (product as u64) ^ (product >> 64) as u64
+    }
+
+    #[cold]
+    fn grow(&mut self, nodes: &[Node]) {
+        let size = (self.slots.len() * 2).max(64);
+        self.slots = vec![TOP; size];
+        for node in 0..nodes.len() as u32 {
+            let mut at = self.hash(self.key(node, nodes)) as usize & (size - 1);
+            while self.slots[at] != TOP {
+                at = (at + 1) & (size - 1);
+            }
+            self.slots[at] = node;
+        }
+    }
+}

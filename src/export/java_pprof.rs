@@ -1,0 +1,187 @@
+//! pprof of a Java heap: a class tree, one sample a node, its stack the way up to the root.
+//!
+//! | sample types | when |
+//! |---|---|
+//! | `objects/count`, `space/bytes`, `native_space/bytes`, default `space` | as a rule |
+//! | `Total allocation count/count`, `Total allocation size/bytes` | [`SampleNames::Perfetto`] |
+//!
+//! `space` of a node `[native] Class` is native bytes, as Perfetto's converter has it;
+//! `native_space` is those alone. All locations lie in a mapping `JAVA`, whose functions are
+//! known, so that no tool looks for a file of that name.
+
+use super::pprof::SampleNames;
+use super::pprof::field;
+use super::wire::{put_bytes, put_number, put_varint, varint_len};
+use crate::analyze::class_tree::{ClassTree, Merge, Node, Over};
+use crate::heap_graph::{HeapGraph, RootKind};
+use std::collections::HashMap;
+
+/// What a profile says beside its samples.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct JavaProfile {
+    /// Names of sample types.
+    pub sample_names: SampleNames,
+    /// When the heap was dumped, ns since 1970, where known.
+    pub wall_time_ns: Option<u64>,
+    /// Written as they are.
+    pub comments: Vec<String>,
+}
+
+/// Location ids in all samples together: more, and a profile is no use to anyone.
+const MOST_STEPS: u64 = 64 << 20;
+
+/// A tree of a heap's objects that fits into a profile, and what had to be done for that, where
+/// anything had.
+pub fn tree_for_profile(graph: &HeapGraph, over: Over<'_>) -> (ClassTree, Option<String>) {
+    fitting(graph, over, MOST_STEPS)
+}
+
+fn fitting(graph: &HeapGraph, over: Over<'_>, most: u64) -> (ClassTree, Option<String>) {
+    let tree = ClassTree::of(graph, over, Merge::Flamegraph);
+    if tree.steps() <= most {
+        return (tree, None);
+    }
+    drop(tree);
+    let tree = ClassTree::of(graph, over, Merge::Folded);
+    let folded = "chains of objects of one class are folded into one frame: they are too long to \
+                  be written out";
+    if tree.steps() <= most {
+        return (tree, Some(folded.to_owned()));
+    }
+    let depth = (most / tree.nodes.len() as u64).max(1) as u32;
+    let why = format!("{folded}; what lies deeper than {depth} frames is counted at that depth");
+    (tree.cut(depth), Some(why))
+}
+
+/// A class tree as an uncompressed profile.
+pub fn encode(tree: &ClassTree, about: &JavaProfile) -> Vec<u8> {
+    let mut strings = Strings::default();
+    let mut out = Vec::with_capacity(tree.nodes.len() * 48 + 4096);
+    let columns: &[(&str, &str)] = match about.sample_names {
+        SampleNames::Pprof => &[
+            ("objects", "count"),
+            ("space", "bytes"),
+            ("native_space", "bytes"),
+        ],
+        SampleNames::Perfetto => &[
+            ("Total allocation count", "count"),
+            ("Total allocation size", "bytes"),
+        ],
+    };
+    let mut message = Vec::new();
+    for (name, unit) in columns {
+        message.clear();
+        put_number(&mut message, 1, strings.number(name));
+        put_number(&mut message, 2, strings.number(unit));
+        put_bytes(&mut out, field::SAMPLE_TYPE, &message);
+    }
+    let frames = samples(tree, columns.len(), &mut out);
+    message.clear();
+    put_number(&mut message, 1, MAPPING);
+    put_number(&mut message, 5, strings.number("JAVA"));
+    put_number(&mut message, 7, 1);
+    put_bytes(&mut out, field::MAPPING, &message);
+    let mut line = Vec::new();
+    for (id, node) in (1..).zip(&frames) {
+        line.clear();
+        put_number(&mut line, 1, id);
+        message.clear();
+        put_number(&mut message, 1, id);
+        put_number(&mut message, 2, MAPPING);
+        put_bytes(&mut message, 4, &line);
+        put_bytes(&mut out, field::LOCATION, &message);
+        message.clear();
+        put_number(&mut message, 1, id);
+        put_number(&mut message, 2, strings.number(&tree.name(node)));
+        put_bytes(&mut out, field::FUNCTION, &message);
+    }
+    if let Some(time) = about.wall_time_ns {
+        put_number(&mut out, field::TIME_NANOS, time);
+    }
+    if !about.comments.is_empty() {
+        message.clear();
+        for comment in &about.comments {
+            put_varint(&mut message, strings.number(comment));
+        }
+        put_bytes(&mut out, field::COMMENT, &message);
+    }
+    // `space`, or Perfetto's name for it.
+    put_number(
+        &mut out,
+        field::DEFAULT_SAMPLE_TYPE,
+        strings.number(columns[1].0),
+    );
+    strings.write(&mut out);
+    out
+}
+
+const MAPPING: u64 = 1;
+
+/// Writes a sample for each node; gives a node for each frame, in order of the frames' ids.
+fn samples(tree: &ClassTree, columns: usize, out: &mut Vec<u8>) -> Vec<Node> {
+    let mut frames: Vec<Node> = Vec::new();
+    let mut ids: HashMap<(u32, Option<RootKind>, bool), u64> = HashMap::new();
+    // Where the stack of each node stands in `out`: that of a child is its own frame before it.
+    let mut stacks: Vec<(usize, usize)> = Vec::with_capacity(tree.nodes.len());
+    for node in &tree.nodes {
+        let key = (node.name, node.root, node.is_native);
+        let id = *ids.entry(key).or_insert_with(|| {
+            frames.push(*node);
+            frames.len() as u64
+        });
+        let (from, length) = node
+            .parent
+            .map_or((0, 0), |parent| stacks[parent.0 as usize]);
+        let signed = |number: u64| number.min(i64::MAX as u64);
+        let native = if node.is_native { node.bytes } else { 0 };
+        let values = [signed(node.count), signed(node.bytes), signed(native)];
+        let values = &values[..columns];
+        let values_length: usize = values.iter().map(|&value| varint_len(value)).sum();
+        let own = varint_len(id);
+        let stack_length = own + length;
+        let sample_length = 1 + varint_len(stack_length as u64) + stack_length + 2 + values_length;
+        put_varint(out, u64::from(field::SAMPLE) << 3 | 2);
+        put_varint(out, sample_length as u64);
+        put_varint(out, 1 << 3 | 2);
+        put_varint(out, stack_length as u64);
+        stacks.push((out.len(), stack_length));
+        put_varint(out, id);
+        out.extend_from_within(from..from + length);
+        // Three values take 30 bytes at most, so their length takes one.
+        out.push(2 << 3 | 2);
+        out.push(values_length as u8);
+        for &value in values {
+            put_varint(out, value);
+        }
+    }
+    frames
+}
+
+/// The string table.
+#[derive(Default)]
+struct Strings {
+    table: Vec<String>,
+    numbers: HashMap<String, u64>,
+}
+
+impl Strings {
+    fn number(&mut self, text: &str) -> u64 {
+        if text.is_empty() {
+            return 0;
+        }
+        if let Some(&known) = self.numbers.get(text) {
+            return known;
+        }
+        self.table.push(text.to_owned());
+        let number = self.table.len() as u64;
+        self.numbers.insert(text.to_owned(), number);
+        number
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        put_bytes(out, field::STRING, b"");
+        for text in &self.table {
+            put_bytes(out, field::STRING, text.as_bytes());
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! The Java heaps of a trace as heaptap sees them.
+
+use heaptap::app::maps::Maps;
+use heaptap::app::names::NameOptions;
+use heaptap::heap_graph::{Dominators, Follow, HeapGraph, ShortestPaths};
+use heaptap::trace::{JavaDump, Surveyed};
+use std::path::Path;
+
+/// A dump, decoded and named.
+pub struct Heap {
+    pub dump: JavaDump,
+    pub graph: HeapGraph,
+    pub paths: ShortestPaths,
+    pub dominators: Dominators,
+}
+
+/// Decodes all dumps of an input.
+pub fn open(path: &Path) -> Result<Vec<Heap>, String> {
+    let mut all = Vec::new();
+    for trace in heaptap::import::open(path).map_err(|error| error.to_string())? {
+        let mut surveyed = Surveyed::read(trace.source).map_err(|error| error.to_string())?;
+        let maps = Maps::open_what_opens(&NameOptions::default());
+        let mut renamed = maps
+            .name(&mut surveyed)
+            .map_err(|error| error.to_string())?;
+        let mut trace = surveyed.seal();
+        let recording = trace.recording().clone();
+        for at in 0..trace.java_dumps().len() {
+            let mut graph = trace
+                .read_java_dump(at)
+                .map_err(|error| error.to_string())?;
+            renamed.heaps.name(&mut graph, &recording);
+            all.push(Heap {
+                dump: trace.java_dumps()[at].clone(),
+                paths: ShortestPaths::of(&graph, Follow::default()),
+                dominators: Dominators::of(&graph, Follow::default()),
+                graph,
+            });
+        }
+    }
+    Ok(all)
+}
