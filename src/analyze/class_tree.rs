@@ -24,7 +24,9 @@ pub enum Merge {
     /// The same, but an object joins its parent of the same name: of linked lists that are too
     /// long to be drawn, one node.
     Folded,
-    /// As its table has it: by name and heap; an object joins its parent of the same name.
+    /// As its table has it: by name and heap; an object joins its parent of the same name. Of
+    /// those at the top, the kind of root is that of the object which the dump names first; where
+    /// that is one that joined, the node has none.
     Collapsed,
 }
 
@@ -239,6 +241,8 @@ fn build(
     for root in graph.roots() {
         is_root.insert(root.object);
     }
+    // Of each node, the object that the dump names first.
+    let mut first: Vec<ObjectIndex> = Vec::new();
     let mut natives = Vec::new();
     let has_native = !graph.natives().is_empty();
     for &object in order {
@@ -266,6 +270,13 @@ fn build(
             index.node(key, &mut nodes, heap)
         };
         node_of[object.at()] = node;
+        if merge == Merge::Collapsed {
+            match first.get_mut(node as usize) {
+                Some(first) if graph.place(*first) < graph.place(object) => {}
+                Some(first) => *first = object,
+                None => first.push(object),
+            }
+        }
         let own = &mut nodes[node as usize];
         own.count += 1;
         own.bytes = own.bytes.saturating_add(graph.shallow_bytes(object));
@@ -275,6 +286,9 @@ fn build(
                 natives.push((node, bytes));
             }
         }
+    }
+    for (node, &object) in nodes.iter_mut().zip(&first) {
+        node.root = graph.root_kind(object).filter(|_| node.parent.is_none());
     }
     natives.sort_by_key(|native| native.0);
     for own in natives.chunk_by(|a, b| a.0 == b.0) {

@@ -221,6 +221,7 @@ mod tests {
             process: "com.example.app".to_owned(),
             heap: JAVA_HEAP.to_owned(),
             file: None,
+            dominators: None,
             malloc_info: None,
             original: None,
             reason: None,

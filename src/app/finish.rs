@@ -250,7 +250,7 @@ async fn convert(
         output: session.opening().output.clone(),
         selection: Selection::default(),
         pprof: plan.pprof(),
-        dominators: false,
+        dominators: plan.java.as_ref().is_some_and(|java| java.dominators),
         names: plan.names.clone(),
         watch: watch.clone(),
         bad_maps_fail: false,

@@ -96,6 +96,8 @@ impl Choice {
     const OF_PROCESS: Choice = Choice(1);
     /// Of an app that no map is for.
     const ANYWHERE: Choice = Choice(2);
+    /// Whatever there is.
+    const ALL: Choice = Choice(3);
 }
 
 struct Namer<'a> {
@@ -134,7 +136,8 @@ impl<'a> Namer<'a> {
         } else {
             of_process.extend(&anywhere);
         }
-        let mut choices = vec![Vec::new(), of_process, anywhere.clone()];
+        let all = (0..maps.len()).collect();
+        let mut choices = vec![Vec::new(), of_process, anywhere.clone(), all];
         let mut by_package = BTreeMap::new();
         for (package, mut own) in of_package {
             own.extend(&anywhere);
@@ -201,7 +204,11 @@ impl FieldRenamer for Namer<'_> {
     fn field(&self, class: &str, field: &str, type_name: Option<&str>) -> Option<String> {
         let choice = self.by_class.get(class).copied();
         let of_type = type_name.map_or(FieldType::Unknown, FieldType::Exactly);
-        self.field_by(choice.unwrap_or(Choice::OF_PROCESS), class, field, of_type)
+        let choice = choice.unwrap_or(Choice::OF_PROCESS);
+        let found = self.field_by(choice, class, field, of_type);
+        // Which of several classes of that name declares it is not known.
+        let any = || self.field_by(Choice::ALL, class, field, of_type);
+        found.or_else(|| any().filter(|_| choice != Choice::NONE))
     }
 
     fn type_name(&self, name: &str) -> Option<String> {

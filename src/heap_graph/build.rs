@@ -288,6 +288,7 @@ impl GraphBuilder {
             roots: Vec::new(),
             placeholders: Vec::new(),
             class_objects: Vec::new(),
+            first_named: Vec::new(),
             contents,
             facts,
             ids,

@@ -67,8 +67,10 @@ pub struct Walk<'a> {
 }
 
 /// The breadth-first tree from all roots: each object's parent lies on a shortest path. Roots
-/// start in the order of (class name, id), neighbours come in ascending order of ids, and whoever
-/// reaches an object first is its parent: Perfetto's rule, so that its flamegraph comes out.
+/// start in the order of (class name, place), neighbours come in ascending order of places, and
+/// whoever reaches an object first is its parent: Perfetto's rule, so that its flamegraph comes
+/// out. An object's place is that of its id, or, in a heap graph, the order in which the packets
+/// first name it.
 #[derive(Debug, Clone, Default)]
 pub struct ShortestPaths {
     /// By object; [`ObjectIndex::NONE`] for roots and what is not reached.
@@ -144,8 +146,11 @@ impl ShortestPaths {
                     self.order.push(target);
                 }
             }
-            if !ascending {
-                self.order[first..].sort_unstable();
+            let new = &mut self.order[first..];
+            if !edges.graph.first_named.is_empty() {
+                new.sort_unstable_by_key(|&target| edges.graph.place(target));
+            } else if !ascending {
+                new.sort_unstable();
             }
         }
     }
@@ -204,7 +209,7 @@ fn starts(graph: &HeapGraph, rank: Option<RootRank<'_>>) -> Vec<(u8, u32, Object
         Some((rank, place[class.at()], root.object))
     });
     let mut starts: Vec<(u8, u32, ObjectIndex)> = ranked.collect();
-    starts.sort_unstable();
+    starts.sort_unstable_by_key(|&(rank, name, root)| (rank, name, graph.place(root)));
     starts.dedup();
     starts
 }

@@ -165,6 +165,7 @@ impl Found {
             roots,
             placeholders: Vec::new(),
             class_objects,
+            first_named: Vec::new(),
             contents: Box::new(contents),
             facts: self.facts,
         };

@@ -7,7 +7,7 @@ use heaptap::trace::{Trace, TraceError};
 use std::io::Cursor;
 
 fn read(bytes: &[u8]) -> (Vec<HeapDump>, Health) {
-    let trace = Trace::open(Box::new(Cursor::new(bytes.to_vec()))).expect("memory can be read");
+    let mut trace = Trace::open(Box::new(Cursor::new(bytes.to_vec()))).expect("memory can be read");
     let mut dumps = Vec::new();
     let health = trace
         .read_dumps(|dump| -> Result<(), TraceError> {

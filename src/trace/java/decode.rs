@@ -353,6 +353,7 @@ impl Building {
         let indices = order.indices(objects);
         let placeholders = (dumped as u32..objects as u32).filter_map(|wire| indices.of(wire));
         let placeholders = placeholders.collect();
+        let first_named = first_named(&columns.counts[..dumped], &targets, &indices, ids.len());
         let mut referents: Vec<Referent> = referents
             .into_iter()
             .filter_map(|(wire, number, kind)| {
@@ -405,6 +406,7 @@ impl Building {
             roots: Vec::new(),
             placeholders,
             class_objects: Vec::new(),
+            first_named,
             contents: Box::new(contents),
             facts,
         };
@@ -417,6 +419,33 @@ impl Building {
         }
         graph
     }
+}
+
+/// The order in which a dump first names its objects: each as itself, then what it refers to.
+fn first_named(
+    counts: &[u32],
+    targets: &[ObjectIndex],
+    indices: &Indices,
+    objects: usize,
+) -> Vec<u32> {
+    let mut places = vec![u32::MAX; objects];
+    let mut next = 0;
+    let mut name = |object: ObjectIndex| {
+        if let Some(place) = places.get_mut(object.at())
+            && *place == u32::MAX
+        {
+            *place = next;
+            next += 1;
+        }
+    };
+    let mut rest = targets;
+    for (wire, &count) in (0..).zip(counts) {
+        let (own, others) = rest.split_at(count as usize);
+        rest = others;
+        name(indices.of(wire).unwrap_or(ObjectIndex::NONE));
+        own.iter().copied().for_each(&mut name);
+    }
+    places
 }
 
 /// References of objects in another order.
