@@ -44,6 +44,9 @@ mod strings;
 pub mod strip;
 pub mod sub_records;
 
+#[cfg(test)]
+mod tests;
+
 pub use histogram::{Histogram, HistogramRow, histogram};
 pub use read::read;
 pub use rewrite::{DamageList, Ending, Rewritten};

@@ -1,0 +1,239 @@
+//! Damaged and hostile dumps: whatever the bytes, reading ends, and what is whole is read.
+
+use super::dump::{ClassSpec, Dump, Val};
+use super::graph_of;
+use crate::bytes::Bytes;
+use crate::heap_graph::BasicType::{Byte, Int, Long, Object};
+use crate::heap_graph::{Dominators, Follow, HeapGraph, ShortestPaths};
+use crate::hprof::{Options, histogram, read};
+use proptest::prelude::*;
+use std::ops::ControlFlow;
+
+/// A dump with one of everything.
+fn everything(dump: &mut Dump) {
+    let class = |id, name, superclass, fields| ClassSpec {
+        id,
+        name,
+        superclass,
+        fields,
+        loader: 0x1000,
+        instance_bytes: 16,
+        statics: &[
+            ("A", Val::Ref(0x1000)),
+            ("B", Val::Long(1)),
+            ("$classOverhead", Val::Ref(0x121)),
+        ],
+    };
+    dump.heap(b'A', "app");
+    let shadow = [("shadow$_klass_", Object), ("shadow$_monitor_", Int)];
+    dump.class(&class(0x100, "java.lang.Object", 0, &shadow));
+    dump.class(&class(0x110, "java.lang.Class", 0x100, &[]));
+    dump.array(0x121, Byte, &[0; 16]);
+    let string = [("count", Int), ("value", Object)];
+    dump.class(&class(0x120, "java.lang.String", 0x100, &string));
+    dump.class(&class(
+        0x130,
+        "java.lang.ref.Reference",
+        0x100,
+        &[("referent", Object)],
+    ));
+    dump.class(&class(0x140, "java.lang.ref.PhantomReference", 0x130, &[]));
+    dump.class(&class(
+        0x150,
+        "sun.misc.Cleaner",
+        0x140,
+        &[("thunk", Object)],
+    ));
+    let registry = "libcore.util.NativeAllocationRegistry";
+    dump.class(&class(0x160, registry, 0x100, &[("size", Long)]));
+    let thunk = format!("{registry}$CleanerThunk");
+    dump.class(&class(0x170, &thunk, 0x100, &[("this$0", Object)]));
+    dump.class(&class(0x180, "java.lang.Object[]", 0x100, &[]));
+    dump.segment();
+    let base = [Val::Ref(0x100), Val::Int(-5)];
+    let with = |own: &[Val]| [own, &base].concat();
+    dump.instance_from(0x1000, 0x120, 7, &with(&[Val::Int(3), Val::Ref(0x1010)]));
+    dump.array(0x1010, Byte, b"abc");
+    dump.instance(0x1020, 0x160, &with(&[Val::Long(77)]));
+    dump.instance(0x1030, 0x170, &with(&[Val::Ref(0x1020)]));
+    dump.instance(0x1040, 0x150, &with(&[Val::Ref(0x1030), Val::Ref(0x1000)]));
+    dump.objects(0x1050, 0x180, &[0x1000, 0, 0x1040, 0x9990]);
+    dump.nodata(0x1060, Long, 9);
+    dump.stack(7, 3, &[(1, "main", "Main.java", 3)]);
+    for tag in [0x05, 0x07, 0x89, 0x8a, 0x8b, 0x8c, 0x8d, 0x90, 0xff] {
+        dump.root(tag, 0x1050);
+    }
+    dump.root_of(0x01, 0x1050, &[]);
+    dump.root_of(0x08, 0x1000, &[3, 7]);
+    for tag in [0x02, 0x03, 0x8e] {
+        dump.root_of(tag, 0x1050, &[3, 0]);
+    }
+    dump.root_of(0x04, 0x1050, &[3]).root_of(0x06, 0x1050, &[3]);
+}
+
+/// Asks for all that a dump can be asked for.
+fn ask_everything(graph: &HeapGraph) {
+    let contents = graph.contents();
+    for object in graph.objects() {
+        let mut seen = 0;
+        contents.fields(graph, object, &mut |_| {
+            seen += 1;
+            ControlFlow::Continue(())
+        });
+        assert!(seen < 1 << 20);
+        contents.string(graph, object);
+        contents.primitive_array(graph, object);
+        contents.allocated_at(graph, object);
+        contents.identity_hash(graph, object);
+        graph.shallow_bytes(object);
+        graph.native_bytes(object);
+        assert!(graph.ancestry(graph.class_of(object)).count() < 1 << 20);
+    }
+    for root in graph.roots() {
+        contents.thread(graph, root.thread.unwrap_or(0));
+    }
+    let paths = ShortestPaths::of(graph, Follow::default());
+    let dominators = Dominators::of(graph, Follow::default());
+    assert_eq!(paths.order().len(), dominators.order().len());
+}
+
+/// Reads a file in every way; whether it has a header.
+fn survives(file: &[u8]) -> bool {
+    let file = Bytes::from(file.to_vec());
+    let counts = histogram(&file, &Options::default());
+    let graph = read(file, &Options::default());
+    assert_eq!(counts.is_ok(), graph.is_ok());
+    match graph {
+        Ok(graph) => {
+            ask_everything(&graph);
+            true
+        }
+        Err(_) => false,
+    }
+}
+
+fn samples() -> Vec<Vec<u8>> {
+    let mut all = Vec::new();
+    for mut dump in [Dump::art(), Dump::hotspot()] {
+        everything(&mut dump);
+        all.push(dump.finish());
+    }
+    all
+}
+
+#[test]
+fn a_dump_cut_anywhere_gives_what_came_before_and_says_so() {
+    for file in samples() {
+        let whole = graph_of(file.clone());
+        assert_eq!(whole.facts.losses.malformed, 0);
+        assert!(!whole.facts.losses.truncated);
+        let mut objects = 0;
+        for cut in 0..file.len() {
+            if !survives(&file[..cut]) {
+                assert!(cut < 31, "it has a header");
+                continue;
+            }
+            let graph = graph_of(file[..cut].to_vec());
+            assert!(graph.len() >= objects, "more bytes, more objects");
+            objects = graph.len();
+            let at_a_record = graph.facts.losses.truncated || graph.is_empty();
+            assert!(at_a_record, "cut at {cut} of {}", file.len());
+        }
+        assert_eq!(objects, whole.len());
+    }
+}
+
+#[test]
+fn what_a_record_claims_is_not_allocated() {
+    let mut dump = Dump::hotspot();
+    dump.array_without_data(0x23, 0x1000, Long, u32::MAX);
+    let graph = graph_of(dump.finish());
+    assert!(graph.is_empty());
+    assert!(graph.facts.losses.truncated);
+    // An array of 16 GiB without its data is an object, and nothing more.
+    let mut dump = Dump::hotspot();
+    dump.nodata(0x1000, Long, u32::MAX);
+    let graph = graph_of(dump.finish());
+    let array = graph.objects().next().expect("there is one");
+    assert!(graph.shallow_bytes(array) > 8 * u64::from(u32::MAX) - 8);
+    ask_everything(&graph);
+}
+
+#[test]
+fn a_million_classes_in_a_chain_end_soon() {
+    let mut dump = Dump::art();
+    let first = 0x10_0000;
+    for at in 0..200_000u64 {
+        let superclass = if at == 0 { 0 } else { first + 8 * (at - 1) };
+        dump.raw(&class_bytes(first + 8 * at, superclass));
+    }
+    for at in 0..50_000u64 {
+        dump.instance(0x8000_0000 + 8 * at, first + 8 * (199_999 - at), &[]);
+    }
+    let graph = graph_of(dump.finish());
+    assert_eq!(graph.classes().len(), 200_001, "and java.lang.Class");
+    let last = graph.objects().next_back().expect("there are some");
+    graph.contents().identity_hash(&graph, last);
+}
+
+/// A class without name and fields: [`Dump::class`] looks up names one by one.
+fn class_bytes(id: u64, superclass: u64) -> Vec<u8> {
+    let mut bytes = vec![0x20];
+    bytes.extend((id as u32).to_be_bytes());
+    bytes.extend([0; 4]);
+    bytes.extend((superclass as u32).to_be_bytes());
+    bytes.extend([0; 20 + 4 + 6]);
+    bytes
+}
+
+#[test]
+fn a_long_name_for_a_million_fields_is_not_copied_for_each() {
+    let long = "x".repeat(1 << 20);
+    let fields: Vec<(&str, _)> = (0..5_000).map(|_| (long.as_str(), Int)).collect();
+    let mut dump = Dump::hotspot();
+    dump.class(&ClassSpec {
+        id: 0x100,
+        name: "a.Long",
+        fields: &fields,
+        ..ClassSpec::default()
+    });
+    let graph = graph_of(dump.finish());
+    let names = graph.classes().iter().flat_map(|class| &class.fields);
+    let bytes: usize = names.map(|field| field.name.len()).sum();
+    assert!(bytes < 8 << 20, "{bytes}");
+    assert!(graph.facts.losses.damage[0].contains("names"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn changed_bytes_do_no_harm(
+        which in 0usize..2,
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..12),
+        cut in prop::option::of(any::<prop::sample::Index>()),
+    ) {
+        let mut file = samples().swap_remove(which);
+        for (at, byte) in changes {
+            let at = at.index(file.len());
+            file[at] = byte;
+        }
+        if let Some(cut) = cut {
+            file.truncate(cut.index(file.len()));
+        }
+        survives(&file);
+    }
+
+    #[test]
+    fn any_bytes_behind_a_header_do_no_harm(
+        wide in any::<bool>(),
+        bytes in prop::collection::vec(any::<u8>(), 0..600),
+    ) {
+        let mut dump = if wide { Dump::hotspot() } else { Dump::art() };
+        let file = dump.raw(&bytes).finish();
+        prop_assert!(survives(&file));
+        let front = dump.front();
+        let records = [front.as_slice(), &bytes].concat();
+        prop_assert!(survives(&records));
+    }
+}

@@ -1,0 +1,531 @@
+//! The shapes that runtimes write, and those that their bugs and crashes leave.
+
+use super::dump::{ClassSpec, Dump, Val, put_record};
+use super::{class_name, graph_of, object, references};
+use crate::bytes::Bytes;
+use crate::heap_graph::BasicType::{Byte, Int, Long, Object};
+use crate::heap_graph::{ClassKind, HeapKind, ObjectId, ReferenceKind, RootKind, SizeModel};
+use crate::hprof::records::{IdSize, tag};
+use crate::hprof::{Options, histogram, read};
+
+const OBJECT: u64 = 0x100;
+const CLASS: u64 = 0x110;
+const NODE: u64 = 0x120;
+const ARRAY: u64 = 0x130;
+
+/// `java.lang.Object`, `java.lang.Class`, a class with a reference and a number, and arrays of
+/// objects, named as the runtime does.
+fn with_classes(dump: &mut Dump) -> &mut Dump {
+    dump.class(&ClassSpec {
+        id: OBJECT,
+        name: "java.lang.Object",
+        instance_bytes: 8,
+        ..ClassSpec::default()
+    });
+    dump.class(&ClassSpec {
+        id: CLASS,
+        name: "java.lang.Class",
+        superclass: OBJECT,
+        ..ClassSpec::default()
+    });
+    dump.class(&ClassSpec {
+        id: NODE,
+        name: "a.Node",
+        superclass: OBJECT,
+        instance_bytes: 16,
+        fields: &[("next", Object), ("n", Int)],
+        ..ClassSpec::default()
+    });
+    dump.class(&ClassSpec {
+        id: ARRAY,
+        name: "java.lang.Object[]",
+        superclass: OBJECT,
+        ..ClassSpec::default()
+    })
+}
+
+fn node(dump: &mut Dump, id: u64, next: u64) -> &mut Dump {
+    dump.instance(id, NODE, &[Val::Ref(next), Val::Int(7)])
+}
+
+#[test]
+fn either_width_of_id_is_read_under_any_version_segmented_or_not() {
+    for version in [
+        "JAVA PROFILE 1.0.1",
+        "JAVA PROFILE 1.0.2",
+        "JAVA PROFILE 1.0.3",
+    ] {
+        for id_size in [IdSize::Four, IdSize::Eight] {
+            for segment_tag in [tag::HEAP_DUMP, tag::HEAP_DUMP_SEGMENT] {
+                let mut dump = Dump::new(version, id_size);
+                dump.segment_tag = segment_tag;
+                dump.ended = segment_tag == tag::HEAP_DUMP_SEGMENT;
+                with_classes(&mut dump);
+                node(&mut dump, 0x1000, 0x1010);
+                node(&mut dump, 0x1010, 0);
+                dump.objects(0x1020, ARRAY, &[0, 0x1000, 0, 0x1010]);
+                dump.root(0x05, 0x1020);
+                let graph = graph_of(dump.finish());
+                assert_eq!(graph.len(), 7, "{version} {id_size:?}");
+                assert_eq!(references(&graph, 0x1000), [0x1010]);
+                assert_eq!(references(&graph, 0x1020), [0x1000, 0x1010], "no nulls");
+                assert_eq!(class_name(&graph, 0x1010), "a.Node");
+                assert_eq!(class_name(&graph, NODE), "java.lang.Class");
+                assert_eq!(references(&graph, NODE), [OBJECT], "its superclass");
+                assert_eq!(graph.facts.losses, Default::default());
+            }
+        }
+    }
+}
+
+#[test]
+fn objects_may_come_before_their_classes_and_roots_anywhere() {
+    let mut dump = Dump::hotspot();
+    dump.root(0x07, 0x1010);
+    node(&mut dump, 0x1010, 0x1000).segment();
+    node(&mut dump, 0x1000, NODE).segment();
+    with_classes(&mut dump);
+    let graph = graph_of(dump.finish());
+    assert_eq!(references(&graph, 0x1000), [NODE]);
+    let root = graph.roots()[0];
+    assert_eq!(root.object, object(&graph, 0x1010));
+    assert_eq!(root.kind, RootKind::MonitorUsed);
+}
+
+#[test]
+fn referents_are_set_apart_by_the_nearest_superclass() {
+    let mut dump = Dump::art();
+    with_classes(&mut dump);
+    let reference = ClassSpec {
+        id: 0x200,
+        name: "java.lang.ref.Reference",
+        superclass: OBJECT,
+        fields: &[("queue", Object), ("referent", Object)],
+        ..ClassSpec::default()
+    };
+    dump.class(&reference);
+    let sorts = [
+        (0x210, "java.lang.ref.WeakReference", ReferenceKind::Weak),
+        (0x220, "java.lang.ref.SoftReference", ReferenceKind::Soft),
+        (
+            0x230,
+            "java.lang.ref.FinalizerReference",
+            ReferenceKind::Finalizer,
+        ),
+        (
+            0x240,
+            "java.lang.ref.PhantomReference",
+            ReferenceKind::Phantom,
+        ),
+    ];
+    for (id, name, _) in sorts {
+        dump.class(&ClassSpec {
+            id,
+            name,
+            superclass: 0x200,
+            ..ClassSpec::default()
+        });
+        let subclass = ClassSpec {
+            id: id + 8,
+            name: "a.Mine",
+            superclass: id,
+            fields: &[("own", Object)],
+            ..ClassSpec::default()
+        };
+        dump.class(&subclass);
+        let values = [Val::Ref(0x1000), Val::Ref(0x1010), Val::Ref(0x1020)];
+        dump.instance(0x2000 + id, id + 8, &values);
+    }
+    for id in [0x1000, 0x1010, 0x1020] {
+        node(&mut dump, id, 0);
+    }
+    let graph = graph_of(dump.finish());
+    for (id, name, kind) in sorts {
+        assert_eq!(references(&graph, 0x2000 + id), [0x1000, 0x1010], "{name}");
+        let owner = object(&graph, 0x2000 + id);
+        let referents = graph.referents_of(owner);
+        assert_eq!(referents.len(), 1, "{name}");
+        assert_eq!(referents[0].target, object(&graph, 0x1020));
+        assert_eq!(referents[0].kind, kind);
+        assert_eq!(
+            ReferenceKind::of_class(graph.class(graph.class_of(owner)).kind),
+            Some(kind)
+        );
+    }
+}
+
+#[test]
+fn heaps_hold_till_the_end_of_their_segment() {
+    let mut dump = Dump::art();
+    dump.heap(b'Z', "zygote");
+    with_classes(&mut dump);
+    dump.heap(b'A', "app");
+    node(&mut dump, 0x1000, 0);
+    dump.segment();
+    node(&mut dump, 0x1010, 0);
+    dump.heap(b'I', "image");
+    node(&mut dump, 0x1020, 0);
+    let graph = graph_of(dump.finish());
+    let heap = |id| graph.heap_of(object(&graph, id));
+    assert_eq!(heap(NODE), HeapKind::Zygote);
+    assert_eq!(heap(0x1000), HeapKind::App);
+    assert_eq!(heap(0x1010), HeapKind::Unknown);
+    assert_eq!(heap(0x1020), HeapKind::BootImage);
+}
+
+#[test]
+fn what_art_writes_for_a_class_is_its_object_and_not_objects_of_the_program() {
+    let mut dump = Dump::art();
+    let class_fields = [
+        ("$class$shadow$_klass_", Val::Ref(CLASS)),
+        ("$class$dexCache", Val::Ref(0x1000)),
+        ("$classOverhead", Val::Ref(0x121)),
+        ("INSTANCE", Val::Ref(0x1010)),
+        ("COUNT", Val::Int(3)),
+    ];
+    dump.class(&ClassSpec {
+        id: CLASS,
+        name: "java.lang.Class",
+        superclass: OBJECT,
+        ..ClassSpec::default()
+    });
+    dump.array(0x121, Byte, &[0; 40]);
+    dump.class(&ClassSpec {
+        id: NODE,
+        name: "a.Node",
+        superclass: OBJECT,
+        loader: 0x1020,
+        statics: &class_fields,
+        ..ClassSpec::default()
+    });
+    dump.class(&ClassSpec {
+        id: OBJECT,
+        name: "java.lang.Object",
+        fields: &[("shadow$_klass_", Object), ("shadow$_monitor_", Int)],
+        ..ClassSpec::default()
+    });
+    for id in [0x1000, 0x1010, 0x1020] {
+        dump.instance(id, OBJECT, &[Val::Ref(OBJECT), Val::Int(0)]);
+    }
+    // Odd, but no class claims it: an array like any other.
+    dump.array(0x1031, Byte, &[1, 2]);
+    let file = dump.finish();
+    let graph = graph_of(file.clone());
+    assert!(
+        graph.find(ObjectId(0x121)).is_none(),
+        "no object of the program"
+    );
+    assert_eq!(references(&graph, NODE), [0x1000, 0x1010, OBJECT, 0x1020]);
+    let own = object(&graph, NODE);
+    assert_eq!(graph.shallow_bytes(own), 4 * 4 + 4 + 40);
+    assert_eq!(
+        references(&graph, 0x1010),
+        [],
+        "shadow$_klass_ is no reference"
+    );
+    assert_eq!(class_name(&graph, 0x1031), "byte[]");
+    let loader = graph
+        .class(graph.class_behind(own).expect("it is a class"))
+        .loader;
+    assert_eq!(loader, Some(object(&graph, 0x1020)));
+    let counts = histogram(&Bytes::from(file), &Options::default()).expect("it has a header");
+    let bytes = counts.rows.iter().find(|row| row.class == "byte[]");
+    assert_eq!(
+        bytes.map(|row| (row.objects, row.shallow_bytes)),
+        Some((1, 2))
+    );
+}
+
+#[test]
+fn native_bytes_belong_to_the_referent_of_the_cleaner() {
+    let mut dump = Dump::art();
+    with_classes(&mut dump);
+    let mut class = |id, name: &str, superclass, fields: &[_]| {
+        dump.class(&ClassSpec {
+            id,
+            name,
+            superclass,
+            fields,
+            ..ClassSpec::default()
+        });
+    };
+    class(
+        0x200,
+        "java.lang.ref.Reference",
+        OBJECT,
+        &[("referent", Object)],
+    );
+    class(0x210, "java.lang.ref.PhantomReference", 0x200, &[]);
+    class(0x220, "sun.misc.Cleaner", 0x210, &[("thunk", Object)]);
+    let registry = "libcore.util.NativeAllocationRegistry";
+    class(0x230, registry, OBJECT, &[("size", Long)]);
+    let thunk = format!("{registry}$CleanerThunk");
+    class(0x240, &thunk, OBJECT, &[("this$0", Object)]);
+    node(&mut dump, 0x1000, 0);
+    for (at, size) in [(0, 4097), (1, 1000)] {
+        let (cleaner, thunk, registry) = (0x2000 + at * 8, 0x2100 + at * 8, 0x2200 + at * 8);
+        dump.instance(registry, 0x230, &[Val::Long(size)]);
+        dump.instance(thunk, 0x240, &[Val::Ref(registry)]);
+        dump.instance(cleaner, 0x220, &[Val::Ref(thunk), Val::Ref(0x1000)]);
+    }
+    let graph = graph_of(dump.finish());
+    let owner = object(&graph, 0x1000);
+    assert_eq!(graph.natives(), [(owner, 5096)], "bit 0 is a flag");
+}
+
+#[test]
+fn hotspot_names_its_classes_as_the_vm_does_and_its_noise_is_left_out() {
+    let mut dump = Dump::hotspot();
+    dump.class(&ClassSpec {
+        id: OBJECT,
+        name: "java/lang/Object",
+        ..ClassSpec::default()
+    });
+    dump.class(&ClassSpec {
+        id: CLASS,
+        name: "java/lang/Class",
+        superclass: OBJECT,
+        statics: &[
+            ("<resolved_references>", Val::Ref(0x1000)),
+            ("cache", Val::Ref(0x1000)),
+        ],
+        ..ClassSpec::default()
+    });
+    dump.class(&ClassSpec {
+        id: ARRAY,
+        name: "[[Ljava/lang/Object;",
+        superclass: OBJECT,
+        ..ClassSpec::default()
+    });
+    dump.objects(0x1000, ARRAY, &[]);
+    let graph = graph_of(dump.finish());
+    assert_eq!(class_name(&graph, 0x1000), "java.lang.Object[][]");
+    assert_eq!(
+        graph.class(graph.class_of(object(&graph, 0x1000))).kind,
+        ClassKind::Array
+    );
+    assert_eq!(references(&graph, CLASS), [0x1000, OBJECT]);
+}
+
+#[test]
+fn arrays_without_data_count_by_what_they_say() {
+    let mut dump = Dump::art();
+    with_classes(&mut dump);
+    dump.nodata(0x1000, Int, 1_000_000);
+    node(&mut dump, 0x1010, 0x1000);
+    let graph = graph_of(dump.finish());
+    let array = object(&graph, 0x1000);
+    assert_eq!(graph.shallow_bytes(array), 4_000_000);
+    let values = graph.contents().primitive_array(&graph, array);
+    let values = values.expect("it is an array of numbers");
+    assert_eq!((values.length, values.bytes), (1_000_000, None));
+    assert_eq!(references(&graph, 0x1010), [0x1000]);
+}
+
+#[test]
+fn unknown_top_level_records_are_skipped_by_their_length() {
+    let mut dump = Dump::hotspot();
+    dump.record(0x77, &[0x1c; 21]);
+    node(with_classes(&mut dump), 0x1000, 0);
+    let graph = graph_of(dump.finish());
+    assert_eq!(graph.len(), 5);
+    assert_eq!(graph.facts.losses, Default::default());
+}
+
+#[test]
+fn a_dump_whose_writer_died_is_read_to_its_end_and_told() {
+    let mut dump = Dump::hotspot();
+    with_classes(&mut dump).segment();
+    node(&mut dump, 0x1000, 0);
+    node(&mut dump, 0x1010, 0);
+    dump.ended = false;
+    let graph = graph_of(dump.finish_with(|at, bytes| if at == 1 { 0 } else { bytes }));
+    assert_eq!(graph.len(), 6);
+    assert!(graph.facts.losses.truncated);
+    // An emptied segment is something else: a record follows.
+    let mut emptied = Dump::hotspot();
+    with_classes(&mut emptied).segment().segment();
+    node(&mut emptied, 0x1000, 0);
+    let graph = graph_of(emptied.finish());
+    assert_eq!(graph.len(), 5);
+    assert!(!graph.facts.losses.truncated);
+}
+
+#[test]
+fn a_sub_record_that_crosses_the_end_of_its_record_is_finished_by_its_own_length() {
+    let mut dump = Dump::hotspot();
+    with_classes(&mut dump);
+    dump.array(0x1000, Long, &[0x1c; 800]).segment();
+    node(&mut dump, 0x1010, 0x1000).segment();
+    node(&mut dump, 0x1020, 0x1010);
+    let claim = |at, bytes: u32| if at == 0 { bytes - 500 } else { bytes };
+    let file = dump.finish_with(claim);
+    let graph = graph_of(file.clone());
+    assert_eq!(graph.len(), 7);
+    assert_eq!(references(&graph, 0x1020), [0x1010]);
+    assert_eq!(graph.facts.losses, Default::default());
+    let counts = histogram(&Bytes::from(file), &Options::default()).expect("it has a header");
+    assert_eq!(counts.rows.iter().map(|row| row.objects).sum::<u64>(), 7);
+}
+
+/// A file of 4 GiB and more that takes no room on the disk.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_record_of_more_than_4_gib_claims_its_length_modulo_that() {
+    use std::io::{Seek as _, SeekFrom, Write as _};
+    let mut dump = Dump::hotspot();
+    node(with_classes(&mut dump), 0x1000, 0);
+    // An array of zeros, whose data begin at the end of what is written.
+    let data_bytes = (1 << 32) + 800u64;
+    dump.array_without_data(0x23, 0x1010, Long, (data_bytes / 8) as u32);
+    dump.segment_tag = tag::HEAP_DUMP;
+    dump.ended = false;
+    let mut head = dump.finish();
+    let claimed_at = dump.front().len() + 5;
+    let claimed = (head.len() - claimed_at - 4) as u32 + 800;
+    head[claimed_at..claimed_at + 4].copy_from_slice(&claimed.to_be_bytes());
+    let mut file = tempfile::tempfile().expect("there is a folder for temporary files");
+    file.write_all(&head).expect("there is room");
+    file.seek(SeekFrom::Start(0)).expect("it is a file");
+    file.set_len(head.len() as u64 + data_bytes)
+        .expect("files may have holes");
+    let graph = read(
+        Bytes::of_file(&file).expect("it can be mapped"),
+        &Options::default(),
+    );
+    let graph = graph.expect("it has a header");
+    assert_eq!(graph.facts.losses, Default::default());
+    assert!(graph.shallow_bytes(object(&graph, 0x1010)) > data_bytes);
+    assert_eq!(graph.len(), 6);
+}
+
+#[test]
+fn of_an_object_that_comes_twice_the_last_record_counts() {
+    let mut dump = Dump::hotspot();
+    with_classes(&mut dump);
+    node(&mut dump, 0x1000, NODE);
+    dump.objects(0x1010, ARRAY, &[0x1000, 0x1000]).segment();
+    node(&mut dump, 0x1000, 0x1010);
+    dump.objects(0x1010, ARRAY, &[NODE]);
+    let graph = graph_of(dump.finish());
+    assert_eq!(graph.len(), 6);
+    assert_eq!(graph.facts.losses.repeated_objects, 2);
+    assert_eq!(references(&graph, 0x1000), [0x1010]);
+    assert_eq!(references(&graph, 0x1010), [NODE]);
+}
+
+#[test]
+fn what_the_dump_does_not_have_is_counted() {
+    let mut dump = Dump::art();
+    with_classes(&mut dump);
+    node(&mut dump, 0x1000, 0xdead0);
+    dump.root(0x05, 0xbeef0);
+    dump.load_class(0x300, "a.Known");
+    dump.instance(0x1010, 0x300, &[Val::Int(1)]);
+    dump.instance(0x1020, 0x310, &[]);
+    let graph = graph_of(dump.finish());
+    assert_eq!(references(&graph, 0x1000), [0]);
+    assert_eq!(class_name(&graph, 0x1010), "a.Known");
+    assert_eq!(class_name(&graph, 0x1020), "unknown class 0x310");
+    let losses = &graph.facts.losses;
+    assert_eq!(losses.dangling_references, 1);
+    assert_eq!(losses.dangling_roots, 1);
+    assert_eq!(losses.unknown_classes, 2);
+}
+
+#[test]
+fn a_dump_without_its_end_is_truncated_and_damage_has_its_place() {
+    let mut dump = Dump::art();
+    node(with_classes(&mut dump), 0x1000, 0);
+    dump.ended = false;
+    assert!(graph_of(dump.finish()).facts.losses.truncated);
+    dump.ended = true;
+    dump.raw(&[0x55, 1, 2, 3]).segment();
+    node(&mut dump, 0x1010, 0);
+    let graph = graph_of(dump.finish());
+    assert_eq!(graph.len(), 6, "the next segment is whole");
+    let losses = &graph.facts.losses;
+    assert!(!losses.truncated);
+    assert_eq!(losses.malformed, 1);
+    assert_eq!(losses.damage.len(), 1);
+    assert!(losses.damage[0].contains("0x55"), "{}", losses.damage[0]);
+}
+
+#[test]
+fn superclasses_in_a_circle_end() {
+    let mut dump = Dump::hotspot();
+    let circle = [(0x200, 0x210), (0x210, 0x220), (0x220, 0x200)];
+    for (id, superclass) in circle {
+        dump.class(&ClassSpec {
+            id,
+            name: "a.Round",
+            superclass,
+            fields: &[("f", Object)],
+            ..ClassSpec::default()
+        });
+    }
+    dump.instance(0x1000, 0x200, &[Val::Ref(0x1000); 9]);
+    let graph = graph_of(dump.finish());
+    assert_eq!(references(&graph, 0x1000), [0x1000; 9]);
+}
+
+#[test]
+fn sizes_by_model() {
+    let mut dump = Dump::art();
+    node(with_classes(&mut dump), 0x1000, 0);
+    dump.objects(0x1010, ARRAY, &[0; 3]);
+    dump.array(0x1020, Long, &[0; 16]);
+    dump.array(0x1040, Byte, &[0; 5]);
+    let file = Bytes::from(dump.finish());
+    let sizes = |model| {
+        let options = Options {
+            sizes: Some(model),
+            ..Options::default()
+        };
+        let graph = read(file.clone(), &options).expect("it has a header");
+        assert_eq!(graph.facts.sizes, model);
+        [0x1000, 0x1010, 0x1020, 0x1040].map(|id| graph.shallow_bytes(object(&graph, id)))
+    };
+    assert_eq!(sizes(SizeModel::Dump), [16, 12, 16, 5]);
+    assert_eq!(sizes(SizeModel::Art), [16, 24, 32, 24]);
+    assert_eq!(sizes(SizeModel::Mat), [16, 32, 32, 32]);
+}
+
+#[test]
+fn threads_and_frames_of_roots_are_kept() {
+    let mut dump = Dump::hotspot();
+    with_classes(&mut dump);
+    node(&mut dump, 0x1000, 0);
+    dump.root_of(0x03, 0x1000, &[5, 2]);
+    dump.root_of(0x03, 0x1000, &[5, u32::MAX]);
+    dump.root_of(0x08, 0x1000, &[5, 9]);
+    dump.root_of(0x06, 0x1000, &[6]);
+    dump.root_of(0x01, 0x1000, &[]);
+    dump.root_of(0x8e, 0x1000, &[7, 8]);
+    let graph = graph_of(dump.finish());
+    let roots: Vec<_> = graph
+        .roots()
+        .iter()
+        .map(|r| (r.kind, r.thread, r.frame))
+        .collect();
+    let expected = [
+        (RootKind::JavaFrame, Some(5), Some(2)),
+        (RootKind::JavaFrame, Some(5), None),
+        (RootKind::ThreadObject, Some(5), None),
+        (RootKind::ThreadBlock, Some(6), None),
+        (RootKind::JniGlobal, None, None),
+        (RootKind::JniMonitor, Some(7), Some(8)),
+    ];
+    assert_eq!(roots, expected);
+}
+
+#[test]
+fn a_file_that_is_only_a_header_is_an_empty_heap() {
+    let dump = Dump::hotspot();
+    let graph = graph_of(dump.front());
+    assert!(graph.is_empty());
+    let mut half = dump.front();
+    put_record(&mut half, tag::UTF8, &[0; 3], 3);
+    let graph = graph_of(half);
+    assert_eq!(graph.facts.losses.malformed, 1);
+}
