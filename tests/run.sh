@@ -2,8 +2,9 @@
 # Passes the tests on a fresh machine: tests/run.sh [fast]
 #
 # Installs what the tests need where it can (Debian or Ubuntu, as root or with passwordless
-# sudo): adb, Go's pprof, llvm-symbolizer, a Python with Perfetto's protos. What can't be had
-# is skipped, and said so. `fast` is the inner loop: no installing, no bench, the dev profile.
+# sudo): adb, Go's pprof, llvm-symbolizer, hprof-conv, VisualVM's reader, a Python with
+# Perfetto's protos. What can't be had is skipped, and said so. `fast` is the inner loop: no
+# installing, no bench, the dev profile.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -50,6 +51,12 @@ libc_id=$(readelf -n /lib/*/libc.so.6 2>/dev/null | sed -n 's/.*Build ID: //p' |
 if [ ! -f "/usr/lib/debug/.build-id/${libc_id:0:2}/${libc_id:2}.debug" ]; then
   apt_install libc6-dbg 2>/dev/null || skip "libc's debug file (libc6-dbg could not be installed)"
 fi
+# The path of Debian's hprof-conv is known to the tests; VisualVM's reader needs a JDK.
+conv=/usr/lib/android-sdk/platform-tools/hprof-conv
+command -v hprof-conv >/dev/null || [ -x $conv ] || apt_install hprof-conv ||
+  skip "hprof-conv (not installed, and no apt to install it with)"
+need javac default-jdk-headless && [ -d /usr/share/visualvm ] || apt_install visualvm ||
+  skip "VisualVM's reader of heap dumps (not installed, and no apt to install it with)"
 venv=target/judges-venv
 protos() { [ -x $venv/bin/python ] && $venv/bin/python -c 'import perfetto.protos' 2>/dev/null; }
 if ! protos; then

@@ -179,3 +179,122 @@ impl Edit for ToJavaSe {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(tag: u8, body: &[u8]) -> Vec<u8> {
+        let length = (body.len() as u32).to_be_bytes();
+        [&[tag, 0, 0, 0, 9][..], &length, body].concat()
+    }
+
+    fn file(version: &str, records: &[Vec<u8>]) -> Vec<u8> {
+        let header = format!("JAVA PROFILE {version}\0\0\0\0\x04\0\0\0\0\0\0\0\x07");
+        [header.as_bytes(), &records.concat()].concat()
+    }
+
+    fn converted(sub: &[u8], options: ConvertOptions) -> (Converted, Vec<u8>) {
+        let whole = |version, body: &[u8]| file(version, &[record(0x1c, body), record(0x2c, &[])]);
+        let mut out = Vec::new();
+        let done = convert(&whole("1.0.3", sub), options, &mut out).unwrap();
+        assert_eq!(done.file.bytes, out.len() as u64);
+        let body = out[40..out.len() - 9].to_vec();
+        assert_eq!(out, whole("1.0.2", &body), "the rest stays");
+        (done, body)
+    }
+
+    const APP_ONLY: ConvertOptions = ConvertOptions {
+        app_only: true,
+        compat: false,
+    };
+    const COMPAT: ConvertOptions = ConvertOptions {
+        app_only: false,
+        compat: true,
+    };
+
+    #[test]
+    fn roots_that_java_se_does_not_know_become_unknown() {
+        for tag in [0x89, 0x8a, 0x8b, 0x8c, 0x8d, 0x90] {
+            let (_, body) = converted(&[tag, 1, 2, 3, 4], ConvertOptions::default());
+            assert_eq!(body, [0xff, 1, 2, 3, 4]);
+        }
+        let monitor = [0x8e, 1, 2, 3, 4, 0, 0, 0, 5, 255, 255, 255, 255];
+        let (_, body) = converted(&monitor, ConvertOptions::default());
+        assert_eq!(body, [0xff, 1, 2, 3, 4]);
+        for other in [
+            &[0xff, 1, 2, 3, 4][..],
+            &[1, 1, 2, 3, 4, 0, 0, 0, 0],
+            &[8, 1, 2, 3, 4, 0, 0, 0, 1, 0, 0, 0, 2],
+        ] {
+            assert_eq!(converted(other, ConvertOptions::default()).1, other);
+        }
+    }
+
+    #[test]
+    fn arrays_without_data_become_empty_or_with_compat_corrupt() {
+        let array = [0xc3, 1, 2, 3, 4, 0, 0, 0, 7, 0, 0, 0, 50, 8];
+        let (done, body) = converted(&array, ConvertOptions::default());
+        assert_eq!(body, [0x23, 1, 2, 3, 4, 0, 0, 0, 7, 0, 0, 0, 0, 8]);
+        assert_eq!(done.without_data, 1);
+        let (_, body) = converted(&array, COMPAT);
+        assert_eq!(body, [0x23, 1, 2, 3, 4, 0, 0, 0, 0, 0, 0, 0, 50, 8]);
+    }
+
+    #[test]
+    fn only_objects_of_the_app_are_left_and_heaps_are_no_longer_told() {
+        let heap = |kind: u8| [0xfe, 0, 0, 0, kind, 0, 0, 0, 1];
+        let object = [0x21, 1, 2, 3, 4, 0, 0, 0, 0, 9, 9, 9, 9, 0, 0, 0, 0];
+        let array = [0x23, 1, 2, 3, 4, 0, 0, 0, 0, 0, 0, 0, 1, 8, 42];
+        let nodata = [0xc3, 1, 2, 3, 4, 0, 0, 0, 7, 0, 0, 0, 0, 8];
+        let root = [5, 1, 2, 3, 4];
+        let foreign = [&heap(b'Z')[..], &object, &array, &nodata, &root].concat();
+        let own = [&heap(b'A')[..], &object].concat();
+        let all = [foreign, own].concat();
+        let mut empty = nodata;
+        empty[0] = 0x23;
+        let (done, body) = converted(&all, ConvertOptions::default());
+        assert_eq!(body, [&object[..], &array, &empty, &root, &object].concat());
+        assert_eq!(done.left_out, 0);
+        let (done, body) = converted(&all, APP_ONLY);
+        assert_eq!(body, [&empty[..], &root, &object].concat());
+        assert_eq!(done.left_out, 2);
+        let (_, body) = converted(&[&heap(b'I')[..], &object].concat(), APP_ONLY);
+        assert!(body.is_empty());
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_left_out_and_told() {
+        let good = [5, 1, 2, 3, 4];
+        let segment = |body: &[u8]| record(0x1c, body);
+        let bad = [&good[..], &[0x44, 1, 2, 3]].concat();
+        let end = record(0x2c, &[]);
+        let bytes = file("1.0.3", &[segment(&bad), segment(&good), end.clone()]);
+        let mut out = Vec::new();
+        let done = convert(&bytes, ConvertOptions::default(), &mut out).unwrap();
+        assert_eq!(out, file("1.0.2", &[segment(&good), segment(&good), end]));
+        assert_eq!(done.file.damage.count, 1);
+        assert!(!done.file.is_whole());
+        for version in ["1.0.2", "1.0.1"] {
+            let mut out = Vec::new();
+            let error = convert(&file(version, &[]), ConvertOptions::default(), &mut out);
+            assert!(matches!(error, Err(ConvertError::NotAndroid { .. })));
+            assert!(out.is_empty());
+        }
+    }
+
+    #[test]
+    fn records_too_large_for_memory_come_out_the_same() {
+        let element = [0x23, 1, 2, 3, 4, 0, 0, 0, 0, 0, 0, 0, 1, 8, 42];
+        let kept = element.repeat(400_000);
+        let body = [
+            &[0x8d, 1, 2, 3, 4][..],
+            &kept,
+            &[0xfe, 0, 0, 0, b'Z', 0, 0, 0, 1],
+            &element,
+        ];
+        let (done, out) = converted(&body.concat(), APP_ONLY);
+        assert!(out == [&[0xff, 1, 2, 3, 4][..], &kept].concat());
+        assert_eq!((done.left_out, done.file.records), (1, 2));
+    }
+}
