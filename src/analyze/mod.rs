@@ -16,6 +16,7 @@
 //! | `inspect` | one object in full |
 //! | `lookup` | single fields of an object by name |
 //! | `leaks` | objects that should be gone, and what holds them |
+//! | `growth` | what grows between dumps of one process |
 //! | `waste` | memory that holds what is already there, or nothing |
 //! | `diff` | what changed between two dumps |
 
@@ -24,6 +25,7 @@ pub mod class_tree;
 pub mod diff;
 pub mod fields;
 pub mod filter;
+pub mod growth;
 pub mod histogram;
 pub mod holders;
 pub mod inspect;

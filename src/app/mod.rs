@@ -21,6 +21,7 @@ pub mod hprof;
 pub mod java;
 pub mod java_profiles;
 pub mod labels;
+pub mod leaks;
 pub mod manifest;
 pub mod maps;
 pub mod names;

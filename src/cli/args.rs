@@ -4,8 +4,8 @@
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 use super::{
-    apps, check, completions, convert, demo, deobfuscate, devices, doctor, dump, hprof, record,
-    sessions, symbolize, top, virtual_phone,
+    apps, check, completions, convert, demo, deobfuscate, devices, doctor, dump, hprof, leaks,
+    record, sessions, symbolize, top, virtual_phone,
 };
 
 /// Memory profiling of Android phones from the host: record, pull, decode, convert, explain.
@@ -124,6 +124,8 @@ pub enum Command {
     Convert(convert::Args),
     /// Where the memory went: a table by class, object, package …
     Top(Box<top::Args>),
+    /// What leaks, what grew between dumps, what is wasted
+    Leaks(Box<leaks::Args>),
     /// Look up functions, files and lines for a trace's frames; write them as packets
     Symbolize(symbolize::Args),
     /// Write Java names as packets that, behind the trace, deobfuscate it in any Perfetto tool

@@ -22,6 +22,7 @@ mod hprof;
 mod java_args;
 mod java_view;
 mod keys;
+mod leaks;
 mod missing;
 mod names_args;
 mod progress;
@@ -100,6 +101,7 @@ async fn dispatch(ctx: &Context, command: Command) -> Result<Outcome, Failure> {
         Command::Collect(args) => sessions::collect(ctx, args).await,
         Command::Convert(args) => convert::run(ctx, args).await,
         Command::Top(args) => top::run(ctx, *args).await,
+        Command::Leaks(args) => leaks::run(ctx, *args).await,
         Command::Symbolize(args) => symbolize::run(ctx, args).await,
         Command::Deobfuscate(args) => deobfuscate::run(ctx, args).await,
         Command::Hprof(args) => hprof::run(ctx, args).await,

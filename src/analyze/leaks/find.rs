@@ -20,7 +20,7 @@ use crate::heap_graph::{Follow, HeapGraph, ObjectIndex, Reachable};
 /// million steps to each of a million objects.
 const MOST_STEPS: usize = 20_000_000;
 /// The most steps of a path that are handed out: the first and the last half of them.
-const MOST_SHOWN: usize = 200;
+pub(super) const MOST_SHOWN: usize = 200;
 
 /// Finds the leaks of a heap. Walks the graph three times where there are any, and looks at the
 /// classes alone where there are no objects to judge.
@@ -229,6 +229,7 @@ impl Finder<'_> {
                     by_key.insert((signature.clone(), class.clone()), groups.len());
                     let root = self.root(&raw);
                     let advice = advice::of(kind, &class, library, &path, &root);
+                    let (path, path_left_out) = cut(path);
                     groups.push(LeakGroup {
                         signature,
                         kind,
@@ -238,7 +239,8 @@ impl Finder<'_> {
                         leaks: vec![leak],
                         kept,
                         root,
-                        path: cut(path),
+                        path,
+                        path_left_out,
                         advice,
                     });
                 }
@@ -337,10 +339,12 @@ impl Finder<'_> {
     }
 }
 
-/// A path short enough to be looked at: its beginning and its end.
-fn cut(mut path: Vec<Step>) -> Vec<Step> {
-    if path.len() > MOST_SHOWN {
-        path.drain(MOST_SHOWN / 2..path.len() - MOST_SHOWN / 2);
+/// A path short enough to be looked at: its beginning and its end, and how many steps that
+/// leaves out.
+fn cut(mut path: Vec<Step>) -> (Vec<Step>, u64) {
+    let more = path.len().saturating_sub(MOST_SHOWN);
+    if more > 0 {
+        path.drain(MOST_SHOWN / 2..MOST_SHOWN / 2 + more);
     }
-    path
+    (path, more as u64)
 }

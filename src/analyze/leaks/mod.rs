@@ -87,6 +87,8 @@ pub struct LeakGroup {
     pub root: String,
     /// The path of the first: its root first, the leaking object last.
     pub path: Vec<Step>,
+    /// Steps left out in the middle of the path, where it is very long.
+    pub path_left_out: u64,
     /// What to do, as sentences.
     pub advice: String,
 }

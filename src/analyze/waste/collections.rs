@@ -231,7 +231,7 @@ impl Gathered {
                 });
             }
         }
-        if self.sparse.len().max(self.crowded.len()) > 16 * limit.max(64) {
+        if self.sparse.len().max(self.crowded.len()) > limit.max(64).saturating_mul(16) {
             self.cut(limit);
         }
     }

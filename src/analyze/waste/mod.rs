@@ -88,6 +88,37 @@ impl Waste {
     }
 }
 
+impl Waste {
+    /// Keeps in lists what is of the classes that `wanted` takes; sums stay.
+    pub fn keep(&mut self, wanted: impl Fn(&str) -> bool) {
+        let bitmap = wanted("android.graphics.Bitmap");
+        self.strings.groups.retain(|row| wanted(&row.class));
+        self.arrays.groups.retain(|row| wanted(&row.class));
+        self.bitmaps.groups.retain(|_| bitmap);
+        self.bitmaps.largest.retain(|_| bitmap);
+        self.collections.retain(|row| wanted(&row.class));
+        self.sparse.retain(|row| wanted(&row.class));
+        self.crowded.retain(|row| wanted(&row.class));
+        self.sparse_arrays.retain(|row| wanted(&row.class));
+        self.boxed.retain(|row| wanted(&row.class));
+        self.large.retain(|row| wanted(&row.class));
+    }
+
+    /// Cuts lists to `limit` entries.
+    pub fn cut(&mut self, limit: usize) {
+        self.strings.groups.truncate(limit);
+        self.arrays.groups.truncate(limit);
+        self.bitmaps.groups.truncate(limit);
+        self.bitmaps.largest.truncate(limit);
+        self.collections.truncate(limit);
+        self.sparse.truncate(limit);
+        self.crowded.truncate(limit);
+        self.sparse_arrays.truncate(limit);
+        self.boxed.truncate(limit);
+        self.large.truncate(limit);
+    }
+}
+
 /// Looks for waste among the objects in `reachable`; lists have at most `limit` entries.
 ///
 /// Reads each string and array of the app's heap once, by as many threads as the host has

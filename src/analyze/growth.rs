@@ -1,0 +1,592 @@
+//! What grows between dumps of one process. Each dump is walked breadth first over strong
+//! references, and objects that are reached in one way (by the names of the classes on the way,
+//! and of statics) are counted together. A way grows where it has more objects in each dump than
+//! in the one before; the topmost of those that grow is told, with all bytes that it leads to.
+
+use std::collections::hash_map::DefaultHasher;
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{Hash as _, Hasher as _};
+use std::ops::ControlFlow;
+
+use super::{fields, label};
+use crate::heap_graph::{Follow, HeapGraph, ObjectIndex, Reachable, RootKind, Value};
+
+/// A dump, no larger than the number of ways in it.
+#[derive(Debug, Clone, Default)]
+pub struct Snapshot {
+    /// Names of classes and statics.
+    names: Vec<String>,
+    nodes: Vec<Node>,
+    /// Objects and their own bytes, by class.
+    classes: BTreeMap<String, (u64, u64)>,
+}
+
+/// Objects that are reached in one way.
+#[derive(Debug, Clone, Copy)]
+struct Node {
+    /// Before its children; [`NONE`] for what begins at a root.
+    parent: u32,
+    class: u32,
+    /// The static that leads to it; [`NONE`] for any other reference.
+    field: u32,
+    depth: u32,
+    count: u64,
+    bytes: u64,
+    /// The first of its objects, and who refers to it.
+    first: ObjectIndex,
+    referrer: ObjectIndex,
+}
+
+const NONE: u32 = u32::MAX;
+/// So many classes up the way the same class is the same node: trees and lists of two classes.
+const FOLDED: usize = 4;
+/// Deeper ways are counted with the last step.
+const DEEPEST: u32 = 200;
+/// More ways than that no heap has that somebody wrote.
+const MOST_NODES: usize = 4_000_000;
+
+/// What grew.
+#[derive(Debug, Clone, Default)]
+pub struct Growth {
+    /// How many dumps were compared.
+    pub dumps: usize,
+    /// Classes, the most bytes first.
+    pub classes: Vec<Grown>,
+    /// Ways, the most bytes first.
+    pub paths: Vec<Grown>,
+}
+
+impl Growth {
+    /// Keeps what is of the classes that `wanted` takes.
+    pub fn keep(&mut self, wanted: impl Fn(&str) -> bool) {
+        self.classes.retain(|row| wanted(&row.class));
+        self.paths.retain(|row| wanted(&row.class));
+    }
+}
+
+/// A class or a way that grew in each dump.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Grown {
+    /// The class of the objects.
+    pub class: String,
+    /// The way to them, from a root on: `a.B.FIELD`, `java.util.ArrayList [x]`; empty for a class.
+    pub path: Vec<String>,
+    /// Objects in each dump, the oldest first.
+    pub counts: Vec<u64>,
+    /// Bytes in each dump: of a class its objects' own, of a way all that it leads to.
+    pub bytes: Vec<u64>,
+}
+
+impl Grown {
+    fn more_bytes(&self) -> i128 {
+        let of = |bytes: Option<&u64>| i128::from(bytes.copied().unwrap_or(0));
+        of(self.bytes.last()) - of(self.bytes.first())
+    }
+}
+
+impl Snapshot {
+    /// Walks a heap.
+    pub fn of(graph: &HeapGraph) -> Snapshot {
+        Walk::new(graph).run()
+    }
+
+    /// Bytes of all that a node leads to, by node.
+    fn sums(&self) -> Vec<u64> {
+        let mut sums: Vec<u64> = self.nodes.iter().map(|node| node.bytes).collect();
+        for at in (0..self.nodes.len()).rev() {
+            let parent = self.nodes[at].parent;
+            if parent != NONE {
+                sums[parent as usize] = sums[parent as usize].saturating_add(sums[at]);
+            }
+        }
+        sums
+    }
+
+    /// The same number for the same way in any dump, by node.
+    fn keys(&self) -> Vec<u64> {
+        let mut keys: Vec<u64> = Vec::with_capacity(self.nodes.len());
+        for node in &self.nodes {
+            let mut hash = DefaultHasher::new();
+            match node.parent {
+                NONE => 0.hash(&mut hash),
+                parent => keys[parent as usize].hash(&mut hash),
+            }
+            self.names[node.class as usize].hash(&mut hash);
+            if node.field != NONE {
+                self.names[node.field as usize].hash(&mut hash);
+            }
+            keys.push(hash.finish());
+        }
+        keys
+    }
+}
+
+struct Walk<'g> {
+    graph: &'g HeapGraph,
+    snapshot: Snapshot,
+    /// Name of each class.
+    of_class: Vec<u32>,
+    /// Whether references of a class are looked at by name.
+    by_name: Vec<bool>,
+    ids: HashMap<String, u32>,
+    children: HashMap<(u32, u32, u32), u32>,
+    /// Node by object.
+    node_of: Vec<u32>,
+}
+
+/// References that grow by themselves, and say nothing of the app.
+fn is_noise(class: &str, field: &str) -> bool {
+    matches!(
+        (class, field),
+        ("android.os.StrictMode", "sLastVmViolationTime")
+            | ("android.content.res.Resources", "mThemeRefs")
+            | ("android.view.ViewRootImpl$W", "mViewAncestor")
+            | ("android.os.BinderProxy", "sProxyMap")
+            | (_, "<resolved_references>")
+    )
+}
+
+impl<'g> Walk<'g> {
+    fn new(graph: &'g HeapGraph) -> Walk<'g> {
+        let mut walk = Walk {
+            graph,
+            snapshot: Snapshot::default(),
+            of_class: Vec::new(),
+            by_name: Vec::new(),
+            ids: HashMap::new(),
+            children: HashMap::new(),
+            node_of: vec![NONE; graph.len()],
+        };
+        for class in graph.classes() {
+            let name = label::without_address(class.shown());
+            let by_name = matches!(
+                &*name,
+                "android.content.res.Resources" | "android.view.ViewRootImpl$W"
+            );
+            let id = walk.intern(&name);
+            walk.of_class.push(id);
+            walk.by_name.push(by_name);
+        }
+        walk
+    }
+
+    fn intern(&mut self, name: &str) -> u32 {
+        if let Some(&id) = self.ids.get(name) {
+            return id;
+        }
+        let id = self.snapshot.names.len() as u32;
+        self.snapshot.names.push(name.to_owned());
+        self.ids.insert(name.to_owned(), id);
+        id
+    }
+
+    fn run(mut self) -> Snapshot {
+        let graph = self.graph;
+        let mut order = self.start();
+        let mut next = 0;
+        let mut targets = Vec::new();
+        while let Some(&object) = order.get(next) {
+            next += 1;
+            let node = self.node_of[object.at()];
+            let class = graph.class_of(object);
+            let is_class = graph.class_behind(object);
+            if is_class.is_none() && !self.by_name[class.at()] {
+                for target in graph.kept_by(object, Follow::STRONG) {
+                    if self.node_of[target.at()] == NONE {
+                        self.reach(target, object, node, NONE);
+                        order.push(target);
+                    }
+                }
+                continue;
+            }
+            let owner = graph.class(is_class.unwrap_or(class)).shown();
+            targets.clear();
+            fields::visit(graph, object, |field| {
+                if let Value::Object(target) = field.value {
+                    let name = field.name.unwrap_or_default();
+                    targets.push((target, name.to_owned()));
+                }
+                ControlFlow::Continue(())
+            });
+            for (target, name) in targets.drain(..) {
+                if self.node_of[target.at()] == NONE && !is_noise(owner, &name) {
+                    let field = match is_class {
+                        Some(_) => self.intern(&name),
+                        None => NONE,
+                    };
+                    self.reach(target, object, node, field);
+                    order.push(target);
+                }
+            }
+        }
+        for &object in &order {
+            let name = match graph.class_behind(object) {
+                Some(_) => label::CLASS,
+                None => &self.snapshot.names[self.of_class[graph.class_of(object).at()] as usize],
+            };
+            let bytes = graph.shallow_bytes(object);
+            match self.snapshot.classes.get_mut(name) {
+                Some(sum) => {
+                    sum.0 += 1;
+                    sum.1 += bytes;
+                }
+                None => {
+                    self.snapshot.classes.insert(name.to_owned(), (1, bytes));
+                }
+            }
+        }
+        self.snapshot
+    }
+
+    /// Roots, those that tell the most first; classes are roots of their statics.
+    fn start(&mut self) -> Vec<ObjectIndex> {
+        let graph = self.graph;
+        let reachable = Reachable::of(graph, Follow::STRONG);
+        let rank = |kind| match kind {
+            RootKind::ThreadObject => 0,
+            RootKind::JniGlobal => 1,
+            RootKind::StickyClass => 2,
+            RootKind::VmInternal | RootKind::Unknown | RootKind::InternedString => 5,
+            _ => 4,
+        };
+        let mut starts: Vec<(u8, u32, ObjectIndex)> = Vec::new();
+        for root in graph.roots() {
+            let name = self.start_name(root.object);
+            starts.push((rank(root.kind), name, root.object));
+        }
+        for class in 0..graph.classes().len() {
+            let object = graph.classes()[class].object;
+            if let Some(object) = object.filter(|&object| reachable.contains(object)) {
+                let name = self.start_name(object);
+                starts.push((3, name, object));
+            }
+        }
+        let names = &self.snapshot.names;
+        starts.sort_by(|a, b| {
+            let name = |id: u32| names[id as usize].as_str();
+            a.0.cmp(&b.0)
+                .then_with(|| name(a.1).cmp(name(b.1)))
+                .then(a.2.cmp(&b.2))
+        });
+        let mut order = Vec::new();
+        for (_, name, object) in starts {
+            if self.node_of[object.at()] == NONE {
+                self.put(object, ObjectIndex::NONE, NONE, name, NONE);
+                order.push(object);
+            }
+        }
+        order
+    }
+
+    fn start_name(&mut self, object: ObjectIndex) -> u32 {
+        match self.graph.class_behind(object) {
+            Some(class) => {
+                let name = format!("class {}", self.graph.class(class).shown());
+                self.intern(&name)
+            }
+            None => self.of_class[self.graph.class_of(object).at()],
+        }
+    }
+
+    /// Finds the node of an object that another refers to.
+    fn reach(&mut self, object: ObjectIndex, referrer: ObjectIndex, node: u32, field: u32) {
+        let class = self.of_class[self.graph.class_of(object).at()];
+        let nodes = &self.snapshot.nodes;
+        let mut up = node;
+        for _ in 0..FOLDED {
+            let Some(at) = nodes.get(up as usize).filter(|_| field == NONE) else {
+                break;
+            };
+            // A tree or a list counts with its head.
+            if at.class == class && at.parent != NONE {
+                let at = &mut self.snapshot.nodes[up as usize];
+                at.count += 1;
+                at.bytes += self.graph.shallow_bytes(object);
+                self.node_of[object.at()] = up;
+                return;
+            }
+            up = at.parent;
+        }
+        let deep = nodes[node as usize].depth >= DEEPEST || nodes.len() >= MOST_NODES;
+        if deep {
+            let bytes = self.graph.shallow_bytes(object);
+            self.snapshot.nodes[node as usize].bytes += bytes;
+            self.node_of[object.at()] = node;
+            return;
+        }
+        self.put(object, referrer, node, class, field);
+    }
+
+    fn put(
+        &mut self,
+        object: ObjectIndex,
+        referrer: ObjectIndex,
+        parent: u32,
+        class: u32,
+        field: u32,
+    ) {
+        let nodes = &mut self.snapshot.nodes;
+        let new = nodes.len() as u32;
+        let node = *self
+            .children
+            .entry((parent, class, field))
+            .or_insert_with(|| {
+                let depth = nodes.get(parent as usize).map_or(0, |p| p.depth + 1);
+                nodes.push(Node {
+                    parent,
+                    class,
+                    field,
+                    depth,
+                    count: 0,
+                    bytes: 0,
+                    first: object,
+                    referrer,
+                });
+                new
+            });
+        let at = &mut nodes[node as usize];
+        at.count += 1;
+        at.bytes += self.graph.shallow_bytes(object);
+        self.node_of[object.at()] = node;
+    }
+}
+
+/// What grew from each of `snapshots` to the next by at least `loops` objects; `graph` is the
+/// last one's, for the names of references.
+pub fn compare(snapshots: &[Snapshot], graph: &HeapGraph, loops: u64) -> Growth {
+    let Some((last, earlier)) = snapshots.split_last() else {
+        return Growth::default();
+    };
+    let loops = loops.max(1);
+    let grows = |counts: &[u64]| {
+        let mut pairs = counts.windows(2);
+        counts.len() > 1 && pairs.all(|pair| pair[1] >= pair[0].saturating_add(loops))
+    };
+    let mut growth = Growth {
+        dumps: snapshots.len(),
+        ..Growth::default()
+    };
+    for class in last.classes.keys() {
+        let sums = || snapshots.iter().map(|s| s.classes.get(class));
+        let counts: Vec<u64> = sums().map(|sum| sum.map_or(0, |s| s.0)).collect();
+        if grows(&counts) {
+            growth.classes.push(Grown {
+                class: class.clone(),
+                path: Vec::new(),
+                counts,
+                bytes: sums().map(|sum| sum.map_or(0, |s| s.1)).collect(),
+            });
+        }
+    }
+    growth.classes.sort_by(|a, b| {
+        let by_size = b.more_bytes().cmp(&a.more_bytes());
+        by_size.then_with(|| a.class.cmp(&b.class))
+    });
+    growth.paths = paths(last, earlier, graph, grows);
+    growth
+}
+
+fn paths(
+    last: &Snapshot,
+    earlier: &[Snapshot],
+    graph: &HeapGraph,
+    grows: impl Fn(&[u64]) -> bool,
+) -> Vec<Grown> {
+    let before: Vec<(HashMap<u64, usize>, Vec<u64>)> = earlier
+        .iter()
+        .map(|snapshot| {
+            let keys = snapshot.keys().into_iter().enumerate();
+            (keys.map(|(at, key)| (key, at)).collect(), snapshot.sums())
+        })
+        .collect();
+    let keys = last.keys();
+    let sums = last.sums();
+    let of = |at: usize| {
+        let mut counts = Vec::with_capacity(earlier.len() + 1);
+        let mut bytes = Vec::with_capacity(earlier.len() + 1);
+        for (snapshot, (nodes, sums)) in earlier.iter().zip(&before) {
+            let found = nodes.get(&keys[at]).copied();
+            counts.push(found.map_or(0, |at| snapshot.nodes[at].count));
+            bytes.push(found.map_or(0, |at| sums[at]));
+        }
+        counts.push(last.nodes[at].count);
+        bytes.push(sums[at]);
+        (counts, bytes)
+    };
+    // Parents come first, so that what is below something that grows is known to be.
+    let mut below = vec![false; last.nodes.len()];
+    let mut found: Vec<(usize, Vec<u64>, Vec<u64>)> = Vec::new();
+    for (at, node) in last.nodes.iter().enumerate() {
+        let parent = node.parent as usize;
+        if node.parent != NONE && below[parent] {
+            below[at] = true;
+            continue;
+        }
+        let (counts, bytes) = of(at);
+        if grows(&counts) {
+            below[at] = true;
+            found.push((at, counts, bytes));
+        }
+    }
+    let grown = found.into_iter().map(|(at, counts, bytes)| Grown {
+        class: last.names[last.nodes[at].class as usize].clone(),
+        path: path(last, graph, at),
+        counts,
+        bytes,
+    });
+    let mut all: Vec<Grown> = grown.filter(|row| row.more_bytes() > 0).collect();
+    all.sort_by(|a, b| {
+        let by_size = b.more_bytes().cmp(&a.more_bytes());
+        by_size
+            .then_with(|| a.class.cmp(&b.class))
+            .then_with(|| a.path.cmp(&b.path))
+    });
+    all
+}
+
+/// The way to a node, a step for each reference, without the insides of collections.
+fn path(snapshot: &Snapshot, graph: &HeapGraph, at: usize) -> Vec<String> {
+    let mut steps = Vec::new();
+    let mut at = at;
+    let mut element = false;
+    while snapshot.nodes[at].parent != NONE {
+        let node = &snapshot.nodes[at];
+        let parent = node.parent as usize;
+        let owner = &snapshot.nodes[parent];
+        let class = &snapshot.names[owner.class as usize];
+        let class = class.strip_prefix("class ").unwrap_or(class);
+        let inside = owner.parent != NONE && is_inside(class);
+        if inside {
+            element = true;
+        } else {
+            let name = reference(graph, node.referrer, node.first);
+            let step = match (name, element && is_collection(class)) {
+                (_, true) => format!("{class} [x]"),
+                (Some(name), false) => format!("{class}.{name}"),
+                (None, false) => class.to_owned(),
+            };
+            steps.push(step);
+            element = false;
+        }
+        at = parent;
+    }
+    steps.reverse();
+    steps
+}
+
+fn is_collection(class: &str) -> bool {
+    [
+        "java.util.",
+        "android.util.",
+        "androidx.collection.",
+        "kotlin.collections.",
+    ]
+    .iter()
+    .any(|package| class.starts_with(package))
+}
+
+fn is_inside(class: &str) -> bool {
+    class.ends_with("[]") || is_collection(class) && class.contains('$')
+}
+
+fn reference(graph: &HeapGraph, owner: ObjectIndex, target: ObjectIndex) -> Option<String> {
+    if owner == ObjectIndex::NONE {
+        return None;
+    }
+    let mut name = None;
+    fields::visit(graph, owner, |field| {
+        if field.value != Value::Object(target) {
+            return ControlFlow::Continue(());
+        }
+        name = field.name.map(str::to_owned);
+        ControlFlow::Break(())
+    });
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::leaks::tests::made::{Heap, Is, Obj};
+    use super::*;
+
+    /// A heap whose registry has so many listeners, and whose cache so many entries.
+    fn dump(listeners: usize, cached: usize, chain: usize) -> HeapGraph {
+        let mut heap = Heap::new();
+        heap.class("app.Listener", "java.lang.Object", &[("text", Is::Null)]);
+        heap.class("app.Link", "java.lang.Object", &[("next", Is::Null)]);
+        let listeners: Vec<Obj> = (0..listeners)
+            .map(|_| {
+                let text = heap.string("0123456789");
+                heap.new_object("app.Listener", &[("text", Is::Ref(text))])
+            })
+            .collect();
+        let list = heap.list(&listeners, 3);
+        heap.fixed("app.Registry", "LISTENERS", Is::Ref(list));
+        let cached: Vec<Obj> = (0..cached).map(|_| heap.string("cached")).collect();
+        let cache = heap.list(&cached, 0);
+        heap.fixed("app.Registry", "CACHE", Is::Ref(cache));
+        let mut link = heap.new_object("app.Link", &[]);
+        for _ in 1..chain {
+            link = heap.new_object("app.Link", &[("next", Is::Ref(link))]);
+        }
+        heap.fixed("app.Registry", "CHAIN", Is::Ref(link));
+        heap.graph()
+    }
+
+    fn compared(dumps: &[(usize, usize, usize)], loops: u64) -> Growth {
+        let graphs: Vec<HeapGraph> = dumps.iter().map(|&(l, c, n)| dump(l, c, n)).collect();
+        let snapshots: Vec<Snapshot> = graphs.iter().map(Snapshot::of).collect();
+        compare(&snapshots, graphs.last().expect("there is one"), loops)
+    }
+
+    #[test]
+    fn the_topmost_that_grows_is_told_with_all_it_leads_to() {
+        let growth = compared(&[(3, 5, 10), (5, 5, 10)], 1);
+        assert_eq!(growth.paths.len(), 1);
+        let row = &growth.paths[0];
+        assert_eq!(row.class, "app.Listener");
+        assert_eq!(
+            row.path,
+            ["app.Registry.LISTENERS", "java.util.ArrayList [x]"]
+        );
+        assert_eq!(row.counts, [3, 5]);
+        let each = (8 + 4) + (8 + 8) + (16 + 10);
+        assert_eq!(row.bytes, [3 * each, 5 * each]);
+        let classes: Vec<&str> = growth.classes.iter().map(|c| c.class.as_str()).collect();
+        assert_eq!(classes, ["byte[]", "java.lang.String", "app.Listener"]);
+    }
+
+    #[test]
+    fn what_grows_must_grow_each_time_and_by_enough() {
+        assert_eq!(
+            compared(&[(3, 5, 10), (5, 5, 10), (5, 6, 10)], 1)
+                .paths
+                .len(),
+            0
+        );
+        assert_eq!(
+            compared(&[(3, 5, 10), (5, 6, 10), (7, 7, 10)], 1)
+                .paths
+                .len(),
+            2
+        );
+        assert_eq!(
+            compared(&[(3, 5, 10), (5, 6, 10), (7, 7, 10)], 2)
+                .paths
+                .len(),
+            1
+        );
+        assert_eq!(compared(&[(5, 5, 10), (3, 5, 10)], 1).paths.len(), 0);
+        assert_eq!(compared(&[(5, 5, 10)], 1).paths.len(), 0);
+        assert!(compare(&[], &dump(1, 1, 1), 1).paths.is_empty());
+    }
+
+    #[test]
+    fn links_of_a_list_count_with_its_head() {
+        let growth = compared(&[(1, 1, 10), (1, 1, 50_000)], 1);
+        assert_eq!(growth.paths.len(), 1);
+        assert_eq!(growth.paths[0].class, "app.Link");
+        assert_eq!(growth.paths[0].path, ["app.Registry.CHAIN"]);
+        assert_eq!(growth.paths[0].counts, [10, 50_000]);
+    }
+}
