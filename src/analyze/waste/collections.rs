@@ -74,8 +74,8 @@ impl Crowded {
     /// The part of elements that share a bucket with an earlier one, in percent: of a good hash
     /// about 30 when the table is about to grow.
     pub fn collisions_percent(&self) -> u64 {
-        let own = self.used_buckets.saturating_mul(100) / self.size.max(1);
-        100u64.saturating_sub(own)
+        let own = self.used_buckets.saturating_mul(100);
+        100u64.saturating_sub(own.div_ceil(self.size.max(1)))
     }
 }
 

@@ -175,7 +175,7 @@ fn show_path(console: &Console, group: &GroupRow) {
         n => format!("{} … {n} steps in use", group.root),
     };
     let root = untrusted::shown(&root).into_owned();
-    console.data(console.styled(Style::Dim, format!("   ┬ {root}")));
+    console.data(console.styled(Style::Dim, format!("   ┬ root: {root}")));
     let steps = &group.path[first..];
     let shown: Vec<Option<&PathStep>> = match steps.len() {
         n if n <= STEPS || console.verbosity() > 1 => steps.iter().map(Some).collect(),
@@ -230,12 +230,11 @@ fn show_step(console: &Console, group: &GroupRow, step: &PathStep, last: bool) {
     };
     let owner = step.declared_in.as_deref().unwrap_or(&step.class);
     let owner = owner.rsplit('.').next().unwrap_or(owner);
-    let dot = if reference.starts_with(['[', '<']) {
-        ""
-    } else {
-        "."
+    let lead = match (step.shape, reference.starts_with(['[', '<'])) {
+        ("array", _) => String::new(),
+        (_, true) => untrusted::shown(owner).into_owned(),
+        (_, false) => format!("{}.", untrusted::shown(owner)),
     };
-    let lead = format!("{}{dot}", untrusted::shown(owner));
     let reference = untrusted::shown(reference).into_owned();
     let bar = console.styled(Style::Dim, "│");
     if step.suspect {
@@ -386,7 +385,8 @@ fn show_waste(console: &Console, waste: &WasteDocument, limit: usize) {
     let boxed: u64 = waste.boxed.iter().filter_map(|row| row.wasted_bytes).sum();
     if !waste.boxed.is_empty() {
         title(console, boxed, "numbers in boxes", "");
-        for row in waste.boxed.iter().take(limit) {
+        let rows = waste.boxed.iter().filter(|row| row.wasted_bytes != Some(0));
+        for row in rows.take(limit) {
             let values = match row.distinct {
                 Some(distinct) => format!(" of {} values", thousands(distinct)),
                 None => String::new(),
@@ -494,7 +494,7 @@ fn equal(console: &Console, title_: &str, all: &Duplicated, what: &str, limit: u
                 let text: String = group.value.escape_debug().take(60).collect();
                 format!("\"{text}\"")
             }
-            "bitmaps" => group.value.clone(),
+            "bitmaps" => format!("({} pixels)", group.value),
             _ => {
                 let class = group.class.trim_end_matches("[]");
                 format!(
