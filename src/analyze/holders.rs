@@ -2,14 +2,17 @@
 //! stands for the objects of one class that refer by one field to those of the node before.
 //!
 //! Referrers are walked breadth first and each object counts once, at the node that reached it
-//! first. A walk ends at roots. Nodes from which nothing goes on to a root but by objects that
-//! stand elsewhere in the tree are left out. Objects of one class that hold each other by one
-//! field, as those of a linked list do, share a node.
+//! first, the one with most objects going first. Where another node reaches it too, that node
+//! gets a leaf that says where the object stands. A walk ends at roots, but for those among the
+//! objects asked about. What leads to no root by objects other than those asked about is left
+//! out. Objects of one class that hold each other by one field, as those of a linked list do,
+//! share a node.
 
 use super::label;
 use super::paths::{self, Link, RootReason};
 use crate::heap_graph::{Dominators, Follow, HeapGraph, ObjectIndex, Referrers};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Objects of one class that hold those of the node before by one field.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +24,8 @@ pub struct Holder {
     pub link: Option<Link>,
     /// How many objects.
     pub count: u64,
+    /// How many objects of the node before they hold.
+    pub holds: u64,
     /// The first of them.
     pub example: ObjectIndex,
     /// Those of them that are roots, by the reason.
@@ -29,7 +34,9 @@ pub struct Holder {
     pub shallow_bytes: u64,
     /// The node before, by index; `None` for the first.
     pub held: Option<usize>,
-    /// Nodes that hold this one, by index, those nearest to roots first.
+    /// The objects stand at that node, which goes on from there; `None` for a node of its own.
+    pub same_as: Option<usize>,
+    /// Nodes that hold this one, by index, those that hold most of its objects first.
     pub holders: Vec<usize>,
 }
 
@@ -51,85 +58,156 @@ pub fn holders(
 ) -> Holders {
     let mut targets = targets.to_vec();
     targets.retain(|&o| dominators.is_reachable(o));
-    let mut tree = Walk {
-        graph,
-        node_of: vec![usize::MAX; graph.len()],
-        nodes: Vec::new(),
-        by_key: HashMap::new(),
-        roots: Vec::new(),
-    };
     let Some(&example) = targets.first() else {
         return Holders::default();
     };
-    tree.nodes.push(Holder {
-        name: name.to_owned(),
-        link: None,
-        count: 0,
-        example,
+    let mut tree = Walk {
+        graph,
+        node_of: vec![NOWHERE; graph.len()],
+        nodes: Vec::new(),
+        by_key: HashMap::new(),
+        referring: HashSet::new(),
         roots: Vec::new(),
-        shallow_bytes: 0,
-        held: None,
-        holders: Vec::new(),
-    });
-    tree.roots.push(BTreeMap::new());
-    let mut queue: VecDeque<ObjectIndex> = targets.iter().copied().collect();
+    };
+    tree.add(name.to_owned(), None, None, None, example);
     for &target in &targets {
         tree.join(target, 0);
     }
-    while let Some(object) = queue.pop_front() {
-        // A root needs nobody to hold it.
-        if graph.root_kind(object).is_some() {
-            continue;
-        }
-        let below = tree.node_of[object.at()];
-        for owner in referrers.to(object) {
-            // One that refers twice holds once.
-            if tree.node_of[owner.at()] != usize::MAX || !dominators.is_reachable(owner) {
+    let mut level = targets;
+    while !level.is_empty() {
+        level.sort_by_key(|&o| {
+            let node = tree.node_of[o.at()];
+            (Reverse(tree.nodes[node].holds), node, o)
+        });
+        let mut next = Vec::new();
+        for &object in &level {
+            let below = tree.node_of[object.at()];
+            // A root needs nobody to hold it; of those asked about, others are to be known.
+            if below != 0 && graph.root_kind(object).is_some() {
                 continue;
             }
-            let link = paths::link(graph, owner, object, follow).any_element();
-            let name = label::object_name(graph, owner).into_owned();
-            let node = tree.node(below, name, link, owner);
-            tree.join(owner, node);
-            queue.push_back(owner);
+            let mut by = Vec::new();
+            for owner in referrers.to(object) {
+                if !dominators.is_reachable(owner) || tree.leads_back(owner, below) {
+                    continue;
+                }
+                let link = paths::link(graph, owner, object, follow).any_element();
+                let name = label::object_name(graph, owner).into_owned();
+                by.push(match tree.node_of[owner.at()] {
+                    NOWHERE => {
+                        let node = tree.node(below, name, link, owner);
+                        tree.join(owner, node);
+                        next.push(owner);
+                        node
+                    }
+                    known => tree.refer(below, name, link, owner, known),
+                });
+            }
+            by.sort_unstable();
+            by.dedup();
+            for node in by {
+                tree.nodes[node].holds += 1;
+            }
         }
+        level = next;
     }
     tree.finish()
 }
 
+/// An object that no node has yet.
+const NOWHERE: usize = usize::MAX;
+/// So many nodes back a circle is looked for. A longer one is shown as what it is not: one more
+/// holder.
+const LONGEST_CIRCLE: usize = 64;
+
+/// What makes a node: the one it holds, class, reference, and where its objects stand.
+type Key = (usize, String, Link, Option<usize>);
+
 struct Walk<'a> {
     graph: &'a HeapGraph,
-    /// By object; `usize::MAX` for those that are in none yet.
+    /// By object; [`NOWHERE`] for those that are in none yet.
     node_of: Vec<usize>,
     nodes: Vec<Holder>,
-    by_key: HashMap<(usize, String, Link), usize>,
-    roots: Vec<BTreeMap<String, (RootReason, u64)>>,
+    by_key: HashMap<Key, usize>,
+    /// Objects that stand at one node and hold those of others.
+    referring: HashSet<(usize, ObjectIndex)>,
+    roots: Vec<Roots>,
 }
 
 impl Walk<'_> {
+    fn add(
+        &mut self,
+        name: String,
+        link: Option<Link>,
+        held: Option<usize>,
+        same_as: Option<usize>,
+        example: ObjectIndex,
+    ) -> usize {
+        self.nodes.push(Holder {
+            name,
+            link,
+            count: 0,
+            holds: 0,
+            example,
+            roots: Vec::new(),
+            shallow_bytes: 0,
+            held,
+            same_as,
+            holders: Vec::new(),
+        });
+        self.roots.push(BTreeMap::new());
+        self.nodes.len() - 1
+    }
+
+    /// Whether an object stands at a node or at one that the node holds: a circle.
+    fn leads_back(&self, object: ObjectIndex, node: usize) -> bool {
+        let known = self.node_of[object.at()];
+        let mut at = Some(node);
+        known != NOWHERE
+            && (0..LONGEST_CIRCLE).any(|_| {
+                let here = at;
+                at = at.and_then(|at| self.nodes[at].held);
+                here == Some(known)
+            })
+    }
+
     /// The node for holders of `below` with that name and link.
     fn node(&mut self, below: usize, name: String, link: Link, example: ObjectIndex) -> usize {
         let before = &self.nodes[below];
         if before.link.as_ref() == Some(&link) && before.name == name {
             return below;
         }
-        let key = (below, name, link);
+        self.keyed((below, name, link, None), example)
+    }
+
+    fn keyed(&mut self, key: Key, example: ObjectIndex) -> usize {
         if let Some(&node) = self.by_key.get(&key) {
             return node;
         }
-        let node = self.nodes.len();
-        self.nodes.push(Holder {
-            name: key.1.clone(),
-            link: Some(key.2.clone()),
-            count: 0,
-            example,
-            roots: Vec::new(),
-            shallow_bytes: 0,
-            held: Some(below),
-            holders: Vec::new(),
-        });
-        self.roots.push(BTreeMap::new());
+        let (below, name, link, same_as) = key.clone();
+        let node = self.add(name, Some(link), Some(below), same_as, example);
         self.by_key.insert(key, node);
+        node
+    }
+
+    /// The node for an object that stands at `known` and holds one of `below` too.
+    fn refer(
+        &mut self,
+        below: usize,
+        name: String,
+        link: Link,
+        owner: ObjectIndex,
+        known: usize,
+    ) -> usize {
+        let here = &self.nodes[known];
+        if here.held == Some(below) && here.link.as_ref() == Some(&link) && here.name == name {
+            return known;
+        }
+        let node = self.keyed((below, name, link, Some(known)), owner);
+        if self.referring.insert((node, owner)) {
+            self.nodes[node].count += 1;
+            self.nodes[node].shallow_bytes += self.graph.shallow_bytes(owner);
+        }
         node
     }
 
@@ -147,16 +225,7 @@ impl Walk<'_> {
     /// Leaves out what leads nowhere and orders the rest.
     fn finish(self) -> Holders {
         let Walk { nodes, roots, .. } = self;
-        // Steps from each node to the nearest root; nodes come after those that they hold.
-        let mut steps = vec![u32::MAX; nodes.len()];
-        for at in (0..nodes.len()).rev() {
-            if !roots[at].is_empty() {
-                steps[at] = 0;
-            }
-            if let (Some(held), true) = (nodes[at].held, steps[at] < u32::MAX) {
-                steps[held] = steps[held].min(steps[at] + 1);
-            }
-        }
+        let steps = steps_to_roots(&nodes, &roots);
         let mut kept = Holders::default();
         let mut new = vec![usize::MAX; nodes.len()];
         for (at, (mut node, roots)) in nodes.into_iter().zip(roots).enumerate() {
@@ -166,20 +235,57 @@ impl Walk<'_> {
             new[at] = kept.nodes.len();
             node.held = node.held.map(|held| new[held]);
             node.roots = roots.into_values().collect();
-            node.roots.sort_by_key(|root| std::cmp::Reverse(root.1));
+            node.roots.sort_by_key(|root| Reverse(root.1));
             kept.nodes.push(node);
         }
         let mut order: Vec<(usize, usize)> = (0..new.len())
             .filter(|&at| new[at] != usize::MAX)
             .map(|at| (at, new[at]))
             .collect();
-        order
-            .sort_by_key(|&(old, new)| (steps[old], std::cmp::Reverse(kept.nodes[new].count), new));
+        order.sort_by_key(|&(old, new)| (Reverse(kept.nodes[new].holds), steps[old], new));
         for (_, at) in order {
             if let Some(held) = kept.nodes[at].held {
                 kept.nodes[held].holders.push(at);
             }
         }
+        for node in &mut kept.nodes {
+            node.same_as = node.same_as.map(|same| new[same]);
+        }
         kept
     }
+}
+
+/// Why objects of a node are roots, by its text, and how many.
+type Roots = BTreeMap<String, (RootReason, u64)>;
+
+/// Steps from each node to the nearest root, `u32::MAX` where none leads there.
+fn steps_to_roots(nodes: &[Holder], roots: &[Roots]) -> Vec<u32> {
+    let mut steps = vec![u32::MAX; nodes.len()];
+    let mut standing: HashMap<usize, Vec<usize>> = HashMap::new();
+    for (at, node) in nodes.iter().enumerate() {
+        if let Some(same) = node.same_as {
+            standing.entry(same).or_default().push(at);
+        }
+    }
+    let mut level: Vec<usize> = (0..nodes.len())
+        .filter(|&at| !roots[at].is_empty())
+        .collect();
+    let mut distance = 0;
+    while !level.is_empty() {
+        let mut next = Vec::new();
+        for at in level {
+            if steps[at] != u32::MAX {
+                continue;
+            }
+            steps[at] = distance;
+            // What stands for the objects asked about leads nowhere else.
+            if at > 0 {
+                next.extend(nodes[at].held);
+                next.extend(standing.get(&at).into_iter().flatten());
+            }
+        }
+        level = next;
+        distance += 1;
+    }
+    steps
 }

@@ -7,6 +7,7 @@ pub mod facts;
 mod heap;
 mod input;
 mod open;
+pub mod paths;
 pub mod top;
 
 pub use error::JavaError;

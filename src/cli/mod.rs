@@ -25,6 +25,7 @@ mod keys;
 mod leaks;
 mod missing;
 mod names_args;
+mod paths;
 mod progress;
 mod record;
 mod render;
@@ -100,6 +101,7 @@ async fn dispatch(ctx: &Context, command: Command) -> Result<Outcome, Failure> {
         Command::Stop(args) => sessions::stop(ctx, args).await,
         Command::Collect(args) => sessions::collect(ctx, args).await,
         Command::Convert(args) => convert::run(ctx, args).await,
+        Command::Paths(args) => paths::run(ctx, args).await,
         Command::Top(args) => top::run(ctx, *args).await,
         Command::Leaks(args) => leaks::run(ctx, *args).await,
         Command::Symbolize(args) => symbolize::run(ctx, args).await,
