@@ -27,6 +27,7 @@ pub mod names;
 pub mod phone;
 pub mod profile;
 pub mod proto;
+pub mod report;
 pub mod session;
 pub mod symbolize;
 pub mod trace;

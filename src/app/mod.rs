@@ -31,6 +31,7 @@ pub mod packet_files;
 pub mod plan;
 pub mod record;
 pub mod recorded;
+pub mod report;
 pub mod sessions;
 pub mod summary;
 pub mod symbolize;

@@ -5,7 +5,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 use super::{
     apps, check, completions, convert, demo, deobfuscate, devices, doctor, dump, hprof, leaks,
-    paths, record, sessions, symbolize, top, virtual_phone,
+    paths, record, report, sessions, symbolize, top, virtual_phone,
 };
 
 /// Memory profiling of Android phones from the host: record, pull, decode, convert, explain.
@@ -128,6 +128,8 @@ pub enum Command {
     Leaks(Box<leaks::Args>),
     /// What holds Java objects: the path from a root, all paths merged, one object in full
     Paths(paths::Args),
+    /// Write a page about a Java heap: who retains it, leaks, classes, ways to roots
+    Report(Box<report::Args>),
     /// Look up functions, files and lines for a trace's frames; write them as packets
     Symbolize(symbolize::Args),
     /// Write Java names as packets that, behind the trace, deobfuscate it in any Perfetto tool

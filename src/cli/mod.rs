@@ -29,6 +29,7 @@ mod paths;
 mod progress;
 mod record;
 mod render;
+mod report;
 mod sessions;
 mod signals;
 mod summary;
@@ -107,6 +108,7 @@ async fn dispatch(ctx: &Context, command: Command) -> Result<Outcome, Failure> {
         Command::Symbolize(args) => symbolize::run(ctx, args).await,
         Command::Deobfuscate(args) => deobfuscate::run(ctx, args).await,
         Command::Hprof(args) => hprof::run(ctx, args).await,
+        Command::Report(args) => report::run(ctx, *args).await,
         Command::VirtualPhone(args) => virtual_phone::run(ctx, args).await,
         Command::Demo(args) => demo::run(ctx, args).await,
         Command::Completions(args) => completions::run(ctx, args).await,

@@ -1,0 +1,139 @@
+//! Text into HTML: nothing of a dump reaches the page but as escaped text. Owns the frame of a
+//! page: its style, and a content policy under which nothing is fetched and no script runs.
+
+use crate::untrusted;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use sha2::{Digest as _, Sha256};
+use std::fmt::{self, Write as _};
+
+/// Longest text of a dump that is put into a page, characters.
+const LONGEST: usize = 400;
+
+/// A page, or a part of one, being written.
+#[derive(Debug, Default)]
+pub(super) struct Html(String);
+
+/// Text of the dump for use in a page: shown safely, cut, escaped; directions of writing stay
+/// within it.
+pub(super) struct Foreign<'a>(pub(super) &'a str);
+
+impl fmt::Display for Foreign<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("<bdi>")?;
+        write!(f, "{}", Attribute(self.0))?;
+        f.write_str("</bdi>")
+    }
+}
+
+/// The same for the value of an attribute in double quotes, or where no element may stand.
+pub(super) struct Attribute<'a>(pub(super) &'a str);
+
+impl fmt::Display for Attribute<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = untrusted::shown(self.0);
+        let mut chars = text.chars();
+        for c in chars.by_ref().take(LONGEST) {
+            match c {
+                '<' => f.write_str("&lt;")?,
+                '>' => f.write_str("&gt;")?,
+                '&' => f.write_str("&amp;")?,
+                '"' => f.write_str("&quot;")?,
+                '\'' => f.write_str("&#39;")?,
+                c => f.write_char(c)?,
+            }
+        }
+        match chars.next() {
+            Some(_) => f.write_str("…"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Html {
+    /// Adds markup as it is: of our own making, with foreign text in [`Foreign`].
+    pub(super) fn add(&mut self, markup: fmt::Arguments<'_>) {
+        // Writing to a String cannot fail.
+        let _ = self.0.write_fmt(markup);
+    }
+
+    /// A table: a caption, headings (those with a leading `#` are of numbers), rows of markup.
+    pub(super) fn table(
+        &mut self,
+        caption: &str,
+        headings: &[&str],
+        rows: impl IntoIterator<Item = Vec<String>>,
+    ) {
+        self.add(format_args!(
+            "<table><caption>{caption}</caption><thead><tr>"
+        ));
+        for heading in headings {
+            match heading.strip_prefix('#') {
+                Some(heading) => {
+                    self.add(format_args!("<th scope=\"col\" class=\"n\">{heading}</th>"))
+                }
+                None => self.add(format_args!("<th scope=\"col\">{heading}</th>")),
+            }
+        }
+        self.add(format_args!("</tr></thead><tbody>\n"));
+        for row in rows {
+            self.add(format_args!("<tr>"));
+            for (cell, heading) in row.iter().zip(headings) {
+                match heading.starts_with('#') {
+                    true => self.add(format_args!("<td class=\"n\">{cell}</td>")),
+                    false => self.add(format_args!("<td>{cell}</td>")),
+                }
+            }
+            self.add(format_args!("</tr>\n"));
+        }
+        self.add(format_args!("</tbody></table>\n"));
+    }
+
+    /// The whole page around what was added.
+    pub(super) fn into_page(self, title: &str) -> String {
+        const STYLE: &str = include_str!("style.css");
+        let hash = BASE64_STANDARD.encode(Sha256::digest(STYLE));
+        let policy = format!(
+            "default-src 'none'; style-src 'sha256-{hash}'; base-uri 'none'; form-action 'none'"
+        );
+        format!(
+            "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
+             <meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+             <meta name=\"generator\" content=\"heaptap {version}\">\n\
+             <title>{title}</title>\n<style>{style}</style></head>\n<body>\n{body}</body></html>\n",
+            version = env!("CARGO_PKG_VERSION"),
+            title = Attribute(title),
+            style = STYLE,
+            body = self.0,
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn foreign_text_stays_text() {
+        let name = "a<script>alert(\"1\")</script>&'\u{202e}\x1b[31m";
+        let shown = Foreign(name).to_string();
+        assert_eq!(
+            shown,
+            "<bdi>a&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt;&amp;&#39;\u{fffd}\u{fffd}[31m</bdi>"
+        );
+        let long = "x".repeat(5000);
+        assert_eq!(Attribute(&long).to_string().chars().count(), LONGEST + 1);
+        let mut html = Html::default();
+        html.table(
+            "Classes",
+            &["Class", "#Bytes"],
+            [vec![shown, "7".to_owned()]],
+        );
+        let page = html.into_page("<heap>");
+        assert!(page.contains("<title>&lt;heap&gt;</title>"));
+        assert!(page.contains("<td class=\"n\">7</td>"));
+        assert!(!page.contains("<script"), "{page}");
+        assert!(page.contains("default-src 'none'"));
+    }
+}

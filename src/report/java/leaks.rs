@@ -1,0 +1,75 @@
+//! Leaks on the page: what should be gone, and what holds it.
+
+use super::super::html::{Foreign, Html};
+use super::shortened;
+use crate::analyze::leaks::{Leaks, Status};
+use crate::units::{ByteSize, thousands};
+
+/// The section.
+pub(super) fn write(html: &mut Html, leaks: &Leaks) {
+    html.add(format_args!("<h2 id=\"leaks\">Leaks</h2>\n"));
+    if leaks.groups.is_empty() {
+        html.add(format_args!(
+            "<p class=\"note\">No object was found that Android is done with and that something \
+             still holds.</p>\n"
+        ));
+    }
+    for group in &leaks.groups {
+        let whose = match &group.library {
+            Some(_) => " (of the platform)",
+            None => "",
+        };
+        html.add(format_args!(
+            "<details open><summary><span class=\"size\">{}</span>{} × {} \
+             <span class=\"note\">{}, {}{whose}</span></summary>\n<p>{}</p>\n<pre>root: {}\n",
+            ByteSize(group.kept.total()),
+            thousands(group.leaks.len() as u64),
+            Foreign(&group.class),
+            group.what(),
+            group.certainty.name(),
+            Foreign(&group.advice),
+            Foreign(&group.root),
+        ));
+        for step in shortened(&group.path) {
+            let step = match step {
+                Ok(step) => step,
+                Err(left_out) => {
+                    html.add(format_args!("  … {left_out} more\n"));
+                    continue;
+                }
+            };
+            html.add(format_args!("{}", Foreign(&step.class)));
+            let status = match step.status {
+                Status::Leaking => "leaks: ",
+                Status::NotLeaking => "in use: ",
+                Status::Unknown => "",
+            };
+            if !(status.is_empty() && step.reason.is_empty()) {
+                html.add(format_args!(
+                    "   <span class=\"note\">{status}{}</span>",
+                    Foreign(&step.reason)
+                ));
+            }
+            if let Some(reference) = &step.reference {
+                let name = reference.shown();
+                match step.suspect {
+                    true => html.add(format_args!("\n  ↓ <mark>{}</mark>", Foreign(&name))),
+                    false => html.add(format_args!("\n  ↓ {}", Foreign(&name))),
+                }
+            }
+            html.add(format_args!("\n"));
+        }
+        html.add(format_args!("</pre></details>\n"));
+    }
+    for unheld in &leaks.unheld {
+        html.add(format_args!(
+            "<p class=\"note\">{} × {} ({}): nothing holds them, they wait to be collected.</p>\n",
+            thousands(unheld.count),
+            Foreign(&unheld.class),
+            unheld.kind.leaked()
+        ));
+    }
+    for untold in &leaks.untold {
+        html.add(format_args!("<p class=\"note\">{}</p>\n", Foreign(untold)));
+    }
+}

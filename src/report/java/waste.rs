@@ -1,0 +1,121 @@
+//! Waste on the page: what is there several times, what is empty, what is only large.
+
+use super::super::html::{Foreign, Html};
+use crate::analyze::waste::{Duplicates, LARGE_ARRAY_BYTES, Waste};
+use crate::units::{ByteSize, thousands};
+
+/// The section. Kinds of waste that were not found are left out.
+pub(super) fn write(html: &mut Html, waste: &Waste) {
+    html.add(format_args!(
+        "<h2 id=\"waste\">Waste</h2>\n<p class=\"note\">Up to {} could be saved.</p>\n",
+        ByteSize(waste.total_bytes())
+    ));
+    duplicates(html, "Equal strings", &waste.strings);
+    duplicates(html, "Equal arrays", &waste.arrays);
+    let rows = waste.bitmaps.groups.iter().map(|group| {
+        vec![
+            format!("{} × {}", group.width, group.height),
+            thousands(group.count),
+            ByteSize(group.wasted_bytes).to_string(),
+            held_by(group.held_by.as_deref()),
+        ]
+    });
+    table(
+        html,
+        "Bitmaps with equal pixels",
+        &["pixels", "#bitmaps", "#wasted", "one is held by"],
+        rows.collect(),
+    );
+    let rows = waste.collections.iter().filter(|c| c.wasted_bytes > 0);
+    let rows = rows.map(|kind| {
+        vec![
+            Foreign(&kind.class).to_string(),
+            thousands(kind.count),
+            thousands(kind.empty),
+            thousands(kind.sparse),
+            ByteSize(kind.wasted_bytes).to_string(),
+        ]
+    });
+    table(
+        html,
+        "Collections with room that they do not use",
+        &["class", "#collections", "#empty", "#sparse", "#wasted"],
+        rows.collect(),
+    );
+    let rows = waste.sparse.iter().map(|collection| {
+        vec![
+            Foreign(&collection.class).to_string(),
+            thousands(collection.size),
+            thousands(collection.capacity),
+            ByteSize(collection.wasted_bytes).to_string(),
+            held_by(collection.held_by.as_deref()),
+        ]
+    });
+    table(
+        html,
+        "Those that waste most",
+        &["class", "#elements", "#room for", "#wasted", "held by"],
+        rows.collect(),
+    );
+    let rows = waste.boxed.iter().map(|boxed| {
+        vec![
+            Foreign(&boxed.class).to_string(),
+            thousands(boxed.count),
+            ByteSize(boxed.bytes).to_string(),
+        ]
+    });
+    table(
+        html,
+        "Numbers in boxes",
+        &["class", "#objects", "#bytes"],
+        rows.collect(),
+    );
+    let rows = waste.large.iter().map(|array| {
+        vec![
+            Foreign(&array.class).to_string(),
+            array.length.map(thousands).unwrap_or_default(),
+            ByteSize(array.bytes).to_string(),
+            held_by(array.held_by.as_deref()),
+        ]
+    });
+    let caption = format!("Arrays of {} and more", ByteSize(LARGE_ARRAY_BYTES));
+    table(
+        html,
+        &caption,
+        &["class", "#elements", "#bytes", "held by"],
+        rows.collect(),
+    );
+    for untold in &waste.untold {
+        html.add(format_args!("<p class=\"note\">{}</p>\n", Foreign(untold)));
+    }
+}
+
+fn duplicates(html: &mut Html, what: &str, found: &Duplicates) {
+    let rows = found.groups.iter().map(|group| {
+        vec![
+            Foreign(&group.value).to_string(),
+            Foreign(&group.class).to_string(),
+            thousands(group.count),
+            ByteSize(group.wasted_bytes).to_string(),
+            held_by(group.held_by.as_deref()),
+        ]
+    });
+    let caption = format!("{what}: {} in all", ByteSize(found.wasted_bytes));
+    table(
+        html,
+        &caption,
+        &["content", "class", "#times", "#wasted", "one is held by"],
+        rows.collect(),
+    );
+}
+
+fn held_by(holder: Option<&str>) -> String {
+    holder.map_or_else(String::new, |holder| Foreign(holder).to_string())
+}
+
+/// A table where there is something to list.
+fn table(html: &mut Html, caption: &str, headings: &[&str], rows: Vec<Vec<String>>) {
+    if !rows.is_empty() {
+        html.table(caption, headings, rows);
+    }
+}
