@@ -117,3 +117,43 @@ fn hprofs_of_every_android_hold_what_was_planted() {
         check(&heap, &truth, android);
     }
 }
+
+/// What `leaks` finds, by what was planted: class, the reference that holds it, and what it keeps.
+const LEAKS: [(&str, &str, &str); 4] = [
+    ("destroyed-activity", "destroyed Activity", "previous"),
+    ("removed-fragment", "removed Fragment", "fragment"),
+    ("stopped-service", "stopped Service", "[0]"),
+    ("detached-view", "detached View", "mDecor"),
+];
+
+#[test]
+fn each_planted_leak_is_found_with_what_it_keeps_and_nothing_else() {
+    for android in [10, 14, 16] {
+        let phone = phone(&format!("android={android},speed=40,java=3000"));
+        let file = "/data/local/tmp/app.hprof";
+        text(&phone, &format!("am dumpheap {APP} {file}"));
+        let (heap, truth) = open(&phone, file, "app.hprof");
+        let leaks = heaptap::analyze::leaks::find(&heap.graph);
+        let found: Vec<&str> = leaks.groups.iter().map(|g| g.what()).collect();
+        assert_eq!(found.len(), LEAKS.len(), "{android}: {found:?}");
+        for (planted, what, reference) in LEAKS {
+            let plant = truth.planted.iter().find(|p| p.what == planted);
+            let plant = plant.expect("it is planted");
+            let group = leaks.groups.iter().find(|g| g.what() == what);
+            let group = group.unwrap_or_else(|| panic!("{what} is not in {found:?}"));
+            assert_eq!(
+                (group.class.as_str(), group.leaks.len()),
+                (plant.class.as_str(), 1)
+            );
+            assert_eq!(Some(group.leaks[0].id.0), plant.keeper, "{what}");
+            let kept = group.kept;
+            let kept = (kept.count, kept.bytes, kept.native_bytes);
+            let retained = plant.retained;
+            let retained = (retained.objects, retained.bytes, retained.native_bytes);
+            assert_eq!(kept, retained, "{what}");
+            let last = &group.path[group.path.len() - 2];
+            let shown = last.reference.as_ref().map(|r| r.shown());
+            assert_eq!(shown.as_deref(), Some(reference), "{what}");
+        }
+    }
+}

@@ -400,20 +400,36 @@ fn listeners(s: &mut Skeleton<'_>) -> Plant {
     .with_holder(list)
 }
 
-/// A row that was taken off the screen and that a static field keeps for reuse.
+/// A dialog that was dismissed and that a static field still holds, with its views.
 fn detached_view(s: &mut Skeleton<'_>, feed: Screen) -> Plant {
-    let view = s.view("com.example.app.ui.FeedView", feed.activity, None);
-    s.b.set(view, "mWindowAttachCount", 1);
-    let holder = s.b.object(
-        APP,
-        "com.example.app.feed.RowHolder",
-        &[("row", view.into())],
+    let window = s.window(feed.activity);
+    let label = s.view(
+        "android.widget.TextView",
+        feed.activity,
+        Some(window.content),
     );
+    s.b.set(label, "mWindowAttachCount", 1);
+    s.children(window.content, &[label]);
+    let sheet = s.b.object(
+        APP,
+        "com.example.app.ui.ShareSheet",
+        &[
+            ("mContext", feed.activity.into()),
+            ("mDecor", window.decor.into()),
+            ("mWindow", window.window.into()),
+        ],
+    );
+    s.b.set_static("com.example.app.ui.ShareSheet", "last", sheet);
+    // A row that is kept to be used again is no leak.
+    let row = s.view("com.example.app.ui.FeedView", feed.activity, None);
+    s.b.set(row, "mWindowAttachCount", 1);
+    let holder = [("row", row.into())];
+    let holder = s.b.object(APP, "com.example.app.feed.RowHolder", &holder);
     s.b.set_static("com.example.app.feed.RowHolder", "recycled", holder);
     Plant::new(
         "detached-view",
-        "com.example.app.feed.RowHolder.recycled",
-        vec![view],
+        "com.example.app.ui.ShareSheet.last",
+        vec![window.decor],
     )
 }
 

@@ -397,7 +397,8 @@ impl<'a> Skeleton<'a> {
         )
     }
 
-    fn window(&mut self, activity: Obj) -> Window {
+    /// A window with its decor and the frame for its content.
+    pub(super) fn window(&mut self, activity: Obj) -> Window {
         let b = &mut self.b;
         let window = b.object(
             APP,
@@ -611,10 +612,11 @@ impl<'a> Skeleton<'a> {
     }
 }
 
-struct Window {
-    window: Obj,
-    decor: Obj,
-    content: Obj,
+/// A window and the views that it comes with.
+pub(super) struct Window {
+    pub(super) window: Obj,
+    pub(super) decor: Obj,
+    pub(super) content: Obj,
 }
 
 /// An activity and where its views go.
