@@ -218,9 +218,8 @@ fn what_art_writes_for_a_class_is_its_object_and_not_objects_of_the_program() {
     assert_eq!(references(&graph, NODE), [0x1000, 0x1010, OBJECT, 0x1020]);
     let own = object(&graph, NODE);
     assert_eq!(graph.shallow_bytes(own), 4 * 4 + 4 + 40);
-    assert_eq!(
-        references(&graph, 0x1010),
-        [],
+    assert!(
+        references(&graph, 0x1010).is_empty(),
         "shadow$_klass_ is no reference"
     );
     assert_eq!(class_name(&graph, 0x1031), "byte[]");
