@@ -350,14 +350,11 @@ impl Job {
         if self.options.collect {
             inputs = inputs.collected();
         }
-        let pictures = match self.options.bitmaps.as_deref() {
-            None => None,
-            Some("png") => Some(PictureFormat::Png),
-            Some(other) => {
-                self.log(&format!("Invalid bitmap format for heap dump: {other}"));
-                None
-            }
-        };
+        let asked = self.options.bitmaps.as_deref();
+        let pictures = asked.and_then(PictureFormat::of);
+        if let Some(word) = asked.filter(|_| pictures.is_none()) {
+            self.log(&format!("Invalid bitmap format for heap dump: {word}"));
+        }
         let real_ms = kernel.clock.at(now).real / MILLI;
         let bytes = java::hprof_file(&inputs, real_ms, pictures);
         kernel.state().tracing.java_dumps.push(JavaDump {
