@@ -44,6 +44,8 @@ struct Heap {
     roots: Vec<usize>,
     /// Bytes of the first object; the nth has n times as many.
     unit: u64,
+    /// Whether the dump names objects in another order than that of their ids.
+    backwards: bool,
 }
 
 impl Heap {
@@ -111,7 +113,11 @@ impl Heap {
         let facts = DumpFacts::default();
         let classes = classes.collect();
         let graph = builder.finish(classes, Vec::new(), Box::new(NoContents), facts, false);
-        graph.expect("it is small")
+        let mut graph = graph.expect("it is small");
+        if self.backwards {
+            graph.first_named = (0..graph.len() as u32).rev().collect();
+        }
+        graph
     }
 }
 
@@ -122,12 +128,13 @@ fn heaps() -> impl Strategy<Value = Heap> {
         let references = prop::collection::vec(reference, 0..=objects * density + 3);
         let roots = prop::collection::vec(0..objects + 2, 0..4);
         let unit = prop::sample::select(vec![8, 1 << 31, 1 << 60]);
-        let all = (classes, references, roots, unit);
-        all.prop_map(|(classes, references, roots, unit)| Heap {
+        let all = (classes, references, roots, unit, any::<bool>());
+        all.prop_map(|(classes, references, roots, unit, backwards)| Heap {
             classes,
             references,
             roots,
             unit,
+            backwards,
         })
     })
 }
@@ -215,7 +222,7 @@ fn check_dominators(graph: &HeapGraph, follow: Follow) {
 fn check_paths(graph: &HeapGraph, follow: Follow) {
     let fast = ShortestPaths::of(graph, follow);
     let mut roots: Vec<ObjectIndex> = graph.roots().iter().map(|root| root.object).collect();
-    roots.sort_by_key(|&o| (graph.class(graph.class_of(o)).name.clone(), graph.id(o)));
+    roots.sort_by_key(|&o| (graph.class(graph.class_of(o)).name.clone(), graph.place(o)));
     roots.dedup();
     let mut parents: Vec<Option<Option<ObjectIndex>>> = vec![None; graph.len()];
     let mut distances = vec![u32::MAX; graph.len()];
@@ -229,7 +236,7 @@ fn check_paths(graph: &HeapGraph, follow: Follow) {
     while let Some(object) = queue.pop_front() {
         order.push(object);
         let mut neighbours: Vec<ObjectIndex> = graph.kept_by(object, follow).collect();
-        neighbours.sort_by_key(|&o| graph.id(o));
+        neighbours.sort_by_key(|&o| graph.place(o));
         for target in neighbours {
             if parents[target.at()].is_none() {
                 parents[target.at()] = Some(Some(object));
