@@ -41,3 +41,18 @@ fn mappings() {
 fn symbol_files() {
     replay("symbol_file", targets::symbol_file);
 }
+
+#[test]
+fn records_of_heap_dumps() {
+    replay("hprof_records", targets::hprof_records);
+}
+
+#[test]
+fn graphs_of_heap_dumps() {
+    replay("hprof_graph", targets::hprof_graph);
+}
+
+#[test]
+fn rewritten_heap_dumps() {
+    replay("hprof_tools", targets::hprof_tools);
+}
