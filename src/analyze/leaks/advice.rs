@@ -32,7 +32,27 @@ pub(super) fn of(
     // nearest to the leak.
     let suspects = || path.iter().enumerate().filter(|(_, step)| step.suspect);
     let own = suspects().rfind(|(_, step)| !is_library(&step.class));
-    let Some((at, step)) = own.or_else(|| suspects().next_back()) else {
+    // Where a library holds it, what it was given to, not the list in there.
+    let given_to = || {
+        suspects().rfind(|(_, step)| {
+            matches!(
+                step.reference,
+                Some(Reference::Static(_) | Reference::Field(_))
+            )
+        })
+    };
+    if let Some((_, message)) = suspects().rfind(|(_, step)| is_message(step)) {
+        let what = match &message.reference {
+            Some(reference) => reference.shown(),
+            None => String::new(),
+        };
+        return format!(
+            "A message that waits holds it ({what}): call removeCallbacks or \
+             removeCallbacksAndMessages(null) on its Handler {when}."
+        );
+    }
+    let chosen = own.or_else(given_to).or_else(|| suspects().next_back());
+    let Some((at, step)) = chosen else {
         return match path.len() {
             0 | 1 => format!("{root} holds it directly: release that reference {when}."),
             _ => format!("Release it {when}."),
@@ -59,10 +79,9 @@ pub(super) fn of(
         Reference::Field(field) if is_captured(owner, field) => format!(
             "The lambda {owner} captured it: unregister or cancel it {when}, or capture less."
         ),
-        Reference::Field(field) if is_message(step) => format!(
-            "A message holds it ({field}): call removeCallbacksAndMessages(null) on its Handler \
-             {when}."
-        ),
+        Reference::Field(field) if is_library(&step.class) && into_collection => {
+            format!("Unregister it from the {owner} (it stands in {field}) {when}.")
+        }
         Reference::Field(field) if into_collection => {
             format!("Take it out of {owner}.{field} {when}.")
         }

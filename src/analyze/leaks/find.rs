@@ -10,7 +10,7 @@ use super::retained;
 use super::rules::{Rules, short};
 use super::signature::{of_pattern, of_references, settle, suspects};
 use super::steps::{RawStep, References};
-use super::verdict::{Status, Verdict};
+use super::verdict::{Certainty, Status, Verdict};
 use super::walk::{Marks, Start, Walk};
 use super::{Kept, Leak, LeakGroup, Leaks, Shape, Step, Unheld};
 use crate::analyze::label::without_address;
@@ -247,7 +247,8 @@ impl Finder<'_> {
             }
         }
         groups.sort_by(|a, b| {
-            let key = |g: &LeakGroup| (g.library.is_some(), g.certainty);
+            let possible = |g: &LeakGroup| g.certainty == Certainty::Possible;
+            let key = |g: &LeakGroup| (g.library.is_some(), possible(g));
             key(a)
                 .cmp(&key(b))
                 .then(b.kept.total().cmp(&a.kept.total()))

@@ -16,6 +16,8 @@ pub(super) struct Live {
     pub services: Option<BTreeSet<ObjectIndex>>,
     /// The main thread.
     pub main_thread: Option<ObjectIndex>,
+    /// The queue of the main thread's looper.
+    pub main_queue: Option<ObjectIndex>,
     /// `Build.VERSION.SDK_INT`.
     pub sdk: Option<i64>,
     /// `Build.MANUFACTURER`.
@@ -55,13 +57,13 @@ impl Live {
                 .and_then(|map| map_values(graph, map))
                 .map(|services| services.into_iter().collect());
         }
-        live.main_thread = names
+        let looper = names
             .find("android.os.Looper")
             .and_then(|looper| lookup::of_class(graph, looper, "sMainLooper"))
-            .and_then(Value::object)
-            .and_then(|looper| lookup::any(graph, looper, "mThread"))
-            .and_then(Value::object)
-            .or_else(|| thread_named_main(graph));
+            .and_then(Value::object);
+        let of_looper = |name| lookup::any(graph, looper?, name).and_then(Value::object);
+        live.main_thread = of_looper("mThread").or_else(|| thread_named_main(graph));
+        live.main_queue = of_looper("mQueue");
         live.sdk = names
             .find("android.os.Build$VERSION")
             .and_then(|version| lookup::of_class(graph, version, "SDK_INT"))

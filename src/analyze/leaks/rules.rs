@@ -502,6 +502,9 @@ impl<'g> Rules<'g> {
     // The rest.
 
     fn message_queue(&self, object: ObjectIndex) -> Verdict {
+        if self.live.main_queue == Some(object) {
+            return Verdict::in_use("the main thread's queue");
+        }
         let flag = lookup::one_of(self.graph, object, &["mQuitting", "mQuiting"]);
         match flag.and_then(Value::boolean) {
             Some(true) => Verdict::leaking(Certainty::Certain, "its looper has quit"),

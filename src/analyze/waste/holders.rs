@@ -52,8 +52,7 @@ impl Holders {
     }
 }
 
-/// Finds the first that refers to each of the wanted objects; a class, which tells the name of
-/// its static, before any other.
+/// Finds who refers to each of the wanted objects: of several who says most, of those the first.
 fn step(
     graph: &HeapGraph,
     reachable: &Reachable,
@@ -63,21 +62,33 @@ fn step(
     let (Some(&least), Some(&most)) = (wanted.first(), wanted.last()) else {
         return;
     };
-    for class in graph.classes() {
-        let Some(owner) = class.object else { continue };
-        for &target in graph.references(owner) {
-            if wanted.binary_search(&target).is_ok() {
-                owners.entry(target).or_insert(owner);
-            }
-        }
-    }
+    let mut ranks: HashMap<ObjectIndex, u8> = HashMap::new();
     for owner in graph.objects() {
         for &target in graph.references(owner) {
             let near = least <= target && target <= most;
-            if near && wanted.binary_search(&target).is_ok() && reachable.contains(owner) {
-                owners.entry(target).or_insert(owner);
+            if !near || wanted.binary_search(&target).is_err() || !reachable.contains(owner) {
+                continue;
+            }
+            let rank = rank(graph, owner);
+            if ranks.get(&target).is_none_or(|&best| rank < best) {
+                ranks.insert(target, rank);
+                owners.insert(target, owner);
             }
         }
+    }
+}
+
+/// How little a holder says: a class tells the name of its static, a link of a collection
+/// nothing but that there are others.
+fn rank(graph: &HeapGraph, owner: ObjectIndex) -> u8 {
+    if graph.class_behind(owner).is_some() {
+        return 0;
+    }
+    match (is_inside(graph, owner), graph.class(graph.class_of(owner))) {
+        (false, _) => 1,
+        (true, class) if class.is_array() => 2,
+        (true, class) if !class.shown().contains('$') => 3,
+        (true, _) => 4,
     }
 }
 

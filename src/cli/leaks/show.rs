@@ -54,9 +54,19 @@ fn show_leaks(console: &Console, leaks: &LeaksRows, limit: usize) {
             1 => "1 object that should be gone keeps".to_owned(),
             n => format!("{} objects that should be gone keep", thousands(n)),
         };
-        let ways = match leaks.groups_total {
-            1 => "in one way".to_owned(),
-            n => format!("in {} ways", thousands(n)),
+        let possible = leaks
+            .groups
+            .iter()
+            .filter(|group| group.certainty == "possible");
+        let possible = possible.count() as u64;
+        let ways = match (leaks.groups_total, possible) {
+            (1, 0) => "in one way".to_owned(),
+            (1, _) => "in one way that is possible, not sure".to_owned(),
+            (n, 0) => format!("in {} ways", thousands(n)),
+            (n, possible) => format!(
+                "in {} ways, {possible} of them possible, not sure",
+                thousands(n)
+            ),
         };
         let headline = format!("Leaks: {objects} {}, {ways}", kept(leaks.kept));
         console.data(console.styled(Style::Strong, headline));
@@ -384,7 +394,22 @@ fn show_waste(console: &Console, waste: &WasteDocument, limit: usize) {
     }
     let boxed: u64 = waste.boxed.iter().filter_map(|row| row.wasted_bytes).sum();
     if !waste.boxed.is_empty() {
-        title(console, boxed, "numbers in boxes", "");
+        let told = waste.boxed.iter().all(|row| row.distinct.is_some());
+        let all: u64 = waste.boxed.iter().map(|row| row.bytes).sum();
+        match told {
+            true => title(
+                console,
+                boxed,
+                "numbers in boxes",
+                "more than one of a value",
+            ),
+            false => title(
+                console,
+                all,
+                "numbers in boxes",
+                "in all: their values are not told",
+            ),
+        }
         let rows = waste.boxed.iter().filter(|row| row.wasted_bytes != Some(0));
         for row in rows.take(limit) {
             let values = match row.distinct {
