@@ -281,7 +281,8 @@ impl<'g> Walk<'g> {
     fn start_name(&mut self, object: ObjectIndex) -> u32 {
         match self.graph.class_behind(object) {
             Some(class) => {
-                let name = format!("class {}", self.graph.class(class).shown());
+                let name = label::without_address(self.graph.class(class).shown());
+                let name = format!("class {name}");
                 self.intern(&name)
             }
             None => self.of_class[self.graph.class_of(object).at()],

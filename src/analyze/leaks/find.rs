@@ -40,7 +40,7 @@ pub fn find(graph: &HeapGraph) -> Leaks {
     let mut leaks = Leaks {
         sdk: live.sdk,
         manufacturer: live.manufacturer.clone(),
-        untold: untold(graph, &live, &sought),
+        untold: untold(graph, &kinds, &live, &sought),
         ..Leaks::default()
     };
     if leaking.is_empty() {
@@ -105,39 +105,52 @@ fn leaking(rules: &Rules<'_>, sought: &[(ObjectIndex, Kind)]) -> Vec<Found> {
 }
 
 /// What no rule could judge, and why.
-fn untold(graph: &HeapGraph, live: &Live, sought: &[(ObjectIndex, Kind)]) -> Vec<String> {
-    let has = |kind: Kind| sought.iter().any(|&(_, k)| k == kind);
+fn untold(
+    graph: &HeapGraph,
+    kinds: &Kinds,
+    live: &Live,
+    sought: &[(ObjectIndex, Kind)],
+) -> Vec<String> {
     let mut all = Vec::new();
+    let mut tell = |text: &str| all.push(text.to_owned());
+    let losses = &graph.facts.losses;
+    if graph.is_empty() {
+        tell("the dump holds no object");
+    } else if losses.truncated || losses.missing_packets > 0 || losses.malformed > 0 {
+        tell("parts of the dump are missing, so that leaks, and what holds them, may be as well");
+    }
+    if !graph.is_empty() && !kinds.any_sought() {
+        tell(
+            "the dump has none of the classes that the rules know; if its names are obfuscated, \
+             give the app's mapping file with --mapping",
+        );
+    }
+    let has = |kind: Kind| sought.iter().any(|&(_, k)| k == kind);
     if !graph.contents().has_values() {
-        let mut kinds = Vec::new();
-        for (kind, name) in [
+        let unjudged: Vec<&str> = [
             (Kind::Window, "windows"),
             (Kind::MessageQueue, "loopers"),
             (Kind::ViewModel, "view models"),
             (Kind::Composition, "compositions"),
-        ] {
-            if has(kind) {
-                kinds.push(name);
-            }
-        }
-        if !kinds.is_empty() {
-            all.push(format!(
-                "a heap graph holds no values, so {} can't be judged (dump --hprof has them)",
-                kinds.join(", ")
+        ]
+        .into_iter()
+        .filter_map(|(kind, name)| has(kind).then_some(name))
+        .collect();
+        if !unjudged.is_empty() {
+            tell(&format!(
+                "a heap graph holds no values, so that {} can't be judged (dump --hprof has them)",
+                unjudged.join(", ")
             ));
         }
         if has(Kind::Activity) && live.activities.is_none() {
-            all.push(
-                "ActivityThread.mActivities is not in this dump, so activities can be judged by \
-                 their lifecycle alone"
-                    .to_owned(),
+            tell(
+                "ActivityThread.mActivities is not in this dump, so that activities can be judged \
+                 by their lifecycle alone",
             );
         }
     }
     if has(Kind::Service) && live.services.is_none() {
-        all.push(
-            "ActivityThread.mServices is not in this dump, so services can't be judged".to_owned(),
-        );
+        tell("ActivityThread.mServices is not in this dump, so that services can't be judged");
     }
     all
 }

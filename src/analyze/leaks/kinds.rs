@@ -217,6 +217,11 @@ impl Kinds {
         }
     }
 
+    /// Whether there is a class of a kind that is looked for.
+    pub fn any_sought(&self) -> bool {
+        self.by_class.iter().flatten().any(|kind| kind.is_sought())
+    }
+
     pub fn of_class(&self, class: ClassIndex) -> Option<Kind> {
         self.by_class[class.at()]
     }

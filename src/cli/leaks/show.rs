@@ -48,7 +48,12 @@ pub(super) fn show(console: &Console, document: &LeaksDocument, limit: Option<us
 fn show_leaks(console: &Console, leaks: &LeaksRows, limit: usize) {
     console.data("");
     if leaks.groups_total == 0 {
-        console.data(console.styled(Style::Good, "No leak found."));
+        // Nothing to find is no good news.
+        let style = match leaks.untold.is_empty() {
+            true => Style::Good,
+            false => Style::Strong,
+        };
+        console.data(console.styled(style, "No leak found."));
     } else {
         let objects = match leaks.objects {
             1 => "1 object that should be gone keeps".to_owned(),

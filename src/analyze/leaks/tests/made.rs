@@ -190,6 +190,26 @@ impl Heap {
         layout(&self.classes, class)
     }
 
+    /// Names of classes that were declared, in their order.
+    pub fn declared(&self) -> Vec<String> {
+        self.classes
+            .iter()
+            .map(|class| class.name.clone())
+            .collect()
+    }
+
+    /// Fields of an instance with what they hold; none of any other object.
+    pub fn fields_of(&self, object: Obj) -> Vec<(String, Is)> {
+        let (class, _, data, _) = &self.objects[&object.0];
+        match data {
+            Data::Instance(values) => {
+                let names = self.layout(*class).into_iter().map(|(_, name)| name);
+                names.zip(values.iter().copied()).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
     /// Sets a field of an instance that was made before.
     pub fn set(&mut self, object: Obj, field: &str, is: Is) {
         let class = self.objects[&object.0].0;
