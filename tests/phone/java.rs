@@ -422,3 +422,75 @@ fn a_session_that_waits_in_vain_leaves_an_empty_file() {
     assert_eq!(count(), "0\n");
     assert_eq!(run(&phone, "pidof com.example.app").status, Some(1));
 }
+
+/// Android's own converter takes it for a dump of ART.
+#[test]
+fn hprof_conv_converts_it() {
+    const DEBIAN: &str = "/usr/lib/android-sdk/platform-tools/hprof-conv";
+    let found = std::env::var_os("HEAPTAP_HPROF_CONV").map(std::path::PathBuf::from);
+    let found = found.or_else(|| which::which("hprof-conv").ok());
+    let tool = found.unwrap_or_else(|| DEBIAN.into());
+    if !tool.is_file() {
+        println!("skipped: no hprof-conv here");
+        return;
+    }
+    for (android, options) in [(10, ""), (16, "-b webp -g")] {
+        let phone = phone(&format!("android={android},java=5000"));
+        let file = "/data/local/tmp/x.hprof";
+        text(&phone, &format!("am dumpheap {options} {APP} {file}"));
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (from, to) = (folder.path().join("art"), folder.path().join("java"));
+        std::fs::write(&from, pull(&phone, file).expect("a dump")).expect("room for it");
+        let ran = std::process::Command::new(&tool)
+            .arg(&from)
+            .arg(&to)
+            .output();
+        let ran = ran.expect("it runs");
+        assert!(ran.status.success(), "{ran:?}");
+        let converted = std::fs::read(&to).expect("a file");
+        assert!(converted.starts_with(b"JAVA PROFILE 1.0.2\0"));
+        assert!(converted.ends_with(&[0x2c, 0, 0, 0, 0, 0, 0, 0, 0]));
+    }
+}
+
+#[test]
+fn bitmaps_are_drawn_into_the_dump_where_asked_for() {
+    let phone = phone("android=15,speed=40,java=0");
+    for (format, number, magic) in [
+        ("png", 1, &b"\x89PNG"[..]),
+        ("jpg", 0, b"\xff\xd8\xff"),
+        ("webp", 2, b"RIFF"),
+    ] {
+        let dump = hprof(&phone, &format!("-b {format}"), APP);
+        let class = |name: &str| {
+            let found = dump.names.iter().find(|(_, n)| *n == name);
+            *found.unwrap_or_else(|| panic!("no {name}")).0
+        };
+        let statics = &dump.classes[&class("android.graphics.Bitmap")].statics;
+        let data = statics
+            .iter()
+            .find(|(n, _, _)| n == "dumpData")
+            .expect("it has one");
+        let fields = dump.fields(&dump.instances[&(data.2 as u32)]);
+        let field = |name: &str| {
+            let found = fields.iter().find(|(n, _, _)| n == name);
+            found.unwrap_or_else(|| panic!("no {name}")).2 as u32
+        };
+        assert_eq!(field("format"), number);
+        let (_, buffers) = &dump.arrays[&field("buffers")];
+        let (_, natives) = &dump.primitives[&field("natives")];
+        assert_eq!(
+            (buffers.len(), natives.len()),
+            (field("count") as usize, 8 * buffers.len())
+        );
+        for buffer in buffers {
+            assert!(dump.primitives[buffer].1.starts_with(magic), "{format}");
+        }
+    }
+    // Without a word of its own the option takes the process for one.
+    let ran = run(&phone, &format!("am dumpheap -b {APP} /data/local/tmp/z"));
+    assert_eq!(ran.status, Some(255));
+    let unknown = hprof(&phone, "-b gif", APP);
+    assert!(unknown.ended);
+    assert!(text(&phone, "logcat -d").contains("Invalid bitmap format for heap dump: gif"));
+}

@@ -9,6 +9,7 @@ mod client;
 mod faults;
 mod java;
 mod java_decode;
+mod java_faults;
 mod java_planted;
 mod libraries;
 mod python;
