@@ -8,6 +8,7 @@ use super::heap::{JavaHeap, Steps};
 use super::input::{JavaInput, Which};
 use crate::app::findings::Finding;
 use crate::app::manifest::{self, JavaKind, Manifest};
+use crate::app::maps::{HeapMaps, Maps};
 use crate::app::names::NameOptions;
 use crate::app::{recorded, trace_findings};
 use crate::eligibility::names::{is_pattern, matches_native};
@@ -73,7 +74,10 @@ pub struct JavaFile {
     options: JavaOptions,
     steps: Steps,
     listed: Vec<Listed>,
+    maps: Maps,
     traces: Vec<Trace>,
+    /// Names for the heaps of each trace.
+    heap_maps: Vec<HeapMaps>,
     hprofs: Vec<HprofInput>,
     findings: Vec<Finding>,
 }
@@ -87,10 +91,12 @@ impl JavaFile {
     pub fn open(path: &Path, options: JavaOptions, steps: &Steps) -> Result<JavaFile, JavaError> {
         let mut file = JavaFile {
             path: path.to_owned(),
+            maps: Maps::open(&options.names)?,
             options,
             steps: steps.clone(),
             listed: Vec::new(),
             traces: Vec::new(),
+            heap_maps: Vec::new(),
             hprofs: Vec::new(),
             findings: Vec::new(),
         };
@@ -138,7 +144,7 @@ impl JavaFile {
                 let found = trace_findings::packing(&trace.name, damage.clone());
                 self.findings.push(found);
             }
-            let surveyed = Surveyed::read(trace.source)?;
+            let mut surveyed = Surveyed::read(trace.source)?;
             native |= surveyed.health().profile_packets > 0;
             // What the service lost shows in the numbering of each dump's packets.
             let unreadable = trace_findings::of_health(surveyed.health(), true);
@@ -146,6 +152,9 @@ impl JavaFile {
                 .into_iter()
                 .filter(|finding| finding.class == Some(ErrorClass::BadInput));
             self.findings.extend(unreadable);
+            let renamed = self.maps.name(&mut surveyed)?;
+            self.findings.extend(renamed.findings);
+            self.heap_maps.push(renamed.heaps);
             self.traces.push(surveyed.seal());
         }
         Ok(native)
@@ -276,7 +285,14 @@ impl JavaFile {
         let graph = match listed.place {
             Place::Trace { trace, dump } => {
                 self.steps.begin("reading the heap graph");
-                self.traces[trace].read_java_dump(dump)?
+                let mut graph = self.traces[trace].read_java_dump(dump)?;
+                if graph.facts.process.is_empty() {
+                    graph.facts.process.clone_from(&listed.process);
+                }
+                let recording = self.traces[trace].recording();
+                self.heap_maps[trace].name(&mut graph, recording);
+                findings.extend(self.heap_maps[trace].unused());
+                graph
             }
             Place::Hprof(hprof) => {
                 let input = &self.hprofs[hprof];
@@ -299,6 +315,7 @@ impl JavaFile {
                 if graph.facts.process.is_empty() {
                     graph.facts.process.clone_from(&listed.process);
                 }
+                findings.extend(self.maps.name_heap(&mut graph));
                 graph
             }
         };

@@ -1,6 +1,7 @@
 //! The maps for Java heaps: the same as for the frames of their trace, in the same order.
 
 use super::{GivenMap, Maps, UsedMap};
+use crate::app::findings::Finding;
 use crate::deobfuscate::{self, AppMap, MapSource, Scope, SeenIn};
 use crate::heap_graph::HeapGraph;
 use crate::profile::{NameMaps, Process, Recording};
@@ -53,6 +54,14 @@ impl HeapMaps {
         }
     }
 
+    /// Files that were given and know no class of these heaps.
+    pub fn unused(&self) -> Vec<Finding> {
+        match self.heaps {
+            0 => Vec::new(),
+            _ => super::unused(&self.used(), 0, true),
+        }
+    }
+
     /// How many heaps were named, or found to need no names.
     pub fn heaps(&self) -> usize {
         self.heaps
@@ -74,8 +83,9 @@ impl HeapMaps {
 }
 
 impl Maps {
-    /// The maps for a Java heap that lies in no trace.
-    pub fn for_heap(&self, graph: &HeapGraph) -> (HeapMaps, Recording) {
+    /// Names the classes and fields of a Java heap that lies in no trace; says what the user
+    /// should know.
+    pub fn name_heap(&self, graph: &mut HeapGraph) -> Vec<Finding> {
         let mut recording = Recording::default();
         let pid = graph.facts.pid.unwrap_or(0);
         let process = Process {
@@ -86,6 +96,10 @@ impl Maps {
         let own = NameMaps::default();
         let found = self.for_trace(&recording, &own, &SeenIn::new(), &BTreeSet::from([pid]));
         let (given, discovered) = super::given_first(found.maps);
-        (HeapMaps::new(given, Arc::new(own), discovered), recording)
+        let mut maps = HeapMaps::new(given, Arc::new(own), discovered);
+        maps.name(graph, &recording);
+        let mut findings = found.findings;
+        findings.extend(maps.unused());
+        findings
     }
 }

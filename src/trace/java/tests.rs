@@ -212,3 +212,391 @@ fn heaps_stick_and_those_never_collected_are_roots() {
     let internal = Some(RootKind::VmInternal);
     assert_eq!(kinds, [internal, internal, None]);
 }
+
+#[test]
+fn android_11_names_fields_by_object_and_classes_without_kind() {
+    let dump = graph(0, false)
+        .message(
+            2,
+            object(1, 1)
+                .number(3, 16)
+                .packed(4, &[1, 2])
+                .packed(5, &[2, 0]),
+        )
+        .message(
+            2,
+            object(2, 2)
+                .number(3, 40)
+                .packed(4, &[3; 20])
+                .packed(5, &[1; 20]),
+        )
+        .message(7, roots(4, &[1]))
+        .message(4, interned(1, "a.b"))
+        .message(4, interned(2, "java.lang.String a.c"))
+        .message(4, interned(3, ""))
+        .message(9, message().number(1, 1).bytes(3, b"a"))
+        .message(9, message().number(1, 2).bytes(3, b"a[]"));
+    let graph = decode(&[packet(dump)]);
+    assert_eq!(fields(&graph, 1), ["a.b: 2", "a.c: Null"]);
+    let elements = fields(&graph, 2);
+    assert_eq!((elements.len(), &*elements[19]), (20, "[19]: 1"));
+    assert_eq!(graph.facts.losses, Default::default());
+    assert_eq!(graph.root_kind(at(&graph, 1)), Some(RootKind::NativeStack));
+}
+
+#[test]
+fn class_objects_give_superclasses_and_statics() {
+    let dump = graph(0, false)
+        .message(2, object(1, 1).packed(4, &[1, 2, 3]).packed(5, &[2, 0, 3]))
+        .message(2, object(2, 2).packed(4, &[1]).packed(5, &[0]))
+        .message(2, object(3, 3))
+        .message(4, interned(1, "java.lang.Class java.lang.Class.superClass"))
+        .message(4, interned(2, "java.lang.Object java.lang.Class.dexCache"))
+        .message(4, interned(3, "Cache x.Child.shared"))
+        .message(8, interned(7, "/data/app/base.apk"))
+        .message(
+            9,
+            class(1, "java.lang.Class<x.Child>", 0, &[], 5, 0).number(2, 7),
+        )
+        .message(
+            9,
+            class(2, "java.lang.Class<x.Base>", 0, &[], 5, 0).number(2, 7),
+        )
+        .message(
+            9,
+            class(3, "x.Child", 0, &[], 1, 8).number(2, 7).number(8, 3),
+        )
+        .message(9, class(4, "x.Base", 0, &[], 1, 8).number(2, 7));
+    let graph = decode(&[packet(dump)]);
+    assert_eq!(
+        fields(&graph, 1),
+        [
+            "superClass: 2",
+            "dexCache: Null",
+            "static x.Child.shared: 3"
+        ]
+    );
+    let child = graph.class_of(at(&graph, 3));
+    assert_eq!(graph.class(child).object, Some(at(&graph, 1)));
+    assert_eq!(graph.class(child).loader, Some(at(&graph, 3)));
+    assert_eq!(
+        graph.class(child).location.as_deref(),
+        Some("/data/app/base.apk")
+    );
+    assert!(graph.is_a(child, "x.Base"));
+    assert_eq!(graph.class_behind(at(&graph, 1)), Some(child));
+}
+
+/// Classes of native allocations: a Cleaner's fields are next, thunk, referent.
+fn cleaners(dump: Message) -> Message {
+    let thunk = "libcore.util.NativeAllocationRegistry$CleanerThunk";
+    dump.message(4, interned(1, "sun.misc.Cleaner sun.misc.Cleaner.next"))
+        .message(4, interned(2, "java.lang.Runnable sun.misc.Cleaner.thunk"))
+        .message(
+            4,
+            interned(3, "java.lang.Object java.lang.ref.Reference.referent"),
+        )
+        .message(4, interned(4, &format!("Registry {thunk}.this$0")))
+        .message(9, class(1, "Owner", 0, &[], 1, 8))
+        .message(9, class(2, "sun.misc.Cleaner", 9, &[1, 2], 11, 8))
+        .message(9, class(9, "java.lang.ref.Reference", 0, &[3], 1, 8))
+        .message(9, class(3, thunk, 0, &[4], 1, 8))
+        .message(
+            9,
+            class(4, "libcore.util.NativeAllocationRegistry", 0, &[], 1, 8),
+        )
+}
+
+#[test]
+fn native_bytes_belong_to_whom_a_cleaner_refers() {
+    let registry = |id, size: i64| object(id, 4).number(8, size as u64);
+    let dump = graph(0, false)
+        .message(2, object(1, 1))
+        .message(2, object(2, 2).packed(5, &[0, 10, 1]))
+        .message(2, object(3, 2).packed(5, &[2, 11, 1]))
+        // One that has run, and one whose size makes no sense.
+        .message(2, object(4, 2).packed(5, &[4, 10, 1]))
+        .message(2, object(5, 2).packed(5, &[0, 12, 1]))
+        .message(2, object(10, 3).packed(5, &[20]))
+        .message(2, object(11, 3).packed(5, &[21]))
+        .message(2, object(12, 3).packed(5, &[22]))
+        .message(2, registry(20, 1001))
+        .message(2, registry(21, 24))
+        .message(2, registry(22, -8));
+    let graph = decode(&[packet(cleaners(dump))]);
+    assert_eq!(graph.natives(), [(at(&graph, 1), 1024)]);
+    assert!(!Reachable::of(&graph, Follow::ALL).contains(at(&graph, 2)));
+}
+
+#[test]
+fn what_only_the_runtime_refers_to_and_bitmaps_show_as_fields() {
+    let bitmap = object(1, 1)
+        .packed(5, &[2])
+        .packed(10, &[3, 2])
+        .number(11, 77)
+        .number(13, 640)
+        .number(14, (-1i64) as u64);
+    let dump = graph(0, false)
+        .message(2, bitmap)
+        .message(2, object(2, 2))
+        .message(2, object(3, 2))
+        .message(7, roots(1, &[1]))
+        .message(10, Message::default())
+        .number(10, 123_456)
+        .message(4, interned(1, "Thing android.graphics.Bitmap.thing"))
+        .message(9, class(1, "android.graphics.Bitmap", 0, &[1], 1, 48))
+        .message(9, class(2, "Thing", 0, &[], 2, 8));
+    let graph = decode(&[packet(dump)]);
+    assert_eq!(
+        fields(&graph, 1),
+        [
+            "android.graphics.Bitmap.thing: 2",
+            "runtimeInternalObjects: 3",
+            "runtimeInternalObjects: 2",
+            "android.graphics.Bitmap.mId: Long(77)",
+            "android.graphics.Bitmap.mWidth: Int(640)",
+            "android.graphics.Bitmap.mHeight: Int(-1)",
+        ]
+    );
+    assert_eq!(graph.facts.heap_bytes_allocated, Some(123_456));
+    assert_eq!(Reachable::of(&graph, Follow::STRONG).count(), 3);
+}
+
+/// A dump of one packet with a few objects.
+fn small(index: u64, continued: bool, ids: &[u64]) -> Message {
+    let all = ids.iter().fold(graph(index, continued), |graph, &id| {
+        graph.message(2, object(id, 1))
+    });
+    all.message(9, class(1, "Thing", 0, &[], 2, 8))
+}
+
+#[test]
+fn gaps_and_missing_ends_are_told() {
+    let gap = decode(&[packet(small(0, true, &[1])), packet(small(3, false, &[2]))]);
+    assert_eq!(gap.len(), 2);
+    assert_eq!(gap.facts.losses.missing_packets, 2);
+    assert!(gap.facts.losses.truncated);
+    let unfinished = decode(&[packet(small(0, true, &[1]))]);
+    assert_eq!(unfinished.facts.losses.missing_packets, 0);
+    assert!(unfinished.facts.losses.truncated);
+    let late = decode(&[packet(small(1, false, &[1]))]);
+    assert_eq!(late.facts.losses.missing_packets, 1);
+}
+
+#[test]
+fn dumps_are_told_apart_by_process_and_time_and_joined_by_both() {
+    let at_time = |time, sequence, id| packet_at(time, sequence, small(0, false, &[id]));
+    let mut trace = open(&[at_time(20, 1, 1), at_time(10, 1, 2), at_time(20, 2, 3)]);
+    let times: Vec<u64> = trace.java_dumps().iter().map(|dump| dump.time_ns).collect();
+    assert_eq!(times, [10, 20]);
+    assert_eq!(trace.read_java_dump(0).unwrap().len(), 1);
+    let both = trace.read_java_dump(1).unwrap();
+    assert_eq!(both.len(), 2);
+    assert_eq!(both.facts.losses, Default::default());
+    // Read again, it is the same.
+    assert_eq!(trace.read_java_dump(1).unwrap().len(), 2);
+}
+
+#[test]
+fn packets_of_another_dump_inside_a_chain_are_left_out_and_told() {
+    let other = small(1, true, &[9]).number(1, 8);
+    let graph = decode(&[
+        packet(small(0, true, &[1])),
+        packet(other),
+        packet_at(11, 1, small(2, true, &[8])),
+        packet(small(3, false, &[2])),
+    ]);
+    assert_eq!(graph.len(), 2);
+    assert_eq!(graph.facts.losses.damage.len(), 1);
+    assert!(graph.facts.losses.damage[0].starts_with("2 packets"));
+}
+
+#[test]
+fn objects_that_contradict_themselves_are_left_out() {
+    let odd = next_object(5, 1).packed(4, &[1, 2]).packed(5, &[1]);
+    let cut = object(30, 1).bytes(5, &[0x80]);
+    let first = graph(0, true)
+        .message(2, object(1, 1))
+        .message(2, odd)
+        // Counted from the last object that stands.
+        .message(2, next_object(1, 1))
+        .message(2, cut)
+        .message(2, object(40, 1));
+    let graph = decode(&[packet(first), packet(small(1, false, &[50]))]);
+    let ids: Vec<u64> = graph.objects().map(|o| graph.id(o).0).collect();
+    assert_eq!(ids, [1, 2, 50]);
+    assert_eq!(graph.facts.losses.malformed, 2);
+    assert_eq!(graph.facts.losses.damage.len(), 1);
+}
+
+#[test]
+fn what_leads_nowhere_is_kept_as_a_placeholder() {
+    let dump = graph(0, false)
+        .message(2, object(5, 1).packed(5, &[9, 3, 9]))
+        .message(2, object(7, 6))
+        .message(7, roots(1, &[5, 99, 3]))
+        .message(4, interned(1, "Thing Holder.only"))
+        .message(9, class(1, "Holder", 0, &[1], 1, 8));
+    let graph = decode(&[packet(dump)]);
+    let ids: Vec<u64> = graph.objects().map(|o| graph.id(o).0).collect();
+    assert_eq!(ids, [3, 5, 7, 9]);
+    let ghosts: Vec<bool> = graph.objects().map(|o| graph.is_placeholder(o)).collect();
+    assert_eq!(ghosts, [true, false, false, true]);
+    assert_eq!(
+        graph.class(graph.class_of(at(&graph, 3))).name,
+        "[not dumped]"
+    );
+    assert_eq!(fields(&graph, 5), ["Holder.only: 9", "?: 3", "?: 9"]);
+    let losses = &graph.facts.losses;
+    assert_eq!(losses.dangling_references, 3);
+    assert_eq!(losses.dangling_roots, 1);
+    assert_eq!(losses.unknown_classes, 1);
+    assert_eq!(losses.unnamed_references, 2);
+}
+
+#[test]
+fn of_objects_with_one_id_the_last_counts() {
+    let dump = graph(0, false)
+        .message(2, object(9, 1).number(3, 8).packed(5, &[1]))
+        .message(2, object(1, 1).number(3, 16))
+        .message(2, object(9, 2).number(3, 24).packed(5, &[9]))
+        .message(7, roots(1, &[9, 9]))
+        .message(9, class(1, "Old[]", 0, &[], 4, 0))
+        .message(9, class(2, "New[]", 0, &[], 4, 0));
+    let graph = decode(&[packet(dump)]);
+    assert_eq!(graph.len(), 2);
+    assert_eq!(graph.shallow_bytes(at(&graph, 9)), 24);
+    assert_eq!(fields(&graph, 9), ["[0]: 9"]);
+    assert_eq!(graph.roots().len(), 1);
+    assert_eq!(graph.facts.losses.repeated_objects, 1);
+}
+
+#[test]
+fn sizes_beyond_32_bits_and_unknown_numbers_are_borne() {
+    let dump = graph(0, false)
+        .message(2, object(1, 1).number(3, 1 << 40).number(9, 77))
+        .message(2, object(2, 2))
+        .message(7, roots(99, &[1]))
+        .message(9, class(1, "Huge", 0, &[], 1 << 40, 0))
+        .message(9, class(2, "Vast", 0, &[], 1, u64::from(u32::MAX)))
+        .number(77, 1);
+    let graph = decode(&[packet(dump)]);
+    assert_eq!(graph.shallow_bytes(at(&graph, 1)), 1 << 40);
+    assert_eq!(graph.shallow_bytes(at(&graph, 2)), u64::from(u32::MAX));
+    assert_eq!(graph.root_kind(at(&graph, 1)), Some(RootKind::Unknown));
+    assert_eq!(graph.heap_of(at(&graph, 1)), HeapKind::Unknown);
+}
+
+#[test]
+fn superclasses_that_go_in_a_circle_end() {
+    let dump = graph(0, false)
+        .message(2, object(1, 1).packed(5, &[1; 9]))
+        .message(4, interned(1, "T A.a"))
+        .message(9, class(1, "A", 2, &[1], 1, 8))
+        .message(9, class(2, "B", 1, &[], 1, 8));
+    let graph = decode(&[packet(dump)]);
+    assert_eq!(fields(&graph, 1).len(), 9);
+}
+
+#[test]
+fn an_error_that_ran_out_of_memory_is_told_with_its_stack() {
+    let frame = message()
+        .bytes(1, b"void com.example.Cache.grow(int)")
+        .bytes(2, b"Cache.java")
+        .number(3, 42);
+    let process = message()
+        .number(1, 7)
+        .number(2, 10_100)
+        .bytes(3, b"com.example")
+        .bytes(4, b"com.example.pkg")
+        .number(5, 4096)
+        .message(8, message().message(1, frame))
+        .bytes(9, b"Failed to allocate");
+    let metadata = message().number(8, 10).number(10, 1).message(131, process);
+    let metadata = message().message(1, metadata).0;
+    let mut trace = open(&[metadata, packet(small(0, false, &[1]))]);
+    let dump = &trace.java_dumps()[0];
+    assert_eq!(dump.process, "com.example");
+    let oom = dump.out_of_memory.as_ref().expect("it is told");
+    assert_eq!(oom.allocation_bytes, 4096);
+    assert_eq!(oom.stack[0].method, "com.example.Cache.grow");
+    assert_eq!(
+        (oom.stack[0].file.as_str(), oom.stack[0].line),
+        ("Cache.java", 42)
+    );
+    assert_eq!(trace.recording().packages[0].name, "com.example.pkg");
+    let graph = trace.read_java_dump(0).unwrap();
+    assert_eq!(graph.facts.reason.as_deref(), Some("OOME"));
+}
+
+/// A graph with something of everything.
+fn rich() -> Vec<Vec<u8>> {
+    let objects = (1..60u64).fold(graph(0, true), |graph, id| {
+        let one = match id {
+            1 => object(1, 1),
+            id => next_object(1, 1 + id % 4),
+        };
+        let one = one.number(6, id).packed(5, &[0, 1, 61 - id]);
+        let one = if id % 7 == 0 {
+            one.packed(10, &[1, id])
+        } else {
+            one
+        };
+        let one = if id % 9 == 0 {
+            one.number(8, 100).number(11, id)
+        } else {
+            one
+        };
+        let one = if id % 5 == 0 {
+            one.packed(4, &[1, 2, 3])
+        } else {
+            one
+        };
+        graph.message(2, one.number(9, id % 5))
+    });
+    let tables = graph(1, false)
+        .message(7, roots(1, &[1, 2, 80]))
+        .message(7, roots(5, &[2, 3]));
+    vec![packet(objects), packet(cleaners(tables))]
+}
+
+#[test]
+fn every_prefix_and_many_mutations_are_borne() {
+    let whole = rich().concat();
+    let read = |bytes: &[u8]| {
+        let mut trace = Trace::open(Box::new(Cursor::new(bytes.to_vec()))).unwrap();
+        let mut objects = 0;
+        for at in 0..trace.java_dumps().len() {
+            let graph = trace.read_java_dump(at).unwrap();
+            for object in graph.objects() {
+                let visit = &mut |_: crate::heap_graph::Field<'_>| ControlFlow::Continue(());
+                graph.contents().fields(&graph, object, visit);
+            }
+            objects += graph.len();
+        }
+        objects
+    };
+    assert_eq!(
+        read(&whole),
+        59 + 3,
+        "with placeholders for 61, 62 and so on"
+    );
+    for end in 0..whole.len() {
+        read(&whole[..end]);
+    }
+    let mut seed = 0x9e37_79b9_7f4a_7c15u64;
+    let mut below = |limit: usize| {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        (seed % limit as u64) as usize
+    };
+    for _ in 0..20_000 {
+        let mut bytes = whole.clone();
+        for _ in 0..=below(3) {
+            let at = below(bytes.len());
+            bytes[at] = below(256) as u8;
+        }
+        read(&bytes);
+    }
+}
