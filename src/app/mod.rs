@@ -17,6 +17,7 @@ pub mod dump;
 pub mod findings;
 pub mod finish;
 pub mod goal;
+pub mod heap_files;
 pub mod hprof;
 pub mod java;
 pub mod java_profiles;

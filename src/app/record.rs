@@ -420,6 +420,7 @@ async fn opening(
         snapshots: fitted.snapshots.clone(),
         config: encoded.text.clone(),
         output: folder.path().to_owned(),
+        heap_files: None,
         plan: plan.to_value(),
     })
 }
@@ -588,7 +589,7 @@ async fn refuse_second(
     Ok(())
 }
 
-fn first_target(targets: &Targets) -> String {
+pub(super) fn first_target(targets: &Targets) -> String {
     let named = targets.names.first().or(targets.packages.first()).cloned();
     named
         .or_else(|| targets.pids.first().map(|pid| format!("pid{pid}")))
@@ -596,7 +597,7 @@ fn first_target(targets: &Targets) -> String {
 }
 
 /// Warnings, and the notes that tell which processes will be in the recording.
-fn worth_saying(assessment: &Assessment, scope: Scope, launch: bool) -> Vec<Finding> {
+pub(super) fn worth_saying(assessment: &Assessment, scope: Scope, launch: bool) -> Vec<Finding> {
     let is_said = |f: &Finding| match f.id {
         _ if f.severity != Severity::Note => true,
         FindingId::NotRunning => !launch,
@@ -611,7 +612,7 @@ fn worth_saying(assessment: &Assessment, scope: Scope, launch: bool) -> Vec<Find
         .collect()
 }
 
-fn describe(facts: &DeviceFacts) -> String {
+pub(super) fn describe(facts: &DeviceFacts) -> String {
     match &facts.model {
         Some(model) => format!("{model}, {}", facts.system()),
         None => format!("{}, {}", facts.serial, facts.system()),

@@ -18,8 +18,8 @@ use crate::device::{Address, Device, Selector, Server};
 use crate::eligibility::{self, Root};
 use crate::error::{ErrorClass, Failure};
 use crate::session::{
-    self, BootId, Chronicle, Controls, Ending, Events, JOURNAL_VERSION, Opening, RemoteTrace,
-    Session, SessionError, SessionId, Snapshot, SnapshotWay, Store,
+    self, BootId, Chronicle, Controls, Ending, Events, FollowEnd, JOURNAL_VERSION, Opening,
+    RemoteTrace, Session, SessionError, SessionId, Snapshot, SnapshotWay, Store,
 };
 
 /// How a session stands.
@@ -275,7 +275,12 @@ pub async fn stop(
             Err(error) => return Err(error.into()),
         }
     }
-    let finished = collect_known(store, at_hand, chronicle, output, names, controls, tell).await?;
+    let how = How {
+        output,
+        names,
+        wait: false,
+    };
+    let finished = collect_known(store, at_hand, chronicle, how, controls, tell).await?;
     Ok(Stopped::Finished(Box::new(finished)))
 }
 
@@ -333,7 +338,12 @@ pub async fn collect(
                 Ok(at_hand) => at_hand,
                 Err(failure) => reach_elsewhere(&chronicle.opening, device, failure).await?,
             };
-            return collect_known(store, at_hand, chronicle, output, names, controls, tell).await;
+            let how = How {
+                output,
+                names,
+                wait: true,
+            };
+            return collect_known(store, at_hand, chronicle, how, controls, tell).await;
         }
         Err(
             error @ (SessionError::NoSession { .. }
@@ -352,7 +362,12 @@ pub async fn collect(
     let id = trace.id.clone();
     adopt(store, &device, trace, output, true).await?;
     let chronicle = choice::named(store, id.as_str())?;
-    collect_known(store, device, chronicle, None, names, controls, tell).await
+    let how = How {
+        output: None,
+        names,
+        wait: true,
+    };
+    collect_known(store, device, chronicle, how, controls, tell).await
 }
 
 /// The device of a session that the journal's server does not have, where `device` is that
@@ -484,33 +499,48 @@ async fn adopt(
         snapshots: SnapshotWay::Impossible,
         config: String::new(),
         output: folder.path().to_owned(),
+        heap_files: None,
         plan: plan.to_value(),
     };
     drop(store.create(opening)?);
     Ok(())
 }
 
+/// How a session is collected.
+#[derive(Debug, Clone, Copy, Default)]
+struct How<'a> {
+    /// Another folder for the results.
+    output: Option<&'a Path>,
+    /// What adds to the names it was begun with.
+    names: Option<&'a NameOptions>,
+    /// A dump that ends by itself is waited for, not ended.
+    wait: bool,
+}
+
 async fn collect_known(
     store: &Store,
     device: Device,
     chronicle: Chronicle,
-    output: Option<&Path>,
-    names: Option<&NameOptions>,
+    how: How<'_>,
     controls: &mut Controls,
     tell: &Tell,
 ) -> Result<Finished, Failure> {
     let id = chronicle.opening.id.clone();
     let mut session = Session::resume(device, store.clone(), &id, session_events(tell))?;
     require_phone(session.device(), &chronicle.opening).await?;
-    if let Some(output) = output {
+    if let Some(output) = how.output {
         session.move_output(OutputFolder::prepare(output)?.path(), finish::RAW_TRACE)?;
     }
-    let ended_by = end(&mut session, controls).await?;
-    finish::finish(session, ended_by, names, controls, tell).await
+    let ended_by = end(&mut session, how.wait, controls).await?;
+    finish::finish(session, ended_by, how.names, controls, tell).await
 }
 
 /// Makes sure that perfetto has ended, however far whoever began it came.
-async fn end(session: &mut Session, controls: &mut Controls) -> Result<EndedBy, Failure> {
+async fn end(
+    session: &mut Session,
+    wait: bool,
+    controls: &mut Controls,
+) -> Result<EndedBy, Failure> {
     if session.chronicle().pulled.is_some() {
         return Ok(EndedBy::Unknown);
     }
@@ -541,10 +571,36 @@ async fn end(session: &mut Session, controls: &mut Controls) -> Result<EndedBy, 
         return Ok(EndedBy::Unknown);
     }
     session.note_targets().await?;
+    let mut ended_by = EndedBy::Stopped;
+    if wait && let Some(followed) = await_dumps(session, controls).await? {
+        match followed {
+            FollowEnd::Over => return Ok(EndedBy::Itself),
+            FollowEnd::Rebooted => return Ok(EndedBy::Reboot),
+            FollowEnd::Complete => ended_by = EndedBy::Complete,
+            FollowEnd::StopAsked => ended_by = EndedBy::Interrupted,
+        }
+    }
     Ok(match session.stop(controls).await? {
-        Ending::Over => EndedBy::Stopped,
+        Ending::Over => ended_by,
         Ending::Rebooted => EndedBy::Reboot,
     })
+}
+
+/// Follows dumps that end by themselves; `None` for what goes on until it is ended.
+async fn await_dumps(
+    session: &mut Session,
+    controls: &mut Controls,
+) -> Result<Option<FollowEnd>, Failure> {
+    let java = Plan::read(&session.opening().plan)?.java;
+    let ends = java.filter(|java| java.oom_wait_s.is_none() && (java.ends_when_done || java.watch));
+    let Some(java) = ends.filter(|_| !session.chronicle().stopping()) else {
+        return Ok(None);
+    };
+    let scan = finish::new_scan();
+    if java.watch {
+        session.end_with_dumps(&scan);
+    }
+    Ok(Some(session.follow(controls, &scan).await?))
 }
 
 /// Whether the duration of a session was over when the phone was restarted, `up_ns` ago.
@@ -635,7 +691,16 @@ pub(super) async fn make_way(
         tell(RecordEvent::Step(Step::CollectingFirst {
             session: Some(chronicle.opening.id.clone()),
         }));
-        match collect_known(store, device.clone(), chronicle, None, None, controls, tell).await {
+        match collect_known(
+            store,
+            device.clone(),
+            chronicle,
+            How::default(),
+            controls,
+            tell,
+        )
+        .await
+        {
             // A journal of which nothing is left is forgotten by now.
             Err(failure) if !LEFT_NOTHING.contains(&failure.kind) => return Err(failure),
             _ => {}
@@ -658,7 +723,16 @@ pub(super) async fn make_way(
     let id = trace.id.clone();
     adopt(store, device, trace, None, false).await?;
     let chronicle = choice::named(store, id.as_str())?;
-    match collect_known(store, device.clone(), chronicle, None, None, controls, tell).await {
+    match collect_known(
+        store,
+        device.clone(),
+        chronicle,
+        How::default(),
+        controls,
+        tell,
+    )
+    .await
+    {
         Ok(_) => Ok(()),
         // Whatever it is, it is kept on this host now; no recording fails for it.
         Err(failure) if failure.class == ErrorClass::BadInput => Ok(()),

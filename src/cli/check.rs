@@ -103,7 +103,7 @@ fn show_target(console: &Console, t: &TargetReport) {
         let state = if t.found { "not running" } else { "not found" };
         console.data(format_args!(
             "{kind}{name}: {state}{}",
-            answers(console, t.native, t.java)
+            answers(console, [t.native, t.java, t.hprof])
         ));
     } else if let ([only], TargetKind::Name) = (t.processes.as_slice(), t.kind) {
         let head = format!("{name} ({})", only.process.pid);
@@ -128,7 +128,7 @@ fn show_process(console: &Console, p: &ProcessReport, head: &str, indent: &str) 
     let about = about(&p.process);
     console.data(format_args!(
         "{indent}{head}{}{about}",
-        answers(console, p.native, p.java)
+        answers(console, [p.native, p.java, p.hprof])
     ));
     for finding in &p.findings {
         show_finding(console, finding, &format!("{indent}  "));
@@ -150,11 +150,13 @@ fn about(p: &Process) -> String {
     }
 }
 
-fn answers(console: &Console, native: Answer, java: Answer) -> String {
+/// What is said of a native profile, a Java heap dump, and a heap file of `am dumpheap`.
+fn answers(console: &Console, [native, java, hprof]: [Answer; 3]) -> String {
     format!(
-        "   native: {}   java: {}",
+        "   native: {}   java: {}   hprof: {}",
         answer(console, native),
-        answer(console, java)
+        answer(console, java),
+        answer(console, hprof)
     )
 }
 

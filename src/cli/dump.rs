@@ -14,11 +14,13 @@ use super::progress::{self, Show};
 use super::signals::watch_signals;
 use super::{Context, Outcome};
 use crate::app::dump;
+use crate::app::heap_files::{self, HeapFileOptions};
 use crate::app::maps::Maps;
+use crate::app::names::NameOptions;
 use crate::app::record::{RecordOptions, Recorded};
 use crate::app::what::{JavaResults, What};
-use crate::config::{JavaSpec, Surroundings, Targets};
-use crate::error::Failure;
+use crate::config::{BitmapFormat, HeapFileSpec, JavaSpec, Surroundings, Targets};
+use crate::error::{ErrorClass, Failure};
 use crate::export::pprof::PprofOptions;
 use crate::session::{SessionError, SessionId, Store};
 use crate::units::ByteSize;
@@ -28,6 +30,7 @@ use crate::units::ByteSize;
 #[command(after_help = "Examples:\n  \
     heaptap dump -n com.example.app                the Java heap as it is now\n  \
     heaptap dump -n com.example.app -c 30s -o out  every 30 seconds, until Ctrl-C\n  \
+    heaptap dump -n com.example.app --hprof --bitmaps  an HPROF file, with pictures\n  \
     heaptap dump -n com.example.app --wait-for-oom --oom-wait-seconds 600\n  \
     heaptap dump --package com.example.app         all processes of an app")]
 pub struct Args {
@@ -37,6 +40,9 @@ pub struct Args {
     /// How to dump.
     #[command(flatten)]
     pub capture: JavaArgs,
+    /// As a file, by `am dumpheap`.
+    #[command(flatten)]
+    pub file: FileArgs,
     /// The folder to write to; must be empty or new [default: heaptap-TARGET-TIME]
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "How to dump")]
     pub output: Option<PathBuf>,
@@ -102,17 +108,73 @@ pub struct JavaArgs {
     pub oom_wait_seconds: Option<Duration>,
 }
 
+/// Heap files, by `am dumpheap`.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "As a file")]
+pub struct FileArgs {
+    /// Dump an HPROF file by `am dumpheap`: with strings and values; the app must be debuggable
+    #[arg(long, conflicts_with_all = [
+        "continuous_dump", "buffer_size", "dump_smaps", "stop_when_done", "no_stop_when_done",
+        "no_versions", "wait_for_oom", "print_config",
+    ])]
+    pub hprof: bool,
+    /// The contents of bitmaps in it, too (Android 15+)
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        value_enum,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "png",
+        requires = "hprof",
+    )]
+    pub bitmaps: Option<BitmapArg>,
+    /// What malloc says of the process, as XML, beside the HPROF or without one (Android 9+)
+    #[arg(long, conflicts_with_all = [
+        "continuous_dump", "buffer_size", "dump_smaps", "stop_when_done", "no_stop_when_done",
+        "no_versions", "wait_for_oom", "print_config",
+    ])]
+    pub malloc_info: bool,
+    /// Collect no garbage before an HPROF
+    #[arg(long, requires = "hprof")]
+    pub no_gc: bool,
+    /// Give a file up that does not grow for so long [default: 60s]
+    #[arg(long, value_name = "TIME", value_parser = milliseconds)]
+    pub deadline: Option<Duration>,
+}
+
+/// The format of bitmaps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum BitmapArg {
+    /// Without loss
+    Png,
+    /// Smaller, at quality 90
+    #[value(alias = "jpeg")]
+    Jpg,
+    /// Smaller still, at quality 90
+    Webp,
+}
+
+impl From<BitmapArg> for BitmapFormat {
+    fn from(format: BitmapArg) -> Self {
+        match format {
+            BitmapArg::Png => BitmapFormat::Png,
+            BitmapArg::Jpg => BitmapFormat::Jpeg,
+            BitmapArg::Webp => BitmapFormat::Webp,
+        }
+    }
+}
+
+/// An app that collects garbage and runs finalizers first takes its time.
+const DEADLINE: Duration = Duration::from_secs(60);
+
 /// As java_heap_dump waits.
 const OOM_WAIT: Duration = Duration::from_secs(60);
 
 impl JavaArgs {
     fn spec(&self, target: &TargetArgs) -> JavaSpec {
         JavaSpec {
-            targets: Targets {
-                names: target.names.clone(),
-                pids: target.pids.clone(),
-                packages: target.packages.clone(),
-            },
+            targets: targets(target),
             buffer_bytes: self.buffer_size.map(|size| size.0),
             // As in Perfetto's tool, 0 is none.
             continuous: self.continuous_dump.filter(|period| !period.is_zero()),
@@ -141,21 +203,22 @@ fn seconds(text: &str) -> Result<Duration, crate::units::ParseUnitError> {
 /// # Errors
 /// Whatever kept it from dumping, or from fetching what was dumped.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    if args.file.hprof || args.file.malloc_info {
+        return run_files(ctx, args).await;
+    }
+    if args.file.deadline.is_some() {
+        return Err(Failure::new(
+            ErrorClass::Usage,
+            "usage",
+            "--deadline is for --hprof and --malloc-info",
+        ));
+    }
     let spec = args.capture.spec(&args.target);
     spec.validate()?;
     if args.print_config {
         return print_config(ctx, &spec);
     }
-    // Java heaps have names of their own: no symbols are looked for.
-    let names = NamesArgs {
-        mappings: args.mappings,
-        no_symbolize: true,
-        no_pull_libs: true,
-        ..NamesArgs::default()
-    };
-    let names = names.options(&ctx.console)?;
-    // A mapping file that cannot be used is told before anything is recorded.
-    Maps::check(&names)?;
+    let names = java_names(ctx, args.mappings)?;
     // From here on a signal means: end it in good order.
     let mut signals = watch_signals()?;
     let store = Store::of_user()?;
@@ -191,6 +254,68 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             dump::dump(device, &store, &options, controls, tell).await
         })
         .await?;
+    show_recorded(ctx, recorded)
+}
+
+/// `--hprof` and `--malloc-info`.
+async fn run_files(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    let spec = HeapFileSpec {
+        targets: targets(&args.target),
+        hprof: args.file.hprof,
+        malloc_info: args.file.malloc_info,
+        gc: !args.file.no_gc,
+        bitmaps: args.file.bitmaps.map(BitmapFormat::from),
+        user: ctx.globals.user,
+    };
+    spec.validate()?;
+    let names = java_names(ctx, args.mappings)?;
+    // From here on a signal means: end it in good order.
+    let mut signals = watch_signals()?;
+    let store = Store::of_user()?;
+    let options = HeapFileOptions {
+        spec,
+        output: args.output,
+        force: args.force,
+        detach: args.detach,
+        silence: args.file.deadline.unwrap_or(DEADLINE),
+        names,
+    };
+    let device = tokio::select! {
+        device = ctx.device() => device?,
+        _ = signals.recv() => return Err(SessionError::Interrupted.into()),
+    };
+    let mut show = Show::of_dump(ctx, !options.detach, false);
+    let recorded = show
+        .during(signals, async |controls, tell| {
+            heap_files::dump(device, &store, &options, controls, tell).await
+        })
+        .await?;
+    show_recorded(ctx, recorded)
+}
+
+/// Where names of classes come from. Java heaps have their own: no symbols are looked for.
+fn java_names(ctx: &Context, mappings: Vec<OsString>) -> Result<NameOptions, Failure> {
+    let names = NamesArgs {
+        mappings,
+        no_symbolize: true,
+        no_pull_libs: true,
+        ..NamesArgs::default()
+    };
+    let names = names.options(&ctx.console)?;
+    // A mapping file that cannot be used is told before anything is recorded.
+    Maps::check(&names)?;
+    Ok(names)
+}
+
+fn targets(target: &TargetArgs) -> Targets {
+    Targets {
+        names: target.names.clone(),
+        pids: target.pids.clone(),
+        packages: target.packages.clone(),
+    }
+}
+
+fn show_recorded(ctx: &Context, recorded: Recorded) -> Result<Outcome, Failure> {
     match recorded {
         Recorded::Detached {
             session, output, ..

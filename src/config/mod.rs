@@ -11,6 +11,7 @@
 mod encode;
 mod error;
 mod file;
+mod heap_file;
 mod java;
 mod options;
 mod preset;
@@ -21,6 +22,7 @@ mod yaml;
 pub use encode::{EncodedConfig, HEAPPROFD, Surroundings};
 pub use error::ConfigError;
 pub use file::ConfigFile;
+pub use heap_file::{BitmapFormat, HeapFileSpec};
 pub use java::{JAVA_HPROF, JAVA_HPROF_OOM, JavaSpec, Patience};
 pub use options::{FieldSetting, Options, Resolved, resolve};
 pub use preset::{PRESETS, Preset};

@@ -80,6 +80,8 @@ pub struct ProcessReport {
     pub native: Answer,
     /// Java heap dump.
     pub java: Answer,
+    /// Heap file by `am dumpheap`.
+    pub hprof: Answer,
     /// Reasons and warnings.
     pub findings: Vec<Finding>,
 }
@@ -101,6 +103,8 @@ pub struct TargetReport {
     pub native: Answer,
     /// Java heap dump, likewise.
     pub java: Answer,
+    /// Heap file by `am dumpheap`, likewise.
+    pub hprof: Answer,
     /// Findings about the target as a whole.
     pub findings: Vec<Finding>,
 }
@@ -338,6 +342,31 @@ impl Assessment {
                 .map(|t| t.target.as_str())
                 .collect::<Vec<_>>()
                 .join(", "),
+        })
+    }
+
+    /// Why `am dumpheap` would be refused for every target; `None` where it may work for one.
+    pub fn heap_file_refusal(&self) -> Option<EligibilityError> {
+        if let Some(error) = self.nothing_runs() {
+            let missing = self.targets.iter().all(|t| !t.found);
+            return Some(match missing {
+                true => EligibilityError::of(self, Scope::Java),
+                false => error,
+            });
+        }
+        let processes = || self.targets.iter().flat_map(|t| &t.processes);
+        if processes().any(|p| p.hprof != Answer::No) {
+            return None;
+        }
+        Some(EligibilityError::NotDebuggable {
+            targets: self
+                .targets
+                .iter()
+                .map(|t| t.target.as_str())
+                .collect::<Vec<_>>()
+                .join(", "),
+            native: processes().all(|p| !p.process.has_art()),
+            graph: processes().any(|p| p.java == Answer::Yes),
         })
     }
 

@@ -48,6 +48,8 @@ pub struct Verdict {
     pub native: Answer,
     /// Java heap dump.
     pub java: Answer,
+    /// Heap file by `am dumpheap`.
+    pub hprof: Answer,
     /// Reasons and warnings.
     pub findings: Vec<Finding>,
 }
@@ -200,6 +202,11 @@ pub fn decide_process(d: &DeviceFacts, p: &Process, packages: &[&Package]) -> Ve
     Verdict {
         native: answer(Scope::Native, true),
         java: answer(Scope::Java, p.has_art()),
+        hprof: if p.has_art() && p.kind != ProcessKind::Zygote {
+            may_dumpheap(d, packages, Answer::Yes)
+        } else {
+            Answer::No
+        },
         findings,
     }
 }
@@ -229,7 +236,25 @@ pub fn decide_app(d: &DeviceFacts, name: &str, packages: &[&Package], uid: Optio
     Verdict {
         native: answer(Scope::Native, Answer::OnlyFromStartup),
         java: answer(Scope::Java, Answer::OnceRunning),
+        hprof: may_dumpheap(d, packages, Answer::OnceRunning),
         findings,
+    }
+}
+
+/// The activity manager's own rule for `am dumpheap`, on every release: a phone that is
+/// debuggable as a whole, or an app that is. Profileable is not enough.
+fn may_dumpheap(d: &DeviceFacts, packages: &[&Package], yes: Answer) -> Answer {
+    if d.debuggable == Some(true) {
+        return yes;
+    }
+    let types: Vec<Option<AppType>> = packages.iter().map(|p| p.app_type).collect();
+    let debuggable = Some(AppType::Debuggable);
+    if !types.is_empty() && types.iter().all(|t| *t == debuggable) {
+        yes
+    } else if types.contains(&None) || types.contains(&debuggable) || d.debuggable.is_none() {
+        Answer::Unknown
+    } else {
+        Answer::No
     }
 }
 

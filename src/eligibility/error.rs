@@ -30,6 +30,16 @@ pub enum EligibilityError {
         /// Whether the targets do not even exist.
         missing: bool,
     },
+    /// `am dumpheap` refuses the targets.
+    #[error("am dumpheap refuses {targets}: {}", if *native { "it has no Java runtime" } else { "it is not debuggable" })]
+    NotDebuggable {
+        /// The targets.
+        targets: String,
+        /// They are native programs.
+        native: bool,
+        /// Perfetto may dump their Java heap all the same.
+        graph: bool,
+    },
     /// The targets may be profiled, but none of them runs.
     #[error("{targets} does not run, and a heap dump is of what runs now")]
     NotRunning {
@@ -68,9 +78,9 @@ impl Classified for EligibilityError {
         match self {
             EligibilityError::Device(error) => error.class(),
             EligibilityError::NoPackages { .. } => ErrorClass::Device,
-            EligibilityError::NotEligible { .. } | EligibilityError::NotRunning { .. } => {
-                ErrorClass::NotEligible
-            }
+            EligibilityError::NotEligible { .. }
+            | EligibilityError::NotDebuggable { .. }
+            | EligibilityError::NotRunning { .. } => ErrorClass::NotEligible,
         }
     }
 
@@ -81,6 +91,7 @@ impl Classified for EligibilityError {
             EligibilityError::NotEligible { missing: true, .. } => "target-not-found",
             EligibilityError::NotEligible { .. } => "not-eligible",
             EligibilityError::NotRunning { .. } => "not-running",
+            EligibilityError::NotDebuggable { .. } => "not-debuggable",
         }
     }
 
@@ -92,6 +103,16 @@ impl Classified for EligibilityError {
                  still booting needs a moment"
                     .to_owned(),
             ),
+            EligibilityError::NotDebuggable { native: true, .. } => None,
+            EligibilityError::NotDebuggable { graph, .. } => Some(format!(
+                "use a debug build of the app (android:debuggable) or a userdebug phone{}",
+                match graph {
+                    true =>
+                        "; `heaptap dump` without --hprof may dump it as it is: profileable is \
+                         enough for that",
+                    false => "",
+                }
+            )),
             EligibilityError::NotRunning { .. } => Some(
                 "start the app first; `heaptap apps` shows which run, --wait-for-oom waits for one \
                  that runs out of memory"

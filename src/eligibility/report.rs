@@ -39,6 +39,7 @@ pub(super) fn report(
         packages: Vec::new(),
         native: Answer::No,
         java: Answer::No,
+        hprof: Answer::No,
         processes,
         findings: Vec::new(),
     };
@@ -47,6 +48,7 @@ pub(super) fn report(
     } else {
         report.native = best(&report.processes, |p| p.native);
         report.java = best(&report.processes, |p| p.java);
+        report.hprof = best(&report.processes, |p| p.hprof);
         about_names(asked, &matched, s, options, &mut report);
         if facts
             .armed_names
@@ -79,6 +81,7 @@ fn process_report(facts: &DeviceFacts, p: &Process, list: &[Package]) -> Process
     let Verdict {
         native,
         java,
+        hprof,
         findings,
     } = decide_process(facts, p, &owners);
     let package = match owners.as_slice() {
@@ -93,6 +96,7 @@ fn process_report(facts: &DeviceFacts, p: &Process, list: &[Package]) -> Process
         package,
         native,
         java,
+        hprof,
         findings,
     }
 }
@@ -141,6 +145,7 @@ fn absent(
         let off = severity == Severity::Blocks;
         report.native = if off { Answer::No } else { verdict.native };
         report.java = verdict.java;
+        report.hprof = verdict.hprof;
         return;
     }
     let could_be_app = name.contains('.') && !name.starts_with('/') && !names::is_pattern(name);

@@ -18,13 +18,13 @@ use super::snapshot::{self, NewScan, Taken};
 use crate::device::{Command, DeviceError, Shell, ShellEvent};
 
 /// Reports once a second and looks five times as often whether perfetto still runs.
-/// `$1` pid, `$2` trace file, `$3` pids of targets, the rest: names of targets.
+/// `$1` pid, `$2` the files that grow, `$3` pids of targets, the rest: names of targets.
 const LOOP: &str = r#"pid=$1; file=$2; targets=$3; shift 3
 echo "boot $(cat /proc/sys/kernel/random/boot_id)"
 while [ -d /proc/$pid ]; do
   echo "up $(cat /proc/uptime)"
   echo "stat $(cat /proc/$pid/stat 2>/dev/null)"
-  echo "size $(stat -c %s "$file" 2>/dev/null)"
+  for f in $file; do echo "size $(stat -c %s "$f" 2>/dev/null)"; done
   echo "free $(df -k /data 2>/dev/null | tail -n 1)"
   for p in $targets; do if [ -d /proc/$p ]; then echo "pids $p"; fi; done
   if [ $# -gt 0 ]; then echo "pids $(pidof "$@")"; fi
@@ -216,10 +216,19 @@ impl Session {
         let command = Command::script(LOOP)
             .called("following the recording")
             .arg(pid.to_string())
-            .arg(&opening.remote_path)
+            .arg(self.growing_files().join(" "))
             .arg(targets.join(" "))
             .args(&opening.names);
         Ok(self.device.spawn(&command, QUICK).await?)
+    }
+
+    /// What is written on the device. No such path holds a blank.
+    fn growing_files(&self) -> Vec<&str> {
+        let opening = self.opening();
+        match &opening.heap_files {
+            Some(heaps) => heaps.files.iter().map(|f| f.remote.as_str()).collect(),
+            None => vec![&opening.remote_path],
+        }
     }
 
     fn take_line(
@@ -251,7 +260,7 @@ impl Session {
                     return Line::Over;
                 }
             }
-            "size" => report.trace_bytes = rest.parse().unwrap_or(report.trace_bytes),
+            "size" => report.trace_bytes += rest.parse::<u64>().unwrap_or(0),
             "free" => report.free_bytes = parse_free(rest),
             "pids" => report.pids.extend(
                 rest.split_whitespace()

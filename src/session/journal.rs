@@ -9,11 +9,14 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::heap_files::HeapFiles;
 use super::id::SessionId;
 use super::snapshot::SnapshotWay;
 
 /// Version of the journal's format, in its first line.
 pub const JOURNAL_VERSION: u32 = 1;
+/// That of a session of heap files, which earlier readers would take for one of perfetto.
+pub const HEAP_FILES_VERSION: u32 = 2;
 
 /// The random id that a kernel makes at each boot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,6 +69,9 @@ pub struct Opening {
     pub config: String,
     /// The folder for the results, absolute.
     pub output: PathBuf,
+    /// What is written there in place of a trace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heap_files: Option<HeapFiles>,
     /// What the caller needs to finish the job (conversion options, target facts).
     pub plan: serde_json::Value,
 }
@@ -125,6 +131,15 @@ pub enum Entry {
         /// Its SHA-256, lower-case hex.
         sha256: String,
     },
+    /// A heap file is on this host, whole and synced.
+    PulledFile {
+        /// Its name in the folder of results.
+        name: String,
+        /// Its size in bytes.
+        size: u64,
+        /// Its SHA-256, lower-case hex.
+        sha256: String,
+    },
     /// A line of a later version.
     #[serde(other)]
     Unknown,
@@ -153,6 +168,8 @@ pub struct Chronicle {
     pub ended: bool,
     /// Size and SHA-256 of the trace on this host.
     pub pulled: Option<(u64, String)>,
+    /// The same of heap files, by their names.
+    pub files: BTreeMap<String, (u64, String)>,
 }
 
 impl Chronicle {
@@ -168,6 +185,7 @@ impl Chronicle {
             stopped_by: None,
             ended: false,
             pulled: None,
+            files: BTreeMap::new(),
         }
     }
 
@@ -196,8 +214,12 @@ impl Chronicle {
             Entry::Moved { output } => {
                 self.opening.output = output;
                 self.pulled = None;
+                self.files.clear();
             }
             Entry::Pulled { size, sha256 } => self.pulled = Some((size, sha256)),
+            Entry::PulledFile { name, size, sha256 } => {
+                self.files.insert(name, (size, sha256));
+            }
             Entry::Opened(_) | Entry::Unknown => {}
         }
     }
@@ -294,14 +316,14 @@ pub fn read(path: &Path) -> io::Result<Chronicle> {
             continue;
         };
         match (&mut chronicle, entry) {
-            (None, Entry::Opened(opening)) if opening.version == JOURNAL_VERSION => {
+            (None, Entry::Opened(opening)) if opening.version <= HEAP_FILES_VERSION => {
                 chronicle = Some(Chronicle::new(*opening));
             }
             (None, Entry::Opened(opening)) => {
                 return Err(io::Error::new(
                     io::ErrorKind::InvalidData,
                     format!(
-                        "it has format version {}, this heaptap reads {JOURNAL_VERSION}",
+                        "it has format version {}, this heaptap reads {HEAP_FILES_VERSION}",
                         opening.version
                     ),
                 ));
@@ -361,6 +383,7 @@ pub(super) mod tests {
             snapshots: SnapshotWay::Impossible,
             config: "duration_ms: 1".to_owned(),
             output: PathBuf::from("/tmp/out"),
+            heap_files: None,
             plan: serde_json::Value::Null,
         }
     }

@@ -17,6 +17,7 @@ mod error;
 mod event;
 mod follow;
 mod guard;
+mod heap_files;
 mod id;
 mod journal;
 mod probe;
@@ -37,8 +38,13 @@ pub use error::SessionError;
 pub use event::{Control, Controls, Events, Progress, SessionEvent};
 pub use follow::{FollowEnd, stop_asked};
 pub use guard::{Relaxed, relax_selinux, restore_selinux};
+pub use heap_files::{
+    HeapFile, HeapFileFate, HeapFileKind, HeapFiles, file_path, is_end, log_path,
+};
 pub use id::{ParseSessionIdError, SessionId};
-pub use journal::{BootId, Chronicle, JOURNAL_VERSION, Label, Opening, ProcessKey};
+pub use journal::{
+    BootId, Chronicle, HEAP_FILES_VERSION, JOURNAL_VERSION, Label, Opening, ProcessKey,
+};
 pub use probe::{Moment, is_phone_of, moment};
 pub use pull::{RawTrace, remove_parts};
 pub use remote::{RemoteTrace, fixed_path, remote_traces, writer_of};

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use super::error::SessionError;
+use super::heap_files::SCRIPT_NAME;
 use super::journal::{BootId, Opening, ProcessKey};
 use crate::device::{Command, Device, DeviceError};
 
@@ -30,11 +31,14 @@ pub(super) struct ProcessFacts {
 }
 
 impl ProcessFacts {
-    /// Whether it is a perfetto that writes to `path`.
+    /// Whether it is a perfetto, or our script for heap files, that writes to `path`.
     pub(super) fn writes_to(&self, path: &str) -> bool {
-        let name = self.args.first().map_or(&b""[..], Vec::as_slice);
-        name.rsplit(|b| *b == b'/').next() == Some(b"perfetto")
-            && self.args.iter().any(|a| a == path.as_bytes())
+        let is =
+            |arg: &Vec<u8>, name: &str| arg.rsplit(|b| *b == b'/').next() == Some(name.as_bytes());
+        let perfetto = self.args.first().is_some_and(|name| is(name, "perfetto"));
+        let script = self.args.first().is_some_and(|name| is(name, "sh"))
+            && self.args.iter().any(|arg| is(arg, SCRIPT_NAME));
+        (perfetto || script) && self.args.iter().any(|a| a == path.as_bytes())
     }
 }
 

@@ -75,7 +75,48 @@ impl Session {
         goal: &Path,
         controls: &mut Controls,
     ) -> Result<RawTrace, SessionError> {
-        self.append(Entry::Ended)?;
+        self.note_ended()?;
+        let remote = self.opening().remote_path.clone();
+        match self.pull_file(&remote, goal, controls).await? {
+            Some(trace) => {
+                self.append(Entry::Pulled {
+                    size: trace.size,
+                    sha256: trace.sha256.clone(),
+                })?;
+                Ok(trace)
+            }
+            // Nothing ever came of it, and nobody ended it.
+            None if self.last.as_ref().is_some_and(|p| p.trace_bytes == 0)
+                && !self.chronicle.stopping() =>
+            {
+                Err(self.rejection().await)
+            }
+            None => Err(SessionError::NothingLeft {
+                serial: self.device.serial().to_owned(),
+                id: self.id().clone(),
+            }),
+        }
+    }
+
+    pub(super) fn note_ended(&mut self) -> Result<(), SessionError> {
+        self.append(Entry::Ended)
+    }
+
+    pub(super) fn note_file(&mut self, name: &str, file: &RawTrace) -> Result<(), SessionError> {
+        self.append(Entry::PulledFile {
+            name: name.to_owned(),
+            size: file.size,
+            sha256: file.sha256.clone(),
+        })
+    }
+
+    /// Fetches `remote` as `goal`; `None` where the device has no such file.
+    pub(super) async fn pull_file(
+        &self,
+        remote: &str,
+        goal: &Path,
+        controls: &mut Controls,
+    ) -> Result<Option<RawTrace>, SessionError> {
         let mut ended_told = false;
         let mut last_progress = Instant::now();
         let mut furthest = 0;
@@ -85,30 +126,15 @@ impl Session {
         loop {
             let mut got = 0;
             let attempt = tokio::select! {
-                attempt = self.pull_once(goal, &mut got, &mut ended_told) => attempt,
+                attempt = self.pull_once(remote, goal, &mut got, &mut ended_told) => attempt,
                 () = stop_asked(controls) => return Err(self.not_fetched("it was interrupted")),
             };
             let why = match attempt {
                 Ok(Some(trace)) => {
-                    self.append(Entry::Pulled {
-                        size: trace.size,
-                        sha256: trace.sha256.clone(),
-                    })?;
                     self.tell(SessionEvent::Pulled { bytes: trace.size });
-                    return Ok(trace);
+                    return Ok(Some(trace));
                 }
-                Ok(None) => {
-                    // Nothing ever came of it, and nobody ended it.
-                    if self.last.as_ref().is_some_and(|p| p.trace_bytes == 0)
-                        && !self.chronicle.stopping()
-                    {
-                        return Err(self.rejection().await);
-                    }
-                    return Err(SessionError::NothingLeft {
-                        serial: self.device.serial().to_owned(),
-                        id: self.id().clone(),
-                    });
-                }
+                Ok(None) => return Ok(None),
                 Err(Attempt::Host(source)) => {
                     return Err(SessionError::Keep {
                         id: self.id().clone(),
@@ -155,11 +181,11 @@ impl Session {
 
     async fn pull_once(
         &self,
+        remote: &str,
         goal: &Path,
         got: &mut u64,
         ended_told: &mut bool,
     ) -> Result<Option<RawTrace>, Attempt> {
-        let remote = &self.opening().remote_path;
         let Some(before) = self
             .device
             .stat(remote, QUICK)
@@ -176,8 +202,10 @@ impl Session {
         if !std::mem::replace(ended_told, true) {
             self.tell(SessionEvent::Ended { size: before.size });
         }
-        let (pulled, theirs) =
-            tokio::join!(self.receive(goal, before.size, got), self.remote_hash());
+        let (pulled, theirs) = tokio::join!(
+            self.receive(remote, goal, before.size, got),
+            self.remote_hash(remote)
+        );
         let Received {
             file,
             size,
@@ -212,7 +240,13 @@ impl Session {
         }))
     }
 
-    async fn receive(&self, goal: &Path, total: u64, got: &mut u64) -> Result<Received, Attempt> {
+    async fn receive(
+        &self,
+        remote: &str,
+        goal: &Path,
+        total: u64,
+        got: &mut u64,
+    ) -> Result<Received, Attempt> {
         let folder = goal.parent().unwrap_or(Path::new("."));
         let mut file = part_file(folder, self.id()).map_err(Attempt::Host)?;
         let mut hash = Sha256::new();
@@ -232,10 +266,7 @@ impl Session {
             }
             Ok(())
         };
-        let size = self
-            .device
-            .pull(&self.opening().remote_path, &mut sink, STALL)
-            .await;
+        let size = self.device.pull(remote, &mut sink, STALL).await;
         let size = size.map_err(|error| match error {
             DeviceError::Sink(_) if too_long => Attempt::Mismatch(format!(
                 "more than {total} bytes came of a file of {total} bytes"
@@ -252,8 +283,8 @@ impl Session {
     }
 
     /// The device's own SHA-256 of its file; `None` where it has no program for that.
-    async fn remote_hash(&self) -> Result<Option<String>, DeviceError> {
-        let command = Command::program("sha256sum").arg(&self.opening().remote_path);
+    async fn remote_hash(&self, remote: &str) -> Result<Option<String>, DeviceError> {
+        let command = Command::program("sha256sum").arg(remote);
         let output = self.device.run(&command, HASH_LIMIT).await?;
         let text = String::from_utf8_lossy(&output.stdout);
         let word = text.split_whitespace().next().unwrap_or("");

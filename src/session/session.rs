@@ -183,7 +183,7 @@ impl Session {
             self.note_collected().await;
             return;
         }
-        let command = Command::program("rm").args(["-f", path]);
+        let command = Command::program("rm").arg("-f").args(self.remote_paths());
         let why = match self.device.run(&command, QUICK).await {
             Ok(output) if output.exit == 0 => return,
             Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_owned(),

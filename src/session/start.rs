@@ -12,7 +12,7 @@ use super::store::Store;
 use crate::device::{Command, Device, DeviceError, Output};
 
 /// What is known of a start when the connection goes.
-enum Unseen {
+pub(super) enum Unseen {
     /// Nothing.
     Perhaps(DeviceError),
     /// perfetto has told its process id.
@@ -125,7 +125,7 @@ impl Session {
 
     /// The connection went while perfetto was being started: has it started? Only a device
     /// that shows neither perfetto nor file proves that it has not.
-    async fn started_unseen(
+    pub(super) async fn started_unseen(
         &mut self,
         unseen: Unseen,
     ) -> Result<Option<ProcessFacts>, SessionError> {
@@ -148,7 +148,7 @@ impl Session {
         }
     }
 
-    async fn note_started(&mut self, facts: ProcessFacts) -> Result<(), SessionError> {
+    pub(super) async fn note_started(&mut self, facts: ProcessFacts) -> Result<(), SessionError> {
         let moment = probe::moment(&self.device).await;
         let boot_ns = match moment {
             Ok(moment) => moment.boot_ns,

@@ -1,0 +1,173 @@
+//! What to ask `am dumpheap` for, and what each release of Android makes of it.
+
+use super::rules::{self, Notice};
+use super::{ConfigError, Targets};
+
+/// The format in which the contents of bitmaps are dumped along.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum BitmapFormat {
+    /// Without loss.
+    Png,
+    /// At quality 90.
+    Jpeg,
+    /// At quality 90.
+    Webp,
+}
+
+impl BitmapFormat {
+    /// As `am` has it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            BitmapFormat::Png => "png",
+            BitmapFormat::Jpeg => "jpg",
+            BitmapFormat::Webp => "webp",
+        }
+    }
+}
+
+/// Heap files of processes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeapFileSpec {
+    /// Which processes.
+    pub targets: Targets,
+    /// The Java heap, as HPROF.
+    pub hprof: bool,
+    /// What malloc says of itself.
+    pub malloc_info: bool,
+    /// Collect garbage first.
+    pub gc: bool,
+    /// The contents of bitmaps.
+    pub bitmaps: Option<BitmapFormat>,
+    /// The Android user that `am` is told.
+    pub user: Option<u32>,
+}
+
+/// First API levels: `-g`, `-m`, `-b`; `am` that waits until the file is there.
+const GC_SDK: u32 = 27;
+const MALLOC_SDK: u32 = 28;
+const BITMAPS_SDK: u32 = 35;
+const WAITS_SDK: u32 = 29;
+
+impl HeapFileSpec {
+    /// Refuses what names no process.
+    ///
+    /// # Errors
+    /// The first rule that is broken, with its reason.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        if self.targets.is_empty() {
+            return Err(ConfigError::NoTarget);
+        }
+        rules::check_target_names(&self.targets)
+    }
+
+    /// What a phone of API level `sdk` makes of it.
+    ///
+    /// # Errors
+    /// Where it lacks what was asked for.
+    pub fn for_sdk(&self, sdk: u32) -> Result<(HeapFileSpec, Vec<Notice>), ConfigError> {
+        let too_old = |option, needs, why| {
+            Err(ConfigError::TooOld {
+                option,
+                needs,
+                sdk,
+                why,
+            })
+        };
+        if self.bitmaps.is_some() && sdk < BITMAPS_SDK {
+            return too_old(
+                "--bitmaps",
+                15,
+                "its bitmaps keep their pixels out of the Java heap, and nothing brings them in",
+            );
+        }
+        if self.malloc_info && sdk < MALLOC_SDK {
+            return too_old("--malloc-info", 9, "am dumpheap has no such option");
+        }
+        let mut spec = self.clone();
+        let mut notices = Vec::new();
+        if self.hprof && self.gc && sdk < GC_SDK {
+            spec.gc = false;
+            notices.push(Notice::new(
+                "no-gc-first",
+                "before Android 8.1 no garbage is collected first: the file holds it, too",
+            ));
+        }
+        Ok((spec, notices))
+    }
+
+    /// Whether `am` of API level `sdk` returns only once the file is there.
+    pub fn am_waits(sdk: u32) -> bool {
+        sdk >= WAITS_SDK
+    }
+
+    /// Flags of `am dumpheap` for the HPROF. A format always follows `-b`: else the process
+    /// would be taken for one.
+    pub fn hprof_flags(&self) -> String {
+        let mut flags = self.user_flag();
+        if self.gc {
+            flags.push("-g".to_owned());
+        }
+        if let Some(format) = self.bitmaps {
+            flags.push(format!("-b {}", format.as_str()));
+        }
+        flags.join(" ")
+    }
+
+    /// Flags of `am dumpheap` for malloc's words.
+    pub fn malloc_flags(&self) -> String {
+        let mut flags = self.user_flag();
+        flags.push("-m".to_owned());
+        flags.join(" ")
+    }
+
+    fn user_flag(&self) -> Vec<String> {
+        self.user
+            .map(|user| format!("--user {user}"))
+            .into_iter()
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec() -> HeapFileSpec {
+        HeapFileSpec {
+            targets: Targets {
+                names: vec!["com.example.app".to_owned()],
+                ..Targets::default()
+            },
+            hprof: true,
+            malloc_info: false,
+            gc: true,
+            bitmaps: None,
+            user: None,
+        }
+    }
+
+    #[test]
+    fn each_release_gets_the_flags_it_knows() {
+        let flags = |spec: &HeapFileSpec, sdk| spec.for_sdk(sdk).unwrap().0.hprof_flags();
+        assert_eq!(flags(&spec(), 26), "");
+        assert_eq!(spec().for_sdk(26).unwrap().1[0].kind, "no-gc-first");
+        assert_eq!(flags(&spec(), 27), "-g");
+        let all = HeapFileSpec {
+            bitmaps: Some(BitmapFormat::Png),
+            malloc_info: true,
+            user: Some(10),
+            ..spec()
+        };
+        assert_eq!(flags(&all, 35), "--user 10 -g -b png");
+        assert_eq!(all.malloc_flags(), "--user 10 -m");
+        let error = all.for_sdk(34).unwrap_err().to_string();
+        assert!(error.contains("--bitmaps needs Android 15"), "{error}");
+        let malloc = HeapFileSpec {
+            malloc_info: true,
+            ..spec()
+        };
+        assert!(malloc.for_sdk(28).is_ok());
+        let error = malloc.for_sdk(27).unwrap_err().to_string();
+        assert!(error.contains("--malloc-info needs Android 9"), "{error}");
+    }
+}

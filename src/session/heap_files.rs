@@ -1,0 +1,463 @@
+//! Heap files: what `am dumpheap` has apps write, in place of a trace of perfetto. Runs in the
+//! background of the device like a recording, one process after another, so that neither a
+//! pulled cable nor the end of this process ends it; what became of each file stands in a log
+//! beside them, which is what the session is known by.
+//!
+//! A dump that an app does not begin (its main thread is stuck, or it is frozen) would block
+//! `am` for ever: the script on the device gives up on a file that does not grow.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+
+use super::error::SessionError;
+use super::event::{Controls, Events};
+use super::id::SessionId;
+use super::journal::Opening;
+use super::probe::{self, ProcessFacts, QUICK};
+use super::pull::RawTrace;
+use super::session::Session;
+use super::start::Unseen;
+use super::store::Store;
+use crate::device::{Command, Device, DeviceError};
+
+/// Where the activity manager and the shell may both write.
+const FOLDER: &str = "/data/local/tmp";
+/// The name that the script on the device has among processes.
+pub(super) const SCRIPT_NAME: &str = "heaptap-dumpheap";
+/// A file that has not grown for so long is done, where nobody says so.
+const SETTLED: Duration = Duration::from_secs(5);
+/// Between two looks at a file that may still grow.
+const LOOK: Duration = Duration::from_millis(300);
+/// The last record of a whole HPROF: tag 2C, four bytes of time, no body.
+const END_TAG: u8 = 0x2c;
+const END_BYTES: usize = 9;
+/// More words of a phone explain nothing.
+const LONGEST_WORDS: usize = 4 << 10;
+
+/// What the processes of a session are to write.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeapFiles {
+    /// In the order in which they are written.
+    pub files: Vec<HeapFile>,
+    /// A file that does not grow for so long is given up, milliseconds.
+    pub silence_ms: u64,
+    /// `am` returns once the file is there (Android 10 on).
+    pub am_waits: bool,
+}
+
+/// One file of one process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeapFile {
+    /// What it holds.
+    pub kind: HeapFileKind,
+    /// The process.
+    pub pid: u32,
+    /// Its name.
+    pub process: String,
+    /// Flags of `am dumpheap`, between blanks.
+    pub flags: String,
+    /// Where it is on the device.
+    pub remote: String,
+    /// Its name in the folder of results.
+    pub name: String,
+}
+
+/// What a heap file holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HeapFileKind {
+    /// The Java heap.
+    Hprof,
+    /// What malloc says of itself, XML.
+    MallocInfo,
+}
+
+impl HeapFileKind {
+    /// The end of a file's name.
+    pub fn suffix(self) -> &'static str {
+        match self {
+            HeapFileKind::Hprof => "hprof",
+            HeapFileKind::MallocInfo => "malloc_info.xml",
+        }
+    }
+}
+
+/// How the device's side of a file came out.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct HeapFileFate {
+    /// `am` was called for it.
+    pub begun: bool,
+    /// How `am` ended; `None` where nobody saw that.
+    pub exit: Option<u8>,
+    /// It was given up, since nothing came.
+    pub late: bool,
+    /// What `am` complained of, as the phone has it: not safe to show as it is.
+    pub complaint: Option<String>,
+}
+
+/// The log of a session of heap files: its name holds the session's id.
+pub fn log_path(id: &SessionId) -> String {
+    format!("{FOLDER}/heaptap-{id}.dumps")
+}
+
+/// Where a process's file goes on the device.
+pub fn file_path(id: &SessionId, pid: u32, kind: HeapFileKind) -> String {
+    format!("{FOLDER}/heaptap-{id}.{pid}.{}", kind.suffix())
+}
+
+/// `$1` log, `$2` the script, the rest for that.
+const START: &str = r#"log=$1; script=$2; shift 2
+if ! : > "$log"; then echo "cannot write $log" >&2; exit 1; fi
+sh -c "$script" heaptap-dumpheap "$log" "$@" </dev/null >/dev/null 2>&1 &
+echo $!"#;
+
+/// `$1` log, `$2` looks without growth after which a file is given up, then pid, flags and
+/// file of each. Told to end, it finishes the file it is at. What `am` says goes beside the
+/// file.
+const DUMP: &str = r#"log=$1; most=$2; shift 2
+stop=
+trap "stop=1" TERM
+trap "" HUP INT
+while [ $# -gt 2 ]; do
+  pid=$1; flags=$2; file=$3; shift 3
+  if [ -n "$stop" ]; then continue; fi
+  echo "begin $file" >> "$log"
+  (am dumpheap $flags $pid "$file" > "$file.said" 2>&1 </dev/null; echo "end $file $?" >> "$log") &
+  last=none; still=0
+  while ! grep -q "^end $file " "$log"; do
+    sleep 0.2
+    size=$(stat -c %s "$file" 2>/dev/null)
+    if [ "$size" = "$last" ]; then still=$((still+1)); else still=0; last=$size; fi
+    if [ $still -ge $most ]; then echo "late $file" >> "$log"; break; fi
+  done
+done
+echo over >> "$log""#;
+/// Looks a second.
+const LOOKS: u64 = 5;
+
+/// `$1` log, then files. What was said of each stands behind a line with its name.
+const FATES: &str = r#"cat "$1"; shift
+for file in "$@"; do echo "said $file"; head -c 4000 "$file.said" 2>/dev/null; echo; done"#;
+
+impl Session {
+    /// Writes the journal, then has the files written in the background of the device.
+    ///
+    /// # Errors
+    /// As [`Session::start`].
+    pub async fn start_heap_files(
+        device: Device,
+        store: Store,
+        opening: Opening,
+        events: Events,
+    ) -> Result<Session, SessionError> {
+        let mut session = Session::create(device, store, opening, events)?;
+        match session.launch_heap_files().await {
+            Ok(()) => Ok(session),
+            Err(error @ SessionError::NotFetched { .. }) => Err(error),
+            Err(error) => {
+                session.remove_remote().await;
+                session.forget()?;
+                Err(error)
+            }
+        }
+    }
+
+    async fn launch_heap_files(&mut self) -> Result<(), SessionError> {
+        let log = self.opening().remote_path.clone();
+        let wanted = self.heap_files()?.clone();
+        let looks = (wanted.silence_ms * LOOKS).div_ceil(1000).max(1);
+        let mut command = Command::script(START)
+            .called("starting the heap dumps")
+            .arg(&log)
+            .arg(DUMP)
+            .arg(looks.to_string());
+        for file in &wanted.files {
+            command = command
+                .arg(file.pid.to_string())
+                .arg(&file.flags)
+                .arg(&file.remote);
+        }
+        let seen = match self.device.run(&command, QUICK).await {
+            Ok(output) if output.exit == 0 => self.find_started().await,
+            Ok(output) => {
+                return Err(SessionError::StartFailed {
+                    serial: self.device.serial().to_owned(),
+                    exit: output.exit,
+                    text: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+                });
+            }
+            Err(error @ DeviceError::Refused { .. }) => return Err(error.into()),
+            Err(error) => self.started_unseen(Unseen::Perhaps(error)).await,
+        };
+        match seen? {
+            Some(facts) => self.note_started(facts).await,
+            None => self.note_ended(),
+        }
+    }
+
+    /// The script, where it runs; `None` where it has ended already.
+    async fn find_started(&self) -> Result<Option<ProcessFacts>, SessionError> {
+        let log = &self.opening().remote_path;
+        Ok(probe::await_writer(&self.device, log).await?)
+    }
+
+    /// The files of this session.
+    ///
+    /// # Errors
+    /// Where it is one of perfetto.
+    pub fn heap_files(&self) -> Result<&HeapFiles, SessionError> {
+        self.opening()
+            .heap_files
+            .as_ref()
+            .ok_or_else(|| SessionError::State {
+                path: "the journal of the session".into(),
+                source: std::io::Error::other("it has no heap files"),
+            })
+    }
+
+    /// What became of each file on the device, by its path there.
+    ///
+    /// # Errors
+    /// [`SessionError::NotFetched`] where the device cannot be asked.
+    pub async fn heap_file_fates(&self) -> Result<BTreeMap<String, HeapFileFate>, SessionError> {
+        let files = &self.heap_files()?.files;
+        let command = Command::script(FATES)
+            .called("asking what became of the heap dumps")
+            .arg(&self.opening().remote_path)
+            .args(files.iter().map(|f| &f.remote));
+        let output = self.device.run(&command, QUICK).await;
+        let output = output.map_err(|error| self.not_fetched(&error.to_string()))?;
+        Ok(read_fates(&String::from_utf8_lossy(&output.stdout)))
+    }
+
+    /// Waits until nobody writes to a file any more: `am` of Android 9 returns at once, and a
+    /// connection or a host may have been lost meanwhile.
+    ///
+    /// # Errors
+    /// [`SessionError::NotFetched`] where the device cannot be asked.
+    pub async fn settle_heap_file(
+        &self,
+        file: &HeapFile,
+        fate: &HeapFileFate,
+    ) -> Result<(), SessionError> {
+        let wanted = self.heap_files()?;
+        if fate.late || fate.exit.is_some_and(|exit| exit != 0 || wanted.am_waits) {
+            return Ok(());
+        }
+        let silence = Duration::from_millis(wanted.silence_ms);
+        let mut last = (0, Instant::now());
+        loop {
+            let stat = self.device.stat(&file.remote, QUICK).await;
+            let stat = stat.map_err(|error| self.not_fetched(&error.to_string()))?;
+            let size = stat.map_or(0, |s| s.size);
+            if size != last.0 {
+                last = (size, Instant::now());
+            }
+            // An app that has written nothing yet may be counting.
+            let limit = match size {
+                0 => silence,
+                _ => SETTLED,
+            };
+            if last.1.elapsed() >= limit || size > 0 && self.ends_whole(file).await? {
+                return Ok(());
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    async fn ends_whole(&self, file: &HeapFile) -> Result<bool, SessionError> {
+        let command = Command::program("tail").args(["-c", "16", &file.remote]);
+        let output = self.device.run(&command, QUICK).await;
+        let output = output.map_err(|error| self.not_fetched(&error.to_string()))?;
+        Ok(is_end(file.kind, &output.stdout))
+    }
+
+    /// Fetches a heap file as `goal`; `None` where the device has none, or an empty one.
+    ///
+    /// # Errors
+    /// As [`Session::pull`].
+    pub async fn pull_heap_file(
+        &mut self,
+        file: &HeapFile,
+        goal: &Path,
+        controls: &mut Controls,
+    ) -> Result<Option<RawTrace>, SessionError> {
+        if let Some((size, sha256)) = self.chronicle().files.get(&file.name).cloned() {
+            let kept = std::fs::metadata(goal);
+            if kept.is_ok_and(|m| m.len() == size) {
+                return Ok(Some(RawTrace {
+                    path: goal.to_owned(),
+                    size,
+                    sha256,
+                    received_at: None,
+                }));
+            }
+        }
+        let stat = self.device.stat(&file.remote, QUICK).await;
+        let stat = stat.map_err(|error| self.not_fetched(&error.to_string()))?;
+        if stat.is_none_or(|s| s.size == 0) {
+            return Ok(None);
+        }
+        match self.pull_file(&file.remote, goal, controls).await? {
+            Some(pulled) => {
+                self.note_file(&file.name, &pulled)?;
+                Ok(Some(pulled))
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// Everything of this session on the device.
+    pub(super) fn remote_paths(&self) -> Vec<String> {
+        let opening = self.opening();
+        let mut paths = vec![opening.remote_path.clone()];
+        for file in opening.heap_files.iter().flat_map(|h| &h.files) {
+            paths.push(file.remote.clone());
+            paths.push(format!("{}.said", file.remote));
+        }
+        paths
+    }
+}
+
+/// Whether these are the last bytes of a whole file.
+pub fn is_end(kind: HeapFileKind, last: &[u8]) -> bool {
+    match kind {
+        HeapFileKind::Hprof => {
+            let Some(at) = last.len().checked_sub(END_BYTES) else {
+                return false;
+            };
+            last[at] == END_TAG && last[at + 5..] == [0; 4]
+        }
+        HeapFileKind::MallocInfo => last.trim_ascii_end().ends_with(b"</malloc>"),
+    }
+}
+
+fn read_fates(text: &str) -> BTreeMap<String, HeapFileFate> {
+    let mut fates: BTreeMap<String, HeapFileFate> = BTreeMap::new();
+    let mut said: Option<(String, String)> = None;
+    for line in text.lines() {
+        let mut words = line.split_whitespace();
+        match (words.next(), words.next(), words.next()) {
+            (Some("said"), Some(file), None) if file.starts_with(FOLDER) => {
+                take_words(&mut fates, said.take());
+                said = Some((file.to_owned(), String::new()));
+            }
+            _ if said.is_some() => {
+                if let Some((_, words)) = &mut said
+                    && words.len() < LONGEST_WORDS
+                {
+                    words.push_str(line);
+                    words.push('\n');
+                }
+            }
+            (Some("begin"), Some(file), None) => {
+                fates.entry(file.to_owned()).or_default().begun = true;
+            }
+            (Some("late"), Some(file), None) => {
+                fates.entry(file.to_owned()).or_default().late = true;
+            }
+            (Some("end"), Some(file), Some(exit)) => {
+                let fate = fates.entry(file.to_owned()).or_default();
+                fate.exit = exit.parse().ok();
+                // It came after all.
+                fate.late = false;
+            }
+            _ => {}
+        }
+    }
+    take_words(&mut fates, said);
+    fates
+}
+
+fn take_words(fates: &mut BTreeMap<String, HeapFileFate>, said: Option<(String, String)>) {
+    if let Some((file, words)) = said
+        && let Some(complaint) = complaint(&words)
+    {
+        fates.entry(file).or_default().complaint = Some(complaint);
+    }
+}
+
+/// What `am` complains of, on whichever stream, with whatever exit code: the line that names
+/// an exception or an error.
+fn complaint(words: &str) -> Option<String> {
+    let lines = || words.lines().map(str::trim).filter(|l| !l.is_empty());
+    let exception = lines().find(|l| {
+        let name = l.split(':').next().unwrap_or(l);
+        name.contains('.') && (name.ends_with("Exception") || name.ends_with("Error"))
+    });
+    let error = || {
+        lines().find(|l| {
+            l.starts_with("Error") || l.starts_with("Exception") || l.contains("Unknown command")
+        })
+    };
+    exception.or_else(error).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "/data/local/tmp/heaptap-abcdefgh.7.hprof";
+
+    fn fate(text: &str) -> HeapFileFate {
+        read_fates(text).remove(FILE).unwrap_or_default()
+    }
+
+    #[test]
+    fn the_log_says_what_became_of_each_file() {
+        let begun = format!("begin {FILE}\n");
+        assert!(fate(&begun).begun && fate(&begun).exit.is_none());
+        let done = format!(
+            "{begun}end {FILE} 0\nover\nsaid {FILE}\nFile: x\nWaiting for dump to finish...\n"
+        );
+        assert_eq!(fate(&done).exit, Some(0));
+        assert_eq!(fate(&done).complaint, None);
+        assert!(fate(&format!("{begun}late {FILE}\n")).late);
+        let after_all = format!("{begun}late {FILE}\nend {FILE} 0\n");
+        assert!(!fate(&after_all).late);
+        assert_eq!(fate(""), HeapFileFate::default());
+    }
+
+    #[test]
+    fn a_complaint_is_found_on_whichever_stream_and_with_any_exit_code() {
+        let said = |words: &str| {
+            fate(&format!(
+                "begin {FILE}\nend {FILE} 0\nsaid {FILE}\n{words}\n"
+            ))
+            .complaint
+        };
+        let denied = "\nException occurred while executing dumpheap:\n\
+            java.lang.SecurityException: Process not debuggable: ProcessRecord{1 7:com.x/u0a1}\n\
+            \tat com.android.server.am.ActivityManagerService.dumpHeap(X.java:1)\n";
+        assert!(
+            said(denied)
+                .unwrap()
+                .starts_with("java.lang.SecurityException")
+        );
+        let file = "Error: Unable to open file: /x\nConsider using a file under /data/local/tmp/";
+        assert_eq!(said(file).unwrap(), "Error: Unable to open file: /x");
+        assert_eq!(
+            said("Error: Unknown option: -b").unwrap(),
+            "Error: Unknown option: -b"
+        );
+        assert_eq!(said("Waiting for dump to finish..."), None);
+        // A line that looks like the log's own is a word of the phone.
+        assert_eq!(said("end other 0"), None);
+    }
+
+    #[test]
+    fn a_whole_file_ends_with_its_last_record() {
+        let end = [1, 2, 0x2c, 0, 0, 0, 0, 0, 0, 0, 0];
+        assert!(is_end(HeapFileKind::Hprof, &end));
+        assert!(is_end(HeapFileKind::Hprof, &[0x2c, 9, 9, 9, 9, 0, 0, 0, 0]));
+        assert!(!is_end(HeapFileKind::Hprof, &end[..10]));
+        assert!(!is_end(HeapFileKind::Hprof, &[0; 9]));
+        assert!(!is_end(HeapFileKind::Hprof, &[0x2c; 3]));
+        assert!(is_end(HeapFileKind::MallocInfo, b"</heap></malloc>\n"));
+        assert!(!is_end(HeapFileKind::MallocInfo, b"<malloc>"));
+    }
+}
