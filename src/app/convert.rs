@@ -7,6 +7,7 @@ use super::coverage::{Coverage, Tally};
 use super::deduped::Deduped;
 use super::findings::{self, Finding};
 use super::java_profiles::{self, JavaProfileOptions, Pending};
+use super::java_summary::JavaSummary;
 use super::manifest;
 use super::manifest::JAVA_HEAP;
 use super::maps::{Maps, MapsError, Renamed, UsedMap};
@@ -137,6 +138,8 @@ pub struct Request {
     pub pprof: PprofOptions,
     /// Whether Java heaps get a profile over their dominator tree as well.
     pub dominators: bool,
+    /// Whether the classes that retain most are told of Java heaps.
+    pub java_summaries: bool,
     /// Where names of frames come from.
     pub names: NameOptions,
     /// Who watches them come.
@@ -184,6 +187,8 @@ pub struct Converted {
     pub java: Vec<manifest::JavaDump>,
     /// Per process and heap the totals and the largest callsites.
     pub heaps: Vec<HeapSummary>,
+    /// The last Java heap of each process, where that was asked for.
+    pub java_heaps: Vec<JavaSummary>,
     /// What the user should know, of the trace and of each heap's last dump.
     pub findings: Vec<Finding>,
     /// How many frames have names.
@@ -324,6 +329,7 @@ pub fn convert(request: &Request) -> Result<Converted, ConvertError> {
             dumps: Vec::new(),
             java: Vec::new(),
             heaps: Vec::new(),
+            java_heaps: Vec::new(),
             findings: Vec::new(),
             symbolization: manifest::Symbolization::default(),
             health: Vec::new(),
@@ -403,6 +409,7 @@ impl Run<'_> {
         let options = JavaProfileOptions {
             sample_names: self.request.pprof.sample_names,
             dominators: self.request.dominators,
+            summaries: self.request.java_summaries,
         };
         let mut written = java_profiles::Written::default();
         for at in 0..pending.trace.java_dumps().len() {
@@ -428,6 +435,7 @@ impl Run<'_> {
         }
         self.all.java.append(&mut written.dumps);
         self.all.findings.append(&mut written.findings);
+        self.all.java_heaps.append(&mut written.summaries);
         pending.renamed.count_heaps();
         self.all.findings.append(&mut pending.renamed.findings);
         self.took_maps(&pending.renamed);

@@ -8,6 +8,7 @@ use super::causes::{self, Cause};
 use super::convert::{ConvertError, Converted, Input, Plain, Request, Selection};
 use super::device_libs::{DeviceLibs, Interrupt, PullLibs};
 use super::findings;
+use super::java_summary::JavaSummary;
 use super::labels::{self, DumpMoment};
 use super::manifest::{self, Manifest};
 use super::names::NameOptions;
@@ -56,6 +57,8 @@ pub struct Finished {
     pub manifest: Manifest,
     /// What the terminal shows of each heap.
     pub heaps: Vec<HeapSummary>,
+    /// What the terminal shows of each Java heap.
+    pub java_heaps: Vec<JavaSummary>,
     /// What was known of a dump of Java heaps when it was begun.
     pub java: Option<JavaPlan>,
     /// What the exit code tells of; `None` where nothing is missing.
@@ -226,6 +229,7 @@ pub async fn finish(
         output,
         manifest,
         heaps: converted.heaps,
+        java_heaps: converted.java_heaps,
         java: plan.java,
         class,
     })
@@ -253,6 +257,7 @@ async fn convert(
         output: session.opening().output.clone(),
         selection: Selection::default(),
         pprof: plan.pprof(),
+        java_summaries: plan.java.is_some(),
         dominators: plan.java.as_ref().is_some_and(|java| java.dominators),
         names: plan.names.clone(),
         watch: watch.clone(),
@@ -323,6 +328,7 @@ fn without_trace(error: ConvertError, size: u64) -> Result<Converted, ConvertErr
     Ok(Converted {
         dumps: Vec::new(),
         heaps: Vec::new(),
+        java_heaps: Vec::new(),
         findings: vec![super::findings::Finding {
             kind,
             class: Some(ErrorClass::Empty),

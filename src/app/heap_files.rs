@@ -10,6 +10,8 @@ use std::time::Duration;
 use time::OffsetDateTime;
 
 use super::finish::{EndedBy, Finished};
+use super::java::{JavaFile, JavaOptions, Steps};
+use super::java_summary::{self, JavaSummary};
 use super::manifest::{self, JAVA_HEAP, JavaDump, JavaFlags, JavaKind, Manifest, Original};
 use super::names::NameOptions;
 use super::output::{OutputFolder, default_name, file_name};
@@ -395,6 +397,15 @@ pub(super) async fn finish(
     let silence = Duration::from_millis(wanted.silence_ms);
     let mut manifest = describe_session(&session, &plan);
     manifest.dumps.java = dumps(&came, &output);
+    let looked = look(&manifest.dumps.java, &output, &plan.names, controls).await;
+    let mut java_heaps = Vec::new();
+    for (dump, summary) in manifest.dumps.java.iter_mut().zip(looked) {
+        if let Some(summary) = summary {
+            dump.totals = Some(summary.totals);
+            java_heaps.push(summary);
+        }
+    }
+    steps.push(plan::step("converted"));
     manifest.warnings = came
         .iter()
         .filter_map(|c| warning(c, silence, &manifest.dumps.java))
@@ -416,6 +427,7 @@ pub(super) async fn finish(
         output,
         manifest,
         heaps: Vec::new(),
+        java_heaps,
         java: plan.java,
         class,
     })
@@ -474,6 +486,7 @@ fn dumps(came: &[Came], output: &Path) -> Vec<JavaDump> {
             process: c.file.process.clone(),
             heap: JAVA_HEAP.to_owned(),
             file: is_hprof.then(|| c.file.name.clone()),
+            dominators: None,
             malloc_info: malloc.get(&c.file.pid).cloned(),
             original: is_hprof.then(|| Original {
                 size: pulled.size,
@@ -489,6 +502,48 @@ fn dumps(came: &[Came], output: &Path) -> Vec<JavaDump> {
         });
     }
     dumps
+}
+
+/// A look into each file: how large the heap is, and who keeps most of it. What cannot be read,
+/// or what the user does not want to wait for, has none.
+async fn look(
+    dumps: &[JavaDump],
+    folder: &Path,
+    names: &NameOptions,
+    controls: &mut Controls,
+) -> Vec<Option<JavaSummary>> {
+    let mut looked = Vec::new();
+    let mut waits = true;
+    for dump in dumps {
+        let Some(file) = dump.file.as_ref().filter(|_| waits) else {
+            looked.push(None);
+            continue;
+        };
+        let (dump, path, names) = (dump.clone(), folder.join(file), names.clone());
+        let reading = tokio::task::spawn_blocking(move || look_into(dump, &path, names));
+        tokio::select! {
+            summary = reading => looked.push(summary.ok().flatten()),
+            () = session::stop_asked(controls) => {
+                waits = false;
+                looked.push(None);
+            }
+        }
+    }
+    looked
+}
+
+fn look_into(mut dump: JavaDump, path: &Path, names: NameOptions) -> Option<JavaSummary> {
+    let options = JavaOptions {
+        names,
+        ..JavaOptions::default()
+    };
+    // Whoever looks at it next is told why it cannot be read.
+    let mut file = JavaFile::open(path, options, &Steps::default()).ok()?;
+    let heap = file.read(0).ok()?;
+    let dominators = heap.dominators();
+    let reached = heap.paths().order().iter().copied();
+    dump.totals = Some(java_summary::totals(&heap.graph, reached));
+    Some(java_summary::summarize(&dump, &heap.graph, dominators))
 }
 
 /// The wall time in the header: milliseconds behind the magic and the size of ids.

@@ -9,7 +9,8 @@ use time::OffsetDateTime;
 use super::convert::{ConvertError, Selection, write_whole};
 use super::findings::Finding;
 use super::java::of_losses;
-use super::manifest::{self, JAVA_HEAP, JavaFlags, JavaKind, JavaSums, JavaTotals};
+use super::java_summary::{self, JavaSummary};
+use super::manifest::{self, JAVA_HEAP, JavaFlags, JavaKind};
 use super::maps::Renamed;
 use crate::analyze::class_tree::Over;
 use crate::error::ErrorClass;
@@ -27,6 +28,8 @@ pub struct JavaProfileOptions {
     pub sample_names: SampleNames,
     /// Whether a profile over the dominator tree is written beside.
     pub dominators: bool,
+    /// Whether the classes that retain most are told of each process's last dump.
+    pub summaries: bool,
 }
 
 /// A trace that holds Java heaps, once its native ones are done.
@@ -40,6 +43,7 @@ pub(super) struct Pending {
 pub(super) struct Written {
     pub(super) dumps: Vec<manifest::JavaDump>,
     pub(super) findings: Vec<Finding>,
+    pub(super) summaries: Vec<JavaSummary>,
 }
 
 /// Whether a selection takes a Java heap.
@@ -81,9 +85,19 @@ pub(super) fn write(
         let paths = Over::ShortestPaths(&paths);
         let by_paths = about("the shortest paths from roots, merged by class");
         put(&graph, paths, by_paths, &mut gzip, folder.join(&file))?;
-        if options.dominators {
-            let dominators = Dominators::of(&graph, Follow::default());
-            let over = Over::Dominators(&dominators);
+        let later = &pending.trace.java_dumps()[at + 1..];
+        let summary = options.summaries && later.iter().all(|d| d.pid != dump.pid);
+        let dominators =
+            (options.dominators || summary).then(|| Dominators::of(&graph, Follow::default()));
+        if summary && let Some(dominators) = &dominators {
+            written
+                .summaries
+                .push(java_summary::summarize(&entry, &graph, dominators));
+        }
+        if options.dominators
+            && let Some(dominators) = &dominators
+        {
+            let over = Over::Dominators(dominators);
             let by_dominators = about("the dominator tree, merged by class: what each keeps alone");
             let file = format!("java_heap_dump.{index}.{}.dominators.pb.gz", dump.pid);
             put(&graph, over, by_dominators, &mut gzip, folder.join(&file))?;
@@ -122,7 +136,6 @@ fn entry(
     index: u32,
 ) -> manifest::JavaDump {
     let losses = &graph.facts.losses;
-    let all = sums(graph, graph.objects());
     let wall = dump.wall_time_ns;
     manifest::JavaDump {
         kind: JavaKind::HeapGraph,
@@ -138,32 +151,13 @@ fn entry(
         malloc_info: None,
         original: None,
         reason: graph.facts.reason.clone(),
-        totals: Some(JavaTotals {
-            objects: all.objects,
-            space: all.space,
-            native_space: all.native_space,
-            reachable: sums(graph, reachable.iter().copied()),
-        }),
+        totals: Some(java_summary::totals(graph, reachable.iter().copied())),
         flags: JavaFlags {
             truncated: losses.truncated,
             missing_packets: losses.missing_packets,
         },
         complete: !losses.truncated && losses.missing_packets == 0 && losses.malformed == 0,
     }
-}
-
-fn sums(graph: &HeapGraph, objects: impl Iterator<Item = ObjectIndex>) -> JavaSums {
-    let has_native = !graph.natives().is_empty();
-    let mut sums = JavaSums::default();
-    for object in objects {
-        sums.objects += u64::from(!graph.is_placeholder(object));
-        sums.space = sums.space.saturating_add(graph.shallow_bytes(object));
-        if has_native {
-            let native = graph.native_bytes(object);
-            sums.native_space = sums.native_space.saturating_add(native);
-        }
-    }
-    sums
 }
 
 /// What a profile says of itself, for whoever opens it alone.

@@ -21,6 +21,7 @@ pub mod heap_files;
 pub mod hprof;
 pub mod java;
 pub mod java_profiles;
+pub mod java_summary;
 pub mod labels;
 pub mod leaks;
 pub mod manifest;

@@ -277,6 +277,7 @@ pub fn refresh(
             .profiles
             .as_ref()
             .map_or_else(PprofOptions::default, manifest::Profiles::options),
+        java_summaries: false,
         dominators: manifest.dumps.java.iter().any(|d| d.dominators.is_some()),
         names,
         look: Look::Better,

@@ -133,6 +133,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         },
         pprof,
         dominators: args.dominators,
+        java_summaries: false,
         names,
         watch: Watch::default(),
         bad_maps_fail: true,

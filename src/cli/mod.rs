@@ -20,6 +20,7 @@ mod exit;
 mod goal;
 mod hprof;
 mod java_args;
+mod java_summary;
 mod java_view;
 mod keys;
 mod leaks;

@@ -15,7 +15,7 @@ use super::keys::{Keys, Typing};
 use super::missing::Remedy;
 use super::names_args::NamesArgs;
 use super::signals::Signal;
-use super::{Context, Outcome, Style, summary};
+use super::{Context, Outcome, Style, java_summary, summary};
 use crate::app::device_libs::{DeviceLibs, PullEvent, PullLibs};
 use crate::app::finish::Finished;
 use crate::app::naming::Watch;
@@ -426,6 +426,7 @@ pub(super) fn finished(ctx: &Context, finished: &Finished, asked: Asked) -> Outc
         output,
         manifest,
         heaps,
+        java_heaps,
         ..
     } = finished;
     let again = again(output);
@@ -440,9 +441,11 @@ pub(super) fn finished(ctx: &Context, finished: &Finished, asked: Asked) -> Outc
             "session": finished.session,
             "output": output,
             "manifest": manifest,
+            "java_heaps": java_heaps,
         }));
         summary::tell(console, output, manifest, heaps, remedy);
     } else {
+        java_summary::show(console, java_heaps);
         summary::show(console, output, manifest, heaps, remedy);
     }
     Outcome::from(finished.class)

@@ -7,6 +7,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::console::{Console, Style};
+use super::java_summary;
 use super::missing::{self, Remedy};
 use crate::app::manifest::{self, Manifest};
 use crate::app::packet_files::{DEOBFUSCATION, SYMBOLIZED_TRACE, SYMBOLS};
@@ -91,7 +92,8 @@ pub fn tell(
         missing::tell(console, names, remedy);
     }
     console.say(written(folder, manifest));
-    let next = next_commands(folder, manifest, heaps);
+    let mut next = next_commands(folder, manifest, heaps);
+    next.extend(java_summary::next_commands(folder, manifest));
     if !next.is_empty() {
         console.say(format_args!(
             "\n{}",
@@ -414,17 +416,24 @@ fn written(folder: &Path, manifest: &Manifest) -> String {
             parts.push(name.to_owned());
         }
     }
-    let profiles = manifest
-        .dumps
-        .native
+    let native = manifest.dumps.native.iter().filter_map(|d| d.file.as_ref());
+    let java = &manifest.dumps.java;
+    let java_files = java
         .iter()
-        .filter(|d| d.file.is_some())
-        .count();
-    parts.push(match profiles {
-        0 => "no profile".to_owned(),
-        1 => "1 profile (.pb.gz)".to_owned(),
-        n => format!("{n} profiles (.pb.gz)"),
-    });
+        .flat_map(|d| [&d.file, &d.dominators].into_iter().flatten());
+    let (hprofs, profiles): (Vec<&String>, Vec<&String>) = native
+        .chain(java_files)
+        .partition(|file| file.ends_with(".hprof"));
+    let malloc: Vec<&String> = java.iter().filter_map(|d| d.malloc_info.as_ref()).collect();
+    let files = hprofs.into_iter().chain(malloc);
+    let listed = parts.len();
+    parts.extend(files.cloned());
+    match profiles.len() {
+        0 if parts.len() > listed => {}
+        0 => parts.push("no profile".to_owned()),
+        1 => parts.push("1 profile (.pb.gz)".to_owned()),
+        n => parts.push(format!("{n} profiles (.pb.gz)")),
+    }
     parts.push(manifest::FILE_NAME.to_owned());
     format!("wrote {}: {}", near(folder).display(), parts.join(", "))
 }

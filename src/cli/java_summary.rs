@@ -1,0 +1,126 @@
+//! How a Java heap looks in the terminal right after its dump: its size, and the classes that
+//! keep most.
+
+use std::path::Path;
+
+use super::console::{Console, Style};
+use super::summary::{near, quoted};
+use super::table::Table;
+use crate::app::java_summary::JavaSummary;
+use crate::app::manifest::Manifest;
+use crate::units::{ByteSize, thousands};
+
+/// Heaps shown in full; the others by their sizes.
+const FULL: usize = 4;
+
+/// Shows the heaps on stdout.
+pub(super) fn show(console: &Console, heaps: &[JavaSummary]) {
+    if console.is_json() || console.is_quiet() {
+        return;
+    }
+    for (at, heap) in heaps.iter().enumerate() {
+        console.data(title(console, heap));
+        for line in sizes(heap) {
+            console.data(format_args!("  {line}"));
+        }
+        if at < FULL && !heap.top.is_empty() {
+            console.data("");
+            let table = table(heap).render(console, console.stdout_width());
+            console.data(table);
+        }
+        console.data("");
+    }
+}
+
+fn title(console: &Console, heap: &JavaSummary) -> String {
+    let name = match heap.process.as_str() {
+        "" => format!("process {}", heap.pid),
+        name => name.to_owned(),
+    };
+    let name = console.styled(Style::Strong, name);
+    match heap.process.as_str() {
+        "" => format!("{name}  java"),
+        _ => format!("{name}  pid {}  java", heap.pid),
+    }
+}
+
+fn sizes(heap: &JavaSummary) -> Vec<String> {
+    let totals = &heap.totals;
+    let reachable = &totals.reachable;
+    let native = |bytes: u64| match bytes {
+        0 => String::new(),
+        bytes => format!(" + {} native", ByteSize(bytes)),
+    };
+    let mut lines = vec![format!(
+        "reachable  {}{} in {} objects of {} classes",
+        ByteSize(reachable.space),
+        native(reachable.native_space),
+        grouped(reachable.objects),
+        grouped(heap.classes as u64),
+    )];
+    let garbage = totals.objects.saturating_sub(reachable.objects);
+    if garbage > 0 {
+        lines.push(format!(
+            "garbage    {}{} in {} objects",
+            ByteSize(totals.space.saturating_sub(reachable.space)),
+            native(totals.native_space.saturating_sub(reachable.native_space)),
+            grouped(garbage),
+        ));
+    }
+    lines
+}
+
+fn table(heap: &JavaSummary) -> Table {
+    let mut table = Table::new(&["retained", "shallow", "native", "objects", "class"]);
+    for row in &heap.top {
+        let native = match row.native_bytes {
+            0 => String::new(),
+            bytes => ByteSize(bytes).to_string(),
+        };
+        table.row(
+            vec![
+                ByteSize(row.retained_bytes).to_string(),
+                ByteSize(row.shallow_bytes).to_string(),
+                native,
+                grouped(row.objects),
+            ],
+            row.class.clone(),
+        );
+    }
+    table
+}
+
+fn grouped(number: u64) -> String {
+    thousands(i64::try_from(number).unwrap_or(i64::MAX))
+}
+
+/// Commands one would want next for the Java heaps of a folder, each with what it is good for.
+pub(super) fn next_commands(folder: &Path, manifest: &Manifest) -> Vec<(String, String)> {
+    let with_objects = manifest.dumps.java.iter().filter(|d| d.file.is_some());
+    let dumps = with_objects.count();
+    if dumps == 0 {
+        return Vec::new();
+    }
+    let folder = quoted(&near(folder).display().to_string());
+    let mut next = vec![
+        (
+            "destroyed activities and other leaks, with who holds them:".to_owned(),
+            format!("heaptap leaks {folder}"),
+        ),
+        (
+            "who retains what, by class, package or object:".to_owned(),
+            format!("heaptap top {folder}"),
+        ),
+    ];
+    if dumps > 1 {
+        let at = |index: usize| {
+            let dump = manifest.dumps.java.iter().filter(|d| d.file.is_some());
+            dump.map(|d| d.index).nth(index).unwrap_or(0)
+        };
+        next.push((
+            "what grew from the first dump to the last:".to_owned(),
+            format!("heaptap diff {folder}@{} {folder}@{}", at(0), at(dumps - 1)),
+        ));
+    }
+    next
+}
