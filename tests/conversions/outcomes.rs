@@ -14,6 +14,7 @@ fn request(trace: &Path, output: &Path) -> Request {
         selection: Selection::default(),
         pprof: PprofOptions::default(),
         dominators: false,
+        java_summaries: false,
         names: NameOptions {
             symbolize: false,
             ..NameOptions::default()

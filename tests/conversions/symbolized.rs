@@ -236,6 +236,7 @@ fn a_recording_that_we_symbolize_gives_the_profiles_of_one_that_perfetto_did() {
             selection: Selection::default(),
             pprof: PprofOptions::default(),
             dominators: false,
+            java_summaries: false,
             names: names(&binaries, cache.path()),
             watch: Watch::default(),
             bad_maps_fail: true,
