@@ -10,6 +10,7 @@ use crate::bytes::Bytes;
 use crate::heap_graph::{
     BasicType, Class, ClassIndex, ClassKind, FieldDecl, ObjectId, ReferenceKind,
 };
+use std::collections::HashMap;
 
 /// So many superclasses are looked at: no program has as many, a hostile dump may have a chain
 /// of millions or a circle.
@@ -28,6 +29,9 @@ pub(super) struct Classes {
     pub(super) primitive: [ClassIndex; 12],
     /// `java.lang.Class`, the class of class objects.
     pub(super) class_class: ClassIndex,
+    /// By the id of a class the ids of its array classes, which the VM keeps as long as it: dumps
+    /// of HotSpot do not have that reference.
+    pub(super) arrays_of: IdMap<Vec<u64>>,
     /// ART's arrays that stand for the vtables of classes: bytes by id.
     pub(super) overheads: IdMap<u32>,
     /// Names were cut since all of them together are absurdly long.
@@ -122,6 +126,7 @@ pub(super) fn classes(file: &Bytes, outline: &Outline, index: &mut Index) -> Cla
         offsets: Vec::new(),
         primitive: [ClassIndex(0); 12],
         class_class: ClassIndex(0),
+        arrays_of: IdMap::default(),
         overheads: IdMap::default(),
         names_cut: false,
     };
@@ -191,6 +196,9 @@ pub(super) fn classes(file: &Bytes, outline: &Outline, index: &mut Index) -> Cla
         all.by_id.insert(id, class);
     }
     all.names_cut = names.cut;
+    if !outline.android {
+        all.find_arrays(file, outline);
+    }
     all.find_well_known(index);
     all.set_kinds();
     all.lay_out(outline, index);
@@ -229,6 +237,41 @@ impl Classes {
             let class = find(self, name).unwrap_or_else(|| self.add(name.to_owned()));
             self.class_class = class;
         }
+    }
+
+    /// Finds the class of each array class's elements: by name, of the same loader. Those of
+    /// primitives are kept by the classes that box them.
+    fn find_arrays(&mut self, file: &Bytes, outline: &Outline) {
+        let mut by_name: HashMap<(&str, u64), u64> = HashMap::new();
+        let mut arrays = Vec::new();
+        for (&id, &class) in &self.by_id {
+            if let Some(dump) = self.dump(file, outline, class) {
+                let name = self.rows[class.at()].name.as_str();
+                by_name.insert((name, dump.loader()), id);
+                arrays.extend(name.strip_suffix("[]").map(|of| (of, dump.loader(), id)));
+            }
+        }
+        let mut arrays_of: IdMap<Vec<u64>> = IdMap::default();
+        for (element, loader, array) in arrays {
+            let element = match element {
+                "boolean" => "java.lang.Boolean",
+                "char" => "java.lang.Character",
+                "float" => "java.lang.Float",
+                "double" => "java.lang.Double",
+                "byte" => "java.lang.Byte",
+                "short" => "java.lang.Short",
+                "int" => "java.lang.Integer",
+                "long" => "java.lang.Long",
+                class => class,
+            };
+            if let Some(&id) = by_name.get(&(element, loader)) {
+                arrays_of.entry(id).or_default().push(array);
+            }
+        }
+        arrays_of
+            .values_mut()
+            .for_each(|arrays| arrays.sort_unstable());
+        self.arrays_of = arrays_of;
     }
 
     /// Kinds by the nearest superclass that decides one.

@@ -24,6 +24,8 @@ pub(super) struct HprofContents {
     offsets: Offsets,
     /// Offset of the class dump by class.
     dumps: Vec<Option<usize>>,
+    /// See [`super::classes::Classes::arrays_of`].
+    arrays_of: IdMap<Vec<u64>>,
     stacks: Stacks,
     /// Names of statics before they were obfuscated, by class and id of the name.
     renamed: IdMap<IdMap<String>>,
@@ -62,6 +64,7 @@ impl HprofContents {
         outline: Outline,
         offsets: Offsets,
         dumps: Vec<Option<usize>>,
+        arrays_of: IdMap<Vec<u64>>,
         threads: Vec<(u32, ObjectIndex, Option<u32>)>,
     ) -> HprofContents {
         let stacks = Stacks::new(&outline, threads);
@@ -70,6 +73,7 @@ impl HprofContents {
             outline,
             offsets,
             dumps,
+            arrays_of,
             stacks,
             renamed: IdMap::default(),
         }
@@ -154,7 +158,9 @@ impl HprofContents {
             ("<signers>", dump.signers(), false),
             ("<protection domain>", dump.protection_domain(), false),
         ];
-        for (name, id, told) in others {
+        let arrays = self.arrays_of.get(&dump.id()).into_iter().flatten();
+        let arrays = arrays.map(|&array| ("<array class>", array, false));
+        for (name, id, told) in others.into_iter().chain(arrays) {
             if id != 0 && !told {
                 visit(Field {
                     name: Some(name),

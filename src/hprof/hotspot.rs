@@ -182,7 +182,7 @@ fn own_fields(classes: &Classes, class: ClassIndex, vm: &Vm, placed: &mut Placed
 pub(super) fn class_object_bytes(
     own: u64,
     dump: &ClassDump<'_>,
-    is_noise: impl Fn(u64) -> bool,
+    of_vm: impl Fn(u64) -> bool,
     vm: &Vm,
 ) -> u64 {
     let mut placed = Placed {
@@ -190,7 +190,7 @@ pub(super) fn class_object_bytes(
         gaps: Vec::new(),
     };
     let mut primitives = Vec::new();
-    for field in dump.statics().filter(|field| !is_noise(field.name)) {
+    for field in dump.statics().filter(|field| !of_vm(field.name)) {
         match field.basic {
             BasicType::Object => placed.put(vm.reference),
             basic => primitives.push(basic.bytes(8) as u64),

@@ -6,11 +6,15 @@ use super::id_map::IdMap;
 use super::names::StringTable;
 use super::records::{Content, Damage, Frame, Header, IdSize, Records, tag};
 use super::sub_records::SubRecords;
+use crate::bytes::Bytes;
 use std::ops::Range;
 
 /// A part has about so many bytes: few enough for threads to finish together, enough for the
 /// work to outweigh handing it out.
 const PART_BYTES: usize = 2 << 20;
+
+/// After so many bytes of dump records their pages are given back.
+const RELEASE_BYTES: usize = 64 << 20;
 
 /// What the top level says.
 #[derive(Debug)]
@@ -24,6 +28,8 @@ pub(super) struct Outline {
     pub(super) strings: StringTable,
     /// Ids of names of statics that hold nothing of the program: see [`is_noise`].
     pub(super) noise: IdMap<()>,
+    /// Ids of names in angle brackets: what HotSpot's VM keeps for a class outside its statics.
+    pub(super) vm_names: IdMap<()>,
     /// Ids of [`OVERHEADS`].
     pub(super) overhead_names: Vec<u64>,
     pub(super) loaded: Vec<LoadedClass>,
@@ -58,7 +64,7 @@ pub(super) struct StackRecords {
 impl Outline {
     /// Reads the top level; `exactly` walks through the sub-records of dump records to find where
     /// they really end, for files in which some cross the end that is written.
-    pub(super) fn read(file: &[u8], exactly: bool) -> Result<Outline, HprofError> {
+    pub(super) fn read(file: &Bytes, exactly: bool) -> Result<Outline, HprofError> {
         let header = Header::read(file)?;
         let mut outline = Outline {
             version: header.version.to_owned(),
@@ -68,6 +74,7 @@ impl Outline {
             time_ms: header.time_ms,
             strings: StringTable::default(),
             noise: IdMap::default(),
+            vm_names: IdMap::default(),
             overhead_names: Vec::new(),
             loaded: Vec::new(),
             stacks: StackRecords::default(),
@@ -79,6 +86,7 @@ impl Outline {
         let mut segmented = false;
         let mut ended = false;
         let mut records = Records::new(file, &header);
+        let mut released = 0;
         while let Some(record) = records.next() {
             let record = match record {
                 Ok(record) => record,
@@ -98,6 +106,10 @@ impl Outline {
                     records.continue_at(subs.at());
                 }
                 outline.dump_record(record.at..records.at());
+                if records.at() - released > RELEASE_BYTES {
+                    file.release(released..records.at());
+                    released = records.at();
+                }
                 continue;
             }
             if record.tag == tag::HEAP_DUMP_END {
@@ -116,6 +128,9 @@ impl Outline {
                 Content::Utf8 { id, text } => {
                     if OVERHEADS.contains(&text) {
                         outline.overhead_names.push(id);
+                    }
+                    if text.first() == Some(&b'<') {
+                        outline.vm_names.insert(id, ());
                     }
                     if is_noise(text) {
                         outline.noise.insert(id, ());
@@ -182,14 +197,10 @@ impl Outline {
 /// So many places of damage are told.
 pub(super) const MOST_DAMAGE: usize = 32;
 
-/// Whether statics of that name are no fields of the program: HotSpot's `<resolved_references>`
-/// and `<init_lock>`, ART's arrays for vtables and the class's pointer to `java.lang.Class`.
+/// Whether statics of that name hold nothing that the class refers to: ART's arrays for vtables, and
+/// its pointer to `java.lang.Class`.
 fn is_noise(name: &[u8]) -> bool {
-    match name.first() {
-        Some(b'<') => true,
-        Some(b'$') => OVERHEADS.contains(&name) || name == b"$class$shadow$_klass_",
-        _ => false,
-    }
+    OVERHEADS.contains(&name) || name == b"$class$shadow$_klass_"
 }
 
 /// Statics whose value is the id of the array that stands for the vtables of a class.

@@ -146,6 +146,7 @@ impl Found {
             self.outline,
             columns.offsets,
             self.classes.dumps,
+            self.classes.arrays_of,
             threads,
         );
         let class_of = columns.class_of.into_iter().map(ClassIndex).collect();
@@ -357,7 +358,10 @@ impl<'a> Dump<'a> {
             class.signers(),
             class.protection_domain(),
         ];
-        others.into_iter().filter(|&id| id != 0).for_each(each);
+        let arrays = self.classes.arrays_of.get(&class.id());
+        let arrays = arrays.into_iter().flatten().copied();
+        let others = others.into_iter().chain(arrays);
+        others.filter(|&id| id != 0).for_each(each);
     }
 }
 

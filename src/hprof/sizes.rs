@@ -67,8 +67,8 @@ impl Sizes {
                 SizeModel::Dump | SizeModel::Art => own + statics + overhead,
                 SizeModel::Mat => statics,
                 SizeModel::Hotspot => {
-                    let is_noise = |name| outline.noise.contains_key(&name);
-                    hotspot::class_object_bytes(own, &dump, is_noise, &vm)
+                    let of_vm = |name| outline.vm_names.contains_key(&name);
+                    hotspot::class_object_bytes(own, &dump, of_vm, &vm)
                 }
             };
             class_objects.insert(id, aligned(bytes, layouts.alignment));

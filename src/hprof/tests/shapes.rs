@@ -1,7 +1,7 @@
 //! The shapes that runtimes write, and those that their bugs and crashes leave.
 
 use super::dump::{ClassSpec, Dump, Val, put_record};
-use super::{class_name, graph_of, object, references};
+use super::{class_name, fields, graph_of, object, references};
 use crate::bytes::Bytes;
 use crate::heap_graph::BasicType::{Byte, Int, Long, Object};
 use crate::heap_graph::{ClassKind, HeapKind, ObjectId, ReferenceKind, RootKind, SizeModel};
@@ -273,7 +273,7 @@ fn native_bytes_belong_to_the_referent_of_the_cleaner() {
 }
 
 #[test]
-fn hotspot_names_its_classes_as_the_vm_does_and_its_noise_is_left_out() {
+fn hotspot_names_its_classes_as_the_vm_does_and_keeps_arrays_with_their_elements() {
     let mut dump = Dump::hotspot();
     dump.class(&ClassSpec {
         id: OBJECT,
@@ -290,12 +290,17 @@ fn hotspot_names_its_classes_as_the_vm_does_and_its_noise_is_left_out() {
         ],
         ..ClassSpec::default()
     });
-    dump.class(&ClassSpec {
-        id: ARRAY,
-        name: "[[Ljava/lang/Object;",
-        superclass: OBJECT,
-        ..ClassSpec::default()
-    });
+    for (id, name) in [
+        (ARRAY, "[[Ljava/lang/Object;"),
+        (ARRAY + 8, "[Ljava/lang/Object;"),
+    ] {
+        dump.class(&ClassSpec {
+            id,
+            name,
+            superclass: OBJECT,
+            ..ClassSpec::default()
+        });
+    }
     dump.objects(0x1000, ARRAY, &[]);
     let graph = graph_of(dump.finish());
     assert_eq!(class_name(&graph, 0x1000), "java.lang.Object[][]");
@@ -303,7 +308,14 @@ fn hotspot_names_its_classes_as_the_vm_does_and_its_noise_is_left_out() {
         graph.class(graph.class_of(object(&graph, 0x1000))).kind,
         ClassKind::Array
     );
-    assert_eq!(references(&graph, CLASS), [0x1000, OBJECT]);
+    assert_eq!(references(&graph, CLASS), [0x1000, 0x1000, OBJECT]);
+    assert_eq!(references(&graph, OBJECT), [ARRAY + 8]);
+    assert_eq!(references(&graph, ARRAY + 8), [OBJECT, ARRAY]);
+    let names: Vec<_> = fields(&graph, ARRAY + 8)
+        .into_iter()
+        .map(|field| field.0)
+        .collect();
+    assert_eq!(names, ["<superclass>", "<array class>"]);
 }
 
 #[test]
