@@ -4,7 +4,7 @@
 use super::filter::Filter;
 use super::histogram::{Among, By, Histogram, Sums, histogram};
 use super::tree::Tree;
-use crate::heap_graph::{Dominators, HeapGraph, Retained};
+use crate::heap_graph::{Dominators, HeapGraph};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
@@ -144,33 +144,45 @@ pub struct ClassChange {
 pub struct ByClass {
     /// Every class that one of the dumps has reachable objects of, what grew most first.
     pub rows: Vec<ClassChange>,
-    /// Over the classes of the rows.
+    /// Over the classes of the rows, without what they retain, which overlaps.
     pub total: Change,
 }
 
-/// Compares reachable objects by class.
-pub fn by_class(before: Side<'_>, after: Side<'_>, filter: &Filter) -> ByClass {
-    let table = |side: Side<'_>| {
-        let among = Among::Reachable(side.dominators);
-        histogram(side.graph, among, By::ClassInAnyRun, filter)
-    };
-    let (before, after) = (table(before), table(after));
-    let mut all: BTreeMap<String, Change> = BTreeMap::new();
-    let mut total = Change::default();
-    let mut take = |table: Histogram, side: fn(&mut Change) -> &mut Sums| {
-        for row in table.rows {
-            let sum = side(&mut total);
-            sum.count += row.sums.count;
-            sum.shallow_bytes = sum.shallow_bytes.saturating_add(row.sums.shallow_bytes);
-            sum.native_bytes = sum.native_bytes.saturating_add(row.sums.native_bytes);
-            *side(all.entry(row.name).or_default()) = row.sums;
+/// Reachable objects of one dump by class. Is all that a comparison needs of it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Classes(Histogram);
+
+/// Adds up reachable objects by class.
+pub fn classes(side: Side<'_>, filter: &Filter) -> Classes {
+    let among = Among::Reachable(side.dominators);
+    Classes(histogram(side.graph, among, By::ClassInAnyRun, filter))
+}
+
+impl Classes {
+    /// Over all of them, without what they retain, which overlaps.
+    pub fn total(&self) -> Sums {
+        let mut total = Sums::default();
+        for row in &self.0.rows {
+            total.count += row.sums.count;
+            total.shallow_bytes = total.shallow_bytes.saturating_add(row.sums.shallow_bytes);
+            total.native_bytes = total.native_bytes.saturating_add(row.sums.native_bytes);
         }
+        total
+    }
+}
+
+/// Compares two dumps by class.
+pub fn merge(before: Classes, after: Classes) -> ByClass {
+    let total = Change {
+        before: before.total(),
+        after: after.total(),
     };
-    take(before, |change| &mut change.before);
-    take(after, |change| &mut change.after);
-    // What classes retain overlaps, so it has no sum; without a filter all is retained.
-    for side in [&mut total.before, &mut total.after] {
-        side.retained = Retained::default();
+    let mut all: BTreeMap<String, Change> = BTreeMap::new();
+    for row in before.0.rows {
+        all.entry(row.name).or_default().before = row.sums;
+    }
+    for row in after.0.rows {
+        all.entry(row.name).or_default().after = row.sums;
     }
     let mut rows: Vec<ClassChange> = all
         .into_iter()

@@ -4,8 +4,8 @@
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 use super::{
-    apps, check, completions, convert, demo, deobfuscate, devices, doctor, dump, hprof, leaks,
-    paths, record, report, sessions, symbolize, top, virtual_phone,
+    apps, check, completions, convert, demo, deobfuscate, devices, diff, doctor, dump, hprof,
+    leaks, paths, record, report, sessions, symbolize, top, virtual_phone,
 };
 
 /// Memory profiling of Android phones from the host: record, pull, decode, convert, explain.
@@ -126,6 +126,8 @@ pub enum Command {
     Top(Box<top::Args>),
     /// What leaks, what grew between dumps, what is wasted
     Leaks(Box<leaks::Args>),
+    /// What changed between two dumps: by class, by place, leaks
+    Diff(Box<diff::Args>),
     /// What holds Java objects: the path from a root, all paths merged, one object in full
     Paths(paths::Args),
     /// Write a page about a Java heap: who retains it, leaks, classes, ways to roots

@@ -79,6 +79,26 @@ pub(super) fn size(bytes: u64) -> String {
     }
 }
 
+/// How much more or less, with its sign; a dash for no change.
+pub(super) fn signed(bytes: i64) -> String {
+    match bytes {
+        0 => "-".to_owned(),
+        bytes => {
+            let sign = if bytes < 0 { '-' } else { '+' };
+            format!("{sign}{}", ByteSize(bytes.unsigned_abs()))
+        }
+    }
+}
+
+/// A number with its sign; a dash for zero.
+pub(super) fn signed_count(count: i64) -> String {
+    match count {
+        0 => "-".to_owned(),
+        count if count > 0 => format!("+{}", thousands(count)),
+        count => thousands(count),
+    }
+}
+
 /// A line of CSV. Text that a spreadsheet would take for a formula gets a quote before it.
 pub(super) fn csv_line(cells: &[Cell<'_>]) -> String {
     let mut line = String::new();
@@ -135,5 +155,14 @@ mod tests {
         assert_eq!(line("a,\"b\""), "\"a,\"\"b\"\"\",-5,\n");
         assert_eq!(line("=cmd()"), "'=cmd(),-5,\n");
         assert_eq!(line("-1"), "'-1,-5,\n");
+    }
+
+    #[test]
+    fn changes_carry_their_sign() {
+        assert_eq!(signed(0), "-");
+        assert_eq!(signed(2048), "+2.0 KiB");
+        assert_eq!(signed(-2048), "-2.0 KiB");
+        assert_eq!(signed_count(12_000), "+12,000");
+        assert_eq!(signed_count(-3), "-3");
     }
 }

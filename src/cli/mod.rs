@@ -14,6 +14,7 @@ mod convert;
 mod demo;
 mod deobfuscate;
 mod devices;
+mod diff;
 mod doctor;
 mod dump;
 mod exit;
@@ -103,6 +104,7 @@ async fn dispatch(ctx: &Context, command: Command) -> Result<Outcome, Failure> {
         Command::Stop(args) => sessions::stop(ctx, args).await,
         Command::Collect(args) => sessions::collect(ctx, args).await,
         Command::Convert(args) => convert::run(ctx, args).await,
+        Command::Diff(args) => diff::run(ctx, *args).await,
         Command::Paths(args) => paths::run(ctx, args).await,
         Command::Top(args) => top::run(ctx, *args).await,
         Command::Leaks(args) => leaks::run(ctx, *args).await,

@@ -1,0 +1,337 @@
+//! `heaptap diff`: what changed between two Java heaps.
+
+use std::ffi::OsString;
+
+use clap::{ValueEnum, ValueHint};
+use regex::Regex;
+
+use super::java_args::JavaArgs;
+use super::java_view::{self, Cell, csv_line, signed, signed_count};
+use super::names_args::mapping;
+use super::table::Table;
+use super::top::HeapArg;
+use super::{Console, Context, Outcome, Style, blocking};
+use crate::analyze::filter::Filter;
+use crate::app::java::JavaInput;
+use crate::app::java::diff::{ChangeRow, DiffReport, DiffRequest, LeakChange, PathChangeRow, diff};
+use crate::app::names::MappingOption;
+use crate::error::{ErrorClass, Failure};
+use crate::heap_graph::{Follow, HeapKind};
+use crate::units::{ByteSize, thousands};
+
+/// Flags of `diff`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    heaptap diff before.hprof after.hprof\n  \
+    heaptap diff rec@before rec@after --by path      where in the dominator tree it grew\n  \
+    heaptap diff old.hprof rec@last --mapping-before old/mapping.txt --mapping-after mapping.txt\n  \
+    heaptap diff rec@1 rec@last --fail-over 2MiB     in CI: ends with 9 where it grew by more")]
+pub struct Args {
+    /// The first dump: a recording's folder, a trace or an HPROF, PATH@LABEL, PATH@N, PATH@last
+    #[arg(value_name = "A")]
+    pub before: OsString,
+    /// The second, of the same or another kind, run or build
+    #[arg(value_name = "B")]
+    pub after: OsString,
+    /// What is shown [default: all three]
+    #[arg(long, value_name = "WHAT", value_enum)]
+    pub by: Option<ByArg>,
+    /// At most so many rows of each; 0 is all [default: what fits a page; all in JSON and CSV]
+    #[arg(short = 'n', long, value_name = "N")]
+    pub limit: Option<usize>,
+    /// Only classes that match; may be repeated
+    #[arg(long, visible_alias = "class", value_name = "REGEX")]
+    pub focus: Vec<Regex>,
+    /// No classes that match; may be repeated
+    #[arg(long, value_name = "REGEX")]
+    pub ignore: Vec<Regex>,
+    /// Only objects in this heap of the runtime
+    #[arg(long, value_name = "HEAP", value_enum)]
+    pub heap: Option<HeapArg>,
+    /// Classes that did not change too
+    #[arg(long)]
+    pub unchanged: bool,
+    /// Levels of the dominator tree
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    pub depth: usize,
+    /// Nodes of the dominator tree that changed by at least this [default: 0.1 % of the heap]
+    #[arg(long, value_name = "SIZE", value_parser = ByteSize::parse)]
+    pub min: Option<ByteSize>,
+    /// End with 9 where reachable objects (of the classes that match) grew by more, Java and
+    /// native bytes together
+    #[arg(long, value_name = "SIZE", value_parser = ByteSize::parse)]
+    pub fail_over: Option<ByteSize>,
+    /// Mapping file for the first dump alone; may be repeated
+    #[arg(long, value_name = "[PACKAGE=]FILE", value_hint = ValueHint::FilePath)]
+    pub mapping_before: Vec<OsString>,
+    /// Mapping file for the second dump alone; may be repeated
+    #[arg(long, value_name = "[PACKAGE=]FILE", value_hint = ValueHint::FilePath)]
+    pub mapping_after: Vec<OsString>,
+    /// Comma-separated values on stdout: classes, or what --by says
+    #[arg(long, conflicts_with_all = ["json", "json_lines"])]
+    pub csv: bool,
+    /// How the heaps are looked at.
+    #[command(flatten)]
+    pub java: JavaArgs,
+}
+
+/// What is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ByArg {
+    /// Classes
+    Class,
+    /// Places in the dominator tree, merged by class
+    #[value(alias = "dominator")]
+    Path,
+    /// Objects that should be gone, by what holds them
+    #[value(alias = "suspect")]
+    Leak,
+}
+
+/// Rows on a page.
+const PAGE: usize = 20;
+
+/// Runs the command.
+///
+/// # Errors
+/// Where one of the inputs holds no Java heap, or can't be read.
+pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    let console = &ctx.console;
+    let side = |input: &OsString, maps: &[OsString]| {
+        let mut options = args.java.options(Follow::default());
+        let maps: Vec<MappingOption> = maps.iter().map(|given| mapping(given)).collect();
+        options.names.mappings.splice(0..0, maps);
+        (JavaInput::parse(input), options)
+    };
+    let whole = console.is_json() || args.csv;
+    let request = DiffRequest {
+        before: side(&args.before, &args.mapping_before),
+        after: side(&args.after, &args.mapping_after),
+        filter: Filter {
+            focus: args.focus.clone(),
+            ignore: args.ignore.clone(),
+            heap: args.heap.map(HeapKind::from),
+        },
+        limit: args.limit.unwrap_or(if whole { 0 } else { PAGE }),
+        unchanged: args.unchanged,
+        least: args.min.map(|ByteSize(bytes)| bytes),
+        depth: args.depth.max(1),
+    };
+    let (report, class) = blocking::stepwise(ctx, move |steps| diff(&request, steps)).await?;
+    if console.is_json() {
+        console.json(&report);
+    } else if args.csv {
+        print_csv(console, &report, args.by.unwrap_or(ByArg::Class));
+    } else {
+        show(console, &report, args.by);
+    }
+    java_view::warn(console, &report.before);
+    java_view::warn(console, &report.after);
+    let excess = args.fail_over.filter(|limit| report.excess() > limit.0);
+    if let Some(limit) = excess {
+        console.warn(format_args!(
+            "reachable objects grew by {}, more than {limit}",
+            ByteSize(report.excess())
+        ));
+    }
+    // Of an incomplete dump nobody knows what it would have come to.
+    let budget = match (args.fail_over, excess, class) {
+        (Some(_), _, Some(_)) => Some(ErrorClass::Inconclusive),
+        (_, Some(_), None) => Some(ErrorClass::Budget),
+        _ => None,
+    };
+    Ok(Outcome::of(class.into_iter().chain(budget)))
+}
+
+fn show(console: &Console, report: &DiffReport, by: Option<ByArg>) {
+    java_view::heading(console, &report.before);
+    java_view::heading(console, &report.after);
+    summary(console, report);
+    let wants = |what| by.is_none_or(|by| by == what);
+    if wants(ByArg::Class) {
+        console.data("");
+        console.data(classes(console, report));
+        let shown = report.classes.len();
+        if report.classes_changed > shown {
+            let more = report.classes_changed - shown;
+            console.data(console.styled(
+                Style::Dim,
+                format!("… and {more} classes between that changed less (-n 0 shows all)"),
+            ));
+        }
+    }
+    if wants(ByArg::Path) && !report.paths.is_empty() {
+        console.data(format_args!(
+            "\n{}",
+            console.styled(Style::Strong, "where it hangs: the dominator tree")
+        ));
+        console.data(paths(console, &report.paths));
+        let least = format!(
+            "nodes that changed by at least {} (--min)",
+            ByteSize(report.paths_least_bytes)
+        );
+        console.data(console.styled(Style::Dim, least));
+    }
+    if wants(ByArg::Leak) && (!report.leaks.is_empty() || by.is_some()) {
+        console.data(format_args!(
+            "\n{}",
+            console.styled(Style::Strong, "objects that should be gone")
+        ));
+        console.data(leaks(console, &report.leaks));
+    }
+}
+
+fn summary(console: &Console, report: &DiffReport) {
+    let total = &report.total;
+    let growth = format!(
+        "{} in {} objects",
+        signed(total.own_growth()),
+        signed_count(total.growth.count)
+    );
+    let figures = |bytes: u64, native: u64| match native {
+        0 => ByteSize(bytes).to_string(),
+        native => format!("{} + {} native", ByteSize(bytes), ByteSize(native)),
+    };
+    console.data(format_args!(
+        "{} → {}: {}",
+        figures(total.before.shallow_bytes, total.before.native_bytes),
+        figures(total.after.shallow_bytes, total.after.native_bytes),
+        console.styled(Style::Strong, growth)
+    ));
+}
+
+fn classes(console: &Console, report: &DiffReport) -> String {
+    if report.classes.is_empty() {
+        return "no class changed".to_owned();
+    }
+    let any = |of: fn(&ChangeRow) -> i64| report.classes.iter().any(|row| of(&row.change) != 0);
+    let native = any(|change| change.growth.native_bytes);
+    let mut headings = vec!["count", "shallow"];
+    if native {
+        headings.push("native");
+    }
+    headings.extend(["retained", "now", "class"]);
+    let mut table = Table::new(&headings);
+    for row in &report.classes {
+        let growth = &row.change.growth;
+        let mut cells = vec![signed_count(growth.count), signed(growth.shallow_bytes)];
+        if native {
+            cells.push(signed(growth.native_bytes));
+        }
+        cells.push(signed(row.change.retained_growth()));
+        cells.push(thousands(row.change.after.count));
+        table.row(cells, row.name.clone());
+        if matches!(row.change.status, "new" | "gone") {
+            table.remark(row.change.status);
+        }
+    }
+    table.render(console, console.stdout_width())
+}
+
+fn paths(console: &Console, rows: &[PathChangeRow]) -> String {
+    let mut table = Table::new(&["retained", "count", "class"]);
+    for row in rows {
+        let growth = &row.change;
+        let cells = vec![
+            signed(growth.retained_growth()),
+            signed_count(growth.growth.count),
+        ];
+        table.row(cells, row.name.clone());
+        table.lead("  ".repeat(row.depth));
+        if matches!(growth.status, "new" | "gone") {
+            table.remark(growth.status);
+        }
+    }
+    table.render(console, console.stdout_width())
+}
+
+fn leaks(console: &Console, rows: &[LeakChange]) -> String {
+    if rows.is_empty() {
+        return "none in either dump".to_owned();
+    }
+    let mut table = Table::new(&["", "before", "after", "keeps", "leak"]);
+    for leak in rows {
+        let bytes = i128::from(leak.after_bytes) - i128::from(leak.before_bytes);
+        let bytes = bytes.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
+        table.row(
+            vec![
+                leak.status.to_owned(),
+                thousands(leak.before_count),
+                thousands(leak.after_count),
+                signed(bytes),
+            ],
+            format!("{} {}", leak.what, leak.class),
+        );
+        if !leak.path.is_empty() {
+            table.remark(format!("by {}", leak.path));
+        }
+    }
+    table.render(console, console.stdout_width())
+}
+
+const FIGURES: &str = "status,count_before,count_after,shallow_bytes_before,shallow_bytes_after,\
+                       native_bytes_before,native_bytes_after,retained_bytes_before,\
+                       retained_bytes_after,retained_native_bytes_before,\
+                       retained_native_bytes_after";
+
+fn figures(change: &ChangeRow) -> Vec<Cell<'_>> {
+    let (before, after) = (&change.before, &change.after);
+    vec![
+        Cell::Text(change.status),
+        Cell::Number(before.count.into()),
+        Cell::Number(after.count.into()),
+        Cell::Number(before.shallow_bytes.into()),
+        Cell::Number(after.shallow_bytes.into()),
+        Cell::Number(before.native_bytes.into()),
+        Cell::Number(after.native_bytes.into()),
+        Cell::maybe(before.retained_bytes),
+        Cell::maybe(after.retained_bytes),
+        Cell::maybe(before.retained_native_bytes),
+        Cell::maybe(after.retained_native_bytes),
+    ]
+}
+
+fn print_csv(console: &Console, report: &DiffReport, by: ByArg) {
+    let mut text = String::new();
+    match by {
+        ByArg::Class => {
+            text += &format!("name,{FIGURES}\n");
+            for row in &report.classes {
+                let mut cells = vec![Cell::Text(&row.name)];
+                cells.extend(figures(&row.change));
+                text += &csv_line(&cells);
+            }
+        }
+        ByArg::Path => {
+            text += &format!("id,above,depth,name,{FIGURES}\n");
+            for row in &report.paths {
+                let mut cells = vec![
+                    Cell::Number(row.id as i128),
+                    Cell::maybe(row.above.map(|above| above as u64)),
+                    Cell::Number(row.depth as i128),
+                    Cell::Text(&row.name),
+                ];
+                cells.extend(figures(&row.change));
+                text += &csv_line(&cells);
+            }
+        }
+        ByArg::Leak => {
+            text += "signature,class,what,path,status,count_before,count_after,bytes_before,\
+                     bytes_after\n";
+            for leak in &report.leaks {
+                text += &csv_line(&[
+                    Cell::Text(&leak.signature),
+                    Cell::Text(&leak.class),
+                    Cell::Text(leak.what),
+                    Cell::Text(&leak.path),
+                    Cell::Text(leak.status),
+                    Cell::Number(leak.before_count.into()),
+                    Cell::Number(leak.after_count.into()),
+                    Cell::Number(leak.before_bytes.into()),
+                    Cell::Number(leak.after_bytes.into()),
+                ]);
+            }
+        }
+    }
+    console.raw(text.as_bytes());
+}
