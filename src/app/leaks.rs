@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub use document::{
     BoxedRow, CollectionRow, CrowdedRow, DuplicateRow, Duplicated, GroupRow, GrowthDocument,
-    GrowthRow, KeptBytes, LargeRow, LeakRow, LeaksDocument, LeaksRows, LibraryRow, NestedRow,
-    PathStep, RoomRow, UnheldRow, WasteDocument,
+    GrowthRow, KeptBytes, LargeRow, LeakRow, LeaksDocument, LeaksRows, LibraryRow, LoaderRow,
+    NestedRow, PathStep, RoomRow, UnheldRow, WasteDocument,
 };
 
 use crate::analyze::filter::Filter;

@@ -6,7 +6,7 @@ use super::advice;
 use super::kinds::{ByName, Kind, Kinds};
 use super::library::{PATTERNS, Pattern};
 use super::live::Live;
-use super::retained;
+use super::retained::{self, KeptByLeak};
 use super::rules::{Rules, short};
 use super::signature::{of_pattern, of_references, settle, suspects};
 use super::steps::{RawStep, References};
@@ -60,9 +60,9 @@ pub fn find(graph: &HeapGraph) -> Leaks {
     let (held, apart): (Vec<_>, Vec<_>) = leaking
         .into_iter()
         .partition(|&(object, _, _)| walk.reaches(object));
-    leaks.unheld = unheld(graph, &reachable, &apart);
     let ends: Vec<ObjectIndex> = held.iter().map(|h| h.0).collect();
-    let kept = retained::of(graph, &ends, &marks);
+    let (kept, claimed) = retained::of(graph, &ends, &marks);
+    leaks.unheld = unheld(graph, &reachable, &apart, &claimed);
     let finder = Finder {
         graph,
         rules: &rules,
@@ -155,21 +155,23 @@ fn untold(
     all
 }
 
-/// Those that no strong path reaches, by class; those that other leaks keep are told there.
-fn unheld(graph: &HeapGraph, reachable: &Reachable, apart: &[Found]) -> Vec<Unheld> {
-    let mut counts: BTreeMap<(&str, Kind), u64> = BTreeMap::new();
-    for (object, kind, _) in apart {
-        if !reachable.contains(*object) {
-            let class = graph.class(graph.class_of(*object)).shown();
-            *counts.entry((class, *kind)).or_default() += 1;
+/// Those that no path reaches, by class; those that other leaks keep are told there.
+fn unheld(graph: &HeapGraph, reachable: &Reachable, apart: &[Found], kept: &Marks) -> Vec<Unheld> {
+    let mut counts: BTreeMap<(&str, Kind, bool), u64> = BTreeMap::new();
+    for &(object, kind, _) in apart {
+        if !kept.has(object) {
+            let class = graph.class(graph.class_of(object)).shown();
+            let in_passing = reachable.contains(object);
+            *counts.entry((class, kind, in_passing)).or_default() += 1;
         }
     }
     counts
         .into_iter()
-        .map(|((class, kind), count)| Unheld {
+        .map(|((class, kind, in_passing), count)| Unheld {
             class: class.to_owned(),
             kind,
             count,
+            in_passing,
         })
         .collect()
 }
@@ -183,11 +185,7 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    fn groups(
-        &self,
-        held: Vec<Found>,
-        kept: Vec<(Kept, BTreeMap<crate::heap_graph::ClassIndex, u64>)>,
-    ) -> Vec<LeakGroup> {
+    fn groups(&self, held: Vec<Found>, kept: Vec<KeptByLeak>) -> Vec<LeakGroup> {
         let mut all: Vec<(Found, Kept, BTreeMap<String, u64>)> = held
             .into_iter()
             .zip(kept)

@@ -47,7 +47,8 @@ use crate::heap_graph::{ObjectId, ObjectIndex};
 pub struct Leaks {
     /// Leaks of one cause and class, those of the app first, the gravest first.
     pub groups: Vec<LeakGroup>,
-    /// Objects that should be gone and that no strong path reaches: they wait to be collected.
+    /// Objects that should be gone and that no lasting reference holds: they wait to be
+    /// collected.
     pub unheld: Vec<Unheld>,
     /// `Build.VERSION.SDK_INT`, where the dump has it.
     pub sdk: Option<i64>,
@@ -163,7 +164,7 @@ pub struct Step {
     pub suspect: bool,
 }
 
-/// Objects that should be gone, and will be.
+/// Objects that should be gone, and soon will be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unheld {
     /// Their class.
@@ -172,4 +173,7 @@ pub struct Unheld {
     pub kind: Kind,
     /// How many.
     pub count: u64,
+    /// Whether something strong holds them for the moment, such as a local variable of the main
+    /// thread; nothing does otherwise.
+    pub in_passing: bool,
 }

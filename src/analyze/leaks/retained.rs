@@ -30,13 +30,15 @@ impl Kept {
     }
 }
 
-/// What each of `leaks` keeps, in their order, and the objects of `leaking` that it keeps, by
-/// class and number.
+/// What a leak keeps, and how many objects of each class among it should be gone themselves.
+pub(super) type KeptByLeak = (Kept, BTreeMap<ClassIndex, u64>);
+
+/// What each of `leaks` keeps, in their order, and the marks of all objects that any keeps.
 pub(super) fn of(
     graph: &HeapGraph,
     leaks: &[ObjectIndex],
     leaking: &Marks,
-) -> Vec<(Kept, BTreeMap<ClassIndex, u64>)> {
+) -> (Vec<KeptByLeak>, Marks) {
     // What roots reach without passing a leak is not the leaks' fault.
     let mut seen = Marks::new(graph.len());
     let mut stack = Vec::new();
@@ -53,6 +55,7 @@ pub(super) fn of(
             }
         }
     }
+    let mut claimed = Marks::new(graph.len());
     for &leak in leaks {
         seen.add(leak);
     }
@@ -62,6 +65,7 @@ pub(super) fn of(
         let mut nested = BTreeMap::new();
         stack.push(leak);
         while let Some(object) = stack.pop() {
+            claimed.add(object);
             kept.add(Kept {
                 bytes: graph.shallow_bytes(object),
                 native_bytes: graph.native_bytes(object),
@@ -78,5 +82,5 @@ pub(super) fn of(
         }
         all.push((kept, nested));
     }
-    all
+    (all, claimed)
 }

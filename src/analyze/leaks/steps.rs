@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use super::live::thread_name;
-use super::walk::{Walk, is_collectors_own};
+use super::walk::{REFERENCE, Walk, is_collectors_own};
 use crate::analyze::fields;
 use crate::analyze::lookup::one_of;
 use crate::heap_graph::{ClassIndex, HeapGraph, ObjectIndex, Value};
@@ -111,7 +111,11 @@ impl<'g> References<'g> {
             let own = graph.class_of(parent);
             let declaring = behind.or(field.declared_in).unwrap_or(own);
             let name = field.name;
-            if is_collectors_own(graph.class(declaring).shown(), name.unwrap_or_default()) {
+            let class = graph.class(declaring).shown();
+            let field_name = name.unwrap_or_default();
+            if is_collectors_own(class, field_name)
+                || class == REFERENCE && field_name == "referent"
+            {
                 return ControlFlow::Continue(());
             }
             let reference = match (field.element, name) {

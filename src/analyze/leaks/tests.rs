@@ -781,6 +781,54 @@ fn what_only_weak_references_hold_is_told_to_be_on_its_way() {
 }
 
 #[test]
+fn what_the_main_thread_has_in_its_hands_is_told_and_no_leak() {
+    let mut heap = android();
+    let activity = destroyed(&mut heap);
+    heap.thread("main", 1);
+    heap.thread_root(activity, RootKind::JavaFrame, 1);
+    let leaks = find(&heap.graph());
+    assert!(leaks.groups.is_empty());
+    assert!(leaks.unheld[0].in_passing);
+}
+
+#[test]
+fn the_collector_s_own_lists_hold_nothing() {
+    let mut heap = android();
+    heap.class(
+        "java.lang.ref.PhantomReference",
+        "java.lang.ref.Reference",
+        &[],
+    );
+    heap.class(
+        "sun.misc.Cleaner",
+        "java.lang.ref.PhantomReference",
+        &[("next", Is::Null), ("thunk", Is::Null)],
+    );
+    heap.class(
+        "java.lang.ref.FinalizerReference",
+        "java.lang.ref.Reference",
+        &[("next", Is::Null), ("zombie", Is::Null)],
+    );
+    let (one, two) = (destroyed(&mut heap), destroyed(&mut heap));
+    let cleaner = heap.new_object("sun.misc.Cleaner", &[("referent", Is::Ref(one))]);
+    heap.fixed("sun.misc.Cleaner", "first", Is::Ref(cleaner));
+    let finalizer = heap.new_object(
+        "java.lang.ref.FinalizerReference",
+        &[("referent", Is::Ref(two))],
+    );
+    heap.fixed(
+        "java.lang.ref.FinalizerReference",
+        "head",
+        Is::Ref(finalizer),
+    );
+    keep(&mut heap, "CLEANER", cleaner);
+    let leaks = find(&heap.graph());
+    assert!(leaks.groups.is_empty(), "{:?}", leaks.groups);
+    assert_eq!(leaks.unheld[0].count, 2);
+    assert!(!leaks.unheld[0].in_passing);
+}
+
+#[test]
 fn shared_bytes_are_counted_once_and_never_for_what_else_is_held() {
     let mut heap = android();
     heap.class(

@@ -301,6 +301,9 @@ fn special(graph: &HeapGraph, patterns: &[Pattern]) -> Vec<Special> {
     all
 }
 
+/// Declares `referent`, which keeps nothing here.
+pub(super) const REFERENCE: &str = "java.lang.ref.Reference";
+
 /// Fields that lead through lists of the collector's own.
 pub(super) fn is_collectors_own(class: &str, field: &str) -> bool {
     let lists = matches!(
@@ -339,7 +342,7 @@ fn named(
             .class(declaring.unwrap_or(graph.class_of(object)))
             .shown();
         let name = field.name.unwrap_or_default();
-        if is_collectors_own(class, name) {
+        if is_collectors_own(class, name) || class == REFERENCE && name == "referent" {
             skipped.push(target);
             return ControlFlow::Continue(());
         }

@@ -14,6 +14,7 @@
 //! | `collections`, `shapes` | how full collections are, and where each sort keeps its elements |
 //! | `boxed` | numbers in boxes |
 //! | `arrays` | large arrays, and arrays that are mostly empty |
+//! | `loaders` | class loaders that repeat each other |
 //! | `holders` | who holds an object |
 
 mod arrays;
@@ -23,6 +24,7 @@ mod collections;
 mod duplicates;
 mod equal;
 mod holders;
+mod loaders;
 mod parts;
 mod shapes;
 
@@ -34,6 +36,7 @@ pub use bitmaps::{BitmapGroup, BitmapRow, Bitmaps};
 pub use boxed::Boxed;
 pub use collections::{Collection, CollectionKind, Crowded};
 pub use duplicates::{DuplicateGroup, Duplicates};
+pub use loaders::RepeatedLoader;
 
 use crate::heap_graph::{HeapGraph, Reachable};
 use holders::Holders;
@@ -64,6 +67,8 @@ pub struct Waste {
     pub large: Vec<LargeArray>,
     /// How many those are, and their bytes.
     pub large_total: (u64, u64),
+    /// Class loaders whose classes another has loaded as well.
+    pub loaders: Vec<RepeatedLoader>,
     /// What this dump can't tell, as sentences.
     pub untold: Vec<String>,
 }
@@ -102,6 +107,7 @@ impl Waste {
         self.sparse_arrays.retain(|row| wanted(&row.class));
         self.boxed.retain(|row| wanted(&row.class));
         self.large.retain(|row| wanted(&row.class));
+        self.loaders.retain(|row| wanted(&row.class));
     }
 
     /// Cuts lists to `limit` entries.
@@ -116,6 +122,7 @@ impl Waste {
         self.sparse_arrays.truncate(limit);
         self.boxed.truncate(limit);
         self.large.truncate(limit);
+        self.loaders.truncate(limit);
     }
 }
 
@@ -141,6 +148,7 @@ pub fn find(graph: &HeapGraph, reachable: &Reachable, limit: usize) -> Waste {
     waste.large_total = found.large_total;
     waste.sparse_arrays = found.sparse;
     waste.sparse_array_bytes = found.sparse_bytes;
+    waste.loaders = loaders::find(&scope, limit);
     if !graph.contents().has_values() {
         waste.untold.push(
             "a heap graph holds neither text nor numbers: equal strings, arrays and bitmaps can't \
@@ -174,6 +182,7 @@ fn name_holders(graph: &HeapGraph, reachable: &Reachable, waste: &mut Waste) {
         .chain(waste.crowded.iter().map(|c| c.object))
         .chain(waste.sparse_arrays.iter().map(|a| a.object))
         .chain(waste.large.iter().map(|a| a.object))
+        .chain(waste.loaders.iter().map(|l| l.object))
     {
         holders.want(row);
     }
@@ -202,6 +211,9 @@ fn name_holders(graph: &HeapGraph, reachable: &Reachable, waste: &mut Waste) {
         row.held_by = holders.name(row.object);
     }
     for row in &mut waste.large {
+        row.held_by = holders.name(row.object);
+    }
+    for row in &mut waste.loaders {
         row.held_by = holders.name(row.object);
     }
 }

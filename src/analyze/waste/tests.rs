@@ -333,3 +333,27 @@ fn absurd_sizes_are_not_believed() {
     assert_eq!(waste.collections[0].wasted_bytes, 0);
     assert!(waste.sparse.is_empty());
 }
+
+#[test]
+fn loaders_that_repeat_each_other_are_told() {
+    let mut heap = Heap::new();
+    heap.class("app.PluginLoader", "java.lang.Object", &[]);
+    let loaders: Vec<Obj> = (0..3)
+        .map(|_| heap.new_object("app.PluginLoader", &[]))
+        .collect();
+    // The name of a class finds the one that was declared last.
+    for (at, &loader) in loaders.iter().enumerate() {
+        let name = if at == 2 { "app.Alone" } else { "app.Plugin" };
+        let class = heap.class(name, "java.lang.Object", &[]);
+        heap.loaded_by(class, loader);
+        let object = heap.class_object(name);
+        keep(&mut heap, "PLUGIN", object);
+    }
+    let list = heap.list(&loaders, 0);
+    keep(&mut heap, "LOADERS", list);
+    let found = waste(heap).loaders;
+    assert_eq!(found.len(), 2);
+    assert_eq!((found[0].classes, found[0].repeated), (1, 1));
+    assert_eq!(found[0].example, "app.Plugin");
+    assert_eq!(found[0].held_by.as_deref(), Some("app.Keeper.LOADERS [x]"));
+}

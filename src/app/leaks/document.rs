@@ -177,6 +177,8 @@ pub struct UnheldRow {
     pub what: &'static str,
     /// How many.
     pub count: u64,
+    /// Whether something strong holds them for the moment: what the main thread is doing.
+    pub in_passing: bool,
 }
 
 /// The leaks of a heap, each list cut to `limit`.
@@ -247,6 +249,7 @@ pub(super) fn leaks(
                 class: unheld.class.clone(),
                 what: unheld.kind.leaked(),
                 count: unheld.count,
+                in_passing: unheld.in_passing,
             })
             .collect(),
         sdk: found.sdk,
@@ -313,8 +316,22 @@ pub struct WasteDocument {
     pub large_arrays_count: u64,
     /// Their bytes.
     pub large_arrays_bytes: u64,
+    /// Class loaders whose classes another has loaded as well.
+    pub loaders: Vec<LoaderRow>,
     /// What the dump can't tell.
     pub untold: Vec<String>,
+}
+
+/// A class loader that repeats another.
+#[derive(Debug, Clone, Serialize)]
+#[allow(missing_docs)]
+pub struct LoaderRow {
+    pub id: String,
+    pub class: String,
+    pub classes: u64,
+    pub repeated: u64,
+    pub example: String,
+    pub held_by: Option<String>,
 }
 
 /// Equal contents of one sort.
@@ -549,6 +566,18 @@ pub(super) fn waste(found: Waste) -> WasteDocument {
             .collect(),
         large_arrays_count: found.large_total.0,
         large_arrays_bytes: found.large_total.1,
+        loaders: found
+            .loaders
+            .into_iter()
+            .map(|row| LoaderRow {
+                id: row.id.to_string(),
+                class: row.class,
+                classes: row.classes,
+                repeated: row.repeated,
+                example: row.example,
+                held_by: row.held_by,
+            })
+            .collect(),
         untold: found.untold,
     }
 }

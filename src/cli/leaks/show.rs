@@ -87,9 +87,12 @@ fn show_leaks(console: &Console, leaks: &LeaksRows, limit: usize) {
     if !leaks.unheld.is_empty() {
         console.data("");
         for unheld in &leaks.unheld {
+            let held = match unheld.in_passing {
+                true => "held only by what the main thread or the collector is doing right now",
+                false => "held by nothing but weak references and the like",
+            };
             let text = format!(
-                "{} × {} ({}) held by nothing but weak references and the like: waits for the \
-                 collector, no leak",
+                "{} × {} ({}) {held}: no leak",
                 thousands(unheld.count),
                 untrusted::shown(&unheld.class),
                 unheld.what
@@ -439,6 +442,26 @@ fn show_waste(console: &Console, waste: &WasteDocument, limit: usize) {
             line(
                 console,
                 &format!("{}%", row.collisions_percent),
+                &text,
+                row.held_by.as_deref(),
+            );
+        }
+    }
+    if !waste.loaders.is_empty() {
+        console.data("");
+        let what = "Class loaders that loaded what another has loaded";
+        console.data(console.styled(Style::Strong, what));
+        for row in waste.loaders.iter().take(limit) {
+            let text = format!(
+                "{} {}: of its {} classes, such as {}",
+                untrusted::shown(&row.class),
+                row.id,
+                thousands(row.classes),
+                untrusted::shown(&row.example)
+            );
+            line(
+                console,
+                &thousands(row.repeated),
                 &text,
                 row.held_by.as_deref(),
             );

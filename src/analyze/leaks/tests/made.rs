@@ -51,6 +51,7 @@ pub(crate) struct Heap {
     statics: BTreeMap<ClassIndex, Vec<(String, Is)>>,
     roots: Vec<(Obj, RootKind, Option<u32>)>,
     native: Vec<(Obj, u64)>,
+    loaders: Vec<(ClassIndex, Obj)>,
     next: u64,
     values: bool,
     heap: HeapKind,
@@ -66,6 +67,7 @@ impl Heap {
             statics: BTreeMap::new(),
             roots: Vec::new(),
             native: Vec::new(),
+            loaders: Vec::new(),
             next: 0x1000,
             values: true,
             heap: HeapKind::App,
@@ -114,8 +116,10 @@ impl Heap {
             "java.lang.String" => ClassKind::String,
             "java.lang.ref.WeakReference" => ClassKind::WeakReference,
             "java.lang.ref.SoftReference" => ClassKind::SoftReference,
+            "java.lang.ref.PhantomReference" => ClassKind::PhantomReference,
+            "java.lang.ref.FinalizerReference" => ClassKind::FinalizerReference,
             _ => match superclass.map(|c| self.classes[c.at()].kind) {
-                Some(kind @ (ClassKind::WeakReference | ClassKind::SoftReference)) => kind,
+                Some(kind) if ReferenceKind::of_class(kind).is_some() => kind,
                 _ => ClassKind::Normal,
             },
         };
@@ -273,6 +277,11 @@ impl Heap {
         statics.push((field.to_owned(), is));
     }
 
+    /// Says who loaded a class.
+    pub fn loaded_by(&mut self, class: ClassIndex, loader: Obj) {
+        self.loaders.push((class, loader));
+    }
+
     /// A root.
     pub fn root(&mut self, object: Obj, kind: RootKind) {
         if !self.roots.contains(&(object, kind, None)) {
@@ -375,15 +384,19 @@ impl Heap {
             statics: self.statics,
             values: self.values,
         };
-        builder
-            .finish(
-                self.classes,
-                class_objects,
-                Box::new(contents),
-                DumpFacts::default(),
-                false,
-            )
-            .expect("it is small")
+        let finished = builder.finish(
+            self.classes,
+            class_objects,
+            Box::new(contents),
+            DumpFacts::default(),
+            false,
+        );
+        let mut graph = finished.expect("it is small");
+        for (class, loader) in self.loaders {
+            let loader = graph.find(ObjectId(loader.0));
+            graph.classes_mut()[class.at()].loader = loader;
+        }
+        graph
     }
 }
 

@@ -1,0 +1,65 @@
+//! Class loaders that load what another has loaded already: a plugin, a script or a test that was
+//! started again while its last life is still held, with all of its classes and statics.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::parts::Scope;
+use crate::heap_graph::{ObjectId, ObjectIndex};
+
+/// A class loader whose classes are there a second time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RepeatedLoader {
+    /// The loader.
+    pub object: ObjectIndex,
+    /// Its id in the dump.
+    pub id: ObjectId,
+    /// The shown name of its class.
+    pub class: String,
+    /// Classes that it loaded.
+    pub classes: u64,
+    /// How many of those another loader loaded too.
+    pub repeated: u64,
+    /// One of them.
+    pub example: String,
+    /// Who holds it.
+    pub held_by: Option<String>,
+}
+
+/// Loaders that repeat each other, those with the most classes first.
+pub(super) fn find(scope: &Scope<'_>, limit: usize) -> Vec<RepeatedLoader> {
+    let graph = scope.graph;
+    let mut by_name: BTreeMap<&str, BTreeSet<ObjectIndex>> = BTreeMap::new();
+    let mut by_loader: BTreeMap<ObjectIndex, Vec<&str>> = BTreeMap::new();
+    for class in graph.classes() {
+        // Hidden classes are made anew for each lambda, and differ.
+        let hidden = class.shown().contains("$$Lambda") || class.shown().contains("LambdaForm");
+        let (Some(object), Some(loader)) = (class.object, class.loader) else {
+            continue;
+        };
+        if class.is_array() || hidden || !scope.counts(object) || !scope.counts(loader) {
+            continue;
+        }
+        by_name.entry(class.shown()).or_default().insert(loader);
+        by_loader.entry(loader).or_default().push(class.shown());
+    }
+    let mut all: Vec<RepeatedLoader> = by_loader
+        .into_iter()
+        .filter_map(|(loader, classes)| {
+            let repeats = |name: &&&str| by_name.get(**name).is_some_and(|l| l.len() > 1);
+            let repeated = classes.iter().filter(repeats).count() as u64;
+            let example = classes.iter().find(repeats)?;
+            Some(RepeatedLoader {
+                object: loader,
+                id: graph.id(loader),
+                class: graph.class(graph.class_of(loader)).shown().to_owned(),
+                classes: classes.len() as u64,
+                repeated,
+                example: (*example).to_owned(),
+                held_by: None,
+            })
+        })
+        .collect();
+    all.sort_by_key(|row| (std::cmp::Reverse(row.repeated), row.object));
+    all.truncate(limit);
+    all
+}
