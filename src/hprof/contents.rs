@@ -16,6 +16,7 @@ use crate::heap_graph::{
     ObjectId, ObjectIndex, PrimitiveArray, ThreadFacts, Value,
 };
 use std::ops::ControlFlow;
+use std::sync::{Arc, OnceLock};
 
 /// Contents of an HPROF.
 pub(super) struct HprofContents {
@@ -26,6 +27,8 @@ pub(super) struct HprofContents {
     dumps: Vec<Option<usize>>,
     /// See [`super::classes::Classes::arrays_of`].
     arrays_of: IdMap<Vec<u64>>,
+    /// Whether instances refer to their class, by class; empty where none do.
+    held: Arc<OnceLock<Vec<bool>>>,
     stacks: Stacks,
     /// Names of statics before they were obfuscated, by class and id of the name.
     renamed: IdMap<IdMap<String>>,
@@ -66,6 +69,7 @@ impl HprofContents {
         dumps: Vec<Option<usize>>,
         arrays_of: IdMap<Vec<u64>>,
         threads: Vec<(u32, ObjectIndex, Option<u32>)>,
+        held: Arc<OnceLock<Vec<bool>>>,
     ) -> HprofContents {
         let stacks = Stacks::new(&outline, threads);
         HprofContents {
@@ -74,6 +78,7 @@ impl HprofContents {
             offsets,
             dumps,
             arrays_of,
+            held,
             stacks,
             renamed: IdMap::default(),
         }
@@ -104,7 +109,7 @@ impl HprofContents {
             for field in &graph.class(declared_in).fields {
                 let basic = field.basic.unwrap_or(BasicType::Object);
                 let Some(value) = value(basic, &data[at..], id_size, graph) else {
-                    return ControlFlow::Break(());
+                    return ControlFlow::Continue(());
                 };
                 at += basic.bytes(id_size.bytes());
                 visit(Field {
@@ -218,8 +223,7 @@ impl Contents for HprofContents {
         visit: &mut dyn FnMut(Field<'_>) -> ControlFlow<()>,
     ) {
         let id_size = self.outline.id_size;
-        // Whether the visitor or the end of the data stopped it makes no difference.
-        let _stopped = match self.record(object) {
+        let flow = match self.record(object) {
             Some(SubRecord::Instance(instance)) => {
                 self.instance(graph, graph.class_of(object), instance.data, visit)
             }
@@ -260,6 +264,22 @@ impl Contents for HprofContents {
             }
             Some(SubRecord::Root(_) | SubRecord::Heap { .. }) | None => ControlFlow::Continue(()),
         };
+        let class = graph.class_of(object);
+        let held = self.held.get().and_then(|held| held.get(class.at()));
+        if flow.is_continue()
+            && held == Some(&true)
+            && let Some(class) = graph.class(class).object
+        {
+            // It is the last; whether the visitor wants more makes no difference.
+            let _last = visit(Field {
+                name: Some("<class>"),
+                element: None,
+                type_name: None,
+                declared_in: None,
+                is_static: false,
+                value: Value::Object(class),
+            });
+        }
     }
 
     fn has_values(&self) -> bool {

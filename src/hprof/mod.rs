@@ -14,6 +14,7 @@
 //! | `sizes`, `hotspot` | shallow sizes by model |
 //! | `read`, `columns` | second and third pass: the graph |
 //! | `histogram` | counts by class in one pass, without a graph |
+//! | `held_classes` | classes that only their instances hold |
 //! | `native` | bytes by `NativeAllocationRegistry` |
 //! | `contents`, `strings`, `stacks` | fields, text, threads and stacks, read when asked |
 //! | `rewrite` | a file written anew, record by record |
@@ -26,6 +27,7 @@ mod columns;
 mod contents;
 pub mod convert;
 mod evidence;
+mod held_classes;
 mod histogram;
 mod hotspot;
 mod id_map;

@@ -11,7 +11,7 @@ use super::outline::{MOST_DAMAGE, Outline};
 use super::scan::{Parts, Trouble, Visitor};
 use super::sizes::Sizes;
 use super::sub_records::{ClassDump, SubRecord, root_kind};
-use super::{HprofError, Options, native};
+use super::{HprofError, Options, held_classes, native};
 use crate::bytes::Bytes;
 use crate::heap_graph::{
     BasicType, ClassIndex, ClassKind, DumpFacts, DumpSource, HeapGraph, HeapKind, Ids, Losses,
@@ -20,6 +20,7 @@ use crate::heap_graph::{
 use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// Reads a whole dump. What is damaged is left out and told in [`DumpFacts::losses`].
 ///
@@ -61,6 +62,9 @@ pub fn read(file: Bytes, options: &Options) -> Result<HeapGraph, HprofError> {
         let parts = parts(&file, &outline, threads);
         losses.unknown_classes = dump.measure(&parts, &mut columns);
         let references = columns.sum_up()?;
+        if references.saturating_add(columns.referents.len()) >= u32::MAX as usize {
+            return Err(HprofError::TooLarge { what: "references" });
+        }
         let (targets, dangling) = dump.link(&parts, &columns, references);
         losses.dangling_references = dangling;
         targets
@@ -141,6 +145,7 @@ impl Found {
         }
         roots.sort_by_key(|root| root.object);
         let columns = self.columns;
+        let held = Arc::new(OnceLock::new());
         let contents = HprofContents::new(
             file,
             self.outline,
@@ -148,6 +153,7 @@ impl Found {
             self.classes.dumps,
             self.classes.arrays_of,
             threads,
+            Arc::clone(&held),
         );
         let class_of = columns.class_of.into_iter().map(ClassIndex).collect();
         let heaps = columns.heaps.into_iter().map(kind_of_heap).collect();
@@ -171,6 +177,8 @@ impl Found {
             facts: self.facts,
         };
         graph.native = native::sizes(&graph);
+        // Contents were told to look here: nobody else fills it.
+        let _filled = held.set(held_classes::hold(&mut graph));
         graph
     }
 }

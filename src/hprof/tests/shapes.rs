@@ -4,7 +4,9 @@ use super::dump::{ClassSpec, Dump, Val, put_record};
 use super::{class_name, fields, graph_of, object, references};
 use crate::bytes::Bytes;
 use crate::heap_graph::BasicType::{Byte, Int, Long, Object};
-use crate::heap_graph::{ClassKind, HeapKind, ObjectId, ReferenceKind, RootKind, SizeModel};
+use crate::heap_graph::{
+    ClassKind, Follow, HeapKind, ObjectId, Reachable, ReferenceKind, RootKind, SizeModel,
+};
 use crate::hprof::records::{IdSize, tag};
 use crate::hprof::{Options, histogram, read};
 
@@ -539,4 +541,63 @@ fn a_file_that_is_only_a_header_is_an_empty_heap() {
     put_record(&mut half, tag::UTF8, &[0; 3], 3);
     let graph = graph_of(half);
     assert_eq!(graph.facts.losses.malformed, 1);
+}
+
+#[test]
+fn a_class_that_only_its_instances_hold_is_held_by_them() {
+    let mut dump = Dump::hotspot();
+    with_classes(&mut dump);
+    dump.class(&ClassSpec {
+        id: 0x200,
+        name: "java.lang.ClassLoader",
+        superclass: OBJECT,
+        ..ClassSpec::default()
+    });
+    dump.class(&ClassSpec {
+        id: 0x210,
+        name: "a.PluginLoader",
+        superclass: 0x200,
+        fields: &[("classes", Object)],
+        ..ClassSpec::default()
+    });
+    for (id, name) in [(0x220, "a.Plugin"), (0x230, "a.Other")] {
+        dump.class(&ClassSpec {
+            id,
+            name,
+            superclass: OBJECT,
+            loader: 0x2000,
+            fields: &[("own", Object)],
+            ..ClassSpec::default()
+        });
+    }
+    dump.instance(0x2000, 0x210, &[Val::Ref(0x2010)]);
+    dump.objects(0x2010, ARRAY, &[0x220, 0x230]);
+    dump.instance(0x1000, 0x220, &[Val::Ref(0x1010)]);
+    dump.instance(0x1010, 0x220, &[Val::Ref(0)]);
+    node(&mut dump, 0x1020, 0x1000);
+    dump.root(0x05, 0x1020);
+    let graph = graph_of(dump.finish());
+    assert_eq!(references(&graph, 0x1000), [0x1010, 0x220]);
+    assert_eq!(references(&graph, 0x1010), [0x220]);
+    assert_eq!(
+        references(&graph, 0x1020),
+        [0x1000],
+        "its class is the boot loader's"
+    );
+    assert_eq!(references(&graph, 0x2010), [0x220, 0x230]);
+    let names: Vec<_> = fields(&graph, 0x1000)
+        .into_iter()
+        .map(|field| field.0)
+        .collect();
+    assert_eq!(names, ["own", "<class>"]);
+    let reached = Reachable::of(&graph, Follow::default());
+    assert!(
+        reached.contains(object(&graph, 0x2000)),
+        "the leaked loader"
+    );
+
+    // Where something else holds the loader, instances do not.
+    dump.root_of(0x01, 0x2000, &[]);
+    let graph = graph_of(dump.finish());
+    assert_eq!(references(&graph, 0x1000), [0x1010]);
 }

@@ -1,0 +1,66 @@
+//! Classes that nothing holds but their own instances: an object keeps its class, and that its
+//! loader with all classes of it, which is how a class loader leaks. Dumps have no such reference,
+//! and one for every object would make the class the nearest holder of everything. So instances
+//! refer to their class where the class is not reached otherwise, and only there.
+
+use crate::heap_graph::{ClassIndex, Follow, HeapGraph, ObjectIndex, Reachable};
+
+/// Loaders that the runtime itself keeps.
+const SYSTEM_LOADERS: [&str; 6] = [
+    "java.lang.BootClassLoader",
+    "jdk.internal.loader.ClassLoaders$AppClassLoader",
+    "jdk.internal.loader.ClassLoaders$BootClassLoader",
+    "jdk.internal.loader.ClassLoaders$PlatformClassLoader",
+    "sun.misc.Launcher$AppClassLoader",
+    "sun.misc.Launcher$ExtClassLoader",
+];
+
+/// Adds the references; hands back by class whether its instances got one.
+pub(super) fn hold(graph: &mut HeapGraph) -> Vec<bool> {
+    let classes = graph.classes();
+    let is_system = |loader: ObjectIndex| {
+        let name = graph.class(graph.class_of(loader)).name.as_str();
+        SYSTEM_LOADERS.contains(&name)
+    };
+    let may_leak = |class: &crate::heap_graph::Class| class.loader.is_some_and(|l| !is_system(l));
+    if graph.roots().is_empty() || !classes.iter().any(may_leak) {
+        return Vec::new();
+    }
+    let reached = Reachable::of(graph, Follow::default());
+    let held = classes.iter().map(|class| {
+        let object = class.object.filter(|_| may_leak(class));
+        object.is_some_and(|object| !reached.contains(object))
+    });
+    let held: Vec<bool> = held.collect();
+    let more = graph
+        .objects()
+        .filter(|&object| held[graph.class_of(object).at()])
+        .count();
+    let all = (graph.targets.len() + graph.referents.len()).saturating_add(more);
+    if more == 0 || all >= u32::MAX as usize {
+        return Vec::new();
+    }
+    insert(graph, &held, more);
+    held
+}
+
+/// Moves references up, the last first, to make room for one more behind those of each
+/// instance.
+fn insert(graph: &mut HeapGraph, held: &[bool], more: usize) {
+    let mut end = graph.targets.len();
+    graph.targets.reserve_exact(more);
+    graph.targets.resize(end + more, ObjectIndex::NONE);
+    let mut to = graph.targets.len();
+    for object in (0..graph.len()).rev() {
+        let class: ClassIndex = graph.class_of(ObjectIndex(object as u32));
+        let from = graph.starts[object] as usize;
+        graph.starts[object + 1] = to as u32;
+        if held[class.at()] {
+            to -= 1;
+            graph.targets[to] = graph.class(class).object.unwrap_or(ObjectIndex::NONE);
+        }
+        to -= end - from;
+        graph.targets.copy_within(from..end, to);
+        end = from;
+    }
+}
