@@ -6,13 +6,13 @@ use super::evidence::Evidence;
 use super::id_map::IdMap;
 use super::index::{Index, may_be_overhead};
 use super::outline::Outline;
-use super::read::losses;
+use super::read::{losses, read};
 use super::scan::{Parts, Trouble, Visitor, all_threads};
 use super::sizes::{Layouts, Sizes};
 use super::sub_records::SubRecord;
 use super::{HprofError, Options};
 use crate::bytes::Bytes;
-use crate::heap_graph::{BasicType, ClassIndex, HeapKind, Losses, SizeModel};
+use crate::heap_graph::{BasicType, ClassIndex, HeapGraph, HeapKind, Losses, SizeModel};
 use std::ops::Range;
 
 /// How many objects of each class a dump has, and their shallow sizes.
@@ -38,11 +38,16 @@ pub struct HistogramRow {
     pub shallow_bytes: u64,
 }
 
-/// Counts the objects of a dump. An object that was dumped twice counts twice.
+/// Counts the objects of a dump. An object that was dumped twice counts twice. With
+/// [`SizeModel::Art`] it takes a graph after all, with its memory.
 ///
 /// # Errors
 /// Where the file has no HPROF header.
 pub fn histogram(file: &Bytes, options: &Options) -> Result<Histogram, HprofError> {
+    if options.sizes == Some(SizeModel::Art) {
+        // There strings have the bytes of arrays that exist in the dump only: that takes a graph.
+        return Ok(of_graph(&read(file.clone(), options)?));
+    }
     let mut outline = Outline::read(file, false)?;
     let threads = options.threads.unwrap_or_else(all_threads);
     let mut layouts = Layouts::new(options.sizes, &outline, &sample(file, &outline));
@@ -65,6 +70,38 @@ pub fn histogram(file: &Bytes, options: &Options) -> Result<Histogram, HprofErro
             continue;
         }
         return Ok(counted.histogram(file, &outline, &trouble, options));
+    }
+}
+
+fn sort(rows: &mut [HistogramRow]) {
+    rows.sort_by(|a, b| {
+        let bytes = b.shallow_bytes.cmp(&a.shallow_bytes);
+        let objects = b.objects.cmp(&a.objects);
+        bytes.then(objects).then_with(|| a.class.cmp(&b.class))
+    });
+}
+
+/// The same of a graph.
+fn of_graph(graph: &HeapGraph) -> Histogram {
+    let mut counts = vec![(0u64, 0u64); graph.classes().len()];
+    for object in graph.objects() {
+        let row = &mut counts[graph.class_of(object).at()];
+        row.0 += 1;
+        row.1 = row.1.saturating_add(graph.shallow_bytes(object));
+    }
+    let rows = graph.classes().iter().zip(counts);
+    let rows = rows.filter(|(_, (objects, _))| *objects > 0);
+    let rows = rows.map(|(class, (objects, shallow_bytes))| HistogramRow {
+        class: class.name.clone(),
+        objects,
+        shallow_bytes,
+    });
+    let mut rows: Vec<HistogramRow> = rows.collect();
+    sort(&mut rows);
+    Histogram {
+        rows,
+        sizes: graph.facts.sizes,
+        losses: graph.facts.losses.clone(),
     }
 }
 
@@ -198,11 +235,7 @@ impl Counted {
                 shallow_bytes,
             })
             .collect();
-        rows.sort_by(|a, b| {
-            let bytes = b.shallow_bytes.cmp(&a.shallow_bytes);
-            let objects = b.objects.cmp(&a.objects);
-            bytes.then(objects).then_with(|| a.class.cmp(&b.class))
-        });
+        sort(&mut rows);
         Histogram {
             rows,
             sizes: sizes.layouts.model,

@@ -13,6 +13,7 @@
 //! | `classes` | hierarchy, fields, where references stand |
 //! | `sizes`, `hotspot` | shallow sizes by model |
 //! | `read`, `columns` | second and third pass: the graph |
+//! | `art` | objects that exist in ART's dumps only |
 //! | `histogram` | counts by class in one pass, without a graph |
 //! | `held_classes` | classes that only their instances hold |
 //! | `native` | bytes by `NativeAllocationRegistry` |
@@ -22,6 +23,7 @@
 //! | `strip` | a copy without the contents of arrays |
 //! | `info` | what a dump holds, counted |
 
+mod art;
 mod classes;
 mod columns;
 mod contents;

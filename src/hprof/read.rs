@@ -11,11 +11,11 @@ use super::outline::{MOST_DAMAGE, Outline};
 use super::scan::{Parts, Trouble, Visitor};
 use super::sizes::Sizes;
 use super::sub_records::{ClassDump, SubRecord, root_kind};
-use super::{HprofError, Options, held_classes, native};
+use super::{HprofError, Options, art, held_classes, native};
 use crate::bytes::Bytes;
 use crate::heap_graph::{
     BasicType, ClassIndex, ClassKind, DumpFacts, DumpSource, HeapGraph, HeapKind, Ids, Losses,
-    ObjectId, ObjectIndex, Referent, Root, RootKind,
+    ObjectId, ObjectIndex, Referent, Root, RootKind, SizeModel,
 };
 use std::collections::BTreeMap;
 use std::num::NonZero;
@@ -177,6 +177,9 @@ impl Found {
             facts: self.facts,
         };
         graph.native = native::sizes(&graph);
+        if graph.facts.sizes == SizeModel::Art {
+            art::settle(&mut graph);
+        }
         // Contents were told to look here: nobody else fills it.
         let _filled = held.set(held_classes::hold(&mut graph));
         graph

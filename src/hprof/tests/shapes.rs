@@ -601,3 +601,43 @@ fn a_class_that_only_its_instances_hold_is_held_by_them() {
     let graph = graph_of(dump.finish());
     assert_eq!(references(&graph, 0x1000), [0x1010]);
 }
+
+#[test]
+fn arrays_that_exist_in_dumps_of_art_only_take_no_memory_there() {
+    let mut dump = Dump::art();
+    with_classes(&mut dump);
+    dump.class(&ClassSpec {
+        id: 0x200,
+        name: "java.lang.String",
+        superclass: OBJECT,
+        instance_bytes: 16,
+        fields: &[("count", Int), ("value", Object)],
+        ..ClassSpec::default()
+    });
+    dump.instance(0x1000, 0x200, &[Val::Int(3), Val::Ref(0x1010)]);
+    dump.chars(0x1010, "abc");
+    dump.instance(0x1020, 0x200, &[Val::Int(0), Val::Ref(0x1028)]);
+    dump.array(0x1028, Byte, &[]);
+    // One of Dalvik: its array is a real one.
+    dump.instance(0x1040, 0x200, &[Val::Int(3), Val::Ref(0x1060)]);
+    dump.chars(0x1060, "abc");
+    // What a loader holds.
+    dump.objects(0x1084, ARRAY, &[NODE; 4]);
+    let file = Bytes::from(dump.finish());
+    let sizes = |sizes| {
+        let options = Options {
+            sizes: Some(sizes),
+            ..Options::default()
+        };
+        let graph = read(file.clone(), &options).expect("it has a header");
+        let ids = [0x1000, 0x1010, 0x1020, 0x1028, 0x1040, 0x1060, 0x1084];
+        let all = ids.map(|id| graph.shallow_bytes(object(&graph, id)));
+        let counts = histogram(&file, &options).expect("it has a header");
+        let counted: u64 = counts.rows.iter().map(|row| row.shallow_bytes).sum();
+        let whole: u64 = graph.objects().map(|o| graph.shallow_bytes(o)).sum();
+        assert_eq!(counted, whole);
+        all
+    };
+    assert_eq!(sizes(SizeModel::Dump), [16, 6, 16, 0, 16, 6, 16]);
+    assert_eq!(sizes(SizeModel::Art), [24, 0, 16, 0, 16, 24, 0]);
+}
