@@ -117,7 +117,7 @@ fn the_demo_leaves_a_recording_that_names_the_leak() {
         .into_iter()
         .map(str::to_owned)
         .collect();
-    expected.extend(["symbols", "symbolized-trace"].map(str::to_owned));
+    expected.extend(["symbols", "symbolized-trace", "java"].map(str::to_owned));
     expected.extend(manifest.dumps.native.iter().filter_map(|d| d.file.clone()));
     let files: BTreeSet<String> = std::fs::read_dir(&folder)
         .expect("listed")
@@ -129,6 +129,17 @@ fn the_demo_leaves_a_recording_that_names_the_leak() {
     let mut files = files;
     files.remove("deobfuscation-packets");
     assert_eq!(files, expected, "nothing else is left behind");
+
+    // The Java heap beside it, with the leak that keeps most.
+    let java = Manifest::read(&folder.join("java")).expect("a manifest of its own");
+    assert!(java.outcome.complete, "{:?}", java.outcome);
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let leak = "1 × com.example.app.ui.DetailActivity  destroyed Activity";
+    assert!(stdout.contains(leak), "{stdout}");
+    assert!(
+        stdout.contains("Navigator.previous"),
+        "deobfuscated: {stdout}"
+    );
 
     let last = manifest.dumps.native[2].file.as_ref().expect("a profile");
     let profile = read_profile(&folder.join(last));
@@ -179,7 +190,7 @@ fn in_json_the_demo_is_one_document() {
     let output = demo(&folder, &["--json"]);
     assert_eq!(output.status.code(), Some(0));
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    assert_eq!(document["manifest"]["schema_version"], 1);
+    assert_eq!(document["manifest"]["schema_version"], 2);
     assert_eq!(
         document["output"].as_str().map(Path::new),
         Some(folder.as_path())

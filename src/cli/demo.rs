@@ -1,6 +1,7 @@
 //! `heaptap demo`: the main job on the virtual phone, through the very code that `record` runs:
-//! record, two labelled snapshots, stop, fetch, name the frames, convert, summary. The app's
-//! build, with its symbols and its mapping file, is put into a folder as Gradle would leave it.
+//! record, two labelled snapshots, stop, fetch, name the frames, convert, summary; then a dump of
+//! the app's Java heap, and the leak in it that keeps most. The app's build, with its symbols and
+//! its mapping file, is put into a folder as Gradle would leave it.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -11,12 +12,14 @@ use tokio::sync::mpsc;
 
 use super::progress::{self, Show};
 use super::signals::watch_signals;
-use super::{Context, Outcome, Style};
+use super::{Context, Outcome, Style, leaks};
+use crate::app::heap_files::{self, HeapFileOptions};
 use crate::app::names::{MappingOption, NameOptions};
 use crate::app::output::default_name;
 use crate::app::record::{self, RecordEvent, RecordOptions, Recorded, Tell};
 use crate::app::what::What;
-use crate::config::{self, Options, Targets};
+use crate::config::{self, HeapFileSpec, Options, Targets};
+use crate::device::Device;
 use crate::error::{ErrorClass, Failure};
 use crate::export::pprof::PprofOptions;
 use crate::phone::{self, Abi};
@@ -33,6 +36,8 @@ pub struct Args {
 
 /// The app on the virtual phone that leaks.
 const APP: &str = "com.example.app";
+/// The folder of the Java heap, inside that of the recording.
+const JAVA: &str = "java";
 /// A phone on which the shell may ask for snapshots; its clock runs faster than ours.
 const PHONE: &str = "android=14,build=userdebug,speed=8,obfuscated=yes";
 
@@ -143,18 +148,69 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     match recorded {
         Recorded::Finished(finished) => {
             let outcome = progress::finished(ctx, &finished, progress::Asked::Demo);
+            let java = finished.output.join(JAVA);
+            dump_java(ctx, device, &store, &java, &options.names).await?;
+            // In JSON there is one document.
+            if !ctx.console.is_json() {
+                leaks::show_gravest(ctx, java, options.names).await?;
+            }
             for line in [
                 "",
                 "the same on your own phone",
                 "  heaptap doctor                       is it ready?",
                 "  heaptap apps                         what may be profiled?",
                 "  heaptap record -n com.example.app    record; s takes a snapshot, Ctrl-C ends it",
+                "  heaptap dump --hprof -n com.example.app",
+                "                                       its Java heap; heaptap leaks FOLDER finds leaks in it",
             ] {
                 ctx.console.say(line);
             }
             Ok(outcome)
         }
         Recorded::Detached { .. } => Ok(Outcome::Done),
+    }
+}
+
+/// Dumps the app's Java heap into a folder of its own.
+async fn dump_java(
+    ctx: &Context,
+    device: &Device,
+    store: &Store,
+    output: &Path,
+    names: &NameOptions,
+) -> Result<(), Failure> {
+    let options = HeapFileOptions {
+        spec: HeapFileSpec {
+            targets: targets(),
+            hprof: true,
+            malloc_info: false,
+            gc: true,
+            bitmaps: None,
+            user: None,
+        },
+        output: Some(output.to_owned()),
+        force: false,
+        detach: false,
+        silence: Duration::from_secs(60),
+        names: names.clone(),
+    };
+    let console = &ctx.console;
+    console.say("");
+    console.say("and the app's Java heap, by `am dumpheap`");
+    // What there is to say of phone and app was said before.
+    let quiet: Tell = Arc::new(|_| {});
+    let mut show = Show::of_dump(ctx, false, false);
+    show.during(watch_signals()?, async |controls, _| {
+        heap_files::dump(device, store, &options, controls, &quiet).await
+    })
+    .await?;
+    Ok(())
+}
+
+fn targets() -> Targets {
+    Targets {
+        names: vec![APP.to_owned()],
+        ..Targets::default()
     }
 }
 
@@ -207,10 +263,7 @@ impl Build {
 
 fn options(output: Option<PathBuf>, names: NameOptions) -> Result<RecordOptions, Failure> {
     let asked = Options {
-        targets: Targets {
-            names: vec![APP.to_owned()],
-            ..Targets::default()
-        },
+        targets: targets(),
         ..Options::default()
     };
     Ok(RecordOptions {

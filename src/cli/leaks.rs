@@ -4,14 +4,16 @@
 mod show;
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use regex::Regex;
 
 use super::java_args::JavaArgs;
 use super::{Context, Outcome, blocking, java_view};
 use crate::analyze::filter::Filter;
-use crate::app::java::JavaInput;
+use crate::app::java::{JavaInput, JavaOptions};
 use crate::app::leaks::{LeaksReport, LeaksRequest, leaks};
+use crate::app::names::NameOptions;
 use crate::error::{ErrorClass, Failure};
 use crate::heap_graph::Follow;
 
@@ -112,4 +114,30 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     }
     let found = (args.fail && report.found()).then_some(ErrorClass::Budget);
     Ok(Outcome::of(report.class.into_iter().chain(found)))
+}
+
+/// Shows the leak of a dump that keeps most, as the end of the demo.
+///
+/// # Errors
+/// As [`run`].
+pub(super) async fn show_gravest(
+    ctx: &Context,
+    path: PathBuf,
+    names: NameOptions,
+) -> Result<(), Failure> {
+    let request = LeaksRequest {
+        inputs: vec![JavaInput { path, which: None }],
+        options: JavaOptions {
+            names,
+            ..JavaOptions::default()
+        },
+        leaks: true,
+        waste: false,
+        limit: 1,
+        classes: Filter::default(),
+        loops: 1,
+    };
+    let report = blocking::stepwise(ctx, move |steps| leaks(&request, steps)).await?;
+    show::show(&ctx.console, &report.document, Some(1));
+    Ok(())
 }
