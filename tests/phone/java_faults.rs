@@ -82,9 +82,9 @@ fn a_session_shows_what_was_lost_on_the_way() {
     let phone = phone("android=14,speed=40,java=40000");
     let one = |phone: &VirtualPhone| {
         let trace = record(phone, &java_config(&[APP], 14));
-        let graphs = trace.packet.iter().filter_map(|p| p.heap_graph.as_ref());
+        let mut graphs = trace.packet.iter().filter_map(|p| p.heap_graph.as_ref());
         let indices: Vec<u64> = graphs.clone().map(|g| g.index()).collect();
-        (indices, graphs.last().map(|g| g.continued()))
+        (indices, graphs.next_back().map(|g| g.continued()))
     };
     let (whole, end) = one(&phone);
     assert!(whole.len() > 1 && end == Some(false), "{whole:?}");
