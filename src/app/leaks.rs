@@ -130,6 +130,24 @@ fn series(file: &JavaFile, notes: &mut Vec<String>) -> Result<Vec<usize>, JavaEr
             "the process was started anew: {earlier} dumps of its earlier life are left out"
         ));
     }
+    // A heap graph and an HPROF of one heap differ: what the one leaves out has not grown.
+    let form = |at: usize| file.hprof(at).is_some();
+    let of_form: Vec<usize> = match of_life.last() {
+        Some(&last) => of_life
+            .iter()
+            .copied()
+            .filter(|&at| form(at) == form(last))
+            .collect(),
+        None => Vec::new(),
+    };
+    if of_form.len() < of_life.len() {
+        let (kept, left) = match of_life.last().is_some_and(|&last| form(last)) {
+            true => ("HPROFs", "heap graphs"),
+            false => ("heap graphs", "HPROFs"),
+        };
+        notes.push(format!("looked at its {kept}; name its {left} with @N"));
+    }
+    let of_life = of_form;
     let labelled: Vec<usize> = of_life
         .iter()
         .copied()

@@ -31,7 +31,7 @@ pub(super) fn of(
     // The app's own reference is what its developer can change; of several, the one that is
     // nearest to the leak.
     let suspects = || path.iter().enumerate().filter(|(_, step)| step.suspect);
-    let own = suspects().rfind(|(_, step)| !is_library(&step.class));
+    let own = suspects().rfind(|(_, step)| !is_library(declaring(step)));
     // Where a library holds it, what it was given to, not the list in there.
     let given_to = || {
         suspects().rfind(|(_, step)| {
@@ -100,6 +100,11 @@ pub(super) fn of(
         ),
         Reference::Unnamed => format!("Find out how {owner} holds it, and release it {when}."),
     }
+}
+
+/// The class whose code sets the reference.
+fn declaring(step: &Step) -> &str {
+    step.declared_in.as_deref().unwrap_or(&step.class)
 }
 
 fn end_of_life(kind: Kind) -> &'static str {

@@ -1009,3 +1009,64 @@ fn heaps_of_chance_end_and_agree_with_themselves() {
         assert!(same.paths.is_empty() && same.classes.is_empty(), "{seed}");
     }
 }
+
+#[test]
+fn advice_is_what_the_suspected_reference_asks_for() {
+    let hold = |class: &str, field: &str, superclass: &str| {
+        let mut heap = android();
+        heap.class(class, superclass, &[(field, Is::Null)]);
+        let activity = destroyed(&mut heap);
+        let holder = heap.new_object(class, &[(field, Is::Ref(activity))]);
+        keep(&mut heap, "HOLDER", holder);
+        find(&heap.graph()).groups[0].advice.clone()
+    };
+    let object = "java.lang.Object";
+    for (class, field, begins) in [
+        (
+            "app.Main$Listener",
+            "this$0",
+            "Main$Listener is an inner class",
+        ),
+        (
+            "app.Main$$Lambda$3",
+            "arg$1",
+            "The lambda Main$$Lambda$3 captured it",
+        ),
+        (
+            "app.Main$$ExternalSyntheticLambda0",
+            "f$0",
+            "The lambda Main$$External",
+        ),
+        (
+            "app.Presenter",
+            "view",
+            "Clear Presenter.view when the activity is destroyed",
+        ),
+        (
+            "android.os.Message",
+            "obj",
+            "A message that waits holds it (obj)",
+        ),
+        // The library's field is not the app's to clear.
+        (
+            "android.app.LoadedApk",
+            "mApplication",
+            "Set Keeper.HOLDER to null",
+        ),
+    ] {
+        let advice = match class {
+            // Since Android 12 a message is no longer kept by its looper's last call.
+            "android.os.Message" => {
+                let mut heap = android();
+                heap.class("android.os.Build$VERSION", object, &[]);
+                heap.fixed("android.os.Build$VERSION", "SDK_INT", Is::Int(34));
+                let activity = destroyed(&mut heap);
+                let message = heap.new_object(class, &[(field, Is::Ref(activity))]);
+                keep(&mut heap, "HOLDER", message);
+                find(&heap.graph()).groups[0].advice.clone()
+            }
+            _ => hold(class, field, object),
+        };
+        assert!(advice.starts_with(begins), "{class}: {advice}");
+    }
+}

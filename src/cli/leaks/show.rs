@@ -159,13 +159,16 @@ fn show_group(console: &Console, number: usize, group: &GroupRow) {
     }
     show_path(console, group);
     if let Some(first) = group.leaks.first() {
-        for nested in &first.nested {
-            let text = format!(
-                "     and with it {} × {}",
-                thousands(nested.count),
-                untrusted::shown(&nested.class)
-            );
-            console.data(console.styled(Style::Dim, text));
+        let nested: Vec<String> = first
+            .nested
+            .iter()
+            .map(|nested| format!("{} × {}", thousands(nested.count), nested.class))
+            .collect();
+        if !nested.is_empty() {
+            let text = format!("and with it {}", nested.join(", "));
+            for line in wrapped(console, &text, 5) {
+                console.data(console.styled(Style::Dim, format!("     {line}")));
+            }
         }
     }
     for (at, line) in wrapped(console, &group.advice, 5).into_iter().enumerate() {
