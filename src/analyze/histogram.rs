@@ -46,6 +46,8 @@ pub enum Among<'a> {
     Unreachable(&'a Reachable),
     /// All; what they retain is told of those that roots reach.
     All(&'a Dominators),
+    /// All, and nothing of what they retain.
+    Everything,
 }
 
 /// What objects are grouped by.
@@ -268,6 +270,11 @@ fn sum<G: IntoIterator<Item = u32>>(
                 take(object);
             }
             retain(dominators, wanted, &mut sums, &groups_of);
+        }
+        Among::Everything => {
+            for object in graph.objects().filter(|&o| !graph.is_placeholder(o)) {
+                take(object);
+            }
         }
         Among::Unreachable(reachable) => {
             let lost = |&o: &ObjectIndex| !reachable.contains(o) && !graph.is_placeholder(o);

@@ -3,9 +3,9 @@
 
 use super::filter::Filter;
 use super::label;
-use crate::heap_graph::{Dominators, HeapGraph, ObjectIndex, Retained};
+use crate::heap_graph::{ClassIndex, Dominators, HeapGraph, ObjectIndex, Retained};
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
 
 /// An object and what it retains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +16,45 @@ pub struct Large {
     pub retained: Retained,
     /// How many of its dominators were left out because they retain the same memory.
     pub folded: u32,
+    /// The last of the chain of objects that retain the same memory: the object itself where
+    /// there is no other.
+    pub end: ObjectIndex,
+}
+
+/// Objects of one class that make up most of what an object retains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Members {
+    /// Their class.
+    pub class: ClassIndex,
+    /// How many.
+    pub count: u64,
+    /// What they retain.
+    pub retained: Retained,
+}
+
+/// Objects of one class make up an object where they retain at least so many of 100 bytes.
+const MOST_PERCENT: u64 = 70;
+
+/// Objects of one class, more than one, right below `end` in the dominator tree, that make up
+/// most of what it retains; `None` where there are none.
+pub fn members(graph: &HeapGraph, dominators: &Dominators, end: ObjectIndex) -> Option<Members> {
+    let mut classes: HashMap<ClassIndex, Members> = HashMap::new();
+    for object in dominators.children(end) {
+        let class = graph.class_of(object);
+        let members = classes.entry(class).or_insert(Members {
+            class,
+            count: 0,
+            retained: Retained::default(),
+        });
+        members.count += 1;
+        members.retained.add(dominators.retained(object));
+    }
+    let most = classes
+        .into_values()
+        .max_by_key(|members| (members.retained.total_bytes(), Reverse(members.class)))?;
+    let whole = u128::from(dominators.retained(end).total_bytes());
+    let part = u128::from(most.retained.total_bytes());
+    (most.count > 1 && part * 100 >= whole * u128::from(MOST_PERCENT)).then_some(most)
 }
 
 /// An object that retains at least so many of 100 bytes of what its dominator retains stands
@@ -43,7 +82,7 @@ pub fn largest(
             top.push(entry);
         }
     };
-    let mut folded = std::collections::HashMap::new();
+    let mut chains: HashMap<ObjectIndex, (u32, ObjectIndex)> = HashMap::new();
     if fold {
         let is_same = |above: ObjectIndex, object: ObjectIndex| {
             let above = dominators.retained(above).total_bytes();
@@ -75,8 +114,8 @@ pub fn largest(
                 }
             }
             if let Some((_, object, depth)) = best {
-                if depth > 0 {
-                    folded.insert(object, depth);
+                if at != object {
+                    chains.insert(object, (depth, at));
                 }
                 offer(object);
             }
@@ -90,10 +129,14 @@ pub fn largest(
     }
     let mut found: Vec<Large> = top
         .into_iter()
-        .map(|Reverse((_, Reverse(object)))| Large {
-            object,
-            retained: dominators.retained(object),
-            folded: folded.get(&object).copied().unwrap_or(0),
+        .map(|Reverse((_, Reverse(object)))| {
+            let (folded, end) = chains.get(&object).copied().unwrap_or((0, object));
+            Large {
+                object,
+                retained: dominators.retained(object),
+                folded,
+                end,
+            }
         })
         .collect();
     found.sort_by_key(|large| (Reverse(large.retained.total_bytes()), large.object));

@@ -2,6 +2,7 @@
 //! an HPROF, chooses the dump that is meant, gives its classes the names of mapping files, and
 //! computes paths and dominators when they are first asked for.
 
+pub mod count;
 pub mod diff;
 mod error;
 pub mod facts;

@@ -58,7 +58,9 @@ pub(super) fn totals(
             thousands(garbage.count)
         ));
     }
-    console.data(parts.join(" · "));
+    if !parts.is_empty() {
+        console.data(parts.join(" · "));
+    }
 }
 
 /// Tells what is wrong with a heap.

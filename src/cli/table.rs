@@ -105,7 +105,7 @@ impl Table {
             }
             let left = left.saturating_sub(text_width(&name) + 2);
             if !row.remark.is_empty() && left >= NARROWEST_NAME {
-                let remark = cut_front(&row.remark, left);
+                let remark = cut_end(&row.remark, left);
                 let _ = write!(text, "  {}", console.styled(Style::Dim, remark));
             }
             text.truncate(text.trim_end_matches(' ').len());

@@ -10,6 +10,8 @@ use super::java_view::{self, Cell, csv_line, size};
 use super::table::{Table, cut_end};
 use super::{Console, Context, Outcome, Style, blocking};
 use crate::analyze::filter::Filter;
+use crate::analyze::paths::short;
+use crate::app::java::count::count;
 use crate::app::java::top::{
     Counted, Grouping, Order, TopReport, TopRequest, TopRow, TreeReport, top, tree,
 };
@@ -189,7 +191,26 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let requests = requests(&args, console.is_json());
     let filter = filter(&args);
     let (as_tree, depth, min) = (args.tree, args.depth, args.min);
+    if args.no_retained
+        && let Some(by @ (ByArg::Object | ByArg::Root)) = args.by
+    {
+        let by = by
+            .to_possible_value()
+            .map_or_else(String::new, |v| v.get_name().to_owned());
+        return Err(Failure::new(
+            ErrorClass::Usage,
+            "option-conflict",
+            format!("--no-retained finds no roots, and --by {by} needs them"),
+        )
+        .with_help("leave out one of the two"));
+    }
+    let without_retained = args.no_retained;
     let shown = blocking::stepwise(ctx, move |steps| -> Result<Shown, JavaError> {
+        if without_retained {
+            let request = requests.into_iter().next_back().unwrap_or_default();
+            let (report, class) = count(&input, options, &request, steps)?;
+            return Ok(Shown::Tables(vec![report], class));
+        }
         let heap = java::open(&input, options, steps)?;
         heap.dominators();
         if as_tree {
@@ -243,6 +264,7 @@ fn requests(args: &Args, is_json: bool) -> Vec<TopRequest> {
             (Some(sort), _) => sort.into(),
             // Garbage retains nothing.
             (None, Counted::Unreachable) => Order::Shallow,
+            (None, _) if args.no_retained => Order::Shallow,
             (None, _) => Order::Retained,
         };
         TopRequest {
@@ -290,6 +312,13 @@ fn show_tables(console: &Console, args: &Args, reports: &[TopReport]) {
             first.reachable.as_ref(),
             first.unreachable.as_ref(),
         );
+        if let Some(all) = &first.all {
+            console.data(format_args!(
+                "{} in {} objects, reachable or not",
+                console.styled(Style::Strong, ByteSize(all.shallow_bytes)),
+                thousands(all.count)
+            ));
+        }
         for report in reports {
             console.data("");
             console.data(table(console, report));
@@ -319,7 +348,7 @@ fn heading_of(by: Grouping) -> &'static str {
 fn table(console: &Console, report: &TopReport) -> String {
     let has = |of: fn(&TopRow) -> u64| report.rows.iter().any(|row| of(row) > 0);
     let native = has(|row| row.figures.native_bytes);
-    let retained = report.counted != Counted::Unreachable;
+    let retained = has(|row| row.figures.retained_count.unwrap_or(0));
     let retained_native = retained && has(|row| row.figures.retained_native_bytes.unwrap_or(0));
     let single = report.by == Grouping::Object;
     let mut headings = Vec::new();
@@ -368,7 +397,16 @@ fn table(console: &Console, report: &TopReport) -> String {
         table.row(cells, row.name.clone());
         if let Some(object) = &row.object {
             table.style(Style::Strong);
-            table.remark(held_by(object.root.as_deref(), &object.held_by));
+            let from = object.last_static.unwrap_or(0);
+            let held_by = held_by(object.root.as_deref(), &object.held_by[from..]);
+            table.remark(match &object.members {
+                Some(members) => format!(
+                    "of {} × {}  {held_by}",
+                    thousands(members.count),
+                    short(&members.class)
+                ),
+                None => held_by,
+            });
         }
         if let Some(site) = &row.allocated_at {
             let top = site.frames.first().map_or("(no frames)", String::as_str);

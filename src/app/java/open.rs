@@ -13,7 +13,7 @@ use crate::app::names::NameOptions;
 use crate::app::{recorded, trace_findings};
 use crate::eligibility::names::{is_pattern, matches_native};
 use crate::error::ErrorClass;
-use crate::heap_graph::{Follow, SizeModel};
+use crate::heap_graph::{Follow, HeapGraph, SizeModel};
 use crate::hprof;
 use crate::import::{self, HprofInput, JavaSource};
 use crate::trace::{Surveyed, Trace};
@@ -319,6 +319,15 @@ impl JavaFile {
                 graph
             }
         };
+        let mut heap = self.describe(at, graph);
+        findings.append(&mut heap.findings);
+        heap.findings = findings;
+        Ok(heap)
+    }
+
+    /// A graph that was read of one of [`JavaFile::dumps`], with what is known of that.
+    pub(super) fn describe(&self, at: usize, graph: HeapGraph) -> JavaHeap {
+        let listed = &self.listed[at];
         let mut heap = JavaHeap::new(
             graph,
             self.path.clone(),
@@ -326,11 +335,9 @@ impl JavaFile {
             self.options.follow,
             self.steps.clone(),
         );
-        heap.label = listed.label;
+        heap.label.clone_from(&listed.label);
         heap.among = self.listed.len();
-        findings.append(&mut heap.findings);
-        heap.findings = findings;
-        Ok(heap)
+        heap
     }
 }
 

@@ -1,14 +1,14 @@
 //! `top` of a Java heap: which table was asked for, made of the heap, ready to be shown.
 
 use serde::Serialize;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::facts::{Figures, HeapFacts};
 use super::heap::JavaHeap;
 use crate::analyze::filter::Filter;
 use crate::analyze::histogram::{self, Among, By, Histogram, Sums};
 use crate::analyze::{label, largest, paths, tree};
-use crate::heap_graph::{AllocationSite, ObjectIndex, Reachable};
+use crate::heap_graph::{AllocationSite, ClassIndex, ObjectIndex, Reachable};
 
 /// What a table's rows stand for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -108,6 +108,21 @@ pub struct ObjectRow {
     pub text: Option<String>,
     /// How many of its dominators retain the same and have no row.
     pub folded: u32,
+    /// Objects of one class that make up most of what it retains; those have no rows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub members: Option<MembersRow>,
+    /// Which of `held_by` is the last static: where people begin to read.
+    #[serde(skip)]
+    pub last_static: Option<usize>,
+}
+
+/// Objects of one class in a collection, or in whatever retains them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct MembersRow {
+    /// How many.
+    pub count: u64,
+    /// Their class.
+    pub class: String,
 }
 
 /// A stack at which objects were allocated.
@@ -153,17 +168,14 @@ pub struct TopReport {
 
 /// Makes the table.
 pub fn top(heap: &JavaHeap, request: &TopRequest) -> TopReport {
-    let (mut rows, rows_total) = match request.by {
+    let (rows, rows_total) = match request.by {
         Grouping::Object => objects(heap, request),
-        Grouping::Class if request.allocation_sites => counted(by_site(heap, request)),
-        by => counted(of_histogram(&grouped(heap, by, request), request.counted)),
-    };
-    if request.by != Grouping::Object {
-        sort(&mut rows, request.order);
-        if request.limit > 0 {
-            rows.truncate(request.limit);
+        Grouping::Class if request.allocation_sites => limited(by_site(heap, request), request),
+        by => {
+            let histogram = grouped(heap, by, request);
+            limited(of_histogram(&histogram, request.counted), request)
         }
-    }
+    };
     let (reachable, unreachable) = totals(heap);
     TopReport {
         heap: HeapFacts::of(heap),
@@ -178,24 +190,34 @@ pub fn top(heap: &JavaHeap, request: &TopRequest) -> TopReport {
     }
 }
 
-fn counted(rows: Vec<TopRow>) -> (Vec<TopRow>, usize) {
+/// Rows in order, at most as many as are wanted; how many there were.
+pub(super) fn limited(mut rows: Vec<TopRow>, request: &TopRequest) -> (Vec<TopRow>, usize) {
     let count = rows.len();
+    sort(&mut rows, request.order);
+    if request.limit > 0 {
+        rows.truncate(request.limit);
+    }
     (rows, count)
 }
 
-fn grouped(heap: &JavaHeap, by: Grouping, request: &TopRequest) -> Histogram {
-    let (graph, filter) = (&heap.graph, &request.filter);
-    let by = match by {
-        Grouping::Class | Grouping::Object => By::Class,
+/// How objects are grouped, where that is by themselves.
+pub(super) fn grouping(by: Grouping) -> By {
+    match by {
+        Grouping::Class | Grouping::Object | Grouping::Root => By::Class,
         Grouping::Package => By::Package,
         Grouping::Superclass => By::Superclass,
         Grouping::Heap => By::Heap,
         Grouping::Loader => By::Loader,
-        // What no root reaches has none.
-        Grouping::Root => {
-            return histogram::by_root(graph, heap.dominators(), heap.paths(), filter);
-        }
-    };
+    }
+}
+
+fn grouped(heap: &JavaHeap, by: Grouping, request: &TopRequest) -> Histogram {
+    let (graph, filter) = (&heap.graph, &request.filter);
+    // What no root reaches has none.
+    if by == Grouping::Root {
+        return histogram::by_root(graph, heap.dominators(), heap.paths(), filter);
+    }
+    let by = grouping(by);
     match request.counted {
         Counted::Reachable => {
             histogram::histogram(graph, Among::Reachable(heap.dominators()), by, filter)
@@ -275,14 +297,44 @@ fn objects(heap: &JavaHeap, request: &TopRequest) -> (Vec<TopRow>, usize) {
         most => most,
     };
     let fold = !request.every_object;
-    let found = largest::largest(graph, dominators, &request.filter, most, fold);
+    // Members of others have no rows of their own: more are looked at than wanted.
+    let looked_at = if fold {
+        most.saturating_mul(8).saturating_add(256)
+    } else {
+        most
+    };
+    let found = largest::largest(graph, dominators, &request.filter, looked_at, fold);
     let wanted = request.filter.of(graph);
     let total = dominators
         .order()
         .iter()
         .filter(|&&o| wanted.takes(o))
         .count();
-    let row = |large: &largest::Large| TopRow {
+    let mut shown: Vec<(&largest::Large, Option<largest::Members>)> = Vec::new();
+    let mut told: HashSet<(ObjectIndex, ClassIndex)> = HashSet::new();
+    for large in &found {
+        if shown.len() == most {
+            break;
+        }
+        // A chain's own top is what counts as member, not what it was folded to.
+        let mut top = large.object;
+        for _ in 0..large.folded {
+            top = dominators.idom(top).unwrap_or(top);
+        }
+        let above = dominators.idom(top);
+        if above.is_some_and(|above| told.contains(&(above, graph.class_of(top)))) {
+            continue;
+        }
+        let members = match fold {
+            true => largest::members(graph, dominators, large.end),
+            false => None,
+        };
+        if let Some(members) = &members {
+            told.insert((large.end, members.class));
+        }
+        shown.push((large, members));
+    }
+    let row = |(large, members): &(&largest::Large, Option<largest::Members>)| TopRow {
         name: label::object_name(graph, large.object).into_owned(),
         figures: Figures {
             count: 1,
@@ -292,7 +344,7 @@ fn objects(heap: &JavaHeap, request: &TopRequest) -> (Vec<TopRow>, usize) {
             retained_bytes: Some(large.retained.bytes),
             retained_native_bytes: Some(large.retained.native_bytes),
         },
-        object: Some(object_row(heap, large.object, large.folded)),
+        object: Some(object_row(heap, large, members.as_ref())),
         allocated_at: match request.allocation_sites {
             true => graph
                 .contents()
@@ -301,14 +353,19 @@ fn objects(heap: &JavaHeap, request: &TopRequest) -> (Vec<TopRow>, usize) {
             false => None,
         },
     };
-    (found.iter().map(row).collect(), total)
+    (shown.iter().map(row).collect(), total)
 }
 
 /// Strings are cut to this many characters.
 const TEXT: usize = 60;
 
-fn object_row(heap: &JavaHeap, object: ObjectIndex, folded: u32) -> ObjectRow {
+fn object_row(
+    heap: &JavaHeap,
+    large: &largest::Large,
+    members: Option<&largest::Members>,
+) -> ObjectRow {
     let graph = &heap.graph;
+    let object = large.object;
     let path = paths::shortest(graph, heap.paths(), heap.follow, object);
     let text = graph.contents().string(graph, object);
     ObjectRow {
@@ -324,7 +381,15 @@ fn object_row(heap: &JavaHeap, object: ObjectIndex, folded: u32) -> ObjectRow {
             Some((at, _)) => format!("{}…", &text[..at]),
             None => text,
         }),
-        folded,
+        folded: large.folded,
+        members: members.map(|members| MembersRow {
+            count: members.count,
+            class: label::class_name(graph, members.class).to_owned(),
+        }),
+        last_static: path.steps.iter().skip(1).rposition(|step| {
+            let link = step.link.as_ref();
+            link.is_some_and(|link| matches!(link.place, paths::Place::Static(_)))
+        }),
     }
 }
 
