@@ -222,7 +222,12 @@ pub fn hprof_tools(bytes: &[u8]) {
         if let Ok(done) = convert(bytes, options, &mut out) {
             assert_eq!(done.file.bytes, out.len() as u64);
             let after = info(&out).expect("a header");
-            assert!(compat || after.damage.is_empty(), "{:?}", after.damage);
+            // What only the app's heap leaves of a record may be nothing, as hprof-conv has it.
+            assert!(
+                compat || app_only || after.damage.is_empty(),
+                "{:?}",
+                after.damage
+            );
         }
     }
     for (keep_strings, fields) in [(false, false), (true, false), (false, true)] {

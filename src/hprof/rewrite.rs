@@ -149,9 +149,17 @@ pub(super) fn rewrite(
             continue;
         }
         done.ending.note(&record);
-        done.records += 1;
         let before = done.damage.count;
-        let read_to = dump_record(file, header, &record, edit, &mut out, &mut done.damage)?;
+        let (read_to, bytes) =
+            dump_record(file, header, &record, edit, &mut out, &mut done.damage)?;
+        // Of what cannot be read nothing is left, rather than a record of length 0, which means
+        // that all that follows is of it.
+        if bytes == 0 && done.damage.count > before {
+            out.take_back_header();
+        } else {
+            done.records += 1;
+        }
+        out.flush_if_full()?;
         // Cut within a sub-record says more than cut within a record.
         if record.cut_short && done.damage.count == before {
             done.damage.push(cut);
@@ -169,7 +177,8 @@ pub(super) fn rewrite(
     Ok(done)
 }
 
-/// Writes a dump record. Where in the file the next one begins.
+/// Writes a dump record. Where in the file the next one begins, and bytes of the body that was
+/// written; if there are none, its header is still in the buffer.
 fn dump_record(
     file: &[u8],
     header: &Header<'_>,
@@ -177,15 +186,14 @@ fn dump_record(
     edit: &mut impl Edit,
     out: &mut Out<'_>,
     damage: &mut DamageList,
-) -> io::Result<usize> {
+) -> io::Result<(usize, u64)> {
     if record.body.len() <= IN_MEMORY {
         let length_at = out.record_header(record, 0)?;
         let mut body = Body::new(file, To::Memory(&mut out.buffer));
         let read_to = sub_records(file, header, record, edit, &mut body, damage);
         let length = body.finish()?;
         out.buffer[length_at..length_at + 4].copy_from_slice(&declared(length));
-        out.flush_if_full()?;
-        return Ok(read_to);
+        return Ok((read_to, length));
     }
     let mut measured = Body::new(file, To::Nowhere);
     sub_records(
@@ -202,7 +210,7 @@ fn dump_record(
     let mut body = Body::new(file, To::Out(out));
     let read_to = sub_records(file, header, record, edit, &mut body, damage);
     body.finish()?;
-    Ok(read_to)
+    Ok((read_to, length))
 }
 
 /// A length as a record declares it: modulo 2^32, as writers of huge dumps do.
@@ -347,6 +355,12 @@ impl Out<'_> {
         self.buffer.extend(record.time_us.to_be_bytes());
         self.buffer.extend(declared(length as u64));
         Ok(at + RECORD_HEADER_BYTES - 4)
+    }
+
+    /// Takes the header back that was written last, with nothing behind it.
+    fn take_back_header(&mut self) {
+        self.buffer
+            .truncate(self.buffer.len() - RECORD_HEADER_BYTES);
     }
 
     fn flush_if_full(&mut self) -> io::Result<()> {
