@@ -19,6 +19,8 @@ use crate::units::ByteSize;
 
 /// After so many dumps that are not whole, the last is what there is.
 const ATTEMPTS: u32 = 3;
+/// What a small one is replaced with.
+const SMALLEST_BUFFER: u64 = 64 << 20;
 /// No larger buffer is tried: a phone has other things to keep in memory.
 const LARGEST_BUFFER: u64 = 2 << 30;
 /// Time for asking whether a process is still there.
@@ -170,8 +172,11 @@ fn next_attempt(
         .iter()
         .any(|w| w.kind == "service-lost-data");
     let patience = spec.patience.0;
-    if !cut.is_empty() && (lost || cut.iter().any(|d| d.flags.missing_packets > 0)) {
-        let buffer_bytes = plan.buffer_bytes.saturating_mul(4).min(LARGEST_BUFFER);
+    let none = manifest.dumps.java.is_empty();
+    let gaps = cut.iter().any(|d| d.flags.missing_packets > 0);
+    if gaps || lost && (none || !cut.is_empty()) {
+        let larger = plan.buffer_bytes.saturating_mul(4);
+        let buffer_bytes = larger.clamp(SMALLEST_BUFFER, LARGEST_BUFFER);
         if buffer_bytes <= plan.buffer_bytes {
             return None;
         }
@@ -270,7 +275,10 @@ mod tests {
             truncated: false,
             missing_packets: 3,
         };
-        assert_eq!(again(&manifest(gap, None), 1 << 20), larger(4 << 20));
+        assert_eq!(again(&manifest(gap, None), 1 << 20), larger(64 << 20));
+        let mut nothing = lost.clone();
+        nothing.dumps.java.clear();
+        assert_eq!(again(&nothing, 64 << 10), larger(64 << 20));
     }
 
     #[test]

@@ -142,6 +142,9 @@ pub async fn finish(
             session.forget()?;
             // It holds nothing, or what somebody else put there.
             let _ = std::fs::remove_dir(&output);
+            if let Some(none) = no_error_came(&plan, ended_by) {
+                return Err(none.into());
+            }
             let error = match error {
                 SessionError::NothingLeft { serial, id } if ended_by == EndedBy::Reboot => {
                     SessionError::LostToReboot { serial, id }
@@ -159,6 +162,16 @@ pub async fn finish(
     tell(RecordEvent::Step(Step::Converting));
     let mut converted = convert(&session, &plan, &trace, controls, tell).await?;
     steps.push(plan::step("converted"));
+    if converted.java.is_empty()
+        && let Some(none) = no_error_came(&plan, ended_by)
+    {
+        // What was recorded beside is nobody's.
+        let _ = std::fs::remove_file(&trace.path);
+        let _ = std::fs::remove_dir(&output);
+        session.remove_remote().await;
+        session.forget()?;
+        return Err(none.into());
+    }
 
     let chronicle = session.reread()?.clone();
     let elapsed = session.last_progress().map(|p| p.elapsed);
@@ -232,6 +245,15 @@ pub async fn finish(
         java_heaps: converted.java_heaps,
         java: plan.java,
         class,
+    })
+}
+
+/// What is said where no app ran out of memory while that was waited for.
+fn no_error_came(plan: &Plan, ended_by: EndedBy) -> Option<SessionError> {
+    let waited_s = plan.java.as_ref()?.oom_wait_s?;
+    Some(match ended_by {
+        EndedBy::Interrupted => SessionError::Interrupted,
+        _ => SessionError::NoOutOfMemory { waited_s },
     })
 }
 

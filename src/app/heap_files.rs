@@ -73,6 +73,12 @@ pub enum HeapFileError {
         /// How long was waited.
         after: Duration,
     },
+    /// The app is gone.
+    #[error("{process} ended over its heap dump")]
+    Died {
+        /// The process.
+        process: String,
+    },
     /// It said it had, and there is nothing.
     #[error("{process} left no heap file on {serial}")]
     Nothing {
@@ -102,6 +108,7 @@ impl Classified for HeapFileError {
             } => "not-debuggable",
             HeapFileError::Refused { .. } => "dumpheap-refused",
             HeapFileError::Silent { .. } => "dumpheap-silent",
+            HeapFileError::Died { .. } => "dumpheap-died",
             HeapFileError::Nothing { .. } => "dumpheap-empty",
         }
     }
@@ -123,7 +130,7 @@ impl Classified for HeapFileError {
                  main thread"
                     .to_owned()
             }
-            HeapFileError::Nothing { .. } => {
+            HeapFileError::Died { .. } | HeapFileError::Nothing { .. } => {
                 "it may have run out of memory or storage over the dump: adb logcat -s \
                  ActivityManager ActivityThread"
                     .to_owned()
@@ -585,6 +592,9 @@ fn why_nothing(session: &Session, came: &[Came], silence: Duration) -> Failure {
             process: c.file.process.clone(),
             after: silence,
         },
+        (None, None, Some(c)) if c.fate.gone => HeapFileError::Died {
+            process: c.file.process.clone(),
+        },
         (None, None, first) => HeapFileError::Nothing {
             serial,
             process: first.map_or_else(String::new, |c| c.file.process.clone()),
@@ -620,6 +630,11 @@ fn warning(came: &Came, silence: Duration, dumps: &[JavaDump]) -> Option<manifes
             "dumpheap-silent",
             format!("{process} wrote nothing for {} s", silence.as_secs()),
             "its main thread is stuck, or it is frozen: bring it to the front and dump again",
+        ),
+        (None, None) if came.fate.gone => (
+            "dumpheap-died",
+            format!("{process} ended over its heap dump"),
+            "start it and dump again; adb logcat -s ActivityManager libc may tell why",
         ),
         (None, None) if !came.fate.begun => (
             "dumpheap-skipped",

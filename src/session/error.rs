@@ -187,6 +187,12 @@ pub enum SessionError {
         /// The session.
         id: SessionId,
     },
+    /// No app ran out of memory.
+    #[error("no OutOfMemoryError came within {waited_s} s")]
+    NoOutOfMemory {
+        /// How long it was waited for.
+        waited_s: u64,
+    },
     /// The dump did not come.
     #[error("the snapshot did not reach the device's trace file within {} s", after.as_secs())]
     SnapshotLate {
@@ -259,6 +265,7 @@ impl Classified for SessionError {
                 ErrorClass::NotFetched
             }
             SessionError::Interrupted => ErrorClass::Interrupted,
+            SessionError::NoOutOfMemory { .. } => ErrorClass::Empty,
             SessionError::Keep { .. }
             | SessionError::Output { .. }
             | SessionError::State { .. } => ErrorClass::HostWrite,
@@ -297,6 +304,7 @@ impl Classified for SessionError {
             SessionError::NoneServes { .. } => "no-session-serves",
             SessionError::NoSnapshot { .. } | SessionError::OneDump { .. } => "snapshot-impossible",
             SessionError::SnapshotLate { .. } => "snapshot-late",
+            SessionError::NoOutOfMemory { .. } => "no-out-of-memory",
             SessionError::OneAtATime { .. } => "one-at-a-time",
             SessionError::AlreadyRecorded { .. } => "already-recorded",
             SessionError::SelinuxStays { .. } => "selinux-stays",
@@ -364,6 +372,9 @@ impl Classified for SessionError {
                 "dump again with `heaptap dump`, or every so often with `heaptap dump -c 30s`"
                     .to_owned()
             }
+            SessionError::NoOutOfMemory { .. } => "wait longer with --oom-wait-seconds; the first \
+                 OutOfMemoryError of a process counts, and the app must be debuggable or profileable"
+                .to_owned(),
             SessionError::SnapshotLate { .. } => {
                 "the recording goes on; a target that is frozen or gone takes no dump".to_owned()
             }

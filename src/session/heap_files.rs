@@ -4,7 +4,8 @@
 //! beside them, which is what the session is known by.
 //!
 //! A dump that an app does not begin (its main thread is stuck, or it is frozen) would block
-//! `am` for ever: the script on the device gives up on a file that does not grow.
+//! `am` for ever, and so does one that dies over it: the script on the device gives up on a file
+//! that does not grow.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -95,6 +96,8 @@ pub struct HeapFileFate {
     pub exit: Option<u8>,
     /// It was given up, since nothing came.
     pub late: bool,
+    /// It was given up, since the process is gone.
+    pub gone: bool,
     /// What `am` complained of, as the phone has it: not safe to show as it is.
     pub complaint: Option<String>,
 }
@@ -117,25 +120,27 @@ echo $!"#;
 
 /// `$1` log, `$2` looks without growth after which a file is given up, then pid, flags and
 /// file of each. Told to end, it finishes the file it is at. What `am` says goes beside the
-/// file.
-const DUMP: &str = r#"log=$1; most=$2; shift 2
-stop=
-trap "stop=1" TERM
-trap "" HUP INT
-while [ $# -gt 2 ]; do
-  pid=$1; flags=$2; file=$3; shift 3
-  if [ -n "$stop" ]; then continue; fi
-  echo "begin $file" >> "$log"
-  (am dumpheap $flags $pid "$file" > "$file.said" 2>&1 </dev/null; echo "end $file $?" >> "$log") &
-  last=none; still=0
-  while ! grep -q "^end $file " "$log"; do
-    sleep 0.2
-    size=$(stat -c %s "$file" 2>/dev/null)
-    if [ "$size" = "$last" ]; then still=$((still+1)); else still=0; last=$size; fi
-    if [ $still -ge $most ]; then echo "late $file" >> "$log"; break; fi
-  done
-done
-echo over >> "$log""#;
+/// file. One line, so that it is one in the output of `ps`, too.
+const DUMP: &str = "log=$1; most=$2; shift 2; stop=; \
+    trap \"stop=1\" TERM; trap \"\" HUP INT; \
+    while [ $# -gt 2 ]; do \
+      pid=$1; flags=$2; file=$3; shift 3; \
+      if [ -n \"$stop\" ]; then continue; fi; \
+      echo \"begin $file\" >> \"$log\"; \
+      (am dumpheap $flags $pid \"$file\" > \"$file.said\" 2>&1 </dev/null; \
+        echo \"end $file $?\" >> \"$log\") & \
+      last=none; still=0; \
+      while ! grep -q \"^end $file \" \"$log\"; do \
+        sleep 0.2; \
+        size=$(stat -c %s \"$file\" 2>/dev/null); \
+        if [ \"$size\" = \"$last\" ]; then still=$((still+1)); else still=0; last=$size; fi; \
+        if [ $still -ge $most ]; then echo \"late $file\" >> \"$log\"; break; fi; \
+        if [ $still -ge 5 ] && [ ! -d /proc/$pid ]; then \
+          echo \"gone $file\" >> \"$log\"; break; \
+        fi; \
+      done; \
+    done; \
+    echo over >> \"$log\"";
 /// Looks a second.
 const LOOKS: u64 = 5;
 
@@ -182,7 +187,7 @@ impl Session {
                 .arg(&file.remote);
         }
         let seen = match self.device.run(&command, QUICK).await {
-            Ok(output) if output.exit == 0 => self.find_started().await,
+            Ok(output) if output.exit == 0 => self.find_started(&output.stdout).await,
             Ok(output) => {
                 return Err(SessionError::StartFailed {
                     serial: self.device.serial().to_owned(),
@@ -199,10 +204,16 @@ impl Session {
         }
     }
 
-    /// The script, where it runs; `None` where it has ended already.
-    async fn find_started(&self) -> Result<Option<ProcessFacts>, SessionError> {
+    /// The script, by the process id that the start printed; `None` where it has ended already.
+    async fn find_started(&self, printed: &[u8]) -> Result<Option<ProcessFacts>, SessionError> {
+        let text = String::from_utf8_lossy(printed);
+        let pid = text.lines().find_map(|line| line.trim().parse().ok());
+        let Some(pid) = pid else {
+            return Err(probe::odd(&self.device, "starting the heap dumps", &text));
+        };
         let log = &self.opening().remote_path;
-        Ok(probe::await_writer(&self.device, log).await?)
+        let facts = probe::process(&self.device, pid).await?;
+        Ok(facts.filter(|facts| facts.writes_to(log)))
     }
 
     /// The files of this session.
@@ -245,7 +256,7 @@ impl Session {
         fate: &HeapFileFate,
     ) -> Result<(), SessionError> {
         let wanted = self.heap_files()?;
-        if fate.late || fate.exit.is_some_and(|exit| exit != 0 || wanted.am_waits) {
+        if fate.late || fate.gone || fate.exit.is_some_and(|exit| exit != 0 || wanted.am_waits) {
             return Ok(());
         }
         let silence = Duration::from_millis(wanted.silence_ms);
@@ -257,9 +268,9 @@ impl Session {
             if size != last.0 {
                 last = (size, Instant::now());
             }
-            // An app that has written nothing yet may be counting.
+            // An app that has written nothing yet may be counting, where nobody waited for it.
             let limit = match size {
-                0 => silence,
+                0 if !wanted.am_waits => silence,
                 _ => SETTLED,
             };
             if last.1.elapsed() >= limit || size > 0 && self.ends_whole(file).await? {
@@ -359,6 +370,9 @@ fn read_fates(text: &str) -> BTreeMap<String, HeapFileFate> {
             }
             (Some("late"), Some(file), None) => {
                 fates.entry(file.to_owned()).or_default().late = true;
+            }
+            (Some("gone"), Some(file), None) => {
+                fates.entry(file.to_owned()).or_default().gone = true;
             }
             (Some("end"), Some(file), Some(exit)) => {
                 let fate = fates.entry(file.to_owned()).or_default();

@@ -5,6 +5,7 @@
 mod lab;
 mod libraries;
 
+mod dump;
 #[cfg(unix)]
 mod faults;
 #[cfg(unix)]

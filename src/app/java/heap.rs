@@ -149,7 +149,9 @@ pub fn of_losses(graph: &HeapGraph) -> Vec<Finding> {
             Some("copy or dump it again; `heaptap hprof info` says where it ends"),
         );
     }
-    if *malformed > 0 || *unknown_classes > 0 || !damage.is_empty() {
+    // The classes of a heap graph come last: where it breaks off, they are what is missing.
+    let classes_lost = is_trace && (*truncated || *missing_packets > 0);
+    if *malformed > 0 || (*unknown_classes > 0 && !classes_lost) || !damage.is_empty() {
         let first = damage.first().map_or(String::new(), |d| format!(": {d}"));
         add(
             "heap-damaged",

@@ -397,6 +397,11 @@ impl<'a> Recording<'a> {
             let mut out = Vec::new();
             java.step(self.kernel, now, &mut out);
             out.iter().for_each(|p| self.buffers[java.buffer].write(p));
+            // An app hands over what it holds once its dump is written.
+            let ends = |p: &pb::TracePacket| p.heap_graph.as_ref().is_some_and(|g| !g.continued());
+            if out.iter().any(ends) {
+                self.buffers[java.buffer].flush();
+            }
             let mut dumps = std::mem::take(&mut java.dumps);
             self.kernel.state().tracing.java_dumps.append(&mut dumps);
         }

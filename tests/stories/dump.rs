@@ -1,0 +1,399 @@
+//! Somebody dumps Java heaps: by Perfetto, and as files by `am dumpheap`.
+
+use serde_json::Value;
+
+use crate::lab::{APP, Ended, Lab, Running, files};
+
+/// Time runs faster on the phone.
+const FAST: &str = "android=14,build=userdebug,speed=10";
+
+fn dump(lab: &Lab, code: i32, more: &[&str]) -> Ended {
+    let mut args = vec!["dump", "-n", APP, "-o", "out", "--json"];
+    args.extend(more);
+    lab.expect(code, &args)
+}
+
+/// A dump of `APP` under way.
+fn begin(lab: &Lab, more: &[&str]) -> Running {
+    let mut args = vec!["dump", "-n", APP, "-o", "out", "--json-lines"];
+    args.extend(more);
+    let mut running = lab.start(&args);
+    running.until("started");
+    running
+}
+
+fn java(manifest: &Value) -> &[Value] {
+    manifest["dumps"].as_array().expect("dumps").as_slice()
+}
+
+fn kinds(manifest: &Value) -> Vec<&str> {
+    let warnings = manifest["warnings"].as_array().expect("warnings");
+    warnings.iter().filter_map(|w| w["kind"].as_str()).collect()
+}
+
+/// Nothing of heap files is left on the phone.
+fn assert_no_files(lab: &Lab) {
+    let left = lab.phone.list("/data/local/tmp");
+    let left: Vec<_> = left.iter().filter(|f| f.contains("heaptap")).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+/// One whole dump of `APP` by Perfetto, and nothing left behind.
+fn assert_whole(lab: &Lab) {
+    let manifest = lab.manifest("out");
+    let [dump] = java(&manifest) else {
+        panic!("{manifest:#}");
+    };
+    assert_eq!(dump["kind"], "java_heap_graph");
+    assert_eq!(dump["process"], APP);
+    assert_eq!(dump["complete"], true, "{dump:#}");
+    let reachable = dump["totals"]["reachable"]["objects"].as_u64().unwrap();
+    assert!(reachable > 1000, "{dump:#}");
+    let file = dump["file"].as_str().expect("a profile");
+    assert!(lab.work().join("out").join(file).is_file(), "{file}");
+    lab.assert_tidy("out");
+}
+
+#[test]
+fn a_heap_is_dumped_on_every_release_that_can() {
+    for android in [11, 12, 13, 14, 16] {
+        let lab = Lab::new(&format!("android={android},build=userdebug,speed=10"));
+        let ended = dump(&lab, 0, &["--dominators"]);
+        let manifest = lab.manifest("out");
+        assert_eq!(manifest["outcome"]["ended_by"], "done", "Android {android}");
+        assert_whole(&lab);
+        let document = ended.json();
+        assert_eq!(document["manifest"], manifest);
+        let heap = &document["java_heaps"][0];
+        assert_eq!(heap["process"], APP);
+        let top = heap["top"].as_array().unwrap();
+        assert!(top.len() > 5 && top[0]["retained_bytes"].as_u64() > Some(0));
+        let second = java(&manifest)[0]["dominators"].as_str().unwrap();
+        assert!(lab.work().join("out").join(second).is_file());
+    }
+}
+
+#[test]
+fn who_looks_on_is_told_the_size_and_what_to_do_next() {
+    let lab = Lab::new(FAST);
+    let ended = lab.expect(0, &["dump", "-n", APP, "-o", "out"]);
+    for said in ["reachable", "retained", "com.example.app"] {
+        assert!(ended.stdout.contains(said), "{said}: {ended}");
+    }
+    for said in ["heaptap leaks out", "heaptap top out"] {
+        assert!(ended.stderr.contains(said), "{said}: {ended}");
+    }
+}
+
+#[test]
+fn a_dump_that_does_not_fit_is_made_again_with_more_room() {
+    let lab = Lab::new("android=14,build=userdebug,speed=10,java=60000");
+    let ended = dump(&lab, 0, &["-b", "64k"]);
+    assert_whole(&lab);
+    let first = lab.manifest("out-incomplete");
+    assert_eq!(first["outcome"]["complete"], false, "{ended}");
+    assert!(java(&first).iter().all(|d| d["complete"] == false));
+    assert!(kinds(&first).contains(&"service-lost-data"), "{first:#}");
+    let config = lab.manifest("out")["config"]["text"].to_string();
+    assert!(!config.contains("size_kb: 64\n"), "{config}");
+}
+
+#[test]
+fn a_dump_that_stays_cut_says_so() {
+    let lab = Lab::new("android=14,build=userdebug,speed=20,java=60000,fault=java-dump-cut");
+    let ended = dump(&lab, 6, &[]);
+    let manifest = lab.manifest("out");
+    assert_eq!(java(&manifest)[0]["flags"]["truncated"], true, "{ended}");
+    assert_eq!(manifest["outcome"]["complete"], false);
+    lab.assert_tidy("out");
+}
+
+#[test]
+fn who_may_not_be_dumped_is_told_before() {
+    let lab = Lab::new("android=14,build=user,speed=10");
+    let refused = |args: &[&str], kind: &str| {
+        let ended = lab.expect(4, args);
+        assert_eq!(ended.json()["error"]["kind"], kind, "{ended}");
+        assert_no_files(&lab);
+    };
+    let closed = "com.example.closed";
+    refused(&["dump", "-n", closed, "--json"], "not-eligible");
+    refused(
+        &["dump", "-n", "com.example.stopped", "--json"],
+        "not-running",
+    );
+    refused(
+        &["dump", "-n", "com.example.nowhere", "--json"],
+        "target-not-found",
+    );
+    refused(
+        &["dump", "-n", closed, "--hprof", "--json"],
+        "not-debuggable",
+    );
+    // Profileable is enough for Perfetto, not for am.
+    let profileable = "com.example.profileable";
+    refused(
+        &["dump", "-n", profileable, "--hprof", "--json"],
+        "not-debuggable",
+    );
+    lab.expect(0, &["dump", "-n", profileable, "-o", "out"]);
+    let old = Lab::new("android=10,build=userdebug,speed=10");
+    old.expect(4, &["dump", "-n", APP]);
+    old.expect(4, &["dump", "-n", APP, "--hprof", "--bitmaps"]);
+    let thirteen = Lab::new("android=13,build=userdebug,speed=10");
+    let ended = thirteen.expect(4, &["dump", "-n", APP, "--wait-for-oom", "--json"]);
+    assert_eq!(ended.json()["error"]["kind"], "android-too-old", "{ended}");
+}
+
+#[test]
+fn an_out_of_memory_error_is_dumped_when_it_comes() {
+    let lab = Lab::new("android=14,build=userdebug,speed=10,oom=2");
+    dump(&lab, 0, &["--wait-for-oom"]);
+    let manifest = lab.manifest("out");
+    assert_eq!(java(&manifest)[0]["process"], APP);
+    assert_eq!(java(&manifest)[0]["complete"], true);
+    lab.assert_tidy("out");
+}
+
+#[test]
+fn an_app_that_does_not_run_out_of_memory_leaves_an_empty_hand() {
+    let lab = Lab::new(FAST);
+    let wait = ["--wait-for-oom", "--oom-wait-seconds", "3"];
+    let ended = dump(&lab, 7, &wait);
+    assert_eq!(ended.json()["error"]["kind"], "no-out-of-memory");
+    assert!(files(&lab.work()).is_empty());
+    assert_eq!(lab.traces(), Vec::<String>::new());
+}
+
+#[cfg(unix)]
+#[test]
+fn waiting_for_an_out_of_memory_error_ends_with_ctrl_c() {
+    let lab = Lab::new(FAST);
+    let mut running = begin(&lab, &["--wait-for-oom", "--oom-wait-seconds", "1h"]);
+    running.until("progress");
+    running.signal("INT");
+    let ended = running.end();
+    assert_eq!(ended.code(), Some(130), "{ended}");
+    assert_eq!(lab.traces(), Vec::<String>::new());
+    assert!(files(&lab.work()).is_empty(), "{:?}", files(&lab.work()));
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_waits_for_the_dump_that_is_being_written() {
+    let lab = Lab::new(&format!("{FAST},fault=java-dump-slow@8000"));
+    let mut running = begin(&lab, &[]);
+    running.until("progress");
+    running.signal("INT");
+    let ended = running.end();
+    assert_eq!(ended.code(), Some(0), "{ended}");
+    assert_whole(&lab);
+}
+
+#[cfg(unix)]
+#[test]
+fn continuous_dumps_go_on_until_ctrl_c_and_take_labels() {
+    let lab = Lab::new(FAST);
+    let mut running = begin(&lab, &["-c", "2s"]);
+    running.until_that("progress", |p| p["elapsed_s"].as_f64() >= Some(5.0));
+    let taken = lab.expect(0, &["snapshot", "--label", "after", "--json"]);
+    assert_eq!(taken.json()["snapshot"]["label"], "after");
+    running.signal("INT");
+    let ended = running.end();
+    assert_eq!(ended.code(), Some(0), "{ended}");
+    let manifest = lab.manifest("out");
+    assert!(java(&manifest).len() >= 3, "{manifest:#}");
+    let labelled = java(&manifest)
+        .iter()
+        .filter(|d| d["label"]["name"] == "after");
+    assert_eq!(labelled.count(), 1, "{manifest:#}");
+    lab.assert_tidy("out");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_snapshot_of_a_single_dump_is_refused_with_the_way_to_have_one() {
+    let lab = Lab::new(&format!("{FAST},fault=java-dump-slow@20000"));
+    let running = begin(&lab, &[]);
+    let ended = lab.expect(5, &["snapshot", "--json"]);
+    assert_eq!(ended.json()["error"]["kind"], "snapshot-impossible");
+    assert!(ended.stdout.contains("dump -c"), "{ended}");
+    assert_eq!(running.end().code(), Some(0));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pulled_cable_costs_nothing() {
+    for more in [&[][..], &["--hprof"]] {
+        let lab = Lab::new(&format!(
+            "{FAST},fault=java-dump-slow@30000,fault=dumpheap-slow@30000"
+        ));
+        let mut running = begin(&lab, more);
+        running.until("progress");
+        lab.phone.unplug(0);
+        running.until("connection-lost");
+        lab.phone.plug_in(0);
+        let ended = running.end();
+        assert_eq!(ended.code(), Some(0), "{more:?}: {ended}");
+        assert_eq!(java(&lab.manifest("out"))[0]["complete"], true);
+        lab.assert_tidy("out");
+        assert_no_files(&lab);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn killed_anywhere_the_dump_is_collected_whole() {
+    let stages = [
+        "checked",
+        "started",
+        "progress",
+        "ended",
+        "pulled",
+        "converting",
+    ];
+    for more in [&[][..], &["--hprof"]] {
+        for stage in stages {
+            let lab = Lab::new(&format!(
+                "{FAST},fault=java-dump-slow@5000,fault=dumpheap-slow@5000"
+            ));
+            let mut args = vec!["dump", "-n", APP, "-o", "out", "--json-lines"];
+            args.extend(more);
+            let mut running = lab.start(&args);
+            if running.comes(stage) {
+                running.signal("KILL");
+            }
+            let killed = running.end();
+            if killed.code() == Some(0) || stage == "checked" {
+                // It was faster, or the phone had been told nothing.
+                continue;
+            }
+            let ended = lab.run(&["collect"]);
+            assert_eq!(ended.code(), Some(0), "{more:?} {stage}: {killed} {ended}");
+            let manifest = lab.manifest("out");
+            assert_eq!(java(&manifest).len(), 1, "{more:?} {stage}");
+            assert_eq!(java(&manifest)[0]["complete"], true, "{more:?} {stage}");
+            lab.assert_tidy("out");
+            assert_no_files(&lab);
+        }
+    }
+}
+
+#[test]
+fn detached_dumps_are_collected_later() {
+    for more in [&[][..], &["--hprof"]] {
+        let lab = Lab::new(&format!(
+            "{FAST},fault=java-dump-slow@5000,fault=dumpheap-slow@5000"
+        ));
+        let mut args = vec!["dump", "-n", APP, "-o", "out", "--detach", "--json"];
+        args.extend(more);
+        let begun = lab.expect(0, &args);
+        let session = begun.json()["session"].as_str().unwrap().to_owned();
+        let status = lab.expect(0, &["status", "--json"]).json();
+        assert_eq!(status["sessions"][0]["session"], session.as_str());
+        let ended = lab.expect(0, &["collect", &session]);
+        assert_eq!(java(&lab.manifest("out"))[0]["complete"], true, "{ended}");
+        lab.assert_tidy("out");
+        assert_no_files(&lab);
+    }
+}
+
+#[test]
+fn several_processes_are_dumped_in_one_session() {
+    let service = format!("{APP}:service");
+    for more in [&[][..], &["--hprof"]] {
+        let lab = Lab::new(FAST);
+        let both = format!("{APP},{service}");
+        let mut args = vec!["dump", "-n", &both, "-o", "out"];
+        args.extend(more);
+        lab.expect(0, &args);
+        let manifest = lab.manifest("out");
+        let mut names: Vec<&str> = java(&manifest)
+            .iter()
+            .map(|d| d["process"].as_str().unwrap())
+            .collect();
+        names.sort_unstable();
+        assert_eq!(names, [APP, &service], "{manifest:#}");
+        lab.assert_tidy("out");
+    }
+}
+
+#[test]
+fn a_full_disk_on_the_phone_is_told() {
+    let lab = Lab::new(&format!("{FAST},java=60000,fault=disk-full@300000"));
+    let ended = lab.run(&["dump", "-n", APP, "-o", "out"]);
+    assert!(matches!(ended.code(), Some(5 | 6)), "{ended}");
+    assert_eq!(lab.traces(), Vec::<String>::new());
+    let lab = Lab::new(&format!("{FAST},java=60000,fault=disk-full@300000"));
+    let ended = lab.run(&["dump", "-n", APP, "-o", "out", "--hprof"]);
+    assert!(matches!(ended.code(), Some(5 | 6)), "{ended}");
+    assert_no_files(&lab);
+}
+
+#[test]
+fn a_file_of_the_heap_is_whole_and_named_in_the_manifest() {
+    for (android, more) in [
+        (10, &[][..]),
+        (11, &["--malloc-info"]),
+        (15, &["--bitmaps", "--malloc-info"]),
+        (16, &["--bitmaps=webp"]),
+    ] {
+        let lab = Lab::new(&format!("android={android},build=userdebug,speed=10"));
+        let mut args = vec!["--hprof"];
+        args.extend(more);
+        let ended = dump(&lab, 0, &args);
+        let manifest = lab.manifest("out");
+        let [dump] = java(&manifest) else {
+            panic!("{manifest:#}");
+        };
+        assert_eq!(dump["kind"], "hprof");
+        let name = dump["file"].as_str().unwrap();
+        assert!(name.starts_with(APP) && name.ends_with(".hprof"), "{name}");
+        let size = std::fs::metadata(lab.work().join("out").join(name)).unwrap();
+        assert_eq!(dump["size"], size.len());
+        assert!(dump["totals"]["objects"].as_u64() > Some(1000), "{ended}");
+        if more.contains(&"--malloc-info") {
+            let words = lab
+                .work()
+                .join("out")
+                .join(dump["malloc_info"].as_str().unwrap());
+            let words = std::fs::read_to_string(words).unwrap();
+            assert!(words.contains("<malloc"), "{words}");
+        }
+        lab.assert_tidy("out");
+        assert_no_files(&lab);
+    }
+}
+
+#[test]
+fn an_app_that_hangs_is_given_up() {
+    let lab = Lab::new(&format!("{FAST},fault=dumpheap-hang"));
+    let ended = dump(&lab, 5, &["--hprof", "--deadline", "5s"]);
+    assert_eq!(ended.json()["error"]["kind"], "dumpheap-silent", "{ended}");
+    assert_no_files(&lab);
+    assert!(!lab.work().join("out").exists());
+}
+
+#[test]
+fn what_came_of_a_file_that_breaks_off_is_kept() {
+    for fault in ["dumpheap-short", "dumpheap-dies", "dumpheap-hang@100000"] {
+        let lab = Lab::new(&format!("{FAST},fault={fault}"));
+        let ended = dump(&lab, 6, &["--hprof", "--deadline", "5s"]);
+        let manifest = lab.manifest("out");
+        assert_eq!(kinds(&manifest), ["heap-file-cut"], "{fault}: {ended}");
+        assert_eq!(java(&manifest)[0]["flags"]["truncated"], true);
+        let name = java(&manifest)[0]["file"].as_str().unwrap();
+        assert!(lab.work().join("out").join(name).is_file(), "{fault}");
+        assert_no_files(&lab);
+    }
+}
+
+#[test]
+fn a_converted_dump_is_the_same_again() {
+    let lab = Lab::new(FAST);
+    dump(&lab, 0, &[]);
+    lab.expect(0, &["convert", "out", "-o", "again"]);
+    let (first, second) = (lab.manifest("out"), lab.manifest("again"));
+    assert_eq!(first["dumps"], second["dumps"]);
+    assert_eq!(first["session"], second["session"]);
+}
