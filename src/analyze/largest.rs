@@ -16,9 +16,14 @@ pub struct Large {
     pub retained: Retained,
     /// How many of its dominators were left out because they retain the same memory.
     pub folded: u32,
-    /// The last of the chain of objects that retain the same memory: the object itself where
-    /// there is no other.
+    /// The first of the chain of objects that retain the same memory: the object itself where
+    /// there is no other, or chains are not looked for.
+    pub start: ObjectIndex,
+    /// The last of that chain.
     pub end: ObjectIndex,
+    /// Who dominates the chain; `None` where only the virtual root does, or chains are not looked
+    /// for.
+    pub above: Option<ObjectIndex>,
 }
 
 /// Objects of one class that make up most of what an object retains.
@@ -71,34 +76,32 @@ pub fn largest(
     fold: bool,
 ) -> Vec<Large> {
     let wanted = filter.of(graph);
-    let mut top: BinaryHeap<Reverse<(u64, Reverse<ObjectIndex>)>> = BinaryHeap::new();
-    let mut offer = |object: ObjectIndex| {
-        let bytes = dominators.retained(object).total_bytes();
-        let entry = Reverse((bytes, Reverse(object)));
-        if top.len() < most {
-            top.push(entry);
-        } else if top.peek().is_some_and(|least| entry < *least) {
-            top.pop();
-            top.push(entry);
-        }
-    };
-    let mut chains: HashMap<ObjectIndex, (u32, ObjectIndex)> = HashMap::new();
+    let mut top = Top::new();
+    let mut chains: HashMap<ObjectIndex, Large> = HashMap::new();
     if fold {
         let is_same = |above: ObjectIndex, object: ObjectIndex| {
             let above = dominators.retained(above).total_bytes();
             let own = dominators.retained(object).total_bytes();
             u128::from(own) * 100 >= u128::from(above) * u128::from(SAME_PERCENT)
         };
-        // Chains are followed from their top; at most one child can retain the same.
-        for &object in dominators.order() {
-            let continues = dominators
-                .idom(object)
-                .is_some_and(|above| is_same(above, object));
-            if continues {
+        // Chains are followed from their top; at most one child can retain the same. Whoever
+        // retains too little is passed over, and so is all below it: the last on the line is the
+        // immediate dominator.
+        let mut line: Vec<(ObjectIndex, usize)> = Vec::new();
+        for (place, (start, retained)) in dominators.iter().enumerate() {
+            if !is_enough(&top, most, retained) {
+                continue;
+            }
+            while line.last().is_some_and(|&(_, end)| end <= place) {
+                line.pop();
+            }
+            let above = line.last().map(|&(above, _)| above);
+            line.push((start, place + retained.count as usize));
+            if above.is_some_and(|above| is_same(above, start)) {
                 continue;
             }
             let (mut best, mut at, mut depth): (Option<(u8, ObjectIndex, u32)>, _, _) =
-                (None, object, 0);
+                (None, start, 0);
             loop {
                 if wanted.takes(at) {
                     let rank = telling(graph, at);
@@ -113,34 +116,61 @@ pub fn largest(
                     None => break,
                 }
             }
-            if let Some((_, object, depth)) = best {
-                if at != object {
-                    chains.insert(object, (depth, at));
+            if let Some((_, object, folded)) = best {
+                let retained = dominators.retained(object);
+                if is_enough(&top, most, retained) {
+                    let large = Large {
+                        object,
+                        retained,
+                        folded,
+                        start,
+                        end: at,
+                        above,
+                    };
+                    chains.insert(object, large);
+                    offer(&mut top, most, object, retained);
                 }
-                offer(object);
             }
         }
     } else {
-        for &object in dominators.order() {
-            if wanted.takes(object) {
-                offer(object);
+        for (object, retained) in dominators.iter() {
+            if is_enough(&top, most, retained) && wanted.takes(object) {
+                offer(&mut top, most, object, retained);
             }
         }
     }
-    let mut found: Vec<Large> = top
-        .into_iter()
-        .map(|Reverse((_, Reverse(object)))| {
-            let (folded, end) = chains.get(&object).copied().unwrap_or((0, object));
-            Large {
-                object,
-                retained: dominators.retained(object),
-                folded,
-                end,
-            }
+    let large = |Reverse((_, Reverse(object)))| {
+        chains.get(&object).copied().unwrap_or_else(|| Large {
+            object,
+            retained: dominators.retained(object),
+            folded: 0,
+            start: object,
+            end: object,
+            above: None,
         })
-        .collect();
+    };
+    let mut found: Vec<Large> = top.into_iter().map(large).collect();
     found.sort_by_key(|large| (Reverse(large.retained.total_bytes()), large.object));
     found
+}
+
+/// The largest so far by bytes and number, the least of them first.
+type Top = BinaryHeap<Reverse<(u64, Reverse<ObjectIndex>)>>;
+
+/// Whether who retains that may be among the `most` largest.
+fn is_enough(top: &Top, most: usize, retained: Retained) -> bool {
+    let least = top.peek().filter(|_| top.len() >= most);
+    least.is_none_or(|Reverse((least, _))| retained.total_bytes() >= *least)
+}
+
+fn offer(top: &mut Top, most: usize, object: ObjectIndex, retained: Retained) {
+    let entry = Reverse((retained.total_bytes(), Reverse(object)));
+    if top.len() < most {
+        top.push(entry);
+    } else if top.peek().is_some_and(|least| entry < *least) {
+        top.pop();
+        top.push(entry);
+    }
 }
 
 /// How much the name of an object says: arrays and classes of the runtime least.

@@ -64,6 +64,8 @@ pub struct Walk<'a> {
     pub rank: Option<RootRank<'a>>,
     /// Whether the reference of the first object to the second is gone along. Without it all are.
     pub passes: Option<&'a dyn Fn(ObjectIndex, ObjectIndex) -> bool>,
+    /// The walk ends when it has reached all of these; without any it goes on to the end.
+    pub until: &'a [ObjectIndex],
 }
 
 /// The breadth-first tree from all roots: each object's parent lies on a shortest path. Roots
@@ -73,8 +75,9 @@ pub struct Walk<'a> {
 /// first name it.
 #[derive(Debug, Clone, Default)]
 pub struct ShortestPaths {
-    /// By object; [`ObjectIndex::NONE`] for roots and what is not reached.
-    parent: Vec<ObjectIndex>,
+    /// Parent by object, plus 1; 0 for roots and what is not reached: pages that nobody writes to
+    /// then need no memory.
+    above: Vec<u32>,
     /// Reached objects in order of the walk: parents before children.
     order: Vec<ObjectIndex>,
 }
@@ -95,70 +98,65 @@ impl ShortestPaths {
         let walk = Walk {
             follow,
             rank: Some(&|root| Some(root.kind.rank())),
-            passes: None,
+            ..Walk::default()
+        };
+        ShortestPaths::by(graph, &walk)
+    }
+
+    /// The same, but only as far as it takes to reach these objects: what is large mostly lies
+    /// near the roots.
+    pub fn to(graph: &HeapGraph, follow: Follow, objects: &[ObjectIndex]) -> ShortestPaths {
+        let walk = Walk {
+            follow,
+            rank: Some(&|root| Some(root.kind.rank())),
+            until: objects,
+            ..Walk::default()
         };
         ShortestPaths::by(graph, &walk)
     }
 
     /// Walks the graph in a certain way.
     pub fn by(graph: &HeapGraph, walk: &Walk<'_>) -> ShortestPaths {
-        let edges = Edges::new(graph, walk.follow);
-        let mut seen = ObjectSet::new(graph.len());
-        let mut paths = ShortestPaths {
-            parent: vec![ObjectIndex::NONE; graph.len()],
-            order: Vec::new(),
+        let mut ends = ObjectSet::default();
+        if !walk.until.is_empty() {
+            ends = ObjectSet::new(graph.len());
+            for &object in walk.until {
+                ends.insert(object);
+            }
+        }
+        let mut search = Search {
+            edges: Edges::new(graph, walk.follow),
+            seen: ObjectSet::new(graph.len()),
+            paths: ShortestPaths {
+                above: vec![0; graph.len()],
+                order: Vec::new(),
+            },
+            next: 0,
+            left: ends.count(),
+            ends,
         };
         let starts = starts(graph, walk.rank);
-        let mut next = 0;
         for same_rank in starts.chunk_by(|a, b| a.0 == b.0) {
             for &(_, _, root) in same_rank {
-                if seen.insert(root) {
-                    paths.order.push(root);
+                if search.seen.insert(root) {
+                    search.paths.order.push(root);
                 }
             }
-            match walk.passes {
-                None => paths.walk(&edges, &mut seen, &mut next, |_, _| true),
-                Some(passes) => paths.walk(&edges, &mut seen, &mut next, passes),
+            let go_on = match walk.passes {
+                None => search.exhaust(|_, _| true),
+                Some(passes) => search.exhaust(passes),
+            };
+            if !go_on {
+                break;
             }
         }
-        paths.order.shrink_to_fit();
-        paths
-    }
-
-    /// Goes on from all that stand in `order` from `next` on.
-    fn walk(
-        &mut self,
-        edges: &Edges<'_>,
-        seen: &mut ObjectSet,
-        next: &mut usize,
-        passes: impl Fn(ObjectIndex, ObjectIndex) -> bool,
-    ) {
-        while let Some(&object) = self.order.get(*next) {
-            *next += 1;
-            let first = self.order.len();
-            let (mut last, mut ascending) = (ObjectIndex(0), true);
-            for target in edges.of(object) {
-                if !seen.contains(target) && passes(object, target) {
-                    seen.insert(target);
-                    ascending &= last <= target;
-                    last = target;
-                    self.parent[target.at()] = object;
-                    self.order.push(target);
-                }
-            }
-            let new = &mut self.order[first..];
-            if !edges.graph.first_named.is_empty() {
-                new.sort_unstable_by_key(|&target| edges.graph.place(target));
-            } else if !ascending {
-                new.sort_unstable();
-            }
-        }
+        search.paths.order.shrink_to_fit();
+        search.paths
     }
 
     /// Who comes before it on the path; `None` for roots and what no root reaches.
     pub fn parent(&self, object: ObjectIndex) -> Option<ObjectIndex> {
-        let parent = self.parent[object.at()];
-        (parent != ObjectIndex::NONE).then_some(parent)
+        self.above[object.at()].checked_sub(1).map(ObjectIndex)
     }
 
     /// What roots reach, each after its parent.
@@ -182,12 +180,59 @@ impl ShortestPaths {
     /// How many references each object is away from the root of its path, by object; `u32::MAX`
     /// where no root reaches it.
     pub fn distances(&self) -> Vec<u32> {
-        let mut distances = vec![u32::MAX; self.parent.len()];
+        let mut distances = vec![u32::MAX; self.above.len()];
         for &object in &self.order {
             let parent = self.parent(object);
             distances[object.at()] = parent.map_or(0, |p| distances[p.at()] + 1);
         }
         distances
+    }
+}
+
+/// A walk on its way.
+struct Search<'a> {
+    edges: Edges<'a>,
+    seen: ObjectSet,
+    paths: ShortestPaths,
+    /// How many in the order have been gone on from.
+    next: usize,
+    /// Where the walk is to get, and how many of those are left; empty where it goes to the end.
+    ends: ObjectSet,
+    left: u64,
+}
+
+impl Search<'_> {
+    /// Goes on from all that were reached; `false` where nothing is left to reach.
+    fn exhaust(&mut self, passes: impl Fn(ObjectIndex, ObjectIndex) -> bool) -> bool {
+        let graph = self.edges.graph;
+        let order = &mut self.paths.order;
+        while let Some(&object) = order.get(self.next) {
+            self.next += 1;
+            if self.left > 0 && self.ends.contains(object) {
+                self.left -= 1;
+                if self.left == 0 {
+                    return false;
+                }
+            }
+            let first = order.len();
+            let (mut last, mut ascending) = (ObjectIndex(0), true);
+            for target in self.edges.of(object) {
+                if !self.seen.contains(target) && passes(object, target) {
+                    self.seen.insert(target);
+                    ascending &= last <= target;
+                    last = target;
+                    self.paths.above[target.at()] = object.0 + 1;
+                    order.push(target);
+                }
+            }
+            let new = &mut order[first..];
+            if !graph.first_named.is_empty() {
+                new.sort_unstable_by_key(|&target| graph.place(target));
+            } else if !ascending {
+                new.sort_unstable();
+            }
+        }
+        true
     }
 }
 

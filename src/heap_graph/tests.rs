@@ -257,6 +257,16 @@ fn check_paths(graph: &HeapGraph, follow: Follow) {
     }
 }
 
+/// A walk that ends early finds the paths that one to the end does.
+fn check_ways_to_few(graph: &HeapGraph) {
+    let all = ShortestPaths::from_best_roots(graph, Follow::ALL);
+    let last = ObjectIndex(graph.len() as u32 - 1);
+    for few in [vec![ObjectIndex(0)], vec![last, ObjectIndex(0)]] {
+        let some = ShortestPaths::to(graph, Follow::ALL, &few);
+        assert!(few.iter().all(|&o| some.path(o) == all.path(o)));
+    }
+}
+
 fn check_referrers(graph: &HeapGraph, follow: Follow) {
     let referrers = Referrers::of(graph, follow);
     for object in graph.objects() {
@@ -282,6 +292,7 @@ fn all_walks_agree_with_their_definitions_on_random_heaps() {
             check_paths(&graph, follow);
             check_referrers(&graph, follow);
         }
+        check_ways_to_few(&graph);
         let mut graph = graph;
         let before = Reachable::of(&graph, Follow::STRONG);
         graph.root_unreachable(Follow::STRONG);
@@ -387,6 +398,12 @@ fn paths_that_tell_the_most_start_at_interned_strings_only_where_nothing_else_do
     let telling = ShortestPaths::from_best_roots(&graph, Follow::STRONG);
     assert_eq!(telling.parent(ObjectIndex(2)), Some(ObjectIndex(1)));
     assert_eq!(telling.order().len(), 4);
+    // Only as far as it takes: nobody asks for 2.
+    let near = ShortestPaths::to(&graph, Follow::STRONG, &[ObjectIndex(1), ObjectIndex(1)]);
+    assert_eq!(near.path(ObjectIndex(1)), telling.path(ObjectIndex(1)));
+    assert_eq!(near.parent(ObjectIndex(2)), None);
+    let far = ShortestPaths::to(&graph, Follow::STRONG, &[ObjectIndex(2)]);
+    assert_eq!(far.path(ObjectIndex(2)), telling.path(ObjectIndex(2)));
 }
 
 #[test]

@@ -5,7 +5,9 @@ use std::sync::{Arc, OnceLock};
 
 use crate::app::findings::Finding;
 use crate::error::ErrorClass;
-use crate::heap_graph::{Dominators, DumpSource, Follow, HeapGraph, Losses, ShortestPaths};
+use crate::heap_graph::{
+    Dominators, DumpSource, Follow, HeapGraph, Losses, ObjectIndex, ShortestPaths,
+};
 
 /// Told at the beginning of each step that may take a while, in words for people such as
 /// `reading the heap`. Called from any thread; must return at once.
@@ -79,6 +81,11 @@ impl JavaHeap {
             self.steps.begin("finding the shortest paths");
             ShortestPaths::from_best_roots(&self.graph, self.follow)
         })
+    }
+
+    /// The same for a few objects only: no more of the heap is walked than it takes.
+    pub fn paths_to(&self, objects: &[ObjectIndex]) -> ShortestPaths {
+        ShortestPaths::to(&self.graph, self.follow, objects)
     }
 
     /// Dominators and retained sizes. Computed when first asked for.

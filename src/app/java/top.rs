@@ -8,7 +8,7 @@ use super::heap::JavaHeap;
 use crate::analyze::filter::Filter;
 use crate::analyze::histogram::{self, Among, By, Histogram, Sums};
 use crate::analyze::{label, largest, paths, tree};
-use crate::heap_graph::{AllocationSite, ClassIndex, ObjectIndex, Reachable};
+use crate::heap_graph::{AllocationSite, ClassIndex, ObjectIndex, Reachable, ShortestPaths};
 
 /// What a table's rows stand for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -317,12 +317,11 @@ fn objects(heap: &JavaHeap, request: &TopRequest) -> (Vec<TopRow>, usize) {
             break;
         }
         // A chain's own top is what counts as member, not what it was folded to.
-        let mut top = large.object;
-        for _ in 0..large.folded {
-            top = dominators.idom(top).unwrap_or(top);
-        }
-        let above = dominators.idom(top);
-        if above.is_some_and(|above| told.contains(&(above, graph.class_of(top)))) {
+        let class = graph.class_of(large.start);
+        if large
+            .above
+            .is_some_and(|above| told.contains(&(above, class)))
+        {
             continue;
         }
         let members = match fold {
@@ -334,6 +333,8 @@ fn objects(heap: &JavaHeap, request: &TopRequest) -> (Vec<TopRow>, usize) {
         }
         shown.push((large, members));
     }
+    let objects: Vec<ObjectIndex> = shown.iter().map(|(large, _)| large.object).collect();
+    let paths = heap.paths_to(&objects);
     let row = |(large, members): &(&largest::Large, Option<largest::Members>)| TopRow {
         name: label::object_name(graph, large.object).into_owned(),
         figures: Figures {
@@ -344,7 +345,7 @@ fn objects(heap: &JavaHeap, request: &TopRequest) -> (Vec<TopRow>, usize) {
             retained_bytes: Some(large.retained.bytes),
             retained_native_bytes: Some(large.retained.native_bytes),
         },
-        object: Some(object_row(heap, large, members.as_ref())),
+        object: Some(object_row(heap, &paths, large, members.as_ref())),
         allocated_at: match request.allocation_sites {
             true => graph
                 .contents()
@@ -361,12 +362,13 @@ const TEXT: usize = 60;
 
 fn object_row(
     heap: &JavaHeap,
+    paths: &ShortestPaths,
     large: &largest::Large,
     members: Option<&largest::Members>,
 ) -> ObjectRow {
     let graph = &heap.graph;
     let object = large.object;
-    let path = paths::shortest(graph, heap.paths(), heap.follow, object);
+    let path = paths::shortest(graph, paths, heap.follow, object);
     let text = graph.contents().string(graph, object);
     ObjectRow {
         id: graph.id(object).to_string(),

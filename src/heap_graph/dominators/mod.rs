@@ -108,6 +108,12 @@ impl Dominators {
         &self.order
     }
 
+    /// The same with what each retains: faster than to ask of one after the other.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (ObjectIndex, Retained)> + '_ {
+        let places = self.order.iter().enumerate();
+        places.map(|(place, &object)| (object, self.at(place)))
+    }
+
     /// All that the object dominates, itself first, each after its immediate dominator; nothing
     /// where it is not reachable.
     pub fn dominated(&self, object: ObjectIndex) -> &[ObjectIndex] {
