@@ -17,7 +17,7 @@ pub struct Snapshot {
     /// Names of classes and statics.
     names: Vec<String>,
     nodes: Vec<Node>,
-    /// Objects and their own bytes, by class.
+    /// Objects and their own bytes, native ones too, by class.
     classes: BTreeMap<String, (u64, u64)>,
 }
 
@@ -73,7 +73,8 @@ pub struct Grown {
     pub path: Vec<String>,
     /// Objects in each dump, the oldest first.
     pub counts: Vec<u64>,
-    /// Bytes in each dump: of a class its objects' own, of a way all that it leads to.
+    /// Bytes in each dump, native ones with them: of a class its objects' own, of a way all that
+    /// it leads to.
     pub bytes: Vec<u64>,
 }
 
@@ -182,6 +183,7 @@ impl<'g> Walk<'g> {
 
     fn run(mut self) -> Snapshot {
         let graph = self.graph;
+        let has_native = !graph.natives().is_empty();
         let mut order = self.start();
         let mut next = 0;
         let mut targets = Vec::new();
@@ -219,12 +221,22 @@ impl<'g> Walk<'g> {
                 }
             }
         }
+        for &(object, bytes) in graph.natives() {
+            let node = self.node_of[object.at()];
+            if let Some(node) = self.snapshot.nodes.get_mut(node as usize) {
+                node.bytes = node.bytes.saturating_add(bytes);
+            }
+        }
         for &object in &order {
             let name = match graph.class_behind(object) {
                 Some(_) => label::CLASS,
                 None => &self.snapshot.names[self.of_class[graph.class_of(object).at()] as usize],
             };
-            let bytes = graph.shallow_bytes(object);
+            let native = match has_native {
+                true => graph.native_bytes(object),
+                false => 0,
+            };
+            let bytes = graph.shallow_bytes(object).saturating_add(native);
             match self.snapshot.classes.get_mut(name) {
                 Some(sum) => {
                     sum.0 += 1;
@@ -429,11 +441,27 @@ fn paths(
             found.push((at, counts, bytes));
         }
     }
-    let grown = found.into_iter().map(|(at, counts, bytes)| Grown {
-        class: last.names[last.nodes[at].class as usize].clone(),
-        path: path(last, graph, at),
-        counts,
-        bytes,
+    let children = largest_children(last, &sums);
+    let grown = found.into_iter().map(|(at, mut counts, bytes)| {
+        // Entries of a collection grow with what it is asked to hold.
+        let mut shown = at;
+        while is_inside(&last.names[last.nodes[shown].class as usize])
+            && let Some(&child) = children.get(&shown)
+        {
+            shown = child;
+        }
+        let inner = of(shown).0;
+        if shown != at && grows(&inner) {
+            counts = inner;
+        } else {
+            shown = at;
+        }
+        Grown {
+            class: last.names[last.nodes[shown].class as usize].clone(),
+            path: path(last, graph, at),
+            counts,
+            bytes,
+        }
     });
     let mut all: Vec<Grown> = grown.filter(|row| row.more_bytes() > 0).collect();
     all.sort_by(|a, b| {
@@ -443,6 +471,20 @@ fn paths(
             .then_with(|| a.path.cmp(&b.path))
     });
     all
+}
+
+/// Of each node the child that leads to the most bytes.
+fn largest_children(snapshot: &Snapshot, sums: &[u64]) -> HashMap<usize, usize> {
+    let mut largest: HashMap<usize, usize> = HashMap::new();
+    for (at, node) in snapshot.nodes.iter().enumerate() {
+        if node.parent != NONE {
+            let slot = largest.entry(node.parent as usize).or_insert(at);
+            if sums[at] > sums[*slot] {
+                *slot = at;
+            }
+        }
+    }
+    largest
 }
 
 /// The way to a node, a step for each reference, without the insides of collections.

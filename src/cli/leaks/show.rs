@@ -26,8 +26,30 @@ pub(super) fn show(console: &Console, document: &LeaksDocument, limit: Option<us
         Some(0) => usize::MAX,
         Some(limit) => limit,
     };
-    for heap in &document.heaps {
-        java_view::heading(console, heap);
+    match document.heaps.as_slice() {
+        [first, .., last] if first.path == last.path && document.heaps.len() > 2 => {
+            java_view::heading(console, last);
+            let labels: Vec<String> = document
+                .heaps
+                .iter()
+                .map(|heap| {
+                    heap.label
+                        .clone()
+                        .unwrap_or_else(|| format!("@{}", heap.index))
+                })
+                .collect();
+            let text = match labels.len() {
+                n if n <= 8 => labels.join(", "),
+                n => format!("{}, {} … {}", labels[0], labels[1], labels[n - 1]),
+            };
+            let text = format!("compared with those before it: {}", untrusted::shown(&text));
+            console.data(console.styled(Style::Dim, text));
+        }
+        all => {
+            for heap in all {
+                java_view::heading(console, heap);
+            }
+        }
     }
     for note in &document.notes {
         console.data(console.styled(Style::Warn, note));
@@ -348,7 +370,17 @@ fn show_growth(console: &Console, growth: &GrowthDocument, limit: usize) {
 }
 
 fn figures(row: &GrowthRow) -> Vec<String> {
-    let counts: Vec<String> = row.counts.iter().map(|&n| thousands(n)).collect();
+    let counts: Vec<String> = match row.counts.as_slice() {
+        [first, second, .., last] if row.counts.len() > 4 => {
+            vec![
+                thousands(*first),
+                thousands(*second),
+                "…".to_owned(),
+                thousands(*last),
+            ]
+        }
+        all => all.iter().map(|&n| thousands(n)).collect(),
+    };
     let bytes = match row.more_bytes() {
         n if n < 0 => format!("-{}", ByteSize(n.unsigned_abs())),
         n => format!("+{}", ByteSize(n.unsigned_abs())),
