@@ -103,7 +103,10 @@ fn waste_that_was_planted_is_found() {
     let waste = &document["waste"];
     let strings = &waste["strings"]["groups"][0];
     assert_eq!(strings["value"], "the same twenty-nine characters");
-    assert_eq!(strings["count"], 1000);
+    assert_eq!(
+        strings["count"], 1001,
+        "with the constant that they were made of"
+    );
     assert_eq!(strings["held_by"], "lab.LeakLab.DUPES [x]");
     let bitmaps = &waste["bitmaps"];
     assert_eq!(
@@ -287,4 +290,61 @@ fn dumps_lie_in_the_repository_as_the_manifest_says() {
         let block = manifest[at..].split("[[fixture]]").next().unwrap();
         assert!(block.contains(&hex), "{name}: {hex}");
     }
+}
+
+#[test]
+fn a_heap_graph_tells_what_references_prove_and_how_sure_that_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("dump");
+    let dumped = Command::new(env!("CARGO_BIN_EXE_heaptap"))
+        .args(["dump", "-n", "com.example.app", "--virtual=speed=20", "-o"])
+        .arg(&out)
+        .env("HEAPTAP_STATE_DIR", folder.path().join("state"))
+        .env("HEAPTAP_CACHE_DIR", folder.path().join("cache"))
+        .output()
+        .unwrap();
+    assert!(
+        dumped.status.success(),
+        "{}",
+        String::from_utf8_lossy(&dumped.stderr)
+    );
+    let out = out.to_str().unwrap();
+    let document = json(&[out]);
+    let mut found: Vec<(&str, &str)> = groups(&document)
+        .iter()
+        .map(|group| {
+            (
+                group["what"].as_str().unwrap(),
+                group["certainty"].as_str().unwrap(),
+            )
+        })
+        .collect();
+    found.sort_unstable();
+    assert_eq!(
+        found,
+        [
+            ("destroyed Activity", "likely"),
+            ("detached View", "possible"),
+            ("removed Fragment", "possible"),
+            ("stopped Service", "certain"),
+        ]
+    );
+    let activity = of_class(&document, "com.example.app.ui.DetailActivity")[0];
+    assert_eq!(
+        path(activity),
+        "com.example.app.ui.Navigator previous com.example.app.ui.DetailActivity"
+    );
+    assert!(activity["kept"]["native_bytes"].as_u64().unwrap() > 0);
+    assert!(
+        document["waste"]["untold"][0]
+            .as_str()
+            .unwrap()
+            .contains("neither text nor numbers")
+    );
+    assert_eq!(words(&[out, "--fail"]).1, 9);
+    // What is only possible is no failure.
+    assert_eq!(
+        words(&[out, "--fail", "--class", "Fragment|DecorView"]).1,
+        0
+    );
 }
