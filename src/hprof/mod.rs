@@ -12,7 +12,8 @@
 //! | `index`, `evidence` | first pass: ids, classes, roots; how the runtime lays out objects |
 //! | `classes` | hierarchy, fields, where references stand |
 //! | `sizes`, `hotspot` | shallow sizes by model |
-//! | `read`, `columns` | second and third pass: the graph |
+//! | `passes`, `columns` | second and third pass: the columns of the graph |
+//! | `read` | the graph, put together |
 //! | `art` | objects that exist in ART's dumps only |
 //! | `histogram` | counts by class in one pass, without a graph |
 //! | `held_classes` | classes that only their instances hold |
@@ -38,6 +39,7 @@ pub mod info;
 mod names;
 mod native;
 mod outline;
+mod passes;
 mod read;
 pub mod records;
 mod rewrite;

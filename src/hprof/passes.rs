@@ -1,0 +1,420 @@
+//! The second and third pass over the dump records, each by several threads: the second measures
+//! (class, size, place in the file, number of references), the third links. Columns are filled in
+//! place; nothing else is kept of an object.
+
+use super::HprofError;
+use super::classes::{Classes, Layout};
+use super::columns::{Offsets, shared, shared_bytes};
+use super::index::Index;
+use super::outline::Outline;
+use super::scan::{Parts, Visitor};
+use super::sizes::Sizes;
+use super::sub_records::{ClassDump, SubRecord};
+use crate::bytes::Bytes;
+use crate::heap_graph::{BasicType, ClassIndex, HeapKind, Ids, ObjectId, ObjectIndex, Referent};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+
+/// What all passes after the first share.
+pub(super) struct Dump<'a> {
+    pub(super) outline: &'a Outline,
+    pub(super) classes: &'a Classes,
+    pub(super) sizes: &'a Sizes,
+    pub(super) ids: &'a Ids,
+    pub(super) repeated: bool,
+}
+
+/// Columns of the graph while they are filled.
+pub(super) struct Columns {
+    pub(super) class_of: Vec<u32>,
+    pub(super) shallow: Vec<u32>,
+    /// First the number of references of each object in the row after it, then where they begin.
+    pub(super) starts: Vec<u32>,
+    pub(super) heaps: Vec<u8>,
+    pub(super) only_heap: HeapKind,
+    pub(super) offsets: Offsets,
+    pub(super) huge: BTreeMap<ObjectIndex, u64>,
+    pub(super) referents: Vec<Referent>,
+    pub(super) malformed: u64,
+}
+
+impl Columns {
+    pub(super) fn new(objects: usize, file: &Bytes, index: &Index) -> Columns {
+        let kinds = [
+            HeapKind::Unknown,
+            HeapKind::App,
+            HeapKind::Zygote,
+            HeapKind::BootImage,
+        ];
+        let mut there = kinds
+            .into_iter()
+            .filter(|&heap| index.heaps >> heap as u8 & 1 == 1);
+        let only_heap = there.next().unwrap_or_default();
+        let several = there.next().is_some();
+        Columns {
+            class_of: vec![0; objects],
+            shallow: vec![0; objects],
+            starts: vec![0; objects + 1],
+            heaps: vec![0; if several { objects } else { 0 }],
+            only_heap,
+            offsets: Offsets::new(objects, file.len()),
+            huge: BTreeMap::new(),
+            referents: Vec::new(),
+            malformed: 0,
+        }
+    }
+
+    /// Turns numbers of references into where they begin; hands back how many there are.
+    pub(super) fn sum_up(&mut self) -> Result<usize, HprofError> {
+        let mut sum = 0u32;
+        for start in &mut self.starts {
+            let next = sum.checked_add(*start);
+            sum = next.ok_or(HprofError::TooLarge { what: "references" })?;
+            *start = sum;
+        }
+        Ok(sum as usize)
+    }
+}
+
+pub(super) fn kind_of_heap(number: u8) -> HeapKind {
+    match number {
+        1 => HeapKind::App,
+        2 => HeapKind::Zygote,
+        3 => HeapKind::BootImage,
+        _ => HeapKind::Unknown,
+    }
+}
+
+impl<'a> Dump<'a> {
+    pub(super) fn measure(&self, parts: &Parts<'_>, columns: &mut Columns) -> u64 {
+        let rows = Rows {
+            class_of: shared(&mut columns.class_of),
+            shallow: shared(&mut columns.shallow),
+            degrees: shared(&mut columns.starts[1..]),
+            heaps: shared_bytes(&mut columns.heaps),
+            low: shared(&mut columns.offsets.low),
+            high: shared_bytes(&mut columns.offsets.high),
+        };
+        let (workers, _) = parts.each(|| Measure {
+            dump: self,
+            rows: &rows,
+            lookup: Lookup::default(),
+            huge: Vec::new(),
+            referents: Vec::new(),
+            malformed: 0,
+            unknown_classes: 0,
+        });
+        let mut unknown = 0;
+        for worker in workers {
+            columns.huge.extend(worker.huge);
+            columns.referents.extend(worker.referents);
+            columns.malformed += worker.malformed;
+            unknown += worker.unknown_classes;
+        }
+        columns.referents.sort_by_key(|referent| referent.owner);
+        unknown
+    }
+
+    pub(super) fn link(
+        &self,
+        parts: &Parts<'_>,
+        columns: &Columns,
+        references: usize,
+    ) -> (Vec<ObjectIndex>, u64) {
+        let mut numbers = vec![0u32; references];
+        let shared_numbers = shared(&mut numbers);
+        let (workers, _) = parts.each(|| Link {
+            dump: self,
+            columns,
+            targets: shared_numbers,
+            lookup: Lookup::default(),
+            dangling: 0,
+        });
+        let dangling = workers.iter().map(|worker| worker.dangling).sum();
+        drop(workers);
+        // Same size and alignment: the collection reuses the allocation.
+        let targets = numbers.into_iter().map(ObjectIndex).collect();
+        (targets, dangling)
+    }
+
+    /// Hands out the ids that an object of this class refers to and are not null, without
+    /// referents.
+    #[inline]
+    fn references_of(&self, layout: &Layout, data: &[u8], mut each: impl FnMut(u64)) {
+        for &at in self.classes.references(layout) {
+            let id = data.get(at as usize..);
+            match id.and_then(|bytes| self.outline.id_size.read(bytes)) {
+                Some(0) | None => {}
+                Some(id) => each(id),
+            }
+        }
+    }
+
+    /// Ids in the elements of an array, without null.
+    #[inline]
+    fn elements_of(&self, elements: &[u8], each: impl FnMut(u64)) {
+        let ids = self.outline.id_size.each(elements);
+        ids.filter(|&id| id != 0).for_each(each);
+    }
+
+    /// Ids that a class object refers to: statics, superclass, loader and its kin.
+    fn references_of_class(&self, class: &ClassDump<'_>, mut each: impl FnMut(u64)) {
+        for field in class.statics() {
+            if field.basic == BasicType::Object
+                && !self.outline.noise.contains_key(&field.name)
+                && let Some(id) = self.outline.id_size.read(field.value)
+                && id != 0
+            {
+                each(id);
+            }
+        }
+        let others = [
+            class.superclass(),
+            class.loader(),
+            class.signers(),
+            class.protection_domain(),
+        ];
+        let arrays = self.classes.arrays_of.get(&class.id());
+        let arrays = arrays.into_iter().flatten().copied();
+        let others = others.into_iter().chain(arrays);
+        others.filter(|&id| id != 0).for_each(each);
+    }
+}
+
+/// Looks classes up by id; objects of one class often follow each other.
+#[derive(Default)]
+struct Lookup {
+    last: Option<(u64, ClassIndex)>,
+}
+
+impl Lookup {
+    #[inline]
+    fn class(&mut self, classes: &Classes, id: u64) -> ClassIndex {
+        if let Some((last, class)) = self.last
+            && last == id
+        {
+            return class;
+        }
+        // Every class that objects have was given a row after the first pass.
+        let class = classes.by_id.get(&id).copied().unwrap_or(ClassIndex(0));
+        self.last = Some((id, class));
+        class
+    }
+}
+
+/// The columns as the threads of the second pass see them.
+struct Rows<'a> {
+    class_of: &'a [AtomicU32],
+    shallow: &'a [AtomicU32],
+    degrees: &'a [AtomicU32],
+    heaps: &'a [AtomicU8],
+    low: &'a [AtomicU32],
+    high: &'a [AtomicU8],
+}
+
+/// The second pass.
+struct Measure<'a> {
+    dump: &'a Dump<'a>,
+    rows: &'a Rows<'a>,
+    lookup: Lookup,
+    huge: Vec<(ObjectIndex, u64)>,
+    referents: Vec<Referent>,
+    malformed: u64,
+    unknown_classes: u64,
+}
+
+impl Measure<'_> {
+    #[inline]
+    fn put(&mut self, id: u64, at: usize, heap: HeapKind, row: Row) {
+        let Some(object) = self.dump.ids.find(ObjectId(id)) else {
+            return;
+        };
+        let rows = self.rows;
+        rows.class_of[object.at()].store(row.class.0, Ordering::Relaxed);
+        let shallow = match u32::try_from(row.shallow) {
+            Ok(bytes) if bytes < u32::MAX => bytes,
+            _ => {
+                self.huge.push((object, row.shallow));
+                u32::MAX
+            }
+        };
+        rows.shallow[object.at()].store(shallow, Ordering::Relaxed);
+        rows.degrees[object.at()].store(row.references, Ordering::Relaxed);
+        rows.low[object.at()].store(at as u32, Ordering::Relaxed);
+        if let Some(high) = rows.high.get(object.at()) {
+            high.store((at as u64 >> 32) as u8, Ordering::Relaxed);
+        }
+        if let Some(cell) = rows.heaps.get(object.at()) {
+            cell.store(heap as u8, Ordering::Relaxed);
+        }
+    }
+
+    /// Sets referents of a `java.lang.ref.Reference` apart.
+    #[cold]
+    fn referents(&mut self, id: u64, layout: &Layout, data: &[u8]) {
+        let (Some(owner), Some(kind)) = (self.dump.ids.find(ObjectId(id)), layout.reference) else {
+            return;
+        };
+        if self.dump.repeated {
+            self.referents.retain(|referent| referent.owner != owner);
+        }
+        for at in layout.referents.iter().flatten() {
+            let id = data.get(*at as usize..);
+            let id = id.and_then(|bytes| self.dump.outline.id_size.read(bytes));
+            if let Some(id) = id.filter(|&id| id != 0)
+                && let Some(target) = self.dump.ids.find(ObjectId(id))
+            {
+                self.referents.push(Referent {
+                    owner,
+                    target,
+                    kind,
+                });
+            }
+        }
+    }
+}
+
+/// What the second pass knows of an object.
+struct Row {
+    class: ClassIndex,
+    shallow: u64,
+    references: u32,
+}
+
+impl Visitor for Measure<'_> {
+    #[inline]
+    fn visit(&mut self, at: usize, heap: HeapKind, record: SubRecord<'_>) {
+        let dump = self.dump;
+        match record {
+            SubRecord::Instance(instance) => {
+                let class = self.lookup.class(dump.classes, instance.class);
+                let layout = &dump.classes.layouts[class.at()];
+                if dump.classes.dumps[class.at()].is_none() {
+                    self.unknown_classes += 1;
+                } else if instance.data.len() < layout.bytes as usize {
+                    self.malformed += 1;
+                }
+                let mut references = 0;
+                dump.references_of(layout, instance.data, |_| references += 1);
+                let row = Row {
+                    class,
+                    shallow: dump.sizes.instance(class, instance.data.len()),
+                    references,
+                };
+                self.put(instance.id, at, heap, row);
+                if layout.reference.is_some() {
+                    self.referents(instance.id, layout, instance.data);
+                }
+            }
+            SubRecord::ObjectArray(array) => {
+                let mut references = 0;
+                dump.elements_of(array.elements, |_| references += 1);
+                let length = array.elements.len() / dump.outline.id_size.bytes();
+                let row = Row {
+                    class: self.lookup.class(dump.classes, array.class),
+                    shallow: dump.sizes.layouts.object_array(length as u64),
+                    references,
+                };
+                self.put(array.id, at, heap, row);
+            }
+            SubRecord::PrimitiveArray(array) => {
+                if array.id & 1 == 1 && dump.classes.overheads.contains_key(&array.id) {
+                    return;
+                }
+                let length = array.length.into();
+                let row = Row {
+                    class: dump.classes.primitive[array.element as usize],
+                    shallow: dump.sizes.layouts.primitive_array(length, array.element),
+                    references: 0,
+                };
+                self.put(array.id, at, heap, row);
+            }
+            SubRecord::Class(class) => {
+                let mut references = 0;
+                dump.references_of_class(&class, |_| references += 1);
+                let row = Row {
+                    class: dump.classes.class_class,
+                    shallow: dump.sizes.class_object(&class),
+                    references,
+                };
+                self.put(class.id(), at, heap, row);
+            }
+            SubRecord::Root(_) | SubRecord::Heap { .. } => {}
+        }
+    }
+}
+
+/// The third pass.
+struct Link<'a> {
+    dump: &'a Dump<'a>,
+    columns: &'a Columns,
+    targets: &'a [AtomicU32],
+    lookup: Lookup,
+    dangling: u64,
+}
+
+/// Room for the references of one object.
+struct Slots<'a> {
+    free: std::slice::Iter<'a, AtomicU32>,
+    ids: &'a Ids,
+    dangling: u64,
+}
+
+impl Slots<'_> {
+    #[inline]
+    fn push(&mut self, id: u64) {
+        let target = self.ids.find(ObjectId(id)).unwrap_or(ObjectIndex::NONE);
+        self.dangling += u64::from(target == ObjectIndex::NONE);
+        if let Some(slot) = self.free.next() {
+            slot.store(target.0, Ordering::Relaxed);
+        }
+    }
+}
+
+impl<'a> Link<'a> {
+    /// `None` where it has no references, or another record of the object counts.
+    #[inline]
+    fn slots(&self, id: u64, at: usize) -> Option<Slots<'a>> {
+        let object = self.dump.ids.find(ObjectId(id))?.at();
+        if self.dump.repeated && self.columns.offsets.get(object) != at {
+            return None;
+        }
+        let starts = &self.columns.starts;
+        let (from, to) = (starts[object] as usize, starts[object + 1] as usize);
+        (from < to).then(|| Slots {
+            free: self.targets[from..to].iter(),
+            ids: self.dump.ids,
+            dangling: 0,
+        })
+    }
+}
+
+impl Visitor for Link<'_> {
+    #[inline]
+    fn visit(&mut self, at: usize, _: HeapKind, record: SubRecord<'_>) {
+        let dump = self.dump;
+        match record {
+            SubRecord::Instance(instance) => {
+                let class = self.lookup.class(dump.classes, instance.class);
+                let layout = &dump.classes.layouts[class.at()];
+                if let Some(mut slots) = self.slots(instance.id, at) {
+                    dump.references_of(layout, instance.data, |id| slots.push(id));
+                    self.dangling += slots.dangling;
+                }
+            }
+            SubRecord::ObjectArray(array) => {
+                if let Some(mut slots) = self.slots(array.id, at) {
+                    dump.elements_of(array.elements, |id| slots.push(id));
+                    self.dangling += slots.dangling;
+                }
+            }
+            SubRecord::Class(class) => {
+                if let Some(mut slots) = self.slots(class.id(), at) {
+                    dump.references_of_class(&class, |id| slots.push(id));
+                    self.dangling += slots.dangling;
+                }
+            }
+            SubRecord::PrimitiveArray(_) | SubRecord::Root(_) | SubRecord::Heap { .. } => {}
+        }
+    }
+}
