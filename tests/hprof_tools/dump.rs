@@ -326,7 +326,9 @@ pub fn dump(seed: u64, shape: Shape) -> Dump {
         ("letter", CHAR),
     ][..];
     let id = shape.id as u32;
-    let classes: [(&str, &str, u32, &[(&str, u8)]); 6] = [
+    /// Name, superclass, instance size, fields with their types.
+    type Declared<'a> = (&'a str, &'a str, u32, &'a [(&'a str, u8)]);
+    let classes: [Declared<'_>; 6] = [
         ("java.lang.Object", "", 0, &[]),
         ("java.lang.Class", "java.lang.Object", 0, &[]),
         (
