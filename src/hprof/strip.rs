@@ -22,7 +22,7 @@ pub struct StripOptions {
     /// Keep the text of strings; other arrays are zeroed all the same.
     pub keep_strings: bool,
     /// Zero numbers and characters in fields and statics as well. Booleans stay: leaks are told
-    /// by them; so do the sizes of native allocations.
+    /// by them; so do the sizes of native allocations, and how strings are stored.
     pub fields: bool,
 }
 
@@ -280,8 +280,9 @@ impl ToShare<'_> {
         }
         let classes = self.classes;
         let goes = |place: &Place| {
-            if classes.strings.contains(&place.class) && classes.hash.contains(&place.name) {
-                return place.basic != BasicType::Object;
+            // What else a string has tells how its text is stored.
+            if classes.strings.contains(&place.class) {
+                return place.basic != BasicType::Object && classes.hash.contains(&place.name);
             }
             let kept = matches!(place.basic, BasicType::Object | BasicType::Boolean)
                 || classes.registries.contains(&place.class) && classes.size.contains(&place.name);

@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 /// How a member without name, time and comment begins.
 const PLAIN_HEADER: [u8; 8] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0];
 /// A larger member is unpacked as a stream: the JDK's blocks have 1 MiB.
-const LARGEST_BLOCK: usize = 64 << 20;
+const LARGEST_BLOCK: usize = 8 << 20;
 /// deflate packs no denser.
 const DENSEST: usize = 1032;
 /// Members that each thread may be ahead of the writer.

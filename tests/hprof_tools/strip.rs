@@ -133,11 +133,11 @@ fn numbers_go_where_that_is_asked_for_and_hashes_of_strings_always() {
 
 #[test]
 fn strings_are_kept_where_that_is_asked_for() {
-    let options = StripOptions {
-        fields: false,
-        keep_strings: true,
-    };
-    for made in made() {
+    for (made, fields) in made().into_iter().zip([false, true].into_iter().cycle()) {
+        let options = StripOptions {
+            fields,
+            keep_strings: true,
+        };
         let (done, out) = stripped(&made.bytes, options);
         assert_eq!(
             done.strings_kept,
