@@ -1,12 +1,15 @@
 //! What is fuzzed: the whole way of a hostile file. Shared by the fuzz targets and by
 //! `tests/fuzz_corpus.rs`, which replays their corpora with a stable compiler.
 
+use heaptap::analyze::aggregation::class_aggregation;
+use heaptap::analyze::class_tree::{ClassTree, Merge, Over};
 use heaptap::analyze::{fields, leaks, paths, waste};
 use heaptap::app::maps::Maps;
 use heaptap::app::names::NameOptions;
 use heaptap::bytes::Bytes;
 use heaptap::deobfuscate::{AppFrame, Entry, FieldType, MapFile, Retracer};
 use heaptap::export::gzip::Gzip;
+use heaptap::export::java_pprof::{self, JavaProfile};
 use heaptap::export::pprof::{Pprof, PprofOptions};
 use heaptap::heap_graph::{Dominators, Follow, HeapGraph, ObjectIndex, Reachable, ShortestPaths};
 use heaptap::hprof::convert::{ConvertOptions, convert};
@@ -41,6 +44,47 @@ pub fn trace(bytes: &[u8]) {
     let mut scanner = DumpScanner::default();
     for piece in bytes.chunks(100) {
         scanner.push(piece);
+    }
+}
+
+/// Bytes as a trace with Java heaps: decoded, named, walked, written as profiles; twice, with one
+/// result.
+pub fn heap_graph(bytes: &[u8]) {
+    const OBJECTS: u32 = 300;
+    let Ok(mut trace) = Surveyed::read(Box::new(Cursor::new(bytes.to_vec()))) else {
+        return;
+    };
+    let maps = Maps::open_what_opens(&NameOptions::default());
+    let Ok(mut renamed) = maps.name(&mut trace) else {
+        return;
+    };
+    let mut trace = trace.seal();
+    let recording = trace.recording().clone();
+    for at in 0..trace.java_dumps().len().min(8) {
+        let mut graph = trace.read_java_dump(at).expect("memory can be read");
+        let again = trace.read_java_dump(at).expect("memory can be read");
+        assert_same(&graph, &again);
+        renamed.heaps.name(&mut graph, &recording);
+        for object in (0..OBJECTS.min(graph.len() as u32)).map(ObjectIndex) {
+            assert_eq!(graph.find(graph.id(object)), Some(object));
+            fields::visit(&graph, object, |_| ControlFlow::Continue(()));
+        }
+        let shortest = ShortestPaths::of(&graph, Follow::default());
+        let dominators = Dominators::of(&graph, Follow::default());
+        assert_eq!(dominators.order().len(), shortest.order().len());
+        let sums = class_aggregation(&graph, &dominators);
+        let reachable: u64 = sums.iter().map(|sums| sums.reachable.count).sum();
+        for over in [
+            Over::ShortestPaths(&shortest),
+            Over::Dominators(&dominators),
+        ] {
+            let tree = ClassTree::of(&graph, over, Merge::Collapsed);
+            let nodes = tree.nodes.iter().filter(|node| !node.is_native);
+            assert_eq!(nodes.map(|node| node.count).sum::<u64>(), reachable);
+            let (tree, _) = java_pprof::tree_for_profile(&graph, over);
+            java_pprof::encode(&tree, &JavaProfile::default());
+        }
+        let _ = leaks::find(&graph);
     }
 }
 

@@ -23,6 +23,11 @@ fn traces() {
 }
 
 #[test]
+fn heap_graphs() {
+    replay("heap_graph", targets::heap_graph);
+}
+
+#[test]
 fn inputs() {
     replay("input", targets::input);
 }

@@ -132,6 +132,23 @@ impl ClassTree {
         self.depths().into_iter().map(u64::from).sum()
     }
 
+    /// The largest depth to which the tree can be cut so that it has at most so many steps.
+    pub fn depth_within(&self, steps: u64) -> u32 {
+        let mut depths = self.depths();
+        depths.sort_unstable();
+        let mut left = steps;
+        let mut within = 1;
+        for same in depths.chunk_by(|a, b| a == b) {
+            let cost = u64::from(same[0]).saturating_mul(same.len() as u64);
+            if cost > left {
+                break;
+            }
+            left -= cost;
+            within = same[0];
+        }
+        within
+    }
+
     /// The tree without what lies deeper than `depth`; nodes there take it on.
     pub fn cut(mut self, depth: u32) -> ClassTree {
         let depths = self.depths();
@@ -315,11 +332,11 @@ struct Key {
     heap: HeapKind,
 }
 
-/// Nodes by key, in an open table of their numbers: a key is its node.
+/// Nodes by key, in an open table: hashes with the numbers of nodes, whose keys they are.
 #[derive(Default)]
 struct Children {
     hasher: Seed,
-    slots: Vec<u32>,
+    slots: Vec<(u32, u32)>,
     /// Heaps that tell nodes apart, by node.
     heaps: Vec<HeapKind>,
 }
@@ -335,24 +352,26 @@ impl Default for Seed {
 
 impl Children {
     /// The node of a key, made where there is none.
+    #[inline]
     fn node(&mut self, key: Key, nodes: &mut Vec<Node>, heap: HeapKind) -> u32 {
         if nodes.len() * 2 >= self.slots.len() {
-            self.grow(nodes);
+            self.grow();
         }
         let mask = self.slots.len() - 1;
-        let mut at = self.hash(key) as usize & mask;
+        let hash = self.hash(key);
+        let mut at = hash as usize & mask;
         loop {
-            let slot = self.slots[at];
-            if slot == TOP {
+            let (found, node) = self.slots[at];
+            if node == TOP {
                 break;
             }
-            if self.key(slot, nodes) == key {
-                return slot;
+            if found == hash && self.key(node, nodes) == key {
+                return node;
             }
             at = (at + 1) & mask;
         }
         let node = nodes.len() as u32;
-        self.slots[at] = node;
+        self.slots[at] = (hash, node);
         self.heaps.push(key.heap);
         nodes.push(Node {
             parent: (key.parent != TOP).then_some(NodeIndex(key.parent)),
@@ -376,24 +395,105 @@ impl Children {
         }
     }
 
-    fn hash(&self, key: Key) -> u64 {
+    fn hash(&self, key: Key) -> u32 {
         let root = key.root.map_or(0, |root| root as u64 + 1);
         let words = u64::from(key.parent) << 32 | u64::from(key.name);
         let words = words ^ root << 24 ^ (key.heap as u64) << 29;
         let product = u128::from(words ^ self.hasher.0) * u128::from(self.hasher.0);
-        (product as u64) ^ (product >> 64) as u64
+        ((product as u64) ^ (product >> 64) as u64) as u32
     }
 
     #[cold]
-    fn grow(&mut self, nodes: &[Node]) {
+    fn grow(&mut self) {
         let size = (self.slots.len() * 2).max(64);
-        self.slots = vec![TOP; size];
-        for node in 0..nodes.len() as u32 {
-            let mut at = self.hash(self.key(node, nodes)) as usize & (size - 1);
-            while self.slots[at] != TOP {
+        let old = std::mem::replace(&mut self.slots, vec![(0, TOP); size]);
+        for (hash, node) in old.into_iter().filter(|slot| slot.1 != TOP) {
+            let mut at = hash as usize & (size - 1);
+            while self.slots[at].1 != TOP {
                 at = (at + 1) & (size - 1);
             }
-            self.slots[at] = node;
+            self.slots[at] = (hash, node);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::dsl;
+    use super::*;
+    use crate::heap_graph::Follow;
+
+    /// A list of three under a root, an array of two that share a class, and native bytes.
+    const HEAP: &str = "
+        list x.Node 10 root=JNI_GLOBAL -> next:two
+        two x.Node 10 -> next:three
+        three x.Node 10 -> value:text
+        text java.lang.String 5
+        array x.Box[] 40 root=JNI_GLOBAL -> one, other
+        one x.Box 7 +100
+        other x.Box 7 +50
+    ";
+
+    fn tree(merge: Merge) -> (ClassTree, Vec<String>) {
+        let heap = dsl::heap(HEAP);
+        let paths = ShortestPaths::of(&heap.graph, Follow::default());
+        let tree = ClassTree::of(&heap.graph, Over::ShortestPaths(&paths), merge);
+        let (depths, sums) = (tree.depths(), tree.cumulative());
+        let mut rows: Vec<String> = (0..tree.nodes.len())
+            .map(|at| {
+                let (node, sums) = (&tree.nodes[at], sums[at]);
+                let name = tree.name(node);
+                let (count, bytes) = (node.count, node.bytes);
+                format!(
+                    "{} {name} {count} {bytes} of {} {}",
+                    depths[at], sums.count, sums.bytes
+                )
+            })
+            .collect();
+        rows.sort();
+        (tree, rows)
+    }
+
+    #[test]
+    fn a_flamegraph_is_as_deep_as_its_lists_and_has_native_children() {
+        let (_, rows) = tree(Merge::Flamegraph);
+        assert_eq!(
+            rows,
+            [
+                "1 x.Box[] [ROOT_JNI_GLOBAL] 1 40 of 5 204",
+                "1 x.Node [ROOT_JNI_GLOBAL] 1 10 of 4 35",
+                "2 x.Box 2 14 of 4 164",
+                "2 x.Node 1 10 of 3 25",
+                "3 [native] x.Box 2 150 of 2 150",
+                "3 x.Node 1 10 of 2 15",
+                "4 java.lang.String 1 5 of 1 5",
+            ]
+        );
+    }
+
+    #[test]
+    fn lists_fold_into_a_node() {
+        let (tree, rows) = tree(Merge::Folded);
+        assert_eq!(
+            rows[1..3],
+            [
+                "1 x.Node [ROOT_JNI_GLOBAL] 3 30 of 4 35",
+                "2 java.lang.String 1 5 of 1 5"
+            ]
+        );
+        assert_eq!(tree.steps(), 1 + 1 + 2 + 2 + 3);
+    }
+
+    #[test]
+    fn what_is_cut_off_counts_above() {
+        let (tree, _) = tree(Merge::Flamegraph);
+        assert_eq!(tree.depth_within(tree.steps()), 4);
+        assert_eq!(tree.depth_within(6), 2);
+        assert_eq!(tree.depth_within(0), 1);
+        let whole: u64 = tree.nodes.iter().map(|node| node.bytes).sum();
+        let cut = tree.cut(2);
+        assert_eq!(cut.nodes.len(), 4);
+        assert_eq!(cut.nodes.iter().map(|node| node.bytes).sum::<u64>(), whole);
+        assert_eq!(cut.depths().into_iter().max(), Some(2));
     }
 }

@@ -6,7 +6,7 @@
 use super::coverage::{Coverage, Tally};
 use super::deduped::Deduped;
 use super::findings::{self, Finding};
-use super::java_profiles::{self, JavaProfileOptions, Pending};
+use super::java_profiles::Pending;
 use super::java_summary::JavaSummary;
 use super::manifest;
 use super::manifest::JAVA_HEAP;
@@ -20,6 +20,7 @@ use super::trace_findings;
 use crate::error::{Classified, ErrorClass};
 use crate::export::gzip::Gzip;
 use crate::export::pprof::{Pprof, PprofOptions};
+use crate::hprof::HprofError;
 use crate::import::{self, ImportError, OpenTrace};
 use crate::profile::{DumpKind, Health, HeapDump, Package};
 use crate::trace::{JavaDump, Surveyed, TraceError};
@@ -28,6 +29,8 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
+
+mod java;
 
 /// Where a trace comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -243,6 +246,14 @@ pub enum ConvertError {
     /// The trace can't be read.
     #[error(transparent)]
     Trace(#[from] TraceError),
+    /// The HPROF can't be read.
+    #[error("cannot read {name}")]
+    Hprof {
+        /// The file.
+        name: String,
+        /// What is wrong with it.
+        source: HprofError,
+    },
     /// A mapping file that was given can't be used.
     #[error(transparent)]
     Maps(#[from] MapsError),
@@ -267,6 +278,7 @@ impl Classified for ConvertError {
         match self {
             ConvertError::Import(error) => error.class(),
             ConvertError::Trace(error) => error.class(),
+            ConvertError::Hprof { source, .. } => source.class(),
             ConvertError::Maps(error) => error.class(),
             ConvertError::NoneSelected(_) => ErrorClass::Empty,
             ConvertError::Interrupted => ErrorClass::Interrupted,
@@ -278,6 +290,7 @@ impl Classified for ConvertError {
         match self {
             ConvertError::Import(error) => error.kind(),
             ConvertError::Trace(error) => error.kind(),
+            ConvertError::Hprof { source, .. } => source.kind(),
             ConvertError::Maps(error) => error.kind(),
             ConvertError::NoneSelected(_) => "none-selected",
             ConvertError::Interrupted => "interrupted",
@@ -289,6 +302,7 @@ impl Classified for ConvertError {
         match self {
             ConvertError::Import(error) => error.help(),
             ConvertError::Trace(error) => error.help(),
+            ConvertError::Hprof { source, .. } => source.help(),
             ConvertError::Maps(error) => error.help(),
             ConvertError::NoneSelected(choices) => Some(choices.describe()),
             ConvertError::Interrupted => None,
@@ -311,9 +325,12 @@ pub fn convert(request: &Request) -> Result<Converted, ConvertError> {
     } else {
         Maps::open_what_opens(&request.names)
     };
-    let traces = match &request.input {
-        Input::Path(path) => import::open(path)?,
-        Input::Stdin => import::open_stream(io::stdin().lock(), "standard input")?,
+    let (traces, hprofs) = match &request.input {
+        Input::Path(path) => java::open_path(path)?,
+        Input::Stdin => {
+            let traces = import::open_stream(io::stdin().lock(), "standard input")?;
+            (traces, Vec::new())
+        }
     };
     let mut run = Run {
         request,
@@ -339,6 +356,7 @@ pub fn convert(request: &Request) -> Result<Converted, ConvertError> {
     for trace in traces {
         run.trace(trace)?;
     }
+    run.hprofs(hprofs)?;
     run.finish()
 }
 
@@ -402,44 +420,6 @@ impl Run<'_> {
         }
         self.all.findings.append(&mut renamed.findings);
         Ok((named, renamed))
-    }
-
-    /// Writes the Java heaps of a trace that are wanted.
-    fn java_heaps(&mut self, mut pending: Pending) -> Result<(), ConvertError> {
-        let options = JavaProfileOptions {
-            sample_names: self.request.pprof.sample_names,
-            dominators: self.request.dominators,
-            summaries: self.request.java_summaries,
-        };
-        let mut written = java_profiles::Written::default();
-        for at in 0..pending.trace.java_dumps().len() {
-            if self.request.watch.is_cancelled() {
-                return Err(ConvertError::Interrupted);
-            }
-            let dump = &pending.trace.java_dumps()[at];
-            if !java_profiles::takes(&self.request.selection, dump) {
-                self.choices.add_java(dump);
-                continue;
-            }
-            let process = self.request.process_of(dump.pid, &dump.process).to_owned();
-            let index = self.all.dumps.len() + self.all.java.len() + written.dumps.len();
-            java_profiles::write(
-                &mut pending,
-                at,
-                index as u32,
-                &process,
-                &self.request.output,
-                options,
-                &mut written,
-            )?;
-        }
-        self.all.java.append(&mut written.dumps);
-        self.all.findings.append(&mut written.findings);
-        self.all.java_heaps.append(&mut written.summaries);
-        pending.renamed.count_heaps();
-        self.all.findings.append(&mut pending.renamed.findings);
-        self.took_maps(&pending.renamed);
-        Ok(())
     }
 
     fn took_maps(&mut self, renamed: &Renamed) {

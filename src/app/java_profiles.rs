@@ -1,6 +1,6 @@
-//! The Java heaps of a trace as profiles: decodes each dump, names its classes, merges it by
-//! class, and writes it. `convert` and the end of a recording call it once the native heaps of
-//! all traces are done, since indices of Java dumps go on where those end.
+//! Java heaps as profiles: merges each by class and writes it, with its entry of the manifest.
+//! `convert` and the end of a recording call it once the native heaps of all traces are done,
+//! since indices of Java dumps go on where those end.
 
 use std::path::{Path, PathBuf};
 
@@ -18,8 +18,7 @@ use crate::export::gzip::Gzip;
 use crate::export::java_pprof::{self, JavaProfile};
 use crate::export::pprof::SampleNames;
 use crate::heap_graph::{Dominators, Follow, HeapGraph, ObjectIndex, ShortestPaths};
-use crate::profile::Recording;
-use crate::trace::{JavaDump, Trace};
+use crate::trace::{JavaDump, OutOfMemory, Trace};
 
 /// How Java heaps become profiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -29,7 +28,7 @@ pub struct JavaProfileOptions {
     /// Whether a profile over the dominator tree is written beside.
     pub dominators: bool,
     /// Whether the classes that retain most are told of each process's last dump.
-    pub summaries: bool,
+    pub summary: bool,
 }
 
 /// A trace that holds Java heaps, once its native ones are done.
@@ -38,12 +37,47 @@ pub(super) struct Pending {
     pub(super) renamed: Renamed,
 }
 
-/// What the Java heaps of a trace came to.
-#[derive(Debug, Default)]
+/// Where a Java heap comes from.
+#[derive(Debug, Clone)]
+pub(super) struct Source {
+    kind: JavaKind,
+    pid: u64,
+    time_ns: Option<u64>,
+    wall_time_ns: Option<u64>,
+    out_of_memory: Option<OutOfMemory>,
+}
+
+impl Source {
+    /// A dump of a trace.
+    pub(super) fn of_trace(dump: &JavaDump) -> Source {
+        Source {
+            kind: JavaKind::HeapGraph,
+            pid: dump.pid,
+            time_ns: Some(dump.time_ns),
+            wall_time_ns: dump.wall_time_ns,
+            out_of_memory: dump.out_of_memory.clone(),
+        }
+    }
+
+    /// An HPROF; its process id is 0 where nobody knows it.
+    pub(super) fn of_hprof(graph: &HeapGraph) -> Source {
+        let time = graph.facts.time_ns;
+        Source {
+            kind: JavaKind::Hprof,
+            pid: graph.facts.pid.unwrap_or(0),
+            time_ns: None,
+            wall_time_ns: (time != 0).then_some(time),
+            out_of_memory: None,
+        }
+    }
+}
+
+/// What came of a Java heap.
+#[derive(Debug)]
 pub(super) struct Written {
-    pub(super) dumps: Vec<manifest::JavaDump>,
+    pub(super) dump: manifest::JavaDump,
+    pub(super) summary: Option<JavaSummary>,
     pub(super) findings: Vec<Finding>,
-    pub(super) summaries: Vec<JavaSummary>,
 }
 
 /// Whether a selection takes a Java heap.
@@ -53,65 +87,54 @@ pub(super) fn takes(selection: &Selection, dump: &JavaDump) -> bool {
         && (selection.timestamps.is_empty() || selection.timestamps.contains(&dump.time_ns))
 }
 
-/// Writes one of a trace's Java heaps into a folder.
+/// Writes a heap whose classes have their names into a folder.
 pub(super) fn write(
-    pending: &mut Pending,
-    at: usize,
+    graph: &HeapGraph,
+    source: &Source,
     index: u32,
-    process: &str,
     folder: &Path,
     options: JavaProfileOptions,
-    written: &mut Written,
-) -> Result<(), ConvertError> {
-    let dump = pending.trace.java_dumps()[at].clone();
-    let mut graph = pending.trace.read_java_dump(at)?;
-    graph.facts.process = process.to_owned();
-    let recording = pending.trace.recording().clone();
-    name(&mut pending.renamed, &mut graph, &recording);
-    let mut findings = of_losses(&graph);
-    let paths = ShortestPaths::of(&graph, Follow::default());
-    if paths.order().is_empty() && !graph.is_empty() {
-        findings.push(nothing_reachable(&dump));
+) -> Result<Written, ConvertError> {
+    let mut findings = of_losses(graph);
+    let paths = ShortestPaths::of(graph, Follow::default());
+    if graph.is_empty() {
+        findings.push(nothing_dumped(source));
+    } else if paths.order().is_empty() {
+        findings.push(nothing_reachable(source));
     }
-    let mut entry = entry(&dump, &graph, paths.order(), index);
+    let mut entry = entry(source, graph, paths.order(), index);
+    let mut summary = None;
     if !graph.is_empty() {
-        let file = format!("java_heap_dump.{index}.{}.pb.gz", dump.pid);
+        let file = format!("java_heap_dump.{index}.{}.pb.gz", source.pid);
         let about = |what: &str| JavaProfile {
             sample_names: options.sample_names,
-            wall_time_ns: dump.wall_time_ns,
-            comments: comments(&dump, &graph, &entry, what, &findings),
+            wall_time_ns: source.wall_time_ns,
+            comments: comments(source, graph, &entry, what, &findings),
         };
         let mut gzip = Gzip::default();
-        let paths = Over::ShortestPaths(&paths);
+        let over = Over::ShortestPaths(&paths);
         let by_paths = about("the shortest paths from roots, merged by class");
-        put(&graph, paths, by_paths, &mut gzip, folder.join(&file))?;
-        let later = &pending.trace.java_dumps()[at + 1..];
-        let summary = options.summaries && later.iter().all(|d| d.pid != dump.pid);
-        let dominators =
-            (options.dominators || summary).then(|| Dominators::of(&graph, Follow::default()));
-        if summary && let Some(dominators) = &dominators {
-            written
-                .summaries
-                .push(java_summary::summarize(&entry, &graph, dominators));
+        put(graph, over, by_paths, &mut gzip, folder.join(&file))?;
+        drop(paths);
+        let wanted = options.dominators || options.summary;
+        let dominators = wanted.then(|| Dominators::of(graph, Follow::default()));
+        if let Some(dominators) = dominators.as_ref().filter(|_| options.summary) {
+            summary = Some(java_summary::summarize(&entry, graph, dominators));
         }
-        if options.dominators
-            && let Some(dominators) = &dominators
-        {
-            let over = Over::Dominators(dominators);
-            let by_dominators = about("the dominator tree, merged by class: what each keeps alone");
-            let file = format!("java_heap_dump.{index}.{}.dominators.pb.gz", dump.pid);
-            put(&graph, over, by_dominators, &mut gzip, folder.join(&file))?;
+        if let Some(dominators) = dominators.filter(|_| options.dominators) {
+            let over = Over::Dominators(&dominators);
+            let what = "the dominator tree, merged by class: what each keeps alone";
+            let file = format!("java_heap_dump.{index}.{}.dominators.pb.gz", source.pid);
+            put(graph, over, about(what), &mut gzip, folder.join(&file))?;
             entry.dominators = Some(file);
         }
         entry.file = Some(file);
     }
-    written.findings.extend(findings);
-    written.dumps.push(entry);
-    Ok(())
-}
-
-fn name(renamed: &mut Renamed, graph: &mut HeapGraph, recording: &Recording) {
-    renamed.heaps.name(graph, recording);
+    Ok(Written {
+        dump: entry,
+        summary,
+        findings,
+    })
 }
 
 fn put(
@@ -130,20 +153,20 @@ fn put(
 }
 
 fn entry(
-    dump: &JavaDump,
+    source: &Source,
     graph: &HeapGraph,
     reachable: &[ObjectIndex],
     index: u32,
 ) -> manifest::JavaDump {
     let losses = &graph.facts.losses;
-    let wall = dump.wall_time_ns;
+    let wall = source.wall_time_ns;
     manifest::JavaDump {
-        kind: JavaKind::HeapGraph,
+        kind: source.kind,
         index,
         label: None,
-        time_ns: Some(dump.time_ns),
+        time_ns: source.time_ns,
         time: wall.and_then(|ns| OffsetDateTime::from_unix_timestamp_nanos(ns.into()).ok()),
-        pid: dump.pid,
+        pid: source.pid,
         process: graph.facts.process.clone(),
         heap: JAVA_HEAP.to_owned(),
         file: None,
@@ -162,7 +185,7 @@ fn entry(
 
 /// What a profile says of itself, for whoever opens it alone.
 fn comments(
-    dump: &JavaDump,
+    source: &Source,
     graph: &HeapGraph,
     entry: &manifest::JavaDump,
     what: &str,
@@ -175,7 +198,7 @@ fn comments(
     let mut comments = vec![format!(
         "heaptap {}: Java heap of pid {}{process}",
         env!("CARGO_PKG_VERSION"),
-        dump.pid
+        source.pid
     )];
     comments.push(what.to_owned());
     if let Some(totals) = &entry.totals {
@@ -186,7 +209,7 @@ fn comments(
             totals.reachable.objects, totals.reachable.space
         ));
     }
-    if let Some(oom) = &dump.out_of_memory {
+    if let Some(oom) = &source.out_of_memory {
         comments.push(format!(
             "dumped at an OutOfMemoryError: {} bytes could not be allocated. {}",
             oom.allocation_bytes, oom.message
@@ -201,7 +224,17 @@ fn comments(
     comments
 }
 
-fn nothing_reachable(dump: &JavaDump) -> Finding {
+fn nothing_dumped(source: &Source) -> Finding {
+    Finding {
+        kind: "java-heap-dump",
+        class: Some(ErrorClass::Empty),
+        message: "the Java heap dump holds no objects".to_owned(),
+        help: Some("dump again with a larger buffer: `heaptap dump -b 512mb`".to_owned()),
+        pid: Some(source.pid),
+    }
+}
+
+fn nothing_reachable(source: &Source) -> Finding {
     Finding {
         kind: "java-heap-without-roots",
         class: Some(ErrorClass::Incomplete),
@@ -211,6 +244,6 @@ fn nothing_reachable(dump: &JavaDump) -> Finding {
         help: Some(
             "the packets with its roots were lost: dump again with a larger buffer".to_owned(),
         ),
-        pid: Some(dump.pid),
+        pid: Some(source.pid),
     }
 }

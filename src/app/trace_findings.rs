@@ -236,8 +236,8 @@ fn why_nothing(recording: &Recording, health: &Health, has_entries: bool) -> Fin
         if health.heap_graph_packets > 0 {
             return empty(
                 "java-heap-dump",
-                "the trace holds a Java heap dump and no profile of the native heap".to_owned(),
-                "record the native heap with `heaptap record -n NAME`",
+                "the trace holds packets of a Java heap dump, but no object of it".to_owned(),
+                "dump again with a larger buffer: `heaptap dump -b 512mb`",
             );
         }
         return empty(

@@ -19,7 +19,8 @@ use crate::export::pprof::{PprofOptions, SampleNames};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  heaptap convert raw-trace -o profiles")]
 pub struct Args {
-    /// A recording's folder, a trace (also gzip, zstd, in a ZIP or TAR), or - for stdin
+    /// A recording's folder, a trace (also gzip, zstd, in a ZIP or TAR) or - for one on stdin, or
+    /// an HPROF
     #[arg(value_name = "INPUT")]
     pub input: PathBuf,
     /// The folder to write to; must be empty or new [default: heaptap-<INPUT>-<time>]

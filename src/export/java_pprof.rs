@@ -48,7 +48,7 @@ fn fitting(graph: &HeapGraph, over: Over<'_>, most: u64) -> (ClassTree, Option<S
     if tree.steps() <= most {
         return (tree, Some(folded.to_owned()));
     }
-    let depth = (most / tree.nodes.len() as u64).max(1) as u32;
+    let depth = tree.depth_within(most);
     let why = format!("{folded}; what lies deeper than {depth} frames is counted at that depth");
     (tree.cut(depth), Some(why))
 }
@@ -120,15 +120,21 @@ const MAPPING: u64 = 1;
 /// Writes a sample for each node; gives a node for each frame, in order of the frames' ids.
 fn samples(tree: &ClassTree, columns: usize, out: &mut Vec<u8>) -> Vec<Node> {
     let mut frames: Vec<Node> = Vec::new();
-    let mut ids: HashMap<(u32, Option<RootKind>, bool), u64> = HashMap::new();
+    // Ids of frames that are nothing but a class, by its name; 0 is none yet.
+    let mut plain = vec![0u64; tree.names.len()];
+    let mut others: HashMap<(u32, Option<RootKind>, bool), u64> = HashMap::new();
     // Where the stack of each node stands in `out`: that of a child is its own frame before it.
     let mut stacks: Vec<(usize, usize)> = Vec::with_capacity(tree.nodes.len());
     for node in &tree.nodes {
-        let key = (node.name, node.root, node.is_native);
-        let id = *ids.entry(key).or_insert_with(|| {
+        let known = match (node.root, node.is_native) {
+            (None, false) => &mut plain[node.name as usize],
+            (root, is_native) => others.entry((node.name, root, is_native)).or_default(),
+        };
+        if *known == 0 {
             frames.push(*node);
-            frames.len() as u64
-        });
+            *known = frames.len() as u64;
+        }
+        let id = *known;
         let (from, length) = node
             .parent
             .map_or((0, 0), |parent| stacks[parent.0 as usize]);

@@ -2,6 +2,7 @@
 //! the tables of its trace processor. Runs on `fixtures/heap_graphs`; with
 //! HEAPTAP_RECORDINGS=FOLDER on every recording in the folder `java` below it as well.
 
+mod conversion;
 mod csv;
 mod judge;
 mod profile;
