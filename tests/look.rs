@@ -1,0 +1,437 @@
+//! `heaptap top`, `paths` and `diff` as their users run them: the real binary on dumps of which
+//! every figure is known (fixtures/MANIFEST.toml says what they hold).
+#![allow(missing_docs, clippy::unwrap_used)]
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn fixture(name: &str) -> String {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures");
+    path.join(name).to_str().unwrap().to_owned()
+}
+
+fn before() -> String {
+    fixture("hprof/leaklab-before.hprof.zst")
+}
+
+fn after() -> String {
+    fixture("hprof/leaklab-after.hprof.zst")
+}
+
+fn heaptap(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_heaptap"))
+        .args(args)
+        .env_remove("PERFETTO_PROGUARD_MAP")
+        .env_remove("NO_COLOR")
+        .output()
+        .unwrap()
+}
+
+/// What it prints; it ends with 0.
+fn words(args: &[&str]) -> String {
+    let output = heaptap(args);
+    assert_eq!(output.status.code(), Some(0), "{args:?} {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn json(args: &[&str]) -> Value {
+    serde_json::from_str(&words(&[args, &["--json"]].concat())).unwrap()
+}
+
+fn row<'a>(rows: &'a Value, name: &str) -> &'a Value {
+    let rows = rows.as_array().unwrap();
+    let row = rows.iter().find(|row| row["name"] == name);
+    row.unwrap_or_else(|| panic!("no row of {name}"))
+}
+
+#[test]
+fn top_shows_where_the_memory_went_at_one_look() {
+    let text = words(&["top", &after()]);
+    let line = |part: &str| {
+        let line = text.lines().find(|line| line.contains(part));
+        line.unwrap_or_else(|| panic!("no {part} in\n{text}"))
+            .to_owned()
+    };
+    let registry = line("lab.LeakLab.REGISTRY");
+    assert!(registry.contains("1.7 MiB"), "{registry}");
+    assert!(
+        registry.contains("java.util.ArrayList  of 180 × LeakLab$Listener  ← lab.LeakLab.REGISTRY"),
+        "{registry}"
+    );
+    assert!(line("lab.LeakLab.LEAKED").contains("of 5 × LeakLab$DetailActivity"));
+    assert!(line("lab.LeakLab.HUGE").contains("1.4 MiB"));
+    assert!(line("garbage not yet collected").contains("objects"));
+    // Listeners stand under their list, and in the table of classes.
+    assert_eq!(text.matches("LeakLab$Listener").count(), 2, "{text}");
+    assert!(!text.contains('\x1b'), "no colours where nobody looks");
+}
+
+#[test]
+fn figures_in_json_csv_and_text_agree() {
+    let document = json(&["top", &after(), "--by", "class"]);
+    let listener = row(&document["rows"], "lab.LeakLab$Listener");
+    assert_eq!(listener["count"], 180);
+    assert_eq!(listener["shallow_bytes"], 180 * 24);
+    assert_eq!(listener["retained_count"], 360);
+    // Each has 10,000 bytes behind a header of 16.
+    assert_eq!(listener["retained_bytes"], 180 * (24 + 10_016));
+    let total: u64 = document["rows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["shallow_bytes"].as_u64().unwrap())
+        .sum();
+    assert_eq!(document["reachable"]["shallow_bytes"], total);
+    assert_eq!(document["reachable"]["retained_bytes"], total);
+    assert_eq!(document["heap"]["source"], "hprof");
+    assert_eq!(document["heap"]["sizes"], "hotspot");
+    let csv = words(&["top", &after(), "--by", "class", "--csv"]);
+    let line = csv
+        .lines()
+        .find(|line| line.starts_with("lab.LeakLab$Listener,"));
+    assert_eq!(
+        line.unwrap(),
+        format!(
+            "lab.LeakLab$Listener,180,4320,0,360,{},0,,,,,,",
+            180 * 10_040
+        )
+    );
+    assert_eq!(
+        csv.lines().count(),
+        1 + document["rows_total"].as_u64().unwrap() as usize
+    );
+}
+
+#[test]
+fn every_grouping_adds_up_to_the_whole() {
+    let heap = after();
+    let whole = json(&["top", &heap])["reachable"]["shallow_bytes"].clone();
+    for by in ["class", "package", "heap", "loader", "root"] {
+        let document = json(&["top", &heap, "--by", by]);
+        let rows = document["rows"].as_array().unwrap();
+        let sum: u64 = rows
+            .iter()
+            .map(|row| row["shallow_bytes"].as_u64().unwrap())
+            .sum();
+        assert_eq!(whole, sum, "{by}");
+    }
+    let superclasses = json(&["top", &heap, "--by", "superclass"]);
+    let activities = row(&superclasses["rows"], "android.app.Activity");
+    assert_eq!(activities["count"], 9, "8 details and the main one");
+    let packages = json(&["top", &heap, "--by", "package", "--focus", "^lab"]);
+    assert_eq!(packages["rows"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_count_without_a_graph_is_that_of_all_objects() {
+    let count = json(&["top", &after(), "--no-retained"]);
+    let all = json(&["top", &after(), "--all", "--by", "class"]);
+    assert_eq!(count["reachable"], Value::Null);
+    for name in [
+        "lab.LeakLab$Listener",
+        "java.util.ArrayList",
+        "lab.LeakLab$Node",
+    ] {
+        let (a, b) = (row(&count["rows"], name), row(&all["rows"], name));
+        assert_eq!(a["count"], b["count"], "{name}");
+        assert_eq!(a["shallow_bytes"], b["shallow_bytes"], "{name}");
+        assert_eq!(a["retained_bytes"], Value::Null, "{name}");
+    }
+    let refused = heaptap(&["top", &after(), "--no-retained", "--by", "root"]);
+    assert_eq!(refused.status.code(), Some(2));
+}
+
+#[test]
+fn android_heaps_keep_native_bytes_apart() {
+    let heap = fixture("hprof/android-a.hprof.gz");
+    let document = json(&["top", &heap, "--by", "class"]);
+    let bitmaps = row(&document["rows"], "android.graphics.Bitmap");
+    assert!(
+        bitmaps["native_bytes"].as_u64().unwrap() > 1 << 20,
+        "{bitmaps}"
+    );
+    assert_eq!(bitmaps["native_bytes"], bitmaps["retained_native_bytes"]);
+    let objects = json(&["top", &heap, "--objects", "Bitmap$", "-n", "1"]);
+    let largest = &objects["rows"][0];
+    assert_eq!(largest["native_bytes"], bitmaps["native_bytes"]);
+    let holder = largest["object"]["held_by"]
+        .as_array()
+        .unwrap()
+        .last()
+        .unwrap();
+    assert!(
+        holder.as_str().unwrap().starts_with("Object[]["),
+        "{holder}"
+    );
+    let heaps = json(&["top", &heap, "--by", "heap"]);
+    assert!(heaps["rows"].as_array().unwrap().len() > 1, "{heaps}");
+}
+
+#[test]
+fn the_dominator_tree_unfolds_to_a_depth() {
+    let text = words(&["top", &after(), "--tree", "--focus", "^class lab.LeakLab$"]);
+    let lines: Vec<&str> = text.lines().collect();
+    let at = lines
+        .iter()
+        .position(|l| l.ends_with("  class lab.LeakLab"))
+        .unwrap();
+    assert!(lines[at + 1].contains("├ "), "{text}");
+    assert!(
+        lines.iter().any(|l| l.ends_with("├ lab.LeakLab$Listener")),
+        "{text}"
+    );
+    let document = json(&["top", &after(), "--tree", "--depth", "2", "--min", "100k"]);
+    for node in document["nodes"].as_array().unwrap() {
+        assert!(node["depth"].as_u64().unwrap() < 2);
+        let bytes = |field: &str| node[field].as_u64().unwrap();
+        assert!(bytes("retained_bytes") + bytes("retained_native_bytes") >= 100 << 10);
+    }
+}
+
+#[test]
+fn paths_name_the_fields_from_the_root_on() {
+    let document = json(&["paths", &after(), "--class", "LeakLab.Listener$"]);
+    assert_eq!(document["reachable"]["count"], 180);
+    let steps = document["shortest"]["steps"].as_array().unwrap();
+    let links: Vec<&str> = steps
+        .iter()
+        .filter_map(|step| step["via"]["text"].as_str())
+        .collect();
+    let end = &links[links.len() - 3..];
+    assert_eq!(end[..2], ["lab.LeakLab.REGISTRY", "ArrayList.elementData"]);
+    assert!(end[2].starts_with("Object[]["), "{links:?}");
+    let text = words(&["paths", &after(), "--class", "LeakLab.Listener$"]);
+    assert!(text.contains("↓ static lab.LeakLab.REGISTRY"), "{text}");
+    assert!(text.contains("╰→ lab.LeakLab$Listener"), "{text}");
+}
+
+#[test]
+fn all_ways_to_the_roots_are_merged() {
+    let document = json(&["paths", &after(), "--class", "LeakLab.Shared$"]);
+    let holders = document["holders"].as_array().unwrap();
+    let texts: Vec<&str> = holders
+        .iter()
+        .filter_map(|row| row["via"]["text"].as_str())
+        .collect();
+    assert!(texts.contains(&"LeakLab$OwnerA.s"), "{texts:?}");
+    assert!(texts.contains(&"LeakLab$OwnerB.s"), "{texts:?}");
+    let root = &holders[0]["roots"][0];
+    assert_eq!(root["kind"], "ROOT_JAVA_FRAME");
+    assert_eq!(root["thread"], "main");
+    assert!(
+        root["frame"]
+            .as_str()
+            .unwrap()
+            .starts_with("lab.LeakLab.main"),
+        "{root}"
+    );
+    let activities = json(&["paths", &after(), "--class", "DetailActivity$"]);
+    let holders = activities["holders"].as_array().unwrap();
+    let list = holders
+        .iter()
+        .find(|row| row["above"] == 0 && row["via"]["kind"] == "element");
+    assert_eq!(list.unwrap()["holds"], 5, "LEAKED has five");
+    // 20,000 nodes that hold each other are one row, and no recursion.
+    let chain = json(&["paths", &after(), "--class", "LeakLab.Node$"]);
+    assert_eq!(chain["holders"][1]["via"]["text"], "lab.LeakLab.CHAIN");
+}
+
+#[test]
+fn one_object_is_told_in_full() {
+    let largest = json(&["top", &after(), "--objects", "DetailActivity$", "-n", "1"]);
+    let id = largest["rows"][0]["object"]["id"].as_str().unwrap();
+    let document = json(&["paths", &after(), "--object", id]);
+    let object = &document["object"];
+    assert_eq!(object["name"], "lab.LeakLab$DetailActivity");
+    let field = |name: &str| {
+        let fields = object["fields"].as_array().unwrap();
+        fields.iter().find(|field| field["name"] == name).unwrap()
+    };
+    assert_eq!(field("mDestroyed")["value"], "true");
+    assert_eq!(field("mTitle")["object"]["text"], "Detail");
+    assert_eq!(field("bulk")["object"]["length"], 100_000);
+    let text = words(&["paths", &after(), "--object", id]);
+    assert!(text.contains("byte[100000]"), "{text}");
+    let none = heaptap(&["paths", &after(), "--object", "0x3", "--json"]);
+    assert_eq!(none.status.code(), Some(2));
+    let failure: Value = serde_json::from_slice(&none.stdout).unwrap();
+    assert_eq!(failure["error"]["kind"], "no-such-object");
+}
+
+#[test]
+fn a_diff_shows_eighty_listeners_and_nothing_else_of_size() {
+    let document = json(&["diff", &before(), &after()]);
+    let classes = document["classes"].as_array().unwrap();
+    let grown: Vec<(&str, i64)> = classes
+        .iter()
+        .map(|row| {
+            (
+                row["name"].as_str().unwrap(),
+                row["growth"]["count"].as_i64().unwrap(),
+            )
+        })
+        .filter(|(_, count)| *count != 0)
+        .collect();
+    assert_eq!(grown, [("byte[]", 80), ("lab.LeakLab$Listener", 80)]);
+    for row in classes {
+        let bytes = row["growth"]["shallow_bytes"].as_i64().unwrap();
+        let is_known = matches!(
+            row["name"].as_str(),
+            Some("byte[]" | "lab.LeakLab$Listener")
+        );
+        assert!(is_known || bytes.abs() < 1024, "{row}");
+    }
+    assert_eq!(document["total"]["growth"]["count"], 160);
+    let names: Vec<&str> = document["paths"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|node| node["name"].as_str().unwrap())
+        .collect();
+    let list = [
+        "java.util.ArrayList",
+        "java.lang.Object[]",
+        "lab.LeakLab$Listener",
+        "byte[]",
+    ];
+    assert!(names.windows(4).any(|names| names == list), "{names:?}");
+    let leaks = document["leaks"].as_array().unwrap();
+    assert!(!leaks.is_empty());
+    assert!(
+        leaks.iter().all(|leak| leak["status"] == "same"),
+        "{leaks:?}"
+    );
+    let same = json(&["diff", &after(), &after()]);
+    assert_eq!(same["classes"], serde_json::json!([]));
+}
+
+#[test]
+fn a_budget_of_growth_ends_in_9() {
+    let code = |limit: &str| {
+        let output = heaptap(&["diff", &before(), &after(), "--fail-over", limit]);
+        (
+            output.status.code(),
+            String::from_utf8(output.stderr).unwrap(),
+        )
+    };
+    assert_eq!(code("1MiB").0, Some(0));
+    let (over, said) = code("700k");
+    assert_eq!(over, Some(9));
+    assert!(
+        said.contains("grew by 784.9 KiB, more than 700.0 KiB"),
+        "{said}"
+    );
+    let filtered = heaptap(&[
+        "diff",
+        &before(),
+        &after(),
+        "--fail-over",
+        "1k",
+        "--focus",
+        "Node",
+    ]);
+    assert_eq!(filtered.status.code(), Some(0));
+}
+
+#[test]
+fn new_leaks_are_told_between_two_android_heaps() {
+    let (a, b) = (
+        fixture("hprof/android-a.hprof.gz"),
+        fixture("hprof/android-b.hprof.gz"),
+    );
+    let document = json(&["diff", &a, &b]);
+    let grown = document["leaks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|leak| leak["status"] == "grown");
+    let leak = grown.expect("five more activities leak");
+    assert_eq!(
+        leak["after_count"].as_u64().unwrap() - leak["before_count"].as_u64().unwrap(),
+        5
+    );
+}
+
+#[test]
+fn a_heap_graph_and_an_hprof_compare_by_name() {
+    let graph = fixture("heap_graphs/graph_10k.pftrace.zst");
+    let document = json(&["diff", &graph, &after()]);
+    assert_eq!(document["before"]["source"], "heap-graph");
+    assert_eq!(document["after"]["source"], "hprof");
+    assert_eq!(
+        row(&document["classes"], "lab.LeakLab$Listener")["status"],
+        "new"
+    );
+    let top = json(&["top", &graph]);
+    assert_eq!(top["heap"]["process"], "com.example.synth");
+    assert_eq!(top["heap"]["pid"], 5151);
+}
+
+#[test]
+fn dumps_are_named_and_what_is_not_there_is_told_with_what_is() {
+    let graph = fixture("heap_graphs/graph_10k.pftrace.zst");
+    for (input, code, kind) in [
+        (format!("{graph}@7"), 2, "no-such-dump"),
+        (format!("{graph}@nope"), 2, "no-such-dump"),
+        (fixture("hprof/none.hprof"), 8, "input-unreadable"),
+        (fixture("MANIFEST.toml"), 8, "not-a-heap"),
+    ] {
+        let output = heaptap(&["top", &input, "--json"]);
+        assert_eq!(output.status.code(), Some(code), "{input}");
+        let failure: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(failure["error"]["kind"], kind, "{input}");
+    }
+    for input in [format!("{graph}@last"), format!("{graph}@0")] {
+        assert_eq!(heaptap(&["top", &input]).status.code(), Some(0), "{input}");
+    }
+    let other = heaptap(&["top", &graph, "--process", "com.other"]);
+    assert_eq!(other.status.code(), Some(4));
+    let said = String::from_utf8(other.stderr).unwrap();
+    assert!(said.contains("com.example.synth (5151)"), "{said}");
+    assert_eq!(
+        heaptap(&["top", &graph, "--process", "com.example.*"])
+            .status
+            .code(),
+        Some(0)
+    );
+}
+
+#[test]
+fn a_dump_that_breaks_off_gives_what_it_has_and_8() {
+    let whole = {
+        let packed = std::fs::read(fixture("hprof/android-a.hprof.gz")).unwrap();
+        let mut bytes = Vec::new();
+        let mut reader = flate2::read::MultiGzDecoder::new(&packed[..]);
+        std::io::Read::read_to_end(&mut reader, &mut bytes).unwrap();
+        bytes
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cut.hprof");
+    std::fs::write(&path, &whole[..whole.len() * 2 / 3]).unwrap();
+    let path = path.to_str().unwrap();
+    for args in [
+        vec!["top", path],
+        vec!["top", path, "--no-retained"],
+        vec!["diff", path, path],
+    ] {
+        let output = heaptap(&args);
+        assert_eq!(output.status.code(), Some(8), "{args:?}");
+        assert!(!output.stdout.is_empty(), "{args:?}");
+        assert!(
+            String::from_utf8(output.stderr)
+                .unwrap()
+                .contains("warning: "),
+            "{args:?}"
+        );
+    }
+}
+
+#[test]
+fn patterns_are_checked_and_colours_come_where_they_are_asked_for() {
+    let refused = heaptap(&["top", &after(), "--focus", "("]);
+    assert_eq!(refused.status.code(), Some(2), "no regular expression");
+    let text = words(&["top", &after(), "--color", "always"]);
+    assert!(text.contains("\x1b[1m"), "colours where they are asked for");
+}
