@@ -70,7 +70,13 @@ pub fn find(graph: &HeapGraph) -> Leaks {
         references: References::of(graph, &walk, &ends),
         patterns: &patterns,
     };
-    leaks.groups = finder.groups(held, kept);
+    let (groups, left_out) = finder.groups(held, kept);
+    leaks.groups = groups;
+    if left_out > 0 {
+        leaks.untold.push(format!(
+            "{left_out} more objects leak: the paths to all of them together are too long to look at"
+        ));
+    }
     leaks
 }
 
@@ -185,7 +191,7 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    fn groups(&self, held: Vec<Found>, kept: Vec<KeptByLeak>) -> Vec<LeakGroup> {
+    fn groups(&self, held: Vec<Found>, kept: Vec<KeptByLeak>) -> (Vec<LeakGroup>, u64) {
         let mut all: Vec<(Found, Kept, BTreeMap<String, u64>)> = held
             .into_iter()
             .zip(kept)
@@ -206,21 +212,18 @@ impl Finder<'_> {
         let mut groups: Vec<LeakGroup> = Vec::new();
         let mut by_key: HashMap<(String, String), usize> = HashMap::new();
         let mut steps = 0;
+        let mut left_out = 0;
         for ((object, kind, verdict), kept, nested) in all {
             if steps > MOST_STEPS {
-                break;
+                left_out += 1;
+                continue;
             }
             let raw = self.references.path(self.walk, object);
             steps += raw.len();
             let library = self.library(object);
-            let path = self.steps(&raw);
-            let suspected = || {
-                let suspects = path.iter().filter(|step| step.suspect);
-                suspects.filter_map(|step| Some((step.class.as_str(), step.reference.as_ref()?)))
-            };
             let signature = match library {
                 Some(pattern) => of_pattern(&pattern.name()),
-                None => of_references(suspected()),
+                None => self.signature(&raw),
             };
             let class = self.class_name(self.graph.class_of(object));
             let leak = Leak {
@@ -237,6 +240,7 @@ impl Finder<'_> {
                     groups[at].leaks.push(leak);
                 }
                 None => {
+                    let path = self.steps(&raw);
                     by_key.insert((signature.clone(), class.clone()), groups.len());
                     let root = self.root(&raw);
                     let advice = advice::of(kind, &class, library, &path, &root);
@@ -266,7 +270,23 @@ impl Finder<'_> {
                 .then_with(|| a.class.cmp(&b.class))
                 .then_with(|| a.signature.cmp(&b.signature))
         });
-        groups
+        (groups, left_out)
+    }
+
+    /// Of the suspected references of a path.
+    fn signature(&self, raw: &[RawStep]) -> String {
+        let own: Vec<Status> = raw
+            .iter()
+            .map(|r| self.rules.judge(r.object).status)
+            .collect();
+        let suspects = suspects(&settle(&own));
+        let suspected = raw.iter().zip(suspects).filter(|(_, suspect)| *suspect);
+        of_references(suspected.filter_map(|(step, _)| {
+            let class = self.graph.class_of(step.object);
+            let class = self.graph.class_behind(step.object).unwrap_or(class);
+            let name = without_address(self.graph.class(class).shown());
+            Some((name, step.reference.as_ref()?))
+        }))
     }
 
     fn class_name(&self, class: crate::heap_graph::ClassIndex) -> String {

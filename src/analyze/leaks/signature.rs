@@ -1,6 +1,8 @@
 //! Statuses along a path, which references are suspected, and the signature by which leaks of
 //! one cause are told to be one.
 
+use std::borrow::Cow;
+
 use super::steps::Reference;
 use super::verdict::Status;
 use sha1::{Digest as _, Sha1};
@@ -56,16 +58,16 @@ pub(super) fn suspects(settled: &[(Status, Option<usize>)]) -> Vec<bool> {
 /// SHA-1 in lower-case hex of the suspected references, each the name of its class followed by
 /// its own. One that repeats the one before it (the next link of a list) counts once.
 pub(super) fn of_references<'a>(
-    suspected: impl Iterator<Item = (&'a str, &'a Reference)>,
+    suspected: impl Iterator<Item = (Cow<'a, str>, &'a Reference)>,
 ) -> String {
     let mut hash = Sha1::new();
     let mut before = None;
     for (class, reference) in suspected {
         let now = (class, reference.generic());
-        if before == Some(now) {
+        if before.as_ref() == Some(&now) {
             continue;
         }
-        hash.update(now.0);
+        hash.update(now.0.as_bytes());
         hash.update(now.1);
         before = Some(now);
     }
@@ -121,14 +123,33 @@ mod tests {
     fn signatures_are_of_classes_and_names_and_count_repeated_links_once() {
         let list = Reference::Static("LEAKED".to_owned());
         let at = |n: u32| Reference::Element(Some(n.to_string()));
-        let one = of_references([("a.B", &list), ("java.util.ArrayList", &at(1))].into_iter());
-        let two = of_references([("a.B", &list), ("java.util.ArrayList", &at(7))].into_iter());
+        let one = of_references(
+            [
+                ("a.B".into(), &list),
+                ("java.util.ArrayList".into(), &at(1)),
+            ]
+            .into_iter(),
+        );
+        let two = of_references(
+            [
+                ("a.B".into(), &list),
+                ("java.util.ArrayList".into(), &at(7)),
+            ]
+            .into_iter(),
+        );
         assert_eq!(one, two);
         // sha1("a.BLEAKEDjava.util.ArrayList[x]")
         assert_eq!(one, hex(&Sha1::digest("a.BLEAKEDjava.util.ArrayList[x]")));
         let next = Reference::Field("next".to_owned());
-        let short = of_references([("N", &next)].into_iter());
-        let long = of_references([("N", &next), ("N", &next), ("N", &next)].into_iter());
+        let short = of_references([("N".into(), &next)].into_iter());
+        let long = of_references(
+            [
+                ("N".into(), &next),
+                ("N".into(), &next),
+                ("N".into(), &next),
+            ]
+            .into_iter(),
+        );
         assert_eq!(short, long);
         assert_eq!(
             of_pattern("abc"),

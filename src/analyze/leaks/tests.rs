@@ -1070,3 +1070,15 @@ fn advice_is_what_the_suspected_reference_asks_for() {
         assert!(advice.starts_with(begins), "{class}: {advice}");
     }
 }
+
+#[test]
+fn very_many_leaks_of_one_cause_are_one_group() {
+    let mut heap = android();
+    let all: Vec<Obj> = (0..20_000).map(|_| destroyed(&mut heap)).collect();
+    let list = heap.list(&all, 0);
+    keep(&mut heap, "ALL", list);
+    let leaks = find(&heap.graph());
+    assert_eq!(leaks.groups.len(), 1);
+    assert_eq!(leaks.groups[0].leaks.len(), 20_000);
+    assert_eq!(leaks.groups[0].kept.count, 20_000);
+}
