@@ -2,7 +2,7 @@
 //! planted, whichever Android wrote it and in whichever form.
 
 use heaptap::app::java::{JavaFile, JavaHeap, JavaOptions, Steps};
-use heaptap::heap_graph::{Follow, HeapGraph, ObjectId, ObjectIndex, Retained};
+use heaptap::heap_graph::{Follow, HeapGraph, ObjectId, ObjectIndex, Reachable, Retained};
 use heaptap::phone::{JavaDumpKind, JavaDumpTruth, PlantTruth, VirtualPhone};
 
 use crate::client::{TRACE, phone, pull, record, text};
@@ -156,4 +156,31 @@ fn each_planted_leak_is_found_with_what_it_keeps_and_nothing_else() {
             assert_eq!(shown.as_deref(), Some(reference), "{what}");
         }
     }
+}
+
+#[test]
+fn waste_that_was_planted_is_counted() {
+    let phone = phone("android=16,speed=40,java=3000");
+    let file = "/data/local/tmp/app.hprof";
+    text(&phone, &format!("am dumpheap -b png {APP} {file}"));
+    let (heap, truth) = open(&phone, file, "app.hprof");
+    let reachable = Reachable::of(&heap.graph, Follow::default());
+    let waste = heaptap::analyze::waste::find(&heap.graph, &reachable, 10);
+    let planted = |what: &str| {
+        let found = truth.planted.iter().find(|p| p.what == what);
+        found.unwrap_or_else(|| panic!("no {what}"))
+    };
+    let strings = planted("duplicate-strings");
+    let most = &waste.strings.groups[0];
+    assert_eq!(most.count, strings.count);
+    assert_eq!(most.each_bytes * most.count, strings.retained.bytes);
+    let sparse = planted("sparse-map");
+    let table = waste.sparse.iter().find(|c| Some(c.id.0) == sparse.keeper);
+    let table = table.expect("the map with far too much room");
+    assert_eq!((table.size, table.capacity), (12, 8_192));
+    let same = &waste.bitmaps.groups[0];
+    assert_eq!(
+        (same.count, same.width, waste.bitmaps.groups.len()),
+        (4, 128, 1)
+    );
 }

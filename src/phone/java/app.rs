@@ -1,8 +1,9 @@
 //! What lives in the heaps of the apps: `com.example.app` with what it leaks, its service, any
 //! other app, system_server. Owns the list of what was planted.
 
-use super::framework::{Screen, Skeleton};
+use super::framework::Skeleton;
 use super::heap::{Obj, RootKind, Space, Value};
+use super::screens::Screen;
 use super::structures::{Picture, array_map, hash_map, list, string_hash};
 use super::truth::Plant;
 

@@ -1,21 +1,14 @@
-//! Filling a heap: classes come from the tables beside this file, on demand; objects get their
-//! values by the names of their fields. Owns R8's names on an obfuscated phone and the
-//! addresses.
+//! Filling a heap: classes come from [`super::tables`], on demand; objects get their
+//! values by the names of their fields. Owns the addresses.
 
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
-use std::sync::OnceLock;
 
 use super::heap::{
     ALIGNMENT, Body, CLASS, Class, ClassRef, FieldDef, HEADER_BYTES, JavaHeap, Kind, OBJECT, Obj,
     Object, Root, RootKind, STRING, Space, Type, Value, layout,
 };
-use crate::phone::image::MAPPING;
-
-/// Classes of the runtime and the framework.
-const FRAMEWORK: &str = include_str!("framework.txt");
-/// Classes of the apps.
-const APPS: &str = include_str!("apps.txt");
+use super::tables::{declarations, embedded_bytes, renames};
 
 /// Where each space starts.
 const BASES: [(Space, u32); 3] = [
@@ -27,92 +20,6 @@ const BASES: [(Space, u32); 3] = [
 const LARGE_BASE: u32 = 0x4000_0000;
 const LARGE_BYTES: u64 = 12 << 10;
 const PAGE: u64 = 4096;
-
-/// A class as a table declares it.
-#[derive(Debug)]
-struct Declaration {
-    superclass: Option<&'static str>,
-    /// Dex file; `app` stands for the app's own.
-    location: &'static str,
-    /// Type, name, whether static.
-    fields: Vec<(&'static str, &'static str, bool)>,
-}
-
-fn declarations() -> &'static HashMap<&'static str, Declaration> {
-    static ALL: OnceLock<HashMap<&'static str, Declaration>> = OnceLock::new();
-    ALL.get_or_init(|| {
-        let mut all = HashMap::new();
-        declare(FRAMEWORK, &mut all);
-        declare(APPS, &mut all);
-        all
-    })
-}
-
-/// Reads a table: `= dex file`, `class < superclass`, and indented `[static] type name`.
-fn declare(text: &'static str, all: &mut HashMap<&'static str, Declaration>) {
-    let mut location = "";
-    let mut class = "";
-    for line in text
-        .lines()
-        .filter(|l| !l.is_empty() && !l.starts_with('#'))
-    {
-        if let Some(path) = line.strip_prefix("= ") {
-            location = path;
-        } else if let Some(field) = line.strip_prefix("  ") {
-            let plain = field.strip_prefix("static ");
-            let (kind, name) = plain
-                .unwrap_or(field)
-                .split_once(' ')
-                .unwrap_or_else(|| panic!("{class}: {field:?} is no field"));
-            let declared = all.get_mut(class).expect("fields follow their class");
-            declared.fields.push((kind, name, plain.is_some()));
-        } else {
-            let (name, superclass) = match line.split_once(" < ") {
-                Some((name, superclass)) => (name, Some(superclass)),
-                None => (
-                    line,
-                    (line != "java.lang.Object").then_some("java.lang.Object"),
-                ),
-            };
-            class = name;
-            let fields = Vec::new();
-            let declaration = Declaration {
-                superclass,
-                location,
-                fields,
-            };
-            assert!(all.insert(name, declaration).is_none(), "{name} twice");
-        }
-    }
-}
-
-/// What R8 made of classes and fields, by `fixtures/phone/mapping.txt`.
-struct Renames {
-    classes: HashMap<&'static str, &'static str>,
-    fields: HashMap<(&'static str, &'static str), &'static str>,
-}
-
-fn renames() -> &'static Renames {
-    static ALL: OnceLock<Renames> = OnceLock::new();
-    ALL.get_or_init(|| {
-        let (mut classes, mut fields) = (HashMap::new(), HashMap::new());
-        let mut class = "";
-        for line in MAPPING.lines().filter(|l| !l.starts_with('#')) {
-            let Some((original, residual)) = line.split_once(" -> ") else {
-                continue;
-            };
-            if let Some(residual) = residual.strip_suffix(':') {
-                class = original;
-                classes.insert(class, residual);
-            } else if !original.contains('(')
-                && let Some((_, name)) = original.trim_start().split_once(' ')
-            {
-                fields.insert((class, name), residual);
-            }
-        }
-        Renames { classes, fields }
-    })
-}
 
 /// A heap that is being filled.
 pub(super) struct Builder {
@@ -249,7 +156,7 @@ impl Builder {
                 component: None,
                 dex_cache: None,
                 object: Obj(0),
-                table_bytes: tables(name),
+                table_bytes: embedded_bytes(name),
                 slots,
             },
         );
@@ -572,15 +479,6 @@ impl Builder {
         }
         (heap, moved)
     }
-}
-
-/// Bytes of a class's embedded tables: 8 for each virtual method of a class that has some.
-fn tables(name: &str) -> u32 {
-    let methods = name
-        .bytes()
-        .fold(0u32, |h, b| h.wrapping_mul(31) + u32::from(b))
-        % 48;
-    88 + methods * 8
 }
 
 #[cfg(test)]

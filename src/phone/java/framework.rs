@@ -1,6 +1,5 @@
 //! The skeleton of every process with a Java heap: class loader, threads, main looper,
-//! ActivityThread, resources, windows; and what the zygote left. Owns
-//! contexts, activities, windows and views.
+//! ActivityThread, resources, contexts. What is on the screen is [`super::screens`]'s.
 
 use super::builder::Builder;
 use super::heap::{Obj, RootKind, Space, Value};
@@ -8,6 +7,7 @@ use super::structures::{Bitmap, array_map, list};
 use super::{Inputs, Role};
 
 const APP: Space = Space::App;
+
 /// A process's heap while it is filled.
 pub(super) struct Skeleton<'a> {
     pub(super) b: Builder,
@@ -30,7 +30,7 @@ pub(super) struct Skeleton<'a> {
     /// Services that run: token and service.
     pub(super) services: Vec<(Obj, Obj)>,
     /// Decor, ViewRootImpl and layout parameters of what is on the screen.
-    windows: Vec<[Obj; 3]>,
+    pub(super) windows: Vec<[Obj; 3]>,
 }
 
 impl<'a> Skeleton<'a> {
@@ -314,197 +314,6 @@ impl<'a> Skeleton<'a> {
         application
     }
 
-    /// An activity with its window. One that is alive has a view tree on the screen and stands
-    /// in ActivityThread; one that was destroyed has neither.
-    pub(super) fn activity(
-        &mut self,
-        class: &'static str,
-        application: Obj,
-        alive: bool,
-    ) -> Screen {
-        let activity = self.b.object(
-            APP,
-            class,
-            &[
-                ("mApplication", application.into()),
-                ("mMainThread", self.activity_thread.into()),
-                ("mUiThread", self.main_thread.into()),
-                ("mDestroyed", (!alive).into()),
-                ("mFinished", (!alive).into()),
-                ("mResumed", alive.into()),
-                ("mStopped", (!alive).into()),
-                ("mCalled", true.into()),
-            ],
-        );
-        let context = self.context(activity);
-        self.b.set(activity, "mBase", context);
-        self.b.set(activity, "mResources", self.resources);
-        let token = self.b.object(
-            APP,
-            "android.os.BinderProxy",
-            &[(
-                "mNativeData",
-                Value::Long(0x7a00_3000_0000 + i64::from(self.threads)),
-            )],
-        );
-        let window = self.window(activity);
-        let intent = self.intent(class);
-        for (field, value) in [
-            ("mToken", token),
-            ("mWindow", window.window),
-            ("mDecor", window.decor),
-            ("mIntent", intent),
-        ] {
-            // What was destroyed has let go of its decor.
-            if alive || field != "mDecor" {
-                self.b.set(activity, field, value);
-            }
-        }
-        if alive {
-            let record = self.b.object(
-                APP,
-                "android.app.ActivityThread$ActivityClientRecord",
-                &[
-                    ("activity", activity.into()),
-                    ("intent", intent.into()),
-                    ("packageInfo", self.loaded_apk.into()),
-                    ("token", token.into()),
-                    ("window", window.window.into()),
-                ],
-            );
-            self.activities.push((token, record));
-        }
-        Screen {
-            activity,
-            attach_info: alive.then(|| self.attach(&window, activity)),
-            content: window.content,
-        }
-    }
-
-    fn intent(&mut self, class: &'static str) -> Obj {
-        let b = &mut self.b;
-        let action = b.string(APP, "android.intent.action.VIEW");
-        let (package, class) = (b.string(APP, &self.inputs.package), b.string(APP, class));
-        let component = b.object(
-            APP,
-            "android.content.ComponentName",
-            &[("mPackage", package.into()), ("mClass", class.into())],
-        );
-        b.object(
-            APP,
-            "android.content.Intent",
-            &[("mAction", action.into()), ("mComponent", component.into())],
-        )
-    }
-
-    /// A window with its decor and the frame for its content.
-    pub(super) fn window(&mut self, activity: Obj) -> Window {
-        let b = &mut self.b;
-        let window = b.object(
-            APP,
-            "com.android.internal.policy.PhoneWindow",
-            &[
-                ("mContext", activity.into()),
-                ("mCallback", activity.into()),
-            ],
-        );
-        let decor_context = b.object(
-            APP,
-            "com.android.internal.policy.DecorContext",
-            &[
-                ("mPhoneWindow", window.into()),
-                ("mResources", self.resources.into()),
-            ],
-        );
-        let decor = self.view("com.android.internal.policy.DecorView", decor_context, None);
-        self.b.set(decor, "mWindow", window);
-        let content = self.view("android.widget.FrameLayout", activity, Some(decor));
-        self.children(decor, &[content]);
-        self.b.set(window, "mDecor", decor);
-        self.b.set(window, "mContentParent", content);
-        self.b.set(decor, "mWindowAttachCount", 1);
-        Window {
-            window,
-            decor,
-            content,
-        }
-    }
-
-    fn attach(&mut self, window: &Window, activity: Obj) -> Obj {
-        let b = &mut self.b;
-        let root = b.object(
-            APP,
-            "android.view.ViewRootImpl",
-            &[
-                ("mContext", activity.into()),
-                ("mView", window.decor.into()),
-                ("mAdded", true.into()),
-            ],
-        );
-        let info = b.object(
-            APP,
-            "android.view.View$AttachInfo",
-            &[
-                ("mRootView", window.decor.into()),
-                ("mViewRootImpl", root.into()),
-            ],
-        );
-        b.set(root, "mAttachInfo", info);
-        let params = b.object(
-            APP,
-            "android.view.WindowManager$LayoutParams",
-            &[
-                ("type", 1.into()),
-                ("width", Value::Int(-1)),
-                ("height", Value::Int(-1)),
-            ],
-        );
-        b.set(root, "mWindowAttributes", params);
-        for view in [window.decor, window.content] {
-            b.set(view, "mAttachInfo", info);
-        }
-        b.set(window.decor, "mParent", root);
-        self.windows.push([window.decor, root, params]);
-        info
-    }
-
-    /// A view of a class with its render node, below a parent.
-    pub(super) fn view(&mut self, class: &'static str, context: Obj, parent: Option<Obj>) -> Obj {
-        let b = &mut self.b;
-        let node = b.object(
-            APP,
-            "android.graphics.RenderNode",
-            &[("mNativeRenderNode", Value::Long(0x7a00_4000_0000))],
-        );
-        let params = b.object(
-            APP,
-            "android.view.ViewGroup$LayoutParams",
-            &[("width", Value::Int(-1)), ("height", Value::Int(-2))],
-        );
-        b.object(
-            APP,
-            class,
-            &[
-                ("mContext", context.into()),
-                ("mResources", self.resources.into()),
-                ("mRenderNode", node.into()),
-                ("mLayoutParams", params.into()),
-                ("mParent", parent.into()),
-                ("mRight", 1_080.into()),
-                ("mBottom", 2_400.into()),
-            ],
-        )
-    }
-
-    /// Puts children into a view group.
-    pub(super) fn children(&mut self, group: Obj, children: &[Obj]) {
-        let mut slots: Vec<Option<Obj>> = children.iter().copied().map(Some).collect();
-        slots.resize(children.len().next_multiple_of(12), None);
-        let array = self.b.array(APP, "android.view.View[]", slots);
-        self.b.set(group, "mChildren", array);
-        self.b.set(group, "mChildrenCount", children.len() as i32);
-    }
-
     /// Puts a message on the main thread's queue that runs `callback` later.
     pub(super) fn post(&mut self, handler: Obj, callback: Obj, when: i64) {
         let next = self.b.peek(self.main_queue, "mMessages");
@@ -610,20 +419,4 @@ impl<'a> Skeleton<'a> {
             self.newest_finalizer,
         );
     }
-}
-
-/// A window and the views that it comes with.
-pub(super) struct Window {
-    pub(super) window: Obj,
-    pub(super) decor: Obj,
-    pub(super) content: Obj,
-}
-
-/// An activity and where its views go.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Screen {
-    pub(super) activity: Obj,
-    pub(super) content: Obj,
-    /// Of a window that is on the screen.
-    pub(super) attach_info: Option<Obj>,
 }

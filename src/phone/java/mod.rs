@@ -10,7 +10,9 @@ mod heap;
 mod hprof;
 mod life;
 mod pictures;
+mod screens;
 mod structures;
+mod tables;
 mod truth;
 
 pub(crate) use graph::messages;

@@ -1,0 +1,109 @@
+//! The classes of the synthetic heaps, as `framework.txt` and `apps.txt` declare them, and what R8
+//! called those of the app.
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use crate::phone::image::MAPPING;
+
+/// Classes of the runtime and the framework.
+const FRAMEWORK: &str = include_str!("framework.txt");
+/// Classes of the apps.
+const APPS: &str = include_str!("apps.txt");
+
+/// A class as a table declares it.
+#[derive(Debug)]
+pub(super) struct Declaration {
+    pub(super) superclass: Option<&'static str>,
+    /// Dex file; `app` stands for the app's own.
+    pub(super) location: &'static str,
+    /// Type, name, whether static.
+    pub(super) fields: Vec<(&'static str, &'static str, bool)>,
+}
+
+/// Every class that a heap may have, by its name in source.
+pub(super) fn declarations() -> &'static HashMap<&'static str, Declaration> {
+    static ALL: OnceLock<HashMap<&'static str, Declaration>> = OnceLock::new();
+    ALL.get_or_init(|| {
+        let mut all = HashMap::new();
+        declare(FRAMEWORK, &mut all);
+        declare(APPS, &mut all);
+        all
+    })
+}
+
+/// Reads a table: `= dex file`, `class < superclass`, and indented `[static] type name`.
+fn declare(text: &'static str, all: &mut HashMap<&'static str, Declaration>) {
+    let mut location = "";
+    let mut class = "";
+    for line in text
+        .lines()
+        .filter(|l| !l.is_empty() && !l.starts_with('#'))
+    {
+        if let Some(path) = line.strip_prefix("= ") {
+            location = path;
+        } else if let Some(field) = line.strip_prefix("  ") {
+            let plain = field.strip_prefix("static ");
+            let (kind, name) = plain
+                .unwrap_or(field)
+                .split_once(' ')
+                .unwrap_or_else(|| panic!("{class}: {field:?} is no field"));
+            let declared = all.get_mut(class).expect("fields follow their class");
+            declared.fields.push((kind, name, plain.is_some()));
+        } else {
+            let (name, superclass) = match line.split_once(" < ") {
+                Some((name, superclass)) => (name, Some(superclass)),
+                None => (
+                    line,
+                    (line != "java.lang.Object").then_some("java.lang.Object"),
+                ),
+            };
+            class = name;
+            let fields = Vec::new();
+            let declaration = Declaration {
+                superclass,
+                location,
+                fields,
+            };
+            assert!(all.insert(name, declaration).is_none(), "{name} twice");
+        }
+    }
+}
+
+/// What R8 made of classes and fields, by `fixtures/phone/mapping.txt`.
+pub(super) struct Renames {
+    pub(super) classes: HashMap<&'static str, &'static str>,
+    pub(super) fields: HashMap<(&'static str, &'static str), &'static str>,
+}
+
+/// Those names.
+pub(super) fn renames() -> &'static Renames {
+    static ALL: OnceLock<Renames> = OnceLock::new();
+    ALL.get_or_init(|| {
+        let (mut classes, mut fields) = (HashMap::new(), HashMap::new());
+        let mut class = "";
+        for line in MAPPING.lines().filter(|l| !l.starts_with('#')) {
+            let Some((original, residual)) = line.split_once(" -> ") else {
+                continue;
+            };
+            if let Some(residual) = residual.strip_suffix(':') {
+                class = original;
+                classes.insert(class, residual);
+            } else if !original.contains('(')
+                && let Some((_, name)) = original.trim_start().split_once(' ')
+            {
+                fields.insert((class, name), residual);
+            }
+        }
+        Renames { classes, fields }
+    })
+}
+
+/// Bytes of a class's embedded tables: 8 for each virtual method of a class that has some.
+pub(super) fn embedded_bytes(name: &str) -> u32 {
+    let methods = name
+        .bytes()
+        .fold(0u32, |h, b| h.wrapping_mul(31) + u32::from(b))
+        % 48;
+    88 + methods * 8
+}
