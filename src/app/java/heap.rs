@@ -159,14 +159,18 @@ pub fn of_losses(graph: &HeapGraph) -> Vec<Finding> {
     // The classes of a heap graph come last: where it breaks off, they are what is missing.
     let classes_lost = is_trace && (*truncated || *missing_packets > 0);
     if *malformed > 0 || (*unknown_classes > 0 && !classes_lost) || !damage.is_empty() {
-        let first = damage.first().map_or(String::new(), |d| format!(": {d}"));
+        let mut parts = Vec::new();
+        if *malformed > 0 {
+            parts.push(format!("{malformed} records could not be read"));
+        }
+        if *unknown_classes > 0 {
+            parts.push(format!("{unknown_classes} objects have no class"));
+        }
+        parts.extend(damage.first().cloned());
         add(
             "heap-damaged",
             Some(ErrorClass::BadInput),
-            format!(
-                "{} records could not be read and {unknown_classes} objects have no class{first}",
-                malformed
-            ),
+            parts.join("; "),
             None,
         );
     }

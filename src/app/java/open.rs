@@ -13,7 +13,7 @@ use crate::app::names::NameOptions;
 use crate::app::{recorded, trace_findings};
 use crate::eligibility::names::{is_pattern, matches_native};
 use crate::error::ErrorClass;
-use crate::heap_graph::{Follow, HeapGraph, SizeModel};
+use crate::heap_graph::{Follow, HeapGraph, Reachable, SizeModel};
 use crate::hprof;
 use crate::import::{self, HprofInput, JavaSource};
 use crate::trace::{Surveyed, Trace};
@@ -319,6 +319,8 @@ impl JavaFile {
                 graph
             }
         };
+        let mut graph = graph;
+        findings.extend(root_what_lost_its_roots(&mut graph, self.options.follow));
         let mut heap = self.describe(at, graph);
         findings.append(&mut heap.findings);
         heap.findings = findings;
@@ -339,6 +341,28 @@ impl JavaFile {
         heap.among = self.listed.len();
         heap
     }
+}
+
+/// Where a dump breaks off before its roots, next to nothing is reachable: all objects are then
+/// taken for what they are, with roots of their own.
+fn root_what_lost_its_roots(graph: &mut HeapGraph, follow: Follow) -> Option<Finding> {
+    if !graph.facts.losses.truncated || graph.is_empty() {
+        return None;
+    }
+    let reached = Reachable::of(graph, follow).count();
+    if reached.saturating_mul(100) >= graph.len() as u64 {
+        return None;
+    }
+    graph.root_unreachable(follow);
+    Some(Finding {
+        kind: "roots-missing",
+        class: None,
+        message: "the part with the roots is missing: all objects are shown as if they were in \
+                  use, garbage too"
+            .to_owned(),
+        help: None,
+        pid: graph.facts.pid,
+    })
 }
 
 /// Opens an input and reads the dump that is meant.
