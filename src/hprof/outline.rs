@@ -165,7 +165,8 @@ impl Outline {
                 Content::Dump | Content::End | Content::Other => {}
             }
         }
-        outline.truncated |= segmented && !ended;
+        // A dump without a single dump record broke off before its first.
+        outline.truncated |= segmented && !ended || outline.parts.is_empty();
         outline.strings.seal();
         outline.stacks.frames.sort_by_key(|frame| frame.id);
         outline.stacks.traces.sort_by_key(|trace| trace.0);

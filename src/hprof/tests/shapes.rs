@@ -533,10 +533,11 @@ fn threads_and_frames_of_roots_are_kept() {
 }
 
 #[test]
-fn a_file_that_is_only_a_header_is_an_empty_heap() {
+fn a_file_that_is_only_a_header_is_a_heap_cut_off_before_it_began() {
     let dump = Dump::hotspot();
     let graph = graph_of(dump.front());
     assert!(graph.is_empty());
+    assert!(graph.facts.losses.truncated);
     let mut half = dump.front();
     put_record(&mut half, tag::UTF8, &[0; 3], 3);
     let graph = graph_of(half);
