@@ -62,8 +62,6 @@ pub struct Walk<'a> {
     /// from rank 1 begins, and so on, so that a path starts at a root of a higher rank only where
     /// no root of a lower one reaches the object; `None` is no root. Without it all are alike.
     pub rank: Option<RootRank<'a>>,
-    /// Whether the reference of the first object to the second is gone along. Without it all are.
-    pub passes: Option<&'a dyn Fn(ObjectIndex, ObjectIndex) -> bool>,
     /// The walk ends when it has reached all of these; without any it goes on to the end.
     pub until: &'a [ObjectIndex],
 }
@@ -142,11 +140,7 @@ impl ShortestPaths {
                     search.paths.order.push(root);
                 }
             }
-            let go_on = match walk.passes {
-                None => search.exhaust(|_, _| true),
-                Some(passes) => search.exhaust(passes),
-            };
-            if !go_on {
+            if !search.exhaust() {
                 break;
             }
         }
@@ -203,7 +197,7 @@ struct Search<'a> {
 
 impl Search<'_> {
     /// Goes on from all that were reached; `false` where nothing is left to reach.
-    fn exhaust(&mut self, passes: impl Fn(ObjectIndex, ObjectIndex) -> bool) -> bool {
+    fn exhaust(&mut self) -> bool {
         let graph = self.edges.graph;
         let order = &mut self.paths.order;
         while let Some(&object) = order.get(self.next) {
@@ -217,8 +211,7 @@ impl Search<'_> {
             let first = order.len();
             let (mut last, mut ascending) = (ObjectIndex(0), true);
             for target in self.edges.of(object) {
-                if !self.seen.contains(target) && passes(object, target) {
-                    self.seen.insert(target);
+                if self.seen.insert(target) {
                     ascending &= last <= target;
                     last = target;
                     self.paths.above[target.at()] = object.0 + 1;
