@@ -240,7 +240,7 @@ impl<'g> Walk<'g> {
             match self.snapshot.classes.get_mut(name) {
                 Some(sum) => {
                     sum.0 += 1;
-                    sum.1 += bytes;
+                    sum.1 = sum.1.saturating_add(bytes);
                 }
                 None => {
                     self.snapshot.classes.insert(name.to_owned(), (1, bytes));
@@ -314,7 +314,7 @@ impl<'g> Walk<'g> {
             if at.class == class && at.parent != NONE {
                 let at = &mut self.snapshot.nodes[up as usize];
                 at.count += 1;
-                at.bytes += self.graph.shallow_bytes(object);
+                at.bytes = at.bytes.saturating_add(self.graph.shallow_bytes(object));
                 self.node_of[object.at()] = up;
                 return;
             }
@@ -323,7 +323,8 @@ impl<'g> Walk<'g> {
         let deep = nodes[node as usize].depth >= DEEPEST || nodes.len() >= MOST_NODES;
         if deep {
             let bytes = self.graph.shallow_bytes(object);
-            self.snapshot.nodes[node as usize].bytes += bytes;
+            let sum = &mut self.snapshot.nodes[node as usize].bytes;
+            *sum = sum.saturating_add(bytes);
             self.node_of[object.at()] = node;
             return;
         }
@@ -359,7 +360,7 @@ impl<'g> Walk<'g> {
             });
         let at = &mut nodes[node as usize];
         at.count += 1;
-        at.bytes += self.graph.shallow_bytes(object);
+        at.bytes = at.bytes.saturating_add(self.graph.shallow_bytes(object));
         self.node_of[object.at()] = node;
     }
 }

@@ -9,7 +9,7 @@
 //! share a node.
 
 use super::label;
-use super::paths::{self, Link, RootReason};
+use super::paths::{self, Link, Links, RootReason};
 use crate::heap_graph::{Dominators, Follow, HeapGraph, ObjectIndex, Referrers};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -73,6 +73,7 @@ pub fn holders(
     for &target in &targets {
         tree.join(target, 0);
     }
+    let mut links = Links::of(graph, follow);
     let mut level = targets;
     while !level.is_empty() {
         level.sort_by_key(|&o| {
@@ -91,7 +92,7 @@ pub fn holders(
                 if !dominators.is_reachable(owner) || tree.leads_back(owner, below) {
                     continue;
                 }
-                let link = paths::link(graph, owner, object, follow).any_element();
+                let link = links.any(owner, object);
                 let name = label::object_name(graph, owner).into_owned();
                 by.push(match tree.node_of[owner.at()] {
                     NOWHERE => {
@@ -206,7 +207,8 @@ impl Walk<'_> {
         let node = self.keyed((below, name, link, Some(known)), owner);
         if self.referring.insert((node, owner)) {
             self.nodes[node].count += 1;
-            self.nodes[node].shallow_bytes += self.graph.shallow_bytes(owner);
+            let sum = &mut self.nodes[node].shallow_bytes;
+            *sum = sum.saturating_add(self.graph.shallow_bytes(owner));
         }
         node
     }
@@ -215,7 +217,8 @@ impl Walk<'_> {
         self.node_of[object.at()] = node;
         let holder = &mut self.nodes[node];
         holder.count += 1;
-        holder.shallow_bytes += self.graph.shallow_bytes(object);
+        let own = self.graph.shallow_bytes(object);
+        holder.shallow_bytes = holder.shallow_bytes.saturating_add(own);
         if let Some(reason) = paths::root_reason(self.graph, object) {
             let entry = self.roots[node].entry(reason.to_string());
             entry.or_insert((reason, 0)).1 += 1;

@@ -4,6 +4,7 @@
 use super::fields::{self, NamedField};
 use super::label;
 use crate::heap_graph::{Follow, HeapGraph, ObjectIndex, RootKind, ShortestPaths};
+use std::collections::HashMap;
 use std::fmt;
 use std::ops::ControlFlow;
 
@@ -168,6 +169,59 @@ pub fn link(graph: &HeapGraph, owner: ObjectIndex, target: ObjectIndex, follow: 
         class: class_of_owner(graph, owner),
         place: Place::Unnamed,
     })
+}
+
+/// References of many owners by name, those of each large owner looked up once: whoever asks for
+/// every element of a large array would else walk it as often as it is long.
+pub struct Links<'a> {
+    graph: &'a HeapGraph,
+    follow: Follow,
+    large: HashMap<ObjectIndex, HashMap<ObjectIndex, Link>>,
+}
+
+/// An owner of more references is walked once, and what it refers to is kept.
+const MANY: usize = 64;
+
+impl<'a> Links<'a> {
+    /// Of the references that `follow` follows.
+    pub fn of(graph: &'a HeapGraph, follow: Follow) -> Links<'a> {
+        Links {
+            graph,
+            follow,
+            large: HashMap::new(),
+        }
+    }
+
+    /// The first reference from `owner` to `target` that keeps it; any element of an array alike.
+    pub fn any(&mut self, owner: ObjectIndex, target: ObjectIndex) -> Link {
+        let (graph, follow) = (self.graph, self.follow);
+        if graph.class(graph.class_of(owner)).is_array() {
+            return Link {
+                class: class_of_owner(graph, owner),
+                place: Place::Elements,
+            };
+        }
+        if graph.references(owner).len() <= MANY {
+            return link(graph, owner, target, follow).any_element();
+        }
+        let all = self.large.entry(owner).or_insert_with(|| {
+            let mut all: HashMap<ObjectIndex, Link> = HashMap::new();
+            fields::visit(graph, owner, |field| {
+                if let Some(target) = field.value.object()
+                    && keeps(graph, owner, &field, follow)
+                {
+                    all.entry(target)
+                        .or_insert_with(|| of_field(graph, owner, &field).any_element());
+                }
+                ControlFlow::Continue(())
+            });
+            all
+        });
+        all.get(&target).cloned().unwrap_or_else(|| Link {
+            class: class_of_owner(graph, owner),
+            place: Place::Unnamed,
+        })
+    }
 }
 
 /// The link that a field of `owner` makes.

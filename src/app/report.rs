@@ -83,8 +83,12 @@ impl ReportFile {
     /// be written.
     pub fn create(path: &Path, input: &Path, force: bool) -> Result<ReportFile, ReportError> {
         let real = |path: &Path| path.canonicalize().ok();
-        let is_input = real(path).is_some() && real(path) == real(input);
-        if is_input || !force && !is_replaceable(path) {
+        // The folder of a recording keeps its files, whatever is asked for.
+        let folder = path.canonicalize().ok();
+        let folder = folder.as_deref().and_then(Path::parent);
+        let is_input = real(path).is_some() && real(path) == real(input)
+            || folder.is_some() && folder == real(input).as_deref();
+        if !is_replaceable(path) && (is_input || !force) {
             return Err(ReportError::Taken(path.to_owned()));
         }
         match WholeFile::create(path) {
@@ -141,7 +145,10 @@ pub fn java_page(heap: &JavaHeap, steps: &Steps) -> String {
         .fold((0, 0u64), |(count, bytes), object| {
             (count + 1, bytes.saturating_add(graph.shallow_bytes(object)))
         });
-    let total = classes.total.shallow_bytes + classes.total.native_bytes;
+    let total = classes
+        .total
+        .shallow_bytes
+        .saturating_add(classes.total.native_bytes);
     let large = largest::largest(graph, dominators, &everything, LARGEST, true);
     let reachable = Reachable::of(graph, heap.follow);
     let page = JavaPage {
@@ -295,6 +302,8 @@ mod tests {
             Err(ReportError::Taken(_))
         ));
         assert!(matches!(create("dump", true), Err(ReportError::Taken(_))));
+        let of_folder = ReportFile::create(&path("dump"), folder.path(), true);
+        assert!(matches!(of_folder, Err(ReportError::Taken(_))));
         let page = "<!doctype html><meta name=\"generator\" content=\"heaptap 1\">";
         for (name, force) in [
             ("new.html", false),

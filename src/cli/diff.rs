@@ -15,7 +15,7 @@ use crate::analyze::filter::Filter;
 use crate::app::java::JavaInput;
 use crate::app::java::diff::{ChangeRow, DiffReport, DiffRequest, LeakChange, PathChangeRow, diff};
 use crate::app::names::MappingOption;
-use crate::error::{ErrorClass, Failure};
+use crate::error::Failure;
 use crate::heap_graph::{Follow, HeapKind};
 use crate::units::{ByteSize, thousands};
 
@@ -134,19 +134,19 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             ByteSize(report.excess())
         ));
     }
-    // Of an incomplete dump nobody knows what it would have come to.
-    let budget = match (args.fail_over, excess, class) {
-        (Some(_), _, Some(_)) => Some(ErrorClass::Inconclusive),
-        (_, Some(_), None) => Some(ErrorClass::Budget),
-        _ => None,
-    };
-    Ok(Outcome::of(class.into_iter().chain(budget)))
+    let asked = args.fail_over.is_some();
+    Ok(Outcome::of_budget(asked, excess.is_some(), class))
 }
 
 fn show(console: &Console, report: &DiffReport, by: Option<ByArg>) {
     java_view::heading(console, &report.before);
     java_view::heading(console, &report.after);
     summary(console, report);
+    if report.before.source != report.after.source {
+        let note = "dumps of two kinds: they size arrays and strings differently, and know \
+                    different roots; --by class compares best";
+        console.data(console.styled(Style::Dim, note));
+    }
     let wants = |what| by.is_none_or(|by| by == what);
     if wants(ByArg::Class) {
         console.data("");

@@ -22,6 +22,17 @@ impl Outcome {
     pub fn of(classes: impl IntoIterator<Item = ErrorClass>) -> Self {
         ErrorClass::first_of(classes).map_or(Outcome::Done, Outcome::Ended)
     }
+
+    /// The outcome of a check that was `asked` for and found an `excess` or none, of data of
+    /// which something may be missing: of that nobody knows what it would have come to.
+    pub(super) fn of_budget(asked: bool, excess: bool, missing: Option<ErrorClass>) -> Self {
+        let budget = match (asked, excess, missing) {
+            (true, _, Some(_)) => Some(ErrorClass::Inconclusive),
+            (true, true, None) => Some(ErrorClass::Budget),
+            _ => None,
+        };
+        Outcome::of(missing.into_iter().chain(budget))
+    }
 }
 
 impl From<Option<ErrorClass>> for Outcome {

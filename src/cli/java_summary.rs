@@ -6,8 +6,9 @@ use std::path::Path;
 use super::console::{Console, Style};
 use super::summary::{near, quoted};
 use super::table::Table;
+use crate::app::finish::RAW_TRACE;
 use crate::app::java_summary::JavaSummary;
-use crate::app::manifest::Manifest;
+use crate::app::manifest::{JavaDump, JavaKind, Manifest};
 use crate::units::{ByteSize, thousands};
 
 /// Heaps shown in full; the others by their sizes.
@@ -96,30 +97,52 @@ fn grouped(number: u64) -> String {
 
 /// Commands one would want next for the Java heaps of a folder, each with what it is good for.
 pub(super) fn next_commands(folder: &Path, manifest: &Manifest) -> Vec<(String, String)> {
-    let with_objects = manifest.dumps.java.iter().filter(|d| d.file.is_some());
-    let dumps = with_objects.count();
-    if dumps == 0 {
+    let with_file: Vec<&JavaDump> = manifest
+        .dumps
+        .java
+        .iter()
+        .filter(|dump| dump.file.is_some())
+        .collect();
+    let Some(last) = with_file.last() else {
         return Vec::new();
+    };
+    let shown = near(folder);
+    let place = quoted(&shown.display().to_string());
+    // What was converted elsewhere is a profile alone; the trace has the heap.
+    if last.kind == JavaKind::HeapGraph && !folder.join(RAW_TRACE).is_file() {
+        let file = last.file.as_deref().unwrap_or_default();
+        let file = quoted(&shown.join(file).display().to_string());
+        return vec![(
+            "who holds the Java heap, as a flame graph in the browser:".to_owned(),
+            format!("go tool pprof -symbolize=none -http=: {file}"),
+        )];
     }
-    let folder = quoted(&near(folder).display().to_string());
+    let of_process = match with_file.iter().any(|dump| dump.pid != last.pid) {
+        true => format!(" --process {}", last.pid),
+        false => String::new(),
+    };
     let mut next = vec![
         (
             "destroyed activities and other leaks, with who holds them:".to_owned(),
-            format!("heaptap leaks {folder}"),
+            format!("heaptap leaks {place}{of_process}"),
         ),
         (
             "who retains what, by class, package or object:".to_owned(),
-            format!("heaptap top {folder}"),
+            format!("heaptap top {place}{of_process}"),
+        ),
+        (
+            "all of it on one page:".to_owned(),
+            format!("heaptap report {place}{of_process}"),
         ),
     ];
-    if dumps > 1 {
-        let at = |index: usize| {
-            let dump = manifest.dumps.java.iter().filter(|d| d.file.is_some());
-            dump.map(|d| d.index).nth(index).unwrap_or(0)
-        };
+    let first = with_file.iter().find(|dump| dump.pid == last.pid);
+    if let Some(first) = first.filter(|first| first.index != last.index) {
         next.push((
             "what grew from the first dump to the last:".to_owned(),
-            format!("heaptap diff {folder}@{} {folder}@{}", at(0), at(dumps - 1)),
+            format!(
+                "heaptap diff {place}@{} {place}@{}",
+                first.index, last.index
+            ),
         ));
     }
     next

@@ -4,6 +4,7 @@
 use super::console::{Console, Style};
 use crate::app::java::facts::{Figures, HeapFacts};
 use crate::units::{ByteSize, thousands};
+use crate::untrusted;
 
 /// Says which heap it is, and how it was looked at.
 pub(super) fn heading(console: &Console, heap: &HeapFacts) {
@@ -112,11 +113,12 @@ pub(super) fn csv_line(cells: &[Cell<'_>]) -> String {
             Cell::Number(number) => line += &number.to_string(),
             Cell::Nothing => {}
             Cell::Text(text) => {
+                let text = untrusted::shown(text);
                 let formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
                 let guarded = if formula {
                     format!("'{text}")
                 } else {
-                    (*text).to_owned()
+                    text.into_owned()
                 };
                 match guarded.contains([',', '"', '\n', '\r']) {
                     true => line += &format!("\"{}\"", guarded.replace('"', "\"\"")),

@@ -112,8 +112,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     for heap in &document.heaps {
         java_view::warn(console, heap);
     }
-    let found = (args.fail && report.found()).then_some(ErrorClass::Budget);
-    Ok(Outcome::of(report.class.into_iter().chain(found)))
+    Ok(Outcome::of_budget(args.fail, report.found(), report.class))
 }
 
 /// Shows the leak of a dump that keeps most, as the end of the demo.

@@ -144,7 +144,11 @@ fn show_targets(console: &Console, report: &PathsReport) {
             ByteSize(figures.shallow_bytes.saturating_add(figures.native_bytes)),
             ByteSize(figures.retained_total()),
         );
-        if let Some(share) = (figures.retained_total() * 100).checked_div(report.heap_bytes) {
+        if let Some(share) = figures
+            .retained_total()
+            .saturating_mul(100)
+            .checked_div(report.heap_bytes)
+        {
             line += &format!(" ({share} %)");
         }
     }

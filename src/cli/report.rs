@@ -9,7 +9,7 @@ use super::java_args::JavaArgs;
 use super::{Context, Outcome, blocking, summary};
 use crate::app::java::{self, JavaInput};
 use crate::app::report::{self, ReportError, ReportFile};
-use crate::error::Failure;
+use crate::error::{ErrorClass, Failure};
 use crate::heap_graph::Follow;
 use crate::units::ByteSize;
 
@@ -45,6 +45,12 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let options = args.java.options(Follow::default());
     let goal = args.output.unwrap_or_else(|| beside(&input.path));
     let to_stdout = goal == Path::new("-");
+    if to_stdout && console.is_json() {
+        let message = "--json and the page cannot both go to standard output";
+        return Err(
+            Failure::new(ErrorClass::Usage, "usage", message).with_help("name a file with -o")
+        );
+    }
     let force = args.force;
     let (page, file, findings, class) = {
         let goal = goal.clone();

@@ -321,6 +321,10 @@ fn show_tables(console: &Console, args: &Args, reports: &[TopReport]) {
         }
         for report in reports {
             console.data("");
+            if report.rows.is_empty() && !filter(args).takes_all() {
+                console.data("nothing matches (names are matched with upper and lower case)");
+                continue;
+            }
             console.data(table(console, report));
             let hidden = report.rows_total.saturating_sub(report.rows.len());
             if hidden > 0 && reports.len() == 1 && report.by != Grouping::Object {

@@ -96,10 +96,15 @@ pub(super) fn find(scope: &Scope<'_>, owned: &SharedMarks, limit: usize) -> Foun
         large.extend(part.large);
         sparse.extend(part.sparse);
     }
-    let large_total = (large.len() as u64, large.iter().map(|l| l.0).sum());
+    let large_total = (
+        large.len() as u64,
+        large.iter().fold(0, |sum: u64, l| sum.saturating_add(l.0)),
+    );
     large.sort_unstable_by_key(|&(bytes, object)| (std::cmp::Reverse(bytes), object));
     large.truncate(limit);
-    let sparse_bytes = sparse.iter().map(|s: &SparseArray| s.wasted_bytes).sum();
+    let sparse_bytes = sparse.iter().fold(0, |sum: u64, s: &SparseArray| {
+        sum.saturating_add(s.wasted_bytes)
+    });
     sparse.sort_by_key(|s| (std::cmp::Reverse(s.wasted_bytes), s.object));
     sparse.truncate(limit);
     Found {

@@ -144,7 +144,10 @@ pub(super) fn find(scope: &Scope<'_>, limit: usize) -> Found {
             });
         }
     }
-    bitmaps.wasted_bytes = bitmaps.groups.iter().map(|g| g.wasted_bytes).sum();
+    bitmaps.wasted_bytes = bitmaps
+        .groups
+        .iter()
+        .fold(0, |sum: u64, g| sum.saturating_add(g.wasted_bytes));
     bitmaps
         .groups
         .sort_by_key(|group| (std::cmp::Reverse(group.wasted_bytes), group.example));

@@ -124,9 +124,9 @@ pub(super) fn find(
                 let array = whose(object);
                 let new_array = array.is_some_and(|array| counted.add(array));
                 all.string_sums.count += 1;
-                all.string_sums.bytes += graph.shallow_bytes(object);
+                all.string_sums.add_bytes(graph.shallow_bytes(object));
                 if let Some(array) = array.filter(|_| new_array) {
-                    all.string_sums.bytes += graph.shallow_bytes(array);
+                    all.string_sums.add_bytes(graph.shallow_bytes(array));
                 }
                 match string_content(graph, object, parts) {
                     Some(content) => all.strings.add(object, content, new_array, |other| {
@@ -138,7 +138,7 @@ pub(super) fn find(
             Sort::Array if behind_strings.has(object) || apart.has(object) => {}
             Sort::Array => {
                 all.array_sums.count += 1;
-                all.array_sums.bytes += graph.shallow_bytes(object);
+                all.array_sums.add_bytes(graph.shallow_bytes(object));
                 match array_content(graph, object) {
                     Some(content) => all
                         .arrays
@@ -170,9 +170,13 @@ pub(super) fn find(
 }
 
 impl Sums {
+    fn add_bytes(&mut self, bytes: u64) {
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+
     fn add(&mut self, other: Sums) {
         self.count += other.count;
-        self.bytes += other.bytes;
+        self.bytes = self.bytes.saturating_add(other.bytes);
         self.without_contents += other.without_contents;
     }
 }
@@ -192,7 +196,12 @@ fn sum_up(
         };
         let others = u64::from(same.count) - 1;
         let arrays = u64::from(same.arrays).saturating_sub(1);
-        (own + array, others * own + arrays * array)
+        (
+            own.saturating_add(array),
+            others
+                .saturating_mul(own)
+                .saturating_add(arrays.saturating_mul(array)),
+        )
     };
     let mut all: Vec<(u64, u64, Same)> = equal
         .repeated()
@@ -201,7 +210,9 @@ fn sum_up(
             (wasted, each, same)
         })
         .collect();
-    let wasted_bytes = all.iter().map(|(wasted, _, _)| wasted).sum();
+    let wasted_bytes = all
+        .iter()
+        .fold(0, |sum: u64, row| sum.saturating_add(row.0));
     // The first of equal ones depends on no hash.
     all.sort_unstable_by_key(|&(wasted, _, same)| (std::cmp::Reverse(wasted), same.first));
     all.truncate(limit);

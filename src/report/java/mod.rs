@@ -158,7 +158,11 @@ fn tree(html: &mut Html, page: &JavaPage<'_>) {
         is_shown[at] = true;
     }
     picture(html, &page.tree, &is_shown);
-    let total = page.classes.total.shallow_bytes + page.classes.total.native_bytes;
+    let total = page
+        .classes
+        .total
+        .shallow_bytes
+        .saturating_add(page.classes.total.native_bytes);
     let mut open: Vec<(std::slice::Iter<'_, usize>, usize)> = vec![(page.tree.tops.iter(), 0)];
     while let Some((below, depth)) = open.last_mut() {
         let depth = *depth;
