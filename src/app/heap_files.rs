@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use time::OffsetDateTime;
 
+use super::findings::{self, Finding};
 use super::finish::{EndedBy, Finished};
-use super::java::{JavaFile, JavaOptions, Steps};
+use super::java::{JavaError, JavaFile, JavaOptions, Steps};
 use super::java_summary::{self, JavaSummary};
 use super::manifest::{self, JAVA_HEAP, JavaDump, JavaFlags, JavaKind, Manifest, Original};
 use super::names::NameOptions;
@@ -405,30 +406,53 @@ pub(super) async fn finish(
     let mut manifest = describe_session(&session, &plan);
     manifest.dumps.java = dumps(&came, &output);
     let looked = look(&manifest.dumps.java, &output, &plan.names, controls).await;
-    let mut java_heaps = Vec::new();
-    for (dump, summary) in manifest.dumps.java.iter_mut().zip(looked) {
-        if let Some(summary) = summary {
-            dump.totals = Some(summary.totals);
-            java_heaps.push(summary);
-        }
-    }
-    steps.push(plan::step("converted"));
+    let unread = looked.iter().any(|l| matches!(l, Looked::Unread(_)));
     manifest.warnings = came
         .iter()
         .filter_map(|c| warning(c, silence, &manifest.dumps.java))
         .collect();
-    manifest.steps = steps;
     let incomplete = came.iter().any(|c| !c.whole);
-    let class = incomplete.then_some(ErrorClass::Incomplete);
+    let mut classes: Vec<ErrorClass> = Vec::new();
+    classes.extend(incomplete.then_some(ErrorClass::Incomplete));
+    let mut java_heaps = Vec::new();
+    for (dump, looked) in manifest.dumps.java.iter_mut().zip(looked) {
+        let findings = match looked {
+            Looked::Read(summary, findings) => {
+                dump.totals = Some(summary.totals);
+                java_heaps.push(*summary);
+                of_cut(findings, dump.flags.truncated)
+            }
+            Looked::Unread(error) => vec![unreadable(&error, dump)],
+            Looked::NotWaitedFor => Vec::new(),
+        };
+        for finding in findings {
+            dump.complete &= finding.class.is_none() || findings::is_of_names(finding.kind);
+            classes.extend(finding.class);
+            manifest.warnings.push(manifest::Warning {
+                kind: finding.kind.to_owned(),
+                message: finding.message,
+                help: finding.help,
+                pid: Some(dump.pid),
+                dumps: vec![dump.index],
+            });
+        }
+    }
+    steps.push(plan::step("converted"));
+    manifest.steps = steps;
+    let class = ErrorClass::first_of(classes);
     manifest.outcome = manifest::Outcome {
         exit_code: class.map_or(0, ErrorClass::exit_code),
         complete: class.is_none(),
         ended_by: ended(ended_by).map(str::to_owned),
     };
     manifest.write(&output)?;
-    session.remove_remote().await;
     let id = session.id().clone();
-    session.forget()?;
+    // Nobody knows yet what a file is worth that could not be read: the device's copy stays, and
+    // the journal with it, for `collect` to try again.
+    if !unread {
+        session.remove_remote().await;
+        session.forget()?;
+    }
     Ok(Finished {
         session: id,
         output,
@@ -511,46 +535,98 @@ fn dumps(came: &[Came], output: &Path) -> Vec<JavaDump> {
     dumps
 }
 
-/// A look into each file: how large the heap is, and who keeps most of it. What cannot be read,
-/// or what the user does not want to wait for, has none.
+/// What a look into a file came to.
+enum Looked {
+    /// It was read: what it holds, and what is to be known of it.
+    Read(Box<JavaSummary>, Vec<Finding>),
+    /// It cannot be read.
+    Unread(JavaError),
+    /// The user did not want to wait, or there is no HPROF.
+    NotWaitedFor,
+}
+
+/// A look into each file: how large the heap is, and who keeps most of it.
 async fn look(
     dumps: &[JavaDump],
     folder: &Path,
     names: &NameOptions,
     controls: &mut Controls,
-) -> Vec<Option<JavaSummary>> {
+) -> Vec<Looked> {
     let mut looked = Vec::new();
     let mut waits = true;
     for dump in dumps {
         let Some(file) = dump.file.as_ref().filter(|_| waits) else {
-            looked.push(None);
+            looked.push(Looked::NotWaitedFor);
             continue;
         };
         let (dump, path, names) = (dump.clone(), folder.join(file), names.clone());
         let reading = tokio::task::spawn_blocking(move || look_into(dump, &path, names));
         tokio::select! {
-            summary = reading => looked.push(summary.ok().flatten()),
+            read = reading => looked.push(match read {
+                Ok(Ok((summary, findings))) => Looked::Read(Box::new(summary), findings),
+                Ok(Err(error)) => Looked::Unread(error),
+                Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+            }),
             () = session::stop_asked(controls) => {
                 waits = false;
-                looked.push(None);
+                looked.push(Looked::NotWaitedFor);
             }
         }
     }
     looked
 }
 
-fn look_into(mut dump: JavaDump, path: &Path, names: NameOptions) -> Option<JavaSummary> {
+fn look_into(
+    mut dump: JavaDump,
+    path: &Path,
+    names: NameOptions,
+) -> Result<(JavaSummary, Vec<Finding>), JavaError> {
     let options = JavaOptions {
         names,
         ..JavaOptions::default()
     };
-    // Whoever looks at it next is told why it cannot be read.
-    let mut file = JavaFile::open(path, options, &Steps::default()).ok()?;
-    let heap = file.read(0).ok()?;
+    let mut file = JavaFile::open(path, options, &Steps::default())?;
+    let heap = file.read(0)?;
     let dominators = heap.dominators();
     let reached = heap.paths().order().iter().copied();
     dump.totals = Some(java_summary::totals(&heap.graph, reached));
-    Some(java_summary::summarize(&dump, &heap.graph, dominators))
+    let summary = java_summary::summarize(&dump, &heap.graph, dominators);
+    Ok((summary, heap.findings))
+}
+
+/// What was found in a file. That one breaks off is told with its cause (`heap-file-cut`), and
+/// what the cut spoiled is missing from the recording rather than damaged here.
+fn of_cut(mut findings: Vec<Finding>, cut: bool) -> Vec<Finding> {
+    if cut {
+        findings.retain(|f| !CONSEQUENCES.contains(&f.kind));
+        for finding in &mut findings {
+            if finding.class == Some(ErrorClass::BadInput) && !findings::is_of_names(finding.kind) {
+                finding.class = Some(ErrorClass::Incomplete);
+            }
+        }
+    }
+    findings
+}
+
+/// Kinds that a file has which breaks off.
+const CONSEQUENCES: [&str; 3] = ["hprof-truncated", "heap-damaged", "roots-missing"];
+
+fn unreadable(error: &JavaError, dump: &JavaDump) -> Finding {
+    let of_file = matches!(error, JavaError::Import(_) | JavaError::Hprof { .. });
+    Finding {
+        kind: error.kind(),
+        // What the app did not write to its end need not be readable.
+        class: Some(match of_file && dump.flags.truncated {
+            true => ErrorClass::Incomplete,
+            false => error.class(),
+        }),
+        message: format!(
+            "{}: {error}; the device's copy was left where it is",
+            dump.process
+        ),
+        help: error.help(),
+        pid: Some(dump.pid),
+    }
 }
 
 /// The wall time in the header: milliseconds behind the magic and the size of ids.
@@ -667,4 +743,49 @@ fn warning(came: &Came, silence: Duration, dumps: &[JavaDump]) -> Option<manifes
             .map(|d| d.index)
             .collect(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dump(truncated: bool) -> JavaDump {
+        JavaDump {
+            kind: JavaKind::Hprof,
+            index: 0,
+            label: None,
+            time_ns: None,
+            time: None,
+            pid: 7,
+            process: "com.example.app".to_owned(),
+            heap: JAVA_HEAP.to_owned(),
+            file: Some("app.hprof".to_owned()),
+            dominators: None,
+            malloc_info: None,
+            original: None,
+            reason: None,
+            totals: None,
+            flags: JavaFlags {
+                truncated,
+                missing_packets: 0,
+            },
+            complete: !truncated,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_file_that_cannot_be_read_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("app.hprof"), "JAVA PROFILE 1.0.3\0\0").unwrap();
+        let (_sender, mut controls) = tokio::sync::mpsc::unbounded_channel();
+        let names = NameOptions::default();
+        let looked = look(&[dump(false)], folder.path(), &names, &mut controls).await;
+        let [Looked::Unread(error)] = looked.as_slice() else {
+            panic!("it was read");
+        };
+        let whole = unreadable(error, &dump(false));
+        assert_eq!(whole.class, Some(ErrorClass::BadInput), "{error}");
+        let cut = unreadable(error, &dump(true));
+        assert_eq!(cut.class, Some(ErrorClass::Incomplete), "{error}");
+    }
 }
