@@ -3,7 +3,7 @@
 //! device's copy goes last.
 
 use std::collections::BTreeMap;
-use std::io::{Read as _, Seek as _, SeekFrom};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -21,12 +21,14 @@ use super::record::{
     self, Checked, RecordEvent, Recorded, Step, Tell, describe, first_target, session_events,
     worth_saying,
 };
+use crate::bytes::Bytes;
 use crate::config::{HeapFileSpec, Notice};
 use crate::device::Device;
 use crate::eligibility::{
     self, Answer, AssessOptions, Assessment, DeviceFacts, Root, Scope, Startup,
 };
 use crate::error::{Classified, ErrorClass, Failure};
+use crate::hprof::info;
 use crate::session::{
     self, BootId, Controls, HEAP_FILES_VERSION, HeapFile, HeapFileFate, HeapFileKind, HeapFiles,
     Opening, RawTrace, Session, SessionError, SessionId, SnapshotWay, Store,
@@ -640,21 +642,16 @@ fn written_at(path: &Path) -> Option<OffsetDateTime> {
     OffsetDateTime::from_unix_timestamp_nanos(nanos).ok()
 }
 
-/// Whether a file has its beginning and its end.
+/// Whether a file has its beginning and its end. Of an HPROF the records tell, one by one: the
+/// bytes of its last record may stand anywhere in what objects hold.
 fn is_whole(path: &Path, kind: HeapFileKind) -> std::io::Result<bool> {
-    let mut file = std::fs::File::open(path)?;
-    if kind == HeapFileKind::Hprof {
-        let mut magic = [0; 13];
-        file.read_exact(&mut magic)?;
-        if &magic != b"JAVA PROFILE " {
-            return Ok(false);
+    match kind {
+        HeapFileKind::Hprof => Ok(info::is_whole(&Bytes::map(path)?)),
+        HeapFileKind::MallocInfo => {
+            let words = std::fs::read(path)?;
+            Ok(words.trim_ascii_end().ends_with(b"</malloc>"))
         }
     }
-    let size = file.metadata()?.len();
-    file.seek(SeekFrom::Start(size.saturating_sub(16)))?;
-    let mut last = Vec::new();
-    file.read_to_end(&mut last)?;
-    Ok(session::is_end(kind, &last))
 }
 
 /// Why not one file came: the first cause that says something.
@@ -771,6 +768,27 @@ mod tests {
             },
             complete: !truncated,
         }
+    }
+
+    #[test]
+    fn an_end_among_the_bytes_of_an_object_is_no_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("app.hprof");
+        let whole = |bytes: &[u8], kind| {
+            std::fs::write(&path, bytes).unwrap();
+            is_whole(&path, kind).unwrap()
+        };
+        let end = [0x2c, 0, 0, 0, 0, 0, 0, 0, 0];
+        let mut file = b"JAVA PROFILE 1.0.3\0\0\0\0\x04\0\0\0\0\0\0\0\0".to_vec();
+        file.extend([0x1c, 0, 0, 0, 0, 0, 0, 0, 12]);
+        file.extend(end);
+        assert!(!whole(&file, HeapFileKind::Hprof), "3 bytes are to come");
+        file.extend([0; 3]);
+        assert!(!whole(&file, HeapFileKind::Hprof), "it has no end");
+        file.extend(end);
+        assert!(whole(&file, HeapFileKind::Hprof));
+        assert!(whole(b"</heap></malloc>\n", HeapFileKind::MallocInfo));
+        assert!(!whole(b"<malloc>", HeapFileKind::MallocInfo));
     }
 
     #[tokio::test]

@@ -183,6 +183,21 @@ pub fn info(file: &[u8]) -> Result<Info, HeaderError> {
     Ok(reader.info)
 }
 
+/// Whether the writer of a file got to its end, by the lengths of its top-level records alone.
+pub fn is_whole(file: &[u8]) -> bool {
+    let Ok(header) = Header::read(file) else {
+        return false;
+    };
+    let mut ending = Ending::default();
+    for record in Records::new(file, &header) {
+        match record {
+            Ok(record) if !record.cut_short => ending.note(&record),
+            _ => return false,
+        }
+    }
+    ending.is_whole()
+}
+
 struct Reader<'a> {
     header: Header<'a>,
     info: Info,

@@ -33,9 +33,6 @@ pub(super) const SCRIPT_NAME: &str = "heaptap-dumpheap";
 const SETTLED: Duration = Duration::from_secs(5);
 /// Between two looks at a file that may still grow.
 const LOOK: Duration = Duration::from_millis(300);
-/// The last record of a whole HPROF: tag 2C, four bytes of time, no body.
-const END_TAG: u8 = 0x2c;
-const END_BYTES: usize = 9;
 /// More words of a phone explain nothing.
 const LONGEST_WORDS: usize = 4 << 10;
 
@@ -273,18 +270,12 @@ impl Session {
                 0 if !wanted.am_waits => silence,
                 _ => SETTLED,
             };
-            if last.1.elapsed() >= limit || size > 0 && self.ends_whole(file).await? {
+            // What its last bytes look like tells nothing: objects may hold an end's bytes.
+            if last.1.elapsed() >= limit {
                 return Ok(());
             }
             tokio::time::sleep(LOOK).await;
         }
-    }
-
-    async fn ends_whole(&self, file: &HeapFile) -> Result<bool, SessionError> {
-        let command = Command::program("tail").args(["-c", "16", &file.remote]);
-        let output = self.device.run(&command, QUICK).await;
-        let output = output.map_err(|error| self.not_fetched(&error.to_string()))?;
-        Ok(is_end(file.kind, &output.stdout))
     }
 
     /// Fetches a heap file as `goal`; `None` where the device has none, or an empty one.
@@ -331,19 +322,6 @@ impl Session {
             paths.push(format!("{}.said", file.remote));
         }
         paths
-    }
-}
-
-/// Whether these are the last bytes of a whole file.
-pub fn is_end(kind: HeapFileKind, last: &[u8]) -> bool {
-    match kind {
-        HeapFileKind::Hprof => {
-            let Some(at) = last.len().checked_sub(END_BYTES) else {
-                return false;
-            };
-            last[at] == END_TAG && last[at + 5..] == [0; 4]
-        }
-        HeapFileKind::MallocInfo => last.trim_ascii_end().ends_with(b"</malloc>"),
     }
 }
 
@@ -461,17 +439,5 @@ mod tests {
         assert_eq!(said("Waiting for dump to finish..."), None);
         // A line that looks like the log's own is a word of the phone.
         assert_eq!(said("end other 0"), None);
-    }
-
-    #[test]
-    fn a_whole_file_ends_with_its_last_record() {
-        let end = [1, 2, 0x2c, 0, 0, 0, 0, 0, 0, 0, 0];
-        assert!(is_end(HeapFileKind::Hprof, &end));
-        assert!(is_end(HeapFileKind::Hprof, &[0x2c, 9, 9, 9, 9, 0, 0, 0, 0]));
-        assert!(!is_end(HeapFileKind::Hprof, &end[..10]));
-        assert!(!is_end(HeapFileKind::Hprof, &[0; 9]));
-        assert!(!is_end(HeapFileKind::Hprof, &[0x2c; 3]));
-        assert!(is_end(HeapFileKind::MallocInfo, b"</heap></malloc>\n"));
-        assert!(!is_end(HeapFileKind::MallocInfo, b"<malloc>"));
     }
 }

@@ -38,9 +38,7 @@ pub use error::SessionError;
 pub use event::{Control, Controls, Events, Progress, SessionEvent};
 pub use follow::{FollowEnd, stop_asked};
 pub use guard::{Relaxed, relax_selinux, restore_selinux};
-pub use heap_files::{
-    HeapFile, HeapFileFate, HeapFileKind, HeapFiles, file_path, is_end, log_path,
-};
+pub use heap_files::{HeapFile, HeapFileFate, HeapFileKind, HeapFiles, file_path, log_path};
 pub use id::{ParseSessionIdError, SessionId};
 pub use journal::{
     BootId, Chronicle, HEAP_FILES_VERSION, JOURNAL_VERSION, Label, Opening, ProcessKey,
