@@ -89,6 +89,8 @@ impl HeapFileKind {
 pub struct HeapFileFate {
     /// `am` was called for it.
     pub begun: bool,
+    /// The script came to its end, so nothing that was not begun ever will be.
+    pub over: bool,
     /// How `am` ended; `None` where nobody saw that.
     pub exit: Option<u8>,
     /// It was given up, since nothing came.
@@ -256,12 +258,19 @@ impl Session {
         if fate.late || fate.gone || fate.exit.is_some_and(|exit| exit != 0 || wanted.am_waits) {
             return Ok(());
         }
+        if fate.over && !fate.begun {
+            return Ok(());
+        }
         let silence = Duration::from_millis(wanted.silence_ms);
         let mut last = (0, Instant::now());
         loop {
             let stat = self.device.stat(&file.remote, QUICK).await;
             let stat = stat.map_err(|error| self.not_fetched(&error.to_string()))?;
             let size = stat.map_or(0, |s| s.size);
+            // Whoever was refused writes nothing.
+            if size == 0 && fate.complaint.is_some() {
+                return Ok(());
+            }
             if size != last.0 {
                 last = (size, Instant::now());
             }
@@ -328,6 +337,7 @@ impl Session {
 fn read_fates(text: &str) -> BTreeMap<String, HeapFileFate> {
     let mut fates: BTreeMap<String, HeapFileFate> = BTreeMap::new();
     let mut said: Option<(String, String)> = None;
+    let mut over = false;
     for line in text.lines() {
         let mut words = line.split_whitespace();
         match (words.next(), words.next(), words.next()) {
@@ -343,6 +353,7 @@ fn read_fates(text: &str) -> BTreeMap<String, HeapFileFate> {
                     words.push('\n');
                 }
             }
+            (Some("over"), None, None) => over = true,
             (Some("begin"), Some(file), None) => {
                 fates.entry(file.to_owned()).or_default().begun = true;
             }
@@ -362,14 +373,15 @@ fn read_fates(text: &str) -> BTreeMap<String, HeapFileFate> {
         }
     }
     take_words(&mut fates, said);
+    for fate in fates.values_mut() {
+        fate.over = over;
+    }
     fates
 }
 
 fn take_words(fates: &mut BTreeMap<String, HeapFileFate>, said: Option<(String, String)>) {
-    if let Some((file, words)) = said
-        && let Some(complaint) = complaint(&words)
-    {
-        fates.entry(file).or_default().complaint = Some(complaint);
+    if let Some((file, words)) = said {
+        fates.entry(file).or_default().complaint = complaint(&words);
     }
 }
 
@@ -412,6 +424,9 @@ mod tests {
         let after_all = format!("{begun}late {FILE}\nend {FILE} 0\n");
         assert!(!fate(&after_all).late);
         assert_eq!(fate(""), HeapFileFate::default());
+        let never = fate(&format!("over\nsaid {FILE}\n\n"));
+        assert!(never.over && !never.begun);
+        assert!(!fate(&format!("{begun}said {FILE}\nover\n")).over);
     }
 
     #[test]
