@@ -125,12 +125,12 @@ pub async fn finish(
             source,
         }
     })?;
-    if session.opening().heap_files.is_some() {
-        return super::heap_files::finish(session, ended_by, controls, tell).await;
-    }
     let mut plan = Plan::read(&session.opening().plan)?;
     if let Some(names) = names {
         plan.names = plan.names.with(names);
+    }
+    if session.opening().heap_files.is_some() {
+        return super::heap_files::finish(session, plan, ended_by, controls, tell).await;
     }
     let mut steps = plan.steps.clone();
     steps.extend(session.steps().iter().cloned().map(plan::step_at));

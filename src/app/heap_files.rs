@@ -358,12 +358,12 @@ struct Came {
 /// Where a file cannot be fetched or kept: the device's copy then stays. Where none came: why.
 pub(super) async fn finish(
     mut session: Session,
+    plan: Plan,
     ended_by: EndedBy,
     controls: &mut Controls,
     tell: &Tell,
 ) -> Result<Finished, Failure> {
     let output = session.opening().output.clone();
-    let plan = Plan::read(&session.opening().plan)?;
     let mut steps = plan.steps.clone();
     steps.extend(session.steps().iter().cloned().map(plan::step_at));
     steps.push(plan::step("trace-complete"));
