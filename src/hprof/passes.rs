@@ -105,12 +105,22 @@ impl<'a> Dump<'a> {
             unknown_classes: 0,
         });
         let mut unknown = 0;
+        let mut found = Vec::new();
         for worker in workers {
             columns.huge.extend(worker.huge);
-            columns.referents.extend(worker.referents);
             columns.malformed += worker.malformed;
             unknown += worker.unknown_classes;
+            found.extend(worker.referents);
         }
+        // Of an object that was dumped twice the last record counts, also where it is none of a
+        // `Reference`.
+        let counts =
+            |at: usize, owner: ObjectIndex| !self.repeated || columns.offsets.get(owner.at()) == at;
+        columns.referents = found
+            .into_iter()
+            .filter(|&(at, referent)| counts(at, referent.owner))
+            .map(|(_, referent)| referent)
+            .collect();
         columns.referents.sort_by_key(|referent| referent.owner);
         unknown
     }
@@ -218,7 +228,8 @@ struct Measure<'a> {
     rows: &'a Rows<'a>,
     lookup: Lookup,
     huge: Vec<(ObjectIndex, u64)>,
-    referents: Vec<Referent>,
+    /// With the offsets of the records that they stand in.
+    referents: Vec<(usize, Referent)>,
     malformed: u64,
     unknown_classes: u64,
 }
@@ -251,24 +262,22 @@ impl Measure<'_> {
 
     /// Sets referents of a `java.lang.ref.Reference` apart.
     #[cold]
-    fn referents(&mut self, id: u64, layout: &Layout, data: &[u8]) {
+    fn referents(&mut self, id: u64, at: usize, layout: &Layout, data: &[u8]) {
         let (Some(owner), Some(kind)) = (self.dump.ids.find(ObjectId(id)), layout.reference) else {
             return;
         };
-        if self.dump.repeated {
-            self.referents.retain(|referent| referent.owner != owner);
-        }
-        for at in layout.referents.iter().flatten() {
-            let id = data.get(*at as usize..);
+        for field in layout.referents.iter().flatten() {
+            let id = data.get(*field as usize..);
             let id = id.and_then(|bytes| self.dump.outline.id_size.read(bytes));
             if let Some(id) = id.filter(|&id| id != 0)
                 && let Some(target) = self.dump.ids.find(ObjectId(id))
             {
-                self.referents.push(Referent {
+                let referent = Referent {
                     owner,
                     target,
                     kind,
-                });
+                };
+                self.referents.push((at, referent));
             }
         }
     }
@@ -303,7 +312,7 @@ impl Visitor for Measure<'_> {
                 };
                 self.put(instance.id, at, heap, row);
                 if layout.reference.is_some() {
-                    self.referents(instance.id, layout, instance.data);
+                    self.referents(instance.id, at, layout, instance.data);
                 }
             }
             SubRecord::ObjectArray(array) => {

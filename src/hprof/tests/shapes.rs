@@ -428,6 +428,49 @@ fn of_an_object_that_comes_twice_the_last_record_counts() {
 }
 
 #[test]
+fn the_referent_of_a_record_that_does_not_count_is_none() {
+    const WEAK: u64 = 0x150;
+    let mut dump = Dump::art();
+    with_classes(&mut dump);
+    for (id, name, superclass, fields) in [
+        (
+            0x140,
+            "java.lang.ref.Reference",
+            OBJECT,
+            &[("referent", Object)][..],
+        ),
+        (WEAK, "java.lang.ref.WeakReference", 0x140, &[]),
+    ] {
+        dump.class(&ClassSpec {
+            id,
+            name,
+            superclass,
+            fields,
+            ..ClassSpec::default()
+        });
+    }
+    node(&mut dump, 0x1000, 0);
+    node(&mut dump, 0x1010, 0);
+    // Twice a reference; first a reference, then none; first none, then a reference.
+    dump.instance(0x1020, WEAK, &[Val::Ref(0x1000)]);
+    dump.instance(0x1030, WEAK, &[Val::Ref(0x1000)]);
+    node(&mut dump, 0x1040, 0x1010);
+    dump.instance(0x1020, WEAK, &[Val::Ref(0x1010)]);
+    node(&mut dump, 0x1030, 0x1010);
+    dump.instance(0x1040, WEAK, &[Val::Ref(0x1000)]);
+    let graph = graph_of(dump.finish());
+    let referents = |id: u64| -> Vec<u64> {
+        let referents = graph.referents_of(object(&graph, id)).iter();
+        referents.map(|one| graph.id(one.target).0).collect()
+    };
+    assert_eq!(referents(0x1020), [0x1010]);
+    assert!(referents(0x1030).is_empty());
+    assert_eq!(referents(0x1040), [0x1000]);
+    assert_eq!(references(&graph, 0x1030), [0x1010]);
+    assert!(references(&graph, 0x1040).is_empty());
+}
+
+#[test]
 fn what_the_dump_does_not_have_is_counted() {
     let mut dump = Dump::art();
     with_classes(&mut dump);
