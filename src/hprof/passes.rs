@@ -154,8 +154,10 @@ impl<'a> Dump<'a> {
         for &at in self.classes.references(layout) {
             let id = data.get(at as usize..);
             match id.and_then(|bytes| self.outline.id_size.read(bytes)) {
-                Some(0) | None => {}
+                Some(0) => {}
                 Some(id) => each(id),
+                // They ascend: an instance that is cut short has none of the others either.
+                None => break,
             }
         }
     }
