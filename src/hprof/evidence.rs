@@ -40,6 +40,11 @@ fn aligned(bytes: u64) -> u64 {
 }
 
 impl Evidence {
+    /// What comes next is no neighbour of what came: which parts a thread reads is by chance.
+    pub(super) fn begin(&mut self) {
+        self.last = None;
+    }
+
     /// Any object.
     #[inline]
     pub(super) fn object(&mut self, id: u64) {
@@ -74,7 +79,8 @@ impl Evidence {
 
     #[inline]
     fn neighbours(&mut self, last: Last, id: u64) {
-        let Some(distance) = id.checked_sub(last.id) else {
+        // An object that was dumped twice in a row is no neighbour of itself.
+        let Some(distance) = id.checked_sub(last.id).filter(|&distance| distance > 0) else {
             return;
         };
         match last.payload {
@@ -100,5 +106,36 @@ impl Evidence {
         self.compressed_class += other.compressed_class;
         self.wide_class += other.wide_class;
         self.compact_header += other.compact_header;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Evidence;
+    use crate::heap_graph::BasicType;
+    use crate::hprof::sub_records::PrimitiveArrayRecord;
+
+    fn bytes(id: u64, length: u32) -> PrimitiveArrayRecord<'static> {
+        PrimitiveArrayRecord {
+            id,
+            stack: 0,
+            length,
+            element: BasicType::Byte,
+            data: None,
+        }
+    }
+
+    #[test]
+    fn neither_a_repeated_object_nor_one_of_another_part_is_a_neighbour() {
+        let mut evidence = Evidence::default();
+        evidence.primitive_array(&bytes(0x1000, 100));
+        evidence.primitive_array(&bytes(0x1000, 100));
+        assert_eq!((evidence.compressed_class, evidence.compact_header), (0, 0));
+        evidence.begin();
+        evidence.object(0x1010);
+        assert_eq!((evidence.compressed_class, evidence.compact_header), (0, 0));
+        evidence.primitive_array(&bytes(0x2000, 100));
+        evidence.object(0x2000 + 108);
+        assert_eq!((evidence.compressed_class, evidence.compact_header), (1, 1));
     }
 }

@@ -286,6 +286,10 @@ impl Counter {
 }
 
 impl Visitor for Counter {
+    fn begin(&mut self) {
+        self.counted.index.evidence.begin();
+    }
+
     #[inline]
     fn visit(&mut self, at: usize, heap: HeapKind, record: SubRecord<'_>) {
         let layouts = self.layouts;

@@ -95,6 +95,10 @@ pub(super) fn may_be_overhead(array: &PrimitiveArrayRecord<'_>) -> bool {
 }
 
 impl Visitor for Worker {
+    fn begin(&mut self) {
+        self.found.evidence.begin();
+    }
+
     #[inline]
     fn visit(&mut self, at: usize, heap: HeapKind, record: SubRecord<'_>) {
         let found = &mut self.found;

@@ -49,6 +49,9 @@ impl Trouble {
 
 /// Sees every sub-record of the parts that its thread reads.
 pub(super) trait Visitor: Send {
+    /// A part begins: what comes does not follow what came.
+    fn begin(&mut self) {}
+
     /// A sub-record, its offset in the file, and the heap it lies in.
     fn visit(&mut self, at: usize, heap: HeapKind, record: SubRecord<'_>);
 }
@@ -94,6 +97,7 @@ impl Parts<'_> {
     }
 
     fn read(&self, part: &Range<usize>, visitor: &mut impl Visitor, trouble: &mut Trouble) {
+        visitor.begin();
         let file: &[u8] = self.file;
         let mut records = Records::at_offset(file, part.start);
         while records.at() < part.end {
