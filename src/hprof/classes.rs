@@ -244,10 +244,12 @@ impl Classes {
     fn find_arrays(&mut self, file: &Bytes, outline: &Outline) {
         let mut by_name: HashMap<(&str, u64), u64> = HashMap::new();
         let mut arrays = Vec::new();
-        for (&id, &class) in &self.by_id {
-            if let Some(dump) = self.dump(file, outline, class) {
-                let name = self.rows[class.at()].name.as_str();
-                by_name.insert((name, dump.loader()), id);
+        // In the file's order: of two classes that share name and loader always the same one has
+        // the arrays.
+        for (at, class) in self.rows.iter().enumerate() {
+            if let Some(dump) = self.dump(file, outline, ClassIndex(at as u32)) {
+                let (name, id) = (class.name.as_str(), dump.id());
+                by_name.entry((name, dump.loader())).or_insert(id);
                 arrays.extend(name.strip_suffix("[]").map(|of| (of, dump.loader(), id)));
             }
         }

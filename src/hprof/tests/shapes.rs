@@ -321,6 +321,26 @@ fn hotspot_names_its_classes_as_the_vm_does_and_keeps_arrays_with_their_elements
 }
 
 #[test]
+fn of_classes_of_one_name_and_loader_the_first_has_the_arrays() {
+    for _ in 0..8 {
+        let mut dump = Dump::hotspot();
+        with_classes(&mut dump);
+        let twins = (0..16).map(|at| (0x1000 - at * 16, "a.Twin"));
+        for (id, name) in twins.chain([(0x2000, "[La.Twin;")]) {
+            dump.class(&ClassSpec {
+                id,
+                name,
+                superclass: OBJECT,
+                ..ClassSpec::default()
+            });
+        }
+        let graph = graph_of(dump.finish());
+        assert!(references(&graph, 0x1000).contains(&0x2000));
+        assert!(!references(&graph, 0xff0).contains(&0x2000));
+    }
+}
+
+#[test]
 fn arrays_without_data_count_by_what_they_say() {
     let mut dump = Dump::art();
     with_classes(&mut dump);
