@@ -7,14 +7,15 @@
 //! rounded up to the width of a reference, and only the gap before the first 8-byte field was
 //! filled.
 
-use super::classes::{Classes, DEEPEST};
+use super::classes::Classes;
 use super::sub_records::ClassDump;
 use crate::heap_graph::{BasicType, ClassIndex};
 
 /// Bytes kept free around fields that are `@Contended`.
 const CONTENDED_PADDING: u64 = 128;
-/// More gaps than any class has; what is beyond is not filled.
-const MOST_GAPS: usize = 64;
+/// More gaps than any class has, since what is small goes into them first; what is beyond is not
+/// filled.
+const MOST_GAPS: usize = 16;
 
 /// What a VM does.
 #[derive(Debug, Clone, Copy)]
@@ -125,17 +126,49 @@ impl Placed {
     }
 }
 
-/// Bytes of an instance of a class.
-pub(super) fn instance_bytes(classes: &Classes, class: ClassIndex, vm: &Vm) -> u64 {
-    let chain: Vec<ClassIndex> = classes.ancestry(class).take(DEEPEST).collect();
-    let mut placed = Placed {
-        end: vm.header,
-        gaps: Vec::new(),
-    };
-    for &class in chain.iter().rev() {
-        own_fields(classes, class, vm, &mut placed);
+/// Bytes of the instances of classes. Each class is laid out once, behind its superclass: a
+/// hostile dump has thousands of classes below one with 65,535 fields.
+pub(super) struct Instances<'a> {
+    classes: &'a Classes,
+    vm: Vm,
+    placed: Vec<Option<Placed>>,
+}
+
+impl<'a> Instances<'a> {
+    pub(super) fn new(classes: &'a Classes, vm: Vm) -> Instances<'a> {
+        Instances {
+            classes,
+            vm,
+            placed: vec![None; classes.rows.len()],
+        }
     }
-    aligned(placed.end, vm.alignment)
+
+    /// Bytes of an instance of a class.
+    pub(super) fn bytes(&mut self, class: ClassIndex) -> u64 {
+        let mut chain: Vec<ClassIndex> = Vec::new();
+        for class in self.classes.ancestry(class) {
+            // In a circle a class comes again.
+            if self.placed[class.at()].is_some() || chain.contains(&class) {
+                break;
+            }
+            chain.push(class);
+        }
+        for &class in chain.iter().rev() {
+            let superclass = self.classes.rows[class.at()].superclass;
+            let superclass = superclass.and_then(|class| self.placed[class.at()].clone());
+            let mut placed = superclass.unwrap_or(Placed {
+                end: self.vm.header,
+                gaps: Vec::new(),
+            });
+            own_fields(self.classes, class, &self.vm, &mut placed);
+            self.placed[class.at()] = Some(placed);
+        }
+        let placed = self.placed[class.at()].as_ref();
+        aligned(
+            placed.map_or(self.vm.header, |placed| placed.end),
+            self.vm.alignment,
+        )
+    }
 }
 
 /// Places the fields that a class declares behind those of its superclasses.

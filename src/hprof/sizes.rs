@@ -37,14 +37,19 @@ impl Sizes {
             packs: hotspot::packs(classes),
         };
         let dump = |class: usize| classes.dump(file, outline, ClassIndex(class as u32));
+        let mut placed = hotspot::Instances::new(classes, vm);
+        let own_bytes = match layouts.model {
+            SizeModel::Mat => mat_own_bytes(classes, &layouts),
+            SizeModel::Dump | SizeModel::Art | SizeModel::Hotspot => Vec::new(),
+        };
         let instance = |class: usize| {
             let said = u64::from(dump(class)?.instance_bytes());
             let index = ClassIndex(class as u32);
             Some(match layouts.model {
                 SizeModel::Dump => said,
                 SizeModel::Art => aligned(said, layouts.alignment),
-                SizeModel::Mat => mat_instance(classes, index, &layouts),
-                SizeModel::Hotspot => hotspot::instance_bytes(classes, index, &vm),
+                SizeModel::Mat => mat_instance(classes, index, &layouts, &own_bytes),
+                SizeModel::Hotspot => placed.bytes(index),
             })
         };
         let instances: Vec<_> = (0..classes.rows.len()).map(instance).collect();
@@ -212,20 +217,24 @@ pub(super) fn static_bytes(dump: &ClassDump<'_>, reference: u64) -> u64 {
         .sum()
 }
 
-/// An instance by Eclipse MAT's rules: the fields of each class of the hierarchy rounded up to the
-/// width of a reference, those of `java.lang.Object` not counted.
-fn mat_instance(classes: &Classes, class: ClassIndex, layouts: &Layouts) -> u64 {
-    let mut bytes = layouts.header;
-    for ancestor in classes.ancestry(class) {
-        let row = &classes.rows[ancestor.at()];
-        if row.superclass.is_none() {
-            break;
-        }
+/// By class the bytes of the fields that it declares, as Eclipse MAT counts them: rounded up to
+/// the width of a reference.
+fn mat_own_bytes(classes: &Classes, layouts: &Layouts) -> Vec<u64> {
+    let own = classes.rows.iter().map(|row| {
         let own = row.fields.iter().map(|field| match field.basic {
             None | Some(BasicType::Object) => layouts.reference,
             Some(basic) => basic.bytes(8) as u64,
         });
-        bytes += aligned(own.sum(), layouts.reference);
-    }
-    aligned(bytes, layouts.alignment)
+        aligned(own.sum(), layouts.reference)
+    });
+    own.collect()
+}
+
+/// An instance by Eclipse MAT's rules: what each class of the hierarchy declares, but for
+/// `java.lang.Object`.
+fn mat_instance(classes: &Classes, class: ClassIndex, layouts: &Layouts, own: &[u64]) -> u64 {
+    let ancestry = classes.ancestry(class);
+    let declaring = ancestry.take_while(|class| classes.rows[class.at()].superclass.is_some());
+    let fields: u64 = declaring.map(|class| own[class.at()]).sum();
+    aligned(layouts.header + fields, layouts.alignment)
 }

@@ -4,7 +4,7 @@ use super::dump::{ClassSpec, Dump, Val};
 use super::graph_of;
 use crate::bytes::Bytes;
 use crate::heap_graph::BasicType::{Byte, Int, Long, Object};
-use crate::heap_graph::{Dominators, Follow, HeapGraph, ShortestPaths};
+use crate::heap_graph::{Dominators, Follow, HeapGraph, ShortestPaths, SizeModel};
 use crate::hprof::{Options, histogram, read};
 use proptest::prelude::*;
 use std::ops::ControlFlow;
@@ -235,5 +235,41 @@ proptest! {
         let front = dump.front();
         let records = [front.as_slice(), &bytes].concat();
         prop_assert!(survives(&records));
+    }
+}
+
+#[test]
+fn many_classes_below_one_with_many_fields_are_laid_out_in_little_time() {
+    let fields = [("a", Byte), ("b", Long)].repeat(30_000);
+    for circle in [0, 0x100_2000] {
+        let mut dump = Dump::hotspot();
+        let class = |id, name, superclass, fields| ClassSpec {
+            id,
+            name,
+            superclass,
+            fields,
+            ..ClassSpec::default()
+        };
+        dump.class(&class(0x100, "java.lang.Object", 0, &[]));
+        dump.class(&class(0x1000, "a.Wide", circle, &fields));
+        for at in 0..2000 {
+            let superclass = if at == 0 { 0x1000 } else { 0x100_1000 + at };
+            dump.class(&class(
+                0x100_1001 + at,
+                "a.Narrow",
+                superclass,
+                &[("c", Int)],
+            ));
+        }
+        let file = Bytes::from(dump.finish());
+        for sizes in [SizeModel::Hotspot, SizeModel::Mat] {
+            let options = Options {
+                sizes: Some(sizes),
+                ..Options::default()
+            };
+            let began = std::time::Instant::now();
+            assert!(read(file.clone(), &options).is_ok());
+            assert!(began.elapsed().as_secs() < 10);
+        }
     }
 }
