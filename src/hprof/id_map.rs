@@ -2,12 +2,15 @@
 //! one multiplication spreads them. A number drawn once for the process keeps a hostile dump
 //! from choosing ids that collide.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::LazyLock;
 
 /// A map by id.
 pub(super) type IdMap<V> = HashMap<u64, V, IdState>;
+
+/// A set of ids.
+pub(super) type IdSet = HashSet<u64, IdState>;
 
 /// See [`IdMap`].
 #[derive(Debug, Clone, Copy)]

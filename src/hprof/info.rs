@@ -1,6 +1,7 @@
 //! What a dump holds: records, objects, roots, threads, and whether it is whole. One pass over
 //! the file, a few counters; no object is remembered.
 
+use super::id_map::{IdMap, IdSet};
 use super::records::{
     Content, Damage, DamageKind, Header, HeaderError, RECORD_HEADER_BYTES, Record, Records,
     modified_utf8, tag,
@@ -140,6 +141,11 @@ pub fn heap_word(heap: u32) -> &'static str {
     }
 }
 
+/// So many heaps are told apart: ART has four, a hostile dump one for each of its bytes.
+const MOST_HEAPS: usize = 64;
+/// So much of a heap's name is kept.
+const MOST_NAME_BYTES: usize = 256;
+
 /// Reads all of a file. Damage is no error.
 ///
 /// # Errors
@@ -156,8 +162,8 @@ pub fn info(file: &[u8]) -> Result<Info, HeaderError> {
             bytes: file.len() as u64,
             ..Info::default()
         },
-        string_names: Vec::new(),
-        string_classes: Vec::new(),
+        string_names: IdSet::default(),
+        string_classes: IdSet::default(),
         stacks: HashMap::new(),
         last_stack: (0, false),
         heap: None,
@@ -202,8 +208,8 @@ struct Reader<'a> {
     header: Header<'a>,
     info: Info,
     /// Ids of the name of `java.lang.String`, and of the classes called so.
-    string_names: Vec<u64>,
-    string_classes: Vec<u64>,
+    string_names: IdSet,
+    string_classes: IdSet,
     /// Numbers of stacks, and whether they have frames.
     stacks: HashMap<u32, bool>,
     last_stack: (u32, bool),
@@ -233,9 +239,11 @@ impl Reader<'_> {
             Some(Content::Utf8 {
                 id,
                 text: b"java.lang.String" | b"java/lang/String",
-            }) => self.string_names.push(id),
+            }) => {
+                self.string_names.insert(id);
+            }
             Some(Content::LoadClass { class, name, .. }) if self.string_names.contains(&name) => {
-                self.string_classes.push(class);
+                self.string_classes.insert(class);
             }
             Some(Content::Trace { serial, frames, .. }) => {
                 let has_frames = !frames.is_empty();
@@ -276,8 +284,12 @@ impl Reader<'_> {
         let stack = match record {
             SubRecord::Root(_) => return,
             SubRecord::Heap { heap, name } => {
-                self.heap = Some(*heap);
-                self.info.heaps.entry(*heap).or_default().name_id = *name;
+                let heaps = &mut self.info.heaps;
+                let known = heaps.len() < MOST_HEAPS || heaps.contains_key(heap);
+                self.heap = known.then_some(*heap);
+                if known {
+                    heaps.entry(*heap).or_default().name_id = *name;
+                }
                 return;
             }
             SubRecord::Class(_) => None,
@@ -320,15 +332,20 @@ impl Reader<'_> {
         if self.info.heaps.is_empty() {
             return;
         }
+        let mut by_name: IdMap<Vec<&mut HeapTally>> = IdMap::default();
+        for heap in self.info.heaps.values_mut() {
+            by_name.entry(heap.name_id).or_default().push(heap);
+        }
         for record in Records::new(file, &self.header).flatten() {
             if record.tag != tag::UTF8 {
                 continue;
             }
-            if let Some(Content::Utf8 { id, text }) = record.content(self.header.id_size) {
-                for heap in self.info.heaps.values_mut() {
-                    if heap.name_id == id && heap.name.is_empty() {
-                        heap.name = modified_utf8(text);
-                    }
+            if let Some(Content::Utf8 { id, text }) = record.content(self.header.id_size)
+                && let Some(heaps) = by_name.get_mut(&id)
+            {
+                let name = modified_utf8(&text[..text.len().min(MOST_NAME_BYTES)]);
+                for heap in heaps.iter_mut().filter(|heap| heap.name.is_empty()) {
+                    heap.name.clone_from(&name);
                 }
             }
         }

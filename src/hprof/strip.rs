@@ -6,12 +6,12 @@
 //! be read is not copied. What stays: names of classes, fields, methods, files and heaps, the
 //! lengths of arrays, numbers in fields (see [`StripOptions::fields`]), stacks.
 
+use super::id_map::{IdMap, IdSet};
 use super::records::{Content, Header, HeaderError, Record, Records, tag};
 use super::rewrite::{Body, Edit, Other, Rewritten, rewrite};
 use super::sub_records::{ClassDump, SubRecord, SubRecords};
 use crate::error::{Classified, ErrorClass};
 use crate::heap_graph::BasicType;
-use std::collections::HashMap;
 use std::io::{self, Write};
 use std::ops::Range;
 use std::sync::Arc;
@@ -97,7 +97,7 @@ pub fn strip(
         options,
         classes: &classes,
         strings: &strings,
-        layouts: HashMap::new(),
+        layouts: IdMap::default(),
         id_bytes: header.id_size.bytes(),
         counts: Stripped::default(),
     };
@@ -111,43 +111,46 @@ pub fn strip(
 
 /// Classes of a dump, as far as values in its instances have to be found.
 struct Classes<'a> {
-    dumps: HashMap<u64, ClassDump<'a>>,
+    dumps: IdMap<ClassDump<'a>>,
     /// `java.lang.String`, by every loader that claims one.
-    strings: Vec<u64>,
+    strings: IdSet,
     /// `libcore.util.NativeAllocationRegistry`.
-    registries: Vec<u64>,
+    registries: IdSet,
     /// Ids of the texts that name what is looked for.
-    hash: Vec<u64>,
-    value: Vec<u64>,
-    size: Vec<u64>,
+    hash: IdSet,
+    value: IdSet,
+    size: IdSet,
     /// `$class$…`: what ART says of a class in the form of statics; nothing of the app's.
-    of_class: Vec<u64>,
+    of_class: IdSet,
 }
 
 impl<'a> Classes<'a> {
     fn read(file: &'a [u8], header: &Header<'_>) -> Classes<'a> {
         let mut classes = Classes {
-            dumps: HashMap::new(),
-            strings: Vec::new(),
-            registries: Vec::new(),
-            hash: Vec::new(),
-            value: Vec::new(),
-            size: Vec::new(),
-            of_class: Vec::new(),
+            dumps: IdMap::default(),
+            strings: IdSet::default(),
+            registries: IdSet::default(),
+            hash: IdSet::default(),
+            value: IdSet::default(),
+            size: IdSet::default(),
+            of_class: IdSet::default(),
         };
-        let (mut string, mut registry) = (Vec::new(), Vec::new());
+        let (mut string, mut registry) = (IdSet::default(), IdSet::default());
         let mut loaded = Vec::new();
         each_sub_record(file, header, |found| match found {
             Found::Record(record) => match record.content(header.id_size) {
-                Some(Content::Utf8 { id, text }) => match text {
-                    b"hash" => classes.hash.push(id),
-                    b"value" => classes.value.push(id),
-                    b"size" => classes.size.push(id),
-                    b"java.lang.String" | b"java/lang/String" => string.push(id),
-                    b"libcore.util.NativeAllocationRegistry" => registry.push(id),
-                    text if text.starts_with(b"$class$") => classes.of_class.push(id),
-                    _ => {}
-                },
+                Some(Content::Utf8 { id, text }) => {
+                    let ids = match text {
+                        b"hash" => &mut classes.hash,
+                        b"value" => &mut classes.value,
+                        b"size" => &mut classes.size,
+                        b"java.lang.String" | b"java/lang/String" => &mut string,
+                        b"libcore.util.NativeAllocationRegistry" => &mut registry,
+                        text if text.starts_with(b"$class$") => &mut classes.of_class,
+                        _ => return,
+                    };
+                    ids.insert(id);
+                }
                 Some(Content::LoadClass { class, name, .. }) => loaded.push((class, name)),
                 _ => {}
             },
@@ -156,15 +159,9 @@ impl<'a> Classes<'a> {
             }
             Found::Sub(_) => {}
         });
-        let named = |names: &[u64]| -> Vec<u64> {
-            let mut found: Vec<u64> = loaded
-                .iter()
-                .filter(|(_, name)| names.contains(name))
-                .map(|(class, _)| *class)
-                .collect();
-            found.sort_unstable();
-            found.dedup();
-            found
+        let named = |names: &IdSet| -> IdSet {
+            let found = loaded.iter().filter(|(_, name)| names.contains(name));
+            found.map(|(class, _)| *class).collect()
         };
         classes.strings = named(&string);
         classes.registries = named(&registry);
@@ -231,7 +228,7 @@ fn each_sub_record<'a>(file: &'a [u8], header: &Header<'_>, mut visit: impl FnMu
 /// Ids of the arrays that hold the text of strings, ascending.
 fn texts_of_strings(file: &[u8], header: &Header<'_>, classes: &Classes<'_>) -> Vec<u64> {
     let id_size = header.id_size;
-    let values: Vec<(u64, Range<usize>)> = classes
+    let values: IdMap<Range<usize>> = classes
         .strings
         .iter()
         .flat_map(|&class| {
@@ -245,7 +242,7 @@ fn texts_of_strings(file: &[u8], header: &Header<'_>, classes: &Classes<'_>) -> 
     let mut texts = Vec::new();
     each_sub_record(file, header, |found| {
         if let Found::Sub(SubRecord::Instance(instance)) = found
-            && let Some((_, range)) = values.iter().find(|(class, _)| *class == instance.class)
+            && let Some(range) = values.get(&instance.class)
             && let Some(id) = instance
                 .data
                 .get(range.clone())
@@ -268,7 +265,7 @@ struct ToShare<'a> {
     /// Ids of arrays that are kept, ascending.
     strings: &'a [u64],
     /// Ranges of an instance's data that are zeroed, by class.
-    layouts: HashMap<u64, Arc<[Range<usize>]>>,
+    layouts: IdMap<Arc<[Range<usize>]>>,
     id_bytes: usize,
     counts: Stripped,
 }

@@ -5,6 +5,7 @@ use super::graph_of;
 use crate::bytes::Bytes;
 use crate::heap_graph::BasicType::{Byte, Int, Long, Object};
 use crate::heap_graph::{Dominators, Follow, HeapGraph, ShortestPaths, SizeModel};
+use crate::hprof::info::info;
 use crate::hprof::{Options, histogram, read};
 use proptest::prelude::*;
 use std::ops::ControlFlow;
@@ -272,4 +273,23 @@ fn many_classes_below_one_with_many_fields_are_laid_out_in_little_time() {
             assert!(began.elapsed().as_secs() < 10);
         }
     }
+}
+
+#[test]
+fn of_heaps_without_number_the_first_are_told_apart() {
+    let mut dump = Dump::art();
+    let long = "x".repeat(100_000);
+    dump.heap(0, &long);
+    let name = dump.name(&long) as u32;
+    for heap in 1..1000u32 {
+        let numbers = [heap, name].map(u32::to_be_bytes).concat();
+        dump.raw(&[&[0xfe], &numbers[..]].concat());
+        dump.root(0x05, 0x1000)
+            .array(0x1000 + u64::from(heap) * 16, Byte, b"a");
+    }
+    let found = info(&dump.finish()).expect("it has a header");
+    assert_eq!(found.heaps.len(), 64);
+    assert!(found.heaps.values().all(|heap| heap.name.len() == 256));
+    assert_eq!(found.heaps[&63].objects, 1);
+    assert_eq!(found.objects(), 999);
 }
