@@ -6,6 +6,7 @@
 //! be read is not copied. What stays: names of classes, fields, methods, files and heaps, the
 //! lengths of arrays, numbers in fields (see [`StripOptions::fields`]), stacks.
 
+use super::classes::DEEPEST;
 use super::id_map::{IdMap, IdSet};
 use super::records::{Content, Header, HeaderError, Record, Records, tag};
 use super::rewrite::{Body, Edit, Other, Rewritten, rewrite};
@@ -168,9 +169,10 @@ impl<'a> Classes<'a> {
         classes
     }
 
-    /// Fields of an instance in order, each with its class and place; up to the first class
-    /// that is not in the dump. Bounded where superclasses go round in a circle.
-    fn fields(&self, class: u64, id_bytes: usize) -> Vec<Place> {
+    /// Fields that begin in the first bytes of an instance's data, in order, each with its class
+    /// and place; up to the first class that is not in the dump. Bounded where superclasses go
+    /// round in a circle.
+    fn fields(&self, class: u64, id_bytes: usize, data: usize) -> Vec<Place> {
         let mut places = Vec::new();
         let mut at = 0;
         let mut next = class;
@@ -179,6 +181,9 @@ impl<'a> Classes<'a> {
                 break;
             };
             for field in dump.fields() {
+                if at >= data {
+                    return places;
+                }
                 let bytes = field.basic.bytes(id_bytes);
                 places.push(Place {
                     class: next,
@@ -192,10 +197,16 @@ impl<'a> Classes<'a> {
         }
         places
     }
-}
 
-/// More superclasses than anybody writes.
-const DEEPEST: usize = 1000;
+    /// Where a string of so many bytes refers to its text.
+    fn value_of_string(&self, class: u64, id_bytes: usize, data: usize) -> Option<Range<usize>> {
+        let fields = self.fields(class, id_bytes, data);
+        let mut fields = fields.into_iter();
+        let value = fields
+            .find(|field| field.basic == BasicType::Object && self.value.contains(&field.name));
+        value.map(|field| field.range)
+    }
+}
 
 struct Place {
     class: u64,
@@ -228,27 +239,21 @@ fn each_sub_record<'a>(file: &'a [u8], header: &Header<'_>, mut visit: impl FnMu
 /// Ids of the arrays that hold the text of strings, ascending.
 fn texts_of_strings(file: &[u8], header: &Header<'_>, classes: &Classes<'_>) -> Vec<u64> {
     let id_size = header.id_size;
-    let values: IdMap<Range<usize>> = classes
-        .strings
-        .iter()
-        .flat_map(|&class| {
-            let fields = classes.fields(class, id_size.bytes());
-            let value = fields.into_iter().find(|field| {
-                field.basic == BasicType::Object && classes.value.contains(&field.name)
-            });
-            value.map(|field| (class, field.range))
-        })
-        .collect();
+    // By class, for the longest instance so far: what fields there are is bounded by that.
+    let mut values: IdMap<(usize, Option<Range<usize>>)> = IdMap::default();
     let mut texts = Vec::new();
     each_sub_record(file, header, |found| {
         if let Found::Sub(SubRecord::Instance(instance)) = found
-            && let Some(range) = values.get(&instance.class)
-            && let Some(id) = instance
-                .data
-                .get(range.clone())
-                .and_then(|value| id_size.read(value))
+            && classes.strings.contains(&instance.class)
         {
-            texts.push(id);
+            let bytes = instance.data.len();
+            let (longest, value) = values.entry(instance.class).or_default();
+            if *longest < bytes {
+                *longest = bytes;
+                *value = classes.value_of_string(instance.class, id_size.bytes(), bytes);
+            }
+            let value = value.clone().and_then(|range| instance.data.get(range));
+            texts.extend(value.and_then(|value| id_size.read(value)));
         }
     });
     texts.sort_unstable();
@@ -264,15 +269,19 @@ struct ToShare<'a> {
     classes: &'a Classes<'a>,
     /// Ids of arrays that are kept, ascending.
     strings: &'a [u64],
-    /// Ranges of an instance's data that are zeroed, by class.
-    layouts: IdMap<Arc<[Range<usize>]>>,
+    /// Ranges of an instance's data that are zeroed, by class, for instances up to so many bytes.
+    layouts: IdMap<(usize, Arc<[Range<usize>]>)>,
     id_bytes: usize,
     counts: Stripped,
 }
 
 impl ToShare<'_> {
-    fn layout(&mut self, class: u64) -> Arc<[Range<usize>]> {
-        if let Some(layout) = self.layouts.get(&class) {
+    /// For an instance of so many bytes. That a hostile dump has many fields costs no more than
+    /// it has data for them.
+    fn layout(&mut self, class: u64, data: usize) -> Arc<[Range<usize>]> {
+        if let Some((longest, layout)) = self.layouts.get(&class)
+            && data <= *longest
+        {
             return Arc::clone(layout);
         }
         let classes = self.classes;
@@ -286,7 +295,7 @@ impl ToShare<'_> {
             self.options.fields && !kept
         };
         let mut ranges: Vec<Range<usize>> = Vec::new();
-        let places = classes.fields(class, self.id_bytes);
+        let places = classes.fields(class, self.id_bytes, data);
         let end = places.last().map_or(0, |place| place.range.end);
         for place in places.into_iter().filter(goes) {
             match ranges.last_mut() {
@@ -299,7 +308,7 @@ impl ToShare<'_> {
             ranges.push(end..usize::MAX);
         }
         let layout: Arc<[Range<usize>]> = ranges.into();
-        self.layouts.insert(class, Arc::clone(&layout));
+        self.layouts.insert(class, (data, Arc::clone(&layout)));
         layout
     }
 
@@ -309,7 +318,7 @@ impl ToShare<'_> {
             return;
         }
         let data = range.end - bytes;
-        let zeroed = self.layout(class);
+        let zeroed = self.layout(class, bytes);
         let zeroed = zeroed.iter().map(|part| {
             let end = part.end.min(bytes);
             data + part.start.min(end)..data + end

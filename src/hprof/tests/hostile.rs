@@ -3,9 +3,10 @@
 use super::dump::{ClassSpec, Dump, Val};
 use super::graph_of;
 use crate::bytes::Bytes;
-use crate::heap_graph::BasicType::{Byte, Int, Long, Object};
+use crate::heap_graph::BasicType::{Boolean as Bool, Byte, Int, Long, Object};
 use crate::heap_graph::{Dominators, Follow, HeapGraph, ShortestPaths, SizeModel};
 use crate::hprof::info::info;
+use crate::hprof::strip::{StripOptions, strip};
 use crate::hprof::{Options, histogram, read};
 use proptest::prelude::*;
 use std::ops::ControlFlow;
@@ -292,4 +293,88 @@ fn of_heaps_without_number_the_first_are_told_apart() {
     assert!(found.heaps.values().all(|heap| heap.name.len() == 256));
     assert_eq!(found.heaps[&63].objects, 1);
     assert_eq!(found.objects(), 999);
+}
+
+#[test]
+fn what_is_stripped_of_an_instance_does_not_hang_on_the_others_of_its_class() {
+    let mut dump = Dump::hotspot();
+    let class = |id, name, superclass, fields| ClassSpec {
+        id,
+        name,
+        superclass,
+        fields,
+        ..ClassSpec::default()
+    };
+    let string = [("hash", Int), ("value", Object)];
+    dump.class(&class(0x100, "a.Base", 0, &[("n", Int)]));
+    dump.class(&class(0x120, "java.lang.String", 0x100, &string));
+    // The second is cut short within a field, the last has more than its classes say.
+    let all = [Val::Int(5), Val::Ref(0x2000), Val::Int(6), Val::Long(7)];
+    for (id, values) in [
+        (0x1000, 0),
+        (0x1010, 1),
+        (0x1020, 3),
+        (0x1030, 2),
+        (0x1040, 4),
+    ] {
+        dump.instance(id, 0x120, &all[..values]);
+    }
+    dump.array(0x2000, Byte, b"abc").array(0x2010, Byte, b"def");
+    let options = |fields| StripOptions {
+        keep_strings: true,
+        fields,
+    };
+    for (with_fields, numbers) in [(false, [0, 6, 7]), (true, [0, 0, 0])] {
+        let mut out = Vec::new();
+        let file = dump.finish();
+        let done = strip(&file, options(with_fields), &mut out).expect("it has a header");
+        assert_eq!((done.strings_kept, done.arrays), (1, 1));
+        let mut same = Dump::hotspot();
+        same.class(&class(0x100, "a.Base", 0, &[("n", Int)]));
+        same.class(&class(0x120, "java.lang.String", 0x100, &string));
+        let [hash, n, more] = numbers;
+        let all = [
+            Val::Int(hash),
+            Val::Ref(0x2000),
+            Val::Int(n),
+            Val::Long(more.into()),
+        ];
+        for (id, values) in [
+            (0x1000, 0),
+            (0x1010, 1),
+            (0x1020, 3),
+            (0x1030, 2),
+            (0x1040, 4),
+        ] {
+            same.instance(id, 0x120, &all[..values]);
+        }
+        same.array(0x2000, Byte, b"abc")
+            .array(0x2010, Byte, &[0; 3]);
+        assert_eq!(out, same.finish(), "{with_fields}");
+    }
+}
+
+#[test]
+fn many_classes_below_one_with_many_fields_are_stripped_in_little_time() {
+    let fields = [("a", Byte), ("b", Bool)].repeat(30_000);
+    let mut dump = Dump::hotspot();
+    let class = |id, name, superclass, fields| ClassSpec {
+        id,
+        name,
+        superclass,
+        fields,
+        ..ClassSpec::default()
+    };
+    dump.class(&class(0x100, "java.lang.String", 0x100, &fields));
+    for at in 0..2000 {
+        dump.class(&class(0x10_0000 + at * 16, "java.lang.String", 0x100, &[]));
+        dump.instance(0x20_0000 + at * 16, 0x10_0000 + at * 16, &[Val::Int(1)]);
+    }
+    let options = StripOptions {
+        keep_strings: true,
+        fields: true,
+    };
+    let began = std::time::Instant::now();
+    assert!(strip(&dump.finish(), options, &mut std::io::sink()).is_ok());
+    assert!(began.elapsed().as_secs() < 10);
 }
