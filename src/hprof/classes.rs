@@ -5,7 +5,7 @@ use super::id_map::IdMap;
 use super::index::Index;
 use super::names::java_class_name;
 use super::outline::Outline;
-use super::sub_records::{ClassDump, SubRecord, SubRecords};
+use super::sub_records::{ClassDump, OwnField, SubRecord, SubRecords};
 use crate::bytes::Bytes;
 use crate::heap_graph::{
     BasicType, Class, ClassIndex, ClassKind, FieldDecl, ObjectId, ReferenceKind,
@@ -34,7 +34,7 @@ pub(super) struct Classes {
     pub(super) arrays_of: IdMap<Vec<u64>>,
     /// ART's arrays that stand for the vtables of classes: bytes by id.
     pub(super) overheads: IdMap<u32>,
-    /// Names were cut since all of them together are absurdly long.
+    /// Names were cut and fields left out since all of them together are absurdly many.
     pub(super) names_cut: bool,
 }
 
@@ -81,28 +81,57 @@ pub(super) fn class_dump_at<'a>(
     }
 }
 
-/// Takes names from the string table while they do not become absurdly long altogether: a hostile
-/// dump may have one long name for a million fields.
+/// Takes names from the string table, and makes fields, while they do not become absurdly many
+/// altogether: a hostile dump may have one long name for a million fields, and a field takes many
+/// times the bytes that it has in the file.
 struct Names<'a> {
     file: &'a Bytes,
     outline: &'a Outline,
     left: usize,
+    /// Bytes of declarations, without names.
+    left_for_fields: usize,
     cut: bool,
 }
 
 impl Names<'_> {
     fn get(&mut self, id: u64) -> Option<String> {
         let name = self.outline.strings.get(self.file, id)?;
+        Some(self.bounded(name))
+    }
+
+    /// The name, or what stands for it where there are too many.
+    fn bounded(&mut self, name: String) -> String {
         match self.left.checked_sub(name.len()) {
             Some(left) => {
                 self.left = left;
-                Some(name)
+                name
             }
             None => {
                 self.cut = true;
-                Some("…".to_owned())
+                "…".to_owned()
             }
         }
+    }
+
+    /// `None` where there are too many.
+    fn field(&mut self, field: OwnField) -> Option<FieldDecl> {
+        let type_name = (field.basic != BasicType::Object).then(|| field.basic.name());
+        let bytes = size_of::<FieldDecl>() + type_name.map_or(0, str::len);
+        let Some(left) = self.left_for_fields.checked_sub(bytes) else {
+            self.cut = true;
+            return None;
+        };
+        self.left_for_fields = left;
+        let name = match self.get(field.name) {
+            Some(name) => name,
+            None => self.bounded(format!("unknown field 0x{:x}", field.name)),
+        };
+        Some(FieldDecl {
+            name,
+            deobfuscated: None,
+            type_name: type_name.map(str::to_owned),
+            basic: Some(field.basic),
+        })
     }
 }
 
@@ -112,6 +141,7 @@ pub(super) fn classes(file: &Bytes, outline: &Outline, index: &mut Index) -> Cla
         file,
         outline,
         left: file.len().saturating_mul(2).saturating_add(1 << 20),
+        left_for_fields: file.len().saturating_mul(2).saturating_add(16 << 20),
         cut: false,
     };
     let mut raw_names: IdMap<u64> = IdMap::default();
@@ -135,7 +165,7 @@ pub(super) fn classes(file: &Bytes, outline: &Outline, index: &mut Index) -> Cla
         let raw = raw_names.get(&id).and_then(|&name| names.get(name));
         match raw {
             Some(raw) => java_class_name(&raw),
-            None => format!("unknown class 0x{id:x}"),
+            None => names.bounded(format!("unknown class 0x{id:x}")),
         }
     };
     for &(at, id, _) in &index.classes {
@@ -150,14 +180,7 @@ pub(super) fn classes(file: &Bytes, outline: &Outline, index: &mut Index) -> Cla
                 all.overheads.insert(array, bytes);
             }
         }
-        let fields = dump.fields().map(|field| FieldDecl {
-            name: names
-                .get(field.name)
-                .unwrap_or_else(|| format!("unknown field 0x{:x}", field.name)),
-            deobfuscated: None,
-            type_name: (field.basic != BasicType::Object).then(|| field.basic.name().to_owned()),
-            basic: Some(field.basic),
-        });
+        let fields = dump.fields().map_while(|field| names.field(field));
         let fields = fields.collect();
         let class = Class {
             name: name_of(&mut names, id),

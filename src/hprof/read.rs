@@ -197,7 +197,7 @@ pub(super) fn losses(outline: &Outline, trouble: &Trouble, classes: &Classes) ->
     let mut damage: Vec<String> = outline.damage.iter().map(ToString::to_string).collect();
     damage.extend(trouble.damage.iter().map(ToString::to_string));
     if classes.names_cut {
-        damage.push("its names are absurdly long altogether; some are cut".to_owned());
+        damage.push("its names and fields are absurdly many altogether; some are cut".to_owned());
     }
     damage.truncate(MOST_DAMAGE);
     Losses {

@@ -4,7 +4,7 @@ use super::dump::{ClassSpec, Dump, Val};
 use super::graph_of;
 use crate::bytes::Bytes;
 use crate::heap_graph::BasicType::{Boolean as Bool, Byte, Int, Long, Object};
-use crate::heap_graph::{Dominators, Follow, HeapGraph, ShortestPaths, SizeModel};
+use crate::heap_graph::{Dominators, FieldDecl, Follow, HeapGraph, ShortestPaths, SizeModel};
 use crate::hprof::info::info;
 use crate::hprof::strip::{StripOptions, strip};
 use crate::hprof::{Options, histogram, read};
@@ -377,4 +377,26 @@ fn many_classes_below_one_with_many_fields_are_stripped_in_little_time() {
     let began = std::time::Instant::now();
     assert!(strip(&dump.finish(), options, &mut std::io::sink()).is_ok());
     assert!(began.elapsed().as_secs() < 10);
+}
+
+#[test]
+fn fields_take_no_more_memory_than_the_file_explains() {
+    let fields = [("", Byte)].repeat(65_535);
+    let mut dump = Dump::hotspot();
+    for at in 0..8 {
+        dump.class(&ClassSpec {
+            id: 0x1000 + at * 16,
+            name: "a.Wide",
+            fields: &fields,
+            ..ClassSpec::default()
+        });
+    }
+    let file = dump.finish();
+    let bytes = file.len();
+    let graph = graph_of(file);
+    let made: usize = graph.classes.iter().map(|class| class.fields.len()).sum();
+    assert!(made * size_of::<FieldDecl>() <= 2 * bytes + (16 << 20));
+    assert!(made >= 65_535);
+    let told = &graph.facts.losses.damage;
+    assert!(told.iter().any(|damage| damage.contains("absurdly many")));
 }
