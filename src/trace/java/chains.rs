@@ -90,7 +90,8 @@ impl Chains {
         let expected = chain.index.map_or(0, |last| last.wrapping_add(1));
         if outline.index != expected {
             // A number that goes back is no gap to count, but no sound chain either.
-            chain.missing += outline.index.saturating_sub(expected).max(1);
+            let gap = outline.index.saturating_sub(expected).max(1);
+            chain.missing = chain.missing.saturating_add(gap);
         }
         chain.index = Some(outline.index);
         let own = (outline.pid, time_ns);

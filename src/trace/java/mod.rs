@@ -86,7 +86,7 @@ impl Trace {
         let dump = &self.java_dumps[at];
         let plan = &self.java_plans[at];
         let mut chains = Vec::with_capacity(plan.chains.len());
-        let mut lost = 0;
+        let mut lost = 0u64;
         for chain in &plan.chains {
             let mut messages = Vec::with_capacity(chain.packets.len());
             for part in &chain.packets {
@@ -104,9 +104,10 @@ impl Trace {
             chains.push(messages);
         }
         let mut graph = decode::decode(chains);
+        let missing = plan.missing().saturating_add(lost);
         let losses = &mut graph.facts.losses;
-        losses.missing_packets += plan.missing() + lost;
-        losses.truncated |= plan.missing() + lost > 0 || plan.is_unfinished();
+        losses.missing_packets = losses.missing_packets.saturating_add(missing);
+        losses.truncated |= missing > 0 || plan.is_unfinished();
         for problem in plan.problems() {
             losses.note(problem);
         }

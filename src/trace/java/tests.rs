@@ -384,6 +384,18 @@ fn gaps_and_missing_ends_are_told() {
 }
 
 #[test]
+fn gaps_as_large_as_numbers_get_are_borne() {
+    let graph = decode(&[
+        packet(small(u64::MAX, true, &[100])),
+        packet(small(u64::MAX, true, &[200])),
+        packet(small(u64::MAX, false, &[300])),
+    ]);
+    assert_eq!(graph.len(), 3);
+    assert_eq!(graph.facts.losses.missing_packets, u64::MAX);
+    assert!(graph.facts.losses.truncated);
+}
+
+#[test]
 fn dumps_are_told_apart_by_process_and_time_and_joined_by_both() {
     let at_time = |time, sequence, id| packet_at(time, sequence, small(0, false, &[id]));
     let mut trace = open(&[at_time(20, 1, 1), at_time(10, 1, 2), at_time(20, 2, 3)]);
