@@ -2,6 +2,33 @@
 
 use super::ids::{ClassIndex, ObjectIndex};
 
+/// So many classes are looked at from one upwards: no program has as many above each other, a
+/// hostile dump may have a chain of millions.
+pub(crate) const DEEPEST: usize = 255;
+
+/// A class and those above it, nearest first, at most [`DEEPEST`]. Ends where they go round in a
+/// circle, before its third round.
+pub(crate) fn upwards<T: Copy + PartialEq>(
+    class: T,
+    above: impl Fn(T) -> Option<T>,
+) -> impl Iterator<Item = T> {
+    let mut next = Some(class);
+    // Brent: `anchor` jumps ahead at powers of two, and a cycle comes back to it.
+    let (mut anchor, mut steps, mut limit) = (None, 0u32, 1u32);
+    std::iter::from_fn(move || {
+        let now = next.filter(|&now| anchor != Some(now))?;
+        if steps == limit {
+            anchor = Some(now);
+            steps = 0;
+            limit = limit.saturating_mul(2);
+        }
+        steps += 1;
+        next = above(now);
+        Some(now)
+    })
+    .take(DEEPEST)
+}
+
 /// A class or array type. Two classes may have one name: by two loaders, or from two files.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Class {

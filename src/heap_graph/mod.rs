@@ -42,6 +42,7 @@ mod root;
 
 pub use build::{BuildError, GraphBuilder, NewObject};
 pub use class::{BasicType, Class, ClassKind, FieldDecl};
+pub(crate) use class::{DEEPEST, upwards};
 pub use contents::{
     AllocationSite, Contents, Field, FieldRenamer, NoContents, PrimitiveArray, ThreadFacts, Value,
 };

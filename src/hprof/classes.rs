@@ -8,13 +8,9 @@ use super::outline::Outline;
 use super::sub_records::{ClassDump, OwnField, SubRecord, SubRecords};
 use crate::bytes::Bytes;
 use crate::heap_graph::{
-    BasicType, Class, ClassIndex, ClassKind, FieldDecl, ObjectId, ReferenceKind,
+    BasicType, Class, ClassIndex, ClassKind, DEEPEST, FieldDecl, ObjectId, ReferenceKind,
 };
 use std::collections::HashMap;
-
-/// So many superclasses are looked at: no program has as many, a hostile dump may have a chain
-/// of millions or a circle.
-pub(super) const DEEPEST: usize = 255;
 
 /// All classes of a dump.
 pub(super) struct Classes {

@@ -2,7 +2,7 @@
 //! of fields by which references get their names.
 
 use super::tables::{FieldName, NONE, Tables, UNDEFINED};
-use crate::heap_graph::{Class, ClassIndex, FieldDecl, ObjectId};
+use crate::heap_graph::{Class, ClassIndex, FieldDecl, ObjectId, upwards};
 use std::collections::HashMap;
 
 /// The field by which a `java.lang.ref.Reference` refers to what it is about.
@@ -44,31 +44,81 @@ pub(super) struct Names {
 
 impl Names {
     /// Numbers of the names of a class's references, most specific class first. Ends where the
-    /// chain does, or comes back to where it was.
+    /// chain does, is deeper than any program's, or goes in a circle.
     pub(super) fn of_class(&self, class: ClassIndex) -> impl Iterator<Item = u32> + '_ {
-        let at = class.at();
-        let first = self.named.get(at).is_some_and(|&named| named);
-        let mut next = if first { at as u32 } else { NONE };
-        // A chain of more links than there are classes goes in a circle.
-        let mut left = self.supers.len();
-        std::iter::from_fn(move || {
-            if next == NONE || left == 0 {
-                return None;
+        self.chain(class)
+            .flat_map(|at| self.own_fields(at))
+            .copied()
+    }
+
+    /// The classes whose fields name a class's references, most specific first.
+    fn chain(&self, class: ClassIndex) -> impl Iterator<Item = usize> + '_ {
+        let first = Some(class.at()).filter(|_| self.names_references(class));
+        let above = |at: usize| match self.supers[at] {
+            NONE => None,
+            superclass => Some(superclass as usize),
+        };
+        first.into_iter().flat_map(move |at| upwards(at, above))
+    }
+
+    fn own_fields(&self, class: usize) -> &[u32] {
+        let (from, to) = self.own[class];
+        &self.fields[from as usize..to as usize]
+    }
+
+    /// By class, how many names it gives to references; `None` where it gives none. Fields are
+    /// counted once, however many classes have them from above.
+    pub(super) fn counts(&self) -> Vec<Option<u32>> {
+        let own: Vec<u32> = (0..self.own.len())
+            .map(|at| self.own_fields(at).iter().filter(|&&n| n != NONE).count() as u32)
+            .collect();
+        let of_class = |class| {
+            let all = self.chain(class).map(|at| own[at]);
+            let named = self.names_references(class);
+            named.then(|| all.fold(0, u32::saturating_add))
+        };
+        (0..self.own.len() as u32)
+            .map(|class| of_class(ClassIndex(class)))
+            .collect()
+    }
+
+    /// By name, whether it is `Reference.referent`'s.
+    pub(super) fn referents(&self) -> Vec<bool> {
+        let names = self.names.iter();
+        names.map(|n| n.parts().qualified == REFERENT).collect()
+    }
+
+    /// By class, where `Reference.referent` stands among its references, given which names are
+    /// its. Fields are looked through once, however many classes have them from above.
+    pub(super) fn positions_of_referent(&self, referents: &[bool]) -> Vec<Option<u32>> {
+        let own: Vec<Option<u32>> = (0..self.own.len())
+            .map(|at| position_of_referent(self.own_fields(at), referents))
+            .collect();
+        let of_class = |class| {
+            let mut before = 0u32;
+            for at in self.chain(class) {
+                if let Some(position) = own[at] {
+                    return before.checked_add(position);
+                }
+                before = before.checked_add(self.own_fields(at).len() as u32)?;
             }
-            left -= 1;
-            let now = next as usize;
-            next = self.supers[now];
-            let (from, to) = self.own[now];
-            Some(&self.fields[from as usize..to as usize])
-        })
-        .flatten()
-        .copied()
+            None
+        };
+        (0..self.own.len() as u32)
+            .map(|class| of_class(ClassIndex(class)))
+            .collect()
     }
 
     /// Whether a class's references are named by the fields of its types.
     pub(super) fn names_references(&self, class: ClassIndex) -> bool {
         self.named.get(class.at()).is_some_and(|&named| named)
     }
+}
+
+/// Where `Reference.referent` stands among numbers of names, given which names are its.
+pub(super) fn position_of_referent(list: &[u32], referents: &[bool]) -> Option<u32> {
+    let is_referent = |&name: &u32| referents.get(name as usize).is_some_and(|&is| is);
+    list.iter().position(is_referent).map(|at| at as u32)
 }
 
 /// The classes of all chains, one after another, and their names of fields.

@@ -2,7 +2,7 @@
 //! that an object brought, or the fields of its class and those above. Heap graphs hold no
 //! primitive values but those of a few fields that the trace was given on purpose.
 
-use super::classes::{Name, Names, REFERENT};
+use super::classes::{Name, Names, REFERENT, position_of_referent};
 use super::columns::{Shape, ShapeId};
 use super::object::{Packed, Rare};
 use super::tables::NONE;
@@ -56,10 +56,10 @@ impl FieldList {
         }
     }
 
-    /// Where `Reference.referent` stands in it.
-    pub(super) fn referent(&self, names: &[Name]) -> Option<u32> {
+    /// Where `Reference.referent` stands in it, given which names are its.
+    pub(super) fn referent(&self, referents: &[bool]) -> Option<u32> {
         match self {
-            FieldList::Each(all) => position_of_referent(all.iter().copied(), names),
+            FieldList::Each(all) => position_of_referent(all, referents),
             FieldList::Same(_) => None,
         }
     }
@@ -72,16 +72,6 @@ impl FieldList {
             FieldList::Same(_) => 0,
         }
     }
-}
-
-/// Where `Reference.referent` stands among names.
-pub(super) fn position_of_referent(
-    mut list: impl Iterator<Item = u32>,
-    names: &[Name],
-) -> Option<u32> {
-    let at =
-        list.position(|name| name != NONE && names[name as usize].parts().qualified == REFERENT);
-    at.map(|at| at as u32)
 }
 
 fn find<T: Copy>(all: &[(ObjectIndex, T)], object: ObjectIndex) -> Option<T> {

@@ -3,7 +3,7 @@
 
 use super::classes::{self, Names};
 use super::columns::{Carried, Columns, Piece, Shape, ShapeIndex};
-use super::contents::{FieldList, TraceContents, position_of_referent};
+use super::contents::{FieldList, TraceContents};
 use super::native;
 use super::references::{self, Found, Known};
 use super::tables::{NONE, Tables, UNDEFINED};
@@ -278,16 +278,17 @@ impl Building {
         ids: &Ids,
         targets: &mut [ObjectIndex],
     ) -> Vec<Found> {
-        let names = &self.names.names;
+        let is_referent = self.names.referents();
+        let positions = self.names.positions_of_referent(&is_referent);
         let classes = self.classes.iter().enumerate();
         let referents: Vec<_> = classes
             .map(|(at, class)| {
                 let kind = ReferenceKind::of_class(class.kind)?;
-                let chain = self.names.of_class(ClassIndex(at as u32));
-                Some((kind, position_of_referent(chain, names)))
+                Some((kind, positions.get(at).copied().flatten()))
             })
             .collect();
-        let by_list: Vec<_> = self.lists.iter().map(|list| list.referent(names)).collect();
+        let lists = self.lists.iter();
+        let by_list: Vec<_> = lists.map(|list| list.referent(&is_referent)).collect();
         let shaped = self.columns.shaped.iter();
         let shaped: Vec<_> = shaped
             .map(|&(wire, shape)| (wire, by_list[shape.0 as usize]))
@@ -310,13 +311,7 @@ impl Building {
 
     /// Counts references without a name where their class should give one.
     fn count_unnamed(&mut self) {
-        let classes = (0..self.classes.len() as u32).map(ClassIndex);
-        let by_class: Vec<Option<u32>> = classes
-            .map(|class| {
-                let named = self.names.names_references(class);
-                named.then(|| self.names.of_class(class).filter(|&n| n != NONE).count() as u32)
-            })
-            .collect();
+        let by_class = self.names.counts();
         let mut unnamed = 0;
         let mut shaped = self.columns.shaped.iter().peekable();
         let mut internals = self.columns.internals.iter().peekable();

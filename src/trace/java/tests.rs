@@ -511,6 +511,24 @@ fn superclasses_that_go_in_a_circle_end() {
 }
 
 #[test]
+fn many_fields_under_many_classes_are_looked_through_once() {
+    // A class above itself, with a reference's kind, and as many below it.
+    const MANY: u64 = 50_000;
+    let fields = vec![1; MANY as usize];
+    let top = graph(0, false)
+        .message(2, object(1, 2).packed(5, &[1; 9]))
+        .message(4, interned(1, "T A.a"))
+        .message(9, class(1, "A", 1, &fields, 9, 8));
+    let dump = (2..MANY).fold(top, |dump, id| {
+        dump.message(9, class(id, "B", 1, &[], 9, 8))
+    });
+    let graph = decode(&[packet(dump)]);
+    assert_eq!(graph.len(), 1);
+    assert_eq!(graph.classes().len(), MANY as usize - 1);
+    assert_eq!(graph.facts.losses.unnamed_references, 0);
+}
+
+#[test]
 fn an_error_that_ran_out_of_memory_is_told_with_its_stack() {
     let frame = message()
         .bytes(1, b"void com.example.Cache.grow(int)")
