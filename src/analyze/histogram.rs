@@ -122,7 +122,7 @@ pub fn histogram(graph: &HeapGraph, among: Among<'_>, by: By, filter: &Filter) -
         By::Superclass => {
             let of: Vec<Vec<u32>> = (0..graph.classes().len() as u32)
                 .map(|class| {
-                    let line = graph.ancestry(ClassIndex(class)).take(MOST_ANCESTORS);
+                    let line = graph.ancestry(ClassIndex(class));
                     let names = line.map(|c| groups.number(label::class_name(graph, c)));
                     let mut names: Vec<u32> = names.collect();
                     names.sort_unstable();
@@ -171,9 +171,6 @@ pub fn histogram(graph: &HeapGraph, among: Among<'_>, by: By, filter: &Filter) -
         }
     }
 }
-
-/// Superclasses that are followed: hostile dumps have cycles.
-const MOST_ANCESTORS: usize = 256;
 
 /// A histogram by the kind of the root that each object's shortest path begins at.
 pub fn by_root(

@@ -7,7 +7,7 @@ use super::ids::{ClassIndex, ObjectIndex};
 pub(crate) const DEEPEST: usize = 255;
 
 /// A class and those above it, nearest first, at most [`DEEPEST`]. Ends where they go round in a
-/// circle, before its third round.
+/// circle, though not before some have come again.
 pub(crate) fn upwards<T: Copy + PartialEq>(
     class: T,
     above: impl Fn(T) -> Option<T>,

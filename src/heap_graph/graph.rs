@@ -1,6 +1,6 @@
 //! The columns of a graph, and how they are asked.
 
-use super::class::Class;
+use super::class::{Class, upwards};
 use super::class_column::ClassColumn;
 use super::contents::Contents;
 use super::follow::{Follow, ReferenceKind};
@@ -225,26 +225,10 @@ impl HeapGraph {
         self.class_of.get(object)
     }
 
-    /// A class and its superclasses, nearest first; ends where they go round in a circle.
+    /// A class and its superclasses, nearest first; ends where they go round in a circle, though
+    /// not before some have come again, and at 255, more than any program has above each other.
     pub fn ancestry(&self, class: ClassIndex) -> impl Iterator<Item = ClassIndex> + '_ {
-        let mut next = Some(class);
-        // Brent: `anchor` jumps ahead at powers of two, and a cycle comes back to it.
-        let (mut anchor, mut steps, mut limit) = (None, 0u32, 1u32);
-        std::iter::from_fn(move || {
-            let now = next?;
-            if anchor == Some(now) {
-                next = None;
-                return None;
-            }
-            if steps == limit {
-                anchor = Some(now);
-                steps = 0;
-                limit = limit.saturating_mul(2);
-            }
-            steps += 1;
-            next = self.class(now).superclass;
-            Some(now)
-        })
+        upwards(class, |at| self.class(at).superclass)
     }
 
     /// Whether the class or one of its superclasses has that (obfuscated or plain) name.

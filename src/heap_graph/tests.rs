@@ -430,6 +430,30 @@ fn a_chain_of_a_million_objects_needs_no_deep_stack() {
 }
 
 #[test]
+fn chains_of_classes_end_early_and_circles_sooner() {
+    let mut graph = Heap::of(1).graph();
+    let class = |superclass| Class {
+        superclass,
+        ..Class::default()
+    };
+    let below = |at: u32| class(Some(ClassIndex(at + 1)));
+    graph.classes = (0..100_000).map(below).collect();
+    graph.classes.push(Class {
+        name: "Top".to_owned(),
+        ..Class::default()
+    });
+    assert_eq!(graph.ancestry(ClassIndex(0)).count(), 255);
+    assert_eq!(graph.ancestry(ClassIndex(99_999)).count(), 2);
+    assert!(graph.is_a(ClassIndex(99_800), "Top"));
+    // Asked of every class, it takes no time to speak of.
+    let all = (0..=100_000).map(ClassIndex);
+    let below_top = all.filter(|&class| graph.is_a(class, "Top")).count();
+    assert_eq!(below_top, 255);
+    graph.classes[0].superclass = Some(ClassIndex(0));
+    assert!(graph.ancestry(ClassIndex(0)).count() < 4);
+}
+
+#[test]
 fn ladders_stars_and_grids_have_the_dominators_they_must_have() {
     const N: usize = 50_000;
     // A star: root 0 holds a hub, the hub all others, each of which holds the hub and the last.

@@ -105,7 +105,7 @@ impl HprofContents {
     ) -> ControlFlow<()> {
         let id_size = self.outline.id_size;
         let mut at = 0;
-        for declared_in in graph.ancestry(class).take(crate::heap_graph::DEEPEST) {
+        for declared_in in graph.ancestry(class) {
             for field in &graph.class(declared_in).fields {
                 let basic = field.basic.unwrap_or(BasicType::Object);
                 let Some(value) = value(basic, &data[at..], id_size, graph) else {
