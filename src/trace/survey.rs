@@ -32,6 +32,7 @@ pub(super) struct Survey {
     pub(super) whole_bytes: u64,
     sequences: HashMap<u32, Sequence>,
     lossy: HashSet<u32>,
+    packages: java::KnownPackages,
     ending: Ending,
     /// The largest timestamp seen: the time of packets that have none.
     now: u64,
@@ -226,15 +227,18 @@ impl Survey {
                         "a packet of a Java heap dump",
                     )
                 }
-                payload::ART_METADATA => match java::read_art_metadata(message, recording) {
-                    Ok((pid, oom)) => {
-                        if let Some(oom) = oom {
-                            self.java.add_out_of_memory(pid, timestamp, oom);
+                payload::ART_METADATA => {
+                    let packages = &mut self.packages;
+                    match java::read_art_metadata(message, recording, packages) {
+                        Ok((pid, oom)) => {
+                            if let Some(oom) = oom {
+                                self.java.add_out_of_memory(pid, timestamp, oom);
+                            }
+                            continue;
                         }
-                        continue;
+                        Err(error) => (Err(error), "what a process says of itself"),
                     }
-                    Err(error) => (Err(error), "what a process says of itself"),
-                },
+                }
                 _ => continue,
             };
             if !damaged {

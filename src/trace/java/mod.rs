@@ -43,7 +43,7 @@ mod tables;
 mod tests;
 
 pub(super) use chains::{Chains, JavaPlan};
-pub(super) use out_of_memory::read_art_metadata;
+pub(super) use out_of_memory::{KnownPackages, read_art_metadata};
 pub use out_of_memory::{OutOfMemory, ThrownFrame};
 
 use super::TraceError;

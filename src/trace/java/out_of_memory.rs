@@ -3,6 +3,7 @@
 
 use crate::profile::{Package, Process, Recording};
 use crate::trace::wire::{Fields, WireError};
+use std::collections::HashSet;
 
 /// An OutOfMemoryError at which a heap was dumped.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -30,11 +31,30 @@ pub struct ThrownFrame {
     pub line: u32,
 }
 
+/// Names of the packages that a recording lists, so that many packets are no search each.
+#[derive(Debug, Default)]
+pub(in crate::trace) struct KnownPackages {
+    names: HashSet<String>,
+    /// So many of the recording's are among them.
+    taken: usize,
+}
+
+impl KnownPackages {
+    /// Whether the recording lists a package.
+    fn has(&mut self, recording: &Recording, name: &str) -> bool {
+        let new = recording.packages.get(self.taken..).unwrap_or_default();
+        self.names.extend(new.iter().map(|p| p.name.clone()));
+        self.taken = recording.packages.len();
+        self.names.contains(name)
+    }
+}
+
 /// Reads a packet: process id, and the error where there was one. Names the process where
 /// nothing else has, and lists its package.
 pub(in crate::trace) fn read_art_metadata(
     message: &[u8],
     recording: &mut Recording,
+    known_packages: &mut KnownPackages,
 ) -> Result<(u64, Option<OutOfMemory>), WireError> {
     let (mut pid, mut uid) = (0, None);
     let (mut process, mut package) = (String::new(), String::new());
@@ -75,7 +95,7 @@ pub(in crate::trace) fn read_art_metadata(
         }
         known.uid = known.uid.or(uid);
     }
-    if !package.is_empty() && recording.packages.iter().all(|p| p.name != package) {
+    if !package.is_empty() && !known_packages.has(recording, &package) {
         recording.packages.push(Package {
             name: package,
             uid: uid.unwrap_or(0),

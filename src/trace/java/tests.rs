@@ -544,7 +544,7 @@ fn an_error_that_ran_out_of_memory_is_told_with_its_stack() {
         .bytes(9, b"Failed to allocate");
     let metadata = message().number(8, 10).number(10, 1).message(131, process);
     let metadata = message().message(1, metadata).0;
-    let mut trace = open(&[metadata, packet(small(0, false, &[1]))]);
+    let mut trace = open(&[metadata.clone(), metadata, packet(small(0, false, &[1]))]);
     let dump = &trace.java_dumps()[0];
     assert_eq!(dump.process, "com.example");
     let oom = dump.out_of_memory.as_ref().expect("it is told");
@@ -554,7 +554,9 @@ fn an_error_that_ran_out_of_memory_is_told_with_its_stack() {
         (oom.stack[0].file.as_str(), oom.stack[0].line),
         ("Cache.java", 42)
     );
-    assert_eq!(trace.recording().packages[0].name, "com.example.pkg");
+    let packages = &trace.recording().packages;
+    assert_eq!(packages.len(), 1, "told twice");
+    assert_eq!(packages[0].name, "com.example.pkg");
     let graph = trace.read_java_dump(0).unwrap();
     assert_eq!(graph.facts.reason.as_deref(), Some("OOME"));
 }
