@@ -1,5 +1,5 @@
 //! Which packets belong to one dump, as the first reading finds them. A chain is the packets of
-//! one sequence up to one with `continued` unset; chains with one process and one time are one
+//! one sequence up to one with `continued` unset, or up to number 0 of another dump; chains with one process and one time are one
 //! dump. Packets are numbered from 0 within a chain.
 
 use super::out_of_memory::OutOfMemory;
@@ -13,6 +13,8 @@ pub(in crate::trace) struct Outline {
     pid: u64,
     continued: bool,
     index: u64,
+    /// Process and number were told, whatever damage came later.
+    is_placed: bool,
     has_objects: bool,
     has_roots: bool,
 }
@@ -21,20 +23,34 @@ impl Outline {
     /// Reads the outline, passing over objects and tables. What stands before damage is kept.
     fn read(message: &[u8]) -> (Outline, Result<(), WireError>) {
         let mut outline = Outline::default();
+        let (mut has_pid, mut has_index) = (false, false);
         let mut fields = Fields::new(message);
         loop {
             match fields.next() {
                 Ok(Some((number, value))) => match number {
                     // An i32: negative ones have ten bytes.
-                    1 => outline.pid = u64::from(value.number() as u32),
+                    1 => {
+                        outline.pid = u64::from(value.number() as u32);
+                        has_pid = true;
+                    }
                     2 => outline.has_objects = true,
                     5 => outline.continued = value.flag(),
-                    6 => outline.index = value.number(),
+                    6 => {
+                        outline.index = value.number();
+                        has_index = true;
+                    }
                     7 => outline.has_roots = true,
                     _ => {}
                 },
-                Ok(None) => return (outline, Ok(())),
-                Err(error) => return (outline, Err(error)),
+                Ok(None) => {
+                    // Neither has to be written where it is 0.
+                    outline.is_placed = true;
+                    return (outline, Ok(()));
+                }
+                Err(error) => {
+                    outline.is_placed = has_pid && has_index;
+                    return (outline, Err(error));
+                }
             }
         }
     }
@@ -86,6 +102,15 @@ impl Chains {
         time_ns: u64,
     ) -> Result<(), WireError> {
         let (outline, outcome) = Outline::read(message);
+        let own = (outline.pid, time_ns);
+        if outline.index == 0 && outline.is_placed {
+            // Where damage hid the last packet of a dump, the next one begins all the same.
+            let before = self.open.get(&sequence).and_then(|chain| chain.of);
+            if before.is_some_and(|before| before != own) {
+                let broken_off = self.open.remove(&sequence);
+                self.done.extend(broken_off);
+            }
+        }
         let chain = self.open.entry(sequence).or_default();
         let expected = chain.index.map_or(0, |last| last.wrapping_add(1));
         if outline.index != expected {
@@ -94,7 +119,6 @@ impl Chains {
             chain.missing = chain.missing.saturating_add(gap);
         }
         chain.index = Some(outline.index);
-        let own = (outline.pid, time_ns);
         let mut foreign = false;
         if outline.has_objects || outline.has_roots {
             foreign = *chain.of.get_or_insert(own) != own;

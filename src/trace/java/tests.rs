@@ -424,6 +424,28 @@ fn packets_of_another_dump_inside_a_chain_are_left_out_and_told() {
 }
 
 #[test]
+fn a_dump_whose_end_is_damaged_leaves_the_next_one_whole() {
+    let mut cut = small(1, false, &[2]);
+    // A field that is longer than what is left.
+    cut = cut.varint(2 << 3 | 2).varint(1000);
+    let mut trace = open(&[
+        packet(small(0, true, &[1])),
+        packet(cut),
+        packet_at(20, 1, small(0, true, &[3])),
+        packet_at(20, 1, small(1, false, &[4, 5])),
+    ]);
+    let times: Vec<u64> = trace.java_dumps().iter().map(|dump| dump.time_ns).collect();
+    assert_eq!(times, [10, 20]);
+    let first = trace.read_java_dump(0).unwrap();
+    assert_eq!(first.len(), 2);
+    assert!(first.facts.losses.truncated);
+    assert_eq!(first.facts.losses.damage, ["1 packets are damaged inside"]);
+    let second = trace.read_java_dump(1).unwrap();
+    assert_eq!(second.len(), 3);
+    assert_eq!(second.facts.losses, Default::default());
+}
+
+#[test]
 fn objects_that_contradict_themselves_are_left_out() {
     let odd = next_object(5, 1).packed(4, &[1, 2]).packed(5, &[1]);
     let cut = object(30, 1).bytes(5, &[0x80]);
