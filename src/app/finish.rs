@@ -20,6 +20,7 @@ use super::summary::HeapSummary;
 use crate::eligibility;
 use crate::error::{ErrorClass, Failure};
 use crate::import::ImportError;
+use crate::profile::Health;
 use crate::session::{
     self, Chronicle, Controls, DumpScan, NewScan, Opening, RawTrace, SeenDump, Session,
     SessionError, SessionId, SnapshotWay, remove_parts,
@@ -162,7 +163,10 @@ pub async fn finish(
     tell(RecordEvent::Step(Step::Converting));
     let mut converted = convert(&session, &plan, &trace, controls, tell).await?;
     steps.push(plan::step("converted"));
+    // Packets of a dump that could not be read, and damage, are no sign that none came.
+    let has_trouble = |health: &Health| health.heap_graph_packets > 0 || health.damage_count > 0;
     if converted.java.is_empty()
+        && !converted.health.iter().any(has_trouble)
         && let Some(none) = no_error_came(&plan, ended_by)
     {
         // What was recorded beside is nobody's.

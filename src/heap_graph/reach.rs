@@ -108,7 +108,6 @@ impl ShortestPaths {
             follow,
             rank: Some(&|root| Some(root.kind.rank())),
             until: objects,
-            ..Walk::default()
         };
         ShortestPaths::by(graph, &walk)
     }

@@ -6,13 +6,13 @@
 //! be read is not copied. What stays: names of classes, fields, methods, files and heaps, the
 //! lengths of arrays, numbers in fields (see [`StripOptions::fields`]), stacks.
 
-use super::classes::DEEPEST;
 use super::id_map::{IdMap, IdSet};
 use super::records::{Content, Header, HeaderError, Record, Records, tag};
 use super::rewrite::{Body, Edit, Other, Rewritten, rewrite};
 use super::sub_records::{ClassDump, SubRecord, SubRecords};
 use crate::error::{Classified, ErrorClass};
 use crate::heap_graph::BasicType;
+use crate::heap_graph::DEEPEST;
 use std::io::{self, Write};
 use std::ops::Range;
 use std::sync::Arc;
