@@ -99,11 +99,15 @@ struct Generator<W: Write> {
 
 impl<W: Write> Generator<W> {
     fn trace_packet(&mut self, packet: &[u8]) -> io::Result<()> {
+        // The service stamps each packet with its writer's sequence.
+        let mut stamp = Vec::new();
+        number(&mut stamp, 10, 1);
         let mut head = Vec::new();
         varint(&mut head, 1 << 3 | 2);
-        varint(&mut head, packet.len() as u64);
+        varint(&mut head, (packet.len() + stamp.len()) as u64);
         self.out.write_all(&head)?;
-        self.out.write_all(packet)
+        self.out.write_all(packet)?;
+        self.out.write_all(&stamp)
     }
 
     /// ProcessTree: the name of the process.
