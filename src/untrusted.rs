@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 /// Whether a terminal might act on `c`, or show a text other than it is.
-fn is_unsafe(c: char) -> bool {
+pub fn is_unsafe(c: char) -> bool {
     c.is_control()
         || matches!(c,
             '\u{061c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'

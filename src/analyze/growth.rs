@@ -504,7 +504,7 @@ fn path(snapshot: &Snapshot, graph: &HeapGraph, at: usize) -> Vec<String> {
             element = true;
         } else {
             let name = reference(graph, node.referrer, node.first);
-            let step = match (name, element && is_collection(class)) {
+            let step = match (name, element && label::is_collection(class)) {
                 (_, true) => format!("{class} [x]"),
                 (Some(name), false) => format!("{class}.{name}"),
                 (None, false) => class.to_owned(),
@@ -518,19 +518,8 @@ fn path(snapshot: &Snapshot, graph: &HeapGraph, at: usize) -> Vec<String> {
     steps
 }
 
-fn is_collection(class: &str) -> bool {
-    [
-        "java.util.",
-        "android.util.",
-        "androidx.collection.",
-        "kotlin.collections.",
-    ]
-    .iter()
-    .any(|package| class.starts_with(package))
-}
-
 fn is_inside(class: &str) -> bool {
-    class.ends_with("[]") || is_collection(class) && class.contains('$')
+    class.ends_with("[]") || label::is_collection(class) && class.contains('$')
 }
 
 fn reference(graph: &HeapGraph, owner: ObjectIndex, target: ObjectIndex) -> Option<String> {

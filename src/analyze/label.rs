@@ -43,6 +43,18 @@ pub fn object_name(graph: &HeapGraph, object: ObjectIndex) -> Cow<'_, str> {
     }
 }
 
+/// Whether a class of that name is a collection of the platform's libraries, or part of one.
+pub fn is_collection(name: &str) -> bool {
+    [
+        "java.util.",
+        "android.util.",
+        "androidx.collection.",
+        "kotlin.collections.",
+    ]
+    .iter()
+    .any(|package| name.starts_with(package))
+}
+
 /// The package of a class by its name: of an array, that of its elements.
 pub fn package(name: &str) -> &str {
     let element = name.trim_end_matches("[]");

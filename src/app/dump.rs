@@ -133,7 +133,14 @@ pub async fn dump(
 
 /// Removes the folder of an attempt without any dump, unless something else lies there.
 fn discard(output: &Path) -> bool {
-    for name in [RAW_TRACE, FILE_NAME] {
+    const OURS: [&str; 2] = [RAW_TRACE, FILE_NAME];
+    let is_ours = |entry: std::io::Result<std::fs::DirEntry>| {
+        entry.is_ok_and(|entry| OURS.iter().any(|name| entry.file_name() == *name))
+    };
+    if !std::fs::read_dir(output).is_ok_and(|mut all| all.all(is_ours)) {
+        return false;
+    }
+    for name in OURS {
         // What stays keeps the folder.
         let _ = std::fs::remove_file(output.join(name));
     }

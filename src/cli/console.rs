@@ -500,12 +500,7 @@ fn wrap_line(line: &str, columns: usize) -> String {
 }
 
 fn is_unsafe(c: char) -> bool {
-    match c {
-        '\n' | '\t' => false,
-        // Marks that turn or embed the direction of writing, line and paragraph separators.
-        '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
-        c => c.is_control(),
-    }
+    !matches!(c, '\n' | '\t') && crate::untrusted::is_unsafe(c)
 }
 
 #[cfg(test)]

@@ -3,20 +3,17 @@
 use std::ffi::OsString;
 
 use clap::{ValueEnum, ValueHint};
-use regex::Regex;
 
-use super::java_args::JavaArgs;
+use super::java_args::{FilterArgs, JavaArgs};
 use super::java_view::{self, Cell, csv_line, signed, signed_count};
 use super::names_args::mapping;
 use super::table::Table;
-use super::top::HeapArg;
 use super::{Console, Context, Outcome, Style, blocking};
-use crate::analyze::filter::Filter;
 use crate::app::java::JavaInput;
 use crate::app::java::diff::{ChangeRow, DiffReport, DiffRequest, LeakChange, PathChangeRow, diff};
 use crate::app::names::MappingOption;
 use crate::error::Failure;
-use crate::heap_graph::{Follow, HeapKind};
+use crate::heap_graph::Follow;
 use crate::units::{ByteSize, thousands};
 
 /// Flags of `diff`.
@@ -39,15 +36,9 @@ pub struct Args {
     /// At most so many rows of each; 0 is all [default: what fits a page; all in JSON and CSV]
     #[arg(short = 'n', long, value_name = "N")]
     pub limit: Option<usize>,
-    /// Only classes that match; may be repeated
-    #[arg(long, visible_alias = "class", value_name = "REGEX")]
-    pub focus: Vec<Regex>,
-    /// No classes that match; may be repeated
-    #[arg(long, value_name = "REGEX")]
-    pub ignore: Vec<Regex>,
-    /// Only objects in this heap of the runtime
-    #[arg(long, value_name = "HEAP", value_enum)]
-    pub heap: Option<HeapArg>,
+    /// Which objects count.
+    #[command(flatten)]
+    pub filter: FilterArgs,
     /// Classes that did not change too
     #[arg(long)]
     pub unchanged: bool,
@@ -107,11 +98,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let request = DiffRequest {
         before: side(&args.before, &args.mapping_before),
         after: side(&args.after, &args.mapping_after),
-        filter: Filter {
-            focus: args.focus.clone(),
-            ignore: args.ignore.clone(),
-            heap: args.heap.map(HeapKind::from),
-        },
+        filter: args.filter.filter(),
         limit: args.limit.unwrap_or(if whole { 0 } else { PAGE }),
         unchanged: args.unchanged,
         least: args.min.map(|ByteSize(bytes)| bytes),

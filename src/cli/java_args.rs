@@ -5,11 +5,13 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use clap::{Args, ValueEnum, ValueHint};
+use regex::Regex;
 
 use super::names_args::mapping;
+use crate::analyze::filter::Filter;
 use crate::app::java::JavaOptions;
 use crate::app::names::{NameOptions, VARIABLES, absolute};
-use crate::heap_graph::{Follow, SizeModel};
+use crate::heap_graph::{Follow, HeapKind, SizeModel};
 
 /// How a Java heap is looked at.
 #[derive(Debug, Clone, Default, Args)]
@@ -108,6 +110,52 @@ impl JavaArgs {
             weak: !has(Excluded::Weak),
             finalizer: !has(Excluded::Finalizer),
             phantom: !has(Excluded::Phantom),
+        }
+    }
+}
+
+/// Which objects of a Java heap count.
+#[derive(Debug, Clone, Default, Args)]
+pub struct FilterArgs {
+    /// Only classes that match; may be repeated
+    #[arg(long, visible_alias = "class", value_name = "REGEX")]
+    pub focus: Vec<Regex>,
+    /// No classes that match; may be repeated
+    #[arg(long, value_name = "REGEX")]
+    pub ignore: Vec<Regex>,
+    /// Only objects in this heap of the runtime
+    #[arg(long, value_name = "HEAP", value_enum)]
+    pub heap: Option<HeapArg>,
+}
+
+impl FilterArgs {
+    /// The filter.
+    pub fn filter(&self) -> Filter {
+        Filter {
+            focus: self.focus.clone(),
+            ignore: self.ignore.clone(),
+            heap: self.heap.map(HeapKind::from),
+        }
+    }
+}
+
+/// A heap of the runtime.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum HeapArg {
+    /// What the app allocated
+    App,
+    /// What all apps share
+    Zygote,
+    /// What the system brought
+    Image,
+}
+
+impl From<HeapArg> for HeapKind {
+    fn from(heap: HeapArg) -> HeapKind {
+        match heap {
+            HeapArg::App => HeapKind::App,
+            HeapArg::Zygote => HeapKind::Zygote,
+            HeapArg::Image => HeapKind::BootImage,
         }
     }
 }

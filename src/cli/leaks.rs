@@ -80,12 +80,8 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         )
         .with_help("leave out one of the two"));
     }
-    let limit = match (args.limit, console.is_json()) {
-        (Some(limit), _) => limit,
-        (None, true) => MOST_IN_JSON,
-        // What is shown is cut list by list.
-        (None, false) => MOST_IN_JSON,
-    };
+    // What is shown in a terminal is cut list by list.
+    let limit = args.limit.unwrap_or(MOST_IN_JSON);
     let request = LeaksRequest {
         inputs: args
             .inputs

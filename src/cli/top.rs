@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::ValueEnum;
 use regex::Regex;
 
-use super::java_args::JavaArgs;
+use super::java_args::{FilterArgs, JavaArgs};
 use super::java_view::{self, Cell, csv_line, size};
 use super::table::{Table, cut_end};
 use super::{Console, Context, Outcome, Style, blocking};
@@ -17,7 +17,7 @@ use crate::app::java::top::{
 };
 use crate::app::java::{self, JavaError, JavaInput};
 use crate::error::{ErrorClass, Failure};
-use crate::heap_graph::{Follow, HeapKind};
+use crate::heap_graph::Follow;
 use crate::units::{ByteSize, thousands};
 
 /// Flags of `top`.
@@ -41,15 +41,9 @@ pub struct Args {
     /// At most so many rows; 0 is all [default: what fits a page; all in JSON and CSV]
     #[arg(short = 'n', long, value_name = "N")]
     pub limit: Option<usize>,
-    /// Only classes that match; may be repeated
-    #[arg(long, visible_alias = "class", value_name = "REGEX")]
-    pub focus: Vec<Regex>,
-    /// No classes that match; may be repeated
-    #[arg(long, value_name = "REGEX")]
-    pub ignore: Vec<Regex>,
-    /// Only objects in this heap of the runtime
-    #[arg(long, value_name = "HEAP", value_enum)]
-    pub heap: Option<HeapArg>,
+    /// Which objects count.
+    #[command(flatten)]
+    pub filter: FilterArgs,
     /// Only what no root reaches: garbage that was not yet collected
     #[arg(long, conflicts_with_all = ["all", "tree"])]
     pub unreachable: bool,
@@ -145,27 +139,6 @@ impl From<SortArg> for Order {
     }
 }
 
-/// A heap of the runtime.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum HeapArg {
-    /// What the app allocated
-    App,
-    /// What all apps share
-    Zygote,
-    /// What the system brought
-    Image,
-}
-
-impl From<HeapArg> for HeapKind {
-    fn from(heap: HeapArg) -> HeapKind {
-        match heap {
-            HeapArg::App => HeapKind::App,
-            HeapArg::Zygote => HeapKind::Zygote,
-            HeapArg::Image => HeapKind::BootImage,
-        }
-    }
-}
-
 /// Rows on a page.
 const PAGE: usize = 25;
 /// Objects above the classes, where both are shown.
@@ -239,11 +212,9 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
 }
 
 fn filter(args: &Args) -> Filter {
-    Filter {
-        focus: args.focus.iter().chain(&args.objects).cloned().collect(),
-        ignore: args.ignore.clone(),
-        heap: args.heap.map(HeapKind::from),
-    }
+    let mut filter = args.filter.filter();
+    filter.focus.extend(args.objects.iter().cloned());
+    filter
 }
 
 /// The tables that are asked for.

@@ -98,14 +98,7 @@ fn is_inside(graph: &HeapGraph, object: ObjectIndex) -> bool {
         return false;
     }
     let class = graph.class(graph.class_of(object));
-    let name = class.shown();
-    let library = [
-        "java.util.",
-        "android.util.",
-        "androidx.collection.",
-        "kotlin.collections.",
-    ];
-    class.is_array() || library.iter().any(|package| name.starts_with(package))
+    class.is_array() || label::is_collection(class.shown())
 }
 
 impl Held {
