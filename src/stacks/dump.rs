@@ -1,0 +1,145 @@
+//! The numbers: which columns there are, and each dump's values by callsite.
+
+use super::table::{NodeId, StackTable};
+use crate::profile::{DumpFlags, DumpKind};
+
+/// One of the four ways to count a sampled heap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum View {
+    /// Bytes held.
+    Space,
+    /// Sampled allocations held.
+    Objects,
+    /// Bytes allocated since profiling began.
+    AllocSpace,
+    /// Sampled allocations since profiling began.
+    AllocObjects,
+}
+
+impl View {
+    /// All four, in the order in which they are shown.
+    pub const ALL: [View; 4] = [
+        View::Space,
+        View::AllocSpace,
+        View::Objects,
+        View::AllocObjects,
+    ];
+
+    /// `space`, `objects`, `alloc_space`, `alloc_objects`.
+    pub fn name(self) -> &'static str {
+        match self {
+            View::Space => "space",
+            View::Objects => "objects",
+            View::AllocSpace => "alloc_space",
+            View::AllocObjects => "alloc_objects",
+        }
+    }
+}
+
+/// What a column counts.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Unit {
+    /// Bytes.
+    Bytes,
+    /// Things.
+    Count,
+    /// Something of another tool's, in its own word.
+    Other(String),
+}
+
+/// A column of values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Measure {
+    /// Its name: that of the pprof's sample type.
+    pub name: String,
+    /// What it counts.
+    pub unit: Unit,
+    /// Which of the four views it is; `None` for other columns of other tools.
+    pub view: Option<View>,
+}
+
+impl Measure {
+    /// The column of a view.
+    pub fn of_view(view: View) -> Measure {
+        Measure {
+            name: view.name().to_owned(),
+            unit: match view {
+                View::Space | View::AllocSpace => Unit::Bytes,
+                View::Objects | View::AllocObjects => Unit::Count,
+            },
+            view: Some(view),
+        }
+    }
+}
+
+/// What is known of a dump beside its values.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Facts {
+    /// Its index: that of the recording's manifest, else its position in the input.
+    pub index: u32,
+    /// The label of its snapshot.
+    pub label: Option<String>,
+    /// Process id on the device; 0 where not known.
+    pub pid: u64,
+    /// Process name; empty where not known.
+    pub process: String,
+    /// `libc.malloc`, `com.android.art`, a custom heap; empty where not known.
+    pub heap: String,
+    /// Trace time (BOOTTIME) in ns.
+    pub time_ns: Option<u64>,
+    /// Wall-clock time in ns since 1970.
+    pub wall_time_ns: Option<u64>,
+    /// Trace time at which profiling of this heap began, in ns.
+    pub start_ns: Option<u64>,
+    /// Sampling interval in bytes at the end of the dump; 0 where not known, 1 is exact.
+    pub sampling_interval_bytes: u64,
+    /// The interval that was asked for, where it differs (adaptive sampling); else 0.
+    pub orig_sampling_interval_bytes: u64,
+    /// What the values mean.
+    pub kind: DumpKind,
+    /// The daemon's flags.
+    pub flags: DumpFlags,
+    /// Something of it is missing: what is here is a lower bound.
+    pub unfinished: bool,
+}
+
+/// Values by callsite: one row a callsite, ascending, each once; one column a measure. They are
+/// the callsite's own (self): what was allocated by stacks that end there.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Values {
+    /// Callsites, ascending.
+    pub nodes: Vec<NodeId>,
+    /// For each measure of the dump its values, in order of `nodes`.
+    pub columns: Vec<Vec<i64>>,
+}
+
+/// One heap of one process at one moment.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Dump {
+    /// What is known of it.
+    pub facts: Facts,
+    /// Its columns. Those of one recording have the four views, or fewer: `com.android.art`
+    /// knows no frees.
+    pub measures: Vec<Measure>,
+    /// Index of the measure that is shown where none was asked for.
+    pub default_measure: usize,
+    /// The numbers.
+    pub values: Values,
+}
+
+impl Dump {
+    /// The column of a view, if the dump has it.
+    pub fn column(&self, view: View) -> Option<&[i64]> {
+        let at = self.measures.iter().position(|m| m.view == Some(view))?;
+        self.values.columns.get(at).map(Vec::as_slice)
+    }
+}
+
+/// Dumps that share a table.
+#[derive(Debug, Clone, Default)]
+pub struct StackProfile {
+    /// Names, frames, callsites.
+    pub table: StackTable,
+    /// The dumps, in order of time, then process and heap.
+    pub dumps: Vec<Dump>,
+}

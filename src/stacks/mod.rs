@@ -1,0 +1,17 @@
+//! Sampled memory as a tree of call stacks with named functions: what tables, flamegraphs,
+//! differences and exports are made of, whatever it was read from. A native heap and a pprof of
+//! any tool are projected into it once; nobody behind it knows addresses, mappings or traces.
+//!
+//! Shapes:
+//! * [`StackTable`]: texts, libraries, functions, frames, and the tree of callsites;
+//! * [`Measure`]: a column of numbers, its unit, and which of the four views it is;
+//! * [`Dump`]: one heap of one process at one moment: its facts, and its numbers by callsite;
+//! * [`StackProfile`]: a table and all dumps that share it.
+
+mod dump;
+mod table;
+
+pub use dump::{Dump, Facts, Measure, StackProfile, Unit, Values, View};
+pub use table::{
+    Frame, FrameId, Function, FunctionId, Kind, Library, LibraryId, NodeId, StackTable, TextId,
+};

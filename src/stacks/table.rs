@@ -1,0 +1,320 @@
+//! The tables that all dumps of a profile share: texts, libraries, functions, frames, and the
+//! tree of callsites. Append-only; ids are dense, given in order of first appearance, and a
+//! node's parent always has a smaller id than the node.
+
+use crate::profile::index::{Index, Seed};
+
+/// Index of a text; 0 is the empty one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct TextId(pub u32);
+/// Index of a [`Library`]; 0 is the one that is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct LibraryId(pub u32);
+/// Index of a [`Function`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FunctionId(pub u32);
+/// Index of a [`Frame`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FrameId(pub u32);
+/// Index of a callsite: a node of the tree. 0 is the root, which has no frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct NodeId(pub u32);
+
+impl NodeId {
+    /// Where all stacks begin; stands for everything.
+    pub const ROOT: NodeId = NodeId(0);
+}
+
+/// A mapped file.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Library {
+    /// Its path on the device, as recorded; empty where not known.
+    pub path: TextId,
+    /// GNU build ID in hexadecimal; empty where not known.
+    pub build_id: TextId,
+}
+
+/// What a function is to whoever looks for the memory's owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[repr(u8)]
+pub enum Kind {
+    /// Neither of those below.
+    #[default]
+    Plain,
+    /// Hands out memory for its caller: `malloc`, `operator new`, `std::allocator`.
+    Allocator,
+    /// The Java runtime's own: interpreter, JNI stubs, entrypoints.
+    Runtime,
+    /// Java or Kotlin code, however it was run.
+    Java,
+}
+
+/// A function of a library.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Function {
+    /// As it is shown: demangled, deobfuscated, annotated (` [jit]`) as in our pprofs.
+    pub name: TextId,
+    /// As it was recorded or linked; empty where that is all there is.
+    pub system_name: TextId,
+    /// Where its code lies.
+    pub library: LibraryId,
+    /// What it is.
+    pub kind: Kind,
+}
+
+/// A place in a function, inlined ones included: every frame of a stack as people see it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Frame {
+    /// Its function.
+    pub function: FunctionId,
+    /// Source file; empty where not known.
+    pub file: TextId,
+    /// Line in `file`; 0 where not known.
+    pub line: u32,
+    /// Whether the compiler put it into the frame it is called from.
+    pub inlined: bool,
+}
+
+/// A callsite: the frame, and who called it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Node {
+    parent: NodeId,
+    frame: FrameId,
+}
+
+/// Texts, libraries, functions, frames, callsites.
+#[derive(Debug, Clone)]
+pub struct StackTable {
+    seed: Seed,
+    text: String,
+    text_ends: Vec<usize>,
+    text_index: Index,
+    libraries: Vec<Library>,
+    library_index: Index,
+    functions: Vec<Function>,
+    function_index: Index,
+    frames: Vec<Frame>,
+    frame_index: Index,
+    /// The root stands first, with a frame that means nothing.
+    nodes: Vec<Node>,
+    node_index: Index,
+}
+
+impl Default for StackTable {
+    fn default() -> Self {
+        let root = Node {
+            parent: NodeId::ROOT,
+            frame: FrameId(u32::MAX),
+        };
+        let mut table = StackTable {
+            seed: Seed::default(),
+            text: String::new(),
+            text_ends: Vec::new(),
+            text_index: Index::default(),
+            libraries: Vec::new(),
+            library_index: Index::default(),
+            functions: Vec::new(),
+            function_index: Index::default(),
+            frames: Vec::new(),
+            frame_index: Index::default(),
+            nodes: vec![root],
+            node_index: Index::default(),
+        };
+        table.text("");
+        table.library(Library::default());
+        table
+    }
+}
+
+fn pair(high: u32, low: u32) -> u64 {
+    u64::from(high) << 32 | u64::from(low)
+}
+
+fn next_id(len: usize) -> u32 {
+    u32::try_from(len).expect("a table outgrows memory before it has 2^32 entries")
+}
+
+impl StackTable {
+    /// The id of a text.
+    pub fn text(&mut self, text: &str) -> TextId {
+        let hash = self.seed.bytes(text.as_bytes());
+        let next = next_id(self.text_ends.len());
+        let (all, ends) = (&self.text, &self.text_ends);
+        let (id, there) = self.text_index.find_or_insert(hash, next, |id| {
+            all.as_bytes()[span(ends, id)] == *text.as_bytes()
+        });
+        if !there {
+            self.text.push_str(text);
+            self.text_ends.push(self.text.len());
+        }
+        TextId(id)
+    }
+
+    /// The id of a library.
+    pub fn library(&mut self, library: Library) -> LibraryId {
+        let hash = self.seed.number(pair(library.path.0, library.build_id.0));
+        let next = next_id(self.libraries.len());
+        let all = &self.libraries;
+        let (id, there) = self
+            .library_index
+            .find_or_insert(hash, next, |id| all[id as usize] == library);
+        if !there {
+            self.libraries.push(library);
+        }
+        LibraryId(id)
+    }
+
+    /// The id of a function.
+    pub fn function(&mut self, function: Function) -> FunctionId {
+        let names = self
+            .seed
+            .number(pair(function.name.0, function.system_name.0));
+        let rest = pair(function.library.0, function.kind as u32);
+        let hash = self.seed.number(names ^ rest);
+        let next = next_id(self.functions.len());
+        let all = &self.functions;
+        let (id, there) = self
+            .function_index
+            .find_or_insert(hash, next, |id| all[id as usize] == function);
+        if !there {
+            self.functions.push(function);
+        }
+        FunctionId(id)
+    }
+
+    /// The id of a frame.
+    pub fn frame(&mut self, frame: Frame) -> FrameId {
+        let place = self.seed.number(pair(frame.file.0, frame.line));
+        let function = pair(frame.function.0, u32::from(frame.inlined));
+        let hash = self.seed.number(place ^ function);
+        let next = next_id(self.frames.len());
+        let all = &self.frames;
+        let (id, there) = self
+            .frame_index
+            .find_or_insert(hash, next, |id| all[id as usize] == frame);
+        if !there {
+            self.frames.push(frame);
+        }
+        FrameId(id)
+    }
+
+    /// The callsite of `frame` called from `parent`.
+    pub fn child(&mut self, parent: NodeId, frame: FrameId) -> NodeId {
+        let node = Node { parent, frame };
+        let hash = self.seed.number(pair(parent.0, frame.0));
+        let next = next_id(self.nodes.len());
+        let all = &self.nodes;
+        let (id, there) = self
+            .node_index
+            .find_or_insert(hash, next, |id| all[id as usize] == node);
+        if !there {
+            self.nodes.push(node);
+        }
+        NodeId(id)
+    }
+
+    /// The text of an id.
+    pub fn text_of(&self, id: TextId) -> &str {
+        &self.text[span(&self.text_ends, id.0)]
+    }
+
+    /// All libraries, in order of their ids.
+    pub fn libraries(&self) -> &[Library] {
+        &self.libraries
+    }
+
+    /// All functions, in order of their ids.
+    pub fn functions(&self) -> &[Function] {
+        &self.functions
+    }
+
+    /// All frames, in order of their ids.
+    pub fn frames(&self) -> &[Frame] {
+        &self.frames
+    }
+
+    /// Number of texts.
+    pub fn text_count(&self) -> usize {
+        self.text_ends.len()
+    }
+
+    /// Number of callsites, the root among them.
+    pub fn node_count(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Who called a callsite; the root for those called by nobody, and for the root.
+    pub fn parent(&self, node: NodeId) -> NodeId {
+        self.nodes[node.0 as usize].parent
+    }
+
+    /// The frame of a callsite; `None` for the root.
+    pub fn frame_of(&self, node: NodeId) -> Option<FrameId> {
+        (node != NodeId::ROOT).then(|| self.nodes[node.0 as usize].frame)
+    }
+
+    /// The function of a callsite; `None` for the root.
+    pub fn function_of(&self, node: NodeId) -> Option<FunctionId> {
+        let frame = self.frame_of(node)?;
+        Some(self.frames[frame.0 as usize].function)
+    }
+
+    /// A callsite's shown function name; empty for the root.
+    pub fn name_of(&self, node: NodeId) -> &str {
+        match self.function_of(node) {
+            Some(function) => self.text_of(self.functions[function.0 as usize].name),
+            None => "",
+        }
+    }
+
+    /// A callsite and who called it, leaf first, without the root.
+    pub fn stack(&self, leaf: NodeId) -> impl Iterator<Item = NodeId> + '_ {
+        let next = |node: &NodeId| Some(self.parent(*node));
+        std::iter::successors(Some(leaf), next).take_while(|node| *node != NodeId::ROOT)
+    }
+}
+
+/// The part of a flat array that belongs to entry `id`, given where each entry ends.
+fn span(ends: &[usize], id: u32) -> std::ops::Range<usize> {
+    let id = id as usize;
+    let start = if id == 0 { 0 } else { ends[id - 1] };
+    start..ends[id]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_stacks_share_their_nodes() {
+        let mut table = StackTable::default();
+        let mut frame = |name: &str| {
+            let function = Function {
+                name: table.text(name),
+                system_name: TextId::default(),
+                library: LibraryId::default(),
+                kind: Kind::Plain,
+            };
+            let function = table.function(function);
+            table.frame(Frame {
+                function,
+                file: TextId::default(),
+                line: 0,
+                inlined: false,
+            })
+        };
+        let (main, load) = (frame("main"), frame("load"));
+        let root = table.child(NodeId::ROOT, main);
+        let leaf = table.child(root, load);
+        assert_eq!(table.child(NodeId::ROOT, main), root);
+        assert_eq!(table.child(root, load), leaf);
+        assert_ne!(
+            table.child(root, main),
+            root,
+            "recursion is a node of its own"
+        );
+        let names: Vec<&str> = table.stack(leaf).map(|node| table.name_of(node)).collect();
+        assert_eq!(names, ["load", "main"]);
+        assert_eq!(table.name_of(NodeId::ROOT), "");
+    }
+}
