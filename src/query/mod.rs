@@ -1,2 +1,24 @@
 //! SQL over profiles: Perfetto's tables and columns, and views of our own, as virtual tables of
 //! an embedded SQLite. Knows neither files nor the terminal.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `table` | what a table is: schema, rows, cells; the catalog of all |
+//! | `index` | rows by value, built when first needed |
+//! | `engine` | the database, and what statements may do |
+//! | `processes` | processes and their `upid`s |
+//! | `java` | tables of Java heaps |
+//! | `vtab` | how SQLite plans over and walks through a table |
+
+mod engine;
+mod index;
+pub mod java;
+mod processes;
+mod table;
+mod vtab;
+
+pub use engine::Database;
+pub use processes::{ProcessRow, Processes};
+pub use table::{
+    Access, Argument, Build, Call, Catalog, Cell, Column, Kind, Rows, Schema, TableError, View,
+};

@@ -1,0 +1,242 @@
+//! Indexes over columns of virtual tables, built when they are first needed and kept: from a
+//! value to its rows, and all rows in order of their values.
+
+use std::cmp::Ordering;
+use std::ops::Range;
+
+use super::table::{Cell, Rows};
+
+/// The rows of a table in order of a column, nulls first; rows of one value ascend.
+pub(super) struct Index {
+    /// All rows.
+    rows: Vec<u32>,
+    nulls: usize,
+    distinct: usize,
+    /// Where the rows of each number begin, for numbers from `lowest` on that lie close to each
+    /// other; one more than numbers.
+    starts: Option<(i64, Vec<u32>)>,
+}
+
+/// How cells of a column compare, as SQLite has it: null, numbers, text by its bytes.
+pub(super) fn compare(a: &Cell<'_>, b: &Cell<'_>) -> Ordering {
+    let rank = |cell: &Cell<'_>| match cell {
+        Cell::Null => 0,
+        Cell::Int(_) | Cell::Real(_) => 1,
+        Cell::Text(_) => 2,
+    };
+    match (a, b) {
+        (Cell::Int(a), Cell::Int(b)) => a.cmp(b),
+        (Cell::Real(a), Cell::Real(b)) => a.total_cmp(b),
+        (Cell::Int(a), Cell::Real(b)) => (*a as f64).total_cmp(b),
+        (Cell::Real(a), Cell::Int(b)) => a.total_cmp(&(*b as f64)),
+        (Cell::Text(a), Cell::Text(b)) => a.as_bytes().cmp(b.as_bytes()),
+        _ => rank(a).cmp(&rank(b)),
+    }
+}
+
+impl Index {
+    /// Reads the column once, or as often as sorting takes where its values are no numbers that
+    /// lie close to each other.
+    pub(super) fn build(table: &dyn Rows, column: usize) -> Index {
+        let len = table.len();
+        let mut bounds: Option<(i64, i64)> = None;
+        let mut nulls = 0;
+        let mut whole = true;
+        for row in 0..len {
+            match table.cell(row, column) {
+                Cell::Int(value) => {
+                    let (low, high) = bounds.unwrap_or((value, value));
+                    bounds = Some((low.min(value), high.max(value)));
+                }
+                Cell::Null => nulls += 1,
+                Cell::Real(_) | Cell::Text(_) => {
+                    whole = false;
+                    break;
+                }
+            }
+        }
+        if whole {
+            let (low, high) = bounds.unwrap_or((0, -1));
+            let span = i128::from(high) - i128::from(low) + 1;
+            // Four bytes a number: no more than the rows themselves take, four times over.
+            if span <= len as i128 * 4 + 1024 {
+                return Index::by_counting(table, column, low, span as usize, nulls);
+            }
+            return Index::by_sorting_numbers(table, column);
+        }
+        Index::by_sorting(table, column)
+    }
+
+    fn by_counting(table: &dyn Rows, column: usize, low: i64, span: usize, nulls: usize) -> Index {
+        let len = table.len();
+        let mut starts = vec![0u32; span + 1];
+        let place = |row| match table.cell(row, column) {
+            Cell::Int(value) => Some(value.wrapping_sub(low) as usize),
+            _ => None,
+        };
+        for row in 0..len {
+            if let Some(at) = place(row) {
+                starts[at] += 1;
+            }
+        }
+        let mut sum = nulls as u32;
+        let mut distinct = usize::from(nulls > 0);
+        for start in &mut starts {
+            let count = *start;
+            distinct += usize::from(count > 0);
+            *start = sum;
+            sum += count;
+        }
+        let mut rows = vec![0u32; len];
+        let mut next = starts.clone();
+        let mut next_null = 0;
+        for row in 0..len {
+            match place(row) {
+                Some(at) => {
+                    rows[next[at] as usize] = row as u32;
+                    next[at] += 1;
+                }
+                None => {
+                    rows[next_null] = row as u32;
+                    next_null += 1;
+                }
+            }
+        }
+        Index {
+            rows,
+            nulls,
+            distinct,
+            starts: Some((low, starts)),
+        }
+    }
+
+    fn by_sorting_numbers(table: &dyn Rows, column: usize) -> Index {
+        let key = |row| match table.cell(row, column) {
+            Cell::Int(value) => Some(value),
+            _ => None,
+        };
+        let mut keyed: Vec<(Option<i64>, u32)> =
+            (0..table.len()).map(|row| (key(row), row as u32)).collect();
+        keyed.sort_unstable();
+        let changes = keyed.windows(2).filter(|pair| pair[0].0 != pair[1].0);
+        Index {
+            distinct: changes.count() + usize::from(!keyed.is_empty()),
+            nulls: keyed.partition_point(|(key, _)| key.is_none()),
+            rows: keyed.into_iter().map(|(_, row)| row).collect(),
+            starts: None,
+        }
+    }
+
+    fn by_sorting(table: &dyn Rows, column: usize) -> Index {
+        let cell = |row: u32| table.cell(row as usize, column);
+        let mut rows: Vec<u32> = (0..table.len() as u32).collect();
+        rows.sort_by(|&a, &b| compare(&cell(a), &cell(b)));
+        let changes = rows
+            .windows(2)
+            .filter(|pair| compare(&cell(pair[0]), &cell(pair[1])) != Ordering::Equal);
+        Index {
+            distinct: changes.count() + usize::from(!rows.is_empty()),
+            nulls: rows.partition_point(|&row| cell(row) == Cell::Null),
+            rows,
+            starts: None,
+        }
+    }
+
+    /// All rows, in order.
+    pub(super) fn rows(&self) -> &[u32] {
+        &self.rows
+    }
+
+    /// How many different values there are.
+    pub(super) fn distinct(&self) -> usize {
+        self.distinct
+    }
+
+    /// The part of [`Index::rows`] that is between two bounds, nulls never among them.
+    pub(super) fn between(
+        &self,
+        table: &dyn Rows,
+        column: usize,
+        wanted: &Bounds<'_>,
+    ) -> Range<usize> {
+        if let (Some((low, starts)), Some(key)) = (&self.starts, wanted.exactly()) {
+            let at = key
+                .checked_sub(*low)
+                .and_then(|at| usize::try_from(at).ok());
+            return match at {
+                Some(at) if at + 1 < starts.len() => starts[at] as usize..starts[at + 1] as usize,
+                _ => 0..0,
+            };
+        }
+        wanted.within(self.nulls..self.rows.len(), |at| {
+            table.cell(self.rows[at] as usize, column)
+        })
+    }
+
+    /// The part of [`Index::rows`] that is null.
+    pub(super) fn nulls(&self) -> Range<usize> {
+        0..self.nulls
+    }
+}
+
+/// Bounds of a value, each with whether the value itself is among those wanted.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Bounds<'a> {
+    pub(super) lower: Option<(Cell<'a>, bool)>,
+    pub(super) upper: Option<(Cell<'a>, bool)>,
+}
+
+impl<'a> Bounds<'a> {
+    /// One value alone.
+    pub(super) fn only(value: Cell<'a>) -> Bounds<'a> {
+        Bounds {
+            lower: Some((value.clone(), true)),
+            upper: Some((value, true)),
+        }
+    }
+
+    /// The one whole number that is wanted, if it is one.
+    pub(super) fn exactly(&self) -> Option<i64> {
+        match (&self.lower, &self.upper) {
+            (Some((Cell::Int(a), true)), Some((Cell::Int(b), true))) if a == b => Some(*a),
+            _ => None,
+        }
+    }
+
+    /// The part of `all` positions, ascending by their cells, that is wanted.
+    pub(super) fn within<'c>(
+        &self,
+        all: Range<usize>,
+        cell: impl Fn(usize) -> Cell<'c>,
+    ) -> Range<usize> {
+        let first = |from: usize, is_before: &dyn Fn(&Cell<'c>) -> bool| {
+            let (mut low, mut high) = (from, all.end);
+            while low < high {
+                let middle = low + (high - low) / 2;
+                if is_before(&cell(middle)) {
+                    low = middle + 1;
+                } else {
+                    high = middle;
+                }
+            }
+            low
+        };
+        let start = match &self.lower {
+            None => all.start,
+            Some((value, included)) => first(all.start, &|cell| match compare(cell, value) {
+                Ordering::Less => true,
+                Ordering::Equal => !included,
+                Ordering::Greater => false,
+            }),
+        };
+        let end = match &self.upper {
+            None => all.end,
+            Some((value, included)) => first(start, &|cell| match compare(cell, value) {
+                Ordering::Less => true,
+                Ordering::Equal => *included,
+                Ordering::Greater => false,
+            }),
+        };
+        start..end
+    }
+}

@@ -1,0 +1,646 @@
+//! One virtual table for all: how SQLite's planner and cursors get at a [`Rows`]. Owns what a
+//! plan is; what is in a table is the table's.
+//!
+//! A plan says which column finds the rows and by which comparisons. It never drops a comparison:
+//! SQLite repeats each on the rows it is given, so a plan may give too many rows, never too few.
+//! Arguments of table-valued functions alone are not repeated: no row holds them.
+
+use std::borrow::Cow;
+use std::ffi::{CStr, CString, c_int};
+use std::fmt::Write as _;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use rusqlite::types::{ToSqlOutput, Value, ValueRef};
+use rusqlite::vtab::{
+    Context, Filters, IndexConstraintOp as Op, IndexFlags, IndexInfo, Module, VTab, VTabConfig,
+    VTabConnection, VTabCursor, sqlite3_vtab, sqlite3_vtab_cursor,
+};
+use rusqlite::{Connection, Error};
+
+use super::index::{Bounds, Index};
+use super::table::{Access, Argument, Catalog, Cell, Kind, Rows, Schema, Source, TableError};
+
+/// Rows, and the indexes that queries have needed so far.
+pub(super) struct Indexed {
+    rows: Arc<dyn Rows>,
+    indexes: Vec<OnceLock<Index>>,
+}
+
+impl Indexed {
+    fn new(rows: Arc<dyn Rows>, schema: &Schema) -> Indexed {
+        Indexed {
+            rows,
+            indexes: schema.columns.iter().map(|_| OnceLock::new()).collect(),
+        }
+    }
+
+    fn index(&self, column: usize) -> &Index {
+        self.indexes[column].get_or_init(|| Index::build(&*self.rows, column))
+    }
+
+    /// How many rows have one value of a column, at a guess.
+    fn rows_per_value(&self, column: usize) -> f64 {
+        let len = self.rows.len() as f64;
+        let counted = self.indexes[column].get().map(Index::distinct);
+        match counted.or_else(|| self.rows.distinct(column)) {
+            Some(distinct) => len / distinct.max(1) as f64,
+            // Nobody knows before an index is built: between a key and a flag.
+            None => len.sqrt(),
+        }
+        .max(1.0)
+    }
+}
+
+/// A table of the catalog, as SQLite's module knows it.
+pub(super) struct Entry {
+    schema: &'static Schema,
+    source: Source,
+    whole: OnceLock<Result<Arc<Indexed>, TableError>>,
+    calls: Mutex<Vec<(Vec<Argument>, Arc<Indexed>)>>,
+}
+
+/// Calls of a function that are kept; a query rarely makes more different ones.
+const KEPT_CALLS: usize = 16;
+
+impl Entry {
+    fn whole(&self) -> Result<Arc<Indexed>, Error> {
+        let made = self.whole.get_or_init(|| match &self.source {
+            Source::Table(build) => Ok(Arc::new(Indexed::new(build()?, self.schema))),
+            Source::Function(_) => Err(TableError(format!(
+                "{} is a function: it wants arguments",
+                self.schema.name
+            ))),
+        });
+        made.clone().map_err(to_sqlite)
+    }
+
+    fn called(&self, arguments: Vec<Argument>) -> Result<Arc<Indexed>, Error> {
+        let Source::Function(call) = &self.source else {
+            return self.whole();
+        };
+        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, made)) = calls.iter().find(|(known, _)| *known == arguments) {
+            return Ok(Arc::clone(made));
+        }
+        let rows = call(&arguments).map_err(to_sqlite)?;
+        let made = Arc::new(Indexed::new(rows, self.schema));
+        if calls.len() == KEPT_CALLS {
+            calls.remove(0);
+        }
+        calls.push((arguments, Arc::clone(&made)));
+        Ok(made)
+    }
+}
+
+fn to_sqlite(error: TableError) -> Error {
+    Error::ModuleError(error.0)
+}
+
+/// Makes the tables of a catalog known to a connection.
+pub(super) fn register(connection: &Connection, catalog: Catalog) -> Result<(), Error> {
+    const MODULE: &Module<'_, VirtualTable> = &Module::eponymous_only_module();
+    for (schema, source) in catalog.tables {
+        let entry = Entry {
+            schema,
+            source,
+            whole: OnceLock::new(),
+            calls: Mutex::default(),
+        };
+        connection.create_module(schema.name, MODULE, Some(Arc::new(entry)))?;
+    }
+    Ok(())
+}
+
+/// An opened table.
+#[repr(C)]
+pub(super) struct VirtualTable {
+    /// SQLite's own part; has to come first.
+    base: sqlite3_vtab,
+    entry: Arc<Entry>,
+}
+
+/// How the rows of a plan are found: what `idxNum` says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Plan {
+    /// The column by which they are found, or come in order.
+    column: Option<u8>,
+    equal: bool,
+    null: bool,
+    /// With whether the bound is among those wanted.
+    lower: Option<bool>,
+    upper: Option<bool>,
+    descending: bool,
+    /// Arguments of a function come first; which, says `idxStr`.
+    called: bool,
+}
+
+impl Plan {
+    fn encode(self) -> c_int {
+        let bound = |bound: Option<bool>| bound.map_or(0, |included| 1 + c_int::from(included));
+        c_int::from(self.column.map_or(0, |column| column + 1))
+            | c_int::from(self.equal) << 8
+            | c_int::from(self.null) << 9
+            | bound(self.lower) << 10
+            | bound(self.upper) << 12
+            | c_int::from(self.descending) << 14
+            | c_int::from(self.called) << 15
+    }
+
+    fn decode(number: c_int) -> Plan {
+        let flag = |at: u32| number >> at & 1 == 1;
+        let bound = |at: u32| match number >> at & 3 {
+            0 => None,
+            bits => Some(bits == 2),
+        };
+        Plan {
+            column: (number & 0xff)
+                .checked_sub(1)
+                .and_then(|c| u8::try_from(c).ok()),
+            equal: flag(8),
+            null: flag(9),
+            lower: bound(10),
+            upper: bound(12),
+            descending: flag(14),
+            called: flag(15),
+        }
+    }
+}
+
+/// A comparison that a plan can use.
+struct Usable {
+    at: usize,
+    column: usize,
+    op: Op,
+}
+
+unsafe impl VTab<'_> for VirtualTable {
+    type Aux = Arc<Entry>;
+    type Cursor = Cursor;
+
+    fn connect(
+        db: &mut VTabConnection,
+        aux: Option<&Arc<Entry>>,
+        _module_name: &[u8],
+        _database_name: &[u8],
+        _table_name: &[u8],
+        _args: &[&[u8]],
+    ) -> rusqlite::Result<(Cow<'static, CStr>, Self)> {
+        let entry = aux.ok_or_else(|| Error::ModuleError("no such table".to_owned()))?;
+        db.config(VTabConfig::Innocuous)?;
+        let mut sql = String::from("CREATE TABLE x(");
+        for (at, column) in entry.schema.columns.iter().enumerate() {
+            let comma = if at == 0 { "" } else { ", " };
+            let hidden = if column.hidden { " HIDDEN" } else { "" };
+            let _ = write!(
+                sql,
+                "{comma}\"{}\" {}{hidden}",
+                column.name,
+                column.kind.sql()
+            );
+        }
+        sql.push(')');
+        let sql = CString::new(sql).map_err(|error| Error::ModuleError(error.to_string()))?;
+        let table = VirtualTable {
+            base: sqlite3_vtab::default(),
+            entry: Arc::clone(entry),
+        };
+        Ok((Cow::Owned(sql), table))
+    }
+
+    fn best_index(&self, info: &mut IndexInfo) -> rusqlite::Result<bool> {
+        let columns = self.entry.schema.columns;
+        let mut usable = Vec::new();
+        let mut arguments = Vec::new();
+        for (at, constraint) in info.constraints().enumerate() {
+            let Ok(column) = usize::try_from(constraint.column()) else {
+                // The row's number.
+                continue;
+            };
+            let op = constraint.operator();
+            if columns[column].access == Access::Argument {
+                if op != Op::SQLITE_INDEX_CONSTRAINT_EQ {
+                    continue;
+                }
+                if !constraint.is_usable() {
+                    return Ok(false);
+                }
+                arguments.push((column, at));
+            } else if constraint.is_usable() {
+                usable.push(Usable { at, column, op });
+            }
+        }
+        usable.retain(|u| {
+            let is_text = columns[u.column].kind == Kind::Text;
+            !is_text || info.collation(u.at).is_ok_and(|name| name == "BINARY")
+        });
+        let is_function = matches!(self.entry.source, Source::Function(_));
+        let mut next = 1;
+        let mut words = String::new();
+        if is_function {
+            arguments.sort_unstable();
+            arguments.dedup_by_key(|(column, _)| *column);
+            for (column, at) in &arguments {
+                let mut usage = info.constraint_usage(*at);
+                usage.set_argv_index(next);
+                usage.set_omit(columns[*column].hidden);
+                next += 1;
+                let _ = write!(words, "{}{column}", if words.is_empty() { "" } else { "," });
+            }
+            info.set_idx_num(
+                Plan {
+                    called: true,
+                    ..Plan::default()
+                }
+                .encode(),
+            );
+            info.set_idx_str(&words);
+            // Fewer arguments can't be told from an accident of the planner, so more are better.
+            info.set_estimated_cost(1e6 / (1.0 + arguments.len() as f64));
+            info.set_estimated_rows(1000);
+            return Ok(true);
+        }
+        let table = self.entry.whole()?;
+        let choice = choose(self.entry.schema, &table, &usable);
+        let order: Vec<(c_int, bool)> = info
+            .order_bys()
+            .map(|o| (o.column(), o.is_order_by_desc()))
+            .collect();
+        let mut plan = choice.plan;
+        if let [(column, descending)] = order[..] {
+            let column = u8::try_from(column).ok();
+            let sorted = column.is_some_and(|column| {
+                let access = columns.get(usize::from(column)).map(|c| c.access);
+                matches!(access, Some(Access::Row | Access::Sorted | Access::Indexed))
+            });
+            if sorted && (plan.column.is_none() || plan.column == column) {
+                plan.column = column;
+                plan.descending = descending;
+                info.set_order_by_consumed(true);
+            }
+        }
+        if let Some(column) = plan.column {
+            words.push_str(columns[usize::from(column)].name);
+        }
+        for (at, sign) in &choice.used {
+            info.constraint_usage(*at).set_argv_index(next);
+            next += 1;
+            words.push_str(sign);
+        }
+        if choice.unique {
+            info.set_idx_flags(IndexFlags::SQLITE_INDEX_SCAN_UNIQUE);
+        }
+        info.set_idx_num(plan.encode());
+        info.set_idx_str(&words);
+        info.set_estimated_cost(choice.cost);
+        info.set_estimated_rows(choice.rows.ceil() as i64);
+        Ok(true)
+    }
+
+    fn open(&mut self) -> rusqlite::Result<Cursor> {
+        Ok(Cursor {
+            base: sqlite3_vtab_cursor::default(),
+            entry: Arc::clone(&self.entry),
+            table: None,
+            walk: Walk::Nothing,
+            found: Vec::new(),
+            range: 0..0,
+            descending: false,
+        })
+    }
+}
+
+/// A way to find rows, and what it costs.
+struct Choice {
+    plan: Plan,
+    /// Comparisons that it uses, in the order in which the cursor is given their values.
+    used: Vec<(usize, &'static str)>,
+    unique: bool,
+    cost: f64,
+    rows: f64,
+}
+
+/// The cheapest way to find the rows that comparisons leave.
+fn choose(schema: &Schema, table: &Indexed, usable: &[Usable]) -> Choice {
+    let len = table.rows.len() as f64;
+    let mut best = Choice {
+        plan: Plan::default(),
+        used: Vec::new(),
+        unique: false,
+        cost: len + 1.0,
+        rows: len.max(1.0),
+    };
+    for (at, column) in schema.columns.iter().enumerate() {
+        let finding = match column.access {
+            Access::Scan | Access::Argument => continue,
+            Access::Row => 1.0,
+            Access::Own | Access::Indexed | Access::Sorted => len.max(2.0).log2(),
+        };
+        let of = |op: Op| usable.iter().find(|u| u.column == at && u.op == op);
+        let plan = Plan {
+            column: u8::try_from(at).ok(),
+            ..Plan::default()
+        };
+        let equal = of(Op::SQLITE_INDEX_CONSTRAINT_EQ).or(of(Op::SQLITE_INDEX_CONSTRAINT_IS));
+        let choice = if let Some(equal) = equal {
+            let unique = column.access == Access::Row;
+            let rows = if unique {
+                1.0
+            } else {
+                table.rows_per_value(at)
+            };
+            Choice {
+                plan: Plan {
+                    equal: true,
+                    ..plan
+                },
+                used: vec![(equal.at, "=")],
+                unique,
+                cost: finding + rows,
+                rows,
+            }
+        } else if column.access == Access::Own {
+            continue;
+        } else if let Some(null) = of(Op::SQLITE_INDEX_CONSTRAINT_ISNULL) {
+            let rows = table.rows_per_value(at);
+            Choice {
+                plan: Plan { null: true, ..plan },
+                used: vec![(null.at, " IS NULL")],
+                unique: false,
+                cost: finding + rows,
+                rows,
+            }
+        } else {
+            let greater = of(Op::SQLITE_INDEX_CONSTRAINT_GE).map(|u| (u, true));
+            let greater = greater.or(of(Op::SQLITE_INDEX_CONSTRAINT_GT).map(|u| (u, false)));
+            let less = of(Op::SQLITE_INDEX_CONSTRAINT_LE).map(|u| (u, true));
+            let less = less.or(of(Op::SQLITE_INDEX_CONSTRAINT_LT).map(|u| (u, false)));
+            let mut used = Vec::new();
+            used.extend(
+                greater
+                    .as_ref()
+                    .map(|(u, included)| (u.at, if *included { ">=" } else { ">" })),
+            );
+            used.extend(
+                less.as_ref()
+                    .map(|(u, included)| (u.at, if *included { "<=" } else { "<" })),
+            );
+            let rows = match used.len() {
+                0 => continue,
+                1 => len / 4.0,
+                _ => len / 16.0,
+            };
+            Choice {
+                plan: Plan {
+                    lower: greater.map(|(_, included)| included),
+                    upper: less.map(|(_, included)| included),
+                    ..plan
+                },
+                used,
+                unique: false,
+                cost: finding + rows,
+                rows: rows.max(1.0),
+            }
+        };
+        if choice.cost < best.cost {
+            best = choice;
+        }
+    }
+    best
+}
+
+/// Which rows a cursor visits.
+enum Walk {
+    Nothing,
+    /// Those with the numbers of its range.
+    Numbers,
+    /// Those that stand in its range of a column's index.
+    Index(usize),
+    /// Those in its range of `found`.
+    Found,
+}
+
+/// A position in a table.
+#[repr(C)]
+pub(super) struct Cursor {
+    /// SQLite's own part; has to come first.
+    base: sqlite3_vtab_cursor,
+    entry: Arc<Entry>,
+    table: Option<Arc<Indexed>>,
+    walk: Walk,
+    found: Vec<u32>,
+    /// What is left of the walk.
+    range: Range<usize>,
+    descending: bool,
+}
+
+/// A value to compare a column with, converted as SQLite's affinity of the column has it. `None`
+/// where no cell of the column can equal it, or its place among them is better left to SQLite.
+fn comparable<'a>(kind: Kind, value: ValueRef<'a>) -> Option<Cell<'a>> {
+    match (kind, value) {
+        (_, ValueRef::Null) => Some(Cell::Null),
+        (Kind::Int | Kind::Real, ValueRef::Integer(number)) => Some(Cell::Int(number)),
+        (Kind::Int | Kind::Real, ValueRef::Real(number)) => whole(number),
+        (Kind::Int | Kind::Real, ValueRef::Text(text)) => {
+            let text = std::str::from_utf8(text).ok()?.trim();
+            match text.parse() {
+                Ok(number) => Some(Cell::Int(number)),
+                Err(_) => whole(text.parse().ok()?),
+            }
+        }
+        (Kind::Text, ValueRef::Text(text)) => std::str::from_utf8(text).ok().map(Cell::text),
+        _ => None,
+    }
+}
+
+/// The whole number that a float is; beyond 2^53 neighbours share one.
+fn whole(number: f64) -> Option<Cell<'static>> {
+    let whole = number as i64;
+    let exact = whole as f64 == number && whole.unsigned_abs() < 1 << 53;
+    exact.then_some(Cell::Int(whole))
+}
+
+unsafe impl VTabCursor for Cursor {
+    fn filter(
+        &mut self,
+        idx_num: c_int,
+        idx_str: Option<&str>,
+        args: &Filters<'_>,
+    ) -> rusqlite::Result<()> {
+        let plan = Plan::decode(idx_num);
+        let schema = self.entry.schema;
+        if plan.called {
+            let given = idx_str.unwrap_or_default().split(',');
+            let given = given.filter_map(|at| at.parse::<usize>().ok());
+            let mut arguments = vec![Argument::Absent; schema.columns.len()];
+            for (column, value) in given.zip(args.iter()) {
+                arguments[column] = argument(value)?;
+            }
+            self.table = Some(self.entry.called(arguments)?);
+        } else if self.table.is_none() {
+            self.table = Some(self.entry.whole()?);
+        }
+        let Some(table) = &self.table else {
+            return Ok(());
+        };
+        let all = 0..table.rows.len();
+        self.descending = plan.descending;
+        let Some(column) = plan.column.map(usize::from) else {
+            (self.walk, self.range) = (Walk::Numbers, all);
+            return Ok(());
+        };
+        let shape = schema.columns[column];
+        let mut values = args.iter().map(|value| comparable(shape.kind, value));
+        // `None`: a value that can't be compared here, so that this bound is left to SQLite.
+        let mut bounds = Bounds {
+            lower: None,
+            upper: None,
+        };
+        let mut nulls = plan.null;
+        let mut nothing = false;
+        if plan.equal {
+            match values.next().flatten() {
+                // `= NULL` is never true, `IS NULL` where there is none; SQLite tells them apart.
+                Some(Cell::Null) => nulls = true,
+                Some(value) => bounds = Bounds::only(value),
+                None => {}
+            }
+        }
+        let mut bound = |included: Option<bool>| {
+            let included = included?;
+            let value = values.next().flatten()?;
+            nothing |= value == Cell::Null;
+            Some((value, included))
+        };
+        if !plan.equal && !plan.null {
+            bounds.lower = bound(plan.lower);
+            bounds.upper = bound(plan.upper);
+        }
+        let compared = plan.equal || plan.null || plan.lower.is_some() || plan.upper.is_some();
+        let open = bounds.lower.is_none() && bounds.upper.is_none();
+        if nothing {
+            (self.walk, self.range) = (Walk::Nothing, 0..0);
+            return Ok(());
+        }
+        (self.walk, self.range) = match shape.access {
+            // At most one row was promised: none, not all, where nothing equals the value.
+            Access::Row if nulls || plan.equal && open => (Walk::Nothing, 0..0),
+            Access::Row => {
+                let range = match bounds.exactly() {
+                    Some(row) => match usize::try_from(row) {
+                        Ok(row) if row < all.end => row..row + 1,
+                        _ => 0..0,
+                    },
+                    None => bounds.within(all, Cell::from),
+                };
+                (Walk::Numbers, range)
+            }
+            Access::Sorted => {
+                let first = Bounds::within(
+                    &Bounds {
+                        lower: Some((Cell::Null, false)),
+                        upper: None,
+                    },
+                    all.clone(),
+                    |row| table.rows.cell(row, column),
+                );
+                let range = if nulls {
+                    0..first.start
+                } else if compared && !open {
+                    bounds.within(first, |row| table.rows.cell(row, column))
+                } else {
+                    all
+                };
+                (Walk::Numbers, range)
+            }
+            Access::Own => match (bounds.exactly(), nulls) {
+                (Some(key), false) => {
+                    self.found.clear();
+                    table.rows.lookup(column, key, &mut self.found);
+                    (Walk::Found, 0..self.found.len())
+                }
+                _ => (Walk::Numbers, all),
+            },
+            Access::Indexed => {
+                let index = table.index(column);
+                let range = if nulls {
+                    index.nulls()
+                } else if compared && !open {
+                    index.between(&*table.rows, column, &bounds)
+                } else {
+                    0..index.rows().len()
+                };
+                (Walk::Index(column), range)
+            }
+            Access::Scan | Access::Argument => (Walk::Numbers, all),
+        };
+        Ok(())
+    }
+
+    fn next(&mut self) -> rusqlite::Result<()> {
+        if self.descending {
+            self.range.end = self.range.end.saturating_sub(1).max(self.range.start);
+        } else {
+            self.range.start += 1;
+        }
+        Ok(())
+    }
+
+    fn eof(&self) -> bool {
+        self.range.is_empty()
+    }
+
+    fn column(&self, context: &mut Context, column: c_int) -> rusqlite::Result<()> {
+        let Some(table) = &self.table else {
+            return context.set_result(&Value::Null);
+        };
+        let column = usize::try_from(column).map_err(|_| Error::InvalidQuery)?;
+        let output = match table.rows.cell(self.row(table), column) {
+            Cell::Null => ToSqlOutput::Borrowed(ValueRef::Null),
+            Cell::Int(number) => ToSqlOutput::Borrowed(ValueRef::Integer(number)),
+            Cell::Real(number) => ToSqlOutput::Borrowed(ValueRef::Real(number)),
+            Cell::Text(Cow::Borrowed(text)) => {
+                ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes()))
+            }
+            Cell::Text(Cow::Owned(text)) => ToSqlOutput::Owned(Value::Text(text)),
+        };
+        context.set_result(&output)
+    }
+
+    fn rowid(&self) -> rusqlite::Result<i64> {
+        Ok(self
+            .table
+            .as_ref()
+            .map_or(0, |table| self.row(table) as i64))
+    }
+}
+
+impl Cursor {
+    fn row(&self, table: &Indexed) -> usize {
+        let at = if self.descending {
+            self.range.end - 1
+        } else {
+            self.range.start
+        };
+        match self.walk {
+            Walk::Nothing | Walk::Numbers => at,
+            Walk::Index(column) => table.index(column).rows()[at] as usize,
+            Walk::Found => self.found[at] as usize,
+        }
+    }
+}
+
+fn argument(value: ValueRef<'_>) -> Result<Argument, Error> {
+    Ok(match value {
+        ValueRef::Null => Argument::Null,
+        ValueRef::Integer(number) => Argument::Int(number),
+        ValueRef::Real(number) => Argument::Real(number),
+        ValueRef::Text(text) => Argument::Text(String::from_utf8_lossy(text).into_owned()),
+        ValueRef::Blob(_) => {
+            return Err(Error::ModuleError("a blob is no argument".to_owned()));
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests;
