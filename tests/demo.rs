@@ -7,8 +7,8 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use heaptap::app::manifest::Manifest;
-use heaptap::export::allocators::is_allocator;
 use heaptap::proto::pprof::Profile;
+use heaptap::stacks::allocators::is_allocator;
 use prost::Message as _;
 
 /// The function of the virtual phone's app that leaks.

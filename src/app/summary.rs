@@ -5,9 +5,9 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use crate::export::allocators;
 use crate::names::{demangle, module, nameless};
 use crate::profile::{CallsiteId, DumpKind, Figures, FrameId, HeapDump, Recording};
+use crate::stacks::Kind;
 
 /// Callsites shown.
 pub const TOP: usize = 10;
@@ -240,33 +240,15 @@ fn names_of(recording: &Recording, id: FrameId) -> Vec<NamedFrame> {
     }]
 }
 
-/// Libraries of which every frame above the app's own is the allocator's.
-const ALLOCATOR_MODULES: [&str; 6] = [
-    "libart.so",
-    "libartd.so",
-    "libheapprofd_client.so",
-    "libheapprofd_client_api.so",
-    "libheapprofd_standalone_client.so",
-    "libheapprofd_glibc_preload.so",
-];
-
 /// Whether all of a frame, inlined calls too, is the allocator's own.
 pub(super) fn is_allocators(recording: &Recording, frame: FrameId) -> bool {
     names_of(recording, frame).iter().all(is_allocator)
 }
 
+/// What the runtime allocates, it does so for others, too.
 fn is_allocator(frame: &NamedFrame) -> bool {
-    // `foo(int)` and `void* foo<int>(int)` are about foo.
-    let function = frame.function.strip_prefix("void* ");
-    let function = function.unwrap_or(&frame.function);
-    allocators::is_allocator(function)
-        || ALLOCATOR_MODULES.contains(&frame.module.as_str())
-        || (is_libc(&frame.module) && function.starts_with(&frame.module))
-}
-
-/// A frame of libc without a name is one of its allocator's.
-fn is_libc(module: &str) -> bool {
-    module == "libc.so" || module.starts_with("libc.so.")
+    let kind = Kind::of_function(&frame.module, &frame.function, "");
+    matches!(kind, Kind::Allocator | Kind::Runtime)
 }
 
 #[cfg(test)]

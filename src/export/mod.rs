@@ -1,8 +1,6 @@
 //! Profiles in the formats of other tools: from the model to bytes. Knows neither traces nor
 //! where the bytes go.
 
-pub mod allocators;
-pub mod annotation;
 pub mod deobfuscation_packets;
 pub mod gzip;
 pub mod java_pprof;

@@ -8,10 +8,15 @@
 //! * [`Dump`]: one heap of one process at one moment: its facts, and its numbers by callsite;
 //! * [`StackProfile`]: a table and all dumps that share it.
 
+pub mod allocators;
+pub mod annotation;
 mod dump;
+pub(crate) mod naming;
+mod project;
 mod table;
 
 pub use dump::{Dump, Facts, Measure, StackProfile, Unit, Values, View};
+pub use project::{ProjectOptions, Projector, project};
 pub use table::{
     Frame, FrameId, Function, FunctionId, Kind, Library, LibraryId, NodeId, StackTable, TextId,
 };

@@ -4,11 +4,11 @@
 //! Without annotations a location is a frame, its id the frame's + 1, and a callsite's ids are
 //! what the tables hold already.
 
-use crate::export::annotation::{Annotation, FrameClass, Walk, classify};
 use crate::export::wire::put_varint;
-use crate::names::{demangle, nameless};
 use crate::profile::index::{Index, Seed};
 use crate::profile::{CallsiteId, FrameId, MappingId, Recording, Tables};
+use crate::stacks::annotation::{Annotation, Classes, Walk};
+use crate::stacks::naming::{FrameNamer, NameSource};
 
 /// A name of a function or file in [`Locations::text`]; 0 is the empty one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -56,13 +56,10 @@ pub(super) struct Locations {
 impl Locations {
     /// Builds the shared part; its cost follows the number of distinct callsites and frames.
     pub(super) fn build(recording: &Recording, annotations: bool) -> Locations {
-        let classes = if annotations {
-            classify(recording)
-        } else {
-            Vec::new()
-        };
+        let classes = annotations.then(|| Classes::of(recording));
         let mut builder = Builder {
             recording,
+            namer: FrameNamer::new(recording),
             by_frame: vec![[0; KINDS]; recording.tables.frames().len()],
             functions: Index::default(),
             seed: Seed::default(),
@@ -75,12 +72,13 @@ impl Locations {
                 ends: Vec::new(),
             },
         };
-        if classes.is_empty() {
-            for frame in 0..recording.tables.frames().len() as u32 {
-                builder.location(FrameId(frame), Annotation::None);
+        match classes.filter(Classes::annotates) {
+            Some(classes) => builder.annotated(&classes),
+            None => {
+                for frame in 0..recording.tables.frames().len() as u32 {
+                    builder.location(FrameId(frame), Annotation::None);
+                }
             }
-        } else {
-            builder.annotated(&classes);
         }
         builder.made
     }
@@ -111,6 +109,7 @@ const KINDS: usize = 6;
 
 struct Builder<'a> {
     recording: &'a Recording,
+    namer: FrameNamer<'a>,
     /// Location ids by frame and annotation; 0 is none yet.
     by_frame: Vec<[u32; KINDS]>,
     functions: Index,
@@ -120,7 +119,7 @@ struct Builder<'a> {
 
 impl Builder<'_> {
     /// One location for each frame and annotation that occurs together.
-    fn annotated(&mut self, classes: &[FrameClass]) {
+    fn annotated(&mut self, classes: &Classes) {
         let tables = &self.recording.tables;
         let mut frames = Vec::new();
         let mut annotations = Vec::new();
@@ -130,7 +129,7 @@ impl Builder<'_> {
             let mut walk = Walk::default();
             annotations.clear();
             let root_first = frames.iter().rev();
-            annotations.extend(root_first.map(|frame| walk.step(classes[frame.0 as usize])));
+            annotations.extend(root_first.map(|frame| walk.step(classes.get(*frame))));
             for (&frame, &annotation) in frames.iter().zip(annotations.iter().rev()) {
                 let known = self.by_frame[frame.0 as usize][annotation as usize];
                 let id = match known {
@@ -148,36 +147,27 @@ impl Builder<'_> {
     fn location(&mut self, id: FrameId, annotation: Annotation) -> u32 {
         let tables = &self.recording.tables;
         let frame = tables.frame(id);
-        let raw = tables.string(frame.name);
         let start = self.made.lines.len() as u32;
-        let symbols = self.recording.symbols.lines(id);
-        let mut named = false;
-        for symbol in symbols {
-            let name = tables.string(symbol.function);
-            named |= !name.is_empty();
-            let linkage = tables.string(symbol.linkage);
-            let file = tables.string(symbol.file);
-            self.line(name, linkage, file, symbol.line, annotation);
-        }
-        if !named {
-            // A symbolizer that knew nothing leaves empty names: the recorded one is better.
-            self.made.lines.truncate(start as usize);
-            let file = tables.string(frame.file);
-            named = !raw.is_empty();
-            if named {
-                let name = match self.recording.symbols.name(id) {
-                    Some(name) => std::borrow::Cow::Borrowed(tables.string(name)),
-                    None => demangle(raw),
-                };
-                self.line(&name, raw, file, frame.line, annotation);
-            } else {
-                let module = frame
-                    .mapping
-                    .map_or("", |id| tables.string(tables.mapping(id).path));
-                let name = nameless(module, frame.rel_pc);
-                self.line(&name, "", file, frame.line, Annotation::None);
+        let (made, functions, seed) = (&mut self.made, &mut self.functions, self.seed);
+        let source = self.namer.lines(id, annotation, |shown| {
+            let function = Function {
+                name: made.names.intern(shown.name),
+                system_name: made.names.intern(shown.system_name),
+                file: made.names.intern(shown.file),
+            };
+            let hash = seed.words(&[function.name.0, function.system_name.0, function.file.0]);
+            let all = &mut made.functions;
+            let next = all.len() as u32;
+            let (id, there) =
+                functions.find_or_insert(hash, next, |id| all[id as usize] == function);
+            if !there {
+                all.push(function);
             }
-        }
+            made.lines.push(LocationLine {
+                function: id + 1,
+                line: shown.line,
+            });
+        });
         let address = frame.mapping.map_or(0, |mapping| {
             let m = tables.mapping(mapping);
             let address = frame
@@ -195,41 +185,12 @@ impl Builder<'_> {
             mapping: frame.mapping,
             address,
             lines: start..self.made.lines.len() as u32,
-            named,
-            symbolized: !symbols.is_empty(),
+            named: source != NameSource::Nowhere,
+            symbolized: !self.recording.symbols.lines(id).is_empty(),
         });
         let location = self.made.locations.len() as u32;
         self.by_frame[id.0 as usize][annotation as usize] = location;
         location
-    }
-
-    fn line(&mut self, name: &str, system: &str, file: &str, line: u32, annotation: Annotation) {
-        let names = &mut self.made.names;
-        let name = match annotation {
-            Annotation::None => names.intern(name),
-            _ if name.is_empty() => names.intern(name),
-            _ => names.intern(&format!("{name}{}", annotation.suffix())),
-        };
-        let function = Function {
-            name,
-            system_name: names.intern(system),
-            file: names.intern(file),
-        };
-        let hash = self
-            .seed
-            .words(&[function.name.0, function.system_name.0, function.file.0]);
-        let functions = &mut self.made.functions;
-        let next = functions.len() as u32;
-        let (id, there) = self
-            .functions
-            .find_or_insert(hash, next, |id| functions[id as usize] == function);
-        if !there {
-            functions.push(function);
-        }
-        self.made.lines.push(LocationLine {
-            function: id + 1,
-            line,
-        });
     }
 }
 

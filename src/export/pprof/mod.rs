@@ -13,9 +13,9 @@
 
 mod locations;
 
-use crate::export::allocators;
 use crate::export::wire::{put_bytes, put_number, put_varint, varint_len};
 use crate::profile::{DumpKind, Figures, HeapDump, MappingId, Recording};
+use crate::stacks::allocators;
 use locations::{Locations, NameId};
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 //! Perfetto's converter, so that profiles of both compare.
 
 use crate::names::{JavaCode, basename, java_code};
-use crate::profile::{Frame, Recording};
+use crate::profile::{Frame, FrameId, Recording};
 
 /// What is put behind a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
@@ -40,7 +40,7 @@ impl Annotation {
 
 /// What a frame is, looked at alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum FrameClass {
+pub(crate) enum FrameClass {
     Plain,
     Managed(Annotation),
     Runtime { interpreter: bool },
@@ -57,36 +57,66 @@ const INTERPRETER: [&str; 5] = [
     "_ZN3art11interpreter",
 ];
 
-/// Classes of all frames of a recording; empty if none would be annotated.
-pub(super) fn classify(recording: &Recording) -> Vec<FrameClass> {
-    let tables = &recording.tables;
-    let kinds: Vec<MappingClass> = tables
-        .mappings()
-        .iter()
-        .map(|mapping| MappingClass::of(tables.string(mapping.path)))
-        .collect();
-    let is_managed = |kind: &MappingClass| matches!(kind, MappingClass::Managed(_));
-    let is_trampoline = |frame: &Frame| tables.string(frame.name) == TRAMPOLINE;
-    if !kinds.iter().any(is_managed) && !tables.frames().iter().any(is_trampoline) {
-        return Vec::new();
+/// Classes of all frames of a recording.
+#[derive(Debug)]
+pub(crate) struct Classes {
+    of_frames: Vec<FrameClass>,
+    annotates: bool,
+}
+
+impl Classes {
+    pub(crate) fn of(recording: &Recording) -> Classes {
+        let tables = &recording.tables;
+        let kinds: Vec<MappingClass> = tables
+            .mappings()
+            .iter()
+            .map(|mapping| MappingClass::of(tables.string(mapping.path)))
+            .collect();
+        let class = |frame: &Frame| {
+            let kind = frame
+                .mapping
+                .map_or(MappingClass::Other, |id| kinds[id.0 as usize]);
+            FrameClass::of(kind, tables.string(frame.name))
+        };
+        let of_frames: Vec<FrameClass> = tables.frames().iter().map(class).collect();
+        let annotates =
+            |class: &FrameClass| matches!(class, FrameClass::Managed(_) | FrameClass::Trampoline);
+        Classes {
+            annotates: of_frames.iter().any(annotates),
+            of_frames,
+        }
     }
-    let class = |frame: &Frame| {
-        if is_trampoline(frame) {
+
+    /// Whether any frame can be annotated at all.
+    pub(crate) fn annotates(&self) -> bool {
+        self.annotates
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, frame: FrameId) -> FrameClass {
+        self.of_frames[frame.0 as usize]
+    }
+}
+
+impl FrameClass {
+    /// Of a frame in a mapping of some class, by its recorded name.
+    fn of(mapping: MappingClass, name: &str) -> FrameClass {
+        if name == TRAMPOLINE {
             return FrameClass::Trampoline;
         }
-        let name = tables.string(frame.name);
-        let kind = frame
-            .mapping
-            .map_or(MappingClass::Other, |id| kinds[id.0 as usize]);
-        match kind {
+        match mapping {
             MappingClass::Managed(annotation) => FrameClass::Managed(annotation),
             MappingClass::Runtime => FrameClass::Runtime {
                 interpreter: INTERPRETER.iter().any(|start| name.starts_with(start)),
             },
             MappingClass::Other => FrameClass::Plain,
         }
-    };
-    tables.frames().iter().map(class).collect()
+    }
+
+    /// Of a frame of a library, by the library's path and the name that was recorded.
+    pub(crate) fn of_path(path: &str, name: &str) -> FrameClass {
+        FrameClass::of(MappingClass::of(path), name)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,13 +143,13 @@ impl MappingClass {
 
 /// Walks a callstack from root to leaf and says how each frame is annotated.
 #[derive(Debug, Default)]
-pub(super) struct Walk {
+pub(crate) struct Walk {
     below_managed: bool,
     below_trampoline: bool,
 }
 
 impl Walk {
-    pub(super) fn step(&mut self, class: FrameClass) -> Annotation {
+    pub(crate) fn step(&mut self, class: FrameClass) -> Annotation {
         if std::mem::take(&mut self.below_trampoline) {
             // It may be the native side of a Java method, also where it is in the runtime.
             return Annotation::None;

@@ -1,0 +1,176 @@
+//! What the frames of a recording are called, for everything that shows them: pprofs, tables,
+//! reports. A frame has one line, or several where the compiler put functions into each other.
+//!
+//! Order of preference: symbolized lines, the deobfuscated name, the recorded name demangled,
+//! library and offset.
+
+use std::collections::HashMap;
+
+use super::allocators::is_allocator;
+use super::annotation::{Annotation, FrameClass};
+use super::table::Kind;
+use crate::names::{demangle, module, nameless};
+use crate::profile::index::FastHash;
+use crate::profile::{FrameId, Line, Recording, StringId};
+
+/// A function that a frame is in, and where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ShownLine<'a> {
+    /// As it is shown, annotated; never empty.
+    pub(crate) name: &'a str,
+    /// As it was recorded or linked; empty where neither is known.
+    pub(crate) system_name: &'a str,
+    /// Source file; empty where not known.
+    pub(crate) file: &'a str,
+    /// Line in it; 0 where not known.
+    pub(crate) line: u32,
+    /// Whether the compiler put it into the line that comes next.
+    pub(crate) inlined: bool,
+}
+
+/// Whose names a frame's lines have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NameSource {
+    /// A symbolizer's.
+    Symbols,
+    /// The one that was recorded, or what stands for it in the source.
+    Recorded,
+    /// None: library and offset.
+    Nowhere,
+}
+
+/// Names frames; each recorded name is demangled once.
+#[derive(Debug)]
+pub(crate) struct FrameNamer<'a> {
+    recording: &'a Recording,
+    /// Only names that demangle to something else.
+    demangled: HashMap<u64, Option<Box<str>>, FastHash>,
+    scratch: String,
+}
+
+impl<'a> FrameNamer<'a> {
+    pub(crate) fn new(recording: &'a Recording) -> FrameNamer<'a> {
+        FrameNamer {
+            recording,
+            demangled: HashMap::default(),
+            scratch: String::new(),
+        }
+    }
+
+    /// Hands out the lines of a frame, innermost first.
+    pub(crate) fn lines(
+        &mut self,
+        id: FrameId,
+        annotation: Annotation,
+        mut each: impl FnMut(ShownLine<'_>),
+    ) -> NameSource {
+        let tables = &self.recording.tables;
+        let suffix = annotation.suffix();
+        let symbols = self.recording.symbols.lines(id);
+        let frame = tables.frame(id);
+        let nameless = || {
+            let mapping = frame.mapping.map(|id| tables.mapping(id));
+            nameless(mapping.map_or("", |m| tables.string(m.path)), frame.rel_pc)
+        };
+        let is_named = |line: &Line| line.function != StringId::default();
+        // A symbolizer that knew nothing leaves empty names: the recorded one is better.
+        if symbols.iter().any(is_named) {
+            for (at, symbol) in symbols.iter().enumerate() {
+                let nowhere;
+                let name = match tables.string(symbol.function) {
+                    "" => {
+                        nowhere = nameless();
+                        &nowhere
+                    }
+                    name => annotated(&mut self.scratch, name, suffix),
+                };
+                each(ShownLine {
+                    name,
+                    system_name: tables.string(symbol.linkage),
+                    file: tables.string(symbol.file),
+                    line: symbol.line,
+                    inlined: at + 1 < symbols.len(),
+                });
+            }
+            return NameSource::Symbols;
+        }
+        let file = tables.string(frame.file);
+        let raw = tables.string(frame.name);
+        if raw.is_empty() {
+            each(ShownLine {
+                name: &nameless(),
+                system_name: "",
+                file,
+                line: frame.line,
+                inlined: false,
+            });
+            return NameSource::Nowhere;
+        }
+        let name = match self.recording.symbols.name(id) {
+            Some(name) => tables.string(name),
+            None => {
+                let known = self.demangled.entry(u64::from(frame.name.0));
+                let known = known.or_insert_with(|| match demangle(raw) {
+                    std::borrow::Cow::Borrowed(_) => None,
+                    std::borrow::Cow::Owned(name) => Some(name.into_boxed_str()),
+                });
+                known.as_deref().unwrap_or(raw)
+            }
+        };
+        each(ShownLine {
+            name: annotated(&mut self.scratch, name, suffix),
+            system_name: raw,
+            file,
+            line: frame.line,
+            inlined: false,
+        });
+        NameSource::Recorded
+    }
+}
+
+fn annotated<'a>(scratch: &'a mut String, name: &'a str, suffix: &str) -> &'a str {
+    if suffix.is_empty() {
+        return name;
+    }
+    scratch.clear();
+    scratch.push_str(name);
+    scratch.push_str(suffix);
+    scratch
+}
+
+/// Libraries that stand between an app and its allocator: all of their frames do.
+const ALLOCATORS_LIBRARIES: [&str; 4] = [
+    "libheapprofd_client.so",
+    "libheapprofd_client_api.so",
+    "libheapprofd_standalone_client.so",
+    "libheapprofd_glibc_preload.so",
+];
+
+impl Kind {
+    /// What a function is, by its library's path, its shown name without annotation, and the
+    /// name that was recorded for its frame.
+    pub fn of_function(path: &str, name: &str, recorded: &str) -> Kind {
+        Kind::of(FrameClass::of_path(path, recorded), path, name)
+    }
+
+    pub(crate) fn of(class: FrameClass, path: &str, name: &str) -> Kind {
+        match class {
+            FrameClass::Managed(_) => return Kind::Java,
+            FrameClass::Runtime { .. } | FrameClass::Trampoline => return Kind::Runtime,
+            FrameClass::Plain => {}
+        }
+        // `void* operator new<int>(int)` is about operator new.
+        let function = name.strip_prefix("void* ").unwrap_or(name);
+        if is_allocator(function) {
+            return Kind::Allocator;
+        }
+        let library = module(path);
+        let is_libc = library == "libc.so" || library.starts_with("libc.so.");
+        // A frame of libc without a name is one of its allocator's.
+        let is_nameless = || name.starts_with(&*library);
+        if ALLOCATORS_LIBRARIES.contains(&&*library) || is_libc && is_nameless() {
+            return Kind::Allocator;
+        }
+        Kind::Plain
+    }
+}

@@ -1,0 +1,394 @@
+//! From a recording to named stacks. Time and memory follow the number of distinct callsites:
+//! each is turned into a node once, whatever number of dumps it is in; each frame is named
+//! once for each way it is annotated.
+
+use super::annotation::{Annotation, Classes, Walk};
+use super::dump::{Dump, Facts, Measure, StackProfile, Values, View};
+use super::naming::FrameNamer;
+use super::table::{Frame, FrameId, Function, Kind, Library, LibraryId, NodeId};
+use crate::profile::{self, CallsiteId, DumpKind, Figures, HeapDump, Recording};
+
+/// How stacks are named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProjectOptions {
+    /// Whether ` [jit]` and the like stand behind names, as in pprofs.
+    pub annotations: bool,
+}
+
+impl Default for ProjectOptions {
+    fn default() -> Self {
+        ProjectOptions { annotations: true }
+    }
+}
+
+/// The dumps of a recording as named stacks, with their positions as indices.
+pub fn project(recording: &Recording, dumps: &[HeapDump], options: ProjectOptions) -> StackProfile {
+    let mut projector = Projector::new(recording, options);
+    for (index, dump) in (0..).zip(dumps) {
+        projector.add(dump, Facts::of(dump, index));
+    }
+    projector.finish()
+}
+
+impl Facts {
+    /// What a dump says of itself.
+    pub fn of(dump: &HeapDump, index: u32) -> Facts {
+        Facts {
+            index,
+            label: None,
+            pid: dump.pid,
+            process: dump.process.clone(),
+            heap: dump.heap.clone(),
+            time_ns: dump.time_ns,
+            wall_time_ns: dump.wall_time_ns,
+            start_ns: dump.start_ns,
+            sampling_interval_bytes: dump.sampling_interval_bytes,
+            orig_sampling_interval_bytes: dump.orig_sampling_interval_bytes,
+            kind: dump.kind,
+            flags: dump.flags,
+            unfinished: dump.unfinished,
+        }
+    }
+}
+
+impl View {
+    /// The views that a dump has, in the order of our pprofs, and which is shown first.
+    pub fn of_kind(kind: DumpKind) -> (&'static [View], usize) {
+        match kind {
+            DumpKind::AllocationsOnly => (&[View::AllocObjects, View::AllocSpace], 1),
+            DumpKind::Cumulative | DumpKind::AtMaximum => (
+                &[
+                    View::Objects,
+                    View::Space,
+                    View::AllocObjects,
+                    View::AllocSpace,
+                ],
+                1,
+            ),
+        }
+    }
+
+    /// This view's number.
+    #[inline]
+    pub fn of(self, figures: &Figures) -> i64 {
+        match self {
+            View::Space => figures.space,
+            View::Objects => figures.objects,
+            View::AllocSpace => figures.alloc_space,
+            View::AllocObjects => figures.alloc_objects,
+        }
+    }
+}
+
+/// Ways to annotate a frame.
+const ANNOTATIONS: usize = 6;
+
+/// Projects the dumps of one recording one after the other, for those that need not all be in
+/// memory at once.
+#[derive(Debug)]
+pub struct Projector<'a> {
+    recording: &'a Recording,
+    classes: Classes,
+    annotates: bool,
+    namer: FrameNamer<'a>,
+    /// By frame and annotation the position + 1 in `runs`; 0 is none yet.
+    by_frame: Vec<[u32; ANNOTATIONS]>,
+    /// Where in `run_frames` the frames of a run end: inlined ones last.
+    run_ends: Vec<u32>,
+    run_frames: Vec<FrameId>,
+    /// By mapping; `None` is not yet.
+    libraries: Vec<Option<LibraryId>>,
+    /// By callsite; the root is not yet, but for a callsite without frames.
+    nodes: Vec<NodeId>,
+    /// The callsite before this one, root first: most begin alike.
+    before: Vec<(u32, NodeId)>,
+    made: StackProfile,
+}
+
+impl<'a> Projector<'a> {
+    /// Nothing is projected yet.
+    pub fn new(recording: &'a Recording, options: ProjectOptions) -> Projector<'a> {
+        let classes = Classes::of(recording);
+        let tables = &recording.tables;
+        Projector {
+            recording,
+            annotates: options.annotations && classes.annotates(),
+            classes,
+            namer: FrameNamer::new(recording),
+            by_frame: vec![[0; ANNOTATIONS]; tables.frames().len()],
+            run_ends: Vec::new(),
+            run_frames: Vec::new(),
+            libraries: vec![None; tables.mappings().len()],
+            nodes: vec![NodeId::ROOT; tables.callsite_count()],
+            before: Vec::new(),
+            made: StackProfile::default(),
+        }
+    }
+
+    /// Adds a dump. `facts` may say more of it than it says itself.
+    pub fn add(&mut self, dump: &HeapDump, facts: Facts) {
+        let mut nodes: Vec<(NodeId, u32)> = Vec::with_capacity(dump.samples.len());
+        for (at, (callsite, _)) in (0..).zip(&dump.samples) {
+            nodes.push((self.node(*callsite), at));
+        }
+        // Callsites that differ in addresses alone are one; of equal ones the order is kept.
+        nodes.sort_unstable();
+        let (views, default_measure) = View::of_kind(dump.kind);
+        let mut values = Values {
+            nodes: Vec::with_capacity(nodes.len()),
+            columns: vec![Vec::with_capacity(nodes.len()); views.len()],
+        };
+        for (node, at) in nodes {
+            let figures = &dump.samples[at as usize].1;
+            let is_same = values.nodes.last() == Some(&node);
+            if !is_same {
+                values.nodes.push(node);
+            }
+            for (column, view) in values.columns.iter_mut().zip(views) {
+                let value = view.of(figures);
+                match column.last_mut() {
+                    Some(sum) if is_same => *sum = sum.saturating_add(value),
+                    _ => column.push(value),
+                }
+            }
+        }
+        self.made.dumps.push(Dump {
+            facts,
+            measures: views.iter().copied().map(Measure::of_view).collect(),
+            default_measure,
+            values,
+        });
+    }
+
+    /// The profile of all dumps that were added.
+    pub fn finish(self) -> StackProfile {
+        self.made
+    }
+
+    fn node(&mut self, callsite: CallsiteId) -> NodeId {
+        let known = self.nodes[callsite.0 as usize];
+        if known != NodeId::ROOT {
+            return known;
+        }
+        let frames: Vec<profile::FrameId> = self.recording.tables.callsite(callsite).collect();
+        let mut walk = Walk::default();
+        let mut node = NodeId::ROOT;
+        let mut alike = true;
+        for (depth, &frame) in frames.iter().rev().enumerate() {
+            let annotation = match self.annotates {
+                true => walk.step(self.classes.get(frame)),
+                false => Annotation::None,
+            };
+            let run = match self.by_frame[frame.0 as usize][annotation as usize] {
+                0 => self.run(frame, annotation),
+                run => run,
+            };
+            if alike && let Some(&(before, then)) = self.before.get(depth) {
+                if before == run {
+                    node = then;
+                    continue;
+                }
+                self.before.truncate(depth);
+            }
+            alike = false;
+            let at = run as usize - 1;
+            let start = at.checked_sub(1).map_or(0, |at| self.run_ends[at]) as usize;
+            for &frame in &self.run_frames[start..self.run_ends[at] as usize] {
+                node = self.made.table.child(node, frame);
+            }
+            self.before.push((run, node));
+        }
+        self.nodes[callsite.0 as usize] = node;
+        node
+    }
+
+    /// Names a frame: the frames that it stands for, as a run.
+    #[cold]
+    fn run(&mut self, id: profile::FrameId, annotation: Annotation) -> u32 {
+        let library = self.library(id);
+        let tables = &self.recording.tables;
+        let table = &mut self.made.table;
+        let mapping = tables.frame(id).mapping.map(|id| tables.mapping(id));
+        let path = mapping.map_or("", |mapping| tables.string(mapping.path));
+        let class = self.classes.get(id);
+        let start = self.run_frames.len();
+        let frames = &mut self.run_frames;
+        self.namer.lines(id, annotation, |line| {
+            let function = Function {
+                name: table.text(line.name),
+                system_name: match line.system_name == line.name {
+                    true => Default::default(),
+                    false => table.text(line.system_name),
+                },
+                library,
+                kind: Kind::of(class, path, line.name),
+            };
+            let frame = Frame {
+                function: table.function(function),
+                file: table.text(line.file),
+                line: line.line,
+                inlined: line.inlined,
+            };
+            frames.push(table.frame(frame));
+        });
+        self.run_frames[start..].reverse();
+        self.run_ends.push(self.run_frames.len() as u32);
+        let run = self.run_ends.len() as u32;
+        self.by_frame[id.0 as usize][annotation as usize] = run;
+        run
+    }
+
+    fn library(&mut self, frame: profile::FrameId) -> LibraryId {
+        let tables = &self.recording.tables;
+        let Some(mapping) = tables.frame(frame).mapping else {
+            return LibraryId::default();
+        };
+        let known = &mut self.libraries[mapping.0 as usize];
+        *known.get_or_insert_with(|| {
+            let mapping = tables.mapping(mapping);
+            let table = &mut self.made.table;
+            let path = table.text(tables.string(mapping.path));
+            let build_id = match mapping.build_id.is_empty() {
+                true => Default::default(),
+                false => table.text(&mapping.build_id.to_string()),
+            };
+            table.library(Library { path, build_id })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::{Line, Mapping, StringId};
+
+    fn frame(recording: &mut Recording, name: &str, path: &str, rel_pc: u64) -> u32 {
+        let tables = &mut recording.tables;
+        let path = tables.intern_str(path);
+        let mapping = Some(tables.intern_mapping(Mapping {
+            path,
+            ..Mapping::default()
+        }));
+        let name = tables.intern_str(name);
+        let frame = tables.intern_frame(profile::Frame {
+            mapping,
+            rel_pc,
+            name,
+            file: StringId::default(),
+            line: 0,
+        });
+        frame.0
+    }
+
+    fn figures(space: i64) -> Figures {
+        Figures {
+            space,
+            objects: 1,
+            alloc_space: space.saturating_mul(2),
+            alloc_objects: 3,
+        }
+    }
+
+    /// Names and kinds of a stack, leaf first.
+    fn stack(profile: &StackProfile, leaf: NodeId) -> Vec<(&str, Kind, bool)> {
+        let table = &profile.table;
+        let frame = |node| {
+            let frame = table.frames()[table.frame_of(node).unwrap().0 as usize];
+            let function = &table.functions()[frame.function.0 as usize];
+            (table.text_of(function.name), function.kind, frame.inlined)
+        };
+        table.stack(leaf).map(frame).collect()
+    }
+
+    #[test]
+    fn frames_are_named_as_in_pprofs_and_inlined_ones_stand_alone() {
+        let mut recording = Recording::default();
+        let libapp = "/data/app/x/base.apk!libapp.so";
+        let leaf = frame(&mut recording, "malloc", "/lib/libc.so", 1);
+        let load = frame(&mut recording, "_ZN3app4loadEv", libapp, 2);
+        let bare = frame(&mut recording, "", libapp, 0x30);
+        let art = frame(&mut recording, "art_quick_invoke_stub", "/x/libart.so", 4);
+        let java = frame(&mut recording, "com.x.Main.run", "/x/base.odex", 5);
+        let line = |recording: &mut Recording, name: &str, line| Line {
+            function: recording.tables.intern_str(name),
+            linkage: recording.tables.intern_str(name),
+            file: recording.tables.intern_str("load.cc"),
+            line,
+        };
+        let lines = [
+            line(&mut recording, "app::grow()", 7),
+            line(&mut recording, "app::load()", 9),
+        ];
+        let row = recording.symbols.add_lines(&lines).unwrap();
+        recording.symbols.set_lines(profile::FrameId(load), row);
+        let callsite = [leaf, load, bare, art, java];
+        let callsite = recording.tables.intern_callsite(&callsite);
+        let dump = HeapDump {
+            samples: vec![(callsite, figures(100))],
+            ..HeapDump::default()
+        };
+        let profile = project(&recording, &[dump], ProjectOptions::default());
+        let dump = &profile.dumps[0];
+        assert_eq!(dump.column(View::Space), Some(&[100][..]));
+        assert_eq!(dump.column(View::AllocSpace), Some(&[200][..]));
+        assert_eq!(
+            stack(&profile, dump.values.nodes[0]),
+            [
+                ("malloc", Kind::Allocator, false),
+                ("app::grow()", Kind::Plain, true),
+                ("app::load()", Kind::Plain, false),
+                ("libapp.so+0x30", Kind::Plain, false),
+                ("art_quick_invoke_stub [common-frame]", Kind::Runtime, false),
+                ("com.x.Main.run [aot]", Kind::Java, false),
+            ]
+        );
+        let plain = ProjectOptions { annotations: false };
+        let profile = project(&recording, &[HeapDump::default()], plain);
+        assert_eq!(profile.table.node_count(), 1, "only what has numbers");
+    }
+
+    #[test]
+    fn callsites_that_differ_in_addresses_alone_are_one() {
+        let mut recording = Recording::default();
+        let main = frame(&mut recording, "main", "/x/libapp.so", 1);
+        let [one, other] = [2, 3].map(|pc| frame(&mut recording, "load", "/x/libapp.so", pc));
+        let tables = &mut recording.tables;
+        let sites = [
+            vec![one, main],
+            vec![main],
+            vec![other, main],
+            vec![],
+            vec![main, main],
+        ];
+        let sites = sites.map(|frames| tables.intern_callsite(&frames));
+        let dump = |space: i64, kind| HeapDump {
+            samples: sites.iter().map(|&site| (site, figures(space))).collect(),
+            kind,
+            ..HeapDump::default()
+        };
+        let dumps = [
+            dump(i64::MAX, DumpKind::Cumulative),
+            dump(5, DumpKind::AllocationsOnly),
+        ];
+        let profile = project(&recording, &dumps, ProjectOptions::default());
+        let table = &profile.table;
+        let [first, second] = &profile.dumps[..] else {
+            panic!("two dumps")
+        };
+        let names: Vec<_> = first
+            .values
+            .nodes
+            .iter()
+            .map(|&n| table.name_of(n))
+            .collect();
+        assert_eq!(names, ["", "main", "load", "main"], "no stack is the root");
+        let max = i64::MAX;
+        assert_eq!(first.column(View::Space).unwrap(), [max, max, max, max]);
+        assert_eq!(first.column(View::Objects).unwrap(), [1, 1, 2, 1]);
+        assert_eq!(second.values.nodes, first.values.nodes);
+        assert_eq!(second.column(View::Space), None);
+        assert_eq!(second.column(View::AllocSpace).unwrap(), [10, 10, 20, 10]);
+        assert_eq!(second.measures[second.default_measure].name, "alloc_space");
+        assert_eq!(second.facts.index, 1);
+    }
+}
