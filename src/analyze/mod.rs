@@ -19,6 +19,7 @@
 //! | `growth` | what grows between dumps of one process |
 //! | `waste` | memory that holds what is already there, or nothing |
 //! | `diff` | what changed between two dumps |
+//! | `sampling` | the statistics of sampled native heaps |
 
 pub mod aggregation;
 pub mod class_tree;
@@ -34,6 +35,7 @@ pub mod largest;
 pub mod leaks;
 mod lookup;
 pub mod paths;
+pub mod sampling;
 pub mod tree;
 pub mod waste;
 

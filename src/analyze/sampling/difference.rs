@@ -1,0 +1,304 @@
+//! How much more is held: between two dumps of one recording, whose survivors cancel exactly,
+//! or between two recordings.
+
+use super::estimate::{Estimate, Interval, Sampled};
+use super::poisson::Z95;
+use super::special;
+
+/// The four numbers of a callsite in one dump, as they are recorded: cumulative.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counters {
+    /// Bytes held.
+    pub space: i64,
+    /// Sampled allocations held.
+    pub objects: i64,
+    /// Bytes allocated since profiling began.
+    pub alloc_space: i64,
+    /// Sampled allocations since profiling began.
+    pub alloc_objects: i64,
+}
+
+impl Counters {
+    /// Bytes freed since profiling began.
+    pub fn freed(&self) -> i64 {
+        self.alloc_space.saturating_sub(self.space)
+    }
+
+    /// Sampled allocations freed since profiling began.
+    pub fn freed_objects(&self) -> i64 {
+        self.alloc_objects.saturating_sub(self.objects)
+    }
+
+    /// What is held, as a sample.
+    pub fn held(&self, interval: Interval) -> Sampled {
+        Sampled::new(self.space, self.objects, interval)
+    }
+
+    /// What was allocated, as a sample.
+    pub fn allocated(&self, interval: Interval) -> Sampled {
+        Sampled::new(self.alloc_space, self.alloc_objects, interval)
+    }
+
+    /// The sum with another callsite.
+    #[must_use]
+    pub fn plus(self, other: Counters) -> Counters {
+        Counters {
+            space: self.space.saturating_add(other.space),
+            objects: self.objects.saturating_add(other.objects),
+            alloc_space: self.alloc_space.saturating_add(other.alloc_space),
+            alloc_objects: self.alloc_objects.saturating_add(other.alloc_objects),
+        }
+    }
+}
+
+/// What came and stayed, what was there and went: the two parts of a difference, each an
+/// independent sample. Sums over disjoint callsites come before intervals here too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Turnover {
+    net: i64,
+    /// Allocated in between and still held: known from above.
+    kept: Sampled,
+    /// Held before and released since: known from above, by the same excess.
+    released: Sampled,
+}
+
+impl Turnover {
+    /// Two dumps of one callsite in one recording. What survived from the one to the other is in
+    /// both and cancels; what was replaced in between can't be told from what stayed, so that
+    /// the interval errs wide, yet is narrower than that of two recordings.
+    pub fn paired(before: &Counters, after: &Counters, interval: Interval) -> Turnover {
+        let since = |after: i64, before: i64| after.saturating_sub(before).max(0);
+        let allocated = Sampled::new(
+            since(after.alloc_space, before.alloc_space),
+            since(after.alloc_objects, before.alloc_objects),
+            interval,
+        );
+        let freed = Sampled::new(
+            since(after.freed(), before.freed()),
+            since(after.freed_objects(), before.freed_objects()),
+            interval,
+        );
+        Turnover {
+            net: after.space.saturating_sub(before.space),
+            kept: allocated.least(after.held(interval)),
+            released: freed.least(before.held(interval)),
+        }
+    }
+
+    /// Two recordings, each with its own interval: all that one holds is set against all that
+    /// the other holds. Covers sampling error only, not what differs from run to run.
+    pub fn independent(before: Sampled, after: Sampled) -> Turnover {
+        Turnover {
+            net: after.bytes().saturating_sub(before.bytes()),
+            kept: after,
+            released: before,
+        }
+    }
+
+    /// No change at all.
+    pub fn nothing(interval: Interval) -> Turnover {
+        Turnover {
+            net: 0,
+            kept: Sampled::nothing(interval),
+            released: Sampled::nothing(interval),
+        }
+    }
+
+    /// The sum with other callsites, of the same dumps.
+    #[must_use]
+    pub fn plus(self, other: Turnover) -> Turnover {
+        Turnover {
+            net: self.net.saturating_add(other.net),
+            kept: self.kept.plus(other.kept),
+            released: self.released.plus(other.released),
+        }
+    }
+
+    /// Sampled bytes more than before.
+    pub fn net(&self) -> i64 {
+        self.net
+    }
+
+    /// At most this was allocated in between and kept.
+    pub fn kept(&self) -> Sampled {
+        self.kept
+    }
+
+    /// At most this was held before and released.
+    pub fn released(&self) -> Sampled {
+        self.released
+    }
+
+    /// Hits on both sides: what a test has to go by.
+    pub fn hits(&self) -> f64 {
+        self.kept.hits() + self.released.hits()
+    }
+
+    /// The true difference in bytes, 95 %.
+    pub fn estimate(&self) -> Estimate {
+        let (low, high) = self.limits(Z95);
+        Estimate {
+            value: self.net,
+            low: (low.floor() as i64).min(self.net),
+            high: (high.ceil() as i64).max(self.net),
+            hits: self.kept.uncertain_hits() + self.released.uncertain_hits(),
+            samples: self.kept.samples().saturating_add(self.released.samples()),
+            exact: self.is_exact(),
+        }
+    }
+
+    /// Limits of the true difference in bytes at `z` standard deviations.
+    pub fn limits(&self, z: f64) -> (f64, f64) {
+        let net = self.net as f64;
+        let (kept_below, kept_above) = self.kept.slack(z);
+        let (released_below, released_above) = self.released.slack(z);
+        (
+            net - kept_below.hypot(released_above),
+            net + kept_above.hypot(released_below),
+        )
+    }
+
+    /// Whether every allocation was recorded on both sides.
+    pub fn is_exact(&self) -> bool {
+        self.kept.interval().is_exact() && self.released.interval().is_exact()
+    }
+
+    /// How likely it is that sampling alone makes it look as if at least so much more was kept
+    /// than released, if truly it was not: one-sided sign test, 0 to 1. Large blocks, and what
+    /// was replaced in between, only make it larger.
+    pub fn sign_test(&self) -> f64 {
+        if self.is_exact() {
+            return if self.net > 0 { 0.0 } else { 1.0 };
+        }
+        let (kept, released) = (self.kept.hits(), self.released.hits());
+        // Equal bytes give hits in inverse proportion to the intervals.
+        let (t_kept, t_released) = (
+            self.kept.interval().bytes() as f64,
+            self.released.interval().bytes() as f64,
+        );
+        let chance = t_released / (t_kept + t_released);
+        special::binomial_tail(
+            (kept + released + 1e-9).floor(),
+            (kept - 1e-9).ceil(),
+            chance,
+        )
+    }
+
+    /// The same of numbers of sampled allocations: a few big blocks make many bytes, yet are few
+    /// events.
+    pub fn sign_test_of_samples(&self) -> f64 {
+        let (kept, released) = (self.kept.samples() as f64, self.released.samples() as f64);
+        special::binomial_tail(kept + released, kept, 0.5)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const T: u64 = 4096;
+
+    fn interval() -> Interval {
+        Interval::new(T).expect("not zero")
+    }
+
+    fn counters(held: i64, allocated: i64) -> Counters {
+        Counters {
+            space: held * T as i64,
+            objects: held,
+            alloc_space: allocated * T as i64,
+            alloc_objects: allocated,
+        }
+    }
+
+    #[test]
+    fn survivors_cancel_exactly() {
+        let turnover = Turnover::paired(&counters(1000, 1000), &counters(1010, 1010), interval());
+        let estimate = turnover.estimate();
+        assert_eq!(estimate.value, 10 * T as i64);
+        assert!(estimate.low > 3 * T as i64, "{estimate:?}");
+        let apart = Turnover::independent(
+            counters(1000, 1000).held(interval()),
+            counters(1010, 1010).held(interval()),
+        );
+        assert!(apart.estimate().low < -70 * T as i64);
+    }
+
+    #[test]
+    fn nothing_changed_is_within_three_intervals_or_so() {
+        let same = counters(50, 80);
+        let turnover = Turnover::paired(&same, &same, interval());
+        assert_eq!(turnover.net(), 0);
+        assert_eq!(turnover.sign_test(), 1.0);
+        let (low, high) = turnover.limits(Z95);
+        assert!((high / T as f64 - 3.67).abs() < 0.02, "{high}");
+        assert_eq!(low, -high);
+    }
+
+    #[test]
+    fn sign_test_has_the_binomial_tail() {
+        let test = |kept, released| {
+            Turnover::independent(
+                counters(released, released).held(interval()),
+                counters(kept, kept).held(interval()),
+            )
+            .sign_test()
+        };
+        assert!((test(5, 0) - 1.0 / 32.0).abs() < 1e-12);
+        assert!((test(8, 2) - 56.0 / 1024.0).abs() < 1e-12);
+        assert_eq!(test(0, 5), 1.0);
+        assert!(test(1_000_000, 990_000) < 1e-6);
+    }
+
+    #[test]
+    fn one_is_exact() {
+        let one = Interval::new(1).expect("not zero");
+        let before = Counters {
+            space: 10,
+            objects: 2,
+            alloc_space: 30,
+            alloc_objects: 4,
+        };
+        let after = Counters {
+            space: 25,
+            objects: 3,
+            alloc_space: 60,
+            alloc_objects: 8,
+        };
+        let turnover = Turnover::paired(&before, &after, one);
+        assert_eq!(turnover.limits(Z95), (15.0, 15.0));
+        assert_eq!(turnover.sign_test(), 0.0);
+        assert_eq!(Turnover::paired(&after, &after, one).sign_test(), 1.0);
+    }
+
+    #[test]
+    fn extremes_stay_numbers() {
+        let ends = [i64::MIN, -1, 0, 1, i64::MAX];
+        for a in ends {
+            for b in ends {
+                for t in [1, 4096, u64::MAX] {
+                    let interval = Interval::new(t).expect("not zero");
+                    let before = Counters {
+                        space: a,
+                        objects: b,
+                        alloc_space: b,
+                        alloc_objects: a,
+                    };
+                    let after = Counters {
+                        space: b,
+                        objects: a,
+                        alloc_space: a,
+                        alloc_objects: b,
+                    };
+                    let turnover = Turnover::paired(&before, &after, interval);
+                    let sum = turnover.plus(turnover);
+                    let estimate = sum.estimate();
+                    assert!(estimate.low <= estimate.value && estimate.value <= estimate.high);
+                    for p in [sum.sign_test(), sum.sign_test_of_samples()] {
+                        assert!((0.0..=1.0).contains(&p), "{a} {b} {t}: {p}");
+                    }
+                }
+            }
+        }
+    }
+}

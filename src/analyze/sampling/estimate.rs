@@ -1,0 +1,398 @@
+//! What was sampled at a callsite (or at many), and the true size it stands for.
+
+use super::poisson::{self, Z95};
+use crate::stacks::Facts;
+
+/// The sampling interval of a heap in bytes, known to be one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Interval {
+    /// At the end: never below `original`.
+    current: u64,
+    /// As the recording began; adaptive sampling doubles it on the way.
+    original: u64,
+    /// Whether every allocation of the interval or more is recorded at its true size.
+    large_are_exact: bool,
+}
+
+impl Interval {
+    /// `None` for 0: nothing can be said of the error.
+    pub fn new(bytes: u64) -> Option<Interval> {
+        Interval::adaptive(bytes, bytes)
+    }
+
+    /// An interval that may have grown from `original` (0 where it is that of the end).
+    pub fn adaptive(current: u64, original: u64) -> Option<Interval> {
+        let original = if original == 0 { current } else { original };
+        let current = current.max(original);
+        (current > 0).then_some(Interval {
+            current,
+            original,
+            large_are_exact: true,
+        })
+    }
+
+    /// The interval of a dump; `None` where it is not known.
+    pub fn of(facts: &Facts) -> Option<Interval> {
+        Interval::adaptive(
+            facts.sampling_interval_bytes,
+            facts.orig_sampling_interval_bytes,
+        )
+    }
+
+    /// The same for a producer of Android 13 to 16, which records true sizes only from about
+    /// 4.6 intervals on: a sample may then carry more hits than elsewhere.
+    #[must_use]
+    pub fn with_late_cutoff(self) -> Interval {
+        Interval {
+            large_are_exact: false,
+            ..self
+        }
+    }
+
+    /// Bytes a hit stands for, at most: the interval at the end.
+    pub fn bytes(self) -> u64 {
+        self.current
+    }
+
+    /// Whether every allocation was recorded: there is no error.
+    pub fn is_exact(self) -> bool {
+        self.current == 1
+    }
+
+    /// The one that errs wide for values sampled with either.
+    #[must_use]
+    pub fn wider(self, other: Interval) -> Interval {
+        Interval {
+            current: self.current.max(other.current),
+            original: self.original.min(other.original),
+            large_are_exact: self.large_are_exact && other.large_are_exact,
+        }
+    }
+
+    /// Bytes as hits.
+    pub(super) fn hits(self, bytes: f64) -> f64 {
+        bytes / self.current as f64
+    }
+}
+
+/// Sampled bytes of disjoint callsites of one heap. Sums first, intervals afterwards: variances
+/// add, ends of intervals do not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sampled {
+    bytes: i64,
+    samples: u64,
+    /// How many of the samples may be allocations below the interval; the rest are surely not.
+    small: u64,
+    interval: Interval,
+}
+
+impl Sampled {
+    /// What one callsite shows: bytes and number of sampled allocations. Negative counts (of
+    /// damaged files, or of other tools' differences) are none.
+    pub fn new(bytes: i64, samples: i64, interval: Interval) -> Sampled {
+        let samples = u64::try_from(samples).unwrap_or(0);
+        let size = bytes.unsigned_abs();
+        // A hit is a multiple of the interval: any other size shows that one at least of the
+        // samples was recorded at its true size. A single sample of eight intervals was too:
+        // below the interval nobody gets eight hits (1 in 100,000).
+        let odd = !size.is_multiple_of(interval.original);
+        let huge =
+            samples == 1 && interval.large_are_exact && size / 8 >= interval.current && size > 0;
+        let large = u64::from(odd || huge);
+        Sampled {
+            bytes,
+            samples,
+            small: samples.saturating_sub(large),
+            interval,
+        }
+    }
+
+    /// Nothing sampled.
+    pub fn nothing(interval: Interval) -> Sampled {
+        Sampled::new(0, 0, interval)
+    }
+
+    /// Sampled bytes.
+    pub fn bytes(&self) -> i64 {
+        self.bytes
+    }
+
+    /// Number of sampled allocations.
+    pub fn samples(&self) -> u64 {
+        self.samples
+    }
+
+    /// The interval they were sampled with.
+    pub fn interval(&self) -> Interval {
+        self.interval
+    }
+
+    /// Bytes in intervals, large allocations among them.
+    pub fn hits(&self) -> f64 {
+        self.interval.hits(self.bytes.max(0) as f64)
+    }
+
+    /// The hits that carry error: those that allocations below the interval can plausibly have
+    /// had. The dump does not say which samples were large; taking too many for small ones errs
+    /// wide.
+    pub fn uncertain_hits(&self) -> f64 {
+        if self.interval.is_exact() {
+            return 0.0;
+        }
+        let hits = self.hits();
+        if self.interval.large_are_exact || self.small == 0 {
+            hits.min(poisson::plausible_hits(self.small))
+        } else {
+            hits
+        }
+    }
+
+    /// What the true bytes can lie above and below `bytes`, at `z` standard deviations.
+    pub(super) fn slack(&self, z: f64) -> (f64, f64) {
+        if self.interval.is_exact() {
+            return (0.0, 0.0);
+        }
+        let hits = self.uncertain_hits();
+        let interval = self.interval.current as f64;
+        (
+            interval * (hits - poisson::low(hits, z)),
+            interval * (poisson::high(hits, z) - hits),
+        )
+    }
+
+    /// The true bytes, 95 %. Of nothing sampled: at most three intervals.
+    pub fn estimate(&self) -> Estimate {
+        let value = self.bytes;
+        let (below, above) = self.slack(Z95);
+        let (low, high) = if self.samples == 0 && value == 0 {
+            (0.0, unseen_at_most(self.interval))
+        } else {
+            ((value as f64 - below).max(0.0), value as f64 + above)
+        };
+        Estimate {
+            value,
+            // Damaged files alone have less than nothing: that value stands as it is.
+            low: if self.interval.is_exact() {
+                value
+            } else {
+                (low.floor() as i64).min(value)
+            },
+            high: if self.interval.is_exact() {
+                value
+            } else {
+                (high.ceil() as i64).max(value)
+            },
+            hits: self.uncertain_hits(),
+            samples: self.samples,
+            exact: self.interval.is_exact(),
+        }
+    }
+
+    /// The sum with other callsites of the same heap.
+    #[must_use]
+    pub fn plus(self, other: Sampled) -> Sampled {
+        Sampled {
+            bytes: self.bytes.saturating_add(other.bytes),
+            samples: self.samples.saturating_add(other.samples),
+            small: self.small.saturating_add(other.small),
+            interval: self.interval.wider(other.interval),
+        }
+    }
+
+    /// The lesser of two that both hold what is looked for.
+    pub(super) fn least(self, other: Sampled) -> Sampled {
+        Sampled {
+            bytes: self.bytes.min(other.bytes).max(0),
+            samples: self.samples.min(other.samples),
+            small: self.small.min(other.small),
+            interval: self.interval.wider(other.interval),
+        }
+    }
+}
+
+/// A value with the 95 % interval of its sampling error, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Estimate {
+    /// As sampled; unbiased.
+    pub value: i64,
+    /// The true value is hardly below.
+    pub low: i64,
+    /// The true value is hardly above.
+    pub high: i64,
+    /// The hits that carry the error: with few of them the interval is wide.
+    pub hits: f64,
+    /// Number of sampled allocations behind it.
+    pub samples: u64,
+    /// Every allocation was recorded: there is no error to show.
+    pub exact: bool,
+}
+
+impl Estimate {
+    /// A value without error.
+    pub fn exact(value: i64, samples: u64) -> Estimate {
+        Estimate {
+            value,
+            low: value,
+            high: value,
+            hits: 0.0,
+            samples,
+            exact: true,
+        }
+    }
+
+    /// The sum of values sampled independently: several heaps or processes, each with its own
+    /// interval. Squares of half-widths add.
+    pub fn sum(parts: impl IntoIterator<Item = Estimate>) -> Estimate {
+        let mut sum = Estimate::exact(0, 0);
+        let (mut below, mut above) = (0.0_f64, 0.0_f64);
+        for part in parts {
+            sum.value = sum.value.saturating_add(part.value);
+            below += (part.value as f64 - part.low as f64).powi(2);
+            above += (part.high as f64 - part.value as f64).powi(2);
+            sum.hits += part.hits;
+            sum.samples = sum.samples.saturating_add(part.samples);
+            sum.exact &= part.exact;
+        }
+        sum.low = sum.value.saturating_sub(below.sqrt().ceil() as i64);
+        sum.high = sum.value.saturating_add(above.sqrt().ceil() as i64);
+        sum
+    }
+
+    /// Whether the interval holds no zero: the sign is certain.
+    pub fn sign_is_certain(&self) -> bool {
+        self.low > 0 || self.high < 0
+    }
+
+    /// Divided into `parts`: growth by iteration, by second. `None` where there are none.
+    pub fn per(&self, parts: f64) -> Option<Rate> {
+        (parts.is_finite() && parts > 0.0).then(|| Rate {
+            value: self.value as f64 / parts,
+            low: self.low as f64 / parts,
+            high: self.high as f64 / parts,
+            hits: self.hits,
+            samples: self.samples,
+            exact: self.exact,
+        })
+    }
+}
+
+/// Bytes by iteration or by time, with the 95 % interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rate {
+    /// As sampled.
+    pub value: f64,
+    /// The true value is hardly below.
+    pub low: f64,
+    /// The true value is hardly above.
+    pub high: f64,
+    /// The hits that carry the error.
+    pub hits: f64,
+    /// Number of sampled allocations behind it.
+    pub samples: u64,
+    /// There is no sampling error to show.
+    pub exact: bool,
+}
+
+/// What a callsite without any sample allocated at most (95 %, one-sided), in bytes. Nothing of
+/// the interval's size or more was among it: that is always recorded.
+pub fn unseen_at_most(interval: Interval) -> f64 {
+    if interval.is_exact() {
+        0.0
+    } else {
+        3.0 * interval.current as f64
+    }
+}
+
+/// The same for all of `sites` callsites without a sample at once.
+pub fn unseen_at_most_of_many(interval: Interval, sites: u64) -> f64 {
+    if interval.is_exact() || sites == 0 {
+        return 0.0;
+    }
+    (interval.current as f64 * (sites as f64 / 0.05).ln()).max(unseen_at_most(interval))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interval(bytes: u64) -> Interval {
+        Interval::new(bytes).expect("not zero")
+    }
+
+    #[test]
+    fn small_samples_have_poisson_limits() {
+        let site = Sampled::new(100 * 4096, 98, interval(4096));
+        let estimate = site.estimate();
+        assert_eq!(estimate.value, 409_600);
+        assert!((estimate.low as f64 / 4096.0 - 81.4).abs() < 0.1);
+        assert!((estimate.high as f64 / 4096.0 - 121.6).abs() < 0.1);
+        assert_eq!(estimate.hits, 100.0);
+    }
+
+    #[test]
+    fn a_large_block_is_known_exactly_but_for_what_lies_unseen_beside_it() {
+        let odd = Sampled::new(100_001, 1, interval(4096)).estimate();
+        assert_eq!((odd.low, odd.hits), (100_001, 0.0));
+        assert!(odd.high < 100_001 + 4 * 4096);
+        let even = Sampled::new(1 << 20, 1, interval(4096)).estimate();
+        assert_eq!(
+            even.low,
+            1 << 20,
+            "eight intervals in one sample are no luck"
+        );
+    }
+
+    #[test]
+    fn the_cap_knows_late_cutoffs() {
+        let early = Sampled::new(7 * 4096, 1, interval(4096));
+        assert!(early.uncertain_hits() < 4.2);
+        let late = Sampled::new(7 * 4096, 1, interval(4096).with_late_cutoff());
+        assert_eq!(late.uncertain_hits(), 7.0);
+    }
+
+    #[test]
+    fn an_interval_of_one_is_exact_and_none_is_unknown() {
+        let exact = Sampled::new(12_345, 17, interval(1)).estimate();
+        assert_eq!((exact.low, exact.high), (12_345, 12_345));
+        assert!(exact.exact);
+        assert_eq!(Interval::new(0), None);
+        assert_eq!(unseen_at_most(interval(1)), 0.0);
+    }
+
+    #[test]
+    fn nothing_sampled_is_at_most_three_intervals() {
+        let nothing = Sampled::nothing(interval(4096)).estimate();
+        assert_eq!((nothing.value, nothing.low, nothing.high), (0, 0, 12_288));
+        let many = unseen_at_most_of_many(interval(4096), 1000);
+        assert!((many / 4096.0 - 9.9).abs() < 0.01);
+    }
+
+    #[test]
+    fn sums_come_before_intervals() {
+        let site = Sampled::new(4096, 1, interval(4096));
+        let all = (1..100).fold(site, |sum, _| sum.plus(site)).estimate();
+        assert_eq!(all.value, 409_600);
+        assert!(all.low > 320_000, "not a hundred lower limits of one hit");
+        let one = Sampled::new(409_600, 100, interval(4096)).estimate();
+        let two = Estimate::sum([one, one]);
+        let half = (two.high - two.value) as f64 / (one.high - one.value) as f64;
+        assert!((half - 2.0_f64.sqrt()).abs() < 0.01);
+    }
+
+    #[test]
+    fn extremes_stay_numbers() {
+        for bytes in [i64::MIN, -1, 0, 1, i64::MAX] {
+            for samples in [i64::MIN, -1, 0, 1, i64::MAX] {
+                for t in [1, 2, 4096, u64::MAX] {
+                    let site = Sampled::new(bytes, samples, interval(t));
+                    let estimate = site.plus(site).estimate();
+                    assert!(estimate.low <= estimate.value, "{bytes} {samples} {t}");
+                    assert!(estimate.high >= estimate.value, "{bytes} {samples} {t}");
+                    assert!(estimate.hits.is_finite());
+                    let sum = Estimate::sum([estimate, estimate]);
+                    assert!(sum.low <= sum.value && sum.value <= sum.high);
+                }
+            }
+        }
+    }
+}

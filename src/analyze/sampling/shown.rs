@@ -1,0 +1,294 @@
+//! How many digits of an estimate are worth showing, and in which form: the more hits behind
+//! it, the plainer. Rounded so that the half-width has two digits at most.
+
+use std::fmt;
+
+use super::estimate::{Estimate, Rate};
+
+/// From so many hits on an interval is near enough to symmetric to be shown as ±.
+const HITS_FOR_PLUS_MINUS: f64 = 30.0;
+/// From so many hits on the value is more than a rough idea.
+const HITS_FOR_RANGE: f64 = 10.0;
+/// The half-widths, as parts of the value, that so many hits have: large blocks, known
+/// exactly, make a value as good with fewer.
+const WIDTH_OF_PLUS_MINUS: f64 = 0.4;
+const WIDTH_OF_RANGE: f64 = 0.85;
+
+/// A power of 1024.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ShownUnit(u8);
+
+impl ShownUnit {
+    /// `B`, `KiB`, `MiB` …
+    pub fn name(self) -> &'static str {
+        ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"][usize::from(self.0)]
+    }
+
+    /// Bytes in one.
+    pub fn bytes(self) -> f64 {
+        1024_f64.powi(i32::from(self.0))
+    }
+
+    /// The one in which people write a value: below 1024 of it.
+    fn of(value: f64) -> ShownUnit {
+        let mut unit = 0;
+        let mut left = value.abs();
+        while left >= if unit == 0 { 1024.0 } else { 1023.95 } && unit < 6 {
+            left /= 1024.0;
+            unit += 1;
+        }
+        ShownUnit(unit)
+    }
+}
+
+/// What to show of an estimate. Values are in `unit`, rounded to `decimals`. Prints as
+/// `12.3 MiB ± 0.4`, `120 KiB (81-171)`, `~12 KiB (2-35), 3 samples`, `< 12 KiB`; with `{:+}`
+/// growth has its sign.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Shown {
+    /// What all values are in.
+    pub unit: ShownUnit,
+    /// Digits behind the point.
+    pub decimals: usize,
+    /// The value and how its error is told.
+    pub form: Form,
+}
+
+/// The ways to tell an error.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Form {
+    /// There is none.
+    Exact(f64),
+    /// Value and half-width.
+    PlusMinus(f64, f64),
+    /// Value and both limits.
+    Range(f64, f64, f64),
+    /// Value, both limits, number of samples: a rough idea.
+    Rough(f64, f64, f64, u64),
+    /// Nothing was sampled: the true value is below.
+    Below(f64),
+}
+
+impl Estimate {
+    /// What to show of it.
+    pub fn shown(&self) -> Shown {
+        shown(Numbers {
+            value: self.value as f64,
+            low: self.low as f64,
+            high: self.high as f64,
+            hits: self.hits,
+            samples: self.samples,
+            exact: self.exact,
+        })
+    }
+}
+
+impl Rate {
+    /// What to show of it.
+    pub fn shown(&self) -> Shown {
+        shown(Numbers {
+            value: self.value,
+            low: self.low,
+            high: self.high,
+            hits: self.hits,
+            samples: self.samples,
+            exact: self.exact,
+        })
+    }
+}
+
+struct Numbers {
+    value: f64,
+    low: f64,
+    high: f64,
+    hits: f64,
+    samples: u64,
+    exact: bool,
+}
+
+fn shown(of: Numbers) -> Shown {
+    let half = (of.value - of.low).max(of.high - of.value);
+    if of.exact || half <= 0.0 {
+        let unit = ShownUnit::of(of.value);
+        let decimals = usize::from(unit.0 > 0);
+        return Shown {
+            unit,
+            decimals,
+            form: Form::Exact(round(of.value / unit.bytes(), decimals)),
+        };
+    }
+    if of.samples == 0 && of.value == 0.0 && of.low >= 0.0 {
+        let unit = ShownUnit::of(of.high);
+        let high = of.high / unit.bytes();
+        let step = step_of(high, 2);
+        let (high, decimals) = ((high / step - 1e-9).ceil() * step, decimals_of(step, unit));
+        return Shown {
+            unit,
+            decimals,
+            form: Form::Below(round(high, decimals)),
+        };
+    }
+    // A value far below its error has the unit of that.
+    let unit = ShownUnit::of(of.value.abs().max(half / 8.0));
+    let width = half / of.value.abs();
+    let plain = of.hits >= HITS_FOR_PLUS_MINUS || width <= WIDTH_OF_PLUS_MINUS;
+    let scaled = half / unit.bytes();
+    // ± 0.4 and ± 0.17: a leading 1 or 2 has a second digit.
+    let digits = if plain && leading_digit(scaled) > 2 {
+        1
+    } else {
+        2
+    };
+    let step = step_of(scaled, digits);
+    let decimals = decimals_of(step, unit);
+    // Of a value known much better than it is shown, nothing finer than hundredths.
+    let step = step.max(10_f64.powi(-(decimals as i32)));
+    let to_step = |x: f64| round((x / unit.bytes() / step).round() * step, decimals);
+    let value = to_step(of.value);
+    let form = if plain {
+        let half = round((scaled / step - 1e-9).ceil() * step, decimals);
+        Form::PlusMinus(value, half)
+    } else if of.hits >= HITS_FOR_RANGE || width <= WIDTH_OF_RANGE {
+        Form::Range(value, to_step(of.low), to_step(of.high))
+    } else {
+        Form::Rough(value, to_step(of.low), to_step(of.high), of.samples)
+    };
+    Shown {
+        unit,
+        decimals,
+        form,
+    }
+}
+
+fn leading_digit(x: f64) -> u32 {
+    (x / step_of(x, 1)).round() as u32
+}
+
+/// The power of ten to round to so that `x` keeps `digits` digits.
+fn step_of(x: f64, digits: i32) -> f64 {
+    10_f64.powi(x.abs().log10().floor() as i32 + 1 - digits)
+}
+
+fn decimals_of(step: f64, unit: ShownUnit) -> usize {
+    let most = if unit.0 == 0 { 0.0 } else { 2.0 };
+    (-step.log10()).round().clamp(0.0, most) as usize
+}
+
+fn round(x: f64, decimals: usize) -> f64 {
+    let scale = 10_f64.powi(decimals as i32);
+    let rounded = (x * scale).round() / scale;
+    // No negative zero.
+    if rounded == 0.0 { 0.0 } else { rounded }
+}
+
+impl fmt::Display for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (unit, d) = (self.unit.name(), self.decimals);
+        let number = |x: f64| {
+            if f.sign_plus() {
+                format!("{x:+.d$}")
+            } else {
+                format!("{x:.d$}")
+            }
+        };
+        let limits = |low: f64, high: f64| {
+            if low < 0.0 || f.sign_plus() {
+                format!("({} to {})", number(low), number(high))
+            } else {
+                format!("({}-{})", number(low), number(high))
+            }
+        };
+        let text = match self.form {
+            Form::Exact(value) => format!("{} {unit}", number(value)),
+            Form::PlusMinus(value, half) => {
+                format!("{} {unit} ± {half:.d$}", number(value))
+            }
+            Form::Range(value, low, high) => {
+                format!("{} {unit} {}", number(value), limits(low, high))
+            }
+            Form::Rough(value, low, high, samples) => format!(
+                "~{} {unit} {}, {samples} sample{}",
+                number(value),
+                limits(low, high),
+                if samples == 1 { "" } else { "s" }
+            ),
+            Form::Below(high) => format!("< {high:.d$} {unit}"),
+        };
+        f.pad(&text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::estimate::{Interval, Sampled};
+    use super::*;
+
+    fn of(bytes: i64, samples: i64, t: u64) -> String {
+        let interval = Interval::new(t).expect("not zero");
+        Sampled::new(bytes, samples, interval)
+            .estimate()
+            .shown()
+            .to_string()
+    }
+
+    #[test]
+    fn the_more_hits_the_plainer() {
+        assert_eq!(of(3150 * 4096, 3000, 4096), "12.3 MiB ± 0.5");
+        assert_eq!(of(30 * 4096, 30, 4096), "120 KiB ± 60");
+        assert_eq!(of(29 * 4096, 29, 4096), "116 KiB (78-167)");
+        assert_eq!(of(3 * 4096, 3, 4096), "~12 KiB (2-35), 3 samples");
+        assert_eq!(of(4096, 1, 4096), "~4 KiB (0-22), 1 sample");
+        assert_eq!(of(0, 0, 4096), "< 12 KiB");
+        assert_eq!(of(12_345, 5, 1), "12.1 KiB");
+        assert_eq!(of(0, 0, 1), "0 B");
+    }
+
+    #[test]
+    fn large_blocks_are_known_with_few_samples() {
+        assert_eq!(of(8 << 20, 1, 4096), "8.00 MiB ± 0.02");
+        assert_eq!(of(1 << 40, 1, 4096), "1.00 TiB ± 0.01");
+    }
+
+    #[test]
+    fn growth_has_its_sign() {
+        let grown = Estimate {
+            value: 40_960,
+            low: -2_000,
+            high: 90_000,
+            hits: 12.0,
+            samples: 12,
+            exact: false,
+        };
+        assert_eq!(format!("{:+}", grown.shown()), "+40 KiB (-2 to +88)");
+        assert_eq!(format!("{}", grown.shown()), "40 KiB (-2 to 88)");
+        let nothing = Estimate {
+            value: 0,
+            low: -15_000,
+            high: 15_000,
+            ..grown
+        };
+        assert_eq!(format!("{:+}", nothing.shown()), "+0 KiB (-15 to +15)");
+    }
+
+    #[test]
+    fn extremes_are_numbers() {
+        for value in [i64::MIN, -1, 0, 1, i64::MAX] {
+            for spread in [0, 1, i64::MAX] {
+                for hits in [0.0, 5.0, 20.0, 1e18] {
+                    let text = Estimate {
+                        value,
+                        low: value.saturating_sub(spread),
+                        high: value.saturating_add(spread),
+                        hits,
+                        samples: 1,
+                        exact: false,
+                    }
+                    .shown()
+                    .to_string();
+                    assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
+                    assert!(text.len() < 60, "{text}");
+                }
+            }
+        }
+    }
+}
