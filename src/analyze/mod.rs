@@ -20,6 +20,7 @@
 //! | `waste` | memory that holds what is already there, or nothing |
 //! | `diff` | what changed between two dumps |
 //! | `sampling` | the statistics of sampled native heaps |
+//! | `native` | tables, trees, filters and differences of sampled native heaps |
 
 pub mod aggregation;
 pub mod class_tree;
@@ -34,6 +35,7 @@ pub mod label;
 pub mod largest;
 pub mod leaks;
 mod lookup;
+pub mod native;
 pub mod paths;
 pub mod sampling;
 pub mod tree;

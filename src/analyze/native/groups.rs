@@ -1,0 +1,192 @@
+//! What a row of a table stands for. Owns the grouping of frames by function, library, file,
+//! line, class or package, and how each is called.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use super::scope;
+use crate::names::module;
+use crate::stacks::{FrameId, Function, LibraryId, StackTable, TextId};
+
+/// What a row stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum By {
+    /// A stack, as it is shown.
+    #[default]
+    Callsite,
+    /// A function of a library.
+    Function,
+    /// A library.
+    Library,
+    /// A source file; a library where that is not known.
+    File,
+    /// A line of a source file in a function; a function where that is not known.
+    Line,
+    /// A Java class, or the scope of a C++ or Rust function; a library where there is none.
+    Class,
+    /// A package, or the scope around the class; a library where there is none.
+    Package,
+}
+
+impl By {
+    /// `callsite`, `function` and so on, as typed.
+    pub fn name(self) -> &'static str {
+        match self {
+            By::Callsite => "callsite",
+            By::Function => "function",
+            By::Library => "library",
+            By::File => "file",
+            By::Line => "line",
+            By::Class => "class",
+            By::Package => "package",
+        }
+    }
+}
+
+/// A row's group. The texts are the table's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GroupId(pub u32);
+
+/// Groups of a table's frames.
+#[derive(Debug)]
+pub struct Groups<'a> {
+    table: &'a StackTable,
+    by: By,
+    /// By frame.
+    ids: Vec<GroupId>,
+    /// The first frame of each.
+    samples: Vec<FrameId>,
+}
+
+/// What tells groups apart.
+#[derive(PartialEq, Eq, Hash)]
+enum Key<'a> {
+    Frame(FrameId),
+    Function(TextId, Cow<'a, str>),
+    Library(Cow<'a, str>),
+    File(TextId),
+    Line(TextId, Cow<'a, str>, TextId, u32),
+    Named(Cow<'a, str>),
+}
+
+impl<'a> Groups<'a> {
+    /// Groups the frames of a table. Callsites are grouped by frame.
+    pub fn of(table: &'a StackTable, by: By) -> Groups<'a> {
+        let mut known: HashMap<Key<'a>, GroupId> = HashMap::new();
+        let mut samples = Vec::new();
+        let ids = (0..table.frames().len()).map(|frame| {
+            let frame = FrameId(frame as u32);
+            *known.entry(key(table, by, frame)).or_insert_with(|| {
+                samples.push(frame);
+                GroupId(samples.len() as u32 - 1)
+            })
+        });
+        Groups {
+            table,
+            by,
+            ids: ids.collect(),
+            samples,
+        }
+    }
+
+    /// What the groups are.
+    pub fn by(&self) -> By {
+        self.by
+    }
+
+    /// Number of groups.
+    pub fn len(&self) -> usize {
+        self.samples.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.samples.is_empty()
+    }
+
+    /// The group of a frame.
+    pub fn group(&self, frame: FrameId) -> GroupId {
+        self.ids[frame.0 as usize]
+    }
+
+    /// One frame of a group.
+    pub fn sample(&self, group: GroupId) -> FrameId {
+        self.samples[group.0 as usize]
+    }
+
+    /// What a group is called.
+    pub fn name(&self, group: GroupId) -> Cow<'a, str> {
+        let frame = self.sample(group);
+        let function = function_of(self.table, frame);
+        let name = self.table.text_of(function.name);
+        match self.by {
+            By::Callsite | By::Function | By::Line => Cow::Borrowed(name),
+            By::Library => match library_name(self.table, function.library) {
+                name if name.is_empty() => Cow::Borrowed(UNKNOWN),
+                name => name,
+            },
+            By::File => match file_of(self.table, frame) {
+                "" => bracketed(self.table, function.library),
+                file => Cow::Borrowed(file),
+            },
+            By::Class => scope::class_of(name, function.kind)
+                .unwrap_or_else(|| bracketed(self.table, function.library)),
+            By::Package => scope::package_of(name, function.kind)
+                .unwrap_or_else(|| bracketed(self.table, function.library)),
+        }
+    }
+}
+
+fn key(table: &StackTable, by: By, frame: FrameId) -> Key<'_> {
+    let place = table.frames()[frame.0 as usize];
+    let function = function_of(table, frame);
+    let name = table.text_of(function.name);
+    let library = library_name(table, function.library);
+    match by {
+        By::Callsite => Key::Frame(frame),
+        By::Function => Key::Function(function.name, library),
+        By::Library => Key::Library(library),
+        By::File if place.file == TextId::default() => {
+            Key::Named(bracketed(table, function.library))
+        }
+        By::File => Key::File(place.file),
+        By::Line => Key::Line(function.name, library, place.file, place.line),
+        By::Class => Key::Named(
+            scope::class_of(name, function.kind)
+                .unwrap_or_else(|| bracketed(table, function.library)),
+        ),
+        By::Package => Key::Named(
+            scope::package_of(name, function.kind)
+                .unwrap_or_else(|| bracketed(table, function.library)),
+        ),
+    }
+}
+
+/// A frame's function.
+pub fn function_of(table: &StackTable, frame: FrameId) -> &Function {
+    let function = table.frames()[frame.0 as usize].function;
+    &table.functions()[function.0 as usize]
+}
+
+/// A frame's source file; empty where not known.
+pub fn file_of(table: &StackTable, frame: FrameId) -> &str {
+    table.text_of(table.frames()[frame.0 as usize].file)
+}
+
+/// A library's file name; of one in an APK its own. Empty where not known.
+pub fn library_name(table: &StackTable, library: LibraryId) -> Cow<'_, str> {
+    module(table.text_of(table.libraries()[library.0 as usize].path))
+}
+
+/// What stands for whoever has no name of its own: the library in brackets.
+fn bracketed(table: &StackTable, library: LibraryId) -> Cow<'static, str> {
+    let name = library_name(table, library);
+    match name.as_ref() {
+        "" => Cow::Borrowed(UNKNOWN),
+        name if name.starts_with('[') => Cow::Owned(name.to_owned()),
+        name => Cow::Owned(format!("[{name}]")),
+    }
+}
+
+/// What stands for a library that is not known.
+const UNKNOWN: &str = "[unknown]";

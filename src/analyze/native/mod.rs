@@ -1,0 +1,22 @@
+//! What a sampled native heap tells people, over [`StackProfile`](crate::stacks::StackProfile):
+//! tables and trees of callsites, filters, differences. Takes tables and numbers, gives plain
+//! rows; prints nothing.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `filter` | which stacks count and which of their frames are shown |
+//! | `shown` | the tree of callsites that a filter leaves, and sums over it |
+//! | `groups` | what a row stands for: callsite, function, library, file, line, class, package |
+//! | `table` | self and cumulative sums by group |
+//! | `tree` | callsites as a tree from the root, or from the method that allocates |
+//! | `scope` | the class and the package that a function's name tells of |
+
+pub mod filter;
+pub mod groups;
+pub mod scope;
+pub mod shown;
+pub mod table;
+pub mod tree;
+
+#[cfg(test)]
+mod tests;

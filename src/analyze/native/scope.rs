@@ -1,0 +1,295 @@
+//! What a function's name tells: its parts, its class and package, and shorter forms of it. Works
+//! on names as people read them: C++ and Rust demangled, Java with dots. Names that follow no
+//! rule come back as they are; nothing here fails.
+
+use std::borrow::Cow;
+
+use crate::stacks::Kind;
+
+/// A demangled name without return type and parameters: `void a::B<int>::c(char) const` is
+/// `a::B<int>::c`.
+pub fn qualified(name: &str) -> &str {
+    let name = name.strip_prefix("non-virtual thunk to ").unwrap_or(name);
+    let marks = Marks::of(name);
+    let end = marks.parameters.unwrap_or(name.len());
+    match marks.last_space {
+        Some(at) if at < end => &name[at + 1..end],
+        _ => &name[..end],
+    }
+    .trim_end()
+}
+
+/// What stands in a name outside of brackets.
+#[derive(Debug, Default)]
+struct Marks {
+    /// Of each `::`, in the part before parameters.
+    separators: Vec<usize>,
+    /// Where parameters begin.
+    parameters: Option<usize>,
+    /// Behind a return type.
+    last_space: Option<usize>,
+}
+
+impl Marks {
+    fn of(name: &str) -> Marks {
+        let bytes = name.as_bytes();
+        let mut marks = Marks::default();
+        let mut depth = 0usize;
+        let mut segment = 0;
+        let mut at = 0;
+        while at < bytes.len() {
+            // `operator<`, `operator()`, `operator new`: its name is whatever follows, up to
+            // the parameters.
+            if depth == 0 && at == segment && is_operator(&name[at..]) {
+                let rest = &name[at + "operator".len()..];
+                let call = if rest.starts_with("()") { 2 } else { 0 };
+                marks.parameters = rest[call..]
+                    .find('(')
+                    .map(|found| at + "operator".len() + call + found);
+                return marks;
+            }
+            match bytes[at] {
+                b'<' => depth += 1,
+                b'(' if depth == 0 && !is_unnamed(&name[at..]) && at > segment => {
+                    marks.parameters = Some(at);
+                    return marks;
+                }
+                b'(' | b'{' | b'[' => depth += 1,
+                // An arrow is no bracket.
+                b'>' if at > 0 && bytes[at - 1] == b'-' => {}
+                b'>' | b')' | b'}' | b']' => depth = depth.saturating_sub(1),
+                b':' if depth == 0 && bytes.get(at + 1) == Some(&b':') => {
+                    marks.separators.push(at);
+                    at += 1;
+                    segment = at + 1;
+                }
+                b' ' if depth == 0 => {
+                    marks.last_space = Some(at);
+                    marks.separators.clear();
+                    segment = at + 1;
+                }
+                _ => {}
+            }
+            at += 1;
+        }
+        marks
+    }
+}
+
+fn is_operator(text: &str) -> bool {
+    let Some(rest) = text.strip_prefix("operator") else {
+        return false;
+    };
+    !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_')
+}
+
+/// `(anonymous namespace)` and the like stand for a name.
+fn is_unnamed(text: &str) -> bool {
+    text.starts_with("(anonymous") || text.starts_with("('")
+}
+
+/// A name without what stands behind it in brackets: ` [jit]`.
+pub fn without_annotation(name: &str) -> &str {
+    match name.strip_suffix(']').and_then(|rest| rest.rfind(" [")) {
+        Some(at) => &name[..at],
+        None => name,
+    }
+}
+
+/// The class of a method: `com.example.Cache` of `com.example.Cache.put [jit]`; of C++ and Rust
+/// the enclosing scope, which may be a namespace, without template arguments.
+pub fn class_of(name: &str, kind: Kind) -> Option<Cow<'_, str>> {
+    let name = without_annotation(name);
+    if kind == Kind::Java {
+        let one = name.split(" | ").next().unwrap_or(name);
+        let one = one.split('(').next().unwrap_or(one);
+        let one = one.rsplit(' ').next().unwrap_or(one);
+        return one
+            .rsplit_once('.')
+            .map(|(class, _)| Cow::Borrowed(class))
+            .filter(|class| !class.is_empty());
+    }
+    let name = qualified(name);
+    let last = *Marks::of(name).separators.last()?;
+    let class = without_arguments(&name[..last]);
+    (!class.is_empty()).then_some(class)
+}
+
+/// The package of a method: that of its class; of C++ and Rust what encloses that scope, or the
+/// scope itself where that is all.
+pub fn package_of(name: &str, kind: Kind) -> Option<Cow<'_, str>> {
+    let class = class_of(name, kind)?;
+    let cut = match kind {
+        Kind::Java => class.rfind('.'),
+        _ => Marks::of(&class).separators.last().copied(),
+    };
+    match (cut, class) {
+        (None, class) => (kind != Kind::Java).then_some(class),
+        (Some(0), _) => None,
+        (Some(at), Cow::Borrowed(class)) => Some(Cow::Borrowed(&class[..at])),
+        (Some(at), Cow::Owned(mut class)) => {
+            class.truncate(at);
+            Some(Cow::Owned(class))
+        }
+    }
+}
+
+/// A name without the arguments of templates: `std::vector<int>::push_back` is
+/// `std::vector::push_back`.
+fn without_arguments(name: &str) -> Cow<'_, str> {
+    match name.contains('<') {
+        true => Cow::Owned(folded(name, "")),
+        false => Cow::Borrowed(name),
+    }
+}
+
+/// A name with `mark` for whatever stands between angle brackets. A bracket that begins a name,
+/// as of `<T as Trait>::f`, stays.
+fn folded(name: &str, mark: &str) -> String {
+    let mut text = String::with_capacity(name.len());
+    let mut depth = 0usize;
+    let mut rest = name;
+    while let Some(c) = rest.chars().next() {
+        let begins = text.is_empty() || text.ends_with(['<', ':', ' ', '(', ',']);
+        if depth == 0 && begins && is_operator(rest) {
+            text.push_str(rest);
+            break;
+        }
+        match c {
+            '<' if depth > 0 || !begins => {
+                if depth == 0 {
+                    text.push_str(mark);
+                }
+                depth += 1;
+            }
+            '>' if depth > 0 => depth -= 1,
+            _ if depth == 0 => text.push(c),
+            _ => {}
+        }
+        rest = &rest[c.len_utf8()..];
+    }
+    text
+}
+
+/// Ever shorter forms of a name, from the whole down to the function: without return type and
+/// with `…` for parameters, then for template arguments, then for the scopes around it.
+pub fn shortened(name: &str) -> impl Iterator<Item = Cow<'_, str>> {
+    (0..6).map(move |step| {
+        if step == 0 {
+            return Cow::Borrowed(name);
+        }
+        let plain = without_annotation(name);
+        let annotation = &name[plain.len()..];
+        if !plain.contains("::") && !plain.contains('(') && !plain.contains('<') {
+            return Cow::Borrowed(name);
+        }
+        let inner = qualified(plain);
+        let has_parameters = plain[..].contains('(') && !plain.ends_with(inner);
+        let parameters = if has_parameters { "(…)" } else { "" };
+        if step == 1 {
+            return Cow::Owned(format!("{inner}{parameters}{annotation}"));
+        }
+        let inner = folded(inner, "<…>");
+        let cuts = Marks::of(&inner).separators;
+        let from = match (step, cuts.as_slice()) {
+            (2 | 3, _) | (_, []) => None,
+            (4, [.., class, _]) => Some(class + 2),
+            (4, [_]) => None,
+            (_, [.., last]) => Some(last + 2),
+        };
+        let parameters = if step == 2 { parameters } else { "" };
+        Cow::Owned(match from {
+            None => format!("{inner}{parameters}{annotation}"),
+            Some(from) => format!("…{}{annotation}", &inner[from..]),
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_told_from_types_and_parameters() {
+        for (name, inner) in [
+            ("malloc", "malloc"),
+            ("void a::B<int>::c(char) const", "a::B<int>::c"),
+            (
+                "a::(anonymous namespace)::f(int)",
+                "a::(anonymous namespace)::f",
+            ),
+            ("(anonymous namespace)::f(int)", "(anonymous namespace)::f"),
+            ("operator new(unsigned long)", "operator new"),
+            ("a::B::operator()(int) const", "a::B::operator()"),
+            ("a::B::operator<(a::B const&)", "a::B::operator<"),
+            ("bool a::operator<<int>(int)", "a::operator<<int>"),
+            (
+                "a::f(void (*)(int))::'lambda'(int)::operator()(int) const",
+                "a::f",
+            ),
+            (
+                "std::vector<a::B (*)(int), c<d>>::push_back(int&&)",
+                "std::vector<a::B (*)(int), c<d>>::push_back",
+            ),
+            (
+                "<alloc::vec::Vec<T> as a::B>::c",
+                "<alloc::vec::Vec<T> as a::B>::c",
+            ),
+            (
+                "std::unique_ptr<A>::operator->() const",
+                "std::unique_ptr<A>::operator->",
+            ),
+            ("", ""),
+            ("<<<", "<<<"),
+            (")))(", ")))"),
+        ] {
+            assert_eq!(qualified(name), inner, "{name}");
+        }
+    }
+
+    #[test]
+    fn classes_and_packages_are_those_of_the_source() {
+        let of = |name, kind| {
+            let text = |part: Option<Cow<'_, str>>| part.map(Cow::into_owned).unwrap_or_default();
+            (text(class_of(name, kind)), text(package_of(name, kind)))
+        };
+        let pair = |class: &str, package: &str| (class.to_owned(), package.to_owned());
+        assert_eq!(
+            of("com.example.Cache.put [jit]", Kind::Java),
+            pair("com.example.Cache", "com.example")
+        );
+        assert_eq!(of("a.B.c | a.D.e", Kind::Java), pair("a.B", "a"));
+        assert_eq!(of("Main.main", Kind::Java), pair("Main", ""));
+        assert_eq!(of("main", Kind::Plain), pair("", ""));
+        assert_eq!(
+            of("std::vector<a::B>::push_back(a::B const&)", Kind::Plain),
+            pair("std::vector", "std")
+        );
+        assert_eq!(of("ns::f(int)", Kind::Plain), pair("ns", "ns"));
+        assert_eq!(
+            of("a::b::C<d::E>::f()", Kind::Plain),
+            pair("a::b::C", "a::b")
+        );
+    }
+
+    #[test]
+    fn shorter_forms_keep_the_function() {
+        let name = "void a::b::C<std::map<int, long>>::insert(std::map<int, long> const&) [aot]";
+        let forms: Vec<_> = shortened(name).map(Cow::into_owned).collect();
+        assert_eq!(
+            forms,
+            [
+                name,
+                "a::b::C<std::map<int, long>>::insert(…) [aot]",
+                "a::b::C<…>::insert(…) [aot]",
+                "a::b::C<…>::insert [aot]",
+                "…C<…>::insert [aot]",
+                "…insert [aot]",
+            ]
+        );
+        assert!(shortened("com.example.A.b").all(|form| form == "com.example.A.b"));
+        for odd in ["", "::", "<", "a::<", "operator", "()(", "a::operator()"] {
+            assert_eq!(shortened(odd).count(), 6, "{odd}");
+        }
+    }
+}

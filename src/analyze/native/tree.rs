@@ -1,0 +1,371 @@
+//! Callsites as a tree with one node a group: from the root, or from the method that allocates.
+//! Owns merging, pruning and folding of recursion; names are the groups'.
+//!
+//! A frame whose group is that of the node above it stands for no node of its own, and one whose
+//! group stands twice among the nearest [`REACH`] above is taken for the nearest of them: a
+//! stack of a thousand calls of the same few functions is a few lines. What so folds is counted.
+
+use std::collections::HashMap;
+
+use super::groups::{GroupId, Groups};
+use super::shown::{Shown, ShownId, Sums};
+use super::table::OnPath;
+use crate::profile::index::FastHash;
+
+/// How far up a function's earlier calls are looked for.
+pub const REACH: usize = 16;
+
+/// Which nodes are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pruning {
+    /// So many levels below the root.
+    pub depth: usize,
+    /// Nodes whose cumulative value is at least this, or at most its negative.
+    pub least: u64,
+    /// The column that `least` is about, and that siblings are ordered by.
+    pub column: usize,
+    /// At most so many nodes in all.
+    pub most: usize,
+}
+
+/// A tree as it is shown: each node after the one above it, the greatest sibling first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tree {
+    /// The root's values.
+    pub total: Vec<i64>,
+    /// The nodes.
+    pub nodes: Vec<Node>,
+}
+
+/// A node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Node {
+    /// Position of the node above; `None` below the root.
+    pub above: Option<usize>,
+    /// 0 below the root.
+    pub depth: usize,
+    /// Whose it is.
+    pub group: GroupId,
+    /// Of stacks that end here, by column; in an inverted tree, of those that begin here.
+    pub own: Vec<i64>,
+    /// Of stacks that pass here, by column.
+    pub cumulative: Vec<i64>,
+    /// Calls of the same functions one below another that were folded into this node, at most
+    /// on one stack.
+    pub folded: u32,
+    /// Nodes right below that were left out: how many, and their cumulative values.
+    pub left_out: Option<LeftOut>,
+}
+
+/// Nodes that were left out below another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOut {
+    /// How many.
+    pub count: usize,
+    /// Their cumulative values, by column.
+    pub cumulative: Vec<i64>,
+}
+
+/// A tree of groups: parents before children, the root first.
+struct Merged {
+    parents: Vec<u32>,
+    groups: Vec<GroupId>,
+    folded: Vec<u32>,
+    own: Vec<Vec<i64>>,
+    cumulative: Vec<Vec<i64>>,
+}
+
+impl Tree {
+    /// The tree from the root. `None` for what is left out below the root stands in the
+    /// second place.
+    pub fn from_root(
+        shown: &Shown<'_>,
+        groups: &Groups<'_>,
+        sums: &Sums,
+        pruning: &Pruning,
+    ) -> (Tree, Option<LeftOut>) {
+        merged(shown, groups, sums).pruned(pruning)
+    }
+}
+
+/// Merges the callsites of a shown tree by group.
+fn merged(shown: &Shown<'_>, groups: &Groups<'_>, sums: &Sums) -> Merged {
+    let columns = sums.own.len();
+    let mut tree = Merged {
+        parents: vec![0],
+        groups: vec![GroupId(u32::MAX)],
+        folded: vec![0],
+        own: vec![Vec::new(); columns],
+        cumulative: Vec::new(),
+    };
+    let mut children: HashMap<u64, u32, FastHash> = HashMap::default();
+    let mut nodes = vec![0u32; shown.len()];
+    let mut on_path = OnPath::new(1);
+    for &id in shown.preorder() {
+        let Some(frame) = shown.frame(id) else {
+            continue;
+        };
+        let group = groups.group(frame);
+        let above = nodes[shown.parent(id).at()];
+        let node = tree.again(above, group).unwrap_or_else(|| {
+            let next = tree.parents.len() as u32;
+            let key = u64::from(above) << 32 | u64::from(group.0);
+            let node = *children.entry(key).or_insert(next);
+            if node == next {
+                tree.parents.push(above);
+                tree.groups.push(group);
+                tree.folded.push(0);
+            }
+            node
+        });
+        nodes[id.at()] = node;
+        let calls = on_path.enter(shown.parent(id), id, node as usize);
+        let folded = &mut tree.folded[node as usize];
+        *folded = (*folded).max(calls - 1);
+    }
+    for (column, values) in sums.own.iter().enumerate() {
+        let own = &mut tree.own[column];
+        own.resize(tree.parents.len(), 0);
+        for (value, node) in values.iter().zip(&nodes) {
+            let sum = &mut own[*node as usize];
+            *sum = sum.saturating_add(*value);
+        }
+    }
+    tree.cumulative = tree.own.clone();
+    for column in &mut tree.cumulative {
+        for node in (1..tree.parents.len()).rev() {
+            let value = column[node];
+            let above = &mut column[tree.parents[node] as usize];
+            *above = above.saturating_add(value);
+        }
+    }
+    tree
+}
+
+impl Merged {
+    /// The node that a call of `group` from `above` is taken for.
+    fn again(&self, above: u32, group: GroupId) -> Option<u32> {
+        if above != 0 && self.groups[above as usize] == group {
+            return Some(above);
+        }
+        let mut nearest = None;
+        let mut at = above;
+        for _ in 0..REACH {
+            if at == 0 {
+                return None;
+            }
+            if self.groups[at as usize] == group {
+                match nearest {
+                    None => nearest = Some(at),
+                    found => return found,
+                }
+            }
+            at = self.parents[at as usize];
+        }
+        None
+    }
+
+    fn pruned(&self, pruning: &Pruning) -> (Tree, Option<LeftOut>) {
+        let count = self.parents.len();
+        let of = |columns: &[Vec<i64>], node: u32| -> Vec<i64> {
+            columns.iter().map(|c| c[node as usize]).collect()
+        };
+        let mut starts = vec![0u32; count + 1];
+        for node in 1..count {
+            starts[self.parents[node] as usize + 1] += 1;
+        }
+        for node in 0..count {
+            starts[node + 1] += starts[node];
+        }
+        let mut places = starts.clone();
+        let mut children = vec![0u32; count.saturating_sub(1)];
+        for node in 1..count as u32 {
+            let place = &mut places[self.parents[node as usize] as usize];
+            children[*place as usize] = node;
+            *place += 1;
+        }
+        let below = |node: u32| {
+            let node = node as usize;
+            &children[starts[node] as usize..starts[node + 1] as usize]
+        };
+        let expand = |node: u32, depth: usize, room: usize| {
+            let candidates = below(node)
+                .iter()
+                .map(|&child| (child, of(&self.cumulative, child)));
+            chosen(candidates, depth, room, pruning)
+        };
+        let mut tree = Tree {
+            total: of(&self.cumulative, 0),
+            nodes: Vec::new(),
+        };
+        let (first, left_out) = expand(0, 0, pruning.most);
+        let mut pending: Vec<(u32, Option<usize>, usize)> = first
+            .into_iter()
+            .rev()
+            .map(|node| (node, None, 0))
+            .collect();
+        while let Some((node, above, depth)) = pending.pop() {
+            let at = tree.nodes.len();
+            let room = pruning.most.saturating_sub(at + 1 + pending.len());
+            let (chosen, left_out) = expand(node, depth + 1, room);
+            tree.nodes.push(Node {
+                above,
+                depth,
+                group: self.groups[node as usize],
+                own: of(&self.own, node),
+                cumulative: of(&self.cumulative, node),
+                folded: self.folded[node as usize],
+                left_out,
+            });
+            let below = chosen.into_iter().rev();
+            pending.extend(below.map(|child| (child, Some(at), depth + 1)));
+        }
+        (tree, left_out)
+    }
+}
+
+/// Of siblings those that are shown, greatest first, and what becomes of the rest.
+fn chosen<T>(
+    siblings: impl Iterator<Item = (T, Vec<i64>)>,
+    depth: usize,
+    room: usize,
+    pruning: &Pruning,
+) -> (Vec<T>, Option<LeftOut>) {
+    let weight = |values: &[i64]| values[pruning.column].unsigned_abs();
+    let mut wanted = Vec::new();
+    let mut rest = LeftOut {
+        count: 0,
+        cumulative: Vec::new(),
+    };
+    let leave = |rest: &mut LeftOut, values: Vec<i64>| {
+        rest.count += 1;
+        if rest.cumulative.is_empty() {
+            rest.cumulative = values;
+        } else {
+            for (sum, value) in rest.cumulative.iter_mut().zip(values) {
+                *sum = sum.saturating_add(value);
+            }
+        }
+    };
+    for (place, (sibling, values)) in siblings.enumerate() {
+        if depth < pruning.depth && weight(&values) >= pruning.least.max(1) {
+            wanted.push((std::cmp::Reverse(weight(&values)), place, sibling, values));
+        } else if values.iter().any(|value| *value != 0) {
+            leave(&mut rest, values);
+        }
+    }
+    wanted.sort_by_key(|(weight, place, ..)| (*weight, *place));
+    for (.., values) in wanted.drain(room.min(wanted.len())..) {
+        leave(&mut rest, values);
+    }
+    let kept = wanted.into_iter().map(|(_, _, sibling, _)| sibling);
+    (kept.collect(), (rest.count > 0).then_some(rest))
+}
+
+/// A call's stacks in an inverted tree: where each ends, and how far up it was followed.
+struct Callers {
+    group: GroupId,
+    folded: u32,
+    /// The callsite that owns the values, and the frame of the stack that is next.
+    stacks: Vec<(ShownId, ShownId)>,
+}
+
+impl Tree {
+    /// The tree from the method that allocates to its callers. Only what is shown is worked
+    /// out: cost follows the number of stacks by the number of levels.
+    pub fn inverted(
+        shown: &Shown<'_>,
+        groups: &Groups<'_>,
+        sums: &Sums,
+        pruning: &Pruning,
+    ) -> (Tree, Option<LeftOut>) {
+        let columns = sums.own.len();
+        let sum = |stacks: &[(ShownId, ShownId)]| -> Vec<i64> {
+            let mut values = vec![0i64; columns];
+            for (owner, _) in stacks {
+                for (value, column) in values.iter_mut().zip(&sums.own) {
+                    *value = value.saturating_add(column[owner.at()]);
+                }
+            }
+            values
+        };
+        let own: Vec<(ShownId, ShownId)> = shown
+            .preorder()
+            .iter()
+            .filter(|id| sums.own.iter().any(|column| column[id.at()] != 0))
+            .map(|id| (*id, *id))
+            .collect();
+        let total = (0..columns).map(|column| sums.cumulative[column][ShownId::ROOT.at()]);
+        let mut tree = Tree {
+            total: total.collect(),
+            nodes: Vec::new(),
+        };
+        let expand = |stacks: Vec<(ShownId, ShownId)>, depth: usize, room: usize| {
+            let mut found: Vec<Callers> = Vec::new();
+            let mut known: HashMap<u64, usize, FastHash> = HashMap::default();
+            for (owner, at) in stacks {
+                let Some(frame) = shown.frame(at) else {
+                    continue;
+                };
+                let group = groups.group(frame);
+                let (next, folded) = past(shown, groups, at, group);
+                let place = *known.entry(u64::from(group.0)).or_insert_with(|| {
+                    found.push(Callers {
+                        group,
+                        folded: 0,
+                        stacks: Vec::new(),
+                    });
+                    found.len() - 1
+                });
+                found[place].folded = found[place].folded.max(folded);
+                found[place].stacks.push((owner, next));
+            }
+            let weighed = found.into_iter().map(|callers| {
+                let values = sum(&callers.stacks);
+                (callers, values)
+            });
+            chosen(weighed, depth, room, pruning)
+        };
+        let (first, left_out) = expand(own, 0, pruning.most);
+        let mut pending: Vec<(Callers, Option<usize>, usize)> = first
+            .into_iter()
+            .rev()
+            .map(|callers| (callers, None, 0))
+            .collect();
+        while let Some((callers, above, depth)) = pending.pop() {
+            let at = tree.nodes.len();
+            let room = pruning.most.saturating_sub(at + 1 + pending.len());
+            let cumulative = sum(&callers.stacks);
+            let (ended, going): (Vec<_>, Vec<_>) = callers
+                .stacks
+                .into_iter()
+                .partition(|(_, next)| *next == ShownId::ROOT);
+            let own = sum(&ended);
+            let (chosen, left_out) = expand(going, depth + 1, room);
+            tree.nodes.push(Node {
+                above,
+                depth,
+                group: callers.group,
+                own,
+                cumulative,
+                folded: callers.folded,
+                left_out,
+            });
+            let below = chosen.into_iter().rev();
+            pending.extend(below.map(|callers| (callers, Some(at), depth + 1)));
+        }
+        (tree, left_out)
+    }
+}
+
+/// The first caller of `at` that is of another group, and how many were of the same.
+fn past(shown: &Shown<'_>, groups: &Groups<'_>, mut at: ShownId, group: GroupId) -> (ShownId, u32) {
+    let mut folded = 0;
+    loop {
+        at = shown.parent(at);
+        match shown.frame(at) {
+            Some(frame) if groups.group(frame) == group => folded += 1,
+            _ => return (at, folded),
+        }
+    }
+}
