@@ -38,6 +38,10 @@ pub struct Process {
     pub name: String,
     /// Uid of its app or service.
     pub uid: Option<u64>,
+    /// Its whole command line, words joined by spaces, where the process tree has it.
+    pub cmdline: Option<String>,
+    /// Process id of the process that started it.
+    pub parent_pid: Option<u64>,
 }
 
 /// An entry of the packages list.

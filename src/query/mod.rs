@@ -7,13 +7,15 @@
 //! | `index` | rows by value, built when first needed |
 //! | `engine` | the database, and what statements may do |
 //! | `processes` | processes and their `upid`s |
+//! | `native` | tables of native heaps |
 //! | `java` | tables of Java heaps |
 //! | `vtab` | how SQLite plans over and walks through a table |
 
 mod engine;
 mod index;
 pub mod java;
-mod processes;
+pub mod native;
+pub mod processes;
 mod table;
 mod vtab;
 

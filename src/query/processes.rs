@@ -1,7 +1,9 @@
 //! Processes and their `upid`s, which all other tables refer to.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
+use super::table::{Access, Catalog, Cell, Column, Rows, Schema};
 use crate::profile::Recording;
 
 /// A process of the input.
@@ -13,6 +15,10 @@ pub struct ProcessRow {
     pub name: Option<String>,
     /// Uid of its app or service.
     pub uid: Option<u64>,
+    /// Its command line, words joined by spaces.
+    pub cmdline: Option<String>,
+    /// `upid` of the process that started it.
+    pub parent: Option<u32>,
 }
 
 /// All processes. A `upid` is the position in them; 0 is the idle process, as in Perfetto.
@@ -38,8 +44,15 @@ impl Processes {
         for (&pid, process) in &recording.processes {
             let upid = all.enter(pid) as usize;
             let row = &mut all.rows[upid];
+            row.cmdline.clone_from(&process.cmdline);
             row.name = (!process.name.is_empty()).then(|| process.name.clone());
             row.uid = process.uid;
+        }
+        for (&pid, process) in &recording.processes {
+            let parent = process.parent_pid.filter(|&parent| parent != 0);
+            if let (Some(upid), Some(parent)) = (all.upid(pid), parent) {
+                all.rows[upid as usize].parent = all.upid(parent);
+            }
         }
         all
     }
@@ -76,4 +89,100 @@ impl Processes {
     pub fn rows(&self) -> &[ProcessRow] {
         &self.rows
     }
+}
+
+static PROCESSES: Schema = Schema {
+    name: "process",
+    module: None,
+    about: "Processes; `upid` tells apart what a pid can't.",
+    columns: &[
+        Column::id(),
+        Column::int("upid", "equal to `id`").found(Access::Row),
+        Column::int("pid", "process id on the device").indexed(),
+        Column::text("name", "NULL where not known").indexed(),
+        Column::int("start_ts", "always NULL: profiles do not say"),
+        Column::int("end_ts", "always NULL: profiles do not say"),
+        Column::int("parent_upid", "the process that started it, where known").indexed(),
+        Column::int("uid", "uid of its app or service").indexed(),
+        Column::int("android_appid", "`uid % 100000`"),
+        Column::int("android_user_id", "`uid / 100000`"),
+        Column::text("cmdline", "its command line, where known"),
+        Column::int("arg_set_id", "always NULL"),
+        Column::int("machine_id", "always NULL: one device"),
+    ],
+};
+
+static THREADS: Schema = Schema {
+    name: "thread",
+    module: None,
+    about: "The main thread of each process; profiles know no others.",
+    columns: &[
+        Column::id(),
+        Column::int("utid", "equal to `id`").found(Access::Row),
+        Column::int("tid", "thread id on the device").indexed(),
+        Column::text("name", "NULL: profiles do not say"),
+        Column::int("start_ts", "NULL"),
+        Column::int("end_ts", "NULL"),
+        Column::int("upid", "its process").found(Access::Row),
+        Column::int("is_main_thread", "1"),
+        Column::int("machine_id", "always NULL: one device"),
+    ],
+};
+
+struct ProcessTable(Arc<Processes>);
+struct ThreadTable(Arc<Processes>);
+
+/// Uids of one user of Android.
+const UIDS_OF_A_USER: u64 = 100_000;
+
+impl Rows for ProcessTable {
+    fn len(&self) -> usize {
+        self.0.rows.len()
+    }
+
+    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
+        let process = &self.0.rows[row];
+        match column {
+            0 | 1 => row.into(),
+            2 => Cell::bits(process.pid),
+            3 => process.name.as_deref().into(),
+            6 => process.parent.into(),
+            7 => process.uid.map(Cell::bits).unwrap_or(Cell::Null),
+            8 => process
+                .uid
+                .map(|uid| Cell::bits(uid % UIDS_OF_A_USER))
+                .unwrap_or(Cell::Null),
+            9 => process
+                .uid
+                .map(|uid| Cell::bits(uid / UIDS_OF_A_USER))
+                .unwrap_or(Cell::Null),
+            10 => process.cmdline.as_deref().into(),
+            _ => Cell::Null,
+        }
+    }
+}
+
+impl Rows for ThreadTable {
+    fn len(&self) -> usize {
+        self.0.rows.len()
+    }
+
+    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
+        match column {
+            0 | 1 | 6 => row.into(),
+            2 => Cell::bits(self.0.rows[row].pid),
+            7 => Cell::Int(1),
+            _ => Cell::Null,
+        }
+    }
+}
+
+/// Adds `process` and `thread`.
+pub fn add(catalog: &mut Catalog, processes: &Arc<Processes>) {
+    let of = Arc::clone(processes);
+    catalog.table(&PROCESSES, move || {
+        Ok(Arc::new(ProcessTable(Arc::clone(&of))))
+    });
+    let of = Arc::clone(processes);
+    catalog.table(&THREADS, move || Ok(Arc::new(ThreadTable(Arc::clone(&of)))));
 }

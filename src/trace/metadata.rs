@@ -57,12 +57,13 @@ pub(super) fn read_process_tree(
     recording: &mut Recording,
 ) -> Result<(), WireError> {
     each_message(message, 1, |process| {
-        let (mut pid, mut uid) = (0, None);
+        let (mut pid, mut parent_pid, mut uid) = (0, None, None);
         let mut cmdline: Vec<String> = Vec::new();
         let mut fields = Fields::new(process);
         while let Some((number, value)) = fields.next()? {
             match number {
                 1 => pid = value.number(),
+                2 => parent_pid = Some(value.number()),
                 3 => cmdline.push(value.text()),
                 5 => uid = Some(value.number()),
                 _ => {}
@@ -78,6 +79,8 @@ pub(super) fn read_process_tree(
                 Process {
                     name: name.to_owned(),
                     uid,
+                    cmdline: Some(cmdline.join(" ")),
+                    parent_pid,
                 },
             );
         }

@@ -91,6 +91,7 @@ impl Maps {
         let process = Process {
             name: graph.facts.process.clone(),
             uid: None,
+            ..Process::default()
         };
         recording.processes = BTreeMap::from([(pid, process)]);
         let own = NameMaps::default();

@@ -1,7 +1,7 @@
 //! `ArtProcessMetadata` (trace_packet.art_process_metadata, field 131): what a process says of
 //! itself beside a heap dump, and of the OutOfMemoryError that caused it.
 
-use crate::profile::{Package, Process, Recording};
+use crate::profile::{Package, Recording};
 use crate::trace::wire::{Fields, WireError};
 use std::collections::HashSet;
 
@@ -86,10 +86,7 @@ pub(in crate::trace) fn read_art_metadata(
         }
     }
     if !process.is_empty() {
-        let known = recording.processes.entry(pid).or_insert_with(|| Process {
-            name: String::new(),
-            uid: None,
-        });
+        let known = recording.processes.entry(pid).or_default();
         if known.name.is_empty() {
             known.name = process;
         }

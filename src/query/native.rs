@@ -1,0 +1,164 @@
+//! Sampled native heaps as Perfetto's tables: `heap_profile`, `heap_profile_allocation`,
+//! `stack_profile_callsite`, `_frame`, `_mapping`, `_symbol`.
+//!
+//! The model keeps what each dump says since profiling began; Perfetto's tables hold what is new
+//! in each dump, allocations and frees apart. So differences are taken while dumps come by, and
+//! dumps themselves are not kept.
+
+mod callsites;
+mod frames;
+mod profile;
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use super::processes::Processes;
+use super::table::Catalog;
+use crate::profile::{CallsiteId, Figures, Frame, FrameId, HeapDump, Recording, Tables};
+
+pub use callsites::{CallsiteRow, Callsites};
+
+/// What one dump adds to a callsite.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Delta {
+    /// Position of the dump in [`NativeHeaps::dumps`].
+    pub dump: u32,
+    /// Where.
+    pub callsite: CallsiteId,
+    /// Sampled allocations; negative for frees.
+    pub count: i64,
+    /// Bytes; negative for frees.
+    pub size: i64,
+}
+
+/// The native heaps of an input.
+#[derive(Debug, Default)]
+pub struct NativeHeaps {
+    /// Tables, symbols, processes.
+    pub recording: Arc<Recording>,
+    /// All dumps, without their samples.
+    pub dumps: Vec<HeapDump>,
+    /// What each dump adds, in order of dumps and then of callsites, the allocations of a
+    /// callsite before its frees.
+    pub deltas: Vec<Delta>,
+    callsite_count: usize,
+    frame_count: usize,
+    callsites: OnceLock<Callsites>,
+}
+
+/// The time by which tables know a dump: that of the trace, or where no clock converts it, as
+/// the dump itself has it.
+pub fn time_of(dump: &HeapDump) -> i64 {
+    dump.time_ns.unwrap_or(dump.raw_time_ns) as i64
+}
+
+impl NativeHeaps {
+    /// The tree of all callsites. Built when first asked for.
+    pub fn callsites(&self) -> &Callsites {
+        self.callsites
+            .get_or_init(|| Callsites::of(&self.recording.tables, self.callsite_count))
+    }
+
+    /// The frames of the trace.
+    pub fn frames(&self) -> &[Frame] {
+        &self.recording.tables.frames()[..self.frame_count]
+    }
+
+    /// Position behind the last of [`NativeHeaps::deltas`] that belongs to the first `dumps`.
+    pub fn deltas_of_first(&self, dumps: usize) -> usize {
+        self.deltas
+            .partition_point(|delta| (delta.dump as usize) < dumps)
+    }
+}
+
+/// Takes dumps as they are read.
+#[derive(Debug, Default)]
+pub struct NativeHeapsBuilder {
+    dumps: Vec<HeapDump>,
+    deltas: Vec<Delta>,
+    before: HashMap<(u64, String), Vec<(CallsiteId, Figures)>>,
+}
+
+impl NativeHeapsBuilder {
+    /// Takes a dump; those of one heap come in order of their time.
+    pub fn add(&mut self, mut dump: HeapDump) {
+        let samples = std::mem::take(&mut dump.samples);
+        let at = self.dumps.len() as u32;
+        let key = (dump.pid, dump.heap.clone());
+        let before = self.before.entry(key).or_default();
+        let mut old = before.iter().peekable();
+        let mut new = samples.iter().peekable();
+        while let Some(callsite) = [old.peek(), new.peek()]
+            .into_iter()
+            .flatten()
+            .map(|sample| sample.0)
+            .min()
+        {
+            let of = |samples: &mut std::iter::Peekable<std::slice::Iter<'_, _>>| {
+                let sample: Option<&(CallsiteId, Figures)> =
+                    samples.next_if(|sample: &&(CallsiteId, Figures)| sample.0 == callsite);
+                sample.map_or(Figures::default(), |sample| sample.1)
+            };
+            let (was, is) = (of(&mut old), of(&mut new));
+            let count = is.alloc_objects.saturating_sub(was.alloc_objects);
+            let size = is.alloc_space.saturating_sub(was.alloc_space);
+            let held = is.objects.saturating_sub(was.objects);
+            let held_bytes = is.space.saturating_sub(was.space);
+            let rows = [
+                (count, size),
+                (held.saturating_sub(count), held_bytes.saturating_sub(size)),
+            ];
+            for (count, size) in rows {
+                if (count, size) != (0, 0) {
+                    self.deltas.push(Delta {
+                        dump: at,
+                        callsite,
+                        count,
+                        size,
+                    });
+                }
+            }
+        }
+        *before = samples;
+        self.dumps.push(dump);
+    }
+
+    /// All dumps have come.
+    pub fn finish(mut self, recording: Arc<Recording>) -> NativeHeaps {
+        self.deltas.shrink_to_fit();
+        let (callsite_count, frame_count) = without_placeholder(&recording.tables, &self.deltas);
+        NativeHeaps {
+            recording,
+            callsite_count,
+            frame_count,
+            dumps: self.dumps,
+            deltas: self.deltas,
+            callsites: OnceLock::new(),
+        }
+    }
+}
+
+/// How many callsites and frames there are without the last one of each, where that only stands
+/// ready for a callstack that is lost, and none is.
+fn without_placeholder(tables: &Tables, deltas: &[Delta]) -> (usize, usize) {
+    let (callsites, frames) = (tables.callsite_count(), tables.frames().len());
+    let whole = (callsites, frames);
+    let (Some(callsite), Some(frame)) = (callsites.checked_sub(1), frames.checked_sub(1)) else {
+        return whole;
+    };
+    let last = CallsiteId(callsite as u32);
+    let mut stack = tables.callsite(last);
+    let alone = stack.next() == Some(FrameId(frame as u32)) && stack.next().is_none();
+    let stands_for_nothing = tables.frames()[frame].mapping.is_none();
+    if alone && stands_for_nothing && deltas.iter().all(|delta| delta.callsite != last) {
+        return (callsite, frame);
+    }
+    whole
+}
+
+/// Adds the tables of native heaps.
+pub fn add(catalog: &mut Catalog, heaps: &Arc<NativeHeaps>, processes: &Arc<Processes>) {
+    profile::add(catalog, heaps, processes);
+    callsites::add(catalog, heaps);
+    frames::add(catalog, heaps);
+}

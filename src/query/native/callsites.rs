@@ -1,0 +1,124 @@
+//! `stack_profile_callsite`: the tree of callsites. The model keeps each stack whole; here they
+//! share what they have in common from the root on, parents before children.
+
+use std::sync::Arc;
+
+use super::NativeHeaps;
+use crate::profile::index::{Index, Seed};
+use crate::profile::{CallsiteId, FrameId, Tables};
+use crate::query::table::{Catalog, Cell, Column, Rows, Schema};
+
+/// A callsite: the frame, who called it, and how deep it lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallsiteRow {
+    /// The row of who called it; `None` for those called by nobody.
+    pub parent: Option<u32>,
+    /// Its frame.
+    pub frame: FrameId,
+    /// 0 for those called by nobody.
+    pub depth: u32,
+}
+
+/// The tree of callsites.
+#[derive(Debug, Default)]
+pub struct Callsites {
+    rows: Vec<CallsiteRow>,
+    leaves: Vec<Option<u32>>,
+}
+
+impl Callsites {
+    /// Merges the first `count` stacks of the tables.
+    pub fn of(tables: &Tables, count: usize) -> Callsites {
+        let seed = Seed::default();
+        let mut index = Index::default();
+        let mut rows: Vec<CallsiteRow> = Vec::new();
+        let mut leaves = Vec::with_capacity(count);
+        let mut leaf_first = Vec::new();
+        // Neighbours share most of their stacks, so the path of the last is gone along first.
+        let mut path: Vec<u32> = Vec::new();
+        for id in 0..count as u32 {
+            leaf_first.clear();
+            leaf_first.extend(tables.callsite(CallsiteId(id)));
+            let root_first = || leaf_first.iter().rev().copied();
+            let shared = path
+                .iter()
+                .zip(root_first())
+                .take_while(|(row, frame)| rows[**row as usize].frame == *frame)
+                .count();
+            path.truncate(shared);
+            for frame in root_first().skip(shared) {
+                let parent = path.last().copied();
+                let row = CallsiteRow {
+                    parent,
+                    frame,
+                    depth: path.len() as u32,
+                };
+                let above = u64::from(parent.map_or(u32::MAX, |parent| parent));
+                let hash = seed.number(above << 32 | u64::from(frame.0));
+                let next = rows.len() as u32;
+                let known = &rows;
+                let same = |at: u32| known[at as usize] == row;
+                let (at, there) = index.find_or_insert(hash, next, same);
+                if !there {
+                    rows.push(row);
+                }
+                path.push(at);
+            }
+            leaves.push(path.last().copied());
+        }
+        Callsites { rows, leaves }
+    }
+
+    /// All rows, parents before children.
+    pub fn rows(&self) -> &[CallsiteRow] {
+        &self.rows
+    }
+
+    /// The row a stack ends in; `None` for one without frames.
+    pub fn leaf(&self, callsite: CallsiteId) -> Option<u32> {
+        self.leaves.get(callsite.0 as usize).copied().flatten()
+    }
+}
+
+static SCHEMA: Schema = Schema {
+    name: "stack_profile_callsite",
+    module: None,
+    about: "Callstacks as a tree: a callsite is a frame and the callsite that called it.",
+    columns: &[
+        Column::id(),
+        Column::int("depth", "frames between it and the root; 0 for a root"),
+        Column::int(
+            "parent_id",
+            "the callsite that called it; smaller than `id`",
+        )
+        .indexed(),
+        Column::int("frame_id", "its frame: `stack_profile_frame.id`").indexed(),
+    ],
+};
+
+struct Table(Arc<NativeHeaps>);
+
+impl Rows for Table {
+    fn len(&self) -> usize {
+        self.0.callsites().rows.len()
+    }
+
+    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
+        let callsite = &self.0.callsites().rows[row];
+        match column {
+            0 => row.into(),
+            1 => callsite.depth.into(),
+            2 => callsite.parent.into(),
+            _ => callsite.frame.0.into(),
+        }
+    }
+
+    fn distinct(&self, column: usize) -> Option<usize> {
+        (column == 3).then(|| self.0.frames().len())
+    }
+}
+
+pub(super) fn add(catalog: &mut Catalog, heaps: &Arc<NativeHeaps>) {
+    let heaps = Arc::clone(heaps);
+    catalog.table(&SCHEMA, move || Ok(Arc::new(Table(Arc::clone(&heaps)))));
+}

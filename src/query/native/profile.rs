@@ -1,0 +1,107 @@
+//! `heap_profile` and `heap_profile_allocation`: which dumps there are, and what each adds.
+
+use std::sync::Arc;
+
+use super::{NativeHeaps, time_of};
+use crate::query::processes::Processes;
+use crate::query::table::{Catalog, Cell, Column, Rows, Schema};
+
+static PROFILES: Schema = Schema {
+    name: "heap_profile",
+    module: None,
+    about: "Dumps of native heaps, one row a dump and heap, empty ones too.",
+    columns: &[
+        Column::id(),
+        Column::int(
+            "ts",
+            "when profiling of the heap began; `ts_end` where not known",
+        ),
+        Column::int("ts_end", "when it was dumped: `heap_profile_allocation.ts`").indexed(),
+        Column::int("dur", "`ts_end` less `ts`"),
+        Column::int("upid", "its process").indexed(),
+        Column::text(
+            "heap_name",
+            "`libc.malloc`, `com.android.art`, or a heap of the app's own",
+        ),
+    ],
+};
+
+static ALLOCATIONS: Schema = Schema {
+    name: "heap_profile_allocation",
+    module: None,
+    about: "What each dump adds to each callsite: a row for what was allocated since the dump \
+            before, and one with negative numbers for what was freed.",
+    columns: &[
+        Column::id(),
+        Column::int("ts", "when the dump was made").indexed(),
+        Column::int("upid", "its process").indexed(),
+        Column::text("heap_name", "its heap; `unknown` before Android 12"),
+        Column::int("callsite_id", "where: `stack_profile_callsite.id`").indexed(),
+        Column::int("count", "sampled allocations; negative: freed"),
+        Column::int("size", "bytes, scaled up by the sampling; negative: freed"),
+    ],
+};
+
+struct Profiles(Arc<NativeHeaps>, Arc<Processes>);
+struct Allocations(Arc<NativeHeaps>, Arc<Processes>);
+
+impl Rows for Profiles {
+    fn len(&self) -> usize {
+        self.0.dumps.len()
+    }
+
+    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
+        let dump = &self.0.dumps[row];
+        let end = time_of(dump);
+        let start = dump.start_ns.map_or(end, |start| start as i64);
+        match column {
+            0 => row.into(),
+            1 => start.into(),
+            2 => end.into(),
+            3 => end.saturating_sub(start).into(),
+            4 => self.1.upid(dump.pid).into(),
+            _ => dump.heap.as_str().into(),
+        }
+    }
+}
+
+impl Rows for Allocations {
+    fn len(&self) -> usize {
+        self.0.deltas.len()
+    }
+
+    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
+        let delta = &self.0.deltas[row];
+        let dump = || &self.0.dumps[delta.dump as usize];
+        match column {
+            0 => row.into(),
+            1 => time_of(dump()).into(),
+            2 => self.1.upid(dump().pid).into(),
+            3 => dump().heap.as_str().into(),
+            4 => self.0.callsites().leaf(delta.callsite).into(),
+            5 => delta.count.into(),
+            _ => delta.size.into(),
+        }
+    }
+
+    fn distinct(&self, column: usize) -> Option<usize> {
+        match column {
+            1 => Some(self.0.dumps.len()),
+            2 => Some(self.1.rows().len().saturating_sub(1)),
+            4 => Some(self.0.recording.tables.callsite_count()),
+            _ => None,
+        }
+    }
+}
+
+pub(super) fn add(catalog: &mut Catalog, heaps: &Arc<NativeHeaps>, processes: &Arc<Processes>) {
+    let both = || (Arc::clone(heaps), Arc::clone(processes));
+    let (h, p) = both();
+    catalog.table(&PROFILES, move || {
+        Ok(Arc::new(Profiles(Arc::clone(&h), Arc::clone(&p))))
+    });
+    let (h, p) = both();
+    catalog.table(&ALLOCATIONS, move || {
+        Ok(Arc::new(Allocations(Arc::clone(&h), Arc::clone(&p))))
+    });
+}
