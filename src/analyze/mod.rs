@@ -42,6 +42,6 @@ pub mod tree;
 pub mod waste;
 
 #[cfg(test)]
-mod dsl;
+pub(crate) mod dsl;
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,167 @@
+//! CSV for spreadsheets and scripts: a row for each callsite of each dump, a column for each
+//! measure; numbers are the callsite's own (self). RFC 4180: commas, quotes doubled, CRLF.
+//!
+//! A spreadsheet takes a cell that begins with `=`, `+`, `-` or `@` for a formula, and names
+//! come from devices: such a cell gets a `'` in front. Excel cuts cells at 32,767 characters, so
+//! a longer stack loses the frames next to the root, and says so with `…`.
+
+use super::chosen::{Chosen, headings, unit_name};
+use super::text::{folded_name, named};
+use crate::stacks::{NodeId, StackTable};
+use crate::untrusted::shown;
+use std::borrow::Cow;
+use std::io::{self, Write};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+/// The columns before those of the measures.
+const KEYS: [&str; 12] = [
+    "dump", "label", "time_ns", "time", "pid", "process", "heap", "function", "library", "file",
+    "line", "stack",
+];
+
+/// UTF-8 bytes are at least as many as the UTF-16 units that Excel counts.
+const LONGEST_STACK: usize = 32_000;
+
+/// Writes all that is chosen.
+///
+/// # Errors
+/// Where `out` can't be written.
+pub fn write(out: &mut impl Write, chosen: &Chosen<'_>) -> io::Result<()> {
+    let measures = chosen.measures();
+    let names = headings(&measures);
+    write!(out, "{}", KEYS.join(","))?;
+    for (name, measure) in names.iter().zip(&measures) {
+        let unit = unit_name(&measure.unit);
+        let heading = match name == &measure.name && measure.view.is_none() {
+            true => format!("{name} ({unit})"),
+            false => name.clone(),
+        };
+        write!(out, ",{}", cell(&heading))?;
+    }
+    out.write_all(b"\r\n")?;
+    let table = chosen.table;
+    let mut stack = String::new();
+    for dump in &chosen.dumps {
+        let facts = &dump.dump.facts;
+        let mut begin = format!("{},", facts.index);
+        begin += &cell(facts.label.as_deref().unwrap_or(""));
+        begin += &format!(",{},", known(facts.time_ns));
+        let wall = facts.wall_time_ns.map(i128::from);
+        let wall = wall.and_then(|ns| OffsetDateTime::from_unix_timestamp_nanos(ns).ok());
+        begin += &wall
+            .and_then(|t| t.format(&Rfc3339).ok())
+            .unwrap_or_default();
+        begin += &format!(",{},", known((facts.pid != 0).then_some(facts.pid)));
+        begin += &format!("{},{},", cell(&facts.process), cell(&facts.heap));
+        let columns: Vec<Option<usize>> = measures.iter().map(|m| dump.column_of(m)).collect();
+        for row in dump.rows() {
+            let leaf = dump.dump.values.nodes[row];
+            put_place(out, &begin, table, leaf)?;
+            spell(&mut stack, table, leaf);
+            write!(out, ",{}", cell(&stack))?;
+            for column in &columns {
+                match column {
+                    Some(at) => write!(out, ",{}", dump.dump.values.columns[*at][row])?,
+                    None => out.write_all(b",")?,
+                }
+            }
+            out.write_all(b"\r\n")?;
+        }
+    }
+    Ok(())
+}
+
+fn known(number: Option<u64>) -> String {
+    number.map_or_else(String::new, |number| number.to_string())
+}
+
+/// The cells that say where a callsite is.
+fn put_place(
+    out: &mut impl Write,
+    begin: &str,
+    table: &StackTable,
+    leaf: NodeId,
+) -> io::Result<()> {
+    out.write_all(begin.as_bytes())?;
+    // Memory without a stack has no place.
+    let Some(frame) = table.frame_of(leaf) else {
+        return out.write_all(b",,,");
+    };
+    let frame = &table.frames()[frame.0 as usize];
+    let function = &table.functions()[frame.function.0 as usize];
+    let library = &table.libraries()[function.library.0 as usize];
+    write!(
+        out,
+        "{},{},{},{}",
+        cell(named(table.text_of(function.name))),
+        cell(table.text_of(library.path)),
+        cell(table.text_of(frame.file)),
+        known((frame.line != 0).then_some(u64::from(frame.line)))
+    )
+}
+
+/// The stack of a callsite as a folded one, as far as a cell holds it.
+fn spell(stack: &mut String, table: &StackTable, leaf: NodeId) {
+    stack.clear();
+    let mut names: Vec<Cow<'_, str>> = Vec::new();
+    let mut length = 0;
+    for node in table.stack(leaf) {
+        let name = folded_name(table.name_of(node));
+        length += name.len() + 1;
+        if length > LONGEST_STACK {
+            names.push("…".into());
+            break;
+        }
+        names.push(name);
+    }
+    for (at, name) in names.iter().rev().enumerate() {
+        if at > 0 {
+            stack.push(';');
+        }
+        stack.push_str(name);
+    }
+}
+
+/// A text as a cell.
+fn cell(text: &str) -> Cow<'_, str> {
+    let is_formula = text.trim_start().starts_with([
+        '=', '+', '-', '@', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}',
+    ]) || text.starts_with(['\t', '\r']);
+    let text = shown(text);
+    let quoted = text.contains([',', '"']) || text.starts_with(' ') || text.ends_with(' ');
+    match (is_formula, quoted) {
+        (false, false) => text,
+        (true, false) => format!("'{text}").into(),
+        (formula, true) => {
+            let guard = if formula { "'" } else { "" };
+            format!("\"{guard}{}\"", text.replace('"', "\"\"")).into()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_cell_is_a_formula() {
+        for (text, expected) in [
+            (
+                "=HYPERLINK(\"http://x\",1)",
+                "\"'=HYPERLINK(\"\"http://x\"\",1)\"",
+            ),
+            ("+1", "'+1"),
+            ("-2+3", "'-2+3"),
+            ("@SUM(A1)", "'@SUM(A1)"),
+            ("\t=1", "'\u{fffd}=1"),
+            (" =1", "\"' =1\""),
+            ("a,b", "\"a,b\""),
+            ("a\nb", "a\u{fffd}b"),
+            ("plain name", "plain name"),
+            ("", ""),
+        ] {
+            assert_eq!(cell(text), expected, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,369 @@
+//! Parquet for DuckDB, pandas and data warehouses: a file a table, joined by ids.
+//!
+//! | file | a row for each | columns |
+//! |---|---|---|
+//! | `dump` | dump | `dump`, `label`, `pid`, `process`, `heap`, `ts`, `wall_ns`, `start_ts`, `interval_bytes`, `kind`, `unfinished` |
+//! | `frame` | place in a function | `id`, `function`, `system_name`, `kind`, `library`, `build_id`, `file`, `line`, `inlined` |
+//! | `callsite` | node of the tree of stacks | `id`, `parent`, `depth`, `frame` |
+//! | `sample` | dump and callsite | `dump`, `ts`, `heap`, `callsite`, `alloc_bytes`, `alloc_n`, `free_bytes`, `free_n`, `live_bytes`, `live_n`, and what else there is |
+//! | `class` | Java dump and class | `dump`, `id`, `name`, `objects`, `shallow_bytes`, `native_bytes`, `retained_bytes`, `retained_n` |
+//! | `object` | Java dump and object | `dump`, `id`, `class`, `heap`, `root`, `reachable`, `dominator`, `shallow_bytes`, `native_bytes`, `retained_bytes`, `retained_n` |
+//!
+//! `sample` is sorted by dump, then callsite. What is not known is null. `views.sql` beside them
+//! makes views of all in DuckDB, among them stacks as text and cumulative sizes.
+
+mod table;
+
+use super::chosen::{Chosen, ChosenDump, Needed, headings};
+use super::json::kind_name;
+use crate::heap_graph::{ClassIndex, Dominators, HeapGraph};
+use crate::profile::DumpKind;
+use crate::stacks::{Measure, NodeId, View};
+use std::io::{self, Write};
+use table::{Cell, Column, Holds, Table, always, maybe, unless_empty, unless_zero};
+
+/// The version of the tables. A new column leaves it; a changed meaning raises it.
+pub const VERSION: u32 = 1;
+
+/// Views for DuckDB over all tables.
+const VIEWS: &str = include_str!("views.sql");
+/// The same over the tables of Java heaps, where there are some.
+const JAVA_VIEWS: &str = include_str!("java_views.sql");
+/// The file they go to.
+pub const VIEWS_FILE: &str = "views.sql";
+
+/// Where tables go: gives a file for a name such as `frame.parquet`, and takes it back whole.
+pub trait Files {
+    /// A file that is being written.
+    type File: Write + Send;
+
+    /// Opens the file of that name.
+    ///
+    /// # Errors
+    /// Where it can't be written.
+    fn create(&mut self, name: &str) -> io::Result<Self::File>;
+
+    /// Closes one that is whole.
+    ///
+    /// # Errors
+    /// Where what is left can't be written.
+    fn finish(&mut self, file: Self::File) -> io::Result<()>;
+}
+
+/// Writes the tables of native heaps and class trees, and `views.sql`.
+///
+/// # Errors
+/// Where a file can't be written.
+pub fn write<F: Files>(files: &mut F, chosen: &Chosen<'_>, java: bool) -> io::Result<()> {
+    let needed = Needed::of(chosen);
+    write_dumps(files, chosen)?;
+    write_frames(files, chosen, &needed)?;
+    write_callsites(files, chosen, &needed)?;
+    write_samples(files, chosen, &needed)?;
+    let mut views = files.create(VIEWS_FILE)?;
+    views.write_all(VIEWS.as_bytes())?;
+    if java {
+        views.write_all(JAVA_VIEWS.as_bytes())?;
+    }
+    files.finish(views)
+}
+
+fn write_dumps<F: Files>(files: &mut F, chosen: &Chosen<'_>) -> io::Result<()> {
+    let columns = vec![
+        always("dump", Holds::Int),
+        maybe("label", Holds::Text),
+        maybe("pid", Holds::Int),
+        maybe("process", Holds::Text),
+        maybe("heap", Holds::Text),
+        maybe("ts", Holds::Int),
+        maybe("wall_ns", Holds::Int),
+        maybe("start_ts", Holds::Int),
+        maybe("interval_bytes", Holds::Int),
+        always("kind", Holds::Text),
+        always("unfinished", Holds::Bool),
+    ];
+    let mut table = Table::new(files.create("dump.parquet")?, "dump", columns)?;
+    for dump in &chosen.dumps {
+        let facts = &dump.dump.facts;
+        table.row(&[
+            facts.index.into(),
+            facts.label.as_deref().into(),
+            unless_zero(facts.pid),
+            unless_empty(&facts.process),
+            unless_empty(&facts.heap),
+            facts.time_ns.into(),
+            facts.wall_time_ns.into(),
+            facts.start_ns.into(),
+            unless_zero(facts.sampling_interval_bytes),
+            Cell::Text(match facts.kind {
+                DumpKind::Cumulative => "cumulative",
+                DumpKind::AtMaximum => "at-maximum",
+                DumpKind::AllocationsOnly => "allocations-only",
+            }),
+            Cell::Bool(facts.unfinished),
+        ])?;
+    }
+    let file = table.finish()?;
+    files.finish(file)
+}
+
+fn write_frames<F: Files>(files: &mut F, chosen: &Chosen<'_>, needed: &Needed) -> io::Result<()> {
+    let columns = vec![
+        always("id", Holds::Int),
+        always("function", Holds::Text),
+        maybe("system_name", Holds::Text),
+        always("kind", Holds::Text),
+        maybe("library", Holds::Text),
+        maybe("build_id", Holds::Text),
+        maybe("file", Holds::Text),
+        maybe("line", Holds::Int),
+        always("inlined", Holds::Bool),
+    ];
+    let mut table = Table::new(files.create("frame.parquet")?, "frame", columns)?;
+    let stacks = chosen.table;
+    for &id in &needed.frames {
+        let frame = &stacks.frames()[id.0 as usize];
+        let function = &stacks.functions()[frame.function.0 as usize];
+        let library = &stacks.libraries()[function.library.0 as usize];
+        table.row(&[
+            needed.frame(id).into(),
+            stacks.text_of(function.name).into(),
+            unless_empty(stacks.text_of(function.system_name)),
+            kind_name(function.kind).into(),
+            unless_empty(stacks.text_of(library.path)),
+            unless_empty(stacks.text_of(library.build_id)),
+            unless_empty(stacks.text_of(frame.file)),
+            unless_zero(u64::from(frame.line)),
+            Cell::Bool(frame.inlined),
+        ])?;
+    }
+    let file = table.finish()?;
+    files.finish(file)
+}
+
+fn write_callsites<F: Files>(
+    files: &mut F,
+    chosen: &Chosen<'_>,
+    needed: &Needed,
+) -> io::Result<()> {
+    let columns = vec![
+        always("id", Holds::Int),
+        maybe("parent", Holds::Int),
+        always("depth", Holds::Int),
+        maybe("frame", Holds::Int),
+    ];
+    let mut table = Table::new(files.create("callsite.parquet")?, "callsite", columns)?;
+    let mut depths: Vec<u32> = Vec::with_capacity(needed.nodes.len());
+    for &node in &needed.nodes {
+        let parent = (node != NodeId::ROOT).then(|| needed.node(chosen.table.parent(node)));
+        // Parents stand before their children.
+        let depth = parent.map_or(0, |parent| depths[parent as usize] + 1);
+        depths.push(depth);
+        let frame = chosen.table.frame_of(node).map(|frame| needed.frame(frame));
+        table.row(&[
+            needed.node(node).into(),
+            parent.into(),
+            depth.into(),
+            frame.into(),
+        ])?;
+    }
+    let file = table.finish()?;
+    files.finish(file)
+}
+
+fn write_samples<F: Files>(files: &mut F, chosen: &Chosen<'_>, needed: &Needed) -> io::Result<()> {
+    let others: Vec<&Measure> = chosen.measures();
+    let others: Vec<&Measure> = others.into_iter().filter(|m| m.view.is_none()).collect();
+    let mut columns = vec![
+        always("dump", Holds::Int),
+        maybe("ts", Holds::Int),
+        maybe("heap", Holds::Text),
+        always("callsite", Holds::Int),
+        maybe("alloc_bytes", Holds::Int),
+        maybe("alloc_n", Holds::Int),
+        maybe("free_bytes", Holds::Int),
+        maybe("free_n", Holds::Int),
+        maybe("live_bytes", Holds::Int),
+        maybe("live_n", Holds::Int),
+    ];
+    for heading in headings(&others) {
+        let name = column_name(&heading, &columns);
+        columns.push(maybe(&name, Holds::Int));
+    }
+    let mut table = Table::new(files.create("sample.parquet")?, "sample", columns)?;
+    let mut cells = Vec::new();
+    for dump in &chosen.dumps {
+        let facts = &dump.dump.facts;
+        let values = &dump.dump.values;
+        let views = View::ALL.map(|view| column_of_view(dump, view));
+        let [space, alloc_space, objects, alloc_objects] = views;
+        let others: Vec<_> = others.iter().map(|m| dump.column_of(m)).collect();
+        let frees = facts.kind == DumpKind::Cumulative;
+        for row in dump.rows() {
+            let at = |column: Option<usize>| match column {
+                Some(column) => Cell::Int(values.columns[column][row]),
+                None => Cell::Null,
+            };
+            let freed = |all: Option<usize>, live: Option<usize>| match (at(all), at(live)) {
+                (Cell::Int(all), Cell::Int(live)) if frees => Cell::Int(all.saturating_sub(live)),
+                _ => Cell::Null,
+            };
+            cells.clear();
+            cells.extend([
+                facts.index.into(),
+                facts.time_ns.into(),
+                unless_empty(&facts.heap),
+                needed.node(values.nodes[row]).into(),
+                at(alloc_space),
+                at(alloc_objects),
+                freed(alloc_space, space),
+                freed(alloc_objects, objects),
+                at(space),
+                at(objects),
+            ]);
+            cells.extend(others.iter().map(|&column| at(column)));
+            table.row(&cells)?;
+        }
+    }
+    let file = table.finish()?;
+    files.finish(file)
+}
+
+fn column_of_view(dump: &ChosenDump<'_>, view: View) -> Option<usize> {
+    let mut columns = dump.columns.iter().copied();
+    columns.find(|&at| dump.dump.measures[at].view == Some(view))
+}
+
+/// Another tool's word as the name of a column that is not there yet.
+fn column_name(heading: &str, columns: &[Column]) -> String {
+    let mut name: String = heading
+        .chars()
+        .map(|c| match c.is_ascii_alphanumeric() {
+            true => c.to_ascii_lowercase(),
+            false => '_',
+        })
+        .collect();
+    if name.is_empty() {
+        name.push_str("value");
+    }
+    while columns.iter().any(|column| column.name == name) {
+        name.push('_');
+    }
+    name
+}
+
+/// The tables of Java heaps, a heap at a time.
+pub struct JavaTables<F: Files> {
+    classes: Table<F::File>,
+    objects: Table<F::File>,
+}
+
+impl<F: Files> JavaTables<F> {
+    /// Begins both tables.
+    ///
+    /// # Errors
+    /// Where a file can't be written.
+    pub fn begin(files: &mut F) -> io::Result<JavaTables<F>> {
+        let sizes = [
+            always("shallow_bytes", Holds::Int),
+            always("native_bytes", Holds::Int),
+            maybe("retained_bytes", Holds::Int),
+            maybe("retained_n", Holds::Int),
+        ];
+        let mut classes = vec![
+            always("dump", Holds::Int),
+            always("id", Holds::Int),
+            always("name", Holds::Text),
+            always("objects", Holds::Int),
+        ];
+        classes.extend(sizes.clone());
+        let mut objects = vec![
+            always("dump", Holds::Int),
+            always("id", Holds::Int),
+            always("class", Holds::Int),
+            maybe("heap", Holds::Text),
+            maybe("root", Holds::Text),
+            always("reachable", Holds::Bool),
+            maybe("dominator", Holds::Int),
+        ];
+        objects.extend(sizes);
+        Ok(JavaTables {
+            classes: Table::new(files.create("class.parquet")?, "class", classes)?,
+            objects: Table::new(files.create("object.parquet")?, "object", objects)?,
+        })
+    }
+
+    /// Adds a heap, all objects that were dumped; garbage retains nothing. Numbers of classes
+    /// are of reachable objects.
+    ///
+    /// # Errors
+    /// Where a file can't be written.
+    pub fn add(&mut self, dump: u32, graph: &HeapGraph, dominators: &Dominators) -> io::Result<()> {
+        #[derive(Clone, Copy, Default)]
+        struct Sums {
+            dumped: bool,
+            objects: u64,
+            shallow: u64,
+            native: u64,
+        }
+        let mut sums = vec![Sums::default(); graph.classes().len()];
+        for object in graph
+            .objects()
+            .filter(|&object| !graph.is_placeholder(object))
+        {
+            let ClassIndex(class) = graph.class_of(object);
+            let (shallow, native) = (graph.shallow_bytes(object), graph.native_bytes(object));
+            let is_reachable = dominators.is_reachable(object);
+            let sums = &mut sums[class as usize];
+            sums.dumped = true;
+            if is_reachable {
+                sums.objects += 1;
+                sums.shallow = sums.shallow.saturating_add(shallow);
+                sums.native = sums.native.saturating_add(native);
+            }
+            let retained = is_reachable.then(|| dominators.retained(object));
+            let dominator = dominators.idom(object).map(|object| graph.id(object).0);
+            self.objects.row(&[
+                dump.into(),
+                graph.id(object).0.into(),
+                class.into(),
+                unless_empty(graph.heap_of(object).name()),
+                graph.root_kind(object).map(|root| root.name()).into(),
+                Cell::Bool(is_reachable),
+                dominator.into(),
+                shallow.into(),
+                native.into(),
+                retained.map(|retained| retained.total_bytes()).into(),
+                retained.map(|retained| retained.count).into(),
+            ])?;
+        }
+        let retained = dominators.retained_by_class(graph);
+        for (class, (sums, retained)) in (0u32..).zip(sums.iter().zip(retained)) {
+            if !sums.dumped {
+                continue;
+            }
+            self.classes.row(&[
+                dump.into(),
+                class.into(),
+                graph.class(ClassIndex(class)).shown().into(),
+                sums.objects.into(),
+                sums.shallow.into(),
+                sums.native.into(),
+                retained.total_bytes().into(),
+                retained.count.into(),
+            ])?;
+        }
+        Ok(())
+    }
+
+    /// Ends both tables.
+    ///
+    /// # Errors
+    /// Where what is left can't be written.
+    pub fn finish(self, files: &mut F) -> io::Result<()> {
+        let classes = self.classes.finish()?;
+        files.finish(classes)?;
+        let objects = self.objects.finish()?;
+        files.finish(objects)
+    }
+}

@@ -1,0 +1,273 @@
+//! One Parquet file: rows go in, row groups of columns come out. Owns how the parquet crate is
+//! used; which tables there are is `mod.rs`'s.
+
+use super::VERSION;
+use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as Physical, ZstdLevel};
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::Type;
+use std::io::{self, Write};
+use std::sync::Arc;
+
+/// Rows of a row group: DuckDB reads groups of this size in parallel.
+const GROUP_ROWS: usize = 122_880;
+
+/// What a column holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Holds {
+    Int,
+    Text,
+    Bool,
+}
+
+/// A column of a table.
+#[derive(Debug, Clone)]
+pub(super) struct Column {
+    pub name: String,
+    pub holds: Holds,
+    pub nullable: bool,
+}
+
+/// A column without nulls.
+pub(super) fn always(name: &str, holds: Holds) -> Column {
+    let name = name.to_owned();
+    Column {
+        name,
+        holds,
+        nullable: false,
+    }
+}
+
+/// A column that may hold nulls.
+pub(super) fn maybe(name: &str, holds: Holds) -> Column {
+    Column {
+        nullable: true,
+        ..always(name, holds)
+    }
+}
+
+/// A value of a row.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Cell<'a> {
+    Int(i64),
+    Text(&'a str),
+    Bool(bool),
+    Null,
+}
+
+impl From<u32> for Cell<'_> {
+    fn from(number: u32) -> Self {
+        Cell::Int(i64::from(number))
+    }
+}
+
+impl From<u64> for Cell<'_> {
+    /// Ids of objects keep their 64 bits, whatever sign that gives.
+    fn from(number: u64) -> Self {
+        Cell::Int(number as i64)
+    }
+}
+
+impl<'a> From<&'a str> for Cell<'a> {
+    fn from(text: &'a str) -> Self {
+        Cell::Text(text)
+    }
+}
+
+impl<'a, T: Into<Cell<'a>>> From<Option<T>> for Cell<'a> {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Cell::Null, Into::into)
+    }
+}
+
+/// A text, or null where it is empty.
+pub(super) fn unless_empty(text: &str) -> Cell<'_> {
+    match text {
+        "" => Cell::Null,
+        text => Cell::Text(text),
+    }
+}
+
+/// A number, or null where it is 0.
+pub(super) fn unless_zero(number: u64) -> Cell<'static> {
+    match number {
+        0 => Cell::Null,
+        number => number.into(),
+    }
+}
+
+/// The rows of a column that are not written yet.
+enum Values {
+    Ints(Vec<i64>),
+    Texts(Vec<ByteArray>),
+    Bools(Vec<bool>),
+}
+
+struct Buffer {
+    values: Values,
+    /// For each row whether there is a value; only of columns that may hold nulls.
+    defined: Vec<i16>,
+    column: Column,
+}
+
+/// A table that is being written.
+pub(super) struct Table<W: Write + Send> {
+    file: SerializedFileWriter<W>,
+    buffers: Vec<Buffer>,
+    rows: usize,
+}
+
+impl<W: Write + Send> Table<W> {
+    /// Begins a file. `name` is the table's, for readers that look at the schema alone.
+    pub(super) fn new(out: W, name: &str, columns: Vec<Column>) -> io::Result<Table<W>> {
+        let fields: Result<Vec<_>, _> = columns.iter().map(|c| field(c).map(Arc::new)).collect();
+        let schema = Type::group_type_builder(name)
+            .with_fields(fields.map_err(as_io)?)
+            .build()
+            .map_err(as_io)?;
+        let known = [
+            ("heaptap.schema", "heaptap-profile".to_owned()),
+            ("heaptap.version", VERSION.to_string()),
+            ("heaptap.table", name.to_owned()),
+        ];
+        let known = known.map(|(key, value)| KeyValue::new(key.to_owned(), value));
+        let level = ZstdLevel::try_new(3).map_err(as_io)?;
+        let mut properties = WriterProperties::builder()
+            .set_compression(Compression::ZSTD(level))
+            .set_max_row_group_row_count(Some(GROUP_ROWS))
+            .set_created_by(concat!("heaptap ", env!("CARGO_PKG_VERSION")).to_owned())
+            .set_key_value_metadata(Some(known.to_vec()));
+        for column in columns.iter().filter(|c| is_dense(c)) {
+            // Ids that count upwards: a dictionary of them would be larger than they are.
+            let path = parquet::schema::types::ColumnPath::from(column.name.as_str());
+            properties = properties
+                .set_column_dictionary_enabled(path.clone(), false)
+                .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
+        }
+        let file = SerializedFileWriter::new(out, Arc::new(schema), Arc::new(properties.build()));
+        let buffer = |column: Column| Buffer {
+            values: match column.holds {
+                Holds::Int => Values::Ints(Vec::new()),
+                Holds::Text => Values::Texts(Vec::new()),
+                Holds::Bool => Values::Bools(Vec::new()),
+            },
+            defined: Vec::new(),
+            column,
+        };
+        Ok(Table {
+            file: file.map_err(as_io)?,
+            buffers: columns.into_iter().map(buffer).collect(),
+            rows: 0,
+        })
+    }
+
+    /// Adds a row: a cell for each column.
+    pub(super) fn row(&mut self, cells: &[Cell<'_>]) -> io::Result<()> {
+        debug_assert_eq!(cells.len(), self.buffers.len(), "a cell for each column");
+        for (buffer, cell) in self.buffers.iter_mut().zip(cells) {
+            if buffer.column.nullable {
+                let there = !matches!(cell, Cell::Null);
+                buffer.defined.push(i16::from(there));
+            }
+            match (&mut buffer.values, *cell) {
+                (Values::Ints(values), Cell::Int(value)) => values.push(value),
+                (Values::Texts(values), Cell::Text(text)) => {
+                    values.push(ByteArray::from(text.as_bytes().to_vec()));
+                }
+                (Values::Bools(values), Cell::Bool(value)) => values.push(value),
+                (_, Cell::Null) if buffer.column.nullable => {}
+                (_, cell) => {
+                    let column = &buffer.column;
+                    return Err(io::Error::other(format!(
+                        "{cell:?} is no value of {column:?}"
+                    )));
+                }
+            }
+        }
+        self.rows += 1;
+        if self.rows == GROUP_ROWS {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.rows == 0 {
+            return Ok(());
+        }
+        self.rows = 0;
+        let mut group = self.file.next_row_group().map_err(as_io)?;
+        for buffer in &mut self.buffers {
+            let Some(mut column) = group.next_column().map_err(as_io)? else {
+                return Err(io::Error::other("a column is missing"));
+            };
+            let defined = buffer.column.nullable.then_some(buffer.defined.as_slice());
+            let written = match &mut buffer.values {
+                Values::Ints(values) => {
+                    let written = column.typed::<Int64Type>();
+                    let written = written.write_batch(values, defined, None);
+                    values.clear();
+                    written
+                }
+                Values::Texts(values) => {
+                    let written = column.typed::<ByteArrayType>();
+                    let written = written.write_batch(values, defined, None);
+                    values.clear();
+                    written
+                }
+                Values::Bools(values) => {
+                    let written = column.typed::<BoolType>();
+                    let written = written.write_batch(values, defined, None);
+                    values.clear();
+                    written
+                }
+            };
+            written.map_err(as_io)?;
+            buffer.defined.clear();
+            column.close().map_err(as_io)?;
+        }
+        group.close().map_err(as_io)?;
+        Ok(())
+    }
+
+    /// Writes what is left and the footer; gives back the file.
+    pub(super) fn finish(mut self) -> io::Result<W> {
+        self.flush()?;
+        self.file.into_inner().map_err(as_io)
+    }
+}
+
+/// Whether nearly every value of a column is another one.
+fn is_dense(column: &Column) -> bool {
+    column.holds == Holds::Int && matches!(column.name.as_str(), "id" | "callsite" | "parent")
+}
+
+fn field(column: &Column) -> Result<Type, ParquetError> {
+    let (physical, logical) = match column.holds {
+        Holds::Int => (Physical::INT64, None),
+        Holds::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+        Holds::Bool => (Physical::BOOLEAN, None),
+    };
+    let repetition = match column.nullable {
+        true => Repetition::OPTIONAL,
+        false => Repetition::REQUIRED,
+    };
+    Type::primitive_type_builder(&column.name, physical)
+        .with_repetition(repetition)
+        .with_logical_type(logical)
+        .build()
+}
+
+/// What the system said, where it was the system that failed.
+fn as_io(error: ParquetError) -> io::Error {
+    match error {
+        ParquetError::External(source) => match source.downcast::<io::Error>() {
+            Ok(error) => *error,
+            Err(source) => io::Error::other(source),
+        },
+        error => io::Error::other(error),
+    }
+}

@@ -1,0 +1,187 @@
+//! speedscope's own JSON: one file with a profile for each column of each dump, all over one
+//! list of frames. <https://www.speedscope.app/file-format-schema.json>, facts from its reader:
+//! `startValue` and `endValue` must be there, weights must not be negative, and frames are told
+//! apart by their number in `shared.frames` alone.
+
+use super::chosen::{Chosen, ChosenDump, measure_title};
+use super::text::{named, put_json, put_list};
+use crate::stacks::{FrameId, Measure, NodeId, StackTable, TextId, Unit};
+use serde::Serialize;
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+/// What came of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Written {
+    /// Numbers that were left out, since they are negative: only profiles of differences have
+    /// such.
+    pub negative: u64,
+}
+
+#[derive(Serialize)]
+struct Frame<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    file: &'a str,
+    #[serde(skip_serializing_if = "is_unknown")]
+    line: u32,
+}
+
+fn is_unknown(line: &u32) -> bool {
+    *line == 0
+}
+
+/// Writes all that is chosen. The profile that is shown first is the default column of the last
+/// dump.
+///
+/// # Errors
+/// Where `out` can't be written.
+pub fn write(out: &mut impl Write, chosen: &Chosen<'_>, name: &str) -> io::Result<Written> {
+    let table = chosen.table;
+    let frames = Frames::of(chosen);
+    out.write_all(b"{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",")?;
+    out.write_all(b"\"exporter\":")?;
+    put_json(out, &concat!("heaptap ", env!("CARGO_PKG_VERSION")))?;
+    out.write_all(b",\"name\":")?;
+    put_json(out, &name)?;
+    let mut active = 0;
+    let mut profiles: Vec<(&ChosenDump<'_>, usize)> = Vec::new();
+    for dump in &chosen.dumps {
+        for &column in &dump.columns {
+            profiles.push((dump, column));
+        }
+        let default = |at: &usize| *at == dump.dump.default_measure;
+        let shown = dump.columns.iter().position(default).unwrap_or(0);
+        active = profiles.len() - dump.columns.len() + shown;
+    }
+    write!(
+        out,
+        ",\"activeProfileIndex\":{active},\"shared\":{{\"frames\":["
+    )?;
+    put_list(out, &frames.list, |out, &id| {
+        put_json(out, &frame(table, id))
+    })?;
+    out.write_all(b"]},\"profiles\":[")?;
+    let mut written = Written::default();
+    put_list(out, profiles, |out, (dump, column)| {
+        written.negative += put_profile(out, table, &frames, dump, column)?;
+        Ok(())
+    })?;
+    out.write_all(b"]}\n")?;
+    Ok(written)
+}
+
+/// Frames as speedscope tells them apart: by function, file and line.
+struct Frames {
+    /// One frame for each number.
+    list: Vec<FrameId>,
+    numbers: Vec<u32>,
+}
+
+impl Frames {
+    fn of(chosen: &Chosen<'_>) -> Frames {
+        let table = chosen.table;
+        let mut seen = vec![false; table.node_count()];
+        let mut used = vec![false; table.frames().len()];
+        for dump in &chosen.dumps {
+            for row in dump.rows() {
+                let leaf = dump.dump.values.nodes[row];
+                for node in table.stack(leaf) {
+                    if std::mem::replace(&mut seen[node.0 as usize], true) {
+                        break;
+                    }
+                    if let Some(frame) = table.frame_of(node) {
+                        used[frame.0 as usize] = true;
+                    }
+                }
+            }
+        }
+        let mut list = Vec::new();
+        let mut numbers = vec![0; table.frames().len()];
+        let mut known: HashMap<(TextId, TextId, u32), u32> = HashMap::new();
+        for (at, frame) in table
+            .frames()
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| used[*at])
+        {
+            let function = &table.functions()[frame.function.0 as usize];
+            let key = (function.name, place(table, FrameId(at as u32)), frame.line);
+            numbers[at] = *known.entry(key).or_insert_with(|| {
+                list.push(FrameId(at as u32));
+                list.len() as u32 - 1
+            });
+        }
+        Frames { list, numbers }
+    }
+}
+
+/// The source file of a frame; its library where that is not known.
+fn place(table: &StackTable, id: FrameId) -> TextId {
+    let frame = &table.frames()[id.0 as usize];
+    if frame.file != TextId::default() {
+        return frame.file;
+    }
+    let function = &table.functions()[frame.function.0 as usize];
+    table.libraries()[function.library.0 as usize].path
+}
+
+fn frame(table: &StackTable, id: FrameId) -> Frame<'_> {
+    let frame = &table.frames()[id.0 as usize];
+    let function = &table.functions()[frame.function.0 as usize];
+    Frame {
+        name: named(table.text_of(function.name)),
+        file: table.text_of(place(table, id)),
+        line: frame.line,
+    }
+}
+
+/// Units that speedscope knows; others are shown as plain numbers.
+fn unit(measure: &Measure) -> &'static str {
+    match &measure.unit {
+        Unit::Bytes => "bytes",
+        Unit::Count => "none",
+        Unit::Other(word) => match word.as_str() {
+            "nanoseconds" => "nanoseconds",
+            "microseconds" => "microseconds",
+            "milliseconds" => "milliseconds",
+            "seconds" => "seconds",
+            _ => "none",
+        },
+    }
+}
+
+/// Writes a profile; gives how many numbers were left out.
+fn put_profile(
+    out: &mut impl Write,
+    table: &StackTable,
+    frames: &Frames,
+    dump: &ChosenDump<'_>,
+    column: usize,
+) -> io::Result<u64> {
+    let measure = &dump.dump.measures[column];
+    let values = &dump.dump.values;
+    let numbers = &values.columns[column];
+    let rows = || numbers.iter().zip(&values.nodes).filter(|row| *row.0 > 0);
+    let total = rows().fold(0i64, |sum, row| sum.saturating_add(*row.0));
+    out.write_all(b"{\"type\":\"sampled\",\"name\":")?;
+    let name = format!("{}: {}", dump.title(), measure_title(measure));
+    put_json(out, &name)?;
+    write!(
+        out,
+        ",\"unit\":\"{}\",\"startValue\":0,\"endValue\":{total},\"samples\":[",
+        unit(measure)
+    )?;
+    let mut stack: Vec<u32> = Vec::new();
+    put_list(out, rows(), |out, (_, &leaf)| {
+        stack.clear();
+        let number = |node: NodeId| Some(frames.numbers[table.frame_of(node)?.0 as usize]);
+        stack.extend(table.stack(leaf).filter_map(number));
+        stack.reverse();
+        Ok(serde_json::to_writer(out, &stack)?)
+    })?;
+    out.write_all(b"],\"weights\":[")?;
+    put_list(out, rows(), |out, (value, _)| write!(out, "{value}"))?;
+    out.write_all(b"]}")?;
+    Ok(numbers.iter().filter(|value| **value < 0).count() as u64)
+}

@@ -1,0 +1,120 @@
+//! Names in text formats: what separates frames is taken out of them, what a terminal would act
+//! on is escaped, and JSON is written piece by piece.
+
+use crate::untrusted::{is_unsafe, shown};
+use serde::Serialize;
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+/// What stands for a frame without a name.
+pub(super) const UNNAMED: &str = "[unknown]";
+
+/// A name as a frame of a folded stack: `;` separates frames there, a line end ends the stack.
+pub(super) fn folded_name(name: &str) -> Cow<'_, str> {
+    let name = named(name);
+    let odd = |c: char| c == ';' || is_unsafe(c);
+    match name.contains(odd) {
+        false => Cow::Borrowed(name),
+        true => Cow::Owned(
+            name.chars()
+                .map(|c| match c {
+                    ';' => ':',
+                    '\n' | '\r' | '\t' => ' ',
+                    c if is_unsafe(c) => '\u{fffd}',
+                    c => c,
+                })
+                .collect(),
+        ),
+    }
+}
+
+/// A name, or [`UNNAMED`].
+pub(super) fn named(name: &str) -> &str {
+    match name.trim().is_empty() {
+        true => UNNAMED,
+        false => name,
+    }
+}
+
+/// Text between tags or in an attribute of XML. What XML cannot hold becomes U+FFFD.
+pub(super) fn xml(text: &str) -> String {
+    let text = shown(text);
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            '\u{fffe}' | '\u{ffff}' => escaped.push('\u{fffd}'),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+/// A value as JSON. Characters that act on a terminal or turn the direction of writing are
+/// escaped: what is read is the same, what is seen is what is there.
+pub(super) fn put_json(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
+    let text = serde_json::to_string(value)?;
+    if text.is_ascii() || !text.contains(is_unsafe) {
+        return out.write_all(text.as_bytes());
+    }
+    let mut safe = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if is_unsafe(c) {
+            let mut units = [0; 2];
+            for unit in c.encode_utf16(&mut units) {
+                // Writing to a String cannot fail.
+                let _ = write!(safe, "\\u{unit:04x}");
+            }
+        } else {
+            safe.push(c);
+        }
+    }
+    out.write_all(safe.as_bytes())
+}
+
+/// Writes items with commas between them.
+pub(super) fn put_list<W: Write, T>(
+    out: &mut W,
+    items: impl IntoIterator<Item = T>,
+    mut put: impl FnMut(&mut W, T) -> io::Result<()>,
+) -> io::Result<()> {
+    for (at, item) in items.into_iter().enumerate() {
+        if at > 0 {
+            out.write_all(b",")?;
+        }
+        put(out, item)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_cannot_leave_their_place() {
+        assert_eq!(folded_name("a;b\nc 12"), "a:b c 12");
+        assert_eq!(folded_name("\x1b[31m\u{202e}"), "\u{fffd}[31m\u{fffd}");
+        assert_eq!(folded_name("  "), UNNAMED);
+        assert!(matches!(folded_name("operator new"), Cow::Borrowed(_)));
+        assert_eq!(
+            xml("</title><script>\"'&\u{0}\u{ffff}"),
+            "&lt;/title&gt;&lt;script&gt;&quot;&#39;&amp;\u{fffd}\u{fffd}"
+        );
+    }
+
+    #[test]
+    fn json_shows_what_it_holds() {
+        let name = "é\u{9b}\u{202e}\u{e0041}\"\n";
+        let mut out = Vec::new();
+        put_json(&mut out, &name).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert_eq!(text, r#""é\u009b\u202e\udb40\udc41\"\n""#);
+        assert_eq!(serde_json::from_str::<String>(&text).unwrap(), name);
+    }
+}
