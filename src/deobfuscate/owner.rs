@@ -203,7 +203,12 @@ mod tests {
             (5, "zygote64", Some(0)),
         ] {
             let name = name.to_owned();
-            recording.processes.insert(pid, Process { name, uid });
+            let process = Process {
+                name,
+                uid,
+                ..Process::default()
+            };
+            recording.processes.insert(pid, process);
         }
         let packages = Packages::of(&recording);
         assert_eq!(packages.of_process(1), ["com.x", "com.x.shared"]);

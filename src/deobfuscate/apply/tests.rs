@@ -170,6 +170,7 @@ fn code_compiled_in_memory_is_first_of_all_the_apps_it_runs_in() {
     let process = Process {
         name: "com.x:remote".to_owned(),
         uid: None,
+        ..Process::default()
     };
     scene.recording.processes.insert(7, process);
     scene.apply();
@@ -180,6 +181,7 @@ fn code_compiled_in_memory_is_first_of_all_the_apps_it_runs_in() {
     let process = Process {
         name: "com.y".to_owned(),
         uid: None,
+        ..Process::default()
     };
     scene.recording.processes.insert(8, process);
     scene.apply();
@@ -213,6 +215,7 @@ fn code_of_an_unknown_place_is_of_the_packages_of_its_processes() {
     let process = Process {
         name: "anything".to_owned(),
         uid: Some(10_037),
+        ..Process::default()
     };
     scene.recording.processes.insert(7, process);
     scene.recording.packages = vec![Package {
