@@ -7,7 +7,7 @@ use super::owner::{Owner, Packages, is_platform};
 use super::packets::PacketMap;
 use super::retracer::{FieldType, Retracer};
 use super::types::Type;
-use crate::heap_graph::{BasicType, FieldRenamer, HeapGraph};
+use crate::heap_graph::{BasicType, FieldRenamer, HeapGraph, OriginalField};
 use crate::profile::Recording;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
@@ -38,7 +38,8 @@ pub fn name_heap(graph: &mut HeapGraph, recording: &Recording, maps: &[AppMap]) 
                     (None, Some(_)) => FieldType::Object,
                     (None, None) => FieldType::Unknown,
                 };
-                namer.field_by(choice, &class.name, &field.name, of_type)
+                let found = namer.field_by(choice, &class.name, &field.name, of_type);
+                found.map(|original| original.name)
             })
             .collect();
         named[by] += 1;
@@ -66,7 +67,11 @@ impl Source<'_> {
         }
     }
 
-    fn field(&self, class: &str, field: &str, of_type: FieldType) -> Option<String> {
+    fn field(&self, class: &str, field: &str, of_type: FieldType) -> Option<OriginalField> {
+        let original = |class: &str, name: &str| OriginalField {
+            class: class.to_owned(),
+            name: name.to_owned(),
+        };
         match self {
             Source::File(file) => {
                 let fields = file.field(class, field, of_type);
@@ -75,11 +80,13 @@ impl Source<'_> {
                     true => file.field(class, field, FieldType::Unknown),
                     false => fields,
                 };
-                Some(fields.first()?.name.to_owned())
+                let first = fields.first()?;
+                Some(original(first.class, first.name))
             }
             Source::Packets(map) => {
                 let class = map.class(class)?;
-                Some(class.fields(field).first()?.name.to_owned())
+                let first = class.fields(field).first()?;
+                Some(original(first.holder, first.name))
             }
         }
     }
@@ -194,14 +201,14 @@ impl<'a> Namer<'a> {
         class: &str,
         field: &str,
         of_type: FieldType,
-    ) -> Option<String> {
+    ) -> Option<OriginalField> {
         let mut maps = self.choices[choice.0].iter();
         maps.find_map(|&at| self.sources[at].field(class, field, of_type))
     }
 }
 
 impl FieldRenamer for Namer<'_> {
-    fn field(&self, class: &str, field: &str, type_name: Option<&str>) -> Option<String> {
+    fn field(&self, class: &str, field: &str, type_name: Option<&str>) -> Option<OriginalField> {
         let choice = self.by_class.get(class).copied();
         let of_type = type_name.map_or(FieldType::Unknown, FieldType::Exactly);
         let choice = choice.unwrap_or(Choice::OF_PROCESS);

@@ -90,6 +90,17 @@ pub struct PrimitiveArray<'a> {
     pub bytes: Option<&'a [u8]>,
 }
 
+/// The field that a reference is, as the dump has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReferenceName<'a> {
+    /// With the class that declares it: `com.example.Cache.entries`.
+    pub qualified: &'a str,
+    /// The name of its type, where the dump tells.
+    pub type_name: Option<&'a str>,
+    /// Its class and name before they were obfuscated, where a map knows.
+    pub original: Option<(&'a str, &'a str)>,
+}
+
 /// Where contents of objects come from. Any thread may ask.
 pub trait Contents: Send + Sync {
     /// Hands out the fields (elements, statics) of an object, nulls too, in the dump's order,
@@ -100,6 +111,19 @@ pub trait Contents: Send + Sync {
         object: ObjectIndex,
         visit: &mut dyn FnMut(Field<'_>) -> ControlFlow<()>,
     );
+
+    /// What the dump itself calls the reference at a position of [`HeapGraph::references`], the
+    /// declaring class and all; `None` where it does not name it, or where positions there are
+    /// none of the dump's (HPROF). Cheap: a walk over all references may ask.
+    fn reference_name(
+        &self,
+        graph: &HeapGraph,
+        object: ObjectIndex,
+        at: usize,
+    ) -> Option<ReferenceName<'_>> {
+        let _ = (graph, object, at);
+        None
+    }
 
     /// Whether [`Contents::fields`] knows primitive values: `false` means that a missing field
     /// tells nothing.
@@ -154,11 +178,20 @@ pub trait Contents: Send + Sync {
     }
 }
 
+/// A field as it was before it was obfuscated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OriginalField {
+    /// The class it was written in, which may not be the one that declares it now.
+    pub class: String,
+    /// Its name.
+    pub name: String,
+}
+
 /// Knows what fields were called before they were obfuscated.
 pub trait FieldRenamer {
-    /// The name of a field, given the class that declares it, its own name and that of its type
+    /// The class and the name of a field, given the class that declares it, its own name and that of its type
     /// where known, all as the dump has them; `None` where nothing is known of it.
-    fn field(&self, class: &str, field: &str, type_name: Option<&str>) -> Option<String>;
+    fn field(&self, class: &str, field: &str, type_name: Option<&str>) -> Option<OriginalField>;
 
     /// The name of a type, arrays and class objects too; `None` where nothing is known of it.
     fn type_name(&self, name: &str) -> Option<String>;

@@ -8,6 +8,7 @@ use super::id_set::Ids;
 use super::ids::{ClassIndex, ObjectId, ObjectIndex};
 use super::root::{Root, RootKind};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// A Java heap. Made by [`super::GraphBuilder`] or from columns that a reader filled itself. Has at
 /// most 2^32 - 2 objects, and as many references and referents together; every index of an object
@@ -271,6 +272,22 @@ impl HeapGraph {
     pub fn references(&self, object: ObjectIndex) -> &[ObjectIndex] {
         let (from, to) = (self.starts[object.at()], self.starts[object.at() + 1]);
         &self.targets[from as usize..to as usize]
+    }
+
+    /// How many references there are in all, those of [`HeapGraph::references`].
+    pub fn reference_count(&self) -> usize {
+        self.targets.len()
+    }
+
+    /// Where an object's references stand among those of all objects.
+    pub fn reference_range(&self, object: ObjectIndex) -> Range<usize> {
+        self.starts[object.at()] as usize..self.starts[object.at() + 1] as usize
+    }
+
+    /// Whose reference it is that stands there among all, below [`HeapGraph::reference_count`].
+    pub fn owner_of_reference(&self, at: usize) -> ObjectIndex {
+        let behind = self.starts.partition_point(|&start| start as usize <= at);
+        ObjectIndex(behind as u32 - 1)
     }
 
     /// Referents of all `java.lang.ref.Reference`s, ascending by owner.

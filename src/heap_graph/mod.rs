@@ -44,7 +44,8 @@ pub use build::{BuildError, GraphBuilder, NewObject};
 pub use class::{BasicType, Class, ClassKind, FieldDecl};
 pub(crate) use class::{DEEPEST, upwards};
 pub use contents::{
-    AllocationSite, Contents, Field, FieldRenamer, NoContents, PrimitiveArray, ThreadFacts, Value,
+    AllocationSite, Contents, Field, FieldRenamer, NoContents, OriginalField, PrimitiveArray,
+    ReferenceName, ThreadFacts, Value,
 };
 pub use dominators::{Dominators, Retained};
 pub use follow::{Follow, ReferenceKind};

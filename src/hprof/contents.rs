@@ -396,7 +396,7 @@ impl Contents for HprofContents {
                 let type_name = (basic != BasicType::Object).then(|| basic.name());
                 if let Some(plain) = renamer.field(&declaring, &name, type_name) {
                     let of_class = renamed.entry(class.0.into()).or_default();
-                    of_class.insert(field.name, plain);
+                    of_class.insert(field.name, plain.name);
                 }
             }
         }

@@ -3,7 +3,7 @@
 use super::dump::{ClassSpec, Dump, Val};
 use super::{fields, graph_of, object};
 use crate::heap_graph::BasicType::{Boolean, Byte, Char, Double, Float, Int, Long, Object, Short};
-use crate::heap_graph::{AllocationSite, FieldRenamer, HeapGraph, ObjectId, Value};
+use crate::heap_graph::{AllocationSite, FieldRenamer, HeapGraph, ObjectId, OriginalField, Value};
 use std::ops::ControlFlow;
 
 const OBJECT: u64 = 0x100;
@@ -147,9 +147,17 @@ fn statics_are_fields_of_the_class_object_and_those_of_class_lose_their_prefix()
 
     struct Plain;
     impl FieldRenamer for Plain {
-        fn field(&self, class: &str, field: &str, type_name: Option<&str>) -> Option<String> {
+        fn field(
+            &self,
+            class: &str,
+            field: &str,
+            type_name: Option<&str>,
+        ) -> Option<OriginalField> {
             let known = (class, field, type_name) == ("a.Holder", "COUNT", Some("int"));
-            known.then(|| "numberOfThings".to_owned())
+            known.then(|| OriginalField {
+                class: "a.Holder".to_owned(),
+                name: "numberOfThings".to_owned(),
+            })
         }
         fn type_name(&self, _: &str) -> Option<String> {
             None

@@ -15,8 +15,8 @@ pub(super) struct Name {
     text: Box<str>,
     /// The class that declares it, where the dump has it.
     pub(super) declared_in: Option<ClassIndex>,
-    /// Its name before it was obfuscated.
-    pub(super) original: Option<Box<str>>,
+    /// The class it was written in and its name, before they were obfuscated.
+    pub(super) original: Option<(Box<str>, Box<str>)>,
     /// The same of its type.
     pub(super) original_type: Option<Box<str>>,
 }

@@ -7,7 +7,8 @@ use super::columns::{Shape, ShapeId};
 use super::object::{Packed, Rare};
 use super::tables::NONE;
 use crate::heap_graph::{
-    ClassIndex, Contents, Field, FieldRenamer, HeapGraph, ObjectIndex, PrimitiveArray, Value,
+    ClassIndex, Contents, Field, FieldRenamer, HeapGraph, ObjectIndex, PrimitiveArray,
+    ReferenceName, Value,
 };
 use crate::trace::wire::Value as WireValue;
 use std::ops::ControlFlow;
@@ -140,7 +141,8 @@ impl Contents for TraceContents {
                 }
                 // Arrays of Android 11 have a nameless name.
                 if !parts.field.is_empty() {
-                    field.name = Some(name.original.as_deref().unwrap_or(parts.field));
+                    let original = name.original.as_ref().map(|(_, name)| &**name);
+                    field.name = Some(original.unwrap_or(parts.field));
                 }
                 field.type_name = name.original_type.as_deref().or(parts.type_name);
                 field.declared_in = name.declared_in;
@@ -164,6 +166,37 @@ impl Contents for TraceContents {
         }
     }
 
+    fn reference_name(
+        &self,
+        graph: &HeapGraph,
+        object: ObjectIndex,
+        at: usize,
+    ) -> Option<ReferenceName<'_>> {
+        if let Some(internal) = find(&self.internals, object)
+            && at + internal as usize >= graph.references(object).len()
+        {
+            return Some(ReferenceName {
+                qualified: INTERNAL,
+                type_name: None,
+                original: None,
+            });
+        }
+        let number = match find(&self.shaped, object) {
+            Some(shape) => self.shapes[shape.0 as usize].get(at),
+            None => self.names.of_class(graph.class_of(object)).nth(at)?,
+        };
+        let name = self.names.names.get(number as usize)?;
+        let parts = name.parts();
+        Some(ReferenceName {
+            qualified: parts.qualified,
+            type_name: parts.type_name,
+            original: name
+                .original
+                .as_ref()
+                .map(|(class, name)| (&**class, &**name)),
+        })
+    }
+
     fn has_values(&self) -> bool {
         false
     }
@@ -182,7 +215,7 @@ impl Contents for TraceContents {
             let Some(class) = parts.class else { continue };
             let original = renamer.field(&class, &parts.field, parts.type_name.as_deref());
             let original_type = parts.type_name.and_then(|t| renamer.type_name(&t));
-            name.original = original.map(Into::into);
+            name.original = original.map(|field| (field.class.into(), field.name.into()));
             name.original_type = original_type.map(Into::into);
         }
     }

@@ -1,0 +1,113 @@
+//! `heap_graph_class`: the classes of all dumps.
+
+use std::ops::ControlFlow;
+use std::sync::{Arc, OnceLock};
+
+use super::super::table::{Catalog, Cell, Column, Rows, Schema};
+use super::heaps::{Heap, Heaps, LazyHeaps};
+use crate::heap_graph::{ClassIndex, ClassKind, DumpSource};
+
+const SCHEMA: Schema = Schema {
+    name: "heap_graph_class",
+    module: None,
+    about: "Classes and array types of Java heaps.",
+    columns: &[
+        Column::id(),
+        Column::text("name", "its name in the app, obfuscated or not").indexed(),
+        Column::text("deobfuscated_name", "its name before it was obfuscated").indexed(),
+        Column::text("location", "the file it was loaded from"),
+        Column::int("superclass_id", "its superclass").indexed(),
+        Column::int("classloader_id", "the object that loaded it").indexed(),
+        Column::text("kind", "what sort of class, such as KIND_ARRAY"),
+    ],
+};
+
+pub(super) fn add(catalog: &mut Catalog, heaps: &LazyHeaps) {
+    let heaps = heaps.clone();
+    catalog.table(&SCHEMA, move || {
+        Ok(Arc::new(Classes {
+            heaps: heaps.get()?,
+            superclasses: OnceLock::new(),
+        }))
+    });
+}
+
+struct Classes {
+    heaps: Arc<Heaps>,
+    /// By row, plus 1; 0 for none.
+    superclasses: OnceLock<Vec<u32>>,
+}
+
+/// Perfetto's name of a kind.
+pub(super) fn kind_name(kind: ClassKind) -> &'static str {
+    match kind {
+        ClassKind::Unknown => "KIND_UNKNOWN",
+        ClassKind::Normal => "KIND_NORMAL",
+        ClassKind::NoReferences => "KIND_NOREFERENCES",
+        ClassKind::String => "KIND_STRING",
+        ClassKind::Array => "KIND_ARRAY",
+        ClassKind::Class => "KIND_CLASS",
+        ClassKind::ClassLoader => "KIND_CLASSLOADER",
+        ClassKind::DexCache => "KIND_DEXCACHE",
+        ClassKind::SoftReference => "KIND_SOFT_REFERENCE",
+        ClassKind::WeakReference => "KIND_WEAK_REFERENCE",
+        ClassKind::FinalizerReference => "KIND_FINALIZER_REFERENCE",
+        ClassKind::PhantomReference => "KIND_PHANTOM_REFERENCE",
+    }
+}
+
+/// The superclass as Perfetto has it: of a heap graph, what the class object's field says, for the
+/// types' own superclasses are there from Android 12 on, and not for all.
+fn superclass(heap: &Heap, class: ClassIndex) -> Option<ClassIndex> {
+    let graph = &heap.graph;
+    let of_class = graph.class(class);
+    if graph.facts.source != DumpSource::HeapGraph {
+        return of_class.superclass;
+    }
+    let mut found = None;
+    let object = of_class.object?;
+    graph.contents().fields(graph, object, &mut |field| {
+        let declared_in = field.declared_in.map(|class| &*graph.class(class).name);
+        if field.name == Some("superClass")
+            && declared_in.is_none_or(|name| name == "java.lang.Class")
+        {
+            found = field.value.object();
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    });
+    graph.class_behind(found?)
+}
+
+impl Classes {
+    fn superclasses(&self) -> &[u32] {
+        self.superclasses.get_or_init(|| {
+            let rows = 0..self.heaps.classes();
+            rows.map(|row| {
+                let (heap, class) = self.heaps.class(row);
+                superclass(heap, class).map_or(0, |above| heap.class_row(above) as u32 + 1)
+            })
+            .collect()
+        })
+    }
+}
+
+impl Rows for Classes {
+    fn len(&self) -> usize {
+        self.heaps.classes()
+    }
+
+    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
+        let (heap, at) = self.heaps.class(row);
+        let class = heap.graph.class(at);
+        match column {
+            0 => row.into(),
+            1 => Cell::text(&class.name),
+            2 => class.deobfuscated.as_deref().into(),
+            3 => class.location.as_deref().into(),
+            4 => self.superclasses()[row].checked_sub(1).into(),
+            5 => class.loader.map(|loader| heap.row(loader)).into(),
+            _ => kind_name(class.kind).into(),
+        }
+    }
+}

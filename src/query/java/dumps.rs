@@ -1,0 +1,127 @@
+//! `heap_graph`: a row a dump; and what is known of OutOfMemoryErrors.
+
+use std::sync::Arc;
+
+use super::super::table::{Catalog, Cell, Column, Rows, Schema};
+use super::OutOfMemory;
+use super::heaps::{Heap, Heaps, LazyHeaps};
+
+const DUMPS: Schema = Schema {
+    name: "heap_graph",
+    module: None,
+    about: "Java heap dumps.",
+    columns: &[
+        Column::id(),
+        Column::int("ts", "when it was dumped, ns of trace time").sorted(),
+        Column::int("upid", "the process"),
+        Column::text("dump_reason", "why it was dumped, such as OOME"),
+        Column::int(
+            "heap_size",
+            "bytes allocated in the heap, as the runtime says",
+        ),
+        Column::int("truncated", "1 where packets of the dump are missing"),
+    ],
+};
+
+/// The table and the view of the library have the same columns.
+const ERROR_COLUMNS: &[Column] = &[
+    Column::id(),
+    Column::int("heap_graph_id", "the dump").indexed(),
+    Column::int(
+        "allocation_size_bytes",
+        "bytes of the allocation that failed",
+    ),
+    Column::int("total_bytes_free", "bytes free in the heap"),
+    Column::int(
+        "free_bytes_until_oom",
+        "bytes that could still have been allocated",
+    ),
+    Column::text("error_msg", "the error's message"),
+];
+
+const ERRORS: Schema = Schema {
+    name: "heap_graph_java_oome_details",
+    module: None,
+    about: "OutOfMemoryErrors at which Java heaps were dumped.",
+    columns: ERROR_COLUMNS,
+};
+
+const ERRORS_OF_LIBRARY: Schema = Schema {
+    name: "android_heap_graph_java_oome_details",
+    module: Some("android.memory.heap_graph.oome"),
+    about: "OutOfMemoryErrors at which Java heaps were dumped.",
+    columns: ERROR_COLUMNS,
+};
+
+pub(super) fn add(catalog: &mut Catalog, heaps: &LazyHeaps) {
+    let lazy = heaps.clone();
+    catalog.table(&DUMPS, move || Ok(Arc::new(Dumps(lazy.get()?))));
+    for schema in [&ERRORS, &ERRORS_OF_LIBRARY] {
+        let lazy = heaps.clone();
+        catalog.table(schema, move || {
+            let heaps = lazy.get()?;
+            let with_error = |heap: &&Heap| heap.facts.out_of_memory.is_some();
+            let numbered = heaps.all().iter().zip(0..);
+            let rows = numbered.filter(|(heap, _)| with_error(heap));
+            let rows = rows.map(|(_, at)| at).collect();
+            Ok(Arc::new(Errors { heaps, rows }))
+        });
+    }
+}
+
+struct Dumps(Arc<Heaps>);
+
+impl Rows for Dumps {
+    fn len(&self) -> usize {
+        self.0.all().len()
+    }
+
+    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
+        let heap = &self.0.all()[row];
+        let facts = &heap.graph.facts;
+        match column {
+            0 => row.into(),
+            1 => heap.ts().into(),
+            2 => heap.upid.into(),
+            3 => heap.facts.reason.as_deref().into(),
+            4 => facts.heap_bytes_allocated.map_or(Cell::Null, Cell::bits),
+            _ => Cell::flag(facts.losses.truncated),
+        }
+    }
+}
+
+/// Dumps with an error, by their positions.
+struct Errors {
+    heaps: Arc<Heaps>,
+    rows: Vec<usize>,
+}
+
+impl Errors {
+    fn of(&self, row: usize) -> Option<&OutOfMemory> {
+        self.heaps.all()[self.rows[row]]
+            .facts
+            .out_of_memory
+            .as_ref()
+    }
+}
+
+impl Rows for Errors {
+    fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
+        let Some(error) = self.of(row) else {
+            return Cell::Null;
+        };
+        match column {
+            0 => row.into(),
+            1 => self.rows[row].into(),
+            2 => Cell::bits(error.allocation_bytes),
+            3 => Cell::bits(error.free_bytes),
+            4 => Cell::bits(error.free_until_oom_bytes),
+            _ if error.message.is_empty() => Cell::Null,
+            _ => Cell::text(&error.message),
+        }
+    }
+}

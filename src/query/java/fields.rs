@@ -1,0 +1,294 @@
+//! `heap_graph_object_data` and `heap_graph_primitive`: values of fields, text of strings, arrays
+//! of primitives. HPROFs hold them; packets of heap graphs those of a few fields.
+//!
+//! An object's data has the object's own number, and so has the set of its fields.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use super::super::table::{Catalog, Cell, Column, Rows, Schema};
+use super::heaps::{Heap, Heaps, LazyHeaps};
+use crate::heap_graph::{BasicType, ClassKind, DumpSource, Field, HeapGraph, ObjectIndex, Value};
+
+const DATA: Schema = Schema {
+    name: "heap_graph_object_data",
+    module: None,
+    about: "Contents of objects, where the dump has them: HPROFs do, heap graphs of a few fields.",
+    columns: &[
+        Column::int("id", "the object's own number").sorted(),
+        Column::int(
+            "field_set_id",
+            "its primitive fields, in heap_graph_primitive",
+        )
+        .sorted(),
+        Column::text("value_string", "text of a java.lang.String"),
+        Column::text(
+            "array_element_type",
+            "of an array of primitives, what it is of",
+        ),
+        Column::int("array_element_count", "and how many"),
+        Column::int(
+            "array_data_id",
+            "the object again, where the dump has the elements",
+        ),
+        Column::int("array_data_hash", "equal for arrays of equal content"),
+    ],
+};
+
+const PRIMITIVES: Schema = Schema {
+    name: "heap_graph_primitive",
+    module: None,
+    about: "Primitive fields of objects and their values.",
+    columns: &[
+        Column::id(),
+        Column::int("field_set_id", "all fields of one object").sorted(),
+        Column::text("field_name", "the field with the class that declares it"),
+        Column::text("field_type", "its type, such as int"),
+        Column::int("bool_value", "the value of a boolean"),
+        Column::int("byte_value", "the value of a byte"),
+        Column::int("char_value", "the value of a char, a UTF-16 unit"),
+        Column::int("short_value", "the value of a short"),
+        Column::int("int_value", "the value of an int"),
+        Column::int("long_value", "the value of a long"),
+        Column::real("float_value", "the value of a float"),
+        Column::real("double_value", "the value of a double"),
+    ],
+};
+
+pub(super) fn add(catalog: &mut Catalog, heaps: &LazyHeaps) {
+    let lazy = heaps.clone();
+    catalog.table(&DATA, move || Ok(Arc::new(Data::of(lazy.get()?))));
+    let lazy = heaps.clone();
+    catalog.table(&PRIMITIVES, move || {
+        Ok(Arc::new(Primitives::of(lazy.get()?)))
+    });
+}
+
+/// What data an object has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sort {
+    None,
+    Fields,
+    Text,
+    Array,
+}
+
+/// By its class alone, where that tells.
+fn sort(graph: &HeapGraph, object: ObjectIndex) -> Sort {
+    if graph.facts.source == DumpSource::HeapGraph {
+        return match primitives(graph, object) {
+            0 => Sort::None,
+            _ => Sort::Fields,
+        };
+    }
+    let class = graph.class(graph.class_of(object));
+    if class.kind == ClassKind::String {
+        return Sort::Text;
+    }
+    if class.is_array() {
+        let of_primitives = graph.contents().primitive_array(graph, object).is_some();
+        return if of_primitives {
+            Sort::Array
+        } else {
+            Sort::None
+        };
+    }
+    match primitives(graph, object) {
+        0 => Sort::None,
+        _ => Sort::Fields,
+    }
+}
+
+/// Whether an object has a row in `heap_graph_object_data`.
+pub(super) fn has_data(heap: &Heap, object: ObjectIndex) -> bool {
+    sort(&heap.graph, object) != Sort::None
+}
+
+fn is_reference(value: Value) -> bool {
+    matches!(value, Value::Null | Value::Object(_) | Value::Dangling(_))
+}
+
+/// How many primitive fields an object has.
+fn primitives(graph: &HeapGraph, object: ObjectIndex) -> u32 {
+    let of_class = graph.class(graph.class_of(object));
+    if of_class.is_array() {
+        return 0;
+    }
+    let mut count = 0;
+    if graph.facts.source != DumpSource::HeapGraph && graph.class_behind(object).is_none() {
+        for class in graph.ancestry(graph.class_of(object)) {
+            let fields = graph.class(class).fields.iter();
+            let basic = fields.filter(|field| field.basic.is_some_and(|b| b != BasicType::Object));
+            count += basic.count() as u32;
+        }
+        return count;
+    }
+    graph.contents().fields(graph, object, &mut |field| {
+        count += u32::from(!is_reference(field.value));
+        ControlFlow::Continue(())
+    });
+    count
+}
+
+/// FNV-1a, 64 bits.
+fn hash(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+    })
+}
+
+/// Objects with contents, by their rows, ascending.
+struct Data {
+    heaps: Arc<Heaps>,
+    rows: Vec<u32>,
+}
+
+impl Data {
+    fn of(heaps: Arc<Heaps>) -> Data {
+        let rows = 0..heaps.objects();
+        let rows = rows.filter(|&row| {
+            let (heap, object) = heaps.object(row);
+            has_data(heap, object)
+        });
+        let rows = rows.map(|row| row as u32).collect();
+        Data { heaps, rows }
+    }
+}
+
+impl Rows for Data {
+    fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
+        let id = self.rows[row];
+        let (heap, object) = self.heaps.object(id as usize);
+        let graph = &heap.graph;
+        let array = || graph.contents().primitive_array(graph, object);
+        match column {
+            // A set without rows is as good as none.
+            0 | 1 => id.into(),
+            2 => graph.contents().string(graph, object).into(),
+            3 => array().map(|array| array.element.name()).into(),
+            4 => array().map(|array| array.length).into(),
+            5 => array().and_then(|array| array.bytes).map(|_| id).into(),
+            _ => {
+                let bytes = array().and_then(|array| array.bytes);
+                bytes.map_or(Cell::Null, |bytes| Cell::bits(hash(bytes)))
+            }
+        }
+    }
+}
+
+/// Primitive fields of all objects.
+struct Primitives {
+    heaps: Arc<Heaps>,
+    /// Objects that have some, by their rows, with the row of their first field; ascending.
+    firsts: Vec<(u32, u32)>,
+    count: usize,
+}
+
+impl Primitives {
+    fn of(heaps: Arc<Heaps>) -> Primitives {
+        let mut firsts = Vec::new();
+        let mut count = 0u32;
+        for row in 0..heaps.objects() {
+            let (heap, object) = heaps.object(row);
+            let fields = primitives(&heap.graph, object);
+            if fields > 0 {
+                firsts.push((row as u32, count));
+                // What is beyond the numbers of rows is not shown.
+                count = count.saturating_add(fields);
+            }
+        }
+        Primitives {
+            heaps,
+            firsts,
+            count: count as usize,
+        }
+    }
+
+    fn field<T>(
+        &self,
+        row: usize,
+        of: impl FnOnce(&HeapGraph, ObjectIndex, &Field<'_>) -> T,
+    ) -> Option<T> {
+        let behind = self.firsts.partition_point(|first| first.1 as usize <= row);
+        let (object_row, first) = self.firsts[behind - 1];
+        let (heap, object) = self.heaps.object(object_row as usize);
+        let graph = &heap.graph;
+        let mut before = row - first as usize;
+        let (mut of, mut found) = (Some(of), None);
+        graph.contents().fields(graph, object, &mut |field| {
+            if is_reference(field.value) {
+                return ControlFlow::Continue(());
+            }
+            if before > 0 {
+                before -= 1;
+                return ControlFlow::Continue(());
+            }
+            found = of.take().map(|of| of(graph, object, &field));
+            ControlFlow::Break(())
+        });
+        found
+    }
+
+    fn set(&self, row: usize) -> u32 {
+        let behind = self.firsts.partition_point(|first| first.1 as usize <= row);
+        self.firsts[behind - 1].0
+    }
+}
+
+fn qualified(graph: &HeapGraph, object: ObjectIndex, field: &Field<'_>) -> Option<String> {
+    let name = field.name?;
+    let class = match field.is_static {
+        true => graph.class_behind(object),
+        false => field.declared_in,
+    };
+    Some(match class {
+        Some(class) => format!("{}.{name}", graph.class(class).name),
+        None => name.to_owned(),
+    })
+}
+
+impl Rows for Primitives {
+    fn len(&self) -> usize {
+        self.count
+    }
+
+    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
+        let value = || self.field(row, |_, _, field| field.value);
+        match column {
+            0 => row.into(),
+            1 => self.set(row).into(),
+            2 => self.field(row, qualified).flatten().into(),
+            3 => value().map(type_name).into(),
+            _ => match (column, value()) {
+                (4, Some(Value::Boolean(flag))) => Cell::flag(flag),
+                (5, Some(Value::Byte(number))) => Cell::Int(number.into()),
+                (6, Some(Value::Char(number))) => Cell::Int(number.into()),
+                (7, Some(Value::Short(number))) => Cell::Int(number.into()),
+                (8, Some(Value::Int(number))) => Cell::Int(number.into()),
+                (9, Some(Value::Long(number))) => Cell::Int(number),
+                (10, Some(Value::Float(number))) => Cell::Real(number.into()),
+                (11, Some(Value::Double(number))) => Cell::Real(number),
+                _ => Cell::Null,
+            },
+        }
+    }
+}
+
+fn type_name(value: Value) -> &'static str {
+    match value {
+        Value::Null | Value::Object(_) | Value::Dangling(_) => BasicType::Object,
+        Value::Boolean(_) => BasicType::Boolean,
+        Value::Char(_) => BasicType::Char,
+        Value::Float(_) => BasicType::Float,
+        Value::Double(_) => BasicType::Double,
+        Value::Byte(_) => BasicType::Byte,
+        Value::Short(_) => BasicType::Short,
+        Value::Int(_) => BasicType::Int,
+        Value::Long(_) => BasicType::Long,
+    }
+    .name()
+}

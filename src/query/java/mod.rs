@@ -1,0 +1,95 @@
+//! Perfetto's tables of Java heaps, over [`HeapGraph`]s: read from their columns, not copied.
+//! What has to be computed (reachability, dominators, trees by class) is, when a query first
+//! needs it.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `heaps` | the dumps, how their objects, classes and references are numbered as rows, and what is computed of them |
+//! | `dumps` | `heap_graph`, and OutOfMemoryErrors |
+//! | `classes` | `heap_graph_class` |
+//! | `objects` | `heap_graph_object` |
+//! | `references` | `heap_graph_reference` |
+//! | `fields` | `heap_graph_object_data`, `heap_graph_primitive`: what HPROFs hold of values |
+//! | `trees` | dominators and shortest paths, object by object and merged by class |
+//! | `sums` | sums by class and by dump |
+
+mod classes;
+mod dumps;
+mod fields;
+mod heaps;
+mod objects;
+mod references;
+mod sums;
+mod trees;
+
+use std::sync::Arc;
+
+use super::processes::Processes;
+use super::table::{Catalog, TableError};
+use crate::heap_graph::HeapGraph;
+use heaps::LazyHeaps;
+
+/// What is known of a Java heap before it is read.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct JavaHeapFacts {
+    /// Process id; `None` where the dump does not say (HPROF).
+    pub pid: Option<u64>,
+    /// Process name; empty where not known.
+    pub process: String,
+    /// Trace time in ns.
+    pub time_ns: u64,
+    /// Why it was dumped, such as `OOME`.
+    pub reason: Option<String>,
+    /// The OutOfMemoryError that it was dumped at.
+    pub out_of_memory: Option<OutOfMemory>,
+}
+
+/// An OutOfMemoryError at which a heap was dumped.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct OutOfMemory {
+    /// Bytes of the allocation that failed.
+    pub allocation_bytes: u64,
+    /// Bytes free in the heap.
+    pub free_bytes: u64,
+    /// Bytes that could still have been allocated.
+    pub free_until_oom_bytes: u64,
+    /// The error's message; empty where there is none.
+    pub message: String,
+    /// Where it was thrown, the throwing frame first.
+    pub stack: Vec<ThrownFrame>,
+}
+
+/// A frame of the stack at which an error was thrown.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ThrownFrame {
+    /// The method with its class.
+    pub method: String,
+    /// The source file; empty where not known.
+    pub file: String,
+    /// The line; 0 where not known.
+    pub line: u32,
+}
+
+/// The Java heaps of an input, each read when a table first needs it.
+pub trait JavaHeaps: Send + Sync {
+    /// All, in order of their time.
+    fn list(&self) -> &[JavaHeapFacts];
+
+    /// Reads one of [`JavaHeaps::list`].
+    ///
+    /// # Errors
+    /// In words for people, where it can't be read.
+    fn read(&self, at: usize) -> Result<Arc<HeapGraph>, TableError>;
+}
+
+/// Adds the tables of Java heaps.
+pub fn add(catalog: &mut Catalog, heaps: &Arc<dyn JavaHeaps>, processes: &Arc<Processes>) {
+    let heaps = LazyHeaps::new(heaps, processes);
+    classes::add(catalog, &heaps);
+    dumps::add(catalog, &heaps);
+    objects::add(catalog, &heaps);
+    references::add(catalog, &heaps);
+    fields::add(catalog, &heaps);
+    trees::add(catalog, &heaps);
+    sums::add(catalog, &heaps);
+}

@@ -1,0 +1,110 @@
+//! `heap_graph_object`: the objects of all dumps.
+
+use std::sync::Arc;
+
+use super::super::table::{Access, Catalog, Cell, Column, Rows, Schema};
+use super::heaps::{Heap, Heaps, LazyHeaps};
+use super::references;
+use crate::heap_graph::{HeapKind, ObjectIndex};
+
+const SCHEMA: Schema = Schema {
+    name: "heap_graph_object",
+    module: None,
+    about: "Objects of Java heaps. All with the same upid and graph_sample_ts are of one dump.",
+    columns: &[
+        Column::id(),
+        Column::int("upid", "the process"),
+        Column::int("graph_sample_ts", "the dump, by its time in ns").sorted(),
+        Column::int(
+            "self_size",
+            "shallow size in bytes; -1 for one referred to but not dumped",
+        ),
+        Column::int(
+            "native_size",
+            "native bytes that a NativeAllocationRegistry knows of",
+        ),
+        Column::int(
+            "reference_set_id",
+            "what it refers to, in heap_graph_reference",
+        )
+        .found(Access::Own),
+        Column::int("reachable", "1 where roots reach it, 0 for garbage"),
+        Column::text("heap_type", "the heap it lies in, such as HEAP_TYPE_APP"),
+        Column::int("type_id", "its class").indexed(),
+        Column::text("root_type", "why it is a root, such as ROOT_JNI_GLOBAL").indexed(),
+        Column::int("root_distance", "-1, as in Perfetto").hidden(),
+        Column::int("object_data_id", "its contents, in heap_graph_object_data").found(Access::Own),
+    ],
+};
+
+pub(super) fn add(catalog: &mut Catalog, heaps: &LazyHeaps) {
+    let heaps = heaps.clone();
+    catalog.table(&SCHEMA, move || Ok(Arc::new(Objects(heaps.get()?))));
+}
+
+/// Perfetto's name of a heap.
+pub(super) fn heap_name(heap: HeapKind) -> Option<&'static str> {
+    match heap {
+        HeapKind::Unknown => None,
+        HeapKind::App => Some("HEAP_TYPE_APP"),
+        HeapKind::Zygote => Some("HEAP_TYPE_ZYGOTE"),
+        HeapKind::BootImage => Some("HEAP_TYPE_BOOT_IMAGE"),
+    }
+}
+
+/// The shallow size as Perfetto shows it.
+fn self_size(heap: &Heap, object: ObjectIndex) -> Cell<'static> {
+    match heap.graph.is_placeholder(object) {
+        true => Cell::Int(-1),
+        false => Cell::bits(heap.graph.shallow_bytes(object)),
+    }
+}
+
+struct Objects(Arc<Heaps>);
+
+impl Rows for Objects {
+    fn len(&self) -> usize {
+        self.0.objects()
+    }
+
+    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
+        let (heap, object) = self.0.object(row);
+        let graph = &heap.graph;
+        match column {
+            0 => row.into(),
+            1 => heap.upid.into(),
+            2 => heap.ts().into(),
+            3 => self_size(heap, object),
+            4 => Cell::bits(graph.native_bytes(object)),
+            5 => references::set_of(heap, object).into(),
+            6 => Cell::flag(heap.reachable().contains(object)),
+            7 => heap_name(graph.heap_of(object)).into(),
+            8 => heap.class_row(graph.class_of(object)).into(),
+            9 => graph.root_kind(object).map(|kind| kind.name()).into(),
+            10 => Cell::Int(-1),
+            _ => super::fields::has_data(heap, object).then_some(row).into(),
+        }
+    }
+
+    fn distinct(&self, column: usize) -> Option<usize> {
+        match column {
+            2 => Some(self.0.all().len()),
+            5 | 11 => Some(self.0.objects()),
+            8 => Some(self.0.classes()),
+            9 => Some(16),
+            _ => None,
+        }
+    }
+
+    fn lookup(&self, column: usize, key: i64, found: &mut Vec<u32>) {
+        let row = match column {
+            5 => references::owner_of_set(&self.0, key).map(|(heap, owner)| heap.row(owner)),
+            _ => self
+                .0
+                .find_object(key)
+                .filter(|(heap, object)| super::fields::has_data(heap, *object))
+                .map(|(heap, object)| heap.row(object)),
+        };
+        found.extend(row.map(|row| row as u32));
+    }
+}

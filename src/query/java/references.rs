@@ -1,0 +1,356 @@
+//! `heap_graph_reference`: what objects refer to by which field, null or not.
+//!
+//! A row is a position in the graph's references, so that those of one object follow each other
+//! and their set is the number of the first. Of an HPROF, referents of
+//! `java.lang.ref.Reference`s stand in a list of their own and have their rows behind all others.
+
+use std::collections::{HashMap, VecDeque};
+use std::ops::{ControlFlow, Range};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::super::table::{Access, Catalog, Cell, Column, Rows, Schema};
+use super::heaps::{Heap, Heaps, LazyHeaps};
+use crate::heap_graph::{DumpSource, FieldDecl, HeapGraph, ObjectIndex, Value};
+
+const SCHEMA: Schema = Schema {
+    name: "heap_graph_reference",
+    module: None,
+    about: "References of objects of Java heaps, one a row.",
+    columns: &[
+        Column::id(),
+        Column::int("reference_set_id", "all references of one object").found(Access::Own),
+        Column::int("owner_id", "the object that refers").found(Access::Own),
+        Column::int("owned_id", "the object referred to; NULL for null").found(Access::Own),
+        Column::text("field_name", "the field with the class that declares it"),
+        Column::text("field_type_name", "the type of the field"),
+        Column::text(
+            "deobfuscated_field_name",
+            "the field before it was obfuscated",
+        ),
+    ],
+};
+
+pub(super) fn add(catalog: &mut Catalog, heaps: &LazyHeaps) {
+    let heaps = heaps.clone();
+    catalog.table(&SCHEMA, move || {
+        Ok(Arc::new(References {
+            heaps: heaps.get()?,
+            named: Mutex::default(),
+        }))
+    });
+}
+
+fn is_hprof(graph: &HeapGraph) -> bool {
+    graph.facts.source != DumpSource::HeapGraph
+}
+
+/// Number of rows of a dump.
+pub(super) fn count(graph: &HeapGraph) -> usize {
+    let apart = match is_hprof(graph) {
+        true => graph.referents().len(),
+        false => 0,
+    };
+    graph.reference_count() + apart
+}
+
+/// The referents that have rows of their own, by position in all of them.
+fn apart(graph: &HeapGraph, object: ObjectIndex) -> Range<usize> {
+    if !is_hprof(graph) {
+        return 0..0;
+    }
+    let all = graph.referents();
+    let from = all.partition_point(|referent| referent.owner < object);
+    from..from + graph.referents_of(object).len()
+}
+
+/// The rows of an object's references: those in order, and the referents.
+fn rows_of(heap: &Heap, object: ObjectIndex) -> (Range<usize>, Range<usize>) {
+    let graph = &heap.graph;
+    let first = heap.first_reference();
+    let slots = graph.reference_range(object);
+    let behind = first + graph.reference_count();
+    let apart = apart(graph, object);
+    (
+        first + slots.start..first + slots.end,
+        behind + apart.start..behind + apart.end,
+    )
+}
+
+/// The set of an object's references; `None` where it has none.
+pub(super) fn set_of(heap: &Heap, object: ObjectIndex) -> Option<usize> {
+    let (slots, apart) = rows_of(heap, object);
+    match (slots.is_empty(), apart.is_empty()) {
+        (false, _) => Some(slots.start),
+        (true, false) => Some(apart.start),
+        (true, true) => None,
+    }
+}
+
+/// Whose set that is.
+pub(super) fn owner_of_set(heaps: &Heaps, set: i64) -> Option<(&Heap, ObjectIndex)> {
+    let row = usize::try_from(set).ok()?;
+    if row >= heaps.references() {
+        return None;
+    }
+    let heap = heaps.of_reference(row);
+    let owner = place(heap, row).owner(heap);
+    (set_of(heap, owner) == Some(row)).then_some((heap, owner))
+}
+
+/// Where a row's reference is in its graph.
+enum Place {
+    /// A position in the references of an object.
+    Slot(ObjectIndex, usize),
+    /// A position in all referents.
+    Apart(usize),
+}
+
+impl Place {
+    fn owner(&self, heap: &Heap) -> ObjectIndex {
+        match *self {
+            Place::Slot(owner, _) => owner,
+            Place::Apart(at) => heap.graph.referents()[at].owner,
+        }
+    }
+
+    fn target(&self, heap: &Heap) -> Option<ObjectIndex> {
+        let graph = &heap.graph;
+        match *self {
+            Place::Slot(owner, at) => match graph.references(owner)[at] {
+                // A heap graph has the referent among the others, where it was set apart.
+                ObjectIndex::NONE if !is_hprof(graph) => {
+                    let referents = graph.referents_of(owner);
+                    let first = referents.first()?;
+                    is_referent(graph, owner, at).then_some(first.target)
+                }
+                ObjectIndex::NONE => None,
+                target => Some(target),
+            },
+            Place::Apart(at) => Some(graph.referents()[at].target),
+        }
+    }
+}
+
+/// The field by which a `java.lang.ref.Reference` refers to what it is about.
+const REFERENT: &str = "java.lang.ref.Reference.referent";
+
+fn is_referent(graph: &HeapGraph, owner: ObjectIndex, at: usize) -> bool {
+    let name = graph.contents().reference_name(graph, owner, at);
+    name.is_some_and(|name| name.qualified == REFERENT)
+}
+
+fn place(heap: &Heap, row: usize) -> Place {
+    let at = row - heap.first_reference();
+    let slots = heap.graph.reference_count();
+    match at.checked_sub(slots) {
+        Some(apart) => Place::Apart(apart),
+        None => {
+            let owner = heap.graph.owner_of_reference(at);
+            Place::Slot(owner, at - heap.graph.reference_range(owner).start)
+        }
+    }
+}
+
+struct References {
+    heaps: Arc<Heaps>,
+    /// The object of an HPROF that was asked for its names last.
+    named: Mutex<Option<Named>>,
+}
+
+/// The names of an object's references, in order of [`HeapGraph::references`].
+struct Named {
+    first_reference: usize,
+    owner: ObjectIndex,
+    names: Vec<Names>,
+}
+
+/// What a reference is called.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Names {
+    qualified: Option<String>,
+    type_name: Option<String>,
+    original: Option<String>,
+}
+
+/// The three columns of names.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Which {
+    Qualified,
+    TypeName,
+    Original,
+}
+
+impl References {
+    fn name<'a>(&'a self, heap: &'a Heap, place: &Place, which: Which) -> Cell<'a> {
+        let graph = &heap.graph;
+        let (owner, at) = match *place {
+            Place::Slot(owner, at) => (owner, at),
+            Place::Apart(_) => {
+                let name = (which == Which::Qualified).then_some(REFERENT);
+                return name.into();
+            }
+        };
+        if !is_hprof(graph) {
+            let Some(name) = graph.contents().reference_name(graph, owner, at) else {
+                return Cell::Null;
+            };
+            return match which {
+                Which::Qualified => name.qualified.into(),
+                Which::TypeName => name.type_name.into(),
+                Which::Original => {
+                    let original = name.original;
+                    original
+                        .map(|(class, name)| format!("{class}.{name}"))
+                        .into()
+                }
+            };
+        }
+        // Elements have no names, and arrays may be long.
+        if graph.class(graph.class_of(owner)).is_array() {
+            return Cell::Null;
+        }
+        let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
+        let first_reference = heap.first_reference();
+        let known = named
+            .take()
+            .filter(|known| (known.first_reference, known.owner) == (first_reference, owner));
+        let known = known.unwrap_or_else(|| Named {
+            first_reference,
+            owner,
+            names: names_of(graph, owner),
+        });
+        let name = known.names.get(at).map(|names| match which {
+            Which::Qualified => names.qualified.clone(),
+            Which::TypeName => names.type_name.clone(),
+            Which::Original => names.original.clone(),
+        });
+        *named = Some(known);
+        name.flatten().into()
+    }
+}
+
+/// Names for the references of an object of an HPROF: of equal targets, the first field is that
+/// of the first reference.
+fn names_of(graph: &HeapGraph, owner: ObjectIndex) -> Vec<Names> {
+    let mut fields: HashMap<Option<ObjectIndex>, VecDeque<Names>> = HashMap::new();
+    let mut declared = declared_fields(graph, owner);
+    graph.contents().fields(graph, owner, &mut |field| {
+        let decl = declared.next();
+        let target = match field.value {
+            Value::Object(target) => Some(target),
+            Value::Dangling(_) => None,
+            _ => return ControlFlow::Continue(()),
+        };
+        let Some(name) = field.name else {
+            return ControlFlow::Continue(());
+        };
+        let of_class = match field.is_static {
+            true => graph.class_behind(owner),
+            false => field.declared_in,
+        };
+        let of_class = of_class.map(|class| graph.class(class));
+        let qualified = |class: &str, name: &str| format!("{class}.{name}");
+        let names = match (of_class, decl.filter(|_| !field.is_static)) {
+            (Some(class), Some(decl)) => Names {
+                qualified: Some(qualified(&class.name, &decl.name)),
+                type_name: decl.type_name.clone(),
+                original: decl
+                    .deobfuscated
+                    .as_ref()
+                    .map(|name| qualified(class.shown(), name)),
+            },
+            (Some(class), None) => Names {
+                qualified: Some(qualified(&class.name, name)),
+                type_name: field.type_name.map(str::to_owned),
+                original: class
+                    .deobfuscated
+                    .as_ref()
+                    .map(|class| qualified(class, name)),
+            },
+            (None, _) => Names {
+                qualified: Some(name.to_owned()),
+                ..Names::default()
+            },
+        };
+        fields.entry(target).or_default().push_back(names);
+        ControlFlow::Continue(())
+    });
+    let targets = graph.references(owner).iter();
+    targets
+        .map(|&target| {
+            let target = (target != ObjectIndex::NONE).then_some(target);
+            let names = fields.get_mut(&target).and_then(VecDeque::pop_front);
+            names.unwrap_or_default()
+        })
+        .collect()
+}
+
+/// The declarations of an instance's fields, in the order in which contents hand them out.
+fn declared_fields(
+    graph: &HeapGraph,
+    owner: ObjectIndex,
+) -> Box<dyn Iterator<Item = &FieldDecl> + '_> {
+    if graph.class_behind(owner).is_some() {
+        return Box::new(std::iter::empty());
+    }
+    let classes = graph.ancestry(graph.class_of(owner));
+    Box::new(classes.flat_map(|class| &graph.class(class).fields))
+}
+
+impl Rows for References {
+    fn len(&self) -> usize {
+        self.heaps.references()
+    }
+
+    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
+        if column == 0 {
+            return row.into();
+        }
+        let heap = self.heaps.of_reference(row);
+        let place = place(heap, row);
+        match column {
+            1 => set_of(heap, place.owner(heap)).into(),
+            2 => heap.row(place.owner(heap)).into(),
+            3 => place.target(heap).map(|target| heap.row(target)).into(),
+            4 => self.name(heap, &place, Which::Qualified),
+            5 => self.name(heap, &place, Which::TypeName),
+            _ => self.name(heap, &place, Which::Original),
+        }
+    }
+
+    fn distinct(&self, column: usize) -> Option<usize> {
+        // Most objects refer to others and are referred to.
+        matches!(column, 1..=3).then(|| self.heaps.objects())
+    }
+
+    fn lookup(&self, column: usize, key: i64, found: &mut Vec<u32>) {
+        let mut add = |heap: &Heap, owner: ObjectIndex| {
+            let (slots, apart) = rows_of(heap, owner);
+            found.extend(slots.chain(apart).map(|row| row as u32));
+        };
+        match column {
+            1 => {
+                if let Some((heap, owner)) = owner_of_set(&self.heaps, key) {
+                    add(heap, owner);
+                }
+            }
+            2 => {
+                if let Some((heap, owner)) = self.heaps.find_object(key) {
+                    add(heap, owner);
+                }
+            }
+            _ => {
+                let Some((heap, owned)) = self.heaps.find_object(key) else {
+                    return;
+                };
+                for owner in heap.referrers().to(owned) {
+                    let (slots, apart) = rows_of(heap, owner);
+                    let rows = slots.chain(apart);
+                    let to_owned = rows.filter(|&row| place(heap, row).target(heap) == Some(owned));
+                    found.extend(to_owned.map(|row| row as u32));
+                }
+                found.sort_unstable();
+            }
+        }
+    }
+}

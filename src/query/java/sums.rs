@@ -1,0 +1,201 @@
+//! Sums over Java heaps: by class, and by dump.
+
+use std::sync::Arc;
+
+use super::super::table::{Catalog, Cell, Column, Rows, Schema};
+use super::heaps::{Heap, Heaps, LazyHeaps};
+use crate::analyze::aggregation::{ClassSums, class_aggregation};
+
+const BY_CLASS: Schema = Schema {
+    name: "android_heap_graph_class_aggregation",
+    module: Some("android.memory.heap_graph.heap_graph_class_aggregation"),
+    about: "Sums of every class that has instances, by dump.",
+    columns: &[
+        Column::int("upid", "the process"),
+        Column::int("graph_sample_ts", "the dump, by its time in ns").sorted(),
+        Column::int("type_id", "the class").indexed(),
+        Column::text("type_name", "its name, deobfuscated where it can be").indexed(),
+        Column::int(
+            "is_libcore_or_array",
+            "1 for Java's and Kotlin's core libraries and arrays of primitives",
+        ),
+        Column::int("obj_count", "instances"),
+        Column::int("size_bytes", "their shallow sizes"),
+        Column::int("native_size_bytes", "native bytes that they own"),
+        Column::int("reachable_obj_count", "instances that roots reach"),
+        Column::int("reachable_size_bytes", "their shallow sizes"),
+        Column::int("reachable_native_size_bytes", "native bytes that they own"),
+        Column::int(
+            "dominated_obj_count",
+            "objects that those dominate, themselves included",
+        ),
+        Column::int("dominated_size_bytes", "their shallow sizes"),
+        Column::int("dominated_native_size_bytes", "native bytes that they own"),
+    ],
+};
+
+const BY_DUMP: Schema = Schema {
+    name: "android_heap_graph_stats",
+    module: Some("android.memory.heap_graph.heap_graph_stats"),
+    about: "Sums of each dump. What needs counters of the system is NULL.",
+    columns: &[
+        Column::int("upid", "the process"),
+        Column::int("graph_sample_ts", "the dump, by its time in ns").sorted(),
+        Column::int("process_uptime", "NULL: when it started is not known"),
+        Column::int("total_heap_size", "shallow size of all objects"),
+        Column::int(
+            "total_native_alloc_registry_size",
+            "native bytes that they own",
+        ),
+        Column::int("total_obj_count", "objects"),
+        Column::int("reachable_heap_size", "shallow size of reachable objects"),
+        Column::int(
+            "reachable_native_alloc_registry_size",
+            "native bytes that they own",
+        ),
+        Column::int("reachable_obj_count", "reachable objects"),
+        Column::int("oom_score_adj", "NULL: a counter"),
+        Column::int("anon_rss_and_swap_size", "NULL: a counter"),
+        Column::int("dmabuf_rss_size", "NULL: a counter"),
+        Column::int(
+            "art_bytes_allocated",
+            "bytes allocated, as the runtime says",
+        ),
+        Column::int(
+            "is_out_of_memory_error",
+            "1 where an OutOfMemoryError caused the dump",
+        ),
+        Column::int(
+            "oome_failing_allocation_size",
+            "bytes of the allocation that failed",
+        ),
+        Column::int(
+            "oome_remaining_art_free_bytes",
+            "bytes that could still be allocated then",
+        ),
+    ],
+};
+
+pub(super) fn add(catalog: &mut Catalog, heaps: &LazyHeaps) {
+    let lazy = heaps.clone();
+    catalog.table(&BY_CLASS, move || Ok(Arc::new(ByClass::of(lazy.get()?))));
+    let lazy = heaps.clone();
+    catalog.table(&BY_DUMP, move || Ok(Arc::new(ByDump::of(lazy.get()?))));
+}
+
+struct ByClass {
+    heaps: Arc<Heaps>,
+    /// With the position of the dump.
+    rows: Vec<(usize, ClassSums)>,
+}
+
+impl ByClass {
+    fn of(heaps: Arc<Heaps>) -> ByClass {
+        let dumps = heaps.all().iter().enumerate();
+        let rows = dumps.flat_map(|(at, heap)| {
+            let sums = class_aggregation(&heap.graph, heap.dominators());
+            sums.into_iter().map(move |sums| (at, sums))
+        });
+        let rows = rows.collect();
+        ByClass { heaps, rows }
+    }
+}
+
+impl Rows for ByClass {
+    fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
+        let (at, sums) = &self.rows[row];
+        let heap = &self.heaps.all()[*at];
+        let of = match column {
+            0..=7 => sums.all,
+            8..=10 => sums.reachable,
+            _ => sums.dominated,
+        };
+        match column {
+            0 => heap.upid.into(),
+            1 => heap.ts().into(),
+            2 => heap.class_row(sums.class).into(),
+            3 => Cell::text(heap.graph.class(sums.class).shown()),
+            4 => Cell::flag(sums.is_libcore_or_array),
+            5 | 8 | 11 => Cell::bits(of.count),
+            6 | 9 | 12 => Cell::bits(of.bytes),
+            _ => Cell::bits(of.native_bytes),
+        }
+    }
+}
+
+/// Numbers of some objects.
+#[derive(Default)]
+struct Sums {
+    /// Sizes are -1 for objects that were never dumped, as in `heap_graph_object`.
+    bytes: i64,
+    native_bytes: u64,
+    count: u64,
+}
+
+struct ByDump {
+    heaps: Arc<Heaps>,
+    /// Of all objects, and of reachable ones.
+    sums: Vec<[Sums; 2]>,
+}
+
+impl ByDump {
+    fn of(heaps: Arc<Heaps>) -> ByDump {
+        let sums = heaps.all().iter().map(sums).collect();
+        ByDump { heaps, sums }
+    }
+}
+
+fn sums(heap: &Heap) -> [Sums; 2] {
+    let graph = &heap.graph;
+    let reachable = heap.reachable();
+    let [mut all, mut reached] = <[Sums; 2]>::default();
+    for object in graph.objects() {
+        let bytes = match graph.is_placeholder(object) {
+            true => -1,
+            false => graph.shallow_bytes(object) as i64,
+        };
+        let native_bytes = graph.native_bytes(object);
+        let add = |sums: &mut Sums| {
+            sums.bytes = sums.bytes.saturating_add(bytes);
+            sums.native_bytes = sums.native_bytes.saturating_add(native_bytes);
+            sums.count += 1;
+        };
+        add(&mut all);
+        if reachable.contains(object) {
+            add(&mut reached);
+        }
+    }
+    [all, reached]
+}
+
+impl Rows for ByDump {
+    fn len(&self) -> usize {
+        self.sums.len()
+    }
+
+    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
+        let heap = &self.heaps.all()[row];
+        let [all, reached] = &self.sums[row];
+        let of = if column < 6 { all } else { reached };
+        let error = heap.facts.out_of_memory.as_ref();
+        match column {
+            0 => heap.upid.into(),
+            1 => heap.ts().into(),
+            3 | 6 => of.bytes.into(),
+            4 | 7 => Cell::bits(of.native_bytes),
+            5 | 8 => Cell::bits(of.count),
+            12 => {
+                let bytes = heap.graph.facts.heap_bytes_allocated;
+                bytes.map_or(Cell::Null, Cell::bits)
+            }
+            13 => Cell::flag(heap.facts.reason.as_deref() == Some("OOME")),
+            14 => error.map_or(Cell::Null, |error| Cell::bits(error.allocation_bytes)),
+            15 => error.map_or(Cell::Null, |error| Cell::bits(error.free_until_oom_bytes)),
+            _ => Cell::Null,
+        }
+    }
+}
