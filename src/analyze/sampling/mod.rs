@@ -15,6 +15,9 @@
 //! | `difference` | two dumps of one recording, or two recordings |
 //! | `share` | shares and ratios |
 //! | `allocations` | how many allocations there truly were |
+//! | `growth` | growth per iteration over a series, and whether it is steady |
+//! | `verdict` | whether a callsite leaks |
+//! | `plan` | what can be found, and what would decide |
 //! | `adaptive` | intervals where the sampling interval changed on the way |
 //! | `shown` | how many digits of it are worth showing |
 //! | `special` | the few functions of probability that the others need |
@@ -23,10 +26,13 @@ mod adaptive;
 mod allocations;
 mod difference;
 mod estimate;
+pub mod growth;
+pub mod plan;
 pub mod poisson;
 mod share;
 mod shown;
 mod special;
+pub mod verdict;
 
 pub use adaptive::{Stretch, weighted};
 pub use allocations::{allocations_at_least, allocations_of_size};
@@ -34,3 +40,6 @@ pub use difference::{Counters, Turnover};
 pub use estimate::{Estimate, Interval, Rate, Sampled, unseen_at_most, unseen_at_most_of_many};
 pub use share::{MIN_HITS_FOR_SHARE, Ratio, ratio, share};
 pub use shown::{Form, Shown, ShownUnit};
+
+#[cfg(test)]
+mod simulation;

@@ -1,4 +1,5 @@
-//! The functions of probability that tests of significance need: normal, binomial. Accurate to 1e-9 where nothing else is said; never NaN.
+//! The functions of probability that tests of significance need: normal, binomial, Student,
+//! Poisson. Accurate to 1e-9 where nothing else is said; never NaN.
 
 /// Logarithm of the gamma function for `x > 0` (Lanczos, g = 7).
 pub fn ln_gamma(x: f64) -> f64 {
@@ -32,6 +33,11 @@ pub fn normal_tail(z: f64) -> f64 {
     0.5 * gamma_tail(0.5, x)
 }
 
+/// The point beyond which a part `tail` (above 0, below 1) of the normal distribution lies.
+pub fn normal_point(tail: f64) -> f64 {
+    bisect(-40.0, 40.0, |z| normal_tail(z) > tail)
+}
+
 /// The chance of `at_least` or more among `of` tries, each with the chance `chance`.
 pub fn binomial_tail(of: f64, at_least: f64, chance: f64) -> f64 {
     if at_least <= 0.0 {
@@ -46,6 +52,24 @@ pub fn binomial_tail(of: f64, at_least: f64, chance: f64) -> f64 {
         return normal_tail((at_least - 0.5 - of * chance) / spread);
     }
     incomplete_beta(at_least, of - at_least + 1.0, chance)
+}
+
+/// The chance of `at_least` or more where `mean` are expected, by Poisson.
+pub fn poisson_tail(mean: f64, at_least: f64) -> f64 {
+    if at_least <= 0.0 {
+        1.0
+    } else if mean <= 0.0 {
+        0.0
+    } else {
+        1.0 - gamma_tail(at_least, mean)
+    }
+}
+
+/// The point beyond which a part `tail` of Student's distribution with `freedom` degrees lies.
+pub fn student_point(freedom: f64, tail: f64) -> f64 {
+    let tail_beyond =
+        |t: f64| 0.5 * incomplete_beta(freedom / 2.0, 0.5, freedom / (freedom + t * t));
+    bisect(0.0, 1e4, |t| tail_beyond(t) > tail)
 }
 
 /// The regularized upper incomplete gamma function Q(a, x).
@@ -136,6 +160,19 @@ fn floor_of(x: f64) -> f64 {
     if x.abs() < 1e-300 { 1e-300 } else { x }
 }
 
+/// Where `above` turns false between `low`, where it holds, and `high`.
+pub fn bisect(mut low: f64, mut high: f64, above: impl Fn(f64) -> bool) -> f64 {
+    for _ in 0..80 {
+        let middle = (low + high) / 2.0;
+        if above(middle) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    (low + high) / 2.0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -154,6 +191,11 @@ mod tests {
         close(ln_gamma(0.5), std::f64::consts::PI.sqrt().ln());
         close(normal_tail(1.959_963_984_540_054), 0.025);
         close(normal_tail(-1.0), 0.841_344_746_068_542_9);
+        close(normal_point(0.05), 1.644_853_626_951_472_7);
+        close(student_point(9.0, 0.025), 2.262_157_162_798_205);
+        close(student_point(49.0, 0.025), 2.009_575_237_129_24);
+        close(poisson_tail(3.0, 1.0), 1.0 - (-3.0_f64).exp());
+        close(poisson_tail(100.0, 120.0), 0.028_230_393_964_867_5);
         close(binomial_tail(10.0, 8.0, 0.5), 56.0 / 1024.0);
     }
 

@@ -1,0 +1,96 @@
+//! The sampler, exactly as it is, run against the formulas: how often intervals hold the true
+//! size, how often verdicts are wrong. Seeds are fixed. A quick version runs with every test;
+//! the full one (`docs/sampling.md` holds its table) with
+//! `cargo test --release --lib sampling::simulation -- --ignored --nocapture`.
+
+mod coverage;
+mod discoveries;
+mod sampler;
+
+use std::fmt::Write as _;
+
+/// How much work to spend.
+#[derive(Debug, Clone, Copy)]
+struct Effort {
+    /// Runs of each case.
+    runs: u32,
+    /// What the estimate of a percentage may be off by chance: four standard deviations.
+    slack: f64,
+}
+
+const QUICK: Effort = Effort {
+    runs: 800,
+    slack: 3.6,
+};
+const FULL: Effort = Effort {
+    runs: 40_000,
+    slack: 0.5,
+};
+
+/// What a case must show, in percent.
+#[derive(Debug, Clone, Copy)]
+struct Bounds {
+    low: f64,
+    high: f64,
+}
+
+/// Few hits, large blocks, churn: nothing says how wide, only that the truth is inside.
+const AT_LEAST_93: Bounds = Bounds {
+    low: 93.0,
+    high: 100.0,
+};
+/// From some 10 hits on, without large blocks.
+const FROM_93_TO_97: Bounds = Bounds {
+    low: 93.0,
+    high: 97.0,
+};
+
+/// One row of the table.
+#[derive(Debug)]
+struct Row {
+    name: String,
+    percent: f64,
+    bounds: Bounds,
+    slack: f64,
+}
+
+impl Row {
+    fn fails(&self) -> bool {
+        self.percent < self.bounds.low - self.slack || self.percent > self.bounds.high + self.slack
+    }
+}
+
+/// The table; panics after printing it where a row fails.
+fn check(title: &str, rows: &[Row]) {
+    let mut text = format!("\n| {title} | % | wanted |\n|---|---|---|\n");
+    for row in rows {
+        let Bounds { low, high } = row.bounds;
+        let mark = if row.fails() { " FAILS" } else { "" };
+        let (name, percent) = (&row.name, row.percent);
+        writeln!(text, "| {name} | {percent:.1}{mark} | {low}-{high} |").expect("to a String");
+    }
+    println!("{text}");
+    assert!(!rows.iter().any(Row::fails), "{text}");
+}
+
+#[test]
+fn intervals_hold_the_true_size() {
+    coverage::all(QUICK);
+}
+
+#[test]
+#[ignore = "minutes; see docs/sampling.md"]
+fn intervals_hold_the_true_size_in_full() {
+    coverage::all(FULL);
+}
+
+#[test]
+fn healthy_sites_are_not_accused() {
+    discoveries::all(3);
+}
+
+#[test]
+#[ignore = "minutes; see docs/sampling.md"]
+fn healthy_sites_are_not_accused_in_full() {
+    discoveries::all(100);
+}

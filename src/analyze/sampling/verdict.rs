@@ -1,0 +1,288 @@
+//! Whether a callsite leaks: tests over all of them together, then for each what speaks for
+//! growth that goes on, and one of three verdicts.
+
+use super::difference::Turnover;
+use super::poisson::Z95_ONE_SIDED;
+use super::special;
+
+/// Below so many hits on both sides no test can reject: 5 of 5 is 1 in 32.
+pub const MIN_HITS_TO_TEST: f64 = 5.0;
+/// Part of the callsites called growing that may be so by chance.
+pub const FALSE_DISCOVERIES: f64 = 0.05;
+/// Level at which each half has to show growth too: a single step is no leak.
+const LEVEL_OF_HALVES: f64 = 0.25;
+/// Level below which the second half is called slower than the first.
+const LEVEL_OF_SLOWING: f64 = 0.01;
+
+/// Which of these tests to reject so that at most the part `q` of the rejected ones is so by
+/// chance (Benjamini and Hochberg): for each, in order. NaN counts as 1.
+pub fn benjamini_hochberg(p_values: &[f64], q: f64) -> Vec<bool> {
+    let mut sorted: Vec<f64> = p_values
+        .iter()
+        .map(|p| if p.is_nan() { 1.0 } else { *p })
+        .collect();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let m = sorted.len() as f64;
+    let limit = sorted
+        .iter()
+        .enumerate()
+        .rfind(|(at, p)| **p <= q * (at + 1) as f64 / m)
+        .map(|(_, p)| *p);
+    p_values
+        .iter()
+        .map(|p| limit.is_some_and(|limit| *p <= limit))
+        .collect()
+}
+
+/// What is known of one callsite over a series.
+#[derive(Debug, Clone, Copy)]
+pub struct Evidence {
+    /// From the first dump to the last.
+    pub whole: Turnover,
+    /// From the first to the middle one, from there to the last; `None` of fewer than two
+    /// rounds.
+    pub halves: Option<[Turnover; 2]>,
+    /// Rounds of each half.
+    pub rounds: [u32; 2],
+    /// Whether it surely grew in each single round.
+    pub in_every_round: bool,
+    /// How likely values in random order are to rise so steadily ([`super::growth::trend`]).
+    pub trend: f64,
+    /// Whether [`benjamini_hochberg`] rejects "no growth" for it.
+    pub significant: bool,
+}
+
+/// What counts as growth.
+#[derive(Debug, Clone, Copy)]
+pub struct Terms {
+    /// Bytes by which what is held may grow over the whole series and nobody minds.
+    pub tolerance: f64,
+    /// Whether data are missing: nothing is called noise then.
+    pub incomplete: bool,
+}
+
+/// What is said of a callsite.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Verdict {
+    /// It grows, again and again, and chance does not explain it.
+    Grows {
+        /// Surely by no more than what nobody minds.
+        below_tolerance: bool,
+    },
+    /// If it grows, then by no more than what nobody minds.
+    WithinNoise,
+    /// Neither is shown.
+    CantTell(Doubt),
+}
+
+/// Why neither is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Doubt {
+    /// What was sampled is too little for the size of the growth.
+    TooFewSamples,
+    /// It grew, but not in both halves: a step, a warm-up, a cache.
+    OneStep,
+    /// It grew in both halves, in the second much less.
+    Slowing,
+    /// It goes up and down, and ended higher.
+    Unsteady,
+    /// There are too few rounds to see whether growth goes on.
+    TooFewRounds,
+    /// Data are missing from the recording.
+    Incomplete,
+}
+
+/// Judges one callsite.
+pub fn judge(evidence: &Evidence, terms: &Terms) -> Verdict {
+    let (_, high) = evidence.whole.limits(Z95_ONE_SIDED);
+    let doubt = if evidence.significant {
+        match doubt_of_repetition(evidence) {
+            None => {
+                return Verdict::Grows {
+                    below_tolerance: high <= terms.tolerance,
+                };
+            }
+            Some(doubt) => doubt,
+        }
+    } else {
+        Doubt::TooFewSamples
+    };
+    if terms.incomplete {
+        return Verdict::CantTell(Doubt::Incomplete);
+    }
+    if high <= terms.tolerance {
+        return Verdict::WithinNoise;
+    }
+    Verdict::CantTell(doubt)
+}
+
+/// Whether what grew for certain grew again and again, and seems to go on.
+fn doubt_of_repetition(evidence: &Evidence) -> Option<Doubt> {
+    let Some(halves) = &evidence.halves else {
+        return Some(Doubt::TooFewRounds);
+    };
+    let rounds: u32 = evidence.rounds.iter().sum();
+    if rounds < 2 {
+        return Some(Doubt::TooFewRounds);
+    }
+    let grew = |half: &Turnover| half.sign_test() <= LEVEL_OF_HALVES;
+    if !halves.iter().all(grew) {
+        return Some(Doubt::OneStep);
+    }
+    // Two blocks of a megabyte are many hits, yet two events: growth has to come in several
+    // samples of each half, or in each and every round.
+    let again = |half: &Turnover| half.sign_test_of_samples() <= LEVEL_OF_HALVES;
+    if !evidence.in_every_round && !halves.iter().all(again) {
+        return Some(if halves.iter().any(again) {
+            Doubt::OneStep
+        } else {
+            Doubt::TooFewRounds
+        });
+    }
+    if slows(halves, evidence.rounds) {
+        return Some(Doubt::Slowing);
+    }
+    let level = if rounds < 5 { 0.05 } else { 0.01 };
+    // Of three dumps all orders but the rising one are worse: 1 in 6.
+    let attainable = 1.0 / (2..=u64::from(rounds.min(10)) + 1).product::<u64>() as f64;
+    if evidence.trend > f64::max(level, attainable) + 1e-12 {
+        return Some(if rounds < 3 {
+            Doubt::TooFewRounds
+        } else {
+            Doubt::Unsteady
+        });
+    }
+    None
+}
+
+/// Whether the second half grew by much less than the first, and not by chance.
+fn slows(halves: &[Turnover; 2], rounds: [u32; 2]) -> bool {
+    let net = |half: &Turnover| half.net().max(0) as f64;
+    let [first, second] = [net(&halves[0]), net(&halves[1])];
+    let [k1, k2] = rounds.map(|k| f64::from(k.max(1)));
+    if second / k2 >= 0.5 * first / k1 {
+        return false;
+    }
+    if halves[0].is_exact() {
+        return true;
+    }
+    let hits = |half: &Turnover, net: f64| half.kept().interval().hits(net);
+    let [first, second] = [hits(&halves[0], first), hits(&halves[1], second)];
+    let p = special::binomial_tail((first + second).floor(), first.floor(), k1 / (k1 + k2));
+    p <= LEVEL_OF_SLOWING
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Counters, Interval};
+    use super::*;
+
+    const T: i64 = 4096;
+
+    fn of(p: i64, q: i64) -> Turnover {
+        let interval = Interval::new(T as u64).expect("not zero");
+        let held = |hits: i64| {
+            Counters {
+                space: hits * T,
+                objects: hits,
+                ..Counters::default()
+            }
+            .held(interval)
+        };
+        Turnover::independent(held(q), held(p))
+    }
+
+    fn evidence(first: (i64, i64), second: (i64, i64)) -> Evidence {
+        let halves = [of(first.0, first.1), of(second.0, second.1)];
+        Evidence {
+            whole: halves[0].plus(halves[1]),
+            halves: Some(halves),
+            rounds: [5, 5],
+            in_every_round: false,
+            trend: 0.001,
+            significant: true,
+        }
+    }
+
+    const TERMS: Terms = Terms {
+        tolerance: 10.0 * T as f64,
+        incomplete: false,
+    };
+
+    #[test]
+    fn steady_growth_is_a_leak_and_a_step_is_none() {
+        let leak = judge(&evidence((20, 1), (18, 2)), &TERMS);
+        assert_eq!(
+            leak,
+            Verdict::Grows {
+                below_tolerance: false
+            }
+        );
+        let step = evidence((40, 0), (1, 1));
+        assert_eq!(judge(&step, &TERMS), Verdict::CantTell(Doubt::OneStep));
+        let slowing = evidence((60, 0), (4, 0));
+        assert_eq!(judge(&slowing, &TERMS), Verdict::CantTell(Doubt::Slowing));
+        let unsteady = Evidence {
+            trend: 0.3,
+            ..evidence((20, 1), (18, 2))
+        };
+        assert_eq!(judge(&unsteady, &TERMS), Verdict::CantTell(Doubt::Unsteady));
+    }
+
+    #[test]
+    fn noise_needs_complete_data_and_a_small_upper_limit() {
+        let quiet = Evidence {
+            significant: false,
+            ..evidence((1, 1), (0, 1))
+        };
+        assert_eq!(judge(&quiet, &TERMS), Verdict::WithinNoise);
+        let lost = Terms {
+            incomplete: true,
+            ..TERMS
+        };
+        assert_eq!(judge(&quiet, &lost), Verdict::CantTell(Doubt::Incomplete));
+        let strict = Terms {
+            tolerance: T as f64,
+            ..TERMS
+        };
+        assert_eq!(
+            judge(&quiet, &strict),
+            Verdict::CantTell(Doubt::TooFewSamples)
+        );
+    }
+
+    #[test]
+    fn growth_below_the_tolerance_is_said_to_be() {
+        let wide = Terms {
+            tolerance: 1e9,
+            ..TERMS
+        };
+        assert_eq!(
+            judge(&evidence((20, 1), (18, 2)), &wide),
+            Verdict::Grows {
+                below_tolerance: true
+            }
+        );
+    }
+
+    #[test]
+    fn two_rounds_at_least() {
+        let once = Evidence {
+            halves: None,
+            rounds: [1, 0],
+            ..evidence((20, 0), (20, 0))
+        };
+        assert_eq!(judge(&once, &TERMS), Verdict::CantTell(Doubt::TooFewRounds));
+    }
+
+    #[test]
+    fn false_discoveries_are_held() {
+        assert_eq!(
+            benjamini_hochberg(&[0.2, 0.001, 0.03, 0.012, f64::NAN], 0.05),
+            [false, true, true, true, false],
+            "by hand: 0.03 <= 0.05 * 3 / 5"
+        );
+        assert_eq!(benjamini_hochberg(&[0.06], 0.05), [false]);
+        assert!(benjamini_hochberg(&[], 0.05).is_empty());
+    }
+}
