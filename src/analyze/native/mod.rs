@@ -9,8 +9,10 @@
 //! | `groups` | what a row stands for: callsite, function, library, file, line, class, package |
 //! | `table` | self and cumulative sums by group |
 //! | `tree` | callsites as a tree from the root, or from the method that allocates |
+//! | `diff` | what changed between two dumps, and whether sampling explains it |
 //! | `scope` | the class and the package that a function's name tells of |
 
+pub mod diff;
 pub mod filter;
 pub mod groups;
 pub mod scope;

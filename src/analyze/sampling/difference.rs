@@ -95,6 +95,25 @@ impl Turnover {
         }
     }
 
+    /// From sums over disjoint callsites, of the same dumps.
+    pub fn of_sums(net: i64, kept: Sampled, released: Sampled) -> Turnover {
+        Turnover {
+            net,
+            kept,
+            released,
+        }
+    }
+
+    /// The same seen from the other side: what was released counts as kept.
+    #[must_use]
+    pub fn reversed(self) -> Turnover {
+        Turnover {
+            net: self.net.saturating_neg(),
+            kept: self.released,
+            released: self.kept,
+        }
+    }
+
     /// No change at all.
     pub fn nothing(interval: Interval) -> Turnover {
         Turnover {

@@ -107,6 +107,44 @@ impl Sampled {
         }
     }
 
+    /// The sum of disjoint callsites of one heap, from the sums of their bytes, of their samples
+    /// and of their [`Sampled::small`]: for those who add many up column by column.
+    pub fn of_sums(bytes: i64, samples: i64, small: i64, interval: Interval) -> Sampled {
+        let samples = u64::try_from(samples).unwrap_or(0);
+        Sampled {
+            bytes,
+            samples,
+            small: u64::try_from(small).unwrap_or(0).min(samples),
+            interval,
+        }
+    }
+
+    /// The same, counted in a unit that is `factor` times as fine: bytes by the time of another
+    /// recording, say. What is known of the error scales along.
+    #[must_use]
+    pub fn scaled(self, factor: f64) -> Sampled {
+        let scaled = |bytes: u64| ((bytes as f64 * factor).round() as u64).max(2);
+        let interval = match self.interval.is_exact() {
+            true => self.interval,
+            false => Interval {
+                current: scaled(self.interval.current),
+                original: scaled(self.interval.original),
+                ..self.interval
+            },
+        };
+        Sampled {
+            bytes: (self.bytes as f64 * factor).round() as i64,
+            interval,
+            ..self
+        }
+    }
+
+    /// Number of sampled allocations that may be smaller than the interval; the others were
+    /// surely recorded at their true size.
+    pub fn small(&self) -> u64 {
+        self.small
+    }
+
     /// Nothing sampled.
     pub fn nothing(interval: Interval) -> Sampled {
         Sampled::new(0, 0, interval)
