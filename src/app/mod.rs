@@ -24,6 +24,7 @@ pub mod java_profiles;
 pub mod java_summary;
 pub mod labels;
 pub mod leaks;
+pub mod look;
 pub mod manifest;
 pub mod maps;
 pub mod names;

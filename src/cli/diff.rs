@@ -7,9 +7,9 @@ use clap::{ValueEnum, ValueHint};
 use super::java_args::{FilterArgs, JavaArgs};
 use super::java_view::{self, Cell, csv_line, signed, signed_count};
 use super::names_args::mapping;
+use super::native_args::NativeArgs;
 use super::table::Table;
 use super::{Console, Context, Outcome, Style, blocking};
-use crate::app::java::JavaInput;
 use crate::app::java::diff::{ChangeRow, DiffReport, DiffRequest, LeakChange, PathChangeRow, diff};
 use crate::app::names::MappingOption;
 use crate::error::Failure;
@@ -64,6 +64,9 @@ pub struct Args {
     /// How the heaps are looked at.
     #[command(flatten)]
     pub java: JavaArgs,
+    /// Which heap is meant.
+    #[command(flatten)]
+    pub native: NativeArgs,
 }
 
 /// What is compared.
@@ -88,17 +91,17 @@ const PAGE: usize = 20;
 /// Where one of the inputs holds no Java heap, or can't be read.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let console = &ctx.console;
-    let side = |input: &OsString, maps: &[OsString]| {
+    let side = |input: &OsString, maps: &[OsString]| -> Result<_, Failure> {
         let mut options = args.java.options(Follow::default());
         let maps: Vec<MappingOption> = maps.iter().map(|given| mapping(given)).collect();
         options.names.mappings.splice(0..0, maps);
-        (JavaInput::parse(input), options)
+        Ok((args.native.java_input(input)?, options))
     };
     let whole = console.is_json() || args.csv;
     let request = DiffRequest {
-        before: side(&args.before, &args.mapping_before),
-        after: side(&args.after, &args.mapping_after),
-        filter: args.filter.filter(),
+        before: side(&args.before, &args.mapping_before)?,
+        after: side(&args.after, &args.mapping_after)?,
+        filter: args.filter.filter(args.native.java_heap()?),
         limit: args.limit.unwrap_or(if whole { 0 } else { PAGE }),
         unchanged: args.unchanged,
         least: args.min.map(|ByteSize(bytes)| bytes),

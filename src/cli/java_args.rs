@@ -1,6 +1,7 @@
 //! Which Java heap to look at and how its references are followed: the flags that `top`,
 //! `paths`, `diff` and `leaks` share.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -10,7 +11,7 @@ use regex::Regex;
 use super::names_args::mapping;
 use crate::analyze::filter::Filter;
 use crate::app::java::JavaOptions;
-use crate::app::names::{NameOptions, VARIABLES, absolute};
+use crate::app::names::{NameOptions, absolute};
 use crate::heap_graph::{Follow, HeapKind, SizeModel};
 
 /// How a Java heap is looked at.
@@ -79,13 +80,6 @@ impl From<Sizes> for SizeModel {
 impl JavaArgs {
     /// How to open an input; references are followed as `follow` says where nothing was said.
     pub fn options(&self, follow: Follow) -> JavaOptions {
-        let proguard = VARIABLES
-            .iter()
-            .filter(|name| **name == "PERFETTO_PROGUARD_MAP");
-        let set = |name: &&str| {
-            let value = std::env::var_os(name)?.to_string_lossy().into_owned();
-            (!value.is_empty()).then(|| ((*name).to_owned(), value))
-        };
         JavaOptions {
             process: self.process.clone(),
             follow: self.follow_or(follow),
@@ -93,7 +87,7 @@ impl JavaArgs {
             names: NameOptions {
                 mappings: self.mappings.iter().map(|given| mapping(given)).collect(),
                 folder: absolute(Path::new(".")),
-                variables: proguard.filter_map(set).collect(),
+                variables: proguard_variable(),
                 ..NameOptions::default()
             },
         }
@@ -114,6 +108,14 @@ impl JavaArgs {
     }
 }
 
+/// The variable that names mapping files, where it is set.
+pub(super) fn proguard_variable() -> BTreeMap<String, String> {
+    let name = "PERFETTO_PROGUARD_MAP";
+    let value = std::env::var_os(name).filter(|value| !value.is_empty());
+    let value = value.map(|value| (name.to_owned(), value.to_string_lossy().into_owned()));
+    value.into_iter().collect()
+}
+
 /// Which objects of a Java heap count.
 #[derive(Debug, Clone, Default, Args)]
 pub struct FilterArgs {
@@ -123,18 +125,15 @@ pub struct FilterArgs {
     /// No classes that match; may be repeated
     #[arg(long, value_name = "REGEX")]
     pub ignore: Vec<Regex>,
-    /// Only objects in this heap of the runtime
-    #[arg(long, value_name = "HEAP", value_enum)]
-    pub heap: Option<HeapArg>,
 }
 
 impl FilterArgs {
-    /// The filter.
-    pub fn filter(&self) -> Filter {
+    /// The filter; of the whole heap, or one of the runtime's.
+    pub fn filter(&self, heap: Option<HeapKind>) -> Filter {
         Filter {
             focus: self.focus.clone(),
             ignore: self.ignore.clone(),
-            heap: self.heap.map(HeapKind::from),
+            heap,
         }
     }
 }

@@ -27,6 +27,7 @@ mod keys;
 mod leaks;
 mod missing;
 mod names_args;
+mod native_args;
 mod paths;
 mod progress;
 mod record;

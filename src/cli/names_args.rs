@@ -67,7 +67,7 @@ pub enum ModeArg {
 }
 
 /// A path that there is: a typo would pass for symbols that are not there.
-fn existing() -> impl TypedValueParser<Value = PathBuf> {
+pub(super) fn existing() -> impl TypedValueParser<Value = PathBuf> {
     OsStringValueParser::new().try_map(|given| {
         let path = PathBuf::from(given);
         match std::fs::metadata(&path) {

@@ -7,6 +7,7 @@ use regex::Regex;
 
 use super::java_args::{FilterArgs, JavaArgs};
 use super::java_view::{self, Cell, csv_line, size};
+use super::native_args::NativeArgs;
 use super::table::{Table, cut_end};
 use super::{Console, Context, Outcome, Style, blocking};
 use crate::analyze::filter::Filter;
@@ -15,7 +16,7 @@ use crate::app::java::count::count;
 use crate::app::java::top::{
     Counted, Grouping, Order, TopReport, TopRequest, TopRow, TreeReport, top, tree,
 };
-use crate::app::java::{self, JavaError, JavaInput};
+use crate::app::java::{self, JavaError};
 use crate::error::{ErrorClass, Failure};
 use crate::heap_graph::Follow;
 use crate::units::{ByteSize, thousands};
@@ -77,6 +78,9 @@ pub struct Args {
     /// How the heap is looked at.
     #[command(flatten)]
     pub java: JavaArgs,
+    /// Which heap is meant.
+    #[command(flatten)]
+    pub native: NativeArgs,
 }
 
 /// What a row stands for.
@@ -159,10 +163,11 @@ enum Shown {
 /// Where the input holds no Java heap, or can't be read.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let console = &ctx.console;
-    let input = JavaInput::parse(&args.input);
+    let input = args.native.java_input(&args.input)?;
     let options = args.java.options(Follow::default());
-    let requests = requests(&args, console.is_json());
-    let filter = filter(&args);
+    let filter = filter(&args)?;
+    let takes_all = filter.takes_all();
+    let requests = requests(&args, &filter, console.is_json());
     let (as_tree, depth, min) = (args.tree, args.depth, args.min);
     if args.no_retained
         && let Some(by @ (ByArg::Object | ByArg::Root)) = args.by
@@ -201,7 +206,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     });
     match shown.await? {
         Shown::Tables(reports, class) => {
-            show_tables(console, &args, &reports);
+            show_tables(console, &args, &reports, takes_all);
             Ok(Outcome::from(class))
         }
         Shown::Tree(report, class) => {
@@ -211,14 +216,14 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     }
 }
 
-fn filter(args: &Args) -> Filter {
-    let mut filter = args.filter.filter();
+fn filter(args: &Args) -> Result<Filter, Failure> {
+    let mut filter = args.filter.filter(args.native.java_heap()?);
     filter.focus.extend(args.objects.iter().cloned());
-    filter
+    Ok(filter)
 }
 
 /// The tables that are asked for.
-fn requests(args: &Args, is_json: bool) -> Vec<TopRequest> {
+fn requests(args: &Args, filter: &Filter, is_json: bool) -> Vec<TopRequest> {
     let whole = is_json || args.csv;
     let request = |by: Grouping, page: usize| {
         let default = match (whole, by) {
@@ -243,7 +248,7 @@ fn requests(args: &Args, is_json: bool) -> Vec<TopRequest> {
             order,
             limit: args.limit.unwrap_or(default),
             counted,
-            filter: filter(args),
+            filter: filter.clone(),
             allocation_sites: args.alloc_site,
             every_object: args.every_object || !args.objects.is_empty(),
         }
@@ -262,7 +267,7 @@ fn requests(args: &Args, is_json: bool) -> Vec<TopRequest> {
     }
 }
 
-fn show_tables(console: &Console, args: &Args, reports: &[TopReport]) {
+fn show_tables(console: &Console, args: &Args, reports: &[TopReport], takes_all: bool) {
     let Some(first) = reports.last() else {
         return;
     };
@@ -292,7 +297,7 @@ fn show_tables(console: &Console, args: &Args, reports: &[TopReport]) {
         }
         for report in reports {
             console.data("");
-            if report.rows.is_empty() && !filter(args).takes_all() {
+            if report.rows.is_empty() && !takes_all {
                 console.data("nothing matches (names are matched with upper and lower case)");
                 continue;
             }

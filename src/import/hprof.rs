@@ -179,7 +179,7 @@ fn open_either(
 }
 
 /// What packed bytes hold, as far as their first bytes tell.
-fn innermost(bytes: &[u8]) -> Kind {
+pub(super) fn innermost(bytes: &[u8]) -> Kind {
     let mut head = bytes[..bytes.len().min(PACKED_HEAD)].to_vec();
     for _ in 0..DEEPEST {
         let kind = detect(&head[..head.len().min(HEAD)]);
@@ -232,7 +232,7 @@ fn the_only(mut found: Vec<HprofInput>, name: &str) -> Result<HprofInput, Import
     }
 }
 
-fn spool_stream(stream: impl Read, name: &str) -> Result<(Bytes, Budget), ImportError> {
+pub(super) fn spool_stream(stream: impl Read, name: &str) -> Result<(Bytes, Budget), ImportError> {
     let budget = Budget::of_stream();
     let mut spool = Spool::new(name, &budget);
     if let Some(what) = spool.append(stream)? {

@@ -9,11 +9,13 @@
 mod archive;
 mod detect;
 mod gzip;
+mod heaps;
 mod hprof;
 mod shared;
 mod spool;
 
 pub use detect::{Kind, detect};
+pub use heaps::{HeapSource, open_heaps, open_heaps_stream};
 pub use hprof::{
     HprofInput, JavaSource, hprofs_in_folder, open_hprof, open_hprof_stream, open_hprofs,
     open_java, open_java_stream,

@@ -11,11 +11,14 @@
 pub mod allocators;
 pub mod annotation;
 mod dump;
+pub mod fold;
+mod join;
 pub(crate) mod naming;
 mod project;
 mod table;
 
 pub use dump::{Dump, Facts, Measure, StackProfile, Unit, Values, View};
+pub use join::{JoinBy, Joined, join};
 pub use project::{ProjectOptions, Projector, project};
 pub use table::{
     Frame, FrameId, Function, FunctionId, Kind, Library, LibraryId, NodeId, StackTable, TextId,

@@ -25,6 +25,17 @@ pub enum Which {
     Label(String),
 }
 
+impl Which {
+    /// What was typed: `last`, digits, or a label.
+    pub fn parse(typed: &str) -> Which {
+        match (typed, typed.parse()) {
+            ("last", _) => Which::Last,
+            (_, Ok(index)) if typed.bytes().all(|b| b.is_ascii_digit()) => Which::Index(index),
+            _ => Which::Label(typed.to_owned()),
+        }
+    }
+}
+
 impl fmt::Display for Which {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -57,14 +68,9 @@ impl JavaInput {
         if path.is_empty() || which.is_empty() || which.contains(std::path::is_separator) {
             return whole();
         }
-        let which = match (which, which.parse()) {
-            ("last", _) => Which::Last,
-            (_, Ok(index)) if which.bytes().all(|b| b.is_ascii_digit()) => Which::Index(index),
-            _ => Which::Label(which.to_owned()),
-        };
         JavaInput {
             path: PathBuf::from(path),
-            which: Some(which),
+            which: Some(Which::parse(which)),
         }
     }
 }

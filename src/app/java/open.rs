@@ -7,11 +7,11 @@ use super::error::JavaError;
 use super::heap::{JavaHeap, Steps};
 use super::input::{JavaInput, Which};
 use crate::app::findings::Finding;
-use crate::app::manifest::{self, JavaKind, Manifest};
+use crate::app::look::is_process;
+use crate::app::manifest::{self, JavaKind, Manifest, ManifestError};
 use crate::app::maps::{HeapMaps, Maps};
 use crate::app::names::NameOptions;
 use crate::app::{recorded, trace_findings};
-use crate::eligibility::names::{is_pattern, matches_native};
 use crate::error::ErrorClass;
 use crate::heap_graph::{Follow, HeapGraph, Reachable, SizeModel};
 use crate::hprof;
@@ -377,7 +377,7 @@ pub fn open(input: &JavaInput, options: JavaOptions, steps: &Steps) -> Result<Ja
 
 /// The manifest of the recording that the input is or lies in. One that cannot be read says
 /// nothing of labels, no more.
-fn manifest_of(path: &Path) -> Result<Option<Manifest>, JavaError> {
+pub(in crate::app) fn manifest_of(path: &Path) -> Result<Option<Manifest>, ManifestError> {
     if path.is_dir() {
         if !path.join(manifest::FILE_NAME).is_file() {
             return Ok(None);
@@ -388,12 +388,7 @@ fn manifest_of(path: &Path) -> Result<Option<Manifest>, JavaError> {
 }
 
 fn is_of(dump: &Listed, process: &str) -> bool {
-    if let Ok(pid) = process.parse::<u64>() {
-        return dump.pid == Some(pid);
-    }
-    !dump.process.is_empty()
-        && (dump.process == process
-            || is_pattern(process) && matches_native(process, &dump.process))
+    is_process(process, dump.pid, &dump.process)
 }
 
 fn in_words(all: impl ExactSizeIterator<Item = String>) -> String {

@@ -1,0 +1,155 @@
+//! Which dumps of an input are meant, and what there is to choose from, in words.
+
+use std::collections::BTreeSet;
+
+use super::error::LookError;
+use super::native::ListedDump;
+use crate::app::java::Which;
+use crate::eligibility::names::{is_pattern, matches_native};
+use crate::stacks::Facts;
+
+/// Which dumps are meant.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Wanted {
+    /// The last one of each process and heap.
+    #[default]
+    Last,
+    /// All of them.
+    All,
+    /// Those that were named.
+    These(Vec<Which>),
+}
+
+/// Whether a process is the one that was named: by its id, its name, or a pattern with `*`.
+pub fn is_process(wanted: &str, pid: Option<u64>, process: &str) -> bool {
+    if let Ok(wanted) = wanted.parse::<u64>() {
+        return pid == Some(wanted);
+    }
+    !process.is_empty()
+        && (process == wanted || is_pattern(wanted) && matches_native(wanted, process))
+}
+
+/// Narrows a list to a process, a heap and the dumps that are meant: their places in the list,
+/// in its order.
+pub(super) fn choose(
+    name: &str,
+    listed: &[ListedDump],
+    process: Option<&str>,
+    heap: Option<&str>,
+    wanted: &Wanted,
+) -> Result<Vec<usize>, LookError> {
+    let mut left: Vec<usize> = (0..listed.len()).collect();
+    if let Some(process) = process {
+        left.retain(|&at| {
+            let facts = &listed[at].facts;
+            is_process(process, pid_of(facts), &facts.process)
+        });
+        if left.is_empty() {
+            return Err(LookError::NoSuchProcess {
+                name: name.to_owned(),
+                process: process.to_owned(),
+                there: processes(listed.iter().map(|dump| &dump.facts)),
+            });
+        }
+    }
+    if let Some(heap) = heap {
+        let there = heaps(left.iter().map(|&at| &listed[at].facts));
+        left.retain(|&at| listed[at].facts.heap == heap);
+        if left.is_empty() {
+            return Err(LookError::NoSuchHeap {
+                name: name.to_owned(),
+                heap: heap.to_owned(),
+                there,
+            });
+        }
+    }
+    match wanted {
+        Wanted::All => Ok(left),
+        Wanted::Last => Ok(last_of_each(listed, &left)),
+        Wanted::These(all) => {
+            let mut chosen = BTreeSet::new();
+            for which in all {
+                let found = named(listed, &left, which);
+                if found.is_empty() {
+                    return Err(LookError::NoSuchDump {
+                        name: name.to_owned(),
+                        which: which.to_string(),
+                        there: in_words(left.iter().map(|&at| listed[at].describe())),
+                    });
+                }
+                chosen.extend(found);
+            }
+            Ok(chosen.into_iter().collect())
+        }
+    }
+}
+
+/// The dumps that one name means: a label may stand for several processes and heaps.
+fn named(listed: &[ListedDump], among: &[usize], which: &Which) -> Vec<usize> {
+    let labelled = |label: &str| -> Vec<usize> {
+        let is = |at: &usize| listed[*at].labels.iter().any(|l| l == label);
+        among.iter().copied().filter(is).collect()
+    };
+    match which {
+        Which::Last => last_of_each(listed, among),
+        Which::Label(label) => labelled(label),
+        Which::Index(index) => {
+            let is = |at: &usize| listed[*at].facts.index == *index;
+            match among.iter().copied().find(is) {
+                Some(at) => vec![at],
+                None => labelled(&index.to_string()),
+            }
+        }
+    }
+}
+
+fn last_of_each(listed: &[ListedDump], among: &[usize]) -> Vec<usize> {
+    let mut seen = BTreeSet::new();
+    let mut last: Vec<usize> = among
+        .iter()
+        .rev()
+        .copied()
+        .filter(|&at| seen.insert((listed[at].facts.pid, listed[at].facts.heap.as_str())))
+        .collect();
+    last.reverse();
+    last
+}
+
+fn pid_of(facts: &Facts) -> Option<u64> {
+    (facts.pid != 0).then_some(facts.pid)
+}
+
+/// `com.example.app (2050), system_server (1410)`.
+pub(super) fn processes<'a>(all: impl Iterator<Item = &'a Facts>) -> String {
+    let names: BTreeSet<String> = all
+        .map(|facts| match (facts.process.as_str(), facts.pid) {
+            ("", 0) => "a process that is not named".to_owned(),
+            ("", pid) => pid.to_string(),
+            (name, 0) => name.to_owned(),
+            (name, pid) => format!("{name} ({pid})"),
+        })
+        .collect();
+    in_words(names.into_iter())
+}
+
+/// `com.android.art, libc.malloc`.
+pub(super) fn heaps<'a>(all: impl Iterator<Item = &'a Facts>) -> String {
+    let names: BTreeSet<String> = all
+        .map(|facts| match facts.heap.as_str() {
+            "" => "a heap that is not named".to_owned(),
+            name => name.to_owned(),
+        })
+        .collect();
+    in_words(names.into_iter())
+}
+
+/// A list, as far as that is worth reading.
+pub(super) fn in_words(all: impl ExactSizeIterator<Item = String>) -> String {
+    const MOST: usize = 12;
+    let more = all.len().saturating_sub(MOST);
+    let mut shown: Vec<String> = all.take(MOST).collect();
+    if more > 0 {
+        shown.push(format!("and {more} more"));
+    }
+    shown.join(", ")
+}

@@ -1,0 +1,19 @@
+//! Native heaps to look at, whatever they were recorded as: opens a recording's folder, a trace
+//! or a pprof, says what is in it, and gives the dumps that are meant as named stacks. Knows
+//! nothing of what is done with them.
+//!
+//! Names are those that the input has, and those of mapping files and symbols that were given:
+//! nobody who looks at a table waits for folders to be searched.
+
+mod choice;
+mod error;
+mod native;
+mod open;
+mod traces;
+
+pub use crate::app::java::{JavaInput, Steps, Which};
+pub use choice::{Wanted, is_process};
+pub use error::LookError;
+pub use native::{ListedDump, NativeFile, One};
+pub use open::{Look, LookOptions, NativeSource, native, open, source};
+pub use traces::LookTrace;

@@ -1,0 +1,83 @@
+//! Opens whatever holds a heap: traces of either kind, HPROFs.
+
+use super::detect::Kind;
+use super::hprof::{innermost, spool_stream};
+use super::{ImportError, OpenTrace, hprofs_in_folder, open_java};
+use std::fs::File;
+use std::io::{Cursor, Read};
+use std::path::Path;
+
+/// What an input of heaps holds.
+pub enum HeapSource {
+    /// Perfetto traces, as [`open`](super::open) gives them; several in a bundle.
+    Traces(Vec<OpenTrace>),
+    /// HPROFs: see [`open_java`].
+    Hprofs,
+}
+
+/// Bytes that surely tell what an input is.
+const HEAD: u64 = 1 << 20;
+
+/// Opens a file or folder. Where a folder has a trace and other files, it is the trace's.
+///
+/// # Errors
+/// Where it holds no heap, or can't be read.
+pub fn open_heaps(path: &Path) -> Result<HeapSource, ImportError> {
+    let name = path.display().to_string();
+    let unreadable = |source| ImportError::Unreadable {
+        name: name.clone(),
+        source,
+    };
+    let metadata = std::fs::metadata(path).map_err(unreadable)?;
+    if metadata.is_dir() {
+        return match super::open(path) {
+            Ok(traces) => Ok(HeapSource::Traces(traces)),
+            Err(error @ ImportError::NoTraceInside { .. }) => {
+                match hprofs_in_folder(path).map_err(unreadable)?.is_empty() {
+                    false => Ok(HeapSource::Hprofs),
+                    true => Err(error),
+                }
+            }
+            Err(error) => Err(error),
+        };
+    }
+    if !metadata.is_file() {
+        let file = File::open(path).map_err(unreadable)?;
+        return open_heaps_stream(file, &name);
+    }
+    let mut head = Vec::new();
+    let file = File::open(path).map_err(unreadable)?;
+    file.take(HEAD).read_to_end(&mut head).map_err(unreadable)?;
+    match innermost(&head) {
+        Kind::Hprof => Ok(HeapSource::Hprofs),
+        // What an archive holds, its first bytes do not tell.
+        Kind::Zip | Kind::Tar | Kind::Xz => match super::open(path) {
+            Ok(traces) => Ok(HeapSource::Traces(traces)),
+            Err(error) => match open_java(path) {
+                Ok(_) => Ok(HeapSource::Hprofs),
+                Err(_) => Err(error),
+            },
+        },
+        _ => super::open(path).map(HeapSource::Traces).map_err(no_heap),
+    }
+}
+
+/// Opens what comes on a stream, stdin for one. An HPROF is told, but is gone then.
+///
+/// # Errors
+/// As [`open_heaps`].
+pub fn open_heaps_stream(stream: impl Read, name: &str) -> Result<HeapSource, ImportError> {
+    let (bytes, budget) = spool_stream(stream, name)?;
+    if innermost(&bytes) == Kind::Hprof {
+        return Ok(HeapSource::Hprofs);
+    }
+    let traces = super::unpack(Box::new(Cursor::new(bytes)), name, 0, &budget);
+    traces.map(HeapSource::Traces).map_err(no_heap)
+}
+
+fn no_heap(error: ImportError) -> ImportError {
+    match error {
+        ImportError::NotATrace { name, what } => ImportError::NotAHeap { name, what },
+        error => error,
+    }
+}
