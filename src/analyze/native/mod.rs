@@ -10,11 +10,13 @@
 //! | `table` | self and cumulative sums by group |
 //! | `tree` | callsites as a tree from the root, or from the method that allocates |
 //! | `diff` | what changed between two dumps, and whether sampling explains it |
+//! | `growth` | what grows over a series of dumps |
 //! | `scope` | the class and the package that a function's name tells of |
 
 pub mod diff;
 pub mod filter;
 pub mod groups;
+pub mod growth;
 pub mod scope;
 pub mod shown;
 pub mod table;

@@ -39,8 +39,8 @@ impl Interval {
         )
     }
 
-    /// The same for a producer of Android 13 to 16, which records true sizes only from about
-    /// 4.6 intervals on: a sample may then carry more hits than elsewhere.
+    /// The same for Perfetto v13 to v16, whose sampler records true sizes only from about 4.6
+    /// intervals on: a sample may then carry more hits than elsewhere.
     #[must_use]
     pub fn with_late_cutoff(self) -> Interval {
         Interval {

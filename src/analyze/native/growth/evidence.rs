@@ -1,0 +1,224 @@
+//! The numbers of each callsite, or of each function, over the dumps of a heap. Holds those of
+//! four dumps at most at a time, whatever the length of the series.
+
+use std::collections::HashMap;
+
+use super::HeapSeries;
+use crate::analyze::native::shown::{Shown, ShownId};
+use crate::analyze::sampling::poisson::Z95;
+use crate::analyze::sampling::{Counters, Interval, Sampled, Turnover};
+use crate::stacks::{Dump, View};
+
+/// By unit: the callsites of a shown tree, or what they are grouped by.
+#[derive(Debug)]
+pub(super) struct Units {
+    /// From the first dump to the last.
+    pub whole: Vec<Turnover>,
+    /// From the first to the middle one, from there to the last; empty of fewer than two rounds.
+    halves: [Vec<Turnover>; 2],
+    /// Rounds of each half.
+    pub rounds: [u32; 2],
+    /// Whether the unit surely grew in each round.
+    pub in_every_round: Vec<bool>,
+    /// Held in the last dump.
+    pub held: Vec<Sampled>,
+    /// Allocated from the first dump to the last.
+    pub allocated: Vec<Sampled>,
+    /// Bytes freed in the same time.
+    pub freed: Vec<i64>,
+    /// Callsites with any sample in the first or the last dump, or between.
+    pub callsites: Vec<u32>,
+    /// By callsite of the shown tree; `None` where each is a unit.
+    unit_of: Option<Vec<usize>>,
+}
+
+/// A dump's numbers by callsite of the shown tree.
+struct Step {
+    counters: Vec<Counters>,
+    interval: Interval,
+}
+
+impl Step {
+    fn of(shown: &Shown<'_>, (dump, interval): &(&Dump, Interval)) -> Step {
+        let mut counters = vec![Counters::default(); shown.len()];
+        let column = |view| dump.column(view);
+        let (space, objects) = (column(View::Space), column(View::Objects));
+        let (alloc_space, alloc_objects) = (column(View::AllocSpace), column(View::AllocObjects));
+        for (at, node) in dump.values.nodes.iter().enumerate() {
+            let Some(target) = shown.target(*node) else {
+                continue;
+            };
+            // Without counts each hit may be a sample of its own: the error is the widest.
+            let by_bytes = |bytes: i64| bytes / i64::try_from(interval.bytes()).unwrap_or(i64::MAX);
+            let of = |column: Option<&[i64]>, or: i64| column.map_or(or, |column| column[at]);
+            let space = of(space, 0);
+            let alloc_space = of(alloc_space, space);
+            let here = &mut counters[target.0 as usize];
+            *here = here.plus(Counters {
+                space,
+                objects: of(objects, by_bytes(space)),
+                alloc_space,
+                alloc_objects: of(alloc_objects, by_bytes(alloc_space)),
+            });
+        }
+        Step {
+            counters,
+            interval: *interval,
+        }
+    }
+}
+
+impl Units {
+    /// Goes through the dumps of a heap. `groups` gives the unit of each callsite and the number
+    /// of units.
+    pub fn of(
+        shown: &Shown<'_>,
+        heap: &HeapSeries<'_>,
+        groups: Option<(&[usize], usize)>,
+    ) -> Units {
+        let count = groups.map_or(shown.len(), |(_, count)| count);
+        let interval = heap
+            .dumps
+            .iter()
+            .map(|(_, interval)| *interval)
+            .reduce(Interval::wider)
+            .expect("a series has dumps");
+        let nothing = vec![Turnover::nothing(interval); count];
+        let none = vec![Sampled::nothing(interval); count];
+        let rounds = heap.dumps.len() - 1;
+        let middle = rounds / 2;
+        let mut units = Units {
+            whole: Vec::new(),
+            halves: [Vec::new(), Vec::new()],
+            rounds: [middle as u32, (rounds - middle) as u32],
+            in_every_round: vec![rounds > 0; count],
+            held: none.clone(),
+            allocated: none,
+            freed: vec![0; count],
+            callsites: vec![0; count],
+            unit_of: groups.map(|(unit_of, _)| unit_of.to_vec()),
+        };
+        let between = |units: &Units, before: &Step, after: &Step| {
+            let mut sums = nothing.clone();
+            let pairs = before.counters.iter().zip(&after.counters);
+            for (at, (old, new)) in pairs.enumerate() {
+                if *old == Counters::default() && *new == Counters::default() {
+                    continue;
+                }
+                let turnover = if heap.paired {
+                    Turnover::paired(old, new, before.interval.wider(after.interval))
+                } else {
+                    Turnover::independent(old.held(before.interval), new.held(after.interval))
+                };
+                let sum = &mut sums[units.unit(at)];
+                *sum = sum.plus(turnover);
+            }
+            sums
+        };
+        let mut steps = heap.dumps.iter().map(|dump| Step::of(shown, dump));
+        let first = steps.next().expect("a series has dumps");
+        let mut half: Option<Step> = None;
+        let mut used: Vec<bool> = first.counters.iter().map(is_used).collect();
+        let mut last: Option<Step> = None;
+        for (at, step) in steps.enumerate() {
+            for (used, counters) in used.iter_mut().zip(&step.counters) {
+                *used |= is_used(counters);
+            }
+            let before = last.take();
+            // Of a series without end only short ones grow in each and every round.
+            if rounds <= MOST_ROUNDS {
+                let round = between(&units, before.as_ref().unwrap_or(&first), &step);
+                for (all, round) in units.in_every_round.iter_mut().zip(&round) {
+                    *all &= round.net() > 0 && round.limits(Z95).0 > 0.0;
+                }
+            }
+            if let Some(before) = before
+                && at == middle
+            {
+                half = Some(before);
+            }
+            last = Some(step);
+        }
+        if rounds > MOST_ROUNDS {
+            units.in_every_round = vec![false; count];
+        }
+        let last = last.as_ref().unwrap_or(&first);
+        units.whole = between(&units, &first, last);
+        if let Some(half) = &half {
+            units.halves = [between(&units, &first, half), between(&units, half, last)];
+        }
+        for (at, used) in used.into_iter().enumerate() {
+            if used {
+                let unit = units.unit(at);
+                units.callsites[unit] += 1;
+                units.add(unit, &first, last, at, heap.paired);
+            }
+        }
+        units
+    }
+
+    fn add(&mut self, unit: usize, first: &Step, last: &Step, at: usize, paired: bool) {
+        let after = &last.counters[at];
+        self.held[unit] = self.held[unit].plus(after.held(last.interval));
+        let since = match paired {
+            true => first.counters[at],
+            false => Counters::default(),
+        };
+        let allocated = Counters {
+            alloc_space: after.alloc_space.saturating_sub(since.alloc_space).max(0),
+            alloc_objects: after
+                .alloc_objects
+                .saturating_sub(since.alloc_objects)
+                .max(0),
+            ..Counters::default()
+        };
+        self.allocated[unit] = self.allocated[unit].plus(allocated.allocated(last.interval));
+        let freed = after.freed().saturating_sub(since.freed()).max(0);
+        self.freed[unit] = self.freed[unit].saturating_add(freed);
+    }
+
+    /// The halves of a unit.
+    pub fn halves(&self, unit: usize) -> Option<[Turnover; 2]> {
+        let [first, second] = &self.halves;
+        Some([*first.get(unit)?, *second.get(unit)?])
+    }
+
+    fn unit(&self, callsite: usize) -> usize {
+        self.unit_of.as_ref().map_or(callsite, |of| of[callsite])
+    }
+
+    /// Bytes held in each dump by the units that are wanted.
+    pub fn held_of(
+        &self,
+        shown: &Shown<'_>,
+        heap: &HeapSeries<'_>,
+        wanted: &[bool],
+    ) -> HashMap<usize, Vec<i64>> {
+        let units = wanted.iter().enumerate().filter(|(_, wanted)| **wanted);
+        let mut held: HashMap<usize, Vec<i64>> = units
+            .map(|(unit, _)| (unit, vec![0; heap.dumps.len()]))
+            .collect();
+        if held.is_empty() {
+            return held;
+        }
+        for (at, (dump, _)) in heap.dumps.iter().enumerate() {
+            let space = dump.column(View::Space).unwrap_or(&[]);
+            for (node, bytes) in dump.values.nodes.iter().zip(space) {
+                let Some(ShownId(target)) = shown.target(*node) else {
+                    continue;
+                };
+                if let Some(held) = held.get_mut(&self.unit(target as usize)) {
+                    held[at] = held[at].saturating_add(*bytes);
+                }
+            }
+        }
+        held
+    }
+}
+
+/// A longer series is judged by its halves alone.
+const MOST_ROUNDS: usize = 200;
+
+fn is_used(counters: &Counters) -> bool {
+    *counters != Counters::default()
+}

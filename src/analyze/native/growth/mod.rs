@@ -1,0 +1,398 @@
+//! What grows over a series of dumps of one process: for each callsite its growth per
+//! iteration with the sampling error, and a verdict. Owns the way from dumps to the numbers
+//! that `sampling` judges, and their order; words and flags are others'.
+//!
+//! Callsites are those that a filter shows: without allocators, so that `malloc` and `operator
+//! new` below one caller are one. A leak that comes by many ways, each with too few samples, is
+//! looked for a second time by the function that allocates; both are partitions of the heap, and
+//! are tested together.
+
+mod evidence;
+pub mod series;
+
+use std::cmp::Reverse;
+
+use self::evidence::Units;
+use super::filter::Filter;
+use super::groups::{By, GroupId, Groups};
+use super::shown::{Shown, ShownId};
+use crate::analyze::sampling::plan::{self, Decider};
+use crate::analyze::sampling::verdict::{
+    Doubt, Evidence, FALSE_DISCOVERIES, MIN_HITS_TO_TEST, Terms, Verdict, benjamini_hochberg, judge,
+};
+use crate::analyze::sampling::{Estimate, Interval, Rate, Sampled, Turnover, growth};
+use crate::stacks::{Dump, StackTable};
+
+/// The dumps of one heap that are compared, oldest first; two at least.
+#[derive(Debug, Clone)]
+pub struct HeapSeries<'a> {
+    /// The dumps, each with its interval. They share a table.
+    pub dumps: Vec<(&'a Dump, Interval)>,
+    /// Whether they are of one recording of one process, so that what survives cancels.
+    pub paired: bool,
+    /// Whether later dumps were left out for what they lack.
+    pub incomplete: bool,
+}
+
+/// How growth is counted.
+#[derive(Debug, Clone, Copy)]
+pub struct Rule {
+    /// Iterations between two dumps.
+    pub iterations: f64,
+    /// Bytes of growth per iteration that nobody minds.
+    pub tolerance: f64,
+}
+
+/// What a row is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Unit {
+    /// A callsite as it is shown.
+    Callsite(ShownId),
+    /// A function that allocates, whoever calls it.
+    Function(GroupId),
+}
+
+/// A callsite, or a function, over the series.
+#[derive(Debug, Clone, Copy)]
+pub struct Site {
+    /// Index of its heap.
+    pub heap: usize,
+    /// What it is.
+    pub unit: Unit,
+    /// Bytes held more in the last dump than in the first.
+    pub grown: Estimate,
+    /// The same by iteration.
+    pub rate: Rate,
+    /// What is said of it.
+    pub verdict: Verdict,
+    /// Bytes held in the last dump.
+    pub held: Sampled,
+    /// Bytes allocated from the first dump to the last.
+    pub allocated: Sampled,
+    /// Sampled bytes freed in the same time.
+    pub freed: i64,
+    /// Whether it surely grew in each single round.
+    pub in_every_round: bool,
+    /// Where nearly all of its growth came: the round, counted from 0.
+    pub step: Option<u32>,
+    turnover: Turnover,
+}
+
+impl Site {
+    /// Part of the sampled bytes allocated in the series that was freed in it; `None` where
+    /// nothing was allocated.
+    pub fn freed_share(&self) -> Option<f64> {
+        let allocated = self.allocated.bytes();
+        (allocated > 0).then(|| (self.freed.max(0) as f64 / allocated as f64).min(1.0))
+    }
+
+    /// Whether much passes through it and little stays.
+    pub fn churns(&self) -> bool {
+        self.allocated.hits() >= CHURN_HITS
+            && self.freed_share().is_some_and(|share| share >= CHURN_FREED)
+    }
+
+    /// Whether it surely grew, whatever else can't be told.
+    pub fn is_suspect(&self) -> bool {
+        match self.verdict {
+            Verdict::Grows { .. } => true,
+            Verdict::WithinNoise => false,
+            Verdict::CantTell(doubt) => match doubt {
+                Doubt::OneStep | Doubt::Slowing | Doubt::Unsteady | Doubt::TooFewRounds => true,
+                Doubt::TooFewSamples | Doubt::Incomplete => false,
+            },
+        }
+    }
+}
+
+/// From so many sampled hits on the part that was freed means something.
+const CHURN_HITS: f64 = 16.0;
+/// Freed so much of what it allocated, a site churns.
+const CHURN_FREED: f64 = 0.9;
+
+/// What the series shows.
+#[derive(Debug)]
+pub struct Growth<'a> {
+    shown: Shown<'a>,
+    functions: Groups<'a>,
+    /// All callsites with any sample, and functions that grow though none of their callsites
+    /// shows it: what grows first, the surest growth first; then suspects, then the rest.
+    pub sites: Vec<Site>,
+    /// Growth of each heap as a whole.
+    pub totals: Vec<Total>,
+    /// Callsites that had samples enough to be tested.
+    pub tested: u64,
+    rule: Rule,
+    rounds: Vec<u32>,
+}
+
+/// A heap as a whole.
+#[derive(Debug, Clone, Copy)]
+pub struct Total {
+    /// Bytes held more in the last dump than in the first.
+    pub grown: Estimate,
+    /// The same by iteration.
+    pub rate: Rate,
+    /// The smallest leak, in bytes per iteration, that would have been found at a callsite that
+    /// replaces nothing, with 80 % power.
+    pub detectable: f64,
+}
+
+impl<'a> Growth<'a> {
+    /// Compares the dumps of each heap. Time follows dumps times callsites.
+    pub fn of(
+        table: &'a StackTable,
+        heaps: &[HeapSeries<'_>],
+        filter: &Filter,
+        rule: Rule,
+    ) -> Growth<'a> {
+        let dumps = heaps.iter().flat_map(|heap| &heap.dumps);
+        let values: Vec<_> = dumps.map(|(dump, _)| &dump.values).collect();
+        let shown = Shown::of(table, filter, &values);
+        let functions = Groups::of(table, By::Function);
+        let function = |id: ShownId| match shown.frame(id) {
+            Some(frame) => functions.group(frame).0 as usize,
+            None => functions.len(),
+        };
+        let by_function: Vec<usize> = (0..shown.len() as u32)
+            .map(|id| function(ShownId(id)))
+            .collect();
+        let levels: Vec<[Units; 2]> = heaps
+            .iter()
+            .map(|heap| {
+                [
+                    Units::of(&shown, heap, None),
+                    Units::of(&shown, heap, Some((&by_function, functions.len() + 1))),
+                ]
+            })
+            .collect();
+        let mut growth = Growth {
+            shown,
+            functions,
+            sites: Vec::new(),
+            totals: Vec::new(),
+            tested: 0,
+            rule,
+            rounds: heaps.iter().map(rounds_of).collect(),
+        };
+        let significant = growth.test(&levels);
+        for (heap, series) in heaps.iter().enumerate() {
+            growth.judge(
+                heap,
+                series,
+                &levels[heap],
+                &significant[heap],
+                &by_function,
+            );
+        }
+        growth.sites.sort_by_key(|site| {
+            let order = match site.verdict {
+                Verdict::Grows { below_tolerance } => usize::from(below_tolerance),
+                _ if site.is_suspect() => 2,
+                Verdict::CantTell(_) => 3,
+                Verdict::WithinNoise => 4,
+            };
+            (
+                order,
+                Reverse(site.grown.low),
+                Reverse(site.grown.value),
+                site.heap,
+                site.unit,
+            )
+        });
+        growth
+    }
+
+    /// The tree whose callsites the rows name.
+    pub fn shown(&self) -> &Shown<'a> {
+        &self.shown
+    }
+
+    /// The functions that rows name.
+    pub fn functions(&self) -> &Groups<'a> {
+        &self.functions
+    }
+
+    /// Iterations of a heap's series.
+    pub fn iterations(&self, heap: usize) -> f64 {
+        f64::from(self.rounds[heap]) * self.rule.iterations
+    }
+
+    /// What would decide about a site: the number of rounds, and the sampling interval.
+    pub fn decider(&self, site: &Site) -> Decider {
+        let rounds = u64::from(self.rounds[site.heap]);
+        let kept = site.turnover.kept();
+        let interval = kept.interval();
+        match site.verdict {
+            Verdict::Grows { .. } | Verdict::WithinNoise => Decider {
+                iterations: None,
+                interval_bytes: None,
+            },
+            Verdict::CantTell(Doubt::Incomplete) => Decider {
+                iterations: Some(rounds),
+                interval_bytes: None,
+            },
+            // Once more as many rounds show whether it goes on.
+            Verdict::CantTell(
+                Doubt::OneStep | Doubt::Slowing | Doubt::Unsteady | Doubt::TooFewRounds,
+            ) => Decider {
+                iterations: Some((2 * rounds).max(MIN_ROUNDS)),
+                interval_bytes: None,
+            },
+            Verdict::CantTell(Doubt::TooFewSamples) => {
+                let churn = kept.bytes().min(site.turnover.released().bytes()).max(0);
+                let by_round = self.rule.iterations;
+                // What it seems to grow by, or else what would matter.
+                let growth = f64::max(self.rule.tolerance, site.rate.value) * by_round;
+                plan::decider(interval, rounds, churn as f64, self.tested, growth)
+            }
+        }
+    }
+
+    /// Sites through which much passes and little stays, those that allocate most first.
+    pub fn churn(&self) -> Vec<&Site> {
+        let mut churn: Vec<&Site> = self
+            .sites
+            .iter()
+            .filter(|site| matches!(site.unit, Unit::Callsite(_)) && site.churns())
+            .collect();
+        churn.sort_by_key(|site| (Reverse(site.allocated.bytes()), site.heap, site.unit));
+        churn
+    }
+
+    /// Which units of each heap and level surely grew, by one test over all of them.
+    fn test(&mut self, levels: &[[Units; 2]]) -> Vec<[Vec<bool>; 2]> {
+        let mut p_values = Vec::new();
+        let mut places = Vec::new();
+        for (heap, units) in levels.iter().enumerate() {
+            for (level, units) in units.iter().enumerate() {
+                // A function of one callsite has been tested as that.
+                let least = if level == 0 { 1 } else { 2 };
+                for (unit, turnover) in units.whole.iter().enumerate() {
+                    let tests = turnover.hits() >= MIN_HITS_TO_TEST || turnover.is_exact();
+                    if units.callsites[unit] >= least && tests {
+                        p_values.push(turnover.sign_test());
+                        places.push((heap, level, unit));
+                    }
+                }
+            }
+        }
+        self.tested = p_values.len() as u64;
+        let mut significant: Vec<[Vec<bool>; 2]> = levels
+            .iter()
+            .map(|units| [0, 1].map(|level| vec![false; units[level].whole.len()]))
+            .collect();
+        let rejected = benjamini_hochberg(&p_values, FALSE_DISCOVERIES);
+        for (rejected, (heap, level, unit)) in rejected.into_iter().zip(places) {
+            significant[heap][level][unit] = rejected;
+        }
+        significant
+    }
+
+    fn judge(
+        &mut self,
+        heap: usize,
+        series: &HeapSeries<'_>,
+        levels: &[Units; 2],
+        significant: &[Vec<bool>; 2],
+        by_function: &[usize],
+    ) {
+        let terms = Terms {
+            tolerance: self.rule.tolerance * self.iterations(heap),
+            incomplete: series.incomplete,
+        };
+        let mut told = vec![false; levels[1].whole.len()];
+        for (level, units) in levels.iter().enumerate() {
+            let held = units.held_of(&self.shown, series, &significant[level]);
+            for unit in (0..units.whole.len()).filter(|&unit| units.callsites[unit] > 0) {
+                let is_significant = significant[level][unit];
+                // Functions only where no callsite says it.
+                if level == 1 && (!is_significant || told[unit]) {
+                    continue;
+                }
+                if level == 0 && is_significant {
+                    told[by_function[unit]] = true;
+                }
+                let values = held.get(&unit).map_or(&[][..], Vec::as_slice);
+                let evidence = Evidence {
+                    whole: units.whole[unit],
+                    halves: units.halves(unit),
+                    rounds: units.rounds,
+                    in_every_round: units.in_every_round[unit],
+                    trend: growth::trend(&thinned(values)),
+                    significant: is_significant,
+                };
+                let id = match level {
+                    0 => Unit::Callsite(ShownId(unit as u32)),
+                    _ => Unit::Function(GroupId(unit as u32)),
+                };
+                let grown = units.whole[unit].estimate();
+                self.sites.push(Site {
+                    heap,
+                    unit: id,
+                    grown,
+                    rate: self.per_iteration(heap, &grown),
+                    verdict: judge(&evidence, &terms),
+                    held: units.held[unit],
+                    allocated: units.allocated[unit],
+                    freed: units.freed[unit],
+                    in_every_round: evidence.in_every_round,
+                    step: step_of(values),
+                    turnover: units.whole[unit],
+                });
+            }
+        }
+        let interval = series.dumps.iter().map(|(_, interval)| *interval);
+        let Some(interval) = interval.reduce(Interval::wider) else {
+            return;
+        };
+        let whole = levels[0]
+            .whole
+            .iter()
+            .fold(Turnover::nothing(interval), |sum, site| sum.plus(*site));
+        let grown = whole.estimate();
+        self.totals.push(Total {
+            grown,
+            rate: self.per_iteration(heap, &grown),
+            detectable: plan::minimal_detectable(interval, self.iterations(heap), 0.0, self.tested),
+        });
+    }
+
+    fn per_iteration(&self, heap: usize, grown: &Estimate) -> Rate {
+        grown
+            .per(self.iterations(heap))
+            .expect("a series has two dumps at least, and iterations are more than none")
+    }
+}
+
+/// So many rounds at least are worth proposing.
+const MIN_ROUNDS: u64 = 6;
+
+/// So many dumps are looked at for a trend: the test compares each with each.
+const MOST_FOR_TREND: usize = 500;
+
+fn thinned(values: &[i64]) -> Vec<i64> {
+    let every = values.len().div_ceil(MOST_FOR_TREND).max(1);
+    values.iter().copied().step_by(every).collect()
+}
+
+/// The round in which at least nine tenths of all growth came, where there are three at least.
+fn step_of(held: &[i64]) -> Option<u32> {
+    if held.len() < 4 {
+        return None;
+    }
+    let grown = held.last()?.saturating_sub(*held.first()?);
+    let (round, most) = held
+        .windows(2)
+        .map(|two| two[1].saturating_sub(two[0]))
+        .enumerate()
+        .max_by_key(|(at, by)| (*by, Reverse(*at)))?;
+    (grown > 0 && most as f64 >= 0.9 * grown as f64).then_some(round as u32)
+}
+
+fn rounds_of(heap: &HeapSeries<'_>) -> u32 {
+    u32::try_from(heap.dumps.len().saturating_sub(1)).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,114 @@
+//! Dumps that belong together: which go on counting where others stopped, and counters that
+//! begin anew.
+//!
+//! A callsite that holds nothing and was idle since the last dump is left out of the next; if it
+//! comes back, it counts from zero (heapprofd's bookkeeping). Traces are read so that neither is
+//! seen; profiles written dump by dump, by whatever tool, still have it.
+
+use std::collections::BTreeMap;
+
+use crate::stacks::{Dump, NodeId, View};
+
+/// Part of the bytes allocated before that may have got fewer in a later dump of the same
+/// recording: callsites that came back after they were left out.
+const MOST_LOST: f64 = 0.2;
+
+/// Whether `after` can be a later dump of the recording that `before` is of: whatever was
+/// allocated at a callsite that is still there has not got less, but for a few.
+pub fn continues(before: &Dump, after: &Dump) -> bool {
+    let facts = (&before.facts, &after.facts);
+    if facts.0.pid != facts.1.pid || facts.0.heap != facts.1.heap {
+        return false;
+    }
+    if let (Some(a), Some(b)) = (facts.0.start_ns, facts.1.start_ns)
+        && a != b
+    {
+        return false;
+    }
+    let (Some(old), Some(new)) = (
+        before.column(View::AllocSpace),
+        after.column(View::AllocSpace),
+    ) else {
+        return false;
+    };
+    let later: BTreeMap<NodeId, i64> = after
+        .values
+        .nodes
+        .iter()
+        .copied()
+        .zip(new.iter().copied())
+        .collect();
+    let (mut all, mut lost) = (0.0, 0.0);
+    for (node, bytes) in before.values.nodes.iter().zip(old) {
+        if let Some(now) = later.get(node) {
+            all += *bytes as f64;
+            if now < bytes {
+                lost += *bytes as f64;
+            }
+        }
+    }
+    lost <= MOST_LOST * all
+}
+
+/// Makes the counters of a series go on where a callsite was left out or began anew: what it
+/// had allocated and freed before is added. Dumps are of one heap of one recording, oldest
+/// first. Those without the four views stay as they are.
+pub fn continue_counters(dumps: &mut [Dump]) {
+    /// What a callsite had in the last dump that has it, and what it had before it began anew.
+    #[derive(Clone, Copy, Default)]
+    struct Past {
+        last: [i64; 2],
+        base: [i64; 2],
+    }
+    let mut past: BTreeMap<NodeId, Past> = BTreeMap::new();
+    for dump in dumps {
+        let place = |view| dump.measures.iter().position(|m| m.view == Some(view));
+        let (Some(bytes), Some(count)) = (place(View::AllocSpace), place(View::AllocObjects))
+        else {
+            return;
+        };
+        let mut missing = past.clone();
+        for at in 0..dump.values.nodes.len() {
+            let node = dump.values.nodes[at];
+            missing.remove(&node);
+            let now = [bytes, count].map(|column| dump.values.columns[column][at]);
+            let known = past.entry(node).or_default();
+            if now[0] < known.last[0] || now[1] < known.last[1] {
+                for (base, last) in known.base.iter_mut().zip(known.last) {
+                    *base = base.saturating_add(last);
+                }
+            }
+            known.last = now;
+            for (column, base) in [bytes, count].into_iter().zip(known.base) {
+                let value = &mut dump.values.columns[column][at];
+                *value = value.saturating_add(base);
+            }
+        }
+        if missing.is_empty() {
+            continue;
+        }
+        // It holds nothing; what it allocated stays allocated, and is all freed.
+        for (node, past) in missing {
+            dump.values.nodes.push(node);
+            for (at, column) in dump.values.columns.iter_mut().enumerate() {
+                let total = |of: usize| past.last[of].saturating_add(past.base[of]);
+                column.push(match at {
+                    at if at == bytes => total(0),
+                    at if at == count => total(1),
+                    _ => 0,
+                });
+            }
+        }
+        sort(dump);
+    }
+}
+
+fn sort(dump: &mut Dump) {
+    let nodes = &dump.values.nodes;
+    let mut order: Vec<usize> = (0..nodes.len()).collect();
+    order.sort_unstable_by_key(|at| nodes[*at]);
+    dump.values.nodes = order.iter().map(|at| nodes[*at]).collect();
+    for column in &mut dump.values.columns {
+        *column = order.iter().map(|at| column[*at]).collect();
+    }
+}

@@ -1,0 +1,263 @@
+//! Growth over made series: what is named, in which order, with which verdict.
+
+use super::series::{continue_counters, continues};
+use super::*;
+use crate::stacks::{
+    Facts, Frame, Function, Kind, LibraryId, Measure, NodeId, TextId, Values, View,
+};
+
+const T: i64 = 4096;
+
+/// Names of a stack, root first.
+fn site(table: &mut StackTable, names: &[&str]) -> NodeId {
+    names.iter().fold(NodeId::ROOT, |parent, name| {
+        let kind = match *name {
+            "malloc" | "operator new" => Kind::Allocator,
+            _ => Kind::Plain,
+        };
+        let function = Function {
+            name: table.text(name),
+            system_name: TextId::default(),
+            library: LibraryId::default(),
+            kind,
+        };
+        let function = table.function(function);
+        let frame = table.frame(Frame {
+            function,
+            file: TextId::default(),
+            line: 0,
+            inlined: false,
+        });
+        table.child(parent, frame)
+    })
+}
+
+/// A dump of hits: (callsite, held, allocated).
+fn dump(index: u32, hits: &[(NodeId, i64, i64)]) -> Dump {
+    let mut hits = hits.to_vec();
+    hits.sort_unstable();
+    let column = |of: fn(&(NodeId, i64, i64)) -> i64| hits.iter().map(of).collect();
+    Dump {
+        facts: Facts {
+            index,
+            pid: 7,
+            sampling_interval_bytes: T as u64,
+            ..Facts::default()
+        },
+        measures: View::ALL.iter().copied().map(Measure::of_view).collect(),
+        default_measure: 0,
+        values: Values {
+            nodes: hits.iter().map(|hit| hit.0).collect(),
+            columns: vec![
+                column(|hit| hit.1 * T),
+                column(|hit| hit.2 * T),
+                column(|hit| hit.1),
+                column(|hit| hit.2),
+            ],
+        },
+    }
+}
+
+fn series(dumps: &[Dump]) -> HeapSeries<'_> {
+    HeapSeries {
+        dumps: dumps
+            .iter()
+            .map(|dump| (dump, Interval::of(&dump.facts).expect("known")))
+            .collect(),
+        paired: true,
+        incomplete: false,
+    }
+}
+
+const RULE: Rule = Rule {
+    iterations: 1.0,
+    tolerance: T as f64,
+};
+
+fn names(growth: &Growth<'_>) -> Vec<(String, Verdict)> {
+    let name = |site: &Site| match site.unit {
+        Unit::Callsite(id) => {
+            let frame = growth.shown().frame(id).expect("not the root");
+            let function = growth.shown().table().frames()[frame.0 as usize].function;
+            let name = growth.shown().table().functions()[function.0 as usize].name;
+            growth.shown().table().text_of(name).to_owned()
+        }
+        Unit::Function(id) => format!("all of {}", growth.functions().name(id)),
+    };
+    let sites = growth.sites.iter();
+    sites.map(|site| (name(site), site.verdict)).collect()
+}
+
+const GROWS: Verdict = Verdict::Grows {
+    below_tolerance: false,
+};
+
+#[test]
+fn the_leak_stands_first_and_a_cache_is_none() {
+    let mut table = StackTable::default();
+    let leak = [
+        site(&mut table, &["main", "append", "malloc"]),
+        site(&mut table, &["main", "append", "operator new"]),
+    ];
+    let cache = site(&mut table, &["main", "put", "malloc"]);
+    let steady = site(&mut table, &["main", "load", "malloc"]);
+    let churn = site(&mut table, &["main", "parse", "malloc"]);
+    let dumps: Vec<Dump> = (0..9)
+        .map(|i| {
+            let filled = [0, 30, 60, 70, 70, 70, 70, 70, 70][i as usize];
+            dump(
+                i,
+                &[
+                    (leak[0], 5 * i64::from(i), 5 * i64::from(i)),
+                    (leak[1], 2 * i64::from(i), 2 * i64::from(i)),
+                    (cache, filled, filled),
+                    (steady, 500, 500),
+                    (churn, 1, 1000 * i64::from(i + 1)),
+                ],
+            )
+        })
+        .collect();
+    let growth = Growth::of(&table, &[series(&dumps)], &Filter::default(), RULE);
+    let names = names(&growth);
+    assert_eq!(names[0], ("append".to_owned(), GROWS));
+    assert_eq!(
+        names[1],
+        ("put".to_owned(), Verdict::CantTell(Doubt::OneStep))
+    );
+    let rest: Vec<&str> = names[2..].iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(rest, ["load", "parse"]);
+    assert!(names[2..].iter().all(|(_, v)| *v == Verdict::WithinNoise));
+    let first = &growth.sites[0];
+    assert_eq!(first.rate.value, 7.0 * T as f64, "malloc and new together");
+    assert_eq!(first.freed_share(), Some(0.0));
+    let churn: Vec<f64> = growth
+        .churn()
+        .iter()
+        .filter_map(|s| s.freed_share())
+        .collect();
+    assert_eq!(churn, [1.0]);
+    assert_eq!(growth.totals.len(), 1);
+    assert_eq!(growth.totals[0].grown.value, 126 * T);
+}
+
+#[test]
+fn a_leak_by_many_ways_is_found_by_its_function() {
+    let mut table = StackTable::default();
+    let ways: Vec<NodeId> = (0..60)
+        .map(|i| {
+            site(
+                &mut table,
+                &["main", &format!("way{i}"), "append", "malloc"],
+            )
+        })
+        .collect();
+    let dumps: Vec<Dump> = (0..7)
+        .map(|i| {
+            let hits: Vec<(NodeId, i64, i64)> = ways
+                .iter()
+                .enumerate()
+                .map(|(at, way)| {
+                    let held = i64::from(at as u32 % 6 < i);
+                    (*way, held, held)
+                })
+                .collect();
+            dump(i, &hits)
+        })
+        .collect();
+    let growth = Growth::of(&table, &[series(&dumps)], &Filter::default(), RULE);
+    let names = names(&growth);
+    assert_eq!(names[0], ("all of append".to_owned(), GROWS));
+    assert!(
+        names[1..]
+            .iter()
+            .all(|(name, v)| name == "append" && *v != GROWS)
+    );
+}
+
+#[test]
+fn too_few_samples_say_what_would_decide() {
+    let mut table = StackTable::default();
+    let small = site(&mut table, &["main", "drip", "malloc"]);
+    let dumps: Vec<Dump> = (0..5)
+        .map(|i| {
+            let hits = [3, 3, 4, 4, 5][i as usize];
+            dump(i, &[(small, hits, hits)])
+        })
+        .collect();
+    let strict = Rule {
+        tolerance: 500.0,
+        ..RULE
+    };
+    let growth = Growth::of(&table, &[series(&dumps)], &Filter::default(), strict);
+    let site = &growth.sites[0];
+    assert_eq!(site.verdict, Verdict::CantTell(Doubt::TooFewSamples));
+    let decider = growth.decider(site);
+    assert!(decider.iterations.expect("rounds") > 4);
+    assert!(decider.interval_bytes.expect("an interval") < 4096);
+}
+
+#[test]
+fn two_dumps_show_growth_but_no_leak() {
+    let mut table = StackTable::default();
+    let leak = site(&mut table, &["main", "append", "malloc"]);
+    let dumps = [dump(0, &[(leak, 0, 0)]), dump(1, &[(leak, 90, 90)])];
+    let growth = Growth::of(&table, &[series(&dumps)], &Filter::default(), RULE);
+    let site = &growth.sites[0];
+    assert_eq!(site.verdict, Verdict::CantTell(Doubt::TooFewRounds));
+    assert!(site.is_suspect());
+    assert_eq!(growth.decider(site).iterations, Some(6));
+}
+
+#[test]
+fn missing_data_are_never_noise() {
+    let mut table = StackTable::default();
+    let steady = site(&mut table, &["main", "load", "malloc"]);
+    let dumps: Vec<Dump> = (0..5).map(|i| dump(i, &[(steady, 9, 9)])).collect();
+    let mut heap = series(&dumps);
+    heap.incomplete = true;
+    let growth = Growth::of(&table, &[heap], &Filter::default(), RULE);
+    assert_eq!(
+        growth.sites[0].verdict,
+        Verdict::CantTell(Doubt::Incomplete)
+    );
+}
+
+#[test]
+fn counters_that_began_anew_go_on() {
+    let mut table = StackTable::default();
+    let comes_back = site(&mut table, &["main", "flash", "malloc"]);
+    let stays = site(&mut table, &["main", "load", "malloc"]);
+    let mut dumps = vec![
+        dump(0, &[(comes_back, 4, 10), (stays, 9, 100)]),
+        dump(1, &[(stays, 9, 120)]),
+        dump(2, &[(comes_back, 2, 3), (stays, 9, 130)]),
+        dump(3, &[(comes_back, 2, 5), (stays, 9, 130)]),
+    ];
+    assert!(continues(&dumps[0], &dumps[1]));
+    assert!(continues(&dumps[0], &dumps[2]), "one of them is small");
+    let other = dump(4, &[(comes_back, 1, 1), (stays, 2, 2)]);
+    assert!(!continues(&dumps[3], &other), "another recording");
+    continue_counters(&mut dumps);
+    let of = |dump: &Dump, view| dump.column(view).expect("there").to_vec();
+    assert_eq!(of(&dumps[1], View::AllocObjects), [10, 120]);
+    assert_eq!(of(&dumps[1], View::Objects), [0, 9]);
+    assert_eq!(of(&dumps[2], View::AllocObjects), [13, 130]);
+    assert_eq!(of(&dumps[3], View::AllocObjects), [15, 130]);
+    assert_eq!(of(&dumps[3], View::AllocSpace), [15 * T, 130 * T]);
+}
+
+#[test]
+fn nothing_and_everything_are_no_trouble() {
+    let table = StackTable::default();
+    let dumps = [dump(0, &[]), dump(1, &[]), dump(2, &[])];
+    let growth = Growth::of(&table, &[series(&dumps)], &Filter::default(), RULE);
+    assert!(growth.sites.is_empty());
+    assert_eq!(growth.totals[0].grown.value, 0);
+    let mut table = StackTable::default();
+    let site = site(&mut table, &["main"]);
+    let most = i64::MAX / T;
+    let dumps: Vec<Dump> = (0..4).map(|i| dump(i, &[(site, most, most)])).collect();
+    let growth = Growth::of(&table, &[series(&dumps)], &Filter::default(), RULE);
+    assert_eq!(growth.sites[0].grown.value, 0);
+    assert!(growth.sites[0].rate.high.is_finite());
+}
