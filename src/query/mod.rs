@@ -9,9 +9,11 @@
 //! | `processes` | processes and their `upid`s |
 //! | `native` | tables of native heaps |
 //! | `java` | tables of Java heaps |
+//! | `flamegraph` | `experimental_flamegraph`, over both |
 //! | `vtab` | how SQLite plans over and walks through a table |
 
 mod engine;
+pub mod flamegraph;
 mod index;
 pub mod java;
 pub mod native;

@@ -14,7 +14,7 @@ use crate::heap_graph::{
 
 /// The dumps of an input, read when a table of theirs first needs them.
 #[derive(Clone)]
-pub(in crate::query) struct LazyHeaps {
+pub struct LazyHeaps {
     shared: Arc<Shared>,
 }
 
@@ -84,9 +84,9 @@ pub(in crate::query) struct Heaps {
 
 /// A dump, where its rows begin, and what was computed of it.
 pub(in crate::query) struct Heap {
-    pub(super) graph: Arc<HeapGraph>,
+    pub(in crate::query) graph: Arc<HeapGraph>,
     pub(super) facts: JavaHeapFacts,
-    pub(super) upid: u32,
+    pub(in crate::query) upid: u32,
     first_object: usize,
     first_class: usize,
     first_reference: usize,
@@ -184,7 +184,7 @@ impl Heap {
     }
 
     /// When it was dumped, ns of trace time.
-    pub(super) fn ts(&self) -> i64 {
+    pub(in crate::query) fn ts(&self) -> i64 {
         self.facts.time_ns as i64
     }
 
@@ -201,7 +201,7 @@ impl Heap {
     }
 
     /// The shortest paths from roots.
-    pub(super) fn paths(&self) -> &ShortestPaths {
+    pub(in crate::query) fn paths(&self) -> &ShortestPaths {
         self.paths
             .get_or_init(|| ShortestPaths::of(&self.graph, Follow::default()))
     }
@@ -253,7 +253,7 @@ impl Heaps {
     }
 
     /// The dumps, in order of time.
-    pub(super) fn all(&self) -> &[Heap] {
+    pub(in crate::query) fn all(&self) -> &[Heap] {
         &self.heaps
     }
 

@@ -27,7 +27,8 @@ use std::sync::Arc;
 use super::processes::Processes;
 use super::table::{Catalog, TableError};
 use crate::heap_graph::HeapGraph;
-use heaps::LazyHeaps;
+pub(super) use heaps::Heaps;
+pub use heaps::LazyHeaps;
 
 /// What is known of a Java heap before it is read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -82,8 +83,12 @@ pub trait JavaHeaps: Send + Sync {
     fn read(&self, at: usize) -> Result<Arc<HeapGraph>, TableError>;
 }
 
-/// Adds the tables of Java heaps.
-pub fn add(catalog: &mut Catalog, heaps: &Arc<dyn JavaHeaps>, processes: &Arc<Processes>) {
+/// Adds the tables of Java heaps, and hands out the heaps for others.
+pub fn add(
+    catalog: &mut Catalog,
+    heaps: &Arc<dyn JavaHeaps>,
+    processes: &Arc<Processes>,
+) -> LazyHeaps {
     let heaps = LazyHeaps::new(heaps, processes);
     classes::add(catalog, &heaps);
     dumps::add(catalog, &heaps);
@@ -92,4 +97,5 @@ pub fn add(catalog: &mut Catalog, heaps: &Arc<dyn JavaHeaps>, processes: &Arc<Pr
     fields::add(catalog, &heaps);
     trees::add(catalog, &heaps);
     sums::add(catalog, &heaps);
+    heaps
 }

@@ -1,0 +1,240 @@
+//! `experimental_flamegraph`: a heap as a tree of frames with cumulative figures. Native heaps
+//! by call stacks, Java heaps by shortest paths from roots.
+//!
+//! It is asked in three ways, all of which Perfetto documents or has documented:
+//!
+//! ```sql
+//! SELECT … FROM experimental_flamegraph WHERE ts = 5 AND upid = 1 AND profile_type = 'native'
+//! SELECT … FROM experimental_flamegraph(5, 1, 'native')
+//! SELECT … FROM experimental_flamegraph('native', 5, NULL, 1, NULL, NULL)
+//! ```
+//!
+//! Arguments of a function go to hidden columns by position, so the second way puts a time where
+//! the third has the type: which is meant shows in whether it is a number.
+
+mod graph;
+mod native;
+mod tree;
+
+use std::sync::Arc;
+
+use super::java::LazyHeaps;
+use super::native::NativeHeaps;
+use super::processes::Processes;
+use super::table::{Argument, Catalog, Cell, Column, Rows, Schema, TableError};
+use tree::Flamegraph;
+
+static SCHEMA: Schema = Schema {
+    name: "experimental_flamegraph",
+    module: None,
+    about: "A heap as a tree of frames, with their own and cumulative figures: of a dump, by \
+            its time, process and type ('native' or 'graph').",
+    columns: &[
+        Column::id(),
+        Column::int("ts", "the time that was asked for").argument(),
+        Column::int("depth", "0 at the root"),
+        Column::text("name", "the function, or the class"),
+        Column::text("map_name", "the library; `JAVA` for classes"),
+        Column::int(
+            "count",
+            "allocations not freed, or objects, of this frame itself",
+        ),
+        Column::int("cumulative_count", "of this frame and all below"),
+        Column::int(
+            "size",
+            "bytes not freed, or of objects, of this frame itself",
+        ),
+        Column::int("cumulative_size", "of this frame and all below"),
+        Column::int(
+            "alloc_count",
+            "allocations, freed ones too, of this frame itself",
+        ),
+        Column::int("cumulative_alloc_count", "of this frame and all below"),
+        Column::int(
+            "alloc_size",
+            "bytes allocated, freed ones too, of this frame itself",
+        ),
+        Column::int("cumulative_alloc_size", "of this frame and all below"),
+        Column::int("parent_id", "the frame above; NULL for a root").indexed(),
+        Column::text("source_file", "where its lines are known"),
+        Column::int("line_number", "where its lines are known"),
+        Column::text("profile_type", "`native` or `graph`")
+            .argument()
+            .hidden(),
+        Column::int("ts_in", "the time").argument().hidden(),
+        Column::text("ts_constraint", "instead of a time: `<=` and a time")
+            .argument()
+            .hidden(),
+        Column::int("upid", "the process").argument().hidden(),
+        Column::text("upid_group", "instead of a process: several, with commas")
+            .argument()
+            .hidden(),
+        Column::text("focus_str", "only stacks with this in a name")
+            .argument()
+            .hidden(),
+    ],
+};
+
+const TS: usize = 1;
+const PROFILE_TYPE: usize = 16;
+const TS_IN: usize = 17;
+const TS_CONSTRAINT: usize = 18;
+const UPID: usize = 19;
+const UPID_GROUP: usize = 20;
+const FOCUS: usize = 21;
+
+/// Adds the function.
+pub fn add(
+    catalog: &mut Catalog,
+    native: Option<&Arc<NativeHeaps>>,
+    java: Option<&LazyHeaps>,
+    processes: &Arc<Processes>,
+) {
+    let native = native.map(|heaps| native::Stacks::new(heaps, processes));
+    let java = java.cloned();
+    catalog.function(&SCHEMA, move |arguments| {
+        let asked = Asked::of(arguments)?;
+        let frames = match asked.sort {
+            Sort::Native => match &native {
+                Some(stacks) => stacks.flamegraph(&asked)?,
+                None => return Err(no_such("native heap")),
+            },
+            Sort::Graph => match &java {
+                Some(heaps) => graph::flamegraph(&*heaps.get()?, &asked)?,
+                None => return Err(no_such("Java heap")),
+            },
+        };
+        Ok(Arc::new(Table {
+            frames,
+            ts: asked.ts,
+        }))
+    });
+}
+
+fn no_such(what: &str) -> TableError {
+    TableError(format!("experimental_flamegraph: there is no {what} here"))
+}
+
+/// What sort of heap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sort {
+    Native,
+    Graph,
+}
+
+/// What is to be shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Asked {
+    sort: Sort,
+    ts: i64,
+    upids: Vec<i64>,
+    focus: Option<String>,
+}
+
+impl Asked {
+    fn of(arguments: &[Argument]) -> Result<Asked, TableError> {
+        let wrong = |what: &str| {
+            Err(TableError(format!(
+                "experimental_flamegraph: {what}; ask for \
+                 experimental_flamegraph('native', TS, NULL, UPID, NULL, NULL), with 'graph' for \
+                 a Java heap"
+            )))
+        };
+        let at = |column: usize| &arguments[column];
+        // Of three arguments, the first is the time.
+        let (sort, ts, upid, constraint) = match at(PROFILE_TYPE) {
+            Argument::Int(_) => (
+                at(TS_CONSTRAINT),
+                at(PROFILE_TYPE),
+                at(TS_IN),
+                &Argument::Absent,
+            ),
+            sort => {
+                let ts = match at(TS_IN) {
+                    Argument::Absent => at(TS),
+                    ts => ts,
+                };
+                (sort, ts, at(UPID), at(TS_CONSTRAINT))
+            }
+        };
+        let sort = match sort {
+            Argument::Text(sort) if sort == "native" => Sort::Native,
+            Argument::Text(sort) if sort == "graph" => Sort::Graph,
+            Argument::Text(sort) if sort == "perf" => {
+                return wrong("samples of CPU profiles are not read here");
+            }
+            Argument::Text(_) => return wrong("the type is 'native' or 'graph'"),
+            _ => return wrong("it wants a type"),
+        };
+        let ts = match (ts, constraint) {
+            (Argument::Int(ts), _) => *ts,
+            (Argument::Absent | Argument::Null, Argument::Text(constraint)) => {
+                let ts = constraint.strip_prefix("<=").map(str::trim);
+                match ts.and_then(|ts| ts.parse().ok()) {
+                    Some(ts) => ts,
+                    None => return wrong("of constraints, only `<=` and a time are known"),
+                }
+            }
+            (Argument::Absent | Argument::Null, _) => return wrong("it wants a time"),
+            _ => return wrong("the time has to be a whole number"),
+        };
+        let upids = match (upid, at(UPID_GROUP)) {
+            (Argument::Int(upid), _) => vec![*upid],
+            (Argument::Absent | Argument::Null, Argument::Text(group)) => {
+                let upids = group.split(',').map(|upid| upid.trim().parse());
+                match upids.collect() {
+                    Ok(upids) => upids,
+                    Err(_) => return wrong("a group of processes is upids with commas"),
+                }
+            }
+            _ => return wrong("it wants a upid"),
+        };
+        let focus = match at(FOCUS) {
+            Argument::Text(focus) if !focus.is_empty() => Some(focus.clone()),
+            Argument::Text(_) | Argument::Absent | Argument::Null => None,
+            _ => return wrong("the focus has to be text"),
+        };
+        Ok(Asked {
+            sort,
+            ts,
+            upids,
+            focus,
+        })
+    }
+}
+
+struct Table {
+    frames: Flamegraph,
+    ts: i64,
+}
+
+impl Rows for Table {
+    fn len(&self) -> usize {
+        self.frames.len()
+    }
+
+    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
+        let frame = self.frames.frame(row);
+        let (own, sums) = (&frame.own, &frame.sums);
+        match column {
+            0 => row.into(),
+            1 => self.ts.into(),
+            2 => frame.depth.into(),
+            3 => Cell::text(self.frames.name(row)),
+            4 => Cell::text(self.frames.map_name(row)),
+            5 => own.count.into(),
+            6 => sums.count.into(),
+            7 => own.size.into(),
+            8 => sums.size.into(),
+            9 => own.alloc_count.into(),
+            10 => sums.alloc_count.into(),
+            11 => own.alloc_size.into(),
+            12 => sums.alloc_size.into(),
+            13 => frame.parent.into(),
+            14 => self.frames.source_file(row).into(),
+            15 => frame.line.into(),
+            // Arguments: what was asked for is not repeated.
+            _ => Cell::Null,
+        }
+    }
+}

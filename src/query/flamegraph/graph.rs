@@ -1,0 +1,58 @@
+//! Java heaps: the tree of shortest paths, merged by class.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::Asked;
+use super::tree::{Figures, Flamegraph, Label, Layout, Order};
+use crate::analyze::class_tree::{ClassTree, Merge, NodeIndex, Over};
+use crate::query::java::Heaps;
+use crate::query::table::TableError;
+
+/// The flamegraph of one dump.
+pub(super) fn flamegraph(heaps: &Heaps, asked: &Asked) -> Result<Flamegraph, TableError> {
+    let wanted = heaps.all().iter().filter(|heap| heap.ts() == asked.ts);
+    let mut wanted = wanted.filter(|heap| asked.upids.contains(&heap.upid.into()));
+    let Some(heap) = wanted.next() else {
+        return Err(TableError(format!(
+            "experimental_flamegraph: no Java heap of upid {} was dumped at {}: see \
+             SELECT upid, ts FROM heap_graph",
+            asked.upids.first().copied().unwrap_or_default(),
+            asked.ts
+        )));
+    };
+    let tree = ClassTree::of(
+        &heap.graph,
+        Over::ShortestPaths(heap.paths()),
+        Merge::Flamegraph,
+    );
+    let mut layout = Layout {
+        texts: vec!["JAVA".to_owned()],
+        ..Layout::default()
+    };
+    let mut numbers: HashMap<String, u32> = HashMap::new();
+    let mut own = Vec::with_capacity(tree.nodes.len());
+    for node in &tree.nodes {
+        let texts = &mut layout.texts;
+        let name = tree.name(node).into_owned();
+        let name = *numbers.entry(name).or_insert_with_key(|name| {
+            texts.push(name.clone());
+            texts.len() as u32 - 1
+        });
+        layout.labels.push(Label {
+            name,
+            map_name: 0,
+            source_file: None,
+            line: None,
+        });
+        let parent = node.parent.map(|NodeIndex(parent)| parent);
+        layout.parents.push(parent);
+        own.push(Figures {
+            count: node.count as i64,
+            size: node.bytes as i64,
+            ..Figures::default()
+        });
+    }
+    let focus = asked.focus.as_deref();
+    Ok(Flamegraph::of(Arc::new(layout), own, focus, Order::Widest))
+}

@@ -1,0 +1,160 @@
+//! Native heaps: call stacks, with inlined functions as frames of their own, outermost first.
+//! All heaps of a process together, all dumps up to a time. As in Perfetto, every frame of the
+//! trace is there, whether anything was allocated in it by then or not.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use super::Asked;
+use super::tree::{Figures, Flamegraph, Label, Layout, Order};
+use crate::profile::index::{Index, Seed};
+use crate::profile::{FrameId, Recording, StringId};
+use crate::query::native::{NativeHeaps, time_of};
+use crate::query::processes::Processes;
+use crate::query::table::TableError;
+
+/// The call stacks of a trace.
+pub(super) struct Stacks {
+    heaps: Arc<NativeHeaps>,
+    processes: Arc<Processes>,
+    tree: OnceLock<Tree>,
+}
+
+struct Tree {
+    layout: Arc<Layout>,
+    /// The innermost node of each row of the callsites.
+    innermost: Vec<u32>,
+}
+
+impl Stacks {
+    pub(super) fn new(heaps: &Arc<NativeHeaps>, processes: &Arc<Processes>) -> Stacks {
+        Stacks {
+            heaps: Arc::clone(heaps),
+            processes: Arc::clone(processes),
+            tree: OnceLock::new(),
+        }
+    }
+
+    /// What a process holds and has allocated up to a time.
+    pub(super) fn flamegraph(&self, asked: &Asked) -> Result<Flamegraph, TableError> {
+        let dumps = self.heaps.dumps.iter();
+        let wanted = dumps.map(|dump| {
+            let upid = self.processes.upid(dump.pid);
+            time_of(dump) <= asked.ts && upid.is_some_and(|upid| asked.upids.contains(&upid.into()))
+        });
+        let wanted: Vec<bool> = wanted.collect();
+        if !wanted.contains(&true) {
+            return Err(TableError(format!(
+                "experimental_flamegraph: no native heap of upid {} was dumped at or before {}: \
+                 see SELECT upid, ts_end FROM heap_profile",
+                asked.upids.first().copied().unwrap_or_default(),
+                asked.ts
+            )));
+        }
+        let tree = self.tree.get_or_init(|| Tree::of(&self.heaps));
+        let mut own = vec![Figures::default(); tree.layout.parents.len()];
+        let callsites = self.heaps.callsites();
+        for delta in &self.heaps.deltas {
+            let row = callsites.leaf(delta.callsite);
+            let Some(row) = row.filter(|_| wanted[delta.dump as usize]) else {
+                continue;
+            };
+            let figures = &mut own[tree.innermost[row as usize] as usize];
+            figures.add(Figures {
+                count: delta.count,
+                size: delta.size,
+                alloc_count: delta.count.max(0),
+                alloc_size: delta.size.max(0),
+            });
+        }
+        let layout = Arc::clone(&tree.layout);
+        let focus = asked.focus.as_deref();
+        Ok(Flamegraph::of(layout, own, focus, Order::Given))
+    }
+}
+
+impl Tree {
+    fn of(heaps: &NativeHeaps) -> Tree {
+        let recording = &heaps.recording;
+        let mut texts = Texts::default();
+        let frames = 0..heaps.frames().len() as u32;
+        let expanded: Vec<Vec<Label>> = frames
+            .map(|frame| expand(recording, FrameId(frame), &mut texts))
+            .collect();
+        let mut layout = Layout::default();
+        let seed = Seed::default();
+        let mut index = Index::default();
+        let mut innermost: Vec<u32> = Vec::with_capacity(heaps.callsites().rows().len());
+        for callsite in heaps.callsites().rows() {
+            let mut node = callsite.parent.map(|parent| innermost[parent as usize]);
+            for &label in &expanded[callsite.frame.0 as usize] {
+                let above = node.unwrap_or(u32::MAX);
+                let names = u64::from(label.name) << 32 | u64::from(label.map_name);
+                let hash = seed.number(names ^ seed.number(above.into()));
+                let next = layout.parents.len() as u32;
+                let same = |at: u32| {
+                    let known = layout.labels[at as usize];
+                    layout.parents[at as usize] == node
+                        && (known.name, known.map_name) == (label.name, label.map_name)
+                };
+                let (at, there) = index.find_or_insert(hash, next, same);
+                if !there {
+                    layout.parents.push(node);
+                    layout.labels.push(label);
+                }
+                node = Some(at);
+            }
+            innermost.push(node.unwrap_or_default());
+        }
+        layout.texts = texts.texts;
+        Tree {
+            layout: Arc::new(layout),
+            innermost,
+        }
+    }
+}
+
+/// Texts by number.
+#[derive(Default)]
+struct Texts {
+    texts: Vec<String>,
+    numbers: HashMap<StringId, u32>,
+}
+
+impl Texts {
+    fn number(&mut self, recording: &Recording, text: StringId) -> u32 {
+        let texts = &mut self.texts;
+        *self.numbers.entry(text).or_insert_with(|| {
+            texts.push(recording.tables.string(text).to_owned());
+            texts.len() as u32 - 1
+        })
+    }
+}
+
+/// The functions of a frame, outermost first: at least one.
+fn expand(recording: &Recording, frame: FrameId, texts: &mut Texts) -> Vec<Label> {
+    let of_frame = recording.tables.frame(frame);
+    let mapping = of_frame
+        .mapping
+        .map(|mapping| recording.tables.mapping(mapping));
+    let path = mapping.map_or(StringId::default(), |mapping| mapping.path);
+    let map_name = texts.number(recording, path);
+    let lines = recording.symbols.lines(frame);
+    if lines.is_empty() {
+        let name = recording.symbols.name(frame).unwrap_or(of_frame.name);
+        return vec![Label {
+            name: texts.number(recording, name),
+            map_name,
+            source_file: None,
+            line: None,
+        }];
+    }
+    let lines = lines.iter().rev();
+    let labels = lines.map(|line| Label {
+        name: texts.number(recording, line.function),
+        map_name,
+        source_file: (line.file != StringId::default()).then(|| texts.number(recording, line.file)),
+        line: (line.line > 0).then_some(line.line),
+    });
+    labels.collect()
+}

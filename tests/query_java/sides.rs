@@ -1,0 +1,260 @@
+//! Two databases of one trace: ours, and one of the tables that Perfetto wrote.
+
+use super::Recording;
+use heaptap::app::maps::{HeapMaps, Maps};
+use heaptap::app::names::NameOptions;
+use heaptap::heap_graph::HeapGraph;
+use heaptap::query::java::{JavaHeapFacts, JavaHeaps, OutOfMemory};
+use heaptap::query::native::NativeHeapsBuilder;
+use heaptap::query::{
+    Catalog, Database, Processes, TableError, flamegraph, java, native, processes,
+};
+use heaptap::trace::{Surveyed, Trace, TraceError};
+use rusqlite::Connection;
+use rusqlite::types::Value;
+use std::io::Read as _;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+/// A row of an answer; numbers and texts as they are.
+pub type Row = Vec<Value>;
+
+pub struct Sides {
+    pub ours: Database,
+    pub theirs: Connection,
+}
+
+struct Heaps {
+    list: Vec<JavaHeapFacts>,
+    trace: Mutex<(Trace, HeapMaps)>,
+}
+
+impl JavaHeaps for Heaps {
+    fn list(&self) -> &[JavaHeapFacts] {
+        &self.list
+    }
+
+    fn read(&self, at: usize) -> Result<Arc<HeapGraph>, TableError> {
+        let (trace, maps) = &mut *self.trace.lock().expect("nobody panicked");
+        let recording = trace.recording().clone();
+        let graph = trace.read_java_dump(at);
+        let mut graph = graph.map_err(|error| TableError(error.to_string()))?;
+        maps.name(&mut graph, &recording);
+        Ok(Arc::new(graph))
+    }
+}
+
+/// A database of a trace.
+pub fn open(path: &Path) -> Database {
+    let traces = heaptap::import::open(path).expect("the trace opens");
+    let source = traces.into_iter().next().expect("there is a trace").source;
+    let mut surveyed = Surveyed::read(source).expect("the trace can be read");
+    let maps = Maps::open_what_opens(&NameOptions {
+        discover: false,
+        ..NameOptions::default()
+    });
+    let renamed = maps.name(&mut surveyed).expect("names can be read");
+    let mut trace = surveyed.seal();
+    let mut all = Processes::of(trace.recording());
+    let mut builder = NativeHeapsBuilder::default();
+    trace
+        .read_dumps::<TraceError>(|dump| {
+            all.enter_named(dump.pid, &dump.process);
+            builder.add(dump);
+            Ok(())
+        })
+        .expect("dumps can be read");
+    let natives = Arc::new(builder.finish(trace.recording().clone()));
+    let list = trace.java_dumps().iter().map(|dump| {
+        all.enter_named(dump.pid, &dump.process);
+        JavaHeapFacts {
+            pid: Some(dump.pid),
+            process: dump.process.clone(),
+            time_ns: dump.time_ns,
+            reason: dump.out_of_memory.as_ref().map(|_| "OOME".to_owned()),
+            out_of_memory: dump.out_of_memory.as_ref().map(|error| OutOfMemory {
+                allocation_bytes: error.allocation_bytes,
+                free_bytes: error.free_bytes,
+                free_until_oom_bytes: error.free_until_oom_bytes,
+                message: error.message.clone(),
+                ..OutOfMemory::default()
+            }),
+        }
+    });
+    let list = list.collect();
+    let heaps: Arc<dyn JavaHeaps> = Arc::new(Heaps {
+        list,
+        trace: Mutex::new((trace, renamed.heaps)),
+    });
+    let all = Arc::new(all);
+    let mut catalog = Catalog::default();
+    processes::add(&mut catalog, &all);
+    native::add(&mut catalog, &natives, &all);
+    let heaps = java::add(&mut catalog, &heaps, &all);
+    flamegraph::add(&mut catalog, Some(&natives), Some(&heaps), &all);
+    Database::open(catalog).expect("a database")
+}
+
+/// Perfetto's names of the tables that lie in files.
+const TABLES: [(&str, &str); 14] = [
+    ("hg_class", "heap_graph_class"),
+    ("hg_object", "heap_graph_object"),
+    ("hg_reference", "heap_graph_reference"),
+    ("hg_dominator_tree", "heap_graph_dominator_tree"),
+    (
+        "hg_class_aggregation",
+        "android_heap_graph_class_aggregation",
+    ),
+    ("hg_class_tree", "android_heap_graph_class_summary_tree"),
+    (
+        "hg_dominator_class_tree",
+        "_heap_graph_dominator_class_tree",
+    ),
+    ("heap_summary_tree", "android_heap_profile_summary_tree"),
+    ("alloc", "alloc"),
+    ("callsite", "stack_profile_callsite"),
+    ("frame", "stack_profile_frame"),
+    ("mapping", "stack_profile_mapping"),
+    ("symbol", "stack_profile_symbol"),
+    ("process", "process"),
+];
+
+impl Sides {
+    pub fn open(recording: &Recording) -> Sides {
+        let theirs = Connection::open_in_memory().expect("a database");
+        for (file, table) in TABLES {
+            if let Some(text) = text(&recording.tables, file) {
+                load(&theirs, table, &text);
+            }
+        }
+        let with_pids = "CREATE VIEW heap_profile_allocation AS
+             SELECT ts, upid, heap_name, callsite_id, count, size FROM alloc JOIN process USING (pid)";
+        theirs.execute_batch(with_pids).expect("a view");
+        Sides {
+            ours: open(&recording.trace),
+            theirs,
+        }
+    }
+
+    /// Whether Perfetto's side has a table.
+    pub fn has(&self, table: &str) -> bool {
+        let sql = "SELECT count(*) FROM sqlite_master WHERE name = ?1 AND type = 'table'";
+        let count = self
+            .theirs
+            .query_row(sql, [table], |row| row.get::<_, i64>(0));
+        count.expect("a number") > 0
+    }
+
+    /// What differs between the rows of a query on both sides, whatever their order.
+    pub fn compare(&self, sql: &str) -> Vec<String> {
+        self.compare_with(sql, sql)
+    }
+
+    /// The same, where the sides are asked in different words.
+    pub fn compare_with(&self, ours: &str, theirs: &str) -> Vec<String> {
+        differences(
+            rows(self.ours.connection(), ours),
+            rows(&self.theirs, theirs),
+        )
+    }
+}
+
+/// What differs between rows, whatever their order: the first few.
+pub fn differences(
+    ours: Result<Vec<Row>, rusqlite::Error>,
+    theirs: Result<Vec<Row>, rusqlite::Error>,
+) -> Vec<String> {
+    let (ours, theirs) = match (ours, theirs) {
+        (Ok(ours), Ok(theirs)) => (ours, theirs),
+        (Err(error), _) => return vec![format!("ours: {error}")],
+        (_, Err(error)) => return vec![format!("theirs: {error}")],
+    };
+    let shown = |rows: Vec<Row>| {
+        let mut rows: Vec<String> = rows.into_iter().map(|row| format!("{row:?}")).collect();
+        rows.sort_unstable();
+        rows
+    };
+    let (ours, theirs) = (shown(ours), shown(theirs));
+    let mut faults = Vec::new();
+    if ours.len() != theirs.len() {
+        faults.push(format!("{} rows, not {}", ours.len(), theirs.len()));
+    }
+    let differing = ours.iter().zip(&theirs).filter(|(our, their)| our != their);
+    let differing = differing.map(|(our, their)| format!("{our}\n    not {their}"));
+    faults.extend(differing.take(3));
+    faults
+}
+
+/// All rows of a query.
+pub fn rows(connection: &Connection, sql: &str) -> Result<Vec<Row>, rusqlite::Error> {
+    let mut statement = connection.prepare(sql)?;
+    let columns = statement.column_count();
+    let rows = statement.query_map([], |row| (0..columns).map(|at| row.get(at)).collect())?;
+    rows.collect()
+}
+
+/// The text of a table's file, gzipped or not.
+pub fn text(folder: &Path, name: &str) -> Option<String> {
+    if let Ok(text) = std::fs::read_to_string(folder.join(format!("{name}.csv"))) {
+        return Some(text);
+    }
+    let file = std::fs::File::open(folder.join(format!("{name}.csv.gz"))).ok()?;
+    let mut text = String::new();
+    let read = flate2::read::GzDecoder::new(file).read_to_string(&mut text);
+    read.expect("a table inflates");
+    Some(text)
+}
+
+/// Makes a table of CSV as SQLite's shell writes it: text in quotes, `[NULL]` for null.
+pub fn load(connection: &Connection, table: &str, text: &str) {
+    let mut lines = text.lines();
+    let columns = cells(lines.next().unwrap_or_default());
+    let names: Vec<String> = columns
+        .iter()
+        .map(|column| match column {
+            Value::Text(name) => format!("\"{name}\""),
+            other => panic!("{table}: a column named {other:?}"),
+        })
+        .collect();
+    let create = format!("CREATE TABLE {table} ({})", names.join(", "));
+    connection.execute_batch(&create).expect("a table");
+    let places = vec!["?"; names.len()].join(", ");
+    let insert = format!("INSERT INTO {table} VALUES ({places})");
+    connection.execute_batch("BEGIN").expect("a transaction");
+    let mut insert = connection.prepare(&insert).expect("an insertion");
+    for line in lines {
+        let row = rusqlite::params_from_iter(cells(line));
+        insert.execute(row).expect("a row is inserted");
+    }
+    connection.execute_batch("COMMIT").expect("a transaction");
+}
+
+fn cells(line: &str) -> Vec<Value> {
+    let mut found = Vec::new();
+    let mut rest = line;
+    loop {
+        let (cell, after) = match rest.strip_prefix('"') {
+            Some(quoted) => {
+                // Quotes inside are not doubled: a cell ends before a comma or the end.
+                let end = quoted.find("\",").unwrap_or(quoted.len() - 1);
+                let text = &quoted[..end];
+                let cell = match text {
+                    "[NULL]" => Value::Null,
+                    text => Value::Text(text.to_owned()),
+                };
+                (cell, &quoted[end + 1..])
+            }
+            None => {
+                let (text, after) = rest.split_at(rest.find(',').unwrap_or(rest.len()));
+                let number = text.parse().map(Value::Integer);
+                let number = number.or_else(|_| text.parse().map(Value::Real));
+                (number.unwrap_or(Value::Text(text.to_owned())), after)
+            }
+        };
+        found.push(cell);
+        match after.strip_prefix(',') {
+            Some(more) => rest = more,
+            None => return found,
+        }
+    }
+}
