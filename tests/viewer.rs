@@ -1,0 +1,93 @@
+//! The viewer's bundle is checked in, so that a build needs no node: here it is held to its
+//! sources. `viewer/build.mjs` writes the bundle and its manifest; tests/run.sh rebuilds both and
+//! compares, where node is to be had.
+
+use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+fn viewer() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("viewer")
+}
+
+fn read(path: &str) -> Vec<u8> {
+    std::fs::read(viewer().join(path)).unwrap_or_else(|error| panic!("viewer/{path}: {error}"))
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes)
+        .iter()
+        .fold(String::new(), |mut text, byte| {
+            write!(text, "{byte:02x}").expect("a String takes all that is written");
+            text
+        })
+}
+
+/// Rows of the manifest: hash, path.
+fn manifest() -> Vec<(String, String)> {
+    let text = String::from_utf8(read("dist/MANIFEST")).expect("the manifest is text");
+    text.lines()
+        .map(|line| {
+            let (hash, path) = line.split_once("  ").expect("a row is a hash and a path");
+            (hash.to_owned(), path.to_owned())
+        })
+        .collect()
+}
+
+#[test]
+fn the_bundle_was_built_from_these_sources() {
+    let changed: Vec<String> = manifest()
+        .into_iter()
+        .filter(|(hash, path)| *hash != sha256(&read(path)))
+        .map(|(_, path)| path)
+        .collect();
+    assert!(
+        changed.is_empty(),
+        "changed since the bundle was built: {changed:?}; run `npm run build` in viewer/"
+    );
+}
+
+#[test]
+fn the_manifest_names_every_source() {
+    let named: BTreeSet<String> = manifest().into_iter().map(|(_, path)| path).collect();
+    for entry in std::fs::read_dir(viewer().join("src")).expect("viewer/src is a folder") {
+        let name = entry.expect("its entries can be read").file_name();
+        let path = format!("src/{}", name.to_string_lossy());
+        assert!(
+            named.contains(&path),
+            "viewer/{path} is not in dist/MANIFEST"
+        );
+    }
+    for path in ["dist/report.js", "dist/report.css", "package-lock.json"] {
+        assert!(
+            named.contains(path),
+            "viewer/{path} is not in dist/MANIFEST"
+        );
+    }
+}
+
+/// The bundle stands in a page between its tags: nothing in it may end them, and its hash, which
+/// the page's content policy names, must not depend on how lines end.
+#[test]
+fn the_bundle_fits_into_a_page() {
+    for path in ["dist/report.js", "dist/report.css"] {
+        let text = String::from_utf8(read(path)).expect("the bundle is UTF-8");
+        let lower = text.to_ascii_lowercase();
+        for bad in ["</script", "<script", "</style", "<!--", "\r"] {
+            assert!(!lower.contains(bad), "viewer/{path} holds {bad:?}");
+        }
+        assert!(
+            text.ends_with('\n'),
+            "viewer/{path} ends without a line end"
+        );
+    }
+}
+
+#[test]
+fn the_lockfile_names_no_host() {
+    let text = String::from_utf8(read("package-lock.json")).expect("the lockfile is UTF-8");
+    for bad in ["\"resolved\"", "http:", "https:"] {
+        assert!(!text.contains(bad), "viewer/package-lock.json holds {bad}");
+    }
+}

@@ -1,0 +1,40 @@
+// Builds dist/report.js and dist/report.css, and writes dist/MANIFEST: the SHA-256 of every
+// source and of both, which tests/viewer.rs holds them to. Run by `npm run build`.
+
+import { createHash } from "node:crypto";
+import { mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
+
+const here = dirname(fileURLToPath(import.meta.url));
+const TARGET = ["chrome90", "firefox113", "safari16.4"];
+
+async function bundle(entry, outfile, extra) {
+  const result = await build({
+    absWorkingDir: here,
+    entryPoints: [entry],
+    bundle: true,
+    minify: true,
+    write: false,
+    charset: "ascii",
+    legalComments: "none",
+    target: TARGET,
+    ...extra,
+  });
+  let text = result.outputFiles[0].text;
+  if (!text.endsWith("\n")) text += "\n";
+  for (const bad of ["\r", "</script", "</style", "<!--"]) {
+    if (text.toLowerCase().includes(bad)) throw new Error(`${outfile} holds ${JSON.stringify(bad)}`);
+  }
+  mkdirSync(join(here, "dist"), { recursive: true });
+  writeFileSync(join(here, outfile), text);
+}
+
+await bundle("src/main.ts", "dist/report.js", { format: "iife" });
+await bundle("src/report.css", "dist/report.css", {});
+
+const sha256 = (path) => createHash("sha256").update(readFileSync(join(here, path))).digest("hex");
+const sources = readdirSync(join(here, "src")).sort().map((name) => `src/${name}`);
+const files = ["build.mjs", "package-lock.json", "package.json", "tsconfig.json", ...sources, "dist/report.css", "dist/report.js"];
+writeFileSync(join(here, "dist/MANIFEST"), files.map((path) => `${sha256(path)}  ${path}\n`).join(""));

@@ -1,0 +1,200 @@
+// What changed between two dumps, by function: what grew, what shrank, what is new, what is gone;
+// each with its sampling interval, and what lies within noise said to be noise.
+
+import { fill, h, name } from "./dom";
+import { change } from "./estimate";
+import { libraryName } from "./keys";
+import { isNoise, type Range } from "./noise";
+import type { Profile } from "./profile";
+import type { Figure, Scene, Stage } from "./scene";
+import { sumsByKey, type Sums } from "./functions";
+import { measureOf } from "./profile";
+import { Table } from "./table";
+import { amount, signed } from "./units";
+
+export interface ChangeRow {
+  key: number;
+  label: string;
+  library: string;
+  before: number;
+  after: number;
+  kind: "new" | "gone" | "grew" | "shrank";
+  range: Range | null;
+}
+
+const KINDS = ["all", "new", "gone", "grew", "shrank"] as const;
+type Chosen = (typeof KINDS)[number];
+
+export class ChangesView {
+  readonly element: HTMLElement;
+  private readonly host = h("div", { class: "fill" });
+  private readonly words = h("p", { class: "hint" });
+  private readonly buttons = new Map<Chosen, HTMLButtonElement>();
+  private chosen: Chosen = "all";
+  private rows: ChangeRow[] = [];
+  private table: Table<ChangeRow> | null = null;
+  private sort = { column: "change", descending: true };
+  private hideNoise: HTMLInputElement;
+  private scene: Scene | null = null;
+
+  constructor(
+    private readonly profile: Profile,
+    private readonly stage: Stage,
+    private readonly search: (key: number) => void,
+  ) {
+    const titles: Record<Chosen, string> = { all: "All", new: "New", gone: "Gone", grew: "Grew", shrank: "Shrank" };
+    for (const kind of KINDS) {
+      this.buttons.set(
+        kind,
+        h("button", { type: "button", onclick: () => { this.chosen = kind; this.list(); } }, titles[kind]),
+      );
+    }
+    this.hideNoise = h("input", { type: "checkbox", onchange: () => this.list() });
+    this.element = h(
+      "div",
+      { class: "pane" },
+      h(
+        "div",
+        { class: "bar" },
+        h("div", { class: "segments", role: "group", "aria-label": "Which changes" }, ...this.buttons.values()),
+        h("label", { class: "check" }, this.hideNoise, "Leave out what is within noise"),
+      ),
+      this.words,
+      this.host,
+    );
+  }
+
+  show(scene: Scene): void {
+    this.scene = scene;
+    const { state } = scene;
+    if (state.base === null) {
+      fill(this.host, h("p", { class: "empty" }, "Nothing to compare with: drag on the timeline from one dump to another, or choose Compare with."));
+      this.table = null;
+      this.rows = [];
+      this.words.textContent = "";
+      this.list();
+      return;
+    }
+    this.rows = changeRows(this.profile, this.stage, scene);
+    this.table = this.make(scene);
+    fill(this.host, this.table.element);
+    const total = this.stage.figure(scene, scene.measure, (column) => column.total[0]!);
+    const times = this.profile.header.diff?.per?.times ?? 1;
+    const per = this.profile.header.diff?.per ? ` per ${this.profile.header.diff.per.word}` : "";
+    const figure = total.range ? change(total.range, scene.unit, times) : signed((total.after - total.before) / times, scene.unit);
+    this.words.textContent = `In all ${figure}${per}. Self values by function; intervals are 95 %, of sampling only.`;
+    this.list();
+  }
+
+  private make(scene: Scene): Table<ChangeRow> {
+    const times = this.profile.header.diff?.per?.times ?? 1;
+    const unit = scene.unit;
+    const table = new Table<ChangeRow>(
+      [
+        { id: "label", title: "Function", sort: () => 0, cell: (row) => name(row.label) },
+        {
+          id: "kind",
+          title: "What",
+          sort: () => 0,
+          cell: (row) => {
+            const noise = row.range !== null && isNoise(row.range);
+            return h("span", { class: `tag ${noise ? "noise" : row.kind}` }, noise ? "within noise" : row.kind);
+          },
+        },
+        { id: "change", title: "Change", numeric: true, sort: () => 0, cell: (row) => signed((row.after - row.before) / times, unit) },
+        {
+          id: "interval",
+          title: "95 % interval",
+          numeric: true,
+          cell: (row) =>
+            row.range && row.range.hits !== Infinity
+              ? `${signed(row.range.low / times, unit)} to ${signed(row.range.high / times, unit)}`
+              : row.range
+                ? "exact"
+                : "not known",
+        },
+        { id: "before", title: "Before", numeric: true, sort: () => 0, cell: (row) => amount(row.before, unit) },
+        { id: "after", title: "After", numeric: true, sort: () => 0, cell: (row) => amount(row.after, unit) },
+        { id: "library", title: "In library", sort: () => 0, cell: (row) => name(row.library) },
+      ],
+      {
+        label: "Changes by function",
+        sorted: (column, descending) => {
+          this.sort = { column, descending };
+          this.list();
+        },
+        activate: (row) => this.search(row.key),
+        empty: "No such change.",
+      },
+    );
+    table.markSort(this.sort.column, this.sort.descending);
+    return table;
+  }
+
+  private list(): void {
+    for (const [kind, button] of this.buttons) {
+      const count = kind === "all" ? this.rows.length : this.rows.filter((row) => row.kind === kind).length;
+      button.textContent = `${button.textContent!.replace(/ \(.*/, "")} (${count})`;
+      button.setAttribute("aria-pressed", String(kind === this.chosen));
+      button.disabled = this.scene?.state.base === null;
+    }
+    const rows = this.rows.filter(
+      (row) =>
+        (this.chosen === "all" || row.kind === this.chosen) &&
+        !(this.hideNoise.checked && row.range && isNoise(row.range)),
+    );
+    const by: Record<string, (row: ChangeRow) => number | string> = {
+      label: (row) => row.label,
+      kind: (row) => row.kind,
+      change: (row) => row.after - row.before,
+      before: (row) => row.before,
+      after: (row) => row.after,
+      library: (row) => row.library,
+    };
+    const value = by[this.sort.column] ?? by["change"]!;
+    const sign = this.sort.descending ? -1 : 1;
+    rows.sort((a, b) => {
+      const left = value(a);
+      const right = value(b);
+      return left < right ? -sign : left > right ? sign : a.label < b.label ? -1 : 1;
+    });
+    this.table?.show(rows);
+  }
+}
+
+/** Functions whose self value changed, with the interval of the change. */
+export function changeRows(profile: Profile, stage: Stage, scene: Scene): ChangeRow[] {
+  const { state } = scene;
+  if (state.base === null) return [];
+  const keys = stage.keysBy("function");
+  // The intervals want other measures too: sums of all that the two dumps have.
+  const sums = new Map<unknown, Sums>();
+  const sumOf = (column: { self: Float64Array; total: Float64Array }): Sums => {
+    let made = sums.get(column);
+    if (!made) sums.set(column, (made = sumsByKey(profile, scene.selection, keys, column)));
+    return made;
+  };
+  const after = stage.sumsOf(scene, "function", state.dump, scene.measure);
+  const base = profile.dumps[state.base]!;
+  const index = measureOf(base, profile.dumps[state.dump]!.facts.measures[scene.measure]!.name);
+  const before = index < 0 ? null : stage.sumsOf(scene, "function", state.base, index);
+  const rows: ChangeRow[] = [];
+  for (let key = 0; key < keys.count; key++) {
+    const now = after.self[key]!;
+    const then = before?.self[key] ?? 0;
+    if (now === then) continue;
+    const figure: Figure = stage.figure(scene, scene.measure, (column) => sumOf(column).self[key]!);
+    const frame = keys.frameOf[key]!;
+    const id = profile.frames.function[frame]!;
+    rows.push({
+      key,
+      label: profile.texts[profile.functions.name[id]!] ?? "",
+      library: libraryName(profile, profile.functions.library[id]!),
+      before: then,
+      after: now,
+      kind: then === 0 ? "new" : now === 0 ? "gone" : now > then ? "grew" : "shrank",
+      range: figure.range,
+    });
+  }
+  return rows;
+}

@@ -1,0 +1,221 @@
+// One box in words: what it is, what it holds in every measure and how sure that is, its stack,
+// and what can be done with it. The tooltip says the same in short.
+
+import { button, fill, h, name } from "./dom";
+import { change, estimate } from "./estimate";
+import { labelOf } from "./flame";
+import { pathOf, type Cell, type Tree } from "./grow";
+import { libraryName, place, type Keys } from "./keys";
+import type { Box } from "./layout";
+import { isNoise } from "./noise";
+import type { Profile } from "./profile";
+import type { Scene, Stage } from "./scene";
+import { amount, exact, percent, signed } from "./units";
+
+/** What a measure is to people. */
+export function measureTitle(measure: { name: string; view: string | null }): string {
+  const titles: Record<string, string> = {
+    space: "Remaining bytes",
+    alloc_space: "Total bytes",
+    objects: "Remaining count",
+    alloc_objects: "Total count",
+  };
+  return (measure.view && titles[measure.view]) || measure.name;
+}
+
+export type Action = "zoom" | "SS" | "HS" | "SFF" | "HF" | "P" | "CF" | "folded" | "markdown" | "tsv";
+
+const ACTIONS: { action: Action; label: string; title: string }[] = [
+  { action: "SS", label: "Only stacks with it", title: "Show only stacks that hold this function" },
+  { action: "HS", label: "Drop its stacks", title: "Hide all stacks that hold this function (d)" },
+  { action: "SFF", label: "Start from it", title: "Show what this function calls (f)" },
+  { action: "P", label: "Pivot", title: "Its callers above, what it calls below (p)" },
+  { action: "HF", label: "Hide the frame", title: "Its callees move to its callers (m)" },
+  { action: "CF", label: "Collapse", title: "It takes all that it calls as its own (c)" },
+];
+
+function facts(profile: Profile, scene: Scene, tree: Tree, cell: Cell): { library: string; place: string; system: string; inlined: boolean } {
+  const frame = tree.frameAt(cell);
+  if (frame < 0 || !cell.parent) return { library: "", place: "", system: "", inlined: false };
+  const id = profile.frames.function[frame]!;
+  // One box may stand for several lines of a function: only a common one is its place.
+  let where = place(profile, frame);
+  const nodes = cell.at ?? cell.nodes;
+  for (let i = 1; i < Math.min(nodes.length, 200); i++) {
+    if (place(profile, profile.nodes.frame[nodes[i]!]!) !== where) {
+      const file = profile.texts[profile.frames.file[frame]!] ?? "";
+      where = file ? `${file}, several lines` : "";
+      break;
+    }
+  }
+  return {
+    library: profile.libraries[profile.functions.library[id]!]?.path || libraryName(profile, profile.functions.library[id]!),
+    place: scene.keys.grouping === "library" || scene.keys.grouping === "package" ? "" : where,
+    system: scene.keys.grouping === "function" || scene.keys.grouping === "line" ? (profile.texts[profile.functions.system[id]!] ?? "") : "",
+    inlined: profile.frames.inlined[frame] === 1,
+  };
+}
+
+export class Details {
+  readonly element: HTMLElement;
+
+  constructor(
+    private readonly profile: Profile,
+    private readonly stage: Stage,
+    private readonly act: (action: Action, cell: Cell, tree: Tree) => void,
+    private readonly go: (cell: Cell) => void,
+  ) {
+    this.element = h("aside", { class: "details", "aria-label": "Details" });
+  }
+
+  show(scene: Scene, tree: Tree, cell: Cell | null): void {
+    if (!cell || !cell.parent) {
+      fill(this.element, ...this.whole(scene, tree));
+      return;
+    }
+    const { profile, stage } = this;
+    tree.children(cell);
+    const about = facts(profile, scene, tree, cell);
+    const root = tree.root;
+    const dump = profile.dumps[scene.state.dump]!.facts;
+    const times = profile.header.diff?.per?.times ?? 1;
+    const compared = scene.shown.before !== null;
+    const rows = dump.measures.map((measure, i) => {
+      const figure = stage.figure(scene, i, (column) => tree.sum(cell, column));
+      const whole = tree.sum(root, scene.columns.get(scene.state.dump, i));
+      return h(
+        "tr",
+        { class: i === scene.measure ? "now" : null },
+        h("th", { scope: "row" }, measureTitle(measure)),
+        h("td", { class: "n", title: exact(figure.after, measure.unit) }, amount(figure.after, measure.unit)),
+        h("td", { class: "n" }, compared ? signed((figure.after - figure.before) / times, measure.unit) : percent(figure.after, whole)),
+      );
+    });
+    const figure = stage.figure(scene, scene.measure, (column) => tree.sum(cell, column));
+    const sure =
+      figure.range === null
+        ? null
+        : compared
+          ? h("p", { class: isNoise(figure.range) ? "hint noise" : "hint" }, `Change: ${change(figure.range, scene.unit, times)}. 95 %, sampling only.`)
+          : figure.range.hits === Infinity
+            ? null
+            : h("p", { class: "hint" }, `True size: ${estimate(figure.range, scene.unit)}. 95 %, sampling only.`);
+    const path = pathOf(cell);
+    fill(
+      this.element,
+      h("h2", null, name(labelOf(scene, cell))),
+      h("p", { class: "where" }, about.library ? name(about.library) : null, about.place ? h("span", null, h("br"), name(about.place)) : null, about.inlined ? h("span", { class: "tag" }, "inlined") : null),
+      about.system ? h("p", { class: "hint" }, "Recorded as ", h("code", null, name(about.system))) : null,
+      h(
+        "table",
+        { class: "static figures" },
+        h("thead", null, h("tr", null, h("th", { scope: "col" }, "Sampled"), h("th", { scope: "col", class: "n" }, "With callees"), h("th", { scope: "col", class: "n" }, compared ? "Change" : "Share"))),
+        h("tbody", null, ...rows),
+      ),
+      tree.direction === "top-down" || tree.direction === "callees"
+        ? h("p", { class: "hint" }, `Self: ${exact(cell.selfAfter, scene.unit)} of ${exact(cell.after, scene.unit)}; ${percent(cell.after, cell.parent.after)} of its caller.`)
+        : h("p", { class: "hint" }, `${exact(cell.after, scene.unit)}; ${percent(cell.after, cell.parent.after)} of the row before.`),
+      sure,
+      h(
+        "div",
+        { class: "actions" },
+        ...ACTIONS.map(({ action, label, title }) => button(label, { title, onclick: () => this.act(action, cell, tree) })),
+      ),
+      h(
+        "div",
+        { class: "actions" },
+        h("span", { class: "soft" }, "Copy stack"),
+        button("Folded", { onclick: () => this.act("folded", cell, tree), "aria-label": "Copy stack, folded" }),
+        button("Markdown", { onclick: () => this.act("markdown", cell, tree), "aria-label": "Copy stack as a Markdown table" }),
+        button("TSV", { onclick: () => this.act("tsv", cell, tree), "aria-label": "Copy stack as tab-separated values" }),
+      ),
+      h("h3", null, `Stack, ${path.length} ${path.length === 1 ? "frame" : "frames"}`),
+      h(
+        "ol",
+        { class: "stack" },
+        ...path
+          .slice(-80)
+          .reverse()
+          .map((at) =>
+            h("li", null, button("", { class: "link", onclick: () => this.go(at), "aria-current": at === cell ? "true" : null })),
+          ),
+      ),
+    );
+    this.element.querySelectorAll(".stack button").forEach((element, i) => {
+      const at = path[path.length - 1 - i]!;
+      element.append(name(labelOf(scene, at)), h("span", { class: "soft" }, amount(at.after, scene.unit)));
+    });
+  }
+
+  /** Nothing is selected: the dump as a whole. */
+  private whole(scene: Scene, tree: Tree): Node[] {
+    const { profile, stage } = this;
+    const dump = profile.dumps[scene.state.dump]!.facts;
+    const compared = scene.shown.before !== null;
+    const times = profile.header.diff?.per?.times ?? 1;
+    const sum = (i: number) => stage.figure(scene, i, (column) => column.total[0]!);
+    const figure = sum(scene.measure);
+    return [
+      h("h2", null, compared ? "All that changed" : "All that is shown"),
+      h("p", { class: "where" }, name(dump.process || "all processes"), dump.heap ? h("span", null, ", ", name(dump.heap)) : null),
+      h(
+        "table",
+        { class: "static figures" },
+        h("thead", null, h("tr", null, h("th", { scope: "col" }, "Sampled"), h("th", { scope: "col", class: "n" }, "Shown"), h("th", { scope: "col", class: "n" }, compared ? "Change" : "Of the dump"))),
+        h(
+          "tbody",
+          null,
+          ...dump.measures.map((measure, i) => {
+            const each = sum(i);
+            return h(
+              "tr",
+              { class: i === scene.measure ? "now" : null },
+              h("th", { scope: "row" }, measureTitle(measure)),
+              h("td", { class: "n", title: exact(each.after, measure.unit) }, amount(each.after, measure.unit)),
+              h("td", { class: "n" }, compared ? signed((each.after - each.before) / times, measure.unit) : percent(each.after, measure.total)),
+            );
+          }),
+        ),
+      ),
+      figure.range && figure.range.hits !== Infinity
+        ? h("p", { class: "hint" }, compared ? `Change: ${change(figure.range, scene.unit, times)}.` : `True size: ${estimate(figure.range, scene.unit)}.`, " 95 %, sampling only.")
+        : h("p", { class: "hint" }, ""),
+      h("p", { class: "hint" }, tree.children(tree.root).length > 0 ? "Click a box to zoom, Shift-click to select it, point at it for its figures. Counts are of sampled allocations." : ""),
+    ];
+  }
+}
+
+/** What a box says when pointed at. */
+export function tooltip(profile: Profile, scene: Scene, stage: Stage, box: Box): Node[] {
+  const { cell, tree } = box;
+  if (box.merged > 0) {
+    return [
+      h("b", null, `${box.merged} boxes narrower than a pixel`),
+      h("p", null, `${amount(box.mergedWeight, scene.unit)} together. Click to zoom in on their caller.`),
+    ];
+  }
+  tree.children(cell);
+  const about = facts(profile, scene, tree, cell);
+  const lines: Node[] = [h("b", null, name(labelOf(scene, cell)))];
+  if (about.library) lines.push(h("p", { class: "soft" }, name(about.library), about.place ? h("span", null, " · ", name(about.place)) : null));
+  const whole = tree.root.after;
+  const shares = cell.parent ? ` · ${percent(cell.after, whole)} of all · ${percent(cell.after, cell.parent.after)} of its ${tree.direction === "bottom-up" || tree.direction === "callers" ? "row" : "caller"}` : "";
+  lines.push(h("p", null, h("b", null, amount(cell.after, scene.unit)), shares));
+  if (scene.shown.before) {
+    const figure = stage.figure(scene, scene.measure, (column) => tree.sum(cell, column));
+    const times = profile.header.diff?.per?.times ?? 1;
+    lines.push(
+      h("p", null, `${amount(cell.before, scene.unit)} → ${amount(cell.after, scene.unit)}: `, h("b", null, figure.range ? change(figure.range, scene.unit, times) : signed(cell.after - cell.before, scene.unit))),
+    );
+  }
+  const dump = profile.dumps[scene.state.dump]!.facts;
+  const counts = dump.measures.findIndex(({ view }) => view === (dump.measures[scene.measure]!.view?.startsWith("alloc") ? "alloc_objects" : "objects"));
+  const count = counts >= 0 && counts !== scene.measure ? ` · ${amount(tree.sum(cell, scene.columns.get(scene.state.dump, counts)), "count")} sampled` : "";
+  const self = tree.direction === "top-down" || tree.direction === "callees" ? ` · self ${amount(cell.selfAfter, scene.unit)}` : "";
+  lines.push(h("p", { class: "soft" }, `${exact(cell.after, scene.unit)}${self}${count}`));
+  return lines;
+}
+
+export function keyName(profile: Profile, keys: Keys, key: number): string {
+  return profile.texts[profile.functions.name[profile.frames.function[keys.frameOf[key]!]!]!] ?? "";
+}

@@ -1,0 +1,203 @@
+// The header of the data block, as docs/report-format.md describes it. Types only.
+
+export const FORMAT = 1;
+
+export interface Fact {
+  name: string;
+  value: string;
+}
+
+export interface Warning {
+  kind: string | null;
+  message: string;
+  help?: string | null;
+  /** Places in `dumps`. */
+  dumps?: number[];
+}
+
+export interface Part {
+  name: string;
+  bytes: number | null;
+  how?: string | null;
+}
+
+export interface Where {
+  total: number | null;
+  of?: string | null;
+  at?: string | null;
+  parts: Part[];
+}
+
+export interface Unseen {
+  what: string;
+  why: string;
+  bytes?: number | null;
+}
+
+export interface MissingLibrary {
+  path: string;
+  build_id: string | null;
+  frames: number;
+  share: number | null;
+}
+
+export interface Symbolization {
+  frames_named: number;
+  frames_unnamed: number;
+  frames_with_lines?: number;
+  leaf_share_unnamed?: number | null;
+  share_unnamed?: number | null;
+  missing: MissingLibrary[];
+}
+
+export interface MeasureFacts {
+  name: string;
+  unit: string;
+  view: "space" | "objects" | "alloc_space" | "alloc_objects" | null;
+  total: number;
+  from: { measure: number; times: number } | null;
+}
+
+export interface DumpFacts {
+  index: number;
+  label: string | null;
+  series: number;
+  pid: number | null;
+  process: string | null;
+  heap: string | null;
+  time_ms: number | null;
+  wall_ms: number | null;
+  interval: number;
+  orig_interval: number;
+  kind: "cumulative" | "at-maximum" | "allocations-only" | string;
+  flags: string[];
+  unfinished: boolean;
+  callsites: number;
+  measures: MeasureFacts[];
+  default_measure: number;
+  base: number | null;
+  rows: number;
+}
+
+export interface Series {
+  pid: number | null;
+  process: string | null;
+  heap: string | null;
+  start_ms: number | null;
+  from_startup: boolean | null;
+  after: number | null;
+  dumps: number[];
+}
+
+export interface GrowthSite {
+  node: number;
+  function: string;
+  library: string;
+  per_round: { value: number; low: number; high: number };
+  verdict: "grows" | "within-noise" | "cant-tell" | string;
+  says: string;
+}
+
+export interface Growth {
+  series: number;
+  per: string;
+  rounds: number;
+  sites: GrowthSite[];
+}
+
+export interface DiffFacts {
+  before: string;
+  after: string;
+  pairs: { before: number | null; after: number | null }[];
+  same_recording: boolean;
+  per: { times: number; word: string } | null;
+}
+
+export interface JavaFacts {
+  section: string;
+  name: string;
+  index: number | null;
+  label: string | null;
+  pid: number | null;
+  process: string | null;
+  time_ms: number | null;
+  wall_ms: number | null;
+  objects: number;
+  shallow: number;
+  native: number;
+}
+
+export interface Header {
+  format: number;
+  tool: string;
+  made_wall_ms?: number | null;
+  title: string;
+  facts: Fact[];
+  warnings: Warning[];
+  where: Where | null;
+  unseen: Unseen[];
+  commands?: { what: string; command: string }[];
+  symbolization: Symbolization | null;
+  counts: { strings: number; libraries: number; functions: number; frames: number; nodes: number };
+  sections: { name: string; offset: number; length: number }[];
+  dumps: DumpFacts[];
+  series: Series[];
+  growth?: Growth[] | null;
+  diff?: DiffFacts | null;
+  folded?: { kept: number; of: number; share: number; command: string } | null;
+  java?: JavaFacts[] | null;
+}
+
+/** Rows of a table by class or package, in columns. */
+export interface JavaRows {
+  name: number[];
+  count: number[];
+  shallow: number[];
+  native: number[];
+  retained: number[];
+}
+
+export interface JavaStep {
+  class: number;
+  status?: string | null;
+  reason?: number | null;
+  reference?: number | null;
+  suspect?: boolean | null;
+}
+
+export interface JavaSuspect {
+  class: number;
+  what: string;
+  certainty: string;
+  of_platform?: boolean | null;
+  count: number;
+  retained: number;
+  advice?: number | null;
+  root?: number | null;
+  path: JavaStep[];
+}
+
+export interface JavaHeap {
+  name: string;
+  size_model?: string | null;
+  facts: Fact[];
+  warnings: Warning[];
+  strings: string[];
+  histogram: JavaRows;
+  packages: JavaRows;
+  dominators: {
+    pop: number[];
+    label: number[];
+    id: (string | null)[];
+    count: number[];
+    shallow: number[];
+    retained: number[];
+    below: number[];
+    left_out: number;
+  } | null;
+  tree: { pop: number[]; label: number[]; count: number[]; bytes: number[] } | null;
+  suspects: JavaSuspect[];
+  largest: { label: number; id: string | null; retained: number; path: JavaStep[] }[];
+  unheld?: { class: number; count: number; what: string }[];
+  notes?: string[];
+}

@@ -1,0 +1,163 @@
+// The facts of the recording, its warnings, names that are missing, and what a heap profile
+// can't see. All of it, always: a figure whose gaps are hidden is a wrong figure.
+
+import { button, h, name } from "./dom";
+import { toClipboard } from "./copy";
+import type { Header, JavaHeap, Warning } from "./format";
+import { bytes, percent, thousands } from "./units";
+
+function warningOf(warning: Warning): HTMLElement {
+  return h(
+    "div",
+    { class: "warn" },
+    h("p", null, name(warning.message)),
+    warning.help ? h("p", { class: "soft" }, name(warning.help)) : null,
+  );
+}
+
+function when(wall: number | null | undefined): string {
+  if (!wall) return "";
+  const date = new Date(wall);
+  return Number.isFinite(date.getTime()) ? date.toISOString().replace("T", " ").replace(/\.\d+Z/, " UTC") : "";
+}
+
+export function infoPage(header: Header, javas: JavaHeap[], say: (text: string) => void): HTMLElement {
+  const page = h("div", { class: "scroll info", tabindex: 0, role: "region", "aria-label": "Facts of the recording" });
+  const section = (title: string, ...children: (Node | null)[]): void => {
+    page.append(h("section", null, h("h2", null, title), ...children));
+  };
+  section(
+    header.warnings.length === 0 ? "Warnings: none" : `Warnings (${header.warnings.length})`,
+    header.warnings.length === 0 ? h("p", { class: "hint" }, "The recording is complete as far as it says.") : null,
+    ...header.warnings.map(warningOf),
+  );
+  section(
+    "What is not in these figures",
+    header.unseen.length === 0 ? h("p", { class: "hint" }, "Nothing is known to be missing.") : null,
+    h(
+      "dl",
+      null,
+      ...header.unseen.flatMap((each) => [
+        h("dt", null, name(each.what), each.bytes ? h("span", { class: "soft" }, ` ${bytes(each.bytes)}`) : null),
+        h("dd", null, name(each.why)),
+      ]),
+    ),
+  );
+  section("The recording", h("dl", null, ...header.facts.flatMap((fact) => [h("dt", null, name(fact.name)), h("dd", null, name(fact.value))])));
+  const names = header.symbolization;
+  if (names) {
+    const all = names.frames_named + names.frames_unnamed;
+    section(
+      "Names of frames",
+      h(
+        "p",
+        null,
+        `${thousands(names.frames_named)} of ${thousands(all)} frames have names (${percent(names.frames_named, all)})`,
+        names.frames_with_lines !== undefined ? `, ${thousands(names.frames_with_lines)} have lines` : null,
+        names.share_unnamed ? `; ${percent(names.share_unnamed, 1)} of the memory has a frame without one in its stack.` : ".",
+      ),
+      names.missing.length > 0
+        ? h(
+            "div",
+            { class: "wide", tabindex: 0, role: "region", "aria-label": "Libraries without symbols" },
+            h(
+              "table",
+              { class: "static" },
+              h("caption", null, "Libraries whose symbols were not found"),
+              h("thead", null, h("tr", null, h("th", { scope: "col" }, "Library"), h("th", { scope: "col" }, "Build ID"), h("th", { scope: "col", class: "n" }, "Frames"), h("th", { scope: "col", class: "n" }, "Share of memory"))),
+              h(
+                "tbody",
+                null,
+                ...names.missing.map((library) =>
+                  h(
+                    "tr",
+                    null,
+                    h("td", null, name(library.path)),
+                    h("td", null, h("code", null, library.build_id ?? "none")),
+                    h("td", { class: "n" }, thousands(library.frames)),
+                    h("td", { class: "n" }, library.share === null ? "–" : percent(library.share, 1)),
+                  ),
+                ),
+              ),
+            ),
+          )
+        : null,
+    );
+  }
+  if (header.dumps.length > 0) {
+    section(
+      "Dumps",
+      h(
+        "div",
+        { class: "wide", tabindex: 0, role: "region", "aria-label": "Dumps" },
+        h(
+          "table",
+          { class: "static" },
+          h(
+            "thead",
+            null,
+            h("tr", null, ...["#", "Label", "Process", "Heap", "Time", "Interval", "Callsites", "Total", "Notes"].map((title) => h("th", { scope: "col" }, title))),
+          ),
+          h(
+            "tbody",
+            null,
+            ...header.dumps.map((dump) => {
+              const measure = dump.measures[dump.default_measure];
+              const notes = [
+                ...dump.flags.map((flag) => flag.replace(/[_-]/g, " ")),
+                dump.unfinished ? "incomplete" : "",
+                dump.kind !== "cumulative" ? dump.kind.replace(/-/g, " ") : "",
+              ].filter(Boolean);
+              return h(
+                "tr",
+                null,
+                h("td", null, dump.index),
+                h("td", null, name(dump.label ?? "")),
+                h("td", null, name(`${dump.process ?? ""}${dump.pid ? ` (${dump.pid})` : ""}`)),
+                h("td", null, name(dump.heap ?? "")),
+                h("td", null, when(dump.wall_ms)),
+                h("td", { class: "n" }, dump.interval === 1 ? "exact" : dump.interval ? bytes(dump.interval) : "–"),
+                h("td", { class: "n" }, thousands(dump.callsites)),
+                h("td", { class: "n" }, measure ? (measure.unit === "bytes" ? bytes(measure.total) : thousands(measure.total)) : "–"),
+                h("td", null, notes.join(", ")),
+              );
+            }),
+          ),
+        ),
+      ),
+    );
+  }
+  for (const java of javas) {
+    section(
+      `Java heap of ${java.name}`,
+      h("dl", null, ...java.facts.flatMap((fact) => [h("dt", null, name(fact.name)), h("dd", null, name(fact.value))])),
+      java.size_model ? h("p", { class: "hint" }, name(java.size_model)) : null,
+      ...java.warnings.map(warningOf),
+    );
+  }
+  const commands = header.commands ?? [];
+  if (header.folded) {
+    page.append(
+      h("div", { class: "warn" }, h("p", null, `Callsites below ${percent(header.folded.share, 1)} are summed as (other): ${thousands(header.folded.kept)} of ${thousands(header.folded.of)} are kept. `, h("code", null, name(header.folded.command)), " writes all of them.")),
+    );
+  }
+  if (commands.length > 0) {
+    section(
+      "Further with heaptap",
+      ...commands.map(({ what, command }) =>
+        h(
+          "p",
+          { class: "command" },
+          h("span", null, name(what)),
+          h("code", null, name(command)),
+          button("Copy", {
+            "aria-label": `Copy the command: ${what}`,
+            onclick: async () => say((await toClipboard(command)) ? "Command copied" : "The browser refused the clipboard"),
+          }),
+        ),
+      ),
+    );
+  }
+  page.append(h("p", { class: "hint" }, `Made by ${header.tool}${header.made_wall_ms ? `, ${when(header.made_wall_ms)}` : ""}.`));
+  return page;
+}

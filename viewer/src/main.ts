@@ -1,0 +1,38 @@
+// Starts the viewer on its page: takes the data out of it, shows it, and says what went wrong in
+// words where it can't. The static part of the page stays in that case.
+
+import { App } from "./app";
+import { open, readJava, readProfile, takeBlocks, DataError } from "./decode";
+import { h, put } from "./dom";
+import type { Profile } from "./profile";
+
+function fail(root: HTMLElement, error: unknown): void {
+  const why = error instanceof DataError ? error.message : `the viewer failed: ${String(error)}`;
+  root.replaceChildren();
+  put(root, h("p", { class: "failed", role: "alert" }, `The interactive view can't be shown: ${why}. The summary on this page holds without it.`));
+  console.error(error);
+}
+
+async function begin(root: HTMLElement): Promise<void> {
+  if (typeof DecompressionStream === "undefined") {
+    throw new DataError("this browser is too old (it needs DecompressionStream: Chrome 80, Firefox 113, Safari 16.4)");
+  }
+  const data = await takeBlocks(document);
+  if (!data) return;
+  const opened = open(data);
+  const profile: Profile = readProfile(opened);
+  const javas = (opened.header.java ?? []).map((java) => readJava(opened, java.section));
+  document.documentElement.classList.add("heaptap-live");
+  const app = new App(root, opened.header, profile, javas);
+  await app.begin();
+  // For the tests, and for whoever is curious in the console.
+  Object.defineProperty(root, "heaptap", { value: app });
+}
+
+const root = document.getElementById("heaptap-app");
+if (root) {
+  begin(root).catch((error: unknown) => {
+    document.documentElement.classList.remove("heaptap-live");
+    fail(root, error);
+  });
+}

@@ -1,0 +1,103 @@
+// Colours by library: the libraries that hold most get hues of their own, told apart by people
+// with any colour vision (after Okabe and Ito, lightened or darkened so that the text on them
+// keeps a contrast of 4.5 : 1); the rest share a quiet one. Java code and changes have theirs.
+
+import type { Keys } from "./keys";
+import { libraryName } from "./keys";
+import { Kind, type Profile } from "./profile";
+
+export type Theme = "light" | "dark";
+
+/** Hues in order: blue, orange, green, purple, sky, yellow, vermillion, teal. */
+const LIGHT = ["#a9c9ec", "#f6cf94", "#a5dcc3", "#e3b9d6", "#c3e4f7", "#f3ea9c", "#f3b79c", "#b9d6d4"];
+const DARK = ["#23507f", "#7a4f0c", "#14603f", "#6d3a5c", "#1f5f80", "#5f580e", "#83391a", "#2f5a5a"];
+
+const JAVA = { light: "#d6d0f3", dark: "#463f86" };
+const REST = { light: "#dfe3e8", dark: "#3a424c" };
+const ROOT = { light: "#eef1f4", dark: "#262d36" };
+
+export interface Colours {
+  background: string;
+  ink: string;
+  /** Text on boxes that the zoom leads through. */
+  soft: string;
+  edge: string;
+  focus: string;
+  hit: string;
+  merged: string;
+  root: string;
+}
+
+export function colours(theme: Theme): Colours {
+  return theme === "light"
+    ? {
+        background: "#ffffff",
+        ink: "#14181d",
+        soft: "#57606a",
+        edge: "#ffffff",
+        focus: "#0550ae",
+        hit: "#b300b3",
+        merged: "#c4cad1",
+        root: ROOT.light,
+      }
+    : {
+        background: "#0d1117",
+        ink: "#f0f4f8",
+        soft: "#9aa4af",
+        edge: "#0d1117",
+        focus: "#79b8ff",
+        hit: "#ff8cff",
+        merged: "#4b545f",
+        root: ROOT.dark,
+      };
+}
+
+/** An entry of the legend. */
+export interface Entry {
+  name: string;
+  colour: string;
+  share: number;
+}
+
+/** Which colour each key has. */
+export class Palette {
+  private readonly index = new Map<string, number>();
+
+  constructor(
+    private readonly profile: Profile,
+    /** Libraries by what is held in them, and its share. */
+    private readonly ranked: { name: string; share: number }[],
+  ) {
+    ranked.slice(0, LIGHT.length).forEach(({ name }, i) => this.index.set(name, i));
+  }
+
+  colour(keys: Keys, key: number, theme: Theme): string {
+    if (key < 0) return ROOT[theme];
+    const id = this.profile.frames.function[keys.frameOf[key]!]!;
+    const hue = this.index.get(libraryName(this.profile, this.profile.functions.library[id]!));
+    if (hue !== undefined) return (theme === "light" ? LIGHT : DARK)[hue]!;
+    return this.profile.functions.kind[id] === Kind.Java ? JAVA[theme] : REST[theme];
+  }
+
+  legend(theme: Theme): Entry[] {
+    const entries = this.ranked.slice(0, LIGHT.length).map(({ name, share }, i) => ({
+      name,
+      colour: (theme === "light" ? LIGHT : DARK)[i]!,
+      share,
+    }));
+    const rest = this.ranked.slice(LIGHT.length).reduce((sum, { share }) => sum + share, 0);
+    if (rest > 0) entries.push({ name: "other libraries", colour: REST[theme], share: rest });
+    return entries;
+  }
+}
+
+/** Orange where more, blue where less, deeper with the size of the change; grey within noise. */
+export function changeColour(share: number, noise: boolean, theme: Theme): string {
+  if (share === 0) return theme === "light" ? "#eceff2" : "#2b323b";
+  if (noise) return theme === "light" ? "#d3d8de" : "#434c57";
+  const depth = Math.min(1, Math.abs(share)) ** 0.45;
+  const [r, g, b] = share > 0 ? [240, 150, 40] : [70, 140, 220];
+  const [base, strength] = theme === "light" ? [255, 0.3 + 0.55 * depth] : [20, 0.28 + 0.4 * depth];
+  const mix = (channel: number): number => Math.round(base + (channel - base) * strength);
+  return `rgb(${mix(r!)},${mix(g!)},${mix(b!)})`;
+}

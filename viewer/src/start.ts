@@ -1,0 +1,129 @@
+// Where a report opens, and what it says has grown.
+
+import type { Header } from "./format";
+import type { Profile } from "./profile";
+import type { Stage } from "./scene";
+import { changeRows } from "./changes";
+import { select } from "./select";
+import { Columns, shownValues } from "./values";
+import type { Scene } from "./scene";
+import type { State, Tab } from "./state";
+import { isNoise } from "./noise";
+import type { Grown } from "./summary";
+
+export const TAB_TITLES: Record<Tab, string> = {
+  flame: "Flame graph",
+  tree: "Call stacks",
+  functions: "Functions",
+  libraries: "Libraries",
+  changes: "Difference",
+  java: "Java heap",
+  suspects: "Leak suspects",
+  info: "Info",
+};
+
+export function availableTabs(header: Header): Tab[] {
+  const tabs: Tab[] = [];
+  if (header.dumps.length > 0) tabs.push("flame", "tree", "functions", "libraries");
+  if (header.dumps.length > 1) tabs.push("changes");
+  if (header.java && header.java.length > 0) tabs.push("java", "suspects");
+  tabs.push("info");
+  return tabs;
+}
+
+/** The last dump of the heap that holds most; a page made for a difference opens on that. */
+export function firstState(header: Header, tabs: Tab[]): State {
+  let dump = -1;
+  let most = -Infinity;
+  for (const series of header.series) {
+    const last = series.dumps[series.dumps.length - 1];
+    if (last === undefined) continue;
+    const facts = header.dumps[last]!;
+    const measure = facts.measures[facts.default_measure];
+    const total = measure?.unit === "bytes" ? measure.total : 0;
+    if (total > most) {
+      most = total;
+      dump = last;
+    }
+  }
+  let base: number | null = null;
+  const pairs = header.diff?.pairs.filter((pair) => pair.after !== null) ?? [];
+  if (pairs.length > 0) {
+    const pair = pairs.find((each) => each.after === dump) ?? pairs[0]!;
+    dump = pair.after!;
+    base = pair.before;
+  }
+  return {
+    tab: tabs[0]!,
+    view: "top-down",
+    dump,
+    base,
+    metric: "",
+    filters: [],
+    by: "function",
+    allFrames: false,
+    foldRecursion: false,
+    foldChains: false,
+    up: false,
+    width: "after",
+    zoom: [],
+    selected: [],
+    search: "",
+    java: 0,
+  };
+}
+
+/** What grew over the series of the first screen, or between the two sides of a difference. */
+export function growth(
+  profile: Profile,
+  stage: Stage,
+  start: State,
+): { rows: Grown[]; total: { value: number; from: string; to: string } | null } | null {
+  const { header } = profile;
+  const facts = header.dumps[start.dump];
+  if (!facts) return null;
+  const dumps = header.series[facts.series]?.dumps ?? [];
+  const from = start.base ?? (dumps.length > 1 ? dumps[0]! : null);
+  const to = start.base === null ? dumps[dumps.length - 1] : start.dump;
+  if (from === null || to === undefined) return null;
+  const last = header.dumps[to]!;
+  const measure = last.measures.findIndex(({ view }) => view === "space");
+  const index = measure >= 0 ? measure : last.default_measure;
+  const before = header.dumps[from]!.measures.find(({ name }) => name === last.measures[index]!.name);
+  if (last.measures[index]!.unit !== "bytes") return null;
+  const label = (place: number): string => header.dumps[place]!.label ?? `#${header.dumps[place]!.index}`;
+  const total = { value: last.measures[index]!.total - (before?.total ?? 0), from: label(from), to: label(to) };
+  const ranked = header.growth?.find((each) => each.series === facts.series);
+  if (ranked && start.base === null) {
+    const rows = ranked.sites
+      .filter((site) => site.verdict !== "within-noise")
+      .map((site) => ({
+        label: site.function,
+        value: site.per_round.value * ranked.rounds,
+        says: site.says,
+        verdict: site.verdict,
+        key: null,
+      }));
+    return { rows, total };
+  }
+  const selection = select(profile, { filters: [], allFrames: false });
+  const columns = new Columns(profile, selection);
+  const state: State = { ...start, dump: to, base: from };
+  const after = columns.get(to, index);
+  const scene = {
+    state,
+    selection,
+    columns,
+    measure: index,
+    shown: shownValues(profile, after, null, "after"),
+  } as unknown as Scene;
+  const rows = changeRows(profile, stage, scene)
+    .filter((row) => row.after > row.before)
+    .sort((a, b) => b.after - b.before - (a.after - a.before))
+    .slice(0, 3)
+    .map((row) => {
+      const noise = row.range !== null && isNoise(row.range);
+      return { label: row.label, value: row.after - row.before, says: row.label, verdict: noise ? "within-noise" : "grows", key: row.key };
+    });
+  return { rows, total };
+}

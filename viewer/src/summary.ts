@@ -1,0 +1,155 @@
+// The first screen's three questions: where did the memory go, what grew, where to look next.
+
+import { button, h, name } from "./dom";
+import type { Header, JavaHeap } from "./format";
+import { shown } from "./names";
+import { signed, bytes, percent, thousands } from "./units";
+import type { Tab } from "./state";
+
+export interface Grown {
+  label: string;
+  value: number;
+  says: string;
+  verdict: string;
+  key: number | null;
+}
+
+export interface SummaryEvents {
+  tab(tab: Tab): void;
+  grown(row: Grown): void;
+  compare(): void;
+}
+
+/** Hues of the parts; text never stands on them. */
+const PART: Record<string, string> = {
+  native: "part-native",
+  java: "part-java",
+  graphics: "part-graphics",
+  code: "part-code",
+  stack: "part-stack",
+  unseen: "part-unseen",
+};
+
+function where(header: Header): HTMLElement {
+  const card = h("section", { class: "card where", "aria-label": "Where the memory went" }, h("h2", null, "Where"));
+  const parts = header.where?.parts ?? [];
+  const known = parts.filter((part) => part.bytes !== null);
+  const sum = known.reduce((total, part) => total + Math.max(0, part.bytes!), 0);
+  const total = header.where?.total ?? null;
+  if (header.where && known.length > 0) {
+    card.append(
+      h(
+        "p",
+        { class: "headline" },
+        h("b", null, bytes(total ?? sum)),
+        h("span", { class: "soft" }, ` ${total === null ? "seen" : (header.where.of ?? "")}${header.where.at ? ` at ${shown(header.where.at)}` : ""}`),
+      ),
+    );
+    const bar = h("div", { class: "stacked", "aria-hidden": "true" });
+    for (const part of known) {
+      const piece = h("i", { class: PART[part.name] ?? "part-other" });
+      piece.style.flexGrow = String(Math.max(0, part.bytes!) / Math.max(1, sum));
+      bar.append(piece);
+    }
+    card.append(bar);
+    card.append(
+      h(
+        "ul",
+        { class: "parts" },
+        ...parts.map((part) =>
+          h(
+            "li",
+            { title: part.how ? shown(part.how) : null },
+            h("i", { class: `swatch ${PART[part.name] ?? "part-other"}`, "aria-hidden": "true" }),
+            name(part.name),
+            " ",
+            h("b", null, part.bytes === null ? "not recorded" : bytes(part.bytes)),
+          ),
+        ),
+      ),
+    );
+  } else {
+    const dump = header.dumps[header.dumps.length - 1];
+    const measure = dump?.measures[dump.default_measure];
+    card.append(
+      h("p", { class: "headline" }, h("b", null, measure ? (measure.unit === "bytes" ? bytes(measure.total) : thousands(measure.total)) : "–"), h("span", { class: "soft" }, ` ${measure?.name ?? "no dumps"}`)),
+    );
+  }
+  if (header.unseen.length > 0) {
+    const words = header.unseen.map((each) => shown(each.what)).join(", ");
+    card.append(h("p", { class: "unseen-words" }, h("b", { "aria-hidden": "true" }, "! "), "Not seen here: ", words, "."));
+  }
+  return card;
+}
+
+function grew(rows: Grown[], total: { value: number; from: string; to: string } | null, events: SummaryEvents): HTMLElement {
+  const card = h("section", { class: "card", "aria-label": "What grew" }, h("h2", null, "Grew"));
+  if (!total) {
+    card.append(h("p", { class: "soft" }, "One dump tells what is held, not what grows. Record with labelled snapshots to see that."));
+    return card;
+  }
+  card.append(
+    h("p", { class: "headline" }, h("b", null, signed(total.value, "bytes")), h("span", { class: "soft" }, ` ${shown(total.from)} → ${shown(total.to)}`)),
+    h(
+      "ol",
+      { class: "ranked" },
+      ...rows.slice(0, 3).map((row) => {
+        const item = button("", { class: "link", title: shown(row.says), onclick: () => events.grown(row) });
+        item.append(name(row.label), h("b", null, signed(row.value, "bytes")), h("span", { class: `tag ${row.verdict}` }, row.verdict.replace(/-/g, " ")));
+        return h("li", null, item);
+      }),
+    ),
+    rows.length === 0 ? h("p", { class: "soft" }, "Nothing grew.") : "",
+    button("Show the difference", { onclick: () => events.compare() }),
+  );
+  return card;
+}
+
+function open(header: Header, javas: JavaHeap[], events: SummaryEvents): HTMLElement {
+  const card = h("section", { class: "card", "aria-label": "Where to look next" }, h("h2", null, "Look at"));
+  const list = h("ul", { class: "ranked" });
+  const go = (words: string, tab: Tab, tag: string | null = null, urgent = false): void => {
+    const item = button("", { class: "link", onclick: () => events.tab(tab) });
+    item.append(h("bdi", null, words));
+    if (tag) item.append(h("span", { class: `tag ${urgent ? "bad" : ""}` }, tag));
+    list.append(h("li", null, item));
+  };
+  for (const java of javas) {
+    const worst = java.suspects[0];
+    if (worst) {
+      go(`${shown(java.strings[worst.class] ?? "")} should be gone`, "suspects", bytes(worst.retained), true);
+    }
+  }
+  if (header.warnings.length > 0) {
+    const first = shown(header.warnings[0]!.message);
+    go(first.length > 90 ? `${first.slice(0, 90)}…` : first, "info", header.warnings.length > 1 ? `${header.warnings.length} warnings` : "warning", true);
+  }
+  const names = header.symbolization;
+  if (names && names.missing.length > 0) {
+    const share = names.share_unnamed ? `${percent(names.share_unnamed, 1)} of the memory` : `${thousands(names.frames_unnamed)} frames`;
+    go(`${names.missing.length} ${names.missing.length === 1 ? "library has" : "libraries have"} no symbols`, "info", share);
+  }
+  if (header.dumps.length > 0) {
+    go("Functions that allocate most", "functions");
+    go("Libraries", "libraries");
+  }
+  if (javas.length > 0) go("Java classes and who keeps them", "java");
+  card.append(list);
+  return card;
+}
+
+export function summary(
+  header: Header,
+  javas: JavaHeap[],
+  rows: Grown[],
+  total: { value: number; from: string; to: string } | null,
+  events: SummaryEvents,
+): HTMLElement {
+  return h(
+    "div",
+    { class: "cards" },
+    where(header),
+    header.dumps.length > 0 ? grew(rows, total, events) : null,
+    open(header, javas, events),
+  );
+}

@@ -1,0 +1,55 @@
+// Light, dark, or as the system says; light on paper.
+
+import { button } from "./dom";
+
+type Choice = "auto" | "light" | "dark";
+
+const WORDS: Record<Choice, string> = { auto: "Colours: as the system", light: "Colours: light", dark: "Colours: dark" };
+const MARKS: Record<Choice, string> = { auto: "◐", light: "☀", dark: "☾" };
+const KEY = "heaptap-theme";
+
+export class ThemeSwitch {
+  readonly button: HTMLButtonElement;
+  private choice: Choice = "auto";
+
+  constructor(private readonly changed: () => void) {
+    try {
+      const kept = localStorage.getItem(KEY);
+      if (kept === "light" || kept === "dark") this.choice = kept;
+    } catch {
+      // A page from a file may have no storage.
+    }
+    this.button = button("", { class: "round", onclick: () => this.next() });
+    this.apply(this.choice);
+    for (const query of ["(prefers-color-scheme: dark)", "(forced-colors: active)"]) {
+      matchMedia(query).addEventListener("change", () => this.changed());
+    }
+  }
+
+  printing(on: boolean): void {
+    this.apply(on ? "light" : this.choice);
+    this.changed();
+  }
+
+  private next(): void {
+    const dark = matchMedia("(prefers-color-scheme: dark)").matches;
+    const order: Choice[] = dark ? ["auto", "light", "dark"] : ["auto", "dark", "light"];
+    this.choice = order[(order.indexOf(this.choice) + 1) % order.length]!;
+    try {
+      if (this.choice === "auto") localStorage.removeItem(KEY);
+      else localStorage.setItem(KEY, this.choice);
+    } catch {
+      // Then it holds for this page.
+    }
+    this.apply(this.choice);
+    this.changed();
+  }
+
+  private apply(choice: Choice): void {
+    if (choice === "auto") delete document.documentElement.dataset["theme"];
+    else document.documentElement.dataset["theme"] = choice;
+    this.button.textContent = MARKS[choice];
+    this.button.title = WORDS[choice];
+    this.button.setAttribute("aria-label", WORDS[choice]);
+  }
+}

@@ -1,0 +1,190 @@
+// The dumps of a heap in time: a line of what was held, a button for each dump. A click shows a
+// dump, a drag from one to another shows their difference; with the keyboard, arrows move and
+// Shift with an arrow stretches the difference.
+
+import { fill, h, svg } from "./dom";
+import { shown } from "./names";
+import type { Profile } from "./profile";
+import { amount, duration } from "./units";
+
+export interface TimelineEvents {
+  pick(dump: number, base: number | null): void;
+}
+
+const HEIGHT = 64;
+/** Most dumps that get a button of their own. */
+const BUTTONS = 400;
+
+export class Timeline {
+  readonly element: HTMLElement;
+  private readonly strip: HTMLElement;
+  private readonly note: HTMLElement;
+  private places: number[] = [];
+  private xs: number[] = [];
+  private dragFrom: number | null = null;
+  private moved = false;
+  private drawn = "";
+
+  constructor(
+    private readonly profile: Profile,
+    private readonly events: TimelineEvents,
+  ) {
+    this.strip = h("div", { class: "strip", role: "group", "aria-label": "Dumps in time" });
+    this.note = h("p", { class: "hint" });
+    this.element = h("section", { class: "timeline", "aria-label": "Timeline" }, this.strip, this.note);
+    this.strip.addEventListener("pointerdown", (event) => this.down(event));
+    this.strip.addEventListener("pointermove", (event) => this.move(event));
+    this.strip.addEventListener("pointerup", (event) => this.up(event));
+    this.strip.addEventListener("pointercancel", () => (this.dragFrom = null));
+    this.strip.addEventListener("keydown", (event) => this.key(event));
+    new ResizeObserver(() => this.drawn && this.again()).observe(this.strip);
+  }
+
+  private last: [number, number | null, string] = [-1, null, ""];
+
+  /** Shows the series of a dump. */
+  show(dump: number, base: number | null, metric: string): void {
+    this.last = [dump, base, metric];
+    const facts = this.profile.dumps[dump]!.facts;
+    this.places = this.profile.header.series[facts.series]?.dumps ?? [dump];
+    this.element.hidden = this.places.length < 2;
+    this.drawn = "yes";
+    if (!this.element.hidden) this.again();
+  }
+
+  private again(): void {
+    const [dump, base, metric] = this.last;
+    const width = this.strip.clientWidth || 800;
+    const left = 12;
+    const right = width - 12;
+    const facts = this.places.map((place) => this.profile.dumps[place]!.facts);
+    const times = facts.map((each) => each.time_ms);
+    const timed = times.every((time) => time !== null) && times[0] !== times[times.length - 1];
+    const first = timed ? times[0]! : 0;
+    const span = timed ? times[times.length - 1]! - first : facts.length - 1;
+    this.xs = facts.map((each, i) => left + ((right - left) * (timed ? each.time_ms! - first : i)) / span);
+    const values = facts.map((each) => {
+      const measure = each.measures.find(({ name }) => name === metric) ?? each.measures[each.default_measure];
+      return measure?.total ?? 0;
+    });
+    const most = Math.max(...values, 1);
+    const unit = facts[0]!.measures.find(({ name }) => name === metric)?.unit ?? "bytes";
+    const y = (value: number): number => HEIGHT - 6 - (HEIGHT - 26) * Math.max(0, value / most);
+    const points = this.xs.map((x, i) => `${x.toFixed(1)},${y(values[i]!).toFixed(1)}`);
+    const picture = svg(
+      "svg",
+      { width, height: HEIGHT, "aria-hidden": "true", class: "line" },
+      svg("polygon", { points: `${left},${HEIGHT - 6} ${points.join(" ")} ${right},${HEIGHT - 6}`, class: "area" }),
+      svg("polyline", { points: points.join(" "), class: "curve" }),
+    );
+    const at = this.places.indexOf(dump);
+    const from = base === null ? -1 : this.places.indexOf(base);
+    const parts: Node[] = [picture];
+    if (from >= 0 && at >= 0 && from !== at) parts.push(this.band(this.xs[from]!, this.xs[at]!));
+    let labelled = -Infinity;
+    this.places.forEach((place, i) => {
+      const x = this.xs[i]!;
+      const each = facts[i]!;
+      const chosen = i === at || i === from;
+      const words = each.label ? shown(each.label) : `#${each.index}`;
+      if (this.places.length <= BUTTONS || chosen || i % Math.ceil(this.places.length / BUTTONS) === 0) {
+        const label = `${words}, ${timed ? `${duration((each.time_ms! - first) * 1e6)} after the first, ` : ""}${amount(values[i]!, unit)}${i === from ? ", compared to" : ""}`;
+        const dot = h("button", {
+          type: "button",
+          class: `dot${i === at ? " here" : ""}${i === from ? " base" : ""}${each.unfinished || each.flags.length ? " flagged" : ""}`,
+          "aria-pressed": i === at ? "true" : "false",
+          "aria-label": label,
+          title: label,
+          tabindex: i === at || (at < 0 && i === 0) ? 0 : -1,
+          "data-place": place,
+        });
+        dot.style.left = `${x}px`;
+        dot.style.top = `${y(values[i]!)}px`;
+        parts.push(dot);
+      }
+      // A label stands where it has room; those of chosen dumps always do.
+      const room = Math.max(46, words.length * 6.5);
+      if (chosen || x - labelled > room) {
+        labelled = x;
+        const text = h("span", { class: `mark${chosen ? " chosen" : ""}`, "aria-hidden": "true" }, words);
+        text.style.left = `${x}px`;
+        if (x > width - 60) text.classList.add("end");
+        else if (x < 40) text.classList.add("start");
+        parts.push(text);
+      }
+    });
+    fill(this.strip, ...parts);
+    const long = timed ? `${duration(span * 1e6)}, ` : "";
+    this.note.textContent = `${this.places.length} dumps, ${long}up to ${amount(most, unit)}. Click shows a dump, drag the difference of two.`;
+  }
+
+  private band(from: number, to: number): HTMLElement {
+    const band = h("div", { class: "band", "aria-hidden": "true" });
+    band.style.left = `${Math.min(from, to)}px`;
+    band.style.width = `${Math.abs(to - from)}px`;
+    return band;
+  }
+
+  private nearest(event: PointerEvent): number {
+    const x = event.clientX - this.strip.getBoundingClientRect().left;
+    let best = 0;
+    this.xs.forEach((at, i) => {
+      if (Math.abs(at - x) < Math.abs(this.xs[best]! - x)) best = i;
+    });
+    return best;
+  }
+
+  private down(event: PointerEvent): void {
+    if (event.button !== 0) return;
+    this.dragFrom = this.nearest(event);
+    this.moved = false;
+    this.strip.setPointerCapture(event.pointerId);
+  }
+
+  private move(event: PointerEvent): void {
+    if (this.dragFrom === null) return;
+    const to = this.nearest(event);
+    if (to === this.dragFrom && !this.moved) return;
+    this.moved = true;
+    this.strip.querySelector(".band")?.remove();
+    if (to !== this.dragFrom) this.strip.append(this.band(this.xs[this.dragFrom]!, this.xs[to]!));
+  }
+
+  private up(event: PointerEvent): void {
+    if (this.dragFrom === null) return;
+    const from = this.dragFrom;
+    const to = this.nearest(event);
+    this.dragFrom = null;
+    // Dragged either way, the difference is from the earlier to the later.
+    const later = Math.max(from, to);
+    const earlier = Math.min(from, to);
+    this.events.pick(this.places[later]!, earlier === later ? null : this.places[earlier]!);
+  }
+
+  private key(event: KeyboardEvent): void {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const [dump, base] = this.last;
+    const at = this.places.indexOf(dump);
+    const steps: Record<string, number> = {
+      ArrowLeft: at - 1,
+      ArrowRight: at + 1,
+      Home: 0,
+      End: this.places.length - 1,
+    };
+    if (event.key === "Enter" || event.key === " ") {
+      const place = Number((event.target as HTMLElement).dataset["place"]);
+      if (Number.isInteger(place)) this.events.pick(place, null);
+      event.preventDefault();
+      return;
+    }
+    const step = steps[event.key];
+    if (step === undefined) return;
+    event.preventDefault();
+    event.stopPropagation();
+    const to = Math.max(0, Math.min(step, this.places.length - 1));
+    const from = event.shiftKey ? (base ?? dump) : null;
+    const place = this.places[to]!;
+    this.events.pick(place, from === place ? null : from);
+    requestAnimationFrame(() => this.strip.querySelector<HTMLElement>(".dot.here")?.focus());
+  }
+}

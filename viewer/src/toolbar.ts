@@ -1,0 +1,306 @@
+// The controls above the views: which heap, which dump, compared with which, which measure, which
+// way round; the chips of filters, and the way to what is zoomed to.
+
+import { button, fill, h, name } from "./dom";
+import { FILTER_WORDS, parseFilter, spell } from "./filter";
+import { labelOf } from "./flame";
+import { pathOf, type Cell } from "./grow";
+import { measureTitle } from "./details";
+import type { Grouping } from "./keys";
+import { shown } from "./names";
+import type { Profile } from "./profile";
+import type { Chip, Scene } from "./scene";
+import type { State, ViewKind } from "./state";
+import { amount } from "./units";
+import type { DiffWidth } from "./values";
+
+export interface ToolbarEvents {
+  change(patch: Partial<State>): void;
+  zoom(cell: Cell): void;
+  undo(): void;
+  redo(): void;
+  save(): void;
+}
+
+/** What a dump is called in a list. */
+export function dumpTitle(profile: Profile, place: number): string {
+  const { facts } = profile.dumps[place]!;
+  const label = facts.label ? shown(facts.label) : "";
+  return label ? `#${facts.index} ${label}` : `#${facts.index}`;
+}
+
+/** What a series is called: process, its id where there are several, heap. */
+function seriesTitle(profile: Profile, series: number): string {
+  const { process, pid, heap } = profile.header.series[series]!;
+  const same = profile.header.series.filter((each) => each.process === process && each.heap === heap).length > 1;
+  return [`${shown(process || "process")}${same && pid ? ` (${pid})` : ""}`, shown(heap || "")].filter(Boolean).join(" · ");
+}
+
+function segments<T extends string>(label: string, entries: [T, string, string][], pick: (value: T) => void) {
+  const buttons = entries.map(([value, text, title]) => ({ value, button: button(text, { title, onclick: () => pick(value) }) }));
+  return {
+    element: h("div", { class: "segments", role: "group", "aria-label": label }, ...buttons.map((each) => each.button)),
+    press(value: T): void {
+      for (const each of buttons) each.button.setAttribute("aria-pressed", String(each.value === value));
+    },
+  };
+}
+
+export class Toolbar {
+  readonly element: HTMLElement;
+  readonly filterInput: HTMLInputElement;
+  private readonly heap = h("select", { "aria-label": "Process and heap" });
+  private readonly dump = h("select", { "aria-label": "Dump" });
+  private readonly base = h("select", { "aria-label": "Compare with" });
+  private readonly metric = h("select", { "aria-label": "Measure" });
+  private readonly by = h("select", { "aria-label": "Boxes by" });
+  private readonly view;
+  private readonly width;
+  private readonly widthHost: HTMLElement;
+  private readonly checks: { field: "allFrames" | "foldRecursion" | "foldChains" | "up"; input: HTMLInputElement }[];
+  private readonly undo: HTMLButtonElement;
+  private readonly redo: HTMLButtonElement;
+  private readonly chips = h("div", { class: "chips", role: "group", "aria-label": "Filters" });
+  private readonly crumbs = h("nav", { class: "crumbs", "aria-label": "Zoomed to" });
+  private readonly fault = h("p", { class: "fault", role: "alert" });
+  private readonly flameOnly: HTMLElement[];
+  private state: State | null = null;
+
+  constructor(
+    private readonly profile: Profile,
+    private readonly events: ToolbarEvents,
+  ) {
+    const { header } = profile;
+    this.view = segments<ViewKind>(
+      "View",
+      [
+        ["top-down", "Top-down", "From the outermost caller to what allocated (b)"],
+        ["bottom-up", "Bottom-up", "From what allocated to its callers (b)"],
+        ["sandwich", "Sandwich", "Callers and callees of a pivot"],
+      ],
+      (view) => events.change({ view, zoom: [], selected: [] }),
+    );
+    this.width = segments<DiffWidth>(
+      "Width of boxes",
+      [
+        ["after", "After", "As wide as what is held after"],
+        ["before", "Before", "As wide as what was held before: shows what is gone"],
+        ["change", "Change", "As wide as the change, more or less"],
+      ],
+      (width) => events.change({ width }),
+    );
+    this.widthHost = h("span", { class: "labelled" }, h("span", { class: "soft" }, "Width"), this.width.element);
+    const check = (field: "allFrames" | "foldRecursion" | "foldChains" | "up", text: string, title: string) => {
+      const input = h("input", { type: "checkbox", onchange: () => events.change({ [field]: input.checked }) });
+      return { field, input, label: h("label", { class: "check", title }, input, text) };
+    };
+    const checks = [
+      check("allFrames", "Allocator and runtime frames", "malloc, operator new, ART's own frames: hidden unless this is on (a)"),
+      check("foldRecursion", "Fold recursion", "A function that calls itself is one box (r)"),
+      check("foldChains", "Fold unbranched chains", "Callers with nothing but one callee share its box"),
+      check("up", "Flames, not icicles", "Callers below, callees above (i)"),
+    ];
+    this.checks = checks;
+    fill(
+      this.heap,
+      ...header.series.map((_, i) => h("option", { value: i }, seriesTitle(profile, i))),
+    );
+    this.heap.addEventListener("change", () => this.pickSeries(Number(this.heap.value)));
+    this.dump.addEventListener("change", () => events.change({ dump: Number(this.dump.value) }));
+    this.base.addEventListener("change", () =>
+      events.change({ base: this.base.value === "none" ? null : Number(this.base.value), zoom: [], selected: [] }),
+    );
+    this.metric.addEventListener("change", () => events.change({ metric: this.metric.value }));
+    const groupings: [Grouping, string][] = [
+      ["function", "function"],
+      ["line", "line"],
+      ["library", "library"],
+      ["package", "package"],
+    ];
+    fill(this.by, ...groupings.map(([value, text]) => h("option", { value }, text)));
+    this.by.addEventListener("change", () =>
+      events.change({ by: this.by.value as Grouping, zoom: [], selected: [] }),
+    );
+    this.undo = button("↶", { title: "Undo (u)", "aria-label": "Undo", onclick: () => events.undo() });
+    this.redo = button("↷", { title: "Redo (U)", "aria-label": "Redo", onclick: () => events.redo() });
+    this.filterInput = h("input", {
+      type: "text",
+      class: "filter",
+      placeholder: "Filter: SS: text, HS:, SFF:, HF:, P:, /re/",
+      "aria-label": "Add a filter, such as SS: text or HF: /expression/",
+      spellcheck: "false",
+      autocomplete: "off",
+      onkeydown: (event: KeyboardEvent) => {
+        if (event.key !== "Enter") return;
+        event.preventDefault();
+        this.add(this.filterInput.value);
+      },
+    });
+    const options = h(
+      "details",
+      { class: "menu" },
+      h("summary", null, "Options"),
+      h(
+        "div",
+        { class: "popup" },
+        ...checks.map((each) => each.label),
+        h("label", { class: "check" }, "Boxes by ", this.by),
+        button("Save shown stacks, folded", { onclick: () => events.save() }),
+      ),
+    );
+    document.addEventListener("click", (event) => {
+      if (!options.contains(event.target as Node)) options.open = false;
+    });
+    this.flameOnly = [this.view.element, this.crumbs];
+    this.element = h(
+      "div",
+      { class: "toolbar" },
+      h(
+        "div",
+        { class: "bar" },
+        header.series.length > 1 ? h("label", { class: "labelled" }, h("span", { class: "soft" }, "Heap"), this.heap) : null,
+        h("label", { class: "labelled" }, h("span", { class: "soft" }, "Dump"), this.dump),
+        header.dumps.length > 1 ? h("label", { class: "labelled" }, h("span", { class: "soft" }, "compared with"), this.base) : null,
+        h("label", { class: "labelled" }, h("span", { class: "soft" }, "Measure"), this.metric),
+        this.view.element,
+        this.widthHost,
+        options,
+        h("span", { class: "gap" }),
+        h("span", { class: "pair" }, this.undo, this.redo),
+      ),
+      h("div", { class: "bar filters" }, this.chips, this.filterInput),
+      this.fault,
+      this.crumbs,
+    );
+  }
+
+  /** Adds a chip; says why not, if not. */
+  add(text: string): void {
+    const filter = parseFilter(text);
+    if ("error" in filter) {
+      this.say(filter.error);
+      return;
+    }
+    this.filterInput.value = "";
+    const filters = [...(this.state?.filters ?? []), spell(filter)];
+    this.events.change(filter.kind === "P" ? { filters, view: "sandwich", zoom: [], selected: [] } : { filters, zoom: [], selected: [] });
+  }
+
+  say(fault: string): void {
+    this.fault.textContent = fault;
+    this.filterInput.setAttribute("aria-invalid", fault ? "true" : "false");
+  }
+
+  private pickSeries(series: number): void {
+    const { header } = this.profile;
+    const dumps = header.series[series]!.dumps;
+    const pair = header.diff?.pairs.find(({ after }) => after !== null && dumps.includes(after));
+    const dump = pair?.after ?? dumps[dumps.length - 1]!;
+    this.events.change({ dump, base: pair?.before ?? null, metric: "", zoom: [], selected: [] });
+  }
+
+  /** Dumps that a dump may be compared with: of its own series first, then of the same heap. */
+  private comparable(dump: number): number[] {
+    const { header } = this.profile;
+    const { facts } = this.profile.dumps[dump]!;
+    const own = header.series[facts.series]?.dumps.filter((place) => place !== dump) ?? [];
+    const pairs = (header.diff?.pairs ?? [])
+      .filter((pair) => pair.after === dump || pair.before === dump)
+      .flatMap(({ before, after }) => [before, after]);
+    const alike = header.dumps.flatMap((each, place) => (each.heap === facts.heap ? [place] : []));
+    const all = [...own, ...pairs, ...alike].filter((place): place is number => place !== null && place !== dump);
+    return [...new Set(all)];
+  }
+
+  show(scene: Scene, zoomed: Cell, undo: boolean, redo: boolean): void {
+    const { profile } = this;
+    const { state } = scene;
+    this.state = state;
+    const { facts } = profile.dumps[state.dump]!;
+    this.heap.value = String(facts.series);
+    const own = profile.header.series[facts.series]?.dumps ?? [state.dump];
+    fill(this.dump, ...own.map((place) => h("option", { value: place }, dumpTitle(profile, place))));
+    this.dump.value = String(state.dump);
+    this.dump.disabled = own.length < 2;
+    const others = this.comparable(state.dump);
+    fill(
+      this.base,
+      h("option", { value: "none" }, "nothing"),
+      ...others.map((place) => {
+        const other = profile.dumps[place]!.facts;
+        const words = other.series === facts.series ? "" : ` (${seriesTitle(profile, other.series)})`;
+        return h("option", { value: place }, dumpTitle(profile, place) + words);
+      }),
+    );
+    this.base.value = String(state.base ?? "none");
+    fill(this.metric, ...facts.measures.map((measure) => h("option", { value: measure.name }, measureTitle(measure))));
+    this.metric.value = facts.measures[scene.measure]!.name;
+    this.by.value = state.by;
+    this.view.press(state.view);
+    this.width.press(state.width);
+    this.widthHost.hidden = scene.shown.before === null;
+    for (const each of this.checks) each.input.checked = state[each.field];
+    this.undo.disabled = !undo;
+    this.redo.disabled = !redo;
+    const graphs = state.tab === "flame";
+    for (const element of this.flameOnly) element.hidden = !graphs;
+    this.showChips(scene.chips);
+    this.showCrumbs(scene, zoomed);
+  }
+
+  private showChips(chips: Chip[]): void {
+    fill(
+      this.chips,
+      ...chips.map((chip, i) =>
+        h(
+          "span",
+          { class: chip.error ? "chip bad" : "chip", title: chip.error ?? chip.text },
+          h("b", null, chip.filter ? FILTER_WORDS[chip.filter.kind] : "?"),
+          " ",
+          name(chip.filter ? readable(chip.filter.pattern.source) : chip.text),
+          button("×", {
+            "aria-label": `Remove the filter ${shown(chip.text)}`,
+            onclick: () => {
+              const filters = this.state!.filters.filter((_, at) => at !== i);
+              const pivot = filters.some((text) => /^p(ivot)?\s*:/i.test(text));
+              this.events.change({
+                filters,
+                zoom: [],
+                selected: [],
+                view: this.state!.view === "sandwich" && !pivot ? "top-down" : this.state!.view,
+              });
+            },
+          }),
+        ),
+      ),
+      chips.length > 1 ? button("Remove all", { onclick: () => this.events.change({ filters: [], zoom: [], selected: [], view: this.state!.view === "sandwich" ? "top-down" : this.state!.view }) }) : null,
+    );
+    const bad = chips.find((chip) => chip.error);
+    this.say(bad ? `${shown(bad.text)}: ${bad.error}` : "");
+  }
+
+  private showCrumbs(scene: Scene, zoomed: Cell): void {
+    const path = pathOf(zoomed);
+    const parts: Node[] = [];
+    const crumb = (cell: Cell, text: string): void => {
+      const element = button("", { class: "link", onclick: () => this.events.zoom(cell), "aria-current": cell === zoomed ? "true" : null });
+      element.append(name(text));
+      parts.push(element);
+    };
+    crumb(scene.tree.root, `all ${amount(scene.tree.root.after, scene.unit)}`);
+    const skipped = Math.max(0, path.length - 5);
+    if (skipped > 0) parts.push(h("span", { class: "soft" }, `… ${skipped} …`));
+    for (const cell of path.slice(skipped)) crumb(cell, labelOf(scene, cell));
+    fill(this.crumbs, ...parts.flatMap((part, i) => (i === 0 ? [part] : [h("span", { class: "soft", "aria-hidden": "true" }, "›"), part])));
+  }
+}
+
+/** `/^foo\(int\)$/` is the name foo(int). */
+function readable(source: string): string {
+  const form = /^(lib:)?\/\^(.*)\$\/$/.exec(source);
+  if (!form) return source;
+  const bare = form[2]!.replace(/\\([.*+?^${}()|[\]\\/])/g, "\u0000$1");
+  // Anything special that is left was no escaped name.
+  if (/(^|[^\u0000])[.*+?^${}()|[\]\\]/.test(bare)) return source;
+  return (form[1] ?? "") + bare.replace(/\u0000/g, "");
+}

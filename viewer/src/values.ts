@@ -1,0 +1,76 @@
+// The numbers of a view: for the chosen measure of a dump, or for the difference of two, what
+// each node holds itself and with its subtree. Made once a choice, then only read.
+
+import { accumulate, dense, type Dump, type Profile } from "./profile";
+import type { Selection } from "./select";
+
+/** Which width a box of a difference has. */
+export type DiffWidth = "after" | "before" | "change";
+
+/** Columns over all nodes. `self` and `total` are of the shown dump. */
+export interface Column {
+  self: Float64Array;
+  total: Float64Array;
+}
+
+/** A measure of a dump, filtered: self values of kept callsites, and sums of subtrees. */
+export function column(profile: Profile, dump: Dump, measure: number, kept: Uint8Array): Column {
+  const self = dense(profile, dump, measure);
+  for (let node = 0; node < self.length; node++) if (!kept[node]) self[node] = 0;
+  return { self, total: accumulate(profile.nodes, self.slice()) };
+}
+
+/** What is shown. */
+export interface Shown {
+  after: Column;
+  /** The other side of a difference. */
+  before: Column | null;
+  /** Widths: never negative, children never more than their parent. */
+  self: Float64Array;
+  weight: Float64Array;
+}
+
+export function shownValues(
+  profile: Profile,
+  after: Column,
+  before: Column | null,
+  width: DiffWidth,
+): Shown {
+  const own = width === "before" && before ? before.self : after.self;
+  let self = own;
+  if (before && width === "change") {
+    self = new Float64Array(own.length);
+    for (let i = 0; i < self.length; i++) self[i] = Math.abs(after.self[i]! - before.self[i]!);
+  } else if (own.some((value) => value < 0)) {
+    // Another tool's profile of differences: what is negative has no width.
+    self = own.map((value) => Math.max(0, value));
+  }
+  const weight =
+    self === after.self
+      ? after.total
+      : before && self === before.self
+        ? before.total
+        : accumulate(profile.nodes, self.slice());
+  return { after, before, self, weight };
+}
+
+/** Sums by measure of a dump under one selection, made when first asked for. */
+export class Columns {
+  private readonly made = new Map<string, Column>();
+  constructor(
+    private readonly profile: Profile,
+    private readonly selection: Selection,
+  ) {}
+
+  get(place: number, measure: number): Column {
+    const key = `${place}.${measure}`;
+    let made = this.made.get(key);
+    if (!made) {
+      // Four measures of two dumps: more are not looked at together.
+      if (this.made.size >= 8) this.made.delete(this.made.keys().next().value!);
+      made = column(this.profile, this.profile.dumps[place]!, measure, this.selection.kept);
+      this.made.set(key, made);
+    }
+    return made;
+  }
+}

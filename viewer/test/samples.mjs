@@ -1,0 +1,123 @@
+// Small heaps with everything in them that a view can get wrong.
+
+import { encode } from "./encode.mjs";
+
+const APP = "/data/app/com.example.app/lib/arm64/libgame.so";
+const SKIA = "/system/lib64/libhwui.so";
+const LIBC = "/apex/com.android.runtime/lib64/bionic/libc.so";
+const ART = "/apex/com.android.art/lib64/libart.so";
+
+const f = {
+  main: { name: "main", lib: APP, file: "main.cpp", line: 10 },
+  loop: { name: "Game::loop()", lib: APP, file: "game.cpp", line: 44 },
+  loop2: { name: "Game::loop()", lib: APP, file: "game.cpp", line: 51 },
+  level: { name: "Level::load(std::string const&)", lib: APP, file: "level.cpp", line: 7 },
+  tree: { name: "Node::insert(int)", lib: APP, file: "node.cpp", line: 3 },
+  decode: { name: "SkImage::decode(unsigned char[])", lib: SKIA },
+  pixels: { name: "SkBitmap::allocPixels()", lib: SKIA },
+  cache: { name: "operator()(byte[], int)", lib: SKIA },
+  java: { name: "com.example.app.MainActivity.onCreate", kind: "java" },
+  invoke: { name: "art_quick_invoke_stub", lib: ART, kind: "runtime" },
+  new: { name: "operator new(unsigned long)", lib: LIBC, kind: "allocator" },
+  malloc: { name: "malloc", lib: LIBC, kind: "allocator" },
+};
+
+const hits = (held, all = held, interval = 4096) => ({
+  objects: held,
+  space: held * interval,
+  alloc_objects: all,
+  alloc_space: all * interval,
+});
+
+/** Three dumps of one heap and one of another, with growth, frees, recursion and both languages. */
+export function game() {
+  const dump = (round, more = {}) => ({
+    label: ["before", "after-login", "level 3"][round],
+    stacks: [
+      { stack: [f.main, f.loop, f.level, f.new, f.malloc], values: hits(100 + 60 * round, 140 + 80 * round) },
+      { stack: [f.main, f.loop2, f.level, f.new, f.malloc], values: hits(50, 60 + 5 * round) },
+      { stack: [f.main, f.loop, f.decode, f.pixels, f.malloc], values: hits(300 + 100 * round, 600 + 300 * round) },
+      { stack: [f.java, f.invoke, f.decode, f.pixels, f.malloc], values: hits(80, 90 + round) },
+      { stack: [f.java, f.invoke, f.cache, f.malloc], values: hits(round === 2 ? 0 : 40, 44) },
+      { stack: [f.main, f.tree, f.tree, f.tree, f.new, f.malloc], values: hits(16, 20) },
+      { stack: [f.main, f.tree, f.new, f.malloc], values: hits(8, 8) },
+      ...(round > 0 ? [{ stack: [f.main, f.loop, f.cache, f.malloc], values: hits(25 * round) }] : []),
+      { stack: [f.malloc], values: hits(3, 3) },
+    ],
+    ...more,
+  });
+  return encode({
+    dumps: [
+      dump(0),
+      dump(1),
+      dump(2),
+      { series: 1, heap: "custom.pool", stacks: [{ stack: [f.main, f.level], values: hits(12) }] },
+    ],
+    header: {
+      where: {
+        total: 431816704,
+        of: "resident",
+        at: "level 3",
+        parts: [
+          { name: "native", bytes: 263192576, how: "sampled, every 4 KiB" },
+          { name: "java", bytes: 100663296, how: "meminfo" },
+          { name: "graphics", bytes: 42991616, how: "meminfo" },
+          { name: "unseen", bytes: 24969216, how: "the rest" },
+        ],
+      },
+      warnings: [{ kind: "buffer-overran", message: "The shared buffer overran 2 times: figures are lower bounds.", help: "Record with --shmem-size 16MiB.", dumps: [1] }],
+      commands: [{ what: "as a table", command: "heaptap top rec" }],
+      symbolization: {
+        frames_named: 812,
+        frames_unnamed: 40,
+        frames_with_lines: 300,
+        leaf_share_unnamed: 0.02,
+        share_unnamed: 0.21,
+        missing: [{ path: "/data/app/libvendor.so", build_id: "ab01cd", frames: 31, share: 0.2 }],
+      },
+    },
+    java: [javaHeap()],
+  });
+}
+
+export function javaHeap() {
+  return {
+    name: "com.example.app",
+    size_model: "sizes as ART reports them",
+    facts: [{ name: "source", value: "heap graph" }],
+    warnings: [],
+    strings: ["", "byte[]", "com.example.app.MainActivity", "android.graphics.Bitmap", "java.lang.String", "<root>", "mContext", "Clear the reference in onDestroy.", "the static field sInstance", "com.example.app"],
+    histogram: { name: [1, 2, 3, 4], count: [7, 3, 5, 90], shallow: [700000, 3000, 400, 3600], native: [0, 0, 8_000_000, 0], retained: [700000, 9_000_000, 8_000_400, 10_000] },
+    packages: { name: [9], count: [3], shallow: [3000], native: [0], retained: [9_000_000] },
+    dominators: {
+      pop: [0, 0, 0, 1, 3],
+      label: [5, 2, 3, 1, 4],
+      id: [null, "0x12c0", "0x12d0", "0x12e0", "0x12f0"],
+      count: [1, 1, 1, 1, 90],
+      shallow: [0, 1000, 80, 100000, 3600],
+      retained: [9_000_000, 8_100_000, 8_000_400, 100000, 10000],
+      below: [104, 3, 0, 0, 0],
+      left_out: 12,
+    },
+    tree: { pop: [0, 0, 0], label: [5, 2, 3], count: [105, 3, 5], bytes: [9_000_000, 8_900_000, 8_000_400] },
+    suspects: [
+      {
+        class: 2,
+        what: "activity-destroyed",
+        certainty: "certain",
+        of_platform: false,
+        count: 2,
+        retained: 9_000_000,
+        advice: 7,
+        root: 8,
+        path: [
+          { class: 4, status: "in-use", reason: null, reference: 6, suspect: false },
+          { class: 2, status: "should-be-gone", reason: 8, reference: null, suspect: true },
+        ],
+      },
+    ],
+    largest: [{ label: 3, id: "0x12d0", retained: 8_000_400, path: [{ class: 2, reference: 6 }] }],
+    unheld: [],
+    notes: [],
+  };
+}
