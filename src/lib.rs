@@ -24,6 +24,7 @@ pub mod heap_graph;
 pub mod hprof;
 pub mod import;
 pub mod names;
+pub mod net;
 pub mod phone;
 pub mod profile;
 pub mod proto;

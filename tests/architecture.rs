@@ -232,7 +232,7 @@ fn only_one_file_knows_serde_yaml() {
 }
 
 #[test]
-fn only_device_and_phone_open_sockets() {
+fn only_device_phone_and_net_open_sockets() {
     only_in(
         &[
             "TcpStream",
@@ -241,8 +241,17 @@ fn only_device_and_phone_open_sockets() {
             "UnixStream",
             "UnixListener",
         ],
-        |source| matches!(source.module(), "device" | "phone"),
-        "only `device` and `phone` open sockets",
+        |source| matches!(source.module(), "device" | "phone" | "net"),
+        "only `device`, `phone` and `net` open sockets",
+    );
+}
+
+#[test]
+fn only_net_serves() {
+    only_in(
+        &["hyper::", "hyper_util::"],
+        |source| source.module() == "net",
+        "only `net` speaks HTTP as a server",
     );
 }
 

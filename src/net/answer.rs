@@ -1,0 +1,256 @@
+//! What a request is answered: a function of its head alone, so that every hostile one can be
+//! tried without a socket.
+
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use hyper::{Method, StatusCode, Uri};
+
+/// What the server offers, and to whom.
+#[derive(Debug, Clone)]
+pub(super) struct Terms {
+    /// `127.0.0.1:PORT`, as a browser that came here knowingly writes it.
+    pub host: String,
+    /// Path of the file.
+    pub file: String,
+    /// Path of the page; `None` where there is none.
+    pub page: Option<String>,
+    /// Who may read the file beside our own page.
+    pub origin: HeaderValue,
+}
+
+/// What is sent as body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Content {
+    /// Nothing, or the reason in a word.
+    None,
+    /// The file.
+    File,
+    /// The file's headers alone.
+    FileHead,
+    /// The page.
+    Page,
+    /// The page's headers alone.
+    PageHead,
+}
+
+/// An answer without its body.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub status: StatusCode,
+    pub content: Content,
+    pub headers: HeaderMap,
+}
+
+const REQUEST_PRIVATE: HeaderName =
+    HeaderName::from_static("access-control-request-private-network");
+const ALLOW_PRIVATE: HeaderName = HeaderName::from_static("access-control-allow-private-network");
+const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, OPTIONS");
+
+impl Terms {
+    /// Answers the head of a request.
+    pub(super) fn answer(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Answer {
+        let refuse = |status| Answer {
+            status,
+            content: Content::None,
+            headers: HeaderMap::new(),
+        };
+        // Another name for this address is an attempt to pass for a site of that name.
+        let own = |host: &[u8]| host == self.host.as_bytes();
+        if only(headers, header::HOST).is_none_or(|host| !own(host.as_bytes()))
+            || uri.authority().is_some_and(|a| !own(a.as_str().as_bytes()))
+        {
+            return refuse(StatusCode::MISDIRECTED_REQUEST);
+        }
+        let is_file = uri.path() == self.file && uri.query().is_none();
+        let is_page = self.page.as_deref() == Some(uri.path()) && uri.query().is_none();
+        if !is_file && !is_page {
+            return refuse(StatusCode::NOT_FOUND);
+        }
+        let origin = headers.get(header::ORIGIN);
+        let several = headers.get_all(header::ORIGIN).iter().nth(1).is_some();
+        let from_ui = is_file && origin == Some(&self.origin);
+        let own_origin = |origin: &HeaderValue| {
+            self.page.is_some() && origin.as_bytes().strip_prefix(b"http://").is_some_and(own)
+        };
+        if several || origin.is_some_and(|origin| !from_ui && !own_origin(origin)) {
+            return refuse(StatusCode::FORBIDDEN);
+        }
+        let mut answer = match (method, is_file) {
+            (&Method::GET, true) => (StatusCode::OK, Content::File),
+            (&Method::HEAD, true) => (StatusCode::OK, Content::FileHead),
+            (&Method::GET, false) => (StatusCode::OK, Content::Page),
+            (&Method::HEAD, false) => (StatusCode::OK, Content::PageHead),
+            (&Method::OPTIONS, _) => (StatusCode::NO_CONTENT, Content::None),
+            _ => (StatusCode::METHOD_NOT_ALLOWED, Content::None),
+        };
+        let mut sent = HeaderMap::new();
+        if answer.0 == StatusCode::METHOD_NOT_ALLOWED || method == Method::OPTIONS {
+            sent.insert(header::ALLOW, METHODS);
+        }
+        if from_ui {
+            sent.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, self.origin.clone());
+            if method == Method::OPTIONS {
+                sent.insert(header::ACCESS_CONTROL_ALLOW_METHODS, METHODS);
+                if headers.get(REQUEST_PRIVATE).is_some_and(|v| v == "true") {
+                    sent.insert(ALLOW_PRIVATE, HeaderValue::from_static("true"));
+                }
+            }
+        }
+        if method == Method::OPTIONS && origin.is_none() {
+            // Nobody's preflight.
+            answer.1 = Content::None;
+        }
+        sent.insert(header::VARY, HeaderValue::from_static("Origin"));
+        Answer {
+            status: answer.0,
+            content: answer.1,
+            headers: sent,
+        }
+    }
+}
+
+/// The value of a header that is there once.
+fn only(headers: &HeaderMap, name: HeaderName) -> Option<&HeaderValue> {
+    let mut all = headers.get_all(name).iter();
+    all.next().filter(|_| all.next().is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UI: &str = "https://ui.perfetto.dev";
+
+    fn terms(page: bool) -> Terms {
+        Terms {
+            host: "127.0.0.1:9001".to_owned(),
+            file: "/secret/trace".to_owned(),
+            page: page.then(|| "/secret/".to_owned()),
+            origin: HeaderValue::from_static(UI),
+        }
+    }
+
+    fn ask(terms: &Terms, method: &str, target: &str, headers: &[(&str, &str)]) -> Answer {
+        let mut map = HeaderMap::new();
+        let host = ("host", terms.host.as_str());
+        let has_host = headers.iter().any(|h| h.0 == "host");
+        for (name, value) in headers.iter().chain((!has_host).then_some(&host)) {
+            let name: HeaderName = name.parse().unwrap();
+            map.append(name, value.parse().unwrap());
+        }
+        let method: Method = method.parse().unwrap();
+        terms.answer(&method, &target.parse().unwrap(), &map)
+    }
+
+    #[test]
+    fn the_ui_is_given_the_file() {
+        let terms = terms(false);
+        let answer = ask(&terms, "GET", "/secret/trace", &[("origin", UI)]);
+        assert_eq!(
+            (answer.status.as_u16(), answer.content),
+            (200, Content::File)
+        );
+        assert_eq!(answer.headers["access-control-allow-origin"], UI);
+        let answer = ask(&terms, "HEAD", "/secret/trace", &[("origin", UI)]);
+        assert_eq!(answer.content, Content::FileHead);
+        let preflight = [
+            ("origin", UI),
+            ("access-control-request-method", "GET"),
+            ("access-control-request-private-network", "true"),
+        ];
+        let answer = ask(&terms, "OPTIONS", "/secret/trace", &preflight);
+        assert_eq!(answer.status.as_u16(), 204);
+        assert_eq!(
+            answer.headers["access-control-allow-private-network"],
+            "true"
+        );
+        assert_eq!(
+            answer.headers["access-control-allow-methods"],
+            "GET, HEAD, OPTIONS"
+        );
+    }
+
+    #[test]
+    fn nobody_else_learns_anything() {
+        let terms = terms(false);
+        for (method, target, headers, status) in [
+            ("GET", "/", &[][..], 404),
+            ("GET", "/secret/", &[], 404),
+            ("GET", "/secret/trace?x", &[], 404),
+            ("GET", "/secret/../secret/trace", &[], 404),
+            ("GET", "/secret%2ftrace", &[], 404),
+            ("GET", "//secret/trace", &[], 404),
+            ("GET", "/secret/trace/", &[], 404),
+            (
+                "GET",
+                "/secret/trace",
+                &[("origin", "https://evil.example")],
+                403,
+            ),
+            ("GET", "/secret/trace", &[("origin", "null")], 403),
+            (
+                "GET",
+                "/secret/trace",
+                &[("origin", "http://127.0.0.1:9001")],
+                403,
+            ),
+            (
+                "GET",
+                "/secret/trace",
+                &[("origin", UI), ("origin", UI)],
+                403,
+            ),
+            (
+                "OPTIONS",
+                "/secret/trace",
+                &[("origin", "https://evil.example")],
+                403,
+            ),
+            (
+                "GET",
+                "/secret/trace",
+                &[("host", "evil.example:9001")],
+                421,
+            ),
+            ("GET", "/secret/trace", &[("host", "localhost:9001")], 421),
+            ("GET", "/secret/trace", &[("host", "127.0.0.1")], 421),
+            (
+                "GET",
+                "/secret/trace",
+                &[("host", "127.0.0.1:9001"), ("host", "x")],
+                421,
+            ),
+            ("GET", "http://evil.example/secret/trace", &[], 421),
+            ("POST", "/secret/trace", &[], 405),
+            ("DELETE", "/secret/trace", &[("origin", UI)], 405),
+            ("TRACE", "/secret/trace", &[], 405),
+        ] {
+            let answer = ask(&terms, method, target, headers);
+            assert_eq!(
+                answer.status.as_u16(),
+                status,
+                "{method} {target} {headers:?}"
+            );
+            assert_eq!(answer.content, Content::None, "{method} {target}");
+            let allowed = answer.headers.get("access-control-allow-origin");
+            assert!(status == 405 || allowed.is_none(), "{method} {target}");
+        }
+    }
+
+    #[test]
+    fn our_own_page_may_fetch_and_others_may_not_read_it() {
+        let terms = terms(true);
+        let status = |target: &str, origin: &str| {
+            ask(&terms, "GET", target, &[("origin", origin)])
+                .status
+                .as_u16()
+        };
+        assert_eq!(ask(&terms, "GET", "/secret/", &[]).content, Content::Page);
+        assert_eq!(
+            ask(&terms, "HEAD", "/secret/", &[]).content,
+            Content::PageHead
+        );
+        assert_eq!(status("/secret/trace", "http://127.0.0.1:9001"), 200);
+        assert_eq!(status("/secret/trace", "http://127.0.0.1:9002"), 403);
+        assert_eq!(status("/secret/", UI), 403);
+    }
+}

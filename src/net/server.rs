@@ -1,0 +1,341 @@
+//! The socket, its connections and their deadlines.
+
+use super::answer::{Answer, Content, Terms};
+use super::body::{self, FileBody, Progress};
+use super::page;
+use crate::trace::Source;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{self, HeaderName, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::convert::Infallible;
+use std::io::{self, SeekFrom};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Mutex;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+/// What a browser may take to send a request.
+const HEAD_PATIENCE: Duration = Duration::from_secs(10);
+/// What a connection may stand still, in either direction.
+const STALL_PATIENCE: Duration = Duration::from_secs(60);
+/// How long a second fetch waits for the first to be given up.
+const TURN_PATIENCE: Duration = Duration::from_secs(5);
+/// The largest head of a request, bytes; browsers send a few hundred.
+const LARGEST_HEAD: usize = 16 << 10;
+/// Connections at one time: a browser keeps six.
+const MOST_CONNECTIONS: usize = 16;
+
+/// A file, and who may have it.
+pub struct Offer {
+    /// Its bytes; streamed, from the beginning for each request.
+    pub source: Box<dyn Source>,
+    /// What it is called in the URL and in the UI.
+    pub name: String,
+    /// The one origin that may read it, such as `https://ui.perfetto.dev`.
+    pub origin: String,
+    /// Whether there is a page that hands it over to that origin.
+    pub page: bool,
+}
+
+/// How serving ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// The whole file was fetched.
+    Fetched,
+    /// Nobody fetched it in time.
+    TimedOut,
+}
+
+/// What happens meanwhile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Told {
+    /// Somebody who knows the path began to fetch the file.
+    Fetching,
+    /// A request was refused, with this status.
+    Refused(u16),
+}
+
+/// A server that listens, and has not answered yet.
+pub struct Server {
+    listener: TcpListener,
+    address: SocketAddr,
+    length: u64,
+    shared: Arc<Shared>,
+}
+
+/// What all connections share.
+struct Shared {
+    terms: Terms,
+    source: Arc<Mutex<Box<dyn Source>>>,
+    length: u64,
+    page: Option<(Bytes, HeaderValue)>,
+    disposition: HeaderValue,
+}
+
+impl Server {
+    /// Listens on 127.0.0.1. Port 0 lets the system choose one.
+    ///
+    /// # Errors
+    /// Where the port is taken or the file can't be read.
+    pub async fn bind(port: u16, offer: Offer) -> io::Result<Server> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
+        let address = listener.local_addr()?;
+        let mut source = offer.source;
+        let length = source.seek(SeekFrom::End(0))?;
+        let secret = secret()?;
+        let name = in_url(&offer.name);
+        let file = format!("/{secret}/{name}");
+        let page = offer
+            .page
+            .then(|| page::page(&offer.origin, &file, &offer.name, length));
+        let page = match page {
+            Some((text, policy)) => {
+                let policy = HeaderValue::try_from(policy).map_err(io::Error::other)?;
+                Some((Bytes::from(text), policy))
+            }
+            None => None,
+        };
+        let disposition = format!("attachment; filename=\"{name}\"");
+        let shared = Shared {
+            terms: Terms {
+                host: address.to_string(),
+                file,
+                page: page.is_some().then(|| format!("/{secret}/")),
+                origin: HeaderValue::try_from(offer.origin).map_err(io::Error::other)?,
+            },
+            source: Arc::new(Mutex::new(source)),
+            length,
+            page,
+            disposition: HeaderValue::try_from(disposition).map_err(io::Error::other)?,
+        };
+        Ok(Server {
+            listener,
+            address,
+            length,
+            shared: Arc::new(shared),
+        })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Bytes of the file.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Where the file is.
+    pub fn file_url(&self) -> String {
+        format!("http://{}{}", self.address, self.shared.terms.file)
+    }
+
+    /// Where the page is, if there is one.
+    pub fn page_url(&self) -> Option<String> {
+        let page = self.shared.terms.page.as_ref()?;
+        Some(format!("http://{}{page}", self.address))
+    }
+
+    /// Answers until the file was fetched whole, or nobody has fetched any of it for `patience`.
+    /// Events are told as they happen.
+    pub async fn serve(
+        self,
+        patience: Duration,
+        told: impl Fn(Told) + Send + Sync + 'static,
+    ) -> Ended {
+        let told: Arc<dyn Fn(Told) + Send + Sync> = Arc::new(told);
+        let mut connections: JoinSet<Connection> = JoinSet::new();
+        let mut deadline = Instant::now() + patience;
+        loop {
+            let is_full = connections.len() >= MOST_CONNECTIONS;
+            tokio::select! {
+                accepted = self.listener.accept(), if !is_full => {
+                    // A connection that failed before it began is nobody's.
+                    if let Ok((stream, _)) = accepted {
+                        let (shared, told) = (Arc::clone(&self.shared), Arc::clone(&told));
+                        connections.spawn(attend(stream, shared, told));
+                    }
+                }
+                Some(ended) = connections.join_next() => match ended {
+                    Ok(Connection::Whole) => return Ended::Fetched,
+                    Ok(Connection::Broken) => deadline = Instant::now() + patience,
+                    Ok(Connection::Idle) | Err(_) => {}
+                },
+                () = sleep_until(deadline) => {
+                    // Whoever is fetching has a deadline of its own.
+                    match self.shared.source.try_lock() {
+                        Ok(_) => return Ended::TimedOut,
+                        Err(_) => deadline = Instant::now() + patience,
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What came of a connection.
+enum Connection {
+    /// It took the whole file.
+    Whole,
+    /// It broke off within the file.
+    Broken,
+    /// It took nothing of it.
+    Idle,
+}
+
+/// Answers one request, and sees that it neither begins nor goes on too slowly.
+async fn attend(
+    stream: TcpStream,
+    shared: Arc<Shared>,
+    told: Arc<dyn Fn(Told) + Send + Sync>,
+) -> Connection {
+    let progress = Arc::new(Progress::default());
+    let service = service_fn({
+        let (shared, progress) = (Arc::clone(&shared), Arc::clone(&progress));
+        move |request| {
+            let (shared, progress) = (Arc::clone(&shared), Arc::clone(&progress));
+            let told = Arc::clone(&told);
+            async move { Ok::<_, Infallible>(respond(&shared, &request, progress, &*told).await) }
+        }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::default())
+        .header_read_timeout(HEAD_PATIENCE)
+        .max_buf_size(LARGEST_HEAD)
+        .keep_alive(false)
+        .serve_connection(TokioIo::new(stream), service);
+    let stalled = async {
+        let mut before = progress.bytes();
+        loop {
+            sleep(STALL_PATIENCE).await;
+            let now = progress.bytes();
+            if now == before {
+                return;
+            }
+            before = now;
+        }
+    };
+    let ended = tokio::select! {
+        ended = connection => ended.is_ok(),
+        () = stalled => false,
+    };
+    match progress.bytes() {
+        bytes if ended && bytes > 0 && bytes == shared.length => Connection::Whole,
+        0 => Connection::Idle,
+        _ => Connection::Broken,
+    }
+}
+
+async fn respond(
+    shared: &Shared,
+    request: &Request<Incoming>,
+    progress: Arc<Progress>,
+    told: &(dyn Fn(Told) + Send + Sync),
+) -> Response<body::Content> {
+    let mut answer = shared
+        .terms
+        .answer(request.method(), request.uri(), request.headers());
+    let mut content = body::Content::Text(Bytes::new());
+    let mut length = None;
+    match answer.content {
+        Content::None => {}
+        Content::FileHead => length = Some(shared.length),
+        Content::File => {
+            let turn = Arc::clone(&shared.source).lock_owned();
+            match timeout(TURN_PATIENCE, turn).await {
+                Ok(source) => {
+                    told(Told::Fetching);
+                    content = body::Content::File(FileBody::new(source, shared.length, progress));
+                }
+                Err(_) => answer = busy(),
+            }
+        }
+        Content::Page | Content::PageHead => {
+            if let Some((text, policy)) = &shared.page {
+                let policy = policy.clone();
+                answer
+                    .headers
+                    .insert(header::CONTENT_SECURITY_POLICY, policy);
+                match answer.content {
+                    Content::Page => content = body::Content::Text(text.clone()),
+                    _ => length = Some(text.len() as u64),
+                }
+            }
+        }
+    }
+    if answer.status.is_client_error() || answer.status.is_server_error() {
+        told(Told::Refused(answer.status.as_u16()));
+        let reason = answer.status.canonical_reason().unwrap_or("refused");
+        content = body::Content::Text(Bytes::from_static(reason.as_bytes()));
+    }
+    let mut response = Response::new(content);
+    *response.status_mut() = answer.status;
+    let headers = response.headers_mut();
+    *headers = answer.headers;
+    let is_file = matches!(answer.content, Content::File | Content::FileHead);
+    let media = match answer.content {
+        _ if !answer.status.is_success() => "text/plain",
+        Content::Page | Content::PageHead => "text/html; charset=utf-8",
+        _ => "application/octet-stream",
+    };
+    let fixed = [
+        (header::CONTENT_TYPE, media),
+        (header::CACHE_CONTROL, "no-store"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (
+            HeaderName::from_static("cross-origin-resource-policy"),
+            "same-origin",
+        ),
+    ];
+    for (name, value) in fixed {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    if is_file && answer.status.is_success() {
+        headers.insert(header::CONTENT_DISPOSITION, shared.disposition.clone());
+    }
+    if let Some(length) = length {
+        headers.insert(header::CONTENT_LENGTH, length.into());
+    }
+    response
+}
+
+/// Somebody else is fetching.
+fn busy() -> Answer {
+    let mut answer = Answer {
+        status: StatusCode::SERVICE_UNAVAILABLE,
+        content: Content::None,
+        headers: header::HeaderMap::new(),
+    };
+    let seconds = HeaderValue::from_static("1");
+    answer.headers.insert(header::RETRY_AFTER, seconds);
+    answer
+}
+
+/// 128 bits that nobody guesses.
+fn secret() -> io::Result<String> {
+    let mut bits = [0; 16];
+    getrandom::fill(&mut bits).map_err(io::Error::other)?;
+    Ok(bits.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// A name as the last part of a path: letters, digits, `.`, `_`, `-`, at most 100.
+fn in_url(name: &str) -> String {
+    let safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let name: String = name
+        .chars()
+        .map(|c| if safe(c) { c } else { '_' })
+        .take(100)
+        .collect();
+    match name.trim_matches('.') {
+        "" => "trace".to_owned(),
+        name => name.to_owned(),
+    }
+}
