@@ -7,6 +7,7 @@
 //! | `index` | rows by value, built when first needed |
 //! | `engine` | the database, and what statements may do |
 //! | `processes` | processes and their `upid`s |
+//! | `prepass` | what PerfettoSQL adds to SQL |
 //! | `native` | tables of native heaps |
 //! | `java` | tables of Java heaps |
 //! | `flamegraph` | `experimental_flamegraph`, over both |
@@ -14,15 +15,20 @@
 
 mod engine;
 pub mod flamegraph;
+mod error;
+mod functions;
 mod index;
 pub mod java;
 pub mod native;
+pub mod prepass;
 pub mod processes;
 mod table;
 mod vtab;
 
-pub use engine::Database;
+pub use engine::{ColumnInfo, Database, Interrupter, Limits, Sink, Sort, TableInfo, Value};
+pub use error::{Place, QueryError};
 pub use processes::{ProcessRow, Processes};
 pub use table::{
-    Access, Argument, Build, Call, Catalog, Cell, Column, Kind, Rows, Schema, TableError, View,
+    Access, Argument, Build, Call, Catalog, Cell, Column, Kind, LibraryMacro, Rows, Schema,
+    TableError, View,
 };

@@ -277,6 +277,25 @@ pub(super) enum Source {
 pub struct Catalog {
     pub(super) tables: Vec<(&'static Schema, Source)>,
     pub(super) views: Vec<View>,
+    pub(super) macros: Vec<LibraryMacro>,
+    pub(super) modules: Vec<&'static str>,
+}
+
+/// A macro of Perfetto's library, or a function of it in SQL.
+#[derive(Debug, Clone, Copy)]
+pub struct LibraryMacro {
+    /// Its name.
+    pub name: &'static str,
+    /// The module it belongs to; `None` for what is there at once.
+    pub module: Option<&'static str>,
+    /// What it stands for, in a sentence.
+    pub about: &'static str,
+    /// Names of its arguments.
+    pub arguments: &'static [&'static str],
+    /// Its text, where `$name` stands for an argument.
+    pub body: &'static str,
+    /// Called as `name(…)` and standing for a `SELECT` in brackets; else `name!(…)`.
+    pub is_function: bool,
 }
 
 impl Catalog {
@@ -296,6 +315,17 @@ impl Catalog {
         call: impl Fn(&[Argument]) -> Result<Arc<dyn Rows>, TableError> + Send + Sync + 'static,
     ) {
         self.tables.push((schema, Source::Function(Box::new(call))));
+    }
+
+    /// Adds a macro.
+    pub fn library_macro(&mut self, added: LibraryMacro) {
+        self.macros.push(added);
+    }
+
+    /// Adds a module that may be included and brings nothing of its own: its tables are always
+    /// there.
+    pub fn module(&mut self, name: &'static str) {
+        self.modules.push(name);
     }
 
     /// Adds a view.

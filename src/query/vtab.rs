@@ -13,13 +13,13 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::vtab::{
-    Context, Filters, IndexConstraintOp as Op, IndexFlags, IndexInfo, Module, VTab, VTabConfig,
-    VTabConnection, VTabCursor, sqlite3_vtab, sqlite3_vtab_cursor,
+    Context, CreateVTab, Filters, IndexConstraintOp as Op, IndexFlags, IndexInfo, Module, VTab,
+    VTabConfig, VTabConnection, VTabCursor, VTabKind, sqlite3_vtab, sqlite3_vtab_cursor,
 };
 use rusqlite::{Connection, Error};
 
 use super::index::{Bounds, Index};
-use super::table::{Access, Argument, Catalog, Cell, Kind, Rows, Schema, Source, TableError};
+use super::table::{Access, Argument, Cell, Kind, Rows, Schema, Source, TableError};
 
 /// Rows, and the indexes that queries have needed so far.
 pub(super) struct Indexed {
@@ -98,9 +98,13 @@ fn to_sqlite(error: TableError) -> Error {
 }
 
 /// Makes the tables of a catalog known to a connection.
-pub(super) fn register(connection: &Connection, catalog: Catalog) -> Result<(), Error> {
-    const MODULE: &Module<'_, VirtualTable> = &Module::eponymous_only_module();
-    for (schema, source) in catalog.tables {
+pub(super) fn register(
+    connection: &Connection,
+    tables: Vec<(&'static Schema, Source)>,
+) -> Result<(), Error> {
+    const MODULE: &Module<'_, VirtualTable> = &Module::read_only_module();
+    for (schema, source) in tables {
+        let is_table = matches!(source, Source::Table(_));
         let entry = Entry {
             schema,
             source,
@@ -108,6 +112,12 @@ pub(super) fn register(connection: &Connection, catalog: Catalog) -> Result<(), 
             calls: Mutex::default(),
         };
         connection.create_module(schema.name, MODULE, Some(Arc::new(entry)))?;
+        if is_table {
+            // So that sqlite_master lists it.
+            let name = schema.name;
+            connection
+                .execute_batch(&format!("CREATE VIRTUAL TABLE \"{name}\" USING \"{name}\""))?;
+        }
     }
     Ok(())
 }
@@ -308,6 +318,11 @@ unsafe impl VTab<'_> for VirtualTable {
             descending: false,
         })
     }
+}
+
+impl CreateVTab<'_> for VirtualTable {
+    // Functions are called without having been created.
+    const KIND: VTabKind = VTabKind::Eponymous;
 }
 
 /// A way to find rows, and what it costs.

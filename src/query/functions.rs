@@ -1,0 +1,118 @@
+//! Functions of PerfettoSQL that SQLite lacks and queries on profiles use.
+
+use std::borrow::Cow;
+
+use regex::Regex;
+use rusqlite::functions::{Context, FunctionFlags};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Error};
+
+use crate::names;
+
+const FLAGS: FunctionFlags = FunctionFlags::SQLITE_UTF8
+    .union(FunctionFlags::SQLITE_DETERMINISTIC)
+    .union(FunctionFlags::SQLITE_INNOCUOUS);
+
+/// Makes the functions known to a connection.
+pub(super) fn add(connection: &Connection) -> Result<(), Error> {
+    connection.create_scalar_function("demangle", 1, FLAGS, |context| {
+        Ok(text(context, 0).map(|name| match names::demangle(&name) {
+            Cow::Borrowed(same) if same == name => None,
+            found => Some(found.into_owned()),
+        }))
+        .map(Option::flatten)
+    })?;
+    connection.create_scalar_function("hash", -1, FLAGS, |context| Ok(hash(context)))?;
+    connection.create_scalar_function("regexp", 2, FLAGS, |context| {
+        let Some(subject) = text(context, 1) else {
+            return Ok(None);
+        };
+        Ok(Some(pattern(context, 0)?.is_match(&subject)))
+    })?;
+    connection.create_scalar_function("regexp_extract", 2, FLAGS, |context| {
+        let Some(subject) = text(context, 0) else {
+            return Ok(None);
+        };
+        let pattern = pattern(context, 1)?;
+        let found = pattern.captures(&subject).and_then(|found| {
+            // The first group if there is one, else all that matched.
+            found.get(usize::from(found.len() > 1))
+        });
+        Ok(found.map(|found| found.as_str().to_owned()))
+    })?;
+    connection.create_scalar_function("str_split", 3, FLAGS, |context| {
+        let (Some(subject), Some(separator)) = (text(context, 0), text(context, 1)) else {
+            return Ok(None);
+        };
+        let at: i64 = context.get(2)?;
+        if separator.is_empty() {
+            return Err(failure("str_split: the separator is empty"));
+        }
+        let Ok(at) = usize::try_from(at) else {
+            return Err(failure("str_split: the position is negative"));
+        };
+        let part = subject.split(&*separator).nth(at);
+        Ok(part.map(str::to_owned))
+    })?;
+    type Number = fn(f64) -> f64;
+    let numbers: [(&str, Number); 3] = [("ln", f64::ln), ("exp", f64::exp), ("sqrt", f64::sqrt)];
+    for (name, function) in numbers {
+        connection.create_scalar_function(name, 1, FLAGS, move |context| {
+            let value: Option<f64> = context.get(0)?;
+            Ok(value.map(function).filter(|value| value.is_finite()))
+        })?;
+    }
+    Ok(())
+}
+
+fn failure(message: &str) -> Error {
+    Error::UserFunctionError(message.into())
+}
+
+fn text(context: &Context<'_>, at: usize) -> Option<String> {
+    match context.get_raw(at) {
+        ValueRef::Null => None,
+        ValueRef::Integer(number) => Some(number.to_string()),
+        ValueRef::Real(number) => Some(number.to_string()),
+        ValueRef::Text(text) | ValueRef::Blob(text) => {
+            Some(String::from_utf8_lossy(text).into_owned())
+        }
+    }
+}
+
+/// Bytes that a compiled pattern may take.
+const LARGEST_PATTERN: usize = 1 << 20;
+
+fn pattern(context: &Context<'_>, at: usize) -> Result<std::sync::Arc<Regex>, Error> {
+    context.get_or_create_aux(at as i32, |value| {
+        let text = value.as_str().map_err(|_| "the pattern is no text")?;
+        let built = regex::RegexBuilder::new(text)
+            .size_limit(LARGEST_PATTERN)
+            .build();
+        built.map_err(|error| {
+            let message: Box<dyn std::error::Error + Send + Sync> = error.to_string().into();
+            message
+        })
+    })
+}
+
+/// FNV-1a of all arguments, each with its sort. Equal arguments give equal numbers; the numbers
+/// are not Perfetto's.
+fn hash(context: &Context<'_>) -> i64 {
+    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    let mut take = |sort: u8, bytes: &[u8]| {
+        for byte in std::iter::once(&sort).chain(bytes) {
+            hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    };
+    for at in 0..context.len() {
+        match context.get_raw(at) {
+            ValueRef::Null => take(0, &[]),
+            ValueRef::Integer(number) => take(1, &number.to_le_bytes()),
+            ValueRef::Real(number) => take(2, &number.to_le_bytes()),
+            ValueRef::Text(text) => take(3, text),
+            ValueRef::Blob(bytes) => take(4, bytes),
+        }
+    }
+    hash as i64
+}
