@@ -15,7 +15,7 @@ use rusqlite::{Connection, Error, ErrorCode, InterruptHandle};
 use super::error::QueryError;
 use super::functions;
 use super::prepass::{self, Action, Macro, Macros, Prepared};
-use super::table::{Catalog, Source};
+use super::table::{Catalog, Schema, Source};
 use super::vtab;
 
 /// What a query may take.
@@ -138,6 +138,8 @@ pub struct Database {
     macros: Macros,
     modules: BTreeSet<&'static str>,
     known: Vec<TableInfo>,
+    schemas: Vec<&'static Schema>,
+    views: Vec<(&'static str, String)>,
 }
 
 /// Ends the statement that runs, from another thread.
@@ -176,6 +178,8 @@ impl Database {
             macros: Macros::new(),
             modules: BTreeSet::new(),
             known: Vec::new(),
+            schemas: Vec::new(),
+            views: Vec::new(),
         };
         database.fill(catalog).map_err(QueryError::setup)?;
         database.guard().map_err(QueryError::setup)?;
@@ -192,6 +196,7 @@ impl Database {
         self.modules.extend(catalog.modules);
         for (schema, source) in &catalog.tables {
             self.modules.extend(schema.module);
+            self.schemas.push(schema);
             self.known.push(TableInfo {
                 name: schema.name.to_owned(),
                 sort: match source {
@@ -253,6 +258,7 @@ impl Database {
                 about: view.about,
                 columns: self.columns_of(view.name)?,
             });
+            self.views.push((view.name, sql));
         }
         self.known.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(())
@@ -470,6 +476,19 @@ impl Database {
         &self.connection
     }
 
+    /// The schema of a table of ours.
+    pub(super) fn schema_of(&self, name: &str) -> Option<&'static Schema> {
+        self.schemas
+            .iter()
+            .copied()
+            .find(|schema| schema.name == name)
+    }
+
+    /// Our views, as SQLite has them.
+    pub(super) fn views(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.views.iter().map(|(name, sql)| (*name, sql.as_str()))
+    }
+
     /// SQLite itself, for what is ours and not a user's.
     pub(super) fn own<T>(
         &self,
@@ -503,7 +522,10 @@ fn may(mode: u8, context: &AuthContext<'_>) -> bool {
     match context.action {
         AuthAction::Select | AuthAction::Read { .. } | AuthAction::Recursive => true,
         AuthAction::Function { function_name } => {
-            !function_name.eq_ignore_ascii_case("load_extension")
+            let forbidden = ["load_extension", "fts3_tokenizer"];
+            !forbidden
+                .iter()
+                .any(|name| function_name.eq_ignore_ascii_case(name))
         }
         AuthAction::Pragma { pragma_name, .. } => PRAGMAS
             .iter()

@@ -39,6 +39,9 @@ pub enum QueryError {
         /// What was allowed.
         memory_bytes: u64,
     },
+    /// The copy could not be written.
+    #[error("cannot write the copy: {0}")]
+    Copy(String),
     /// Our own tables could not be set up.
     #[error("the tables could not be set up: {0}")]
     Setup(String),
@@ -165,6 +168,7 @@ impl Classified for QueryError {
             | QueryError::TooLong { .. }
             | QueryError::TooMuch { .. } => ErrorClass::Usage,
             QueryError::Interrupted => ErrorClass::Interrupted,
+            QueryError::Copy(_) => ErrorClass::HostWrite,
             QueryError::Setup(_) => ErrorClass::Bug,
         }
     }
@@ -175,6 +179,7 @@ impl Classified for QueryError {
             QueryError::Interrupted => "interrupted",
             QueryError::TooLong { .. } => "query-time",
             QueryError::TooMuch { .. } => "query-memory",
+            QueryError::Copy(_) => "query-copy",
             QueryError::Setup(_) => "query-setup",
         }
     }
@@ -182,7 +187,7 @@ impl Classified for QueryError {
     fn help(&self) -> Option<String> {
         match self {
             QueryError::Statement { help, .. } => help.clone(),
-            QueryError::Interrupted | QueryError::Setup(_) => None,
+            QueryError::Interrupted | QueryError::Copy(_) | QueryError::Setup(_) => None,
             QueryError::TooLong { .. } => Some(
                 "EXPLAIN QUERY PLAN shows what it loops over; --timeout allows more".to_owned(),
             ),

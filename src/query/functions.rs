@@ -1,7 +1,5 @@
 //! Functions of PerfettoSQL that SQLite lacks and queries on profiles use.
 
-use std::borrow::Cow;
-
 use regex::Regex;
 use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::types::ValueRef;
@@ -16,11 +14,11 @@ const FLAGS: FunctionFlags = FunctionFlags::SQLITE_UTF8
 /// Makes the functions known to a connection.
 pub(super) fn add(connection: &Connection) -> Result<(), Error> {
     connection.create_scalar_function("demangle", 1, FLAGS, |context| {
-        Ok(text(context, 0).map(|name| match names::demangle(&name) {
-            Cow::Borrowed(same) if same == name => None,
-            found => Some(found.into_owned()),
-        }))
-        .map(Option::flatten)
+        let Some(name) = text(context, 0) else {
+            return Ok(None);
+        };
+        let found = names::demangle(&name);
+        Ok((*found != *name).then(|| found.into_owned()))
     })?;
     connection.create_scalar_function("hash", -1, FLAGS, |context| Ok(hash(context)))?;
     connection.create_scalar_function("regexp", 2, FLAGS, |context| {

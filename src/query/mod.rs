@@ -5,6 +5,9 @@
 //! |---|---|
 //! | `table` | what a table is: schema, rows, cells; the catalog of all |
 //! | `index` | rows by value, built when first needed |
+//! | `copy` | all tables as a database file |
+//! | `error` | what can go wrong, and where in the text |
+//! | `functions` | functions that SQLite lacks |
 //! | `engine` | the database, and what statements may do |
 //! | `processes` | processes and their `upid`s |
 //! | `prepass` | what PerfettoSQL adds to SQL |
@@ -13,9 +16,10 @@
 //! | `flamegraph` | `experimental_flamegraph`, over both |
 //! | `vtab` | how SQLite plans over and walks through a table |
 
+mod copy;
 mod engine;
-pub mod flamegraph;
 mod error;
+pub mod flamegraph;
 mod functions;
 mod index;
 pub mod java;
@@ -25,6 +29,7 @@ pub mod processes;
 mod table;
 mod vtab;
 
+pub use copy::CopiedTable;
 pub use engine::{ColumnInfo, Database, Interrupter, Limits, Sink, Sort, TableInfo, Value};
 pub use error::{Place, QueryError};
 pub use processes::{ProcessRow, Processes};

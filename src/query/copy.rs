@@ -1,0 +1,135 @@
+//! A copy of all tables in a database file of their own, that any SQLite opens: the rows, the
+//! views, and an index for each column by which rows are found here.
+
+use std::path::Path;
+
+use rusqlite::{Connection, Error, ErrorCode};
+
+use super::engine::{Database, Sort, TableInfo};
+use super::error::QueryError;
+use super::table::Access;
+
+/// A table that the copy holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CopiedTable {
+    /// Its name.
+    pub name: String,
+    /// Its rows.
+    pub rows: u64,
+}
+
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+fn failed(error: Error) -> QueryError {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::OperationInterrupted) => QueryError::Interrupted,
+        _ => QueryError::Copy(error.to_string()),
+    }
+}
+
+impl Database {
+    /// Copies all tables into a new, empty file, those that statements made too. `told` hears
+    /// of each table before it is copied.
+    ///
+    /// # Errors
+    /// Where the file can't be written, or a table can't be read. What was written of it stays.
+    pub fn copy_to(
+        &self,
+        file: &Path,
+        told: &mut dyn FnMut(&str),
+    ) -> Result<Vec<CopiedTable>, QueryError> {
+        let name = file
+            .to_str()
+            .ok_or_else(|| QueryError::Copy("the name of the file is no Unicode".to_owned()))?;
+        let attached = self.own(|sqlite| {
+            sqlite.execute("ATTACH ?1 AS copy", [name])?;
+            // Nobody sees the file before it is whole, so nothing has to be undone in it.
+            sqlite.execute_batch(
+                "PRAGMA copy.journal_mode = OFF; PRAGMA copy.synchronous = OFF; BEGIN",
+            )
+        });
+        attached.map_err(failed)?;
+        let copied = self.copy_tables(told);
+        let ended = self.own(|sqlite| {
+            sqlite.execute_batch(match copied.is_ok() {
+                true => "COMMIT; DETACH copy",
+                false => "ROLLBACK; DETACH copy",
+            })
+        });
+        let copied = copied?;
+        ended.map_err(failed)?;
+        self.copy_views(file).map_err(failed)?;
+        Ok(copied)
+    }
+
+    fn copy_tables(&self, told: &mut dyn FnMut(&str)) -> Result<Vec<CopiedTable>, QueryError> {
+        let mut copied = Vec::new();
+        for table in self.tables()? {
+            if !matches!(table.sort, Sort::Table | Sort::Temporary) {
+                continue;
+            }
+            told(&table.name);
+            let rows = self.own(|sqlite| self.copy_table(sqlite, &table));
+            copied.push(CopiedTable {
+                rows: rows.map_err(failed)?,
+                name: table.name,
+            });
+        }
+        Ok(copied)
+    }
+
+    fn copy_table(&self, sqlite: &Connection, table: &TableInfo) -> Result<u64, Error> {
+        let name = quoted(&table.name);
+        let schema = self.schema_of(&table.name);
+        let access = |column: &str| {
+            let columns = schema.map_or(&[][..], |schema| schema.columns);
+            columns.iter().find(|c| c.name == column).map(|c| c.access)
+        };
+        let shown = || table.columns.iter().filter(|column| !column.hidden);
+        let columns: Vec<String> = shown()
+            .map(|column| {
+                let is_key = column.name == "id" && access("id") == Some(Access::Row);
+                let key = if is_key { " PRIMARY KEY" } else { "" };
+                format!("{} {}{key}", quoted(&column.name), column.kind)
+            })
+            .collect();
+        let names: Vec<String> = shown().map(|column| quoted(&column.name)).collect();
+        sqlite.execute_batch(&format!(
+            "CREATE TABLE copy.{name} ({})",
+            columns.join(", ")
+        ))?;
+        let names = names.join(", ");
+        let rows = sqlite.execute(
+            &format!("INSERT INTO copy.{name} SELECT {names} FROM {name}"),
+            [],
+        )?;
+        for column in shown() {
+            let is_found = matches!(
+                access(&column.name),
+                Some(Access::Indexed | Access::Sorted | Access::Own)
+            );
+            if is_found {
+                let index = quoted(&format!("{}_{}", table.name, column.name));
+                let column = quoted(&column.name);
+                sqlite.execute_batch(&format!("CREATE INDEX copy.{index} ON {name} ({column})"))?;
+            }
+        }
+        Ok(rows as u64)
+    }
+
+    /// Views that want nothing that only this database has: no function of ours.
+    fn copy_views(&self, file: &Path) -> Result<(), Error> {
+        let plain = Connection::open(file)?;
+        for (name, sql) in self.views() {
+            let name = quoted(name);
+            plain.execute_batch(&format!("CREATE VIEW {name} AS {sql}"))?;
+            let works = plain.prepare(&format!("SELECT * FROM {name}")).is_ok();
+            if !works {
+                plain.execute_batch(&format!("DROP VIEW {name}"))?;
+            }
+        }
+        plain.close().map_err(|(_, error)| error)
+    }
+}
