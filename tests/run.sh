@@ -69,12 +69,34 @@ else
   skip "Perfetto's own protos (the Python package perfetto could not be installed)"
 fi
 
+# The report's viewer: node builds it again and must get the same bytes, Chromium looks at it.
+viewer=yes
+need node nodejs && need npm npm || viewer=no
+[ $viewer = no ] || (cd viewer && npm ci --ignore-scripts --no-audit --no-fund --silent) || viewer=no
+[ $viewer = yes ] || skip "the viewer's build and tests (no node, npm or its packages could be had)"
+browser=no
+for command in chromium chromium-browser google-chrome; do
+  if command -v $command >/dev/null; then browser=yes; fi
+done
+[ $browser = yes ] || { apt_install chromium 2>/dev/null && browser=yes; } ||
+  skip "the report in a browser (no Chromium, and none could be installed)"
+
 say "format and lints"
 cargo fmt --check
 cargo clippy --locked --profile ci --all-targets -- -D warnings
 
 say "tests"
 cargo test --locked --profile ci
+
+if [ $viewer = yes ]; then
+  say "the report's viewer"
+  (cd viewer && npm run --silent check && npm run --silent build)
+  git diff --exit-code -- viewer/dist ||
+    { echo "viewer/dist is not what its sources build: run npm run build in viewer/" >&2; exit 1; }
+  if [ $browser = yes ]; then
+    (cd viewer && HEAPTAP=$PWD/../target/ci/heaptap npm test --silent)
+  fi
+fi
 
 if [ -x tests/bench/bench.sh ]; then
   say "the real bench: adb, adbd, perfetto and traced"

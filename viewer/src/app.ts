@@ -66,6 +66,8 @@ export class App {
   private turn = 0;
   private matchAt = -1;
   private toastTimer = 0;
+  /** From the navigation to the first picture, in ms. */
+  readyAfter = 0;
 
   constructor(
     readonly root: HTMLElement,
@@ -168,6 +170,7 @@ export class App {
     history.replaceState({ at: 0 }, "", location.hash || undefined);
     this.fillCards([], null);
     await this.apply();
+    this.readyAfter = performance.now();
     this.root.dataset["ready"] = "true";
     if (this.header.dumps.length > 1) {
       // What grew over all dumps is another pass over the stacks: after the first picture.
@@ -459,7 +462,7 @@ export class App {
       event.stopPropagation();
       this.search.value = "";
       this.change({ search: "" }, true);
-      this.flame.element.focus({ preventScroll: true });
+      this.flame.focus();
     }
   }
 

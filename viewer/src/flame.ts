@@ -45,16 +45,15 @@ export class Flame {
     private readonly events: FlameEvents,
   ) {
     this.canvas = h("canvas", { "aria-hidden": "true" });
-    this.space = h("div", { class: "flame-space" }, this.canvas);
+    this.space = h("div", { class: "flame-space", role: "presentation" }, this.canvas);
     this.rowsElement = h("div", { class: "off-screen", role: "rowgroup" });
-    this.scroller = h("div", { class: "flame-scroll", role: "presentation" }, this.space);
-    this.element = h(
+    this.scroller = h(
       "div",
-      { class: "flame", role: "treegrid", tabindex: 0, "aria-label": "Flame graph" },
-      this.scroller,
+      { class: "flame-scroll", role: "treegrid", tabindex: 0, "aria-label": "Flame graph" },
+      this.space,
       this.rowsElement,
     );
-    this.scroller.tabIndex = -1;
+    this.element = h("div", { class: "flame" }, this.scroller);
     this.scroller.addEventListener("scroll", () => this.redraw(), { passive: true });
     new ResizeObserver(() => this.relayout()).observe(this.scroller);
     this.canvas.addEventListener("mousemove", (event) => this.point(event));
@@ -90,6 +89,11 @@ export class Flame {
       for (const box of row) if (box.merged === 0 && box.cell.key >= 0 && hits[box.cell.key]) boxes.push(box);
     }
     return boxes.sort((a, b) => b.width - a.width).map(({ cell }) => cell);
+  }
+
+  /** Takes the keyboard's focus. */
+  focus(): void {
+    this.scroller.focus({ preventScroll: true });
   }
 
   /** How many boxes stand there, for tests. */
@@ -347,7 +351,7 @@ export class Flame {
   private click(event: MouseEvent): void {
     const box = this.boxAt(event.offsetX, event.offsetY);
     if (!box) return;
-    this.element.focus({ preventScroll: true });
+    this.focus();
     if (box.merged > 0) {
       if (box.cell.parent && box.cell.parent !== this.zoomed) this.events.zoom(box.cell.parent);
       return;
@@ -400,12 +404,12 @@ export class Flame {
       children.slice(0, LISTED).forEach((child, place) => add(child, place, children.length, false));
     });
     fill(this.rowsElement, ...rows);
-    this.element.setAttribute(
+    this.scroller.setAttribute(
       "aria-label",
       `Flame graph, ${scene.state.view}, ${this.laid.boxes} boxes. Arrow keys move, Enter zooms, Escape returns, question mark lists all keys.`,
     );
-    if (current) this.element.setAttribute("aria-activedescendant", "flame-active");
-    else this.element.removeAttribute("aria-activedescendant");
+    if (current) this.scroller.setAttribute("aria-activedescendant", "flame-active");
+    else this.scroller.removeAttribute("aria-activedescendant");
   }
 
   private spoken(scene: Scene, tree: Tree, cell: Cell): string {

@@ -24,9 +24,9 @@ async function begin(root: HTMLElement): Promise<void> {
   const javas = (opened.header.java ?? []).map((java) => readJava(opened, java.section));
   document.documentElement.classList.add("heaptap-live");
   const app = new App(root, opened.header, profile, javas);
-  await app.begin();
   // For the tests, and for whoever is curious in the console.
   Object.defineProperty(root, "heaptap", { value: app });
+  await app.begin();
 }
 
 const root = document.getElementById("heaptap-app");

@@ -23,7 +23,6 @@ export class Timeline {
   private xs: number[] = [];
   private dragFrom: number | null = null;
   private moved = false;
-  private drawn = "";
 
   constructor(
     private readonly profile: Profile,
@@ -37,7 +36,7 @@ export class Timeline {
     this.strip.addEventListener("pointerup", (event) => this.up(event));
     this.strip.addEventListener("pointercancel", () => (this.dragFrom = null));
     this.strip.addEventListener("keydown", (event) => this.key(event));
-    new ResizeObserver(() => this.drawn && this.again()).observe(this.strip);
+    new ResizeObserver(() => this.again()).observe(this.strip);
   }
 
   private last: [number, number | null, string] = [-1, null, ""];
@@ -48,11 +47,11 @@ export class Timeline {
     const facts = this.profile.dumps[dump]!.facts;
     this.places = this.profile.header.series[facts.series]?.dumps ?? [dump];
     this.element.hidden = this.places.length < 2;
-    this.drawn = "yes";
-    if (!this.element.hidden) this.again();
+    this.again();
   }
 
   private again(): void {
+    if (this.places.length < 2) return;
     const [dump, base, metric] = this.last;
     const width = this.strip.clientWidth || 800;
     const left = 12;

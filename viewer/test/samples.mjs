@@ -90,7 +90,7 @@ export function javaHeap() {
     histogram: { name: [1, 2, 3, 4], count: [7, 3, 5, 90], shallow: [700000, 3000, 400, 3600], native: [0, 0, 8_000_000, 0], retained: [700000, 9_000_000, 8_000_400, 10_000] },
     packages: { name: [9], count: [3], shallow: [3000], native: [0], retained: [9_000_000] },
     dominators: {
-      pop: [0, 0, 0, 1, 3],
+      pop: [0, 0, 0, 1, 2],
       label: [5, 2, 3, 1, 4],
       id: [null, "0x12c0", "0x12d0", "0x12e0", "0x12f0"],
       count: [1, 1, 1, 1, 90],

@@ -1,0 +1,105 @@
+// Two dumps against each other: nothing between equal ones, everything between different ones,
+// and sampling noise said to be noise.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { browser, inApp, look, wholeTree } from "./browser.mjs";
+import { encode } from "./encode.mjs";
+import { filtered, randomStacks, treeOf } from "./oracle.mjs";
+import { game } from "./samples.mjs";
+
+let chromium;
+before(async () => {
+  chromium = await browser();
+});
+after(() => chromium.close());
+
+test("18: the difference of a dump and itself is nothing", async () => {
+  const stacks = randomStacks(3);
+  const copy = () => stacks.map(({ stack, values }) => ({ stack, values }));
+  const page = await chromium.open(encode({ dumps: [{ stacks: copy() }, { stacks: copy() }] }));
+  await look(page, { dump: 1, base: 0, width: "change" });
+  const tree = await wholeTree(page);
+  assert.deepEqual(tree[3], [], "no box has a width");
+  assert.equal(tree[1], tree[2]);
+  await look(page, { width: "after", view: "top-down" });
+  const changed = await inApp(page, (app) => {
+    let changed = 0;
+    const walk = (cell) => {
+      if (cell.after !== cell.before) changed += 1;
+      app.scene.tree.children(cell).forEach(walk);
+    };
+    walk(app.scene.tree.root);
+    return changed;
+  });
+  assert.equal(changed, 0);
+  await look(page, { tab: "changes" });
+  assert.match(await page.locator(".segments button").filter({ hasText: "All" }).textContent(), /\(0\)/);
+  await page.close();
+});
+
+test("19: what is new and what is gone is listed, with both sides exact", async () => {
+  const all = randomStacks(5, 210);
+  const only = (name) => ({ stack: [{ name, lib: "" }], values: { objects: 9, space: 36864, alloc_objects: 9, alloc_space: 36864 } });
+  const before = [...all.slice(0, 150), only("was here")];
+  const after = [...all.slice(40), only("is here")];
+  const page = await chromium.open(encode({ dumps: [{ stacks: before }, { stacks: after }] }));
+  await look(page, { tab: "changes", dump: 1, base: 0 });
+  const self = (stacks) => {
+    const sums = new Map();
+    for (const { stack, values } of stacks) {
+      const path = filtered(stack, []);
+      const leaf = stack.filter((frame) => !["allocator", "runtime"].includes(frame.kind)).at(-1);
+      if (path.length > 0) sums.set(`${leaf.name} ${leaf.lib}`, (sums.get(`${leaf.name} ${leaf.lib}`) ?? 0) + values.space);
+    }
+    return sums;
+  };
+  const [then, now] = [self(before), self(after)];
+  const expected = { new: [], gone: [], grew: [], shrank: [] };
+  for (const name of new Set([...then.keys(), ...now.keys()])) {
+    const [was, is] = [then.get(name) ?? 0, now.get(name) ?? 0];
+    if (was === is) continue;
+    const kind = was === 0 ? "new" : is === 0 ? "gone" : is > was ? "grew" : "shrank";
+    expected[kind].push(`${name} ${was} ${is}`);
+  }
+  const rows = await inApp(page, (app) => app.changes.rows.map((row) => ({ ...row, range: null })));
+  for (const kind of Object.keys(expected)) {
+    const got = rows.filter((row) => row.kind === kind).map((row) => `${row.label} ${row.library === "(no library)" ? "" : row.library} ${row.before} ${row.after}`);
+    const wanted = expected[kind].map((text) => text.replace(/\/\S*\//, ""));
+    assert.deepEqual(got.sort(), wanted.sort(), kind);
+  }
+  assert.ok(expected.new.length > 0 && expected.gone.length > 0 && expected.grew.length > 0);
+  // The tree holds both sides of every stack.
+  await look(page, { tab: "flame", width: "after" });
+  const paths = [
+    ...after.map(({ stack, values }) => [filtered(stack, []), values.space, 0]),
+    ...before.map(({ stack, values }) => [filtered(stack, []), 0, values.space]),
+  ];
+  assert.deepEqual(await wholeTree(page), treeOf(paths));
+  await page.close();
+});
+
+test("19b: growth within the sampling noise is said to be noise, and is grey", async () => {
+  const page = await chromium.open(game());
+  await look(page, { tab: "changes", dump: 2, base: 0 });
+  const tags = Object.fromEntries(
+    await page.locator(".table-scroll tbody tr").evaluateAll((rows) =>
+      rows.map((row) => [row.cells[0].textContent, row.cells[1].textContent]),
+    ),
+  );
+  assert.equal(tags["SkBitmap::allocPixels()"], "grew");
+  assert.equal(tags["operator()(byte[], int)"], "within noise");
+  // The same figures by hand: notes on sampling, differences of one recording.
+  const ranges = await inApp(page, (app) => Object.fromEntries(app.changes.rows.map((row) => [row.label, row.range])));
+  const low = (k) => (k < 1 ? 0 : k * (1 - 1 / (9 * k) - 1.96 / (3 * Math.sqrt(k))) ** 3);
+  const high = (k) => (k + 1) * (1 - 1 / (9 * (k + 1)) + 1.96 / (3 * Math.sqrt(k + 1))) ** 3;
+  // allocPixels: held 380 -> 580 hits, allocated 690 -> 1292 hits.
+  const [p, q] = [Math.min(1292 - 690, 580), Math.min(1292 - 690 - 200, 380)];
+  const expected = {
+    low: 200 * 4096 - 4096 * Math.hypot(p - low(p), high(q) - q),
+    high: 200 * 4096 + 4096 * Math.hypot(high(p) - p, q - low(q)),
+  };
+  const got = ranges["SkBitmap::allocPixels()"];
+  assert.ok(Math.abs(got.low - expected.low) < 1 && Math.abs(got.high - expected.high) < 1, JSON.stringify([got, expected]));
+  await page.close();
+});

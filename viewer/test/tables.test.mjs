@@ -1,0 +1,148 @@
+// Tables: sorted, filtered, without an end; and what leaves them by copying.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { after, before, test } from "node:test";
+import { browser, inApp, look } from "./browser.mjs";
+import { encode, synthetic } from "./encode.mjs";
+import { filtered, nameOf, randomStacks } from "./oracle.mjs";
+import { game } from "./samples.mjs";
+
+let chromium;
+before(async () => {
+  chromium = await browser({ permissions: ["clipboard-read", "clipboard-write"] });
+});
+after(() => chromium.close());
+
+const cells = (page, column) =>
+  page.locator(".table-scroll tbody tr[data-row]").evaluateAll((rows, column) => rows.map((row) => row.cells[column].textContent), column);
+
+test("23: tables sort by every column and filter by name", async () => {
+  const stacks = randomStacks(11);
+  const page = await chromium.open(encode({ dumps: [{ stacks }] }));
+  await look(page, { tab: "functions" });
+  const visible = (frame) => !["allocator", "runtime"].includes(frame.kind);
+  const rows = new Map();
+  for (const { stack, values } of stacks) {
+    const shown = stack.filter(visible);
+    const row = (frame) => {
+      const key = `${frame.name} ${frame.lib}`;
+      if (!rows.has(key)) rows.set(key, { name: frame.name, self: 0, total: 0 });
+      return rows.get(key);
+    };
+    new Set(shown).forEach((frame) => (row(frame).total += values.space));
+    if (shown.length > 0) row(shown.at(-1)).self += values.space;
+  }
+  const expected = [...rows.values()].filter(({ self, total }) => self || total);
+  const got = await inApp(page, (app) => app.functions.listed.map(({ label, self, total }) => ({ name: label, self, total })));
+  const by = (a, b) => (a.name < b.name ? -1 : 1);
+  assert.deepEqual(got.slice().sort(by), expected.slice().sort(by));
+  assert.deepEqual(got.map(({ self }) => self), expected.map(({ self }) => self).sort((a, b) => b - a), "by self at first");
+
+  const heading = (text) => page.locator("thead button", { hasText: text });
+  await heading("Total").click();
+  assert.deepEqual(
+    await inApp(page, (app) => app.functions.listed.map(({ total }) => total)),
+    expected.map(({ total }) => total).sort((a, b) => b - a),
+  );
+  await heading("Function").click();
+  const names = await inApp(page, (app) => app.functions.listed.map(({ label }) => label));
+  assert.deepEqual(names, names.slice().sort());
+  assert.equal(await page.locator("th[aria-sort=ascending]").count(), 1);
+  await heading("Function").click();
+  assert.deepEqual(await inApp(page, (app) => app.functions.listed.map(({ label }) => label)), names.slice().reverse());
+
+  await page.fill(".pane input[type=search]", "DECODE");
+  const left = await cells(page, 0);
+  assert.ok(left.length > 0 && left.every((name) => name.includes("decode")));
+  assert.match(await page.locator(".pane .hint").first().textContent(), new RegExp(`^${left.length} of ${expected.length} rows$`));
+  await page.close();
+});
+
+test("24: 100,000 rows scroll, and only those in sight exist", async () => {
+  const page = await chromium.open(synthetic({ count: 400_000, functions: 180_000, seed: 5 }));
+  await look(page, { tab: "functions" });
+  const count = await inApp(page, (app) => app.functions.listed.length);
+  assert.ok(count >= 100_000, `${count} rows`);
+  const scroller = page.locator(".table-scroll");
+  const present = async () => page.locator(".table-scroll tbody tr[data-row]").count();
+  assert.ok((await present()) < 100);
+  await scroller.evaluate((element) => (element.scrollTop = element.scrollHeight / 2));
+  await page.waitForFunction(() => Number(document.querySelector("tr[data-row]").dataset.row) > 10_000);
+  assert.ok((await present()) < 100);
+  await page.locator(".table-scroll table").focus();
+  await page.keyboard.press("End");
+  await page.waitForFunction((last) => document.querySelector(`tr[data-row="${last}"]`) !== null, count - 1);
+  const last = await page.locator(`tr[data-row="${count - 1}"]`).boundingBox();
+  const window = await scroller.boundingBox();
+  assert.ok(last.y + last.height <= window.y + window.height + 1, "the last row is in sight");
+  await page.close();
+});
+
+test("25: what is copied and saved is exact to the byte", async () => {
+  const stacks = [
+    ...randomStacks(13, 80),
+    { stack: ["a;b", "line\nbreak", "=SUM(A1)"], values: { objects: 3, space: 12288, alloc_objects: 3, alloc_space: 12288 } },
+  ];
+  const page = await chromium.open(encode({ dumps: [{ stacks }] }));
+  const sums = new Map();
+  for (const { stack, values } of stacks) {
+    if (values.space === 0) continue;
+    const path = filtered(stack, [{ kind: "HF", pattern: "Map" }]).map((name) => name.replace(/;/g, ":").replace(/\n/g, " "));
+    const line = path.length > 0 ? path.join(";") : "(hidden)";
+    sums.set(line, (sums.get(line) ?? 0) + values.space);
+  }
+  const expected = [...sums].map(([line, value]) => `${line} ${value}`).sort();
+  await look(page, { filters: ["HF: Map"] });
+  await page.locator(".menu summary").click();
+  const saved = page.waitForEvent("download");
+  await page.getByRole("button", { name: "Save shown stacks" }).click();
+  const text = readFileSync(await (await saved).path(), "utf8");
+  assert.equal(text, expected.map((line) => `${line}\n`).join(""));
+
+  const clipboard = () => page.evaluate(() => navigator.clipboard.readText());
+  await look(page, { filters: ["SS: a;b"] });
+  await inApp(page, (app) => {
+    let cell = app.scene.tree.root;
+    while (app.scene.tree.children(cell)[0]) cell = app.scene.tree.children(cell)[0];
+    app.select(cell);
+  });
+  await look(page, {});
+  await page.getByRole("button", { name: "Copy stack, folded" }).click();
+  await page.waitForFunction(() => document.querySelector(".toast").textContent === "Stack copied");
+  assert.equal(await clipboard(), "a:b;line break;=SUM(A1) 12288\n");
+  await page.getByRole("button", { name: "Copy stack as a Markdown table" }).click();
+  assert.equal((await clipboard()).split("\n")[3], "| line break | (no library) |  | 12,288 B |");
+  await page.getByRole("button", { name: "Copy stack as tab-separated values" }).click();
+  assert.equal((await clipboard()).split("\n")[3], "'=SUM(A1)\t(no library)\t\t12288");
+
+  await look(page, { tab: "functions", filters: [] });
+  await page.getByRole("button", { name: "Copy as TSV" }).click();
+  await page.waitForFunction(() => /rows copied/.test(document.querySelector(".toast").textContent));
+  const lines = (await clipboard()).trimEnd().split("\n");
+  assert.equal(lines[0], "name\tlibrary\tself\ttotal");
+  assert.equal(lines.length - 1, await inApp(page, (app) => app.functions.listed.length));
+  const self = lines.slice(1).reduce((sum, line) => sum + Number(line.split("\t")[2]), 0);
+  const shown = stacks.reduce((sum, { stack, values }) => sum + (filtered(stack, []).map(nameOf).length > 0 ? values.space : 0), 0);
+  assert.equal(self, shown);
+  await page.close();
+});
+
+test("25b: Java heaps: classes, the tree that unfolds, suspects with their path", async () => {
+  const page = await chromium.open(game());
+  await look(page, { tab: "java" });
+  assert.deepEqual(await cells(page, 0), ["com.example.app.MainActivity", "android.graphics.Bitmap", "byte[]", "java.lang.String"]);
+  await page.fill(".pane input[type=search]", "bitmap");
+  assert.deepEqual(await cells(page, 0), ["android.graphics.Bitmap"]);
+  await page.getByRole("button", { name: "Dominator tree" }).click();
+  const rows = page.locator(".table-scroll tbody tr[data-row]");
+  assert.equal(await rows.count(), 3, "the root stands open");
+  await rows.nth(1).locator(".twist").click();
+  assert.equal(await rows.count(), 5);
+  assert.equal(await rows.nth(2).getAttribute("aria-level"), "3");
+  await look(page, { tab: "suspects" });
+  const suspect = page.locator("details.card").first();
+  assert.match(await suspect.textContent(), /MainActivity.*certain.*activity destroyed.*Clear the reference in onDestroy/s);
+  assert.equal(await suspect.locator("li.suspect").count(), 1);
+  await page.close();
+});
