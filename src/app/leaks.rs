@@ -2,6 +2,7 @@
 //! grew since the first. Makes the document that `--json` prints and the terminal shows.
 
 mod document;
+pub mod native;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -35,6 +35,7 @@ mod render;
 mod report;
 mod sessions;
 mod signals;
+mod stack_args;
 mod summary;
 mod symbolize;
 mod table;

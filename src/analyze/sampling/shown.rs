@@ -84,16 +84,23 @@ impl Estimate {
 }
 
 impl Rate {
-    /// What to show of it.
+    /// What to show of it: of few samples their number is not, as they are not by iteration.
     pub fn shown(&self) -> Shown {
-        shown(Numbers {
+        let shown = shown(Numbers {
             value: self.value,
             low: self.low,
             high: self.high,
             hits: self.hits,
             samples: self.samples,
             exact: self.exact,
-        })
+        });
+        match shown.form {
+            Form::Rough(value, low, high, _) => Shown {
+                form: Form::Range(value, low, high),
+                ..shown
+            },
+            _ => shown,
+        }
     }
 }
 

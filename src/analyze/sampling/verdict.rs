@@ -52,9 +52,26 @@ pub struct Evidence {
     pub significant: bool,
 }
 
+impl Evidence {
+    /// Whether the site replaces what it holds: its size may go up and down of itself.
+    pub fn turns_over(&self) -> bool {
+        turns_over(&self.whole)
+    }
+}
+
+/// Whether what was released is worth a word beside what was kept.
+pub fn turns_over(whole: &Turnover) -> bool {
+    whole.released().hits() > TURNOVER * whole.kept().hits()
+}
+
+/// Where so much of what is kept was released, a site turns over.
+const TURNOVER: f64 = 0.1;
+
 /// What counts as growth.
 #[derive(Debug, Clone, Copy)]
 pub struct Terms {
+    /// How many sites of those that surely grew turn over: each may have risen by chance.
+    pub turning_over: u64,
     /// Bytes by which what is held may grow over the whole series and nobody minds.
     pub tolerance: f64,
     /// Whether data are missing: nothing is called noise then.
@@ -96,7 +113,7 @@ pub enum Doubt {
 pub fn judge(evidence: &Evidence, terms: &Terms) -> Verdict {
     let (_, high) = evidence.whole.limits(Z95_ONE_SIDED);
     let doubt = if evidence.significant {
-        match doubt_of_repetition(evidence) {
+        match doubt_of_repetition(evidence, terms) {
             None => {
                 return Verdict::Grows {
                     below_tolerance: high <= terms.tolerance,
@@ -117,7 +134,7 @@ pub fn judge(evidence: &Evidence, terms: &Terms) -> Verdict {
 }
 
 /// Whether what grew for certain grew again and again, and seems to go on.
-fn doubt_of_repetition(evidence: &Evidence) -> Option<Doubt> {
+fn doubt_of_repetition(evidence: &Evidence, terms: &Terms) -> Option<Doubt> {
     let Some(halves) = &evidence.halves else {
         return Some(Doubt::TooFewRounds);
     };
@@ -142,11 +159,16 @@ fn doubt_of_repetition(evidence: &Evidence) -> Option<Doubt> {
     if slows(halves, evidence.rounds) {
         return Some(Doubt::Slowing);
     }
-    let level = if rounds < 5 { 0.05 } else { 0.01 };
-    // Of three dumps all orders but the rising one are worse: 1 in 6.
-    let attainable = 1.0 / (2..=u64::from(rounds.min(10)) + 1).product::<u64>() as f64;
-    if evidence.trend > f64::max(level, attainable) + 1e-12 {
-        return Some(if rounds < 3 {
+    // What is replaced goes up and down with the work of each round: of so many sites none may
+    // look like rising by chance. What only piles up rises by nature, and is held to less.
+    let level = if evidence.turns_over() {
+        0.05 / terms.turning_over.max(1) as f64
+    } else {
+        let orders: u64 = (2..=u64::from(rounds.min(10)) + 1).product();
+        f64::max(if rounds < 5 { 0.05 } else { 0.01 }, 1.0 / orders as f64)
+    };
+    if evidence.trend > level + 1e-12 {
+        return Some(if rounds < 5 {
             Doubt::TooFewRounds
         } else {
             Doubt::Unsteady
@@ -205,6 +227,7 @@ mod tests {
     }
 
     const TERMS: Terms = Terms {
+        turning_over: 3,
         tolerance: 10.0 * T as f64,
         incomplete: false,
     };
@@ -223,10 +246,15 @@ mod tests {
         let slowing = evidence((60, 0), (4, 0));
         assert_eq!(judge(&slowing, &TERMS), Verdict::CantTell(Doubt::Slowing));
         let unsteady = Evidence {
-            trend: 0.3,
-            ..evidence((20, 1), (18, 2))
+            trend: 0.02,
+            ..evidence((20, 3), (18, 5))
         };
         assert_eq!(judge(&unsteady, &TERMS), Verdict::CantTell(Doubt::Unsteady));
+        let alone = Terms {
+            turning_over: 1,
+            ..TERMS
+        };
+        assert!(matches!(judge(&unsteady, &alone), Verdict::Grows { .. }));
     }
 
     #[test]

@@ -18,7 +18,8 @@ use super::groups::{By, GroupId, Groups};
 use super::shown::{Shown, ShownId};
 use crate::analyze::sampling::plan::{self, Decider};
 use crate::analyze::sampling::verdict::{
-    Doubt, Evidence, FALSE_DISCOVERIES, MIN_HITS_TO_TEST, Terms, Verdict, benjamini_hochberg, judge,
+    Doubt, Evidence, FALSE_DISCOVERIES, MIN_HITS_TO_TEST, Terms, Verdict, benjamini_hochberg,
+    judge, turns_over,
 };
 use crate::analyze::sampling::{Estimate, Interval, Rate, Sampled, Turnover, growth};
 use crate::stacks::{Dump, StackTable};
@@ -122,6 +123,7 @@ pub struct Growth<'a> {
     pub totals: Vec<Total>,
     /// Callsites that had samples enough to be tested.
     pub tested: u64,
+    turning_over: u64,
     rule: Rule,
     rounds: Vec<u32>,
 }
@@ -172,6 +174,7 @@ impl<'a> Growth<'a> {
             sites: Vec::new(),
             totals: Vec::new(),
             tested: 0,
+            turning_over: 0,
             rule,
             rounds: heaps.iter().map(rounds_of).collect(),
         };
@@ -285,6 +288,8 @@ impl<'a> Growth<'a> {
         let rejected = benjamini_hochberg(&p_values, FALSE_DISCOVERIES);
         for (rejected, (heap, level, unit)) in rejected.into_iter().zip(places) {
             significant[heap][level][unit] = rejected;
+            let turns = turns_over(&levels[heap][level].whole[unit]);
+            self.turning_over += u64::from(rejected && level == 0 && turns);
         }
         significant
     }
@@ -298,6 +303,7 @@ impl<'a> Growth<'a> {
         by_function: &[usize],
     ) {
         let terms = Terms {
+            turning_over: self.turning_over,
             tolerance: self.rule.tolerance * self.iterations(heap),
             incomplete: series.incomplete,
         };
@@ -376,9 +382,9 @@ fn thinned(values: &[i64]) -> Vec<i64> {
     values.iter().copied().step_by(every).collect()
 }
 
-/// The round in which at least nine tenths of all growth came, where there are three at least.
+/// The round in which at least nine tenths of all growth came, where there are two at least.
 fn step_of(held: &[i64]) -> Option<u32> {
-    if held.len() < 4 {
+    if held.len() < 3 {
         return None;
     }
     let grown = held.last()?.saturating_sub(*held.first()?);

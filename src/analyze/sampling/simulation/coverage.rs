@@ -33,12 +33,20 @@ fn row(
 
 pub fn all(effort: Effort) {
     sampler_is_unbiased(effort);
-    check("bytes of a callsite", &sizes(effort));
-    check("adaptive intervals", &adaptive(effort));
-    check("number of allocations, lower bound", &counts(effort));
-    check("shares and ratios", &shares(effort));
-    check("differences, hits kept - released", &differences(effort));
-    check("growth per iteration", &growth(effort));
+    check(effort, "bytes of a callsite", &sizes(effort));
+    check(effort, "adaptive intervals", &adaptive(effort));
+    check(
+        effort,
+        "number of allocations, lower bound",
+        &counts(effort),
+    );
+    check(effort, "shares and ratios", &shares(effort));
+    check(
+        effort,
+        "differences, hits kept - released",
+        &differences(effort),
+    );
+    check(effort, "growth per iteration", &growth(effort));
 }
 
 fn sampler_is_unbiased(effort: Effort) {
@@ -196,6 +204,7 @@ fn counts(effort: Effort) -> Vec<Row> {
     let effort = Effort {
         runs: effort.runs.min(4_000),
         slack: effort.slack.max(1.0),
+        ..effort
     };
     [
         ("64 B x 64000", vec![64; 64_000]),

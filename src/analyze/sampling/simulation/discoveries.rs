@@ -3,8 +3,10 @@
 use super::super::growth::trend;
 use super::super::verdict::{
     Evidence, FALSE_DISCOVERIES, MIN_HITS_TO_TEST, Terms, Verdict, benjamini_hochberg, judge,
+    turns_over,
 };
 use super::super::{Counters, Interval, Turnover};
+use super::Effort;
 use super::sampler::{Sampler, Seen, normal};
 
 const T: u64 = 4096;
@@ -97,6 +99,8 @@ fn verdicts(dumps: &[Vec<Counters>], tolerance: f64) -> Vec<Verdict> {
         significant[at] = *rejected;
     }
     let middle = ROUNDS / 2;
+    let turning = |at: &usize| significant[*at] && turns_over(&whole[*at]);
+    let turning_over = (0..dumps.len()).filter(turning).count() as u64;
     dumps
         .iter()
         .enumerate()
@@ -111,6 +115,7 @@ fn verdicts(dumps: &[Vec<Counters>], tolerance: f64) -> Vec<Verdict> {
                 significant: significant[at],
             };
             let terms = Terms {
+                turning_over,
                 tolerance: tolerance * ROUNDS as f64,
                 incomplete: false,
             };
@@ -119,7 +124,8 @@ fn verdicts(dumps: &[Vec<Counters>], tolerance: f64) -> Vec<Verdict> {
         .collect()
 }
 
-pub fn all(repeats: u64) {
+pub fn all(effort: Effort) {
+    let repeats = effort.heaps;
     let mut text = String::from(
         "\n| leak, hits in 10 rounds | unrest | accused by mistake | found | called noise |\n\
          |---|---|---|---|---|\n",
@@ -162,6 +168,6 @@ pub fn all(repeats: u64) {
         );
         assert!(percent(noise) <= 5.0, "{text}");
     }
-    println!("{text}");
+    effort.show(&text);
     assert!(worst <= 5.0, "{text}");
 }

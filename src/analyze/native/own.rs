@@ -1,0 +1,165 @@
+//! Whose code a frame is: the app's own, or what it stands on. A leak is shown where its
+//! developer can change something, not in the library that asked for the memory.
+
+use std::borrow::Cow;
+
+use super::groups::function_of;
+use crate::stacks::{FrameId, Kind, StackTable};
+
+/// Where the platform and the build host keep their own.
+const PLATFORM_PATHS: [&str; 9] = [
+    "/system/",
+    "/system_ext/",
+    "/apex/",
+    "/vendor/",
+    "/product/",
+    "/odm/",
+    "/usr/",
+    "/lib/",
+    "/lib64/",
+];
+
+/// Packages of Java and Kotlin that no app has written for itself.
+const PLATFORM_PACKAGES: [&str; 14] = [
+    "android.",
+    "androidx.",
+    "com.android.",
+    "dalvik.",
+    "java.",
+    "javax.",
+    "jdk.",
+    "kotlin.",
+    "kotlinx.",
+    "libcore.",
+    "sun.",
+    "com.google.android.",
+    "org.chromium.",
+    "okhttp3.",
+];
+
+/// Namespaces of the C++ and Rust libraries that are compiled into everything.
+const LIBRARY_SCOPES: [&str; 8] = [
+    "std::",
+    "__gnu_cxx::",
+    "__cxxabi",
+    "alloc::",
+    "core::",
+    "hashbrown::",
+    "absl::",
+    "fmt::",
+];
+
+/// The frame nearest to the allocation that is the app's own code, of a stack, leaf first;
+/// else the nearest that has a name; `None` of a stack without any.
+pub fn own_frame(table: &StackTable, stack: impl Iterator<Item = FrameId>) -> Option<FrameId> {
+    let mut named = None;
+    let mut first = None;
+    for frame in stack {
+        if is_own(table, frame) {
+            return Some(frame);
+        }
+        first = first.or(Some(frame));
+        if named.is_none() && has_name(table, frame) && !is_library_code(table, frame) {
+            named = Some(frame);
+        }
+    }
+    named.or(first)
+}
+
+/// Whether a frame is code of the app itself.
+pub fn is_own(table: &StackTable, frame: FrameId) -> bool {
+    let function = function_of(table, frame);
+    if !has_name(table, frame) || is_library_code(table, frame) {
+        return false;
+    }
+    let path = table.text_of(table.libraries()[function.library.0 as usize].path);
+    match function.kind {
+        Kind::Allocator | Kind::Runtime => false,
+        // Where Java code lies says little: what is compiled just in time lies in no file.
+        Kind::Java => !is_platform_path(path),
+        Kind::Plain => !path.is_empty() && !path.starts_with('[') && !is_platform_path(path),
+    }
+}
+
+fn is_library_code(table: &StackTable, frame: FrameId) -> bool {
+    let function = function_of(table, frame);
+    let name = table.text_of(function.name);
+    match function.kind {
+        Kind::Java => PLATFORM_PACKAGES.iter().any(|p| name.starts_with(p)),
+        _ => {
+            let name = without_return_type(name);
+            LIBRARY_SCOPES.iter().any(|scope| name.starts_with(scope))
+        }
+    }
+}
+
+/// Demangled templates begin with what they return: `void std::f<int>()`.
+fn without_return_type(name: &str) -> Cow<'_, str> {
+    let scope = name.find("::").unwrap_or(0);
+    match name[..scope].rfind([' ', '*', '&']) {
+        Some(at) => Cow::Borrowed(&name[at + 1..]),
+        None => Cow::Borrowed(name),
+    }
+}
+
+fn is_platform_path(path: &str) -> bool {
+    PLATFORM_PATHS.iter().any(|p| path.starts_with(p))
+}
+
+/// Whether a function has a name, not an address.
+fn has_name(table: &StackTable, frame: FrameId) -> bool {
+    let name = table.text_of(function_of(table, frame).name);
+    !name.is_empty() && !name.starts_with("0x") && !name.contains("+0x")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stacks::{Frame, Function, Library, TextId};
+
+    #[test]
+    fn the_nearest_frame_of_the_app_is_named() {
+        let mut table = StackTable::default();
+        let mut frame = |name: &str, path: &str, kind: Kind| {
+            let path = table.text(path);
+            let library = table.library(Library {
+                path,
+                build_id: TextId::default(),
+            });
+            let name = table.text(name);
+            let function = table.function(Function {
+                name,
+                system_name: TextId::default(),
+                library,
+                kind,
+            });
+            table.frame(Frame {
+                function,
+                file: TextId::default(),
+                line: 0,
+                inlined: false,
+            })
+        };
+        let app = "/data/app/~~x==/com.x-y==/base.apk!libx.so";
+        let vector = frame("void std::__1::vector<int>::grow()", app, Kind::Plain);
+        let bare = frame("libx.so+0x30", app, Kind::Plain);
+        let append = frame("x::History::Append(int)", app, Kind::Plain);
+        let draw = frame(
+            "android::Canvas::draw()",
+            "/system/lib64/libhwui.so",
+            Kind::Plain,
+        );
+        let java = frame("com.x.Main.onDraw [jit]", "/memfd:jit-cache", Kind::Java);
+        let view = frame(
+            "android.view.View.draw",
+            "/system/framework/boot.oat",
+            Kind::Java,
+        );
+        let own = |stack: &[FrameId]| own_frame(&table, stack.iter().copied());
+        assert_eq!(own(&[vector, bare, append, java]), Some(append));
+        assert_eq!(own(&[draw, view, java]), Some(java));
+        assert_eq!(own(&[bare, draw, view]), Some(draw), "no own code: a name");
+        assert_eq!(own(&[bare]), Some(bare));
+        assert_eq!(own(&[]), None);
+    }
+}

@@ -1,0 +1,406 @@
+//! What `leaks --json` prints of native heaps. Fields are a contract: docs/leaks.md lists them.
+
+use serde::Serialize;
+
+use super::series::{Heap, Series};
+use super::{NativeLeaksRequest, words};
+use crate::analyze::native::groups::{file_of, function_of, library_name};
+use crate::analyze::native::growth::{Growth, HeapSeries, Rule, Site, Unit};
+use crate::analyze::native::own::own_frame;
+use crate::analyze::sampling::verdict::{Doubt, Verdict};
+use crate::analyze::sampling::{Estimate, Rate};
+use crate::stacks::{FrameId, StackTable};
+
+/// The document.
+#[derive(Debug, Clone, Serialize)]
+pub struct NativeLeaksDocument {
+    /// `native`.
+    pub heap_kind: &'static str,
+    /// Growth in bytes per iteration that nobody minds.
+    pub tolerance_bytes: u64,
+    /// One for each process, and for each of its lives.
+    pub series: Vec<SeriesRow>,
+}
+
+/// The dumps of one process, compared.
+#[derive(Debug, Clone, Serialize)]
+pub struct SeriesRow {
+    /// Process name; empty where not known.
+    pub process: String,
+    /// Process id; 0 where not known.
+    pub pid: u64,
+    /// What is to be known of the series.
+    pub notes: Vec<String>,
+    /// Whether dumps were left out because data are missing.
+    pub incomplete: bool,
+    /// Its heaps.
+    pub heaps: Vec<HeapRow>,
+    /// How many callsites (and functions) had samples enough to be tested.
+    pub tested: u64,
+    /// How many surely leak more than nobody minds.
+    pub leaks: u64,
+    /// How many surely leak, but no more than that.
+    pub leaks_below_tolerance: u64,
+    /// How many surely grew, yet whether that goes on can't be told.
+    pub suspects: u64,
+    /// How many more can't be told.
+    pub cant_tell: u64,
+    /// How many are within noise.
+    pub within_noise: u64,
+    /// The surest growth first; those within noise are not listed; may be cut.
+    pub sites: Vec<SiteRow>,
+    /// Callsites through which much passes and little stays, those that allocate most first;
+    /// may be cut.
+    pub churn: Vec<SiteRow>,
+}
+
+/// A heap of a series.
+#[derive(Debug, Clone, Serialize)]
+pub struct HeapRow {
+    /// Its name.
+    pub heap: String,
+    /// Its dumps, oldest first.
+    pub dumps: Vec<DumpRow>,
+    /// Rounds between the first and the last dump.
+    pub rounds: u64,
+    /// Iterations in them: rounds times `--loops`.
+    pub iterations: f64,
+    /// Whether all dumps are of one recording, so that survivors cancel.
+    pub paired: bool,
+    /// Bytes held more in the last dump than in the first.
+    pub growth: Limits,
+    /// The same by iteration.
+    pub growth_per_iteration: Limits,
+    /// The smallest leak, in bytes per iteration, that is found at a callsite that replaces
+    /// nothing, 4 times of 5.
+    pub detectable_bytes_per_iteration: f64,
+    #[serde(skip)]
+    pub(crate) rate: Rate,
+}
+
+/// A dump of a series.
+#[derive(Debug, Clone, Serialize)]
+pub struct DumpRow {
+    /// What it is called: `rec@round-1`.
+    pub name: String,
+    /// The dump's index in its input.
+    pub index: u32,
+    /// The label of its snapshot.
+    pub label: Option<String>,
+    /// Trace time in ns.
+    pub time_ns: Option<u64>,
+    /// Sampling interval in bytes; 1 is exact.
+    pub sampling_interval_bytes: u64,
+    /// Bytes held in all.
+    pub space: i64,
+}
+
+/// A value with its 95 % limits.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Limits {
+    /// As sampled.
+    pub value: f64,
+    /// The true value is hardly less.
+    pub low: f64,
+    /// The true value is hardly more.
+    pub high: f64,
+}
+
+impl From<&Estimate> for Limits {
+    fn from(of: &Estimate) -> Limits {
+        Limits {
+            value: of.value as f64,
+            low: of.low as f64,
+            high: of.high as f64,
+        }
+    }
+}
+
+impl From<&Rate> for Limits {
+    fn from(of: &Rate) -> Limits {
+        Limits {
+            value: of.value,
+            low: of.low,
+            high: of.high,
+        }
+    }
+}
+
+/// A callsite, or a function.
+#[derive(Debug, Clone, Serialize)]
+pub struct SiteRow {
+    /// `callsite`, or `function` where a leak comes by so many ways that none of them shows it.
+    pub unit: &'static str,
+    /// Its heap.
+    pub heap: String,
+    /// The frame nearest to the allocation that is the app's own code, else the nearest with a
+    /// name.
+    pub own: Place,
+    /// The frame that allocates.
+    pub allocates: Place,
+    /// Frames of the stack, the one that allocates first, without allocators; of a function
+    /// itself alone.
+    pub stack: Vec<Place>,
+    /// `grows`, `within-noise`, `cant-tell`.
+    pub verdict: &'static str,
+    /// Why it can't be told: `too-few-samples`, `one-step`, `slowing`, `unsteady`,
+    /// `too-few-rounds`, `incomplete`.
+    pub doubt: Option<&'static str>,
+    /// Whether it surely grows by no more than nobody minds.
+    pub below_tolerance: bool,
+    /// What it comes to, and what to do.
+    pub sentence: String,
+    /// Bytes held more in the last dump than in the first.
+    pub growth: Limits,
+    /// The same by iteration.
+    pub growth_per_iteration: Limits,
+    /// Sampled allocations behind the growth.
+    pub samples: u64,
+    /// Whether it surely grew in each single round.
+    pub in_every_round: bool,
+    /// Bytes held in the last dump.
+    pub held: Limits,
+    /// Bytes allocated from the first dump to the last.
+    pub allocated: Limits,
+    /// Sampled bytes freed in the same time.
+    pub freed_bytes: i64,
+    /// Part of the sampled bytes allocated that was freed; null where none were.
+    pub freed_share: Option<f64>,
+    /// What would decide, of what can't be told.
+    pub decides: Decides,
+    #[serde(skip)]
+    pub(crate) rate: Rate,
+    #[serde(skip)]
+    pub(crate) held_estimate: Estimate,
+    #[serde(skip)]
+    pub(crate) allocated_estimate: Estimate,
+}
+
+/// What would decide: either of the two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Decides {
+    /// So many rounds.
+    pub rounds: Option<u64>,
+    /// This sampling interval in bytes, with as many rounds.
+    pub interval_bytes: Option<u64>,
+}
+
+/// A place in the code.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Place {
+    /// Its function.
+    pub function: String,
+    /// Its library, by its file name; empty where not known.
+    pub library: String,
+    /// Source file; empty where not known.
+    pub file: String,
+    /// Line in it; 0 where not known.
+    pub line: u32,
+}
+
+impl Place {
+    fn of(table: &StackTable, frame: FrameId) -> Place {
+        let function = function_of(table, frame);
+        Place {
+            function: table.text_of(function.name).to_owned(),
+            library: library_name(table, function.library).into_owned(),
+            file: file_of(table, frame).to_owned(),
+            line: table.frames()[frame.0 as usize].line,
+        }
+    }
+
+    /// A stack without frames.
+    fn nowhere() -> Place {
+        Place {
+            function: "[no frames]".to_owned(),
+            library: String::new(),
+            file: String::new(),
+            line: 0,
+        }
+    }
+}
+
+pub(super) fn document(
+    table: &StackTable,
+    series: &[Series],
+    request: &NativeLeaksRequest,
+) -> NativeLeaksDocument {
+    NativeLeaksDocument {
+        heap_kind: "native",
+        tolerance_bytes: request.tolerance,
+        series: series.iter().map(|of| row(table, of, request)).collect(),
+    }
+}
+
+fn row(table: &StackTable, series: &Series, request: &NativeLeaksRequest) -> SeriesRow {
+    let heaps: Vec<HeapSeries<'_>> = series
+        .heaps
+        .iter()
+        .map(|heap| HeapSeries {
+            dumps: heap.dumps.iter().map(|m| (&m.dump, m.interval)).collect(),
+            paired: heap.paired,
+            incomplete: series.incomplete,
+        })
+        .collect();
+    let rule = Rule {
+        iterations: request.loops.max(1) as f64,
+        tolerance: request.tolerance as f64,
+    };
+    let growth = Growth::of(table, &heaps, &request.filter, rule);
+    let rows = Rows {
+        table,
+        growth: &growth,
+        heaps: &series.heaps,
+        tolerance: request.tolerance,
+    };
+    let limit = match request.limit {
+        0 => usize::MAX,
+        limit => limit,
+    };
+    let count = |is: fn(&Site) -> bool| growth.sites.iter().filter(|site| is(site)).count() as u64;
+    let told = growth
+        .sites
+        .iter()
+        .filter(|site| site.verdict != Verdict::WithinNoise);
+    SeriesRow {
+        process: series.process.clone(),
+        pid: series.pid,
+        notes: series.notes.clone(),
+        incomplete: series.incomplete,
+        heaps: (0..heaps.len()).map(|at| rows.heap(at)).collect(),
+        tested: growth.tested,
+        leaks: count(|site| {
+            site.verdict
+                == Verdict::Grows {
+                    below_tolerance: false,
+                }
+        }),
+        leaks_below_tolerance: count(|site| {
+            site.verdict
+                == Verdict::Grows {
+                    below_tolerance: true,
+                }
+        }),
+        suspects: count(|site| site.is_suspect() && !matches!(site.verdict, Verdict::Grows { .. })),
+        cant_tell: count(|site| matches!(site.verdict, Verdict::CantTell(_)) && !site.is_suspect()),
+        within_noise: count(|site| site.verdict == Verdict::WithinNoise),
+        sites: told.take(limit).map(|site| rows.site(site)).collect(),
+        churn: growth
+            .churn()
+            .into_iter()
+            .take(limit)
+            .map(|site| rows.site(site))
+            .collect(),
+    }
+}
+
+/// Makes rows.
+struct Rows<'a> {
+    table: &'a StackTable,
+    growth: &'a Growth<'a>,
+    heaps: &'a [Heap],
+    tolerance: u64,
+}
+
+impl Rows<'_> {
+    fn heap(&self, at: usize) -> HeapRow {
+        let heap = &self.heaps[at];
+        let total = &self.growth.totals[at];
+        HeapRow {
+            heap: heap.name.clone(),
+            dumps: heap.dumps.iter().map(DumpRow::of).collect(),
+            rounds: heap.dumps.len() as u64 - 1,
+            iterations: self.growth.iterations(at),
+            paired: heap.paired,
+            growth: (&total.grown).into(),
+            growth_per_iteration: (&total.rate).into(),
+            detectable_bytes_per_iteration: total.detectable,
+            rate: total.rate,
+        }
+    }
+
+    fn site(&self, site: &Site) -> SiteRow {
+        let shown = self.growth.shown();
+        let (unit, stack): (_, Vec<FrameId>) = match site.unit {
+            Unit::Callsite(id) => ("callsite", shown.stack(id).collect()),
+            Unit::Function(id) => ("function", vec![self.growth.functions().sample(id)]),
+        };
+        let place = |frame: FrameId| match unit {
+            // Of a function all lines are meant.
+            "function" => Place {
+                line: 0,
+                ..Place::of(self.table, frame)
+            },
+            _ => Place::of(self.table, frame),
+        };
+        let own = own_frame(self.table, stack.iter().copied());
+        let own = own.map_or_else(Place::nowhere, place);
+        let decider = self.growth.decider(site);
+        let heap = &self.heaps[site.heap];
+        let (verdict, doubt) = match site.verdict {
+            Verdict::Grows { .. } => ("grows", None),
+            Verdict::WithinNoise => ("within-noise", None),
+            Verdict::CantTell(doubt) => ("cant-tell", Some(word(doubt))),
+        };
+        let held = site.held.estimate();
+        let allocated = site.allocated.estimate();
+        SiteRow {
+            unit,
+            heap: heap.name.clone(),
+            sentence: words::sentence(site, &own.function, heap, decider, self.tolerance),
+            own,
+            allocates: stack.first().map_or_else(Place::nowhere, |f| place(*f)),
+            stack: stack.iter().map(|frame| place(*frame)).collect(),
+            verdict,
+            doubt,
+            below_tolerance: site.verdict
+                == Verdict::Grows {
+                    below_tolerance: true,
+                },
+            growth: (&site.grown).into(),
+            growth_per_iteration: (&site.rate).into(),
+            samples: site.grown.samples,
+            in_every_round: site.in_every_round,
+            held: (&held).into(),
+            allocated: (&allocated).into(),
+            freed_bytes: site.freed,
+            freed_share: site.freed_share(),
+            decides: Decides {
+                rounds: decider.iterations,
+                interval_bytes: decider.interval_bytes,
+            },
+            rate: site.rate,
+            held_estimate: held,
+            allocated_estimate: allocated,
+        }
+    }
+}
+
+impl DumpRow {
+    fn of(member: &super::series::Member) -> DumpRow {
+        let facts = &member.dump.facts;
+        let space = member.dump.column(crate::stacks::View::Space);
+        DumpRow {
+            name: member.name.clone(),
+            index: facts.index,
+            label: facts.label.clone(),
+            time_ns: facts.time_ns,
+            sampling_interval_bytes: member.interval.bytes(),
+            space: space
+                .unwrap_or(&[])
+                .iter()
+                .fold(0, |sum: i64, bytes| sum.saturating_add(*bytes)),
+        }
+    }
+}
+
+fn word(doubt: Doubt) -> &'static str {
+    match doubt {
+        Doubt::TooFewSamples => "too-few-samples",
+        Doubt::OneStep => "one-step",
+        Doubt::Slowing => "slowing",
+        Doubt::Unsteady => "unsteady",
+        Doubt::TooFewRounds => "too-few-rounds",
+        Doubt::Incomplete => "incomplete",
+    }
+}

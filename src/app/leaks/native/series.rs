@@ -1,0 +1,370 @@
+//! Which dumps belong together: of one process in one life, or of several recordings of one
+//! program; the labelled ones where there are enough, without warm-up, up to where data are
+//! missing.
+
+use std::collections::BTreeMap;
+
+use super::{Inputs, NativeLeaksError, NativeLeaksRequest, Opened};
+use crate::analyze::native::growth::series::{continue_counters, continues};
+use crate::analyze::sampling::Interval;
+use crate::profile::DumpKind;
+use crate::stacks::{Dump, Facts, View};
+use crate::units::thousands;
+
+/// Dumps of one process.
+#[derive(Debug)]
+pub(super) struct Series {
+    /// Process name; empty where not known.
+    pub process: String,
+    /// Process id of its last dump; 0 where not known.
+    pub pid: u64,
+    /// Heaps with two dumps at least.
+    pub heaps: Vec<Heap>,
+    /// What is to be known of it.
+    pub notes: Vec<String>,
+    /// Dumps were left out for what they lack.
+    pub incomplete: bool,
+}
+
+/// Dumps of one heap, oldest first; two at least.
+#[derive(Debug)]
+pub(super) struct Heap {
+    pub name: String,
+    pub dumps: Vec<Member>,
+    /// Of one recording of one process.
+    pub paired: bool,
+}
+
+/// A dump of a series.
+#[derive(Debug)]
+pub(super) struct Member {
+    pub name: String,
+    /// The same without the file's name, where there is one alone.
+    pub brief: String,
+    pub dump: Dump,
+    pub interval: Interval,
+}
+
+/// A heap with so many dumps gives up the first for warm-up.
+const ENOUGH_FOR_WARMUP: usize = 6;
+/// So many labelled dumps are a series.
+const ENOUGH_LABELS: usize = 3;
+/// API levels whose Perfetto may be v13 to v16, with the late cutoff of true sizes.
+const LATE_CUTOFF_SDKS: std::ops::RangeInclusive<u64> = 31..=32;
+
+/// The series of all inputs: one for each life of each process.
+pub(super) fn series_of(
+    inputs: &Inputs,
+    request: &NativeLeaksRequest,
+) -> Result<Vec<Series>, NativeLeaksError> {
+    let mut refused = Vec::new();
+    let mut lives: BTreeMap<(String, u64), BTreeMap<&str, Vec<&Opened>>> = BTreeMap::new();
+    let one_file = inputs.files.len() == 1;
+    for opened in &inputs.dumps {
+        let facts = &opened.dump.facts;
+        if let Some(why) = nothing_held(&opened.dump) {
+            refused.push((opened, why));
+            continue;
+        }
+        // In one file a process id is one life; over several files a name is one program.
+        let pid = if one_file { facts.pid } else { 0 };
+        let heaps = lives.entry((facts.process.clone(), pid)).or_default();
+        heaps.entry(&facts.heap).or_default().push(opened);
+    }
+    if lives.is_empty()
+        && let Some((opened, (why, help))) = refused.first()
+    {
+        return Err(NativeLeaksError::NothingHeld {
+            what: format!("{}: {why}", opened.name),
+            help,
+        });
+    }
+    let mut all = Vec::new();
+    let mut short = Vec::new();
+    let mut cut_short = None;
+    let restarts = restarts(lives.keys());
+    for ((process, pid), heaps) in lives {
+        let mut series = Series {
+            pid,
+            heaps: Vec::new(),
+            notes: Vec::new(),
+            incomplete: false,
+            process,
+        };
+        let labelled = labelled_only(&mut series, &heaps);
+        for (name, dumps) in heaps {
+            let chosen: Vec<&Opened> = dumps
+                .into_iter()
+                .filter(|opened| !labelled || opened.dump.facts.label.is_some())
+                .collect();
+            let chosen = in_order(chosen);
+            let complete = complete(&chosen);
+            if complete < chosen.len() {
+                series.incomplete = true;
+                let left_out = &chosen[complete];
+                series.notes.push(format!(
+                    "{} {}: data are missing from {} on ({}), so it is left out{}",
+                    name,
+                    if complete == 0 {
+                        "is not compared"
+                    } else {
+                        "is compared up to there"
+                    },
+                    left_out.name,
+                    what_is_missing(&left_out.dump.facts),
+                    if chosen.len() - complete > 1 {
+                        " with all that follow"
+                    } else {
+                        ""
+                    },
+                ));
+            }
+            let kept = &chosen[..complete];
+            let warmup = request
+                .warmup
+                .unwrap_or(usize::from(kept.len() >= ENOUGH_FOR_WARMUP));
+            let warm = kept.len().saturating_sub(warmup.min(kept.len()));
+            let members = members(inputs, &kept[kept.len() - warm..], request)?;
+            if members.len() < 2 {
+                if complete < chosen.len() {
+                    cut_short = Some(complete);
+                }
+                short.push(format!("{} of {name}", count(members.len(), "dump")));
+                continue;
+            }
+            if warm < kept.len() && series.heaps.is_empty() {
+                series.notes.push(match kept.len() - warm {
+                    1 => format!("{} is left out as warm-up (--warmup)", kept[0].name),
+                    n => format!("the first {n} dumps are left out as warm-up (--warmup)"),
+                });
+            }
+            let mut heap = Heap {
+                name: name.to_owned(),
+                dumps: members,
+                paired: false,
+            };
+            heap.pair();
+            series.pid = heap.dumps.last().map_or(pid, |last| last.dump.facts.pid);
+            series.heaps.push(heap);
+        }
+        series.remark(inputs, &refused);
+        if restarts.contains(&series.process) && series.pid != 0 {
+            series.notes.push(format!(
+                "{} was started anew during the recording: these are the dumps of its run as {}",
+                series.process, series.pid
+            ));
+        }
+        if series.heaps.is_empty() {
+            continue;
+        }
+        all.push(series);
+    }
+    if all.is_empty() {
+        return Err(match cut_short {
+            Some(left) => NativeLeaksError::Incomplete { left },
+            None => NativeLeaksError::TooFewDumps {
+                there: short.join(", "),
+            },
+        });
+    }
+    // What grew in a run that was too short to compare is not known: say so.
+    if !short.is_empty()
+        && let Some(series) = all.first_mut()
+    {
+        series.notes.push(format!(
+            "not compared, as that takes two dumps: {}",
+            short.join(", ")
+        ));
+    }
+    Ok(all)
+}
+
+/// Processes that were started more than once.
+fn restarts<'a>(lives: impl Iterator<Item = &'a (String, u64)>) -> Vec<String> {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for (process, _) in lives.filter(|(process, _)| !process.is_empty()) {
+        *counts.entry(process).or_default() += 1;
+    }
+    counts
+        .into_iter()
+        .filter(|(_, count)| *count > 1)
+        .map(|(process, _)| process.to_owned())
+        .collect()
+}
+
+/// Whether only labelled dumps are compared.
+fn labelled_only(series: &mut Series, heaps: &BTreeMap<&str, Vec<&Opened>>) -> bool {
+    let labelled = |dumps: &Vec<&Opened>| {
+        let labels = dumps
+            .iter()
+            .filter(|opened| opened.dump.facts.label.is_some());
+        labels.count()
+    };
+    let most = heaps.values().map(labelled).max().unwrap_or(0);
+    let all = heaps.values().map(Vec::len).max().unwrap_or(0);
+    if most >= ENOUGH_LABELS {
+        if most < all {
+            series.notes.push(format!(
+                "only the {most} labelled dumps of {all} are compared; name others with @N"
+            ));
+        }
+        return true;
+    }
+    if most > 0 && most < all && all >= ENOUGH_LABELS {
+        series.notes.push(format!(
+            "{} too few, so all {all} dumps are compared: rounds may differ in length",
+            match most {
+                1 => "1 labelled dump is".to_owned(),
+                n => format!("{n} labelled dumps are"),
+            }
+        ));
+    }
+    false
+}
+
+fn in_order(mut dumps: Vec<&Opened>) -> Vec<&Opened> {
+    // Of several files the order is the user's.
+    if dumps.windows(2).all(|two| two[0].file == two[1].file) {
+        dumps.sort_by_key(|opened| (opened.dump.facts.time_ns, opened.dump.facts.index));
+    }
+    dumps
+}
+
+/// How many dumps there are before the first whose data stop short.
+fn complete(dumps: &[&Opened]) -> usize {
+    dumps
+        .iter()
+        .position(|opened| !what_is_missing(&opened.dump.facts).is_empty())
+        .unwrap_or(dumps.len())
+}
+
+/// Why data of a dump are missing; empty where none are.
+fn what_is_missing(facts: &Facts) -> &'static str {
+    let flags = &facts.flags;
+    match () {
+        () if flags.buffer_overran => "the buffer overran",
+        () if flags.buffer_corrupted => "the shared memory was corrupted",
+        () if flags.hit_guardrail => "a limit of heapprofd was hit",
+        () if flags.rejected_concurrent => "another session was profiling it",
+        () if flags.client_error != 0 => "the process gave up being profiled",
+        () if flags.disconnected => "the process had left",
+        () if facts.unfinished => "packets of it are lost",
+        () => "",
+    }
+}
+
+/// Why a dump says nothing of what is held, and what to do.
+fn nothing_held(dump: &Dump) -> Option<(&'static str, &'static str)> {
+    match dump.facts.kind {
+        DumpKind::AllocationsOnly => Some((
+            "it counts allocations only, frees of this heap are not known",
+            "dump the Java heap with `heaptap dump -n NAME` several times, then `heaptap leaks` \
+             its folder",
+        )),
+        DumpKind::AtMaximum => Some((
+            "it shows the heap at its maximum, of which no difference means anything",
+            "record without --dump-at-max, with --snapshots",
+        )),
+        DumpKind::Cumulative if dump.column(View::Space).is_none() => Some((
+            "it has no bytes held (space, inuse_space)",
+            "take profiles of what is in use, such as Go's heap profile",
+        )),
+        DumpKind::Cumulative => None,
+    }
+}
+
+fn members(
+    inputs: &Inputs,
+    chosen: &[&Opened],
+    request: &NativeLeaksRequest,
+) -> Result<Vec<Member>, NativeLeaksError> {
+    let member = |opened: &&Opened| {
+        let interval = Interval::of(&opened.dump.facts).or_else(|| Interval::new(request.interval));
+        let Some(interval) = interval else {
+            return Err(NativeLeaksError::NoInterval {
+                name: opened.name.clone(),
+            });
+        };
+        let is_late = LATE_CUTOFF_SDKS.contains(&inputs.files[opened.file].sdk);
+        Ok(Member {
+            name: opened.name.clone(),
+            brief: match (inputs.files.len(), &opened.dump.facts.label) {
+                (1, Some(label)) => label.clone(),
+                (1, None) => format!("@{}", opened.dump.facts.index),
+                _ => opened.name.clone(),
+            },
+            dump: opened.dump.clone(),
+            interval: match is_late {
+                true => interval.with_late_cutoff(),
+                false => interval,
+            },
+        })
+    };
+    chosen.iter().map(member).collect()
+}
+
+impl Heap {
+    /// Finds out whether the dumps are of one recording; makes their counters go on if so.
+    fn pair(&mut self) {
+        self.paired = self
+            .dumps
+            .windows(2)
+            .all(|two| continues(&two[0].dump, &two[1].dump));
+        if self.paired {
+            let mut dumps: Vec<Dump> = self
+                .dumps
+                .iter_mut()
+                .map(|member| std::mem::take(&mut member.dump))
+                .collect();
+            continue_counters(&mut dumps);
+            for (member, dump) in self.dumps.iter_mut().zip(dumps) {
+                member.dump = dump;
+            }
+        }
+    }
+}
+
+impl Series {
+    /// What the reader has to know before believing a figure.
+    fn remark(&mut self, inputs: &Inputs, refused: &[(&Opened, (&str, &str))]) {
+        let of_this = |opened: &&(&Opened, (&str, &str))| {
+            let facts = &opened.0.dump.facts;
+            facts.process == self.process && (facts.pid == self.pid || self.pid == 0)
+        };
+        if let Some((opened, (why, _))) = refused.iter().find(of_this) {
+            let heap = &opened.dump.facts.heap;
+            self.notes.push(format!("{heap} is left out: {why}"));
+        }
+        if self.heaps.iter().any(|heap| !heap.paired) {
+            self.notes.push(
+                "the dumps are of several recordings: survivors do not cancel, and what differs \
+                 from run to run is not in the intervals"
+                    .to_owned(),
+            );
+            return;
+        }
+        let attached = self
+            .heaps
+            .iter()
+            .flat_map(|heap| &heap.dumps)
+            .any(|member| {
+                let is_trace = inputs.files.first().is_some_and(|file| file.is_trace);
+                is_trace && !member.dump.facts.flags.from_startup
+            });
+        if attached {
+            self.notes.push(
+                "profiling began while the process ran: what it had allocated before is unseen, \
+                 so whatever lives longer than the series looks like growth (record --launch \
+                 sees all)"
+                    .to_owned(),
+            );
+        }
+    }
+}
+
+fn count(n: usize, what: &str) -> String {
+    match n {
+        1 => format!("1 {what}"),
+        n => format!("{} {what}s", thousands(n as u64)),
+    }
+}

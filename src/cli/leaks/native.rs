@@ -1,0 +1,322 @@
+//! What grows in native heaps, for people.
+
+use super::super::console::{Console, Style};
+use super::super::table::{Table, cut_end};
+use crate::app::leaks::native::{HeapRow, NativeLeaksDocument, Place, SeriesRow, SiteRow};
+use crate::units::{ByteSize, thousands};
+use crate::untrusted;
+
+/// Callers shown of a stack.
+const CALLERS: usize = 4;
+/// Words are wrapped to this width where stdout has none.
+const WIDTH: usize = 100;
+/// Rows of churn on a page.
+const CHURN: usize = 5;
+/// Entries of what can't be told on a page.
+const UNTOLD: usize = 5;
+
+/// Shows all of it.
+pub(super) fn show(console: &Console, document: &NativeLeaksDocument) {
+    for (at, series) in document.series.iter().enumerate() {
+        if at > 0 {
+            console.data("");
+        }
+        show_series(console, series, document.tolerance_bytes);
+    }
+}
+
+fn show_series(console: &Console, series: &SeriesRow, tolerance: u64) {
+    let who = match (series.process.as_str(), series.pid) {
+        ("", 0) => "a process without a name".to_owned(),
+        ("", pid) => format!("process {pid}"),
+        (name, 0) => name.to_owned(),
+        (name, pid) => format!("{name} ({pid})"),
+    };
+    console.data(console.styled(Style::Strong, untrusted::shown(&who)));
+    for heap in &series.heaps {
+        show_heap(console, heap);
+    }
+    for note in &series.notes {
+        paragraph(console, "", &untrusted::shown(note), Style::Warn);
+    }
+    let of = |verdict: &str| -> Vec<&SiteRow> {
+        let sites = series.sites.iter();
+        sites.filter(|site| site.verdict == verdict).collect()
+    };
+    let leaks = series.leaks + series.leaks_below_tolerance;
+    console.data("");
+    let headline = match leaks {
+        0 => "Nothing leaks for certain.".to_owned(),
+        1 => "Leaks: 1 callsite grows round after round, and chance does not explain it".to_owned(),
+        n => format!(
+            "Leaks: {} callsites grow round after round, and chance does not explain it",
+            thousands(n)
+        ),
+    };
+    let style = match (leaks, series.suspects, series.incomplete) {
+        (0, 0, false) => Style::Good,
+        _ => Style::Strong,
+    };
+    console.data(console.styled(style, headline));
+    let grows = of("grows");
+    for (at, site) in grows.iter().enumerate() {
+        console.data("");
+        show_site(
+            console,
+            &format!("{}. ", at + 1),
+            site,
+            series.heaps.len() > 1,
+        );
+    }
+    more(console, leaks as usize, grows.len());
+    show_untold(console, series, &of("cant-tell"));
+    if series.within_noise > 0 {
+        let who = match series.within_noise {
+            1 => "1 callsite is within noise: if it grows".to_owned(),
+            n => format!("{} callsites are within noise: if one grows", thousands(n)),
+        };
+        console.data("");
+        console.data(format_args!(
+            "{who}, then by no more than {} a round (--tolerance).",
+            ByteSize(tolerance)
+        ));
+    }
+    show_churn(console, series);
+}
+
+fn show_heap(console: &Console, heap: &HeapRow) {
+    let names: Vec<String> = heap
+        .dumps
+        .iter()
+        .map(|dump| match &dump.label {
+            Some(label) => label.clone(),
+            None => format!("@{}", dump.index),
+        })
+        .collect();
+    let names = match names.as_slice() {
+        [first, second, .., last] if names.len() > 8 => format!("{first}, {second} … {last}"),
+        names => names.join(", "),
+    };
+    let name = match heap.heap.as_str() {
+        "" => "the heap",
+        name => name,
+    };
+    let rounds = match heap.rounds {
+        1 => "1 round".to_owned(),
+        n => format!("{} rounds", thousands(n)),
+    };
+    let interval = heap
+        .dumps
+        .iter()
+        .map(|dump| dump.sampling_interval_bytes)
+        .max();
+    let sampled = match interval {
+        Some(1) | None => "every allocation recorded".to_owned(),
+        Some(bytes) => format!(
+            "one sample per {}; a leak of {} a round at one callsite would be found",
+            ByteSize(bytes),
+            ByteSize(heap.detectable_bytes_per_iteration.ceil() as u64)
+        ),
+    };
+    let text = format!("{name}: {rounds}, {names}; {sampled}");
+    paragraph(console, "", &untrusted::shown(&text), Style::Dim);
+    let held = heap.dumps.last().map_or(0, |dump| dump.space.max(0) as u64);
+    let text = format!(
+        "{name} as a whole: {:+} a round, {} held at the end",
+        heap.rate.shown(),
+        ByteSize(held)
+    );
+    console.data(untrusted::shown(&text));
+}
+
+/// A site in full: where, how much, what to do, who calls.
+fn show_site(console: &Console, lead: &str, site: &SiteRow, names_heap: bool) {
+    let width = console.stdout_width().unwrap_or(usize::MAX);
+    let indent = " ".repeat(lead.len());
+    let name = match site.unit {
+        "function" => format!("{} (all that call it together)", site.own.function),
+        _ => site.own.function.clone(),
+    };
+    let name = untrusted::shown(&name).into_owned();
+    let name = cut_end(&name, width.saturating_sub(lead.len()));
+    console.data(format_args!(
+        "{lead}{}",
+        console.styled(Style::Strong, name)
+    ));
+    let mut about = vec![place(&site.own)];
+    if site.allocates != site.own {
+        about.push(format!("by way of {}", site.allocates.function));
+    }
+    if names_heap {
+        about.push(format!("heap {}", site.heap));
+    }
+    about.retain(|text| !text.is_empty());
+    if !about.is_empty() {
+        let about = untrusted::shown(&about.join(" · ")).into_owned();
+        let about = cut_end(&about, width.saturating_sub(indent.len()));
+        console.data(format_args!(
+            "{indent}{}",
+            console.styled(Style::Dim, about)
+        ));
+    }
+    let freed = match site.freed_share {
+        Some(share) if share < 0.005 => " · none of it freed".to_owned(),
+        Some(share) => format!(" · {:.0} % freed of what it allocated", share * 100.0),
+        None => String::new(),
+    };
+    console.data(format_args!(
+        "{indent}{:+} a round · {} held at the end{freed}",
+        site.rate.shown(),
+        site.held_estimate.shown(),
+    ));
+    paragraph(
+        console,
+        &format!("{indent}→ "),
+        &untrusted::shown(&site.sentence),
+        Style::Help,
+    );
+    let own = site.stack.iter().position(|frame| *frame == site.own);
+    let callers: Vec<&str> = site
+        .stack
+        .iter()
+        .skip(own.map_or(1, |at| at + 1))
+        .take(CALLERS)
+        .map(|frame| frame.function.as_str())
+        .collect();
+    if !callers.is_empty() {
+        let text = format!("called by {}", callers.join(" ← "));
+        let text = untrusted::shown(&text).into_owned();
+        let text = cut_end(&text, width.saturating_sub(indent.len()));
+        console.data(format_args!("{indent}{}", console.styled(Style::Dim, text)));
+    }
+}
+
+fn show_untold(console: &Console, series: &SeriesRow, untold: &[&SiteRow]) {
+    if series.suspects + series.cant_tell == 0 {
+        return;
+    }
+    console.data("");
+    let mut parts = Vec::new();
+    if series.suspects > 0 {
+        parts.push(match series.suspects {
+            1 => "1 callsite grew, yet whether that goes on can't be told".to_owned(),
+            n => format!(
+                "{} callsites grew, yet whether that goes on can't be told",
+                thousands(n)
+            ),
+        });
+    }
+    if series.cant_tell > 0 {
+        parts.push(match series.cant_tell {
+            1 => "of 1 nothing can be told".to_owned(),
+            n => format!("of {} nothing can be told", thousands(n)),
+        });
+    }
+    let headline = format!("Can't tell: {}", parts.join("; "));
+    console.data(console.styled(Style::Strong, headline));
+    let (suspects, others): (Vec<&SiteRow>, Vec<&SiteRow>) = untold
+        .iter()
+        .partition(|site| !matches!(site.doubt, Some("too-few-samples" | "incomplete")));
+    let suspects = &suspects[..suspects.len().min(UNTOLD)];
+    for site in suspects {
+        console.data("");
+        show_site(console, "?  ", site, series.heaps.len() > 1);
+    }
+    more(console, series.suspects as usize, suspects.len());
+    let others = &others[..others.len().min(UNTOLD)];
+    if others.is_empty() {
+        return;
+    }
+    console.data("");
+    let mut table = Table::new(&["a round", "would decide", "function"]);
+    for site in others {
+        let rounds = site
+            .decides
+            .rounds
+            .map(|n| format!("{} rounds", thousands(n)));
+        let interval = site.decides.interval_bytes.map(|t| format!("-i {t}"));
+        let decides: Vec<String> = rounds.into_iter().chain(interval).collect();
+        let function = untrusted::shown(&site.own.function).into_owned();
+        table.row(
+            vec![format!("{:+}", site.rate.shown()), decides.join(" or ")],
+            function,
+        );
+        table.remark(untrusted::shown(&place(&site.own)).into_owned());
+    }
+    console.data(table.render(console, console.stdout_width()).trim_end());
+    more(console, series.cant_tell as usize, others.len());
+}
+
+fn show_churn(console: &Console, series: &SeriesRow) {
+    if series.churn.is_empty() {
+        return;
+    }
+    console.data("");
+    let headline = "Churn: allocated and freed again; no leak, but it costs time";
+    console.data(console.styled(Style::Strong, headline));
+    let mut table = Table::new(&["allocated", "freed", "held", "function"]);
+    for site in series.churn.iter().take(CHURN) {
+        let freed = site.freed_share.unwrap_or(0.0);
+        table.row(
+            vec![
+                site.allocated_estimate.shown().to_string(),
+                format!("{:.0} %", freed * 100.0),
+                site.held_estimate.shown().to_string(),
+            ],
+            untrusted::shown(&site.own.function).into_owned(),
+        );
+        table.remark(untrusted::shown(&place(&site.own)).into_owned());
+    }
+    console.data(table.render(console, console.stdout_width()).trim_end());
+}
+
+/// `history.cc:42 libexample.so`.
+fn place(place: &Place) -> String {
+    let file = place.file.rsplit(['/', '\\']).next().unwrap_or_default();
+    let file = match (file, place.line) {
+        ("", _) => String::new(),
+        (file, 0) => file.to_owned(),
+        (file, line) => format!("{file}:{line}"),
+    };
+    let parts: Vec<&str> = [file.as_str(), place.library.as_str()]
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .collect();
+    parts.join(" ")
+}
+
+fn more(console: &Console, all: usize, shown: usize) {
+    if all > shown && shown > 0 {
+        let text = format!(
+            "… and {} more (-n 0 --json lists all)",
+            thousands((all - shown) as u64)
+        );
+        console.data(console.styled(Style::Dim, text));
+    }
+}
+
+/// Words, wrapped below each other.
+fn paragraph(console: &Console, lead: &str, text: &str, style: Style) {
+    let width = console.stdout_width().unwrap_or(WIDTH).max(40);
+    let indent = lead.chars().count();
+    let room = width.saturating_sub(indent).max(20);
+    let mut line = String::new();
+    let mut lines = Vec::new();
+    for word in text.split(' ') {
+        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > room {
+            lines.push(std::mem::take(&mut line));
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    lines.push(line);
+    for (at, line) in lines.iter().enumerate() {
+        let lead = match at {
+            0 => lead.to_owned(),
+            _ => " ".repeat(indent),
+        };
+        console.data(format_args!("{lead}{}", console.styled(style, line)));
+    }
+}
