@@ -32,6 +32,7 @@ pub mod naming;
 pub mod output;
 pub mod packet_files;
 pub mod plan;
+pub mod query;
 pub mod record;
 pub mod recorded;
 pub mod report;

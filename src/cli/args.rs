@@ -5,7 +5,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 use super::{
     apps, check, completions, convert, demo, deobfuscate, devices, diff, doctor, dump, hprof,
-    leaks, paths, record, report, sessions, symbolize, top, virtual_phone,
+    leaks, paths, query, record, report, sessions, symbolize, top, virtual_phone,
 };
 
 /// Memory profiling of Android phones from the host: record, pull, decode, convert, explain.
@@ -130,6 +130,8 @@ pub enum Command {
     Diff(Box<diff::Args>),
     /// What holds Java objects: the path from a root, all paths merged, one object in full
     Paths(paths::Args),
+    /// Ask with SQL: Perfetto's tables, over native and Java heaps
+    Query(Box<query::Args>),
     /// Write a page about a Java heap: who retains it, leaks, classes, ways to roots
     Report(Box<report::Args>),
     /// Look up functions, files and lines for a trace's frames; write them as packets

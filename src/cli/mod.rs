@@ -30,6 +30,7 @@ mod names_args;
 mod native_args;
 mod paths;
 mod progress;
+mod query;
 mod record;
 mod render;
 mod report;
@@ -108,6 +109,7 @@ async fn dispatch(ctx: &Context, command: Command) -> Result<Outcome, Failure> {
         Command::Convert(args) => convert::run(ctx, args).await,
         Command::Diff(args) => diff::run(ctx, *args).await,
         Command::Paths(args) => paths::run(ctx, args).await,
+        Command::Query(args) => query::run(ctx, *args).await,
         Command::Top(args) => top::run(ctx, *args).await,
         Command::Leaks(args) => leaks::run(ctx, *args).await,
         Command::Symbolize(args) => symbolize::run(ctx, args).await,

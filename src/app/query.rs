@@ -1,0 +1,384 @@
+//! An input as a database: native and Java heaps as tables, read as far as a query needs them;
+//! or all of it copied into a file.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::deduped::Deduped;
+use super::findings::{self, Finding};
+use super::java::{JavaError, JavaFile, JavaInput, JavaOptions, Steps};
+use super::look::{LookError, LookOptions, LookTrace, NativeSource, is_process, source};
+use super::{recorded, trace_findings};
+use crate::error::{Classified, ErrorClass};
+use crate::heap_graph::HeapGraph;
+use crate::profile::{HeapDump, Recording};
+use crate::query::java::{JavaHeapFacts, JavaHeaps, OutOfMemory, ThrownFrame};
+use crate::query::native::{NativeHeaps, NativeHeapsBuilder};
+use crate::query::{
+    Catalog, CopiedTable, Database, Limits, Processes, QueryError, TableError, flamegraph, java,
+    native, processes,
+};
+
+/// How to open an input.
+#[derive(Debug, Clone, Default)]
+pub struct QueryOptions {
+    /// Which processes and heaps, and where names come from.
+    pub look: LookOptions,
+    /// How HPROFs are read.
+    pub java: JavaOptions,
+    /// What a statement may take.
+    pub limits: Limits,
+}
+
+/// An input, opened.
+pub struct QueryFile {
+    /// Its tables.
+    pub database: Database,
+    /// What the user should know of it.
+    pub findings: Vec<Finding>,
+}
+
+impl QueryFile {
+    /// What the exit code tells of; `None` where nothing is missing.
+    pub fn class(&self) -> Option<ErrorClass> {
+        ErrorClass::first_of(self.findings.iter().filter_map(|finding| finding.class))
+    }
+}
+
+/// Why there is nothing to query.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The input can't be read.
+    #[error(transparent)]
+    Look(#[from] LookError),
+    /// Its Java heaps can't be read.
+    #[error(transparent)]
+    Java(#[from] JavaError),
+    /// The tables can't be made.
+    #[error(transparent)]
+    Query(#[from] QueryError),
+    /// One dump was named.
+    #[error("query sees all dumps of {path}, not one of them")]
+    OneDump {
+        /// The input.
+        path: String,
+    },
+    /// Traces in one bundle, each with ids and times of its own.
+    #[error("{path} holds {count} traces")]
+    SeveralTraces {
+        /// The input.
+        path: String,
+        /// How many.
+        count: usize,
+    },
+    /// The copy's file is already there, or can't be written.
+    #[error("cannot write {path}: {why}")]
+    Unwritable {
+        /// The file.
+        path: String,
+        /// Why.
+        why: String,
+    },
+}
+
+impl Classified for OpenError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            OpenError::Look(error) => error.class(),
+            OpenError::Java(error) => error.class(),
+            OpenError::Query(error) => error.class(),
+            OpenError::OneDump { .. } | OpenError::SeveralTraces { .. } => ErrorClass::Usage,
+            OpenError::Unwritable { .. } => ErrorClass::HostWrite,
+        }
+    }
+
+    fn kind(&self) -> &'static str {
+        match self {
+            OpenError::Look(error) => error.kind(),
+            OpenError::Java(error) => error.kind(),
+            OpenError::Query(error) => error.kind(),
+            OpenError::OneDump { .. } => "one-dump",
+            OpenError::SeveralTraces { .. } => "several-traces",
+            OpenError::Unwritable { .. } => "query-copy",
+        }
+    }
+
+    fn help(&self) -> Option<String> {
+        match self {
+            OpenError::Look(error) => error.help(),
+            OpenError::Java(error) => error.help(),
+            OpenError::Query(error) => error.help(),
+            OpenError::OneDump { path } => Some(format!(
+                "leave out the `@`: heaptap query {path} \"SELECT * FROM heaptap_dump\" lists the \
+                 dumps, `WHERE ts = …` takes one"
+            )),
+            OpenError::SeveralTraces { .. } => {
+                Some("unpack it and give the file of one".to_owned())
+            }
+            OpenError::Unwritable { .. } => {
+                Some("give a name that is free, in a folder that can be written".to_owned())
+            }
+        }
+    }
+}
+
+/// Opens an input: a recording's folder, a trace or an HPROF. Native heaps are read at once,
+/// Java heaps when a table needs them.
+///
+/// # Errors
+/// Where it can't be read, or holds no heap.
+pub fn open(
+    input: &JavaInput,
+    options: QueryOptions,
+    steps: &Steps,
+) -> Result<QueryFile, OpenError> {
+    let path = || input.path.display().to_string();
+    if input.which.is_some() {
+        return Err(OpenError::OneDump { path: path() });
+    }
+    match source(&input.path, &options.look, steps)? {
+        NativeSource::Traces(mut traces, manifest) => {
+            let names = manifest.as_deref().map(recorded::process_names);
+            match (traces.pop(), traces.len()) {
+                (Some(only), 0) => of_trace(only, &names.unwrap_or_default(), options, steps),
+                (_, others) => Err(OpenError::SeveralTraces {
+                    path: path(),
+                    count: others + 1,
+                }),
+            }
+        }
+        NativeSource::Java => of_hprofs(&input.path, options, steps),
+    }
+}
+
+/// A trace: its native heaps, and its Java heaps if there are any.
+fn of_trace(
+    mut opened: LookTrace,
+    names: &BTreeMap<u64, String>,
+    options: QueryOptions,
+    steps: &Steps,
+) -> Result<QueryFile, OpenError> {
+    steps.begin("reading dumps");
+    let mut findings = std::mem::take(&mut opened.findings);
+    let recording = Arc::clone(opened.trace.recording());
+    let deduped = Deduped::of(&recording);
+    let look = &options.look;
+    let takes = |pid: u64, process: &str| {
+        let wanted = look.process.as_deref();
+        wanted.is_none_or(|wanted| is_process(wanted, Some(pid), process))
+    };
+    let mut builder = NativeHeapsBuilder::default();
+    // Flags are cumulative: those of each heap's last dump say all.
+    let mut flagged: BTreeMap<(u64, String), Vec<Finding>> = BTreeMap::new();
+    let mut sampled = false;
+    let health = opened
+        .trace
+        .read_dumps(|mut dump: HeapDump| -> Result<(), LookError> {
+            if look.watch.is_cancelled() {
+                return Err(LookError::Interrupted);
+            }
+            if dump.process.is_empty()
+                && let Some(name) = names.get(&dump.pid)
+            {
+                dump.process.clone_from(name);
+            }
+            sampled |= !dump.samples.is_empty();
+            let is_heap = look.heap.as_ref().is_none_or(|heap| *heap == dump.heap);
+            if takes(dump.pid, &dump.process) && is_heap {
+                let mut found = findings::of_dump(&dump);
+                found.extend(deduped.finding(&dump));
+                flagged.insert((dump.pid, dump.heap.clone()), found);
+                builder.add(dump);
+            }
+            Ok(())
+        })?;
+    findings.extend(trace_findings::of_health(&health, sampled));
+    findings.extend(flagged.into_values().flatten());
+    let natives = builder.finish(Arc::clone(&recording));
+    let dumps = opened.trace.java_dumps().iter().enumerate();
+    let (places, facts): (Vec<usize>, Vec<JavaHeapFacts>) = dumps
+        .filter(|(_, dump)| takes(dump.pid, &dump.process))
+        .map(|(at, dump)| (at, facts_of(dump)))
+        .unzip();
+    if natives.dumps.is_empty() && facts.is_empty() {
+        let why = trace_findings::why_empty(&recording, &health, false);
+        findings.extend(why);
+    }
+    let heaps = TraceHeaps {
+        facts,
+        places,
+        trace: Mutex::new(opened),
+    };
+    let contents = Contents {
+        recording,
+        natives,
+        names: names.clone(),
+    };
+    Ok(QueryFile {
+        database: contents.into_database(Arc::new(heaps), options.limits)?,
+        findings,
+    })
+}
+
+fn of_hprofs(path: &Path, options: QueryOptions, steps: &Steps) -> Result<QueryFile, OpenError> {
+    let file = JavaFile::open(path, options.java, steps)?;
+    let facts = file.dumps().iter().map(|dump| JavaHeapFacts {
+        pid: dump.pid,
+        process: dump.process.clone(),
+        ..JavaHeapFacts::default()
+    });
+    let heaps = HprofHeaps {
+        facts: facts.collect(),
+        file: Mutex::new(file),
+    };
+    let recording = Arc::new(Recording::default());
+    let contents = Contents {
+        natives: NativeHeapsBuilder::default().finish(Arc::clone(&recording)),
+        recording,
+        names: BTreeMap::new(),
+    };
+    Ok(QueryFile {
+        database: contents.into_database(Arc::new(heaps), options.limits)?,
+        findings: Vec::new(),
+    })
+}
+
+/// What tables are made of, beside Java heaps.
+struct Contents {
+    recording: Arc<Recording>,
+    natives: NativeHeaps,
+    names: BTreeMap<u64, String>,
+}
+
+impl Contents {
+    fn into_database(
+        self,
+        heaps: Arc<dyn JavaHeaps>,
+        limits: Limits,
+    ) -> Result<Database, QueryError> {
+        let mut known = Processes::of(&self.recording);
+        for dump in &self.natives.dumps {
+            known.enter_named(dump.pid, &dump.process);
+        }
+        for (&pid, name) in &self.names {
+            if known.upid(pid).is_some() {
+                known.enter_named(pid, name);
+            }
+        }
+        for heap in heaps.list() {
+            if let Some(pid) = heap.pid {
+                known.enter_named(pid, &heap.process);
+            }
+        }
+        let known = Arc::new(known);
+        let natives = Arc::new(self.natives);
+        let mut catalog = Catalog::default();
+        processes::add(&mut catalog, &known);
+        native::add(&mut catalog, &natives, &known);
+        let graphs = java::add(&mut catalog, &heaps, &known);
+        flamegraph::add(&mut catalog, Some(&natives), Some(&graphs), &known);
+        Database::open_with(catalog, limits)
+    }
+}
+
+fn facts_of(dump: &crate::trace::JavaDump) -> JavaHeapFacts {
+    let out_of_memory = dump.out_of_memory.as_ref().map(|error| OutOfMemory {
+        allocation_bytes: error.allocation_bytes,
+        free_bytes: error.free_bytes,
+        free_until_oom_bytes: error.free_until_oom_bytes,
+        message: error.message.clone(),
+        stack: error
+            .stack
+            .iter()
+            .map(|frame| ThrownFrame {
+                method: frame.method.clone(),
+                file: frame.file.clone(),
+                line: frame.line,
+            })
+            .collect(),
+    });
+    JavaHeapFacts {
+        pid: Some(dump.pid),
+        process: dump.process.clone(),
+        time_ns: dump.time_ns,
+        reason: dump.out_of_memory.as_ref().map(|_| "OOME".to_owned()),
+        out_of_memory,
+    }
+}
+
+/// Java heaps of a trace.
+struct TraceHeaps {
+    facts: Vec<JavaHeapFacts>,
+    /// Where each stands among the dumps of the trace.
+    places: Vec<usize>,
+    trace: Mutex<LookTrace>,
+}
+
+impl JavaHeaps for TraceHeaps {
+    fn list(&self) -> &[JavaHeapFacts] {
+        &self.facts
+    }
+
+    fn read(&self, at: usize) -> Result<Arc<HeapGraph>, TableError> {
+        let mut opened = self.trace.lock().unwrap_or_else(PoisonError::into_inner);
+        let opened = &mut *opened;
+        let graph = opened.trace.read_java_dump(self.places[at]);
+        let mut graph = graph.map_err(|error| TableError(error.to_string()))?;
+        opened.heaps.name(&mut graph, opened.trace.recording());
+        Ok(Arc::new(graph))
+    }
+}
+
+/// Java heaps of HPROFs.
+struct HprofHeaps {
+    facts: Vec<JavaHeapFacts>,
+    file: Mutex<JavaFile>,
+}
+
+impl JavaHeaps for HprofHeaps {
+    fn list(&self) -> &[JavaHeapFacts] {
+        &self.facts
+    }
+
+    fn read(&self, at: usize) -> Result<Arc<HeapGraph>, TableError> {
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let heap = file.read(at);
+        let heap = heap.map_err(|error| TableError(error.to_string()))?;
+        Ok(Arc::new(heap.graph))
+    }
+}
+
+/// Copies all tables of a database into a new file: under another name first, so that the file
+/// is whole when it is there.
+///
+/// # Errors
+/// Where the file is there already, can't be written, or a table can't be read.
+pub fn copy(
+    database: &Database,
+    file: &Path,
+    told: &mut dyn FnMut(&str),
+) -> Result<Vec<CopiedTable>, OpenError> {
+    let unwritable = |why: String| OpenError::Unwritable {
+        path: file.display().to_string(),
+        why,
+    };
+    if file.exists() {
+        return Err(unwritable("it is already there".to_owned()));
+    }
+    let folder = match file.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
+        _ => PathBuf::from("."),
+    };
+    let temporary = tempfile::Builder::new()
+        .prefix(".heaptap-")
+        .suffix(".sqlite")
+        .tempfile_in(&folder)
+        .map_err(|error| unwritable(error.to_string()))?
+        .into_temp_path();
+    let copied = database.copy_to(&temporary, told)?;
+    temporary
+        .persist_noclobber(file)
+        .map_err(|error| unwritable(error.error.to_string()))?;
+    Ok(copied)
+}
