@@ -1,327 +1,381 @@
-//! `heaptap diff`: what changed between two Java heaps.
+//! `heaptap diff`: what changed between two dumps: of native heaps by callsite, function, library
+//! and so on, of Java heaps by class, place and leak.
+
+mod java;
+mod native;
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use clap::{ValueEnum, ValueHint};
 
 use super::java_args::{FilterArgs, JavaArgs};
-use super::java_view::{self, Cell, csv_line, signed, signed_count};
 use super::names_args::mapping;
 use super::native_args::NativeArgs;
-use super::table::Table;
-use super::{Console, Context, Outcome, Style, blocking};
-use crate::app::java::diff::{ChangeRow, DiffReport, DiffRequest, LeakChange, PathChangeRow, diff};
+use super::native_view;
+use super::stack_args::StackArgs;
+use super::{Context, Outcome, blocking};
+use crate::analyze::native::diff::Growing;
+use crate::analyze::native::groups::By;
+use crate::app::diff::{Compared, DiffError, DiffRequest, Per, ProfileFile, diff};
+use crate::app::look::{self, Look, LookError, LookOptions, NativeFile, Wanted};
 use crate::app::names::MappingOption;
-use crate::error::Failure;
-use crate::heap_graph::Follow;
-use crate::units::{ByteSize, thousands};
+use crate::app::top::Order;
+use crate::error::{ErrorClass, Failure};
+use crate::units::ByteSize;
 
 /// Flags of `diff`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
-    heaptap diff before.hprof after.hprof\n  \
-    heaptap diff rec@before rec@after --by path      where in the dominator tree it grew\n  \
-    heaptap diff old.hprof rec@last --mapping-before old/mapping.txt --mapping-after mapping.txt\n  \
-    heaptap diff rec@1 rec@last --fail-over 2MiB     in CI: ends with 9 where it grew by more")]
+    heaptap diff rec@before rec@after               what grew between two dumps of a recording\n  \
+    heaptap diff old new --by library               between two recordings, joined by name\n  \
+    heaptap diff rec@1 rec@last --per 20            by iteration, of 20 in between\n  \
+    heaptap diff old new --fail-over 2MiB           in CI: ends with 9 where it surely grew by more\n  \
+    heaptap diff old new --pprof grown.pb.gz        for go tool pprof\n  \
+    heaptap diff before.hprof after.hprof           two Java heaps\n  \
+    heaptap diff rec@before rec@after --by path     where in the dominator tree it grew\n  \
+    heaptap diff old.hprof rec@last --mapping-before old/mapping.txt --mapping-after mapping.txt\n\n\
+    docs/native-tables.md says how dumps are paired, what is certain, and what JSON means.")]
 pub struct Args {
-    /// The first dump: a recording's folder, a trace or an HPROF, PATH@LABEL, PATH@N, PATH@last
+    /// The first dump: a recording's folder, a trace, a pprof or an HPROF, PATH@LABEL, PATH@N,
+    /// PATH@last
     #[arg(value_name = "A")]
     pub before: OsString,
-    /// The second, of the same or another kind, run or build
+    /// The second, of the same or another kind of file, run or build
     #[arg(value_name = "B")]
     pub after: OsString,
-    /// What is shown [default: all three]
+    /// What a row stands for [default: function; of Java all three that it has]
     #[arg(long, value_name = "WHAT", value_enum)]
     pub by: Option<ByArg>,
-    /// At most so many rows of each; 0 is all [default: what fits a page; all in JSON and CSV]
+    /// At most so many rows of each table; 0 is all [default: what fits a page; all in JSON and
+    /// CSV, 1000 of callsites]
     #[arg(short = 'n', long, value_name = "N")]
     pub limit: Option<usize>,
-    /// Which objects count.
+    /// Which stacks or objects count.
     #[command(flatten)]
     pub filter: FilterArgs,
-    /// Classes that did not change too
+    /// What is shown of stacks.
+    #[command(flatten)]
+    pub stacks: StackArgs,
+    /// Growth of what is held, or of all that was allocated [default: space]
+    #[arg(long, value_name = "VIEW", value_enum)]
+    pub view: Option<ViewArg>,
+    /// What rows are ordered by [default: self]
+    #[arg(long, value_name = "FIGURE", value_enum)]
+    pub sort: Option<SortArg>,
+    /// Divide growth by N iterations; N,M where the two sides had a different number
+    #[arg(long, value_name = "N[,M]", value_parser = iterations, conflicts_with = "per_second")]
+    pub per: Option<[f64; 2]>,
+    /// Divide growth by the seconds between two dumps of a run; of two runs each side by its own
     #[arg(long)]
-    pub unchanged: bool,
-    /// Levels of the dominator tree
-    #[arg(long, value_name = "N", default_value_t = 8)]
-    pub depth: usize,
-    /// Nodes of the dominator tree that changed by at least this [default: 0.1 % of the heap]
-    #[arg(long, value_name = "SIZE", value_parser = ByteSize::parse)]
-    pub min: Option<ByteSize>,
-    /// End with 9 where reachable objects (of the classes that match) grew by more, Java and
-    /// native bytes together
+    pub per_second: bool,
+    /// All rows too that sampling explains, not the first few
+    #[arg(long)]
+    pub noise: bool,
+    /// End with 9 where the heaps (of what matches) grew by more for certain, with 12 where
+    /// sampling error leaves that open; by iteration or second where growth is divided
     #[arg(long, value_name = "SIZE", value_parser = ByteSize::parse)]
     pub fail_over: Option<ByteSize>,
+    /// Write the difference as gzipped pprof, as go tool pprof -diff_base makes it
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub pprof: Option<PathBuf>,
+    /// Overwrite files that are there
+    #[arg(long)]
+    pub force: bool,
+    /// Comma-separated values on stdout
+    #[arg(long, conflicts_with_all = ["json", "json_lines"])]
+    pub csv: bool,
     /// Mapping file for the first dump alone; may be repeated
     #[arg(long, value_name = "[PACKAGE=]FILE", value_hint = ValueHint::FilePath)]
     pub mapping_before: Vec<OsString>,
     /// Mapping file for the second dump alone; may be repeated
     #[arg(long, value_name = "[PACKAGE=]FILE", value_hint = ValueHint::FilePath)]
     pub mapping_after: Vec<OsString>,
-    /// Comma-separated values on stdout: classes, or what --by says
-    #[arg(long, conflicts_with_all = ["json", "json_lines"])]
-    pub csv: bool,
-    /// How the heaps are looked at.
-    #[command(flatten)]
-    pub java: JavaArgs,
     /// Which heap is meant.
     #[command(flatten)]
     pub native: NativeArgs,
+    /// How the heaps are looked at.
+    #[command(flatten)]
+    pub java: JavaArgs,
+    /// Classes that did not change too
+    #[arg(long, help_heading = "Java heaps")]
+    pub unchanged: bool,
+    /// Levels of the dominator tree [default: 8]
+    #[arg(long, help_heading = "Java heaps", value_name = "N")]
+    pub depth: Option<usize>,
+    /// Nodes of the dominator tree that changed by at least this [default: 0.1 % of the heap]
+    #[arg(long, help_heading = "Java heaps", value_name = "SIZE", value_parser = ByteSize::parse)]
+    pub min: Option<ByteSize>,
 }
 
 /// What is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ByArg {
-    /// Classes
+    /// Native: stacks
+    Callsite,
+    /// Native: functions
+    Function,
+    /// Native: libraries
+    Library,
+    /// Native: source files
+    File,
+    /// Native: lines of source files
+    Line,
+    /// Classes; native: classes or scopes of functions
     Class,
-    /// Places in the dominator tree, merged by class
+    /// Native: packages of these
+    Package,
+    /// Java: places in the dominator tree, merged by class
     #[value(alias = "dominator")]
     Path,
-    /// Objects that should be gone, by what holds them
+    /// Java: objects that should be gone, by what holds them
     #[value(alias = "suspect")]
     Leak,
 }
 
-/// Rows on a page.
+impl ByArg {
+    fn of_native(self) -> Option<By> {
+        Some(match self {
+            ByArg::Callsite => By::Callsite,
+            ByArg::Function => By::Function,
+            ByArg::Library => By::Library,
+            ByArg::File => By::File,
+            ByArg::Line => By::Line,
+            ByArg::Class => By::Class,
+            ByArg::Package => By::Package,
+            ByArg::Path | ByArg::Leak => return None,
+        })
+    }
+
+    fn is_of_java(self) -> bool {
+        matches!(self, ByArg::Class | ByArg::Path | ByArg::Leak)
+    }
+}
+
+/// Whose growth it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ViewArg {
+    /// Bytes held
+    Space,
+    /// Bytes allocated since profiling began
+    #[value(name = "alloc_space")]
+    AllocSpace,
+}
+
+/// What rows are ordered by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SortArg {
+    /// Growth of stacks that end there
+    #[value(name = "self")]
+    Own,
+    /// Growth of stacks that pass there
+    #[value(alias = "cum")]
+    Cumulative,
+    /// Names
+    Name,
+}
+
+/// `N` or `N,M`: numbers of iterations.
+fn iterations(typed: &str) -> Result<[f64; 2], String> {
+    let one = |typed: &str| match typed.trim().parse::<f64>() {
+        Ok(count) if count.is_finite() && count > 0.0 => Ok(count),
+        _ => Err(format!("{typed:?} is no number of iterations")),
+    };
+    match typed.split_once(',') {
+        Some((before, after)) => Ok([one(before)?, one(after)?]),
+        None => one(typed).map(|count| [count; 2]),
+    }
+}
+
+/// Callsites in JSON and CSV, where nothing was said: a heap has hundreds of thousands.
+const MOST_CALLSITES: usize = 1000;
+/// Rows on a page, and of those that sampling explains.
 const PAGE: usize = 20;
+const PAGE_OF_NOISE: usize = 5;
 
 /// Runs the command.
 ///
 /// # Errors
-/// Where one of the inputs holds no Java heap, or can't be read.
+/// Where one of the inputs holds no heap, or can't be read, or the two do not compare.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
-    let console = &ctx.console;
-    let side = |input: &OsString, maps: &[OsString]| -> Result<_, Failure> {
-        let mut options = args.java.options(Follow::default());
+    let (java_flag, native_flag) = (java_flag(&args), native_flag(&args));
+    if let (Some(java), Some(native)) = (java_flag, native_flag) {
+        return Err(Failure::new(
+            ErrorClass::Usage,
+            "option-conflict",
+            format!("{java} is about Java heaps, {native} about native ones"),
+        )
+        .with_help("leave out one of the two"));
+    }
+    if java_flag.is_some() {
+        return java::run(ctx, args).await;
+    }
+    let side = |typed: &OsString, maps: &[OsString]| {
+        let (input, wanted) = args.native.input(typed, Wanted::Last);
+        let mut options = args.native.options(&args.java);
         let maps: Vec<MappingOption> = maps.iter().map(|given| mapping(given)).collect();
         options.names.mappings.splice(0..0, maps);
-        Ok((args.native.java_input(input)?, options))
+        (input.path, wanted, options)
     };
+    let sides = [
+        side(&args.before, &args.mapping_before),
+        side(&args.after, &args.mapping_after),
+    ];
+    let opened = blocking::stepwise(ctx, move |steps| -> Result<_, LookError> {
+        let open = |(path, wanted, options): &(PathBuf, Wanted, LookOptions)| {
+            look::open(path, wanted, options, steps)
+        };
+        Ok((open(&sides[0])?, open(&sides[1])?))
+    });
+    match opened.await? {
+        (Look::Native(before), Look::Native(after)) => native(ctx, &args, *before, *after).await,
+        (Look::Java, Look::Java) => match native_flag {
+            None => java::run(ctx, args).await,
+            Some(flag) => Err(Failure::new(
+                ErrorClass::Usage,
+                "option-conflict",
+                format!("these are Java heaps, and {flag} is about native ones"),
+            )
+            .with_help("leave it out")),
+        },
+        (Look::Native(file), Look::Java) | (Look::Java, Look::Native(file)) => {
+            // The one with both kinds has what the other one has.
+            if file.java_dumps > 0 && native_flag.is_none() {
+                return java::run(ctx, args).await;
+            }
+            Err(Failure::new(
+                ErrorClass::Usage,
+                "nothing-in-common",
+                "one of the two is a native heap, the other a Java heap",
+            )
+            .with_help("compare two of a kind"))
+        }
+    }
+}
+
+/// A flag that only Java heaps know.
+fn java_flag(args: &Args) -> Option<&'static str> {
+    let by = args.by.is_some_and(|by| by.of_native().is_none());
+    let flags = [
+        (args.native.is_java, "--java"),
+        (by, "that --by"),
+        (args.unchanged, "--unchanged"),
+        (args.depth.is_some(), "--depth"),
+        (args.min.is_some(), "--min"),
+        (args.java.exclude.is_some(), "--exclude"),
+        (args.java.sizes.is_some(), "--sizes"),
+        (
+            matches!(args.native.java_heap(), Ok(Some(_))),
+            "that --heap",
+        ),
+    ];
+    flags
+        .into_iter()
+        .find_map(|(given, flag)| given.then_some(flag))
+}
+
+/// A flag that only native heaps know.
+fn native_flag(args: &Args) -> Option<&'static str> {
+    let by = args.by.is_some_and(|by| !by.is_of_java());
+    let flags = [
+        (by, "that --by"),
+        (args.view.is_some(), "--view"),
+        (args.sort.is_some(), "--sort"),
+        (args.per.is_some(), "--per"),
+        (args.per_second, "--per-second"),
+        (args.noise, "--noise"),
+        (args.pprof.is_some(), "--pprof"),
+        (args.native.java_heap().is_err(), "that --heap"),
+    ];
+    let given = flags
+        .into_iter()
+        .find_map(|(given, flag)| given.then_some(flag));
+    given.or(args.stacks.given())
+}
+
+fn request(args: &Args, whole: bool) -> DiffRequest {
+    let by = args.by.and_then(ByArg::of_native).unwrap_or(By::Function);
+    let limit = match (args.limit, whole) {
+        (Some(0), _) => usize::MAX,
+        (Some(limit), _) => limit,
+        (None, true) if by == By::Callsite => MOST_CALLSITES,
+        (None, true) => usize::MAX,
+        (None, false) => PAGE,
+    };
+    DiffRequest {
+        by,
+        order: match args.sort {
+            None | Some(SortArg::Own) => Order::Own,
+            Some(SortArg::Cumulative) => Order::Cumulative,
+            Some(SortArg::Name) => Order::Name,
+        },
+        growing: match args.view {
+            None | Some(ViewArg::Space) => Growing::Held,
+            Some(ViewArg::AllocSpace) => Growing::Allocated,
+        },
+        per: match (args.per, args.per_second) {
+            (Some(iterations), _) => Per::Iterations(iterations),
+            (None, true) => Per::Seconds,
+            (None, false) => Per::Whole,
+        },
+        filter: args.stacks.filter(&args.filter),
+        limit,
+        noise_limit: match (whole, args.noise) {
+            (true, _) => limit,
+            (false, true) => args.limit.filter(|limit| *limit > 0).unwrap_or(usize::MAX),
+            (false, false) => limit.min(PAGE_OF_NOISE),
+        },
+        frames: if whole { 0 } else { native_view::CALLERS + 1 },
+    }
+}
+
+async fn native(
+    ctx: &Context,
+    args: &Args,
+    before: NativeFile,
+    after: NativeFile,
+) -> Result<Outcome, Failure> {
+    let console = &ctx.console;
     let whole = console.is_json() || args.csv;
-    let request = DiffRequest {
-        before: side(&args.before, &args.mapping_before)?,
-        after: side(&args.after, &args.mapping_after)?,
-        filter: args.filter.filter(args.native.java_heap()?),
-        limit: args.limit.unwrap_or(if whole { 0 } else { PAGE }),
-        unchanged: args.unchanged,
-        least: args.min.map(|ByteSize(bytes)| bytes),
-        depth: args.depth.max(1),
+    let request = request(args, whole);
+    let missing = ErrorClass::first_of([before.class(), after.class()].into_iter().flatten());
+    let both = before.java_dumps > 0 && after.java_dumps > 0;
+    let (goal, force) = (args.pprof.clone(), args.force);
+    let work = blocking::stepwise(ctx, move |steps| -> Result<Compared, DiffError> {
+        let file = match &goal {
+            Some(goal) => Some(ProfileFile::create(goal, force)?),
+            None => None,
+        };
+        steps.begin("comparing");
+        let compared = diff(&before, &after, &request)?;
+        if let Some(file) = file {
+            file.finish(&compared)?;
+        }
+        Ok(compared)
+    });
+    let Compared { report, .. } = work.await?;
+    match (console.is_json(), args.csv) {
+        (true, _) => console.json(&report),
+        (_, true) => native::print_csv(console, &report),
+        _ => native::show(console, &report),
+    }
+    let names = format!("{} {}", args.before.display(), args.after.display());
+    native_view::warn(console, &names, &report.warnings);
+    if both {
+        console.say("both have Java heaps, too: --java compares them");
+    }
+    if let Some(path) = &args.pprof {
+        let path = path.display();
+        console.say(format_args!("wrote {path}: go tool pprof -top {path}"));
+    }
+    let budget = args.fail_over.map(|limit| {
+        let came_out = report.budget(limit.0);
+        native::judge(console, &report, limit, came_out)
+    });
+    let of_budget = match (budget, missing) {
+        // Of data that are missing nobody knows what they would have come to.
+        (Some(_), Some(_)) => Some(ErrorClass::Inconclusive),
+        (came_out, _) => came_out.flatten(),
     };
-    let (report, class) = blocking::stepwise(ctx, move |steps| diff(&request, steps)).await?;
-    if console.is_json() {
-        console.json(&report);
-    } else if args.csv {
-        print_csv(console, &report, args.by.unwrap_or(ByArg::Class));
-    } else {
-        show(console, &report, args.by);
-    }
-    java_view::warn(console, &report.before);
-    java_view::warn(console, &report.after);
-    let excess = args.fail_over.filter(|limit| report.excess() > limit.0);
-    if let Some(limit) = excess {
-        console.warn(format_args!(
-            "reachable objects grew by {}, more than {limit}",
-            ByteSize(report.excess())
-        ));
-    }
-    let asked = args.fail_over.is_some();
-    Ok(Outcome::of_budget(asked, excess.is_some(), class))
-}
-
-fn show(console: &Console, report: &DiffReport, by: Option<ByArg>) {
-    java_view::heading(console, &report.before);
-    java_view::heading(console, &report.after);
-    summary(console, report);
-    if report.before.source != report.after.source {
-        let note = "dumps of two kinds: they size arrays and strings differently, and know \
-                    different roots; --by class compares best";
-        console.data(console.styled(Style::Dim, note));
-    }
-    let wants = |what| by.is_none_or(|by| by == what);
-    if wants(ByArg::Class) {
-        console.data("");
-        console.data(classes(console, report));
-        let shown = report.classes.len();
-        if report.classes_changed > shown {
-            let more = report.classes_changed - shown;
-            console.data(console.styled(
-                Style::Dim,
-                format!("… and {more} classes between that changed less (-n 0 shows all)"),
-            ));
-        }
-    }
-    if wants(ByArg::Path) && !report.paths.is_empty() {
-        console.data(format_args!(
-            "\n{}",
-            console.styled(Style::Strong, "where it hangs: the dominator tree")
-        ));
-        console.data(paths(console, &report.paths));
-        let least = format!(
-            "nodes that changed by at least {} (--min)",
-            ByteSize(report.paths_least_bytes)
-        );
-        console.data(console.styled(Style::Dim, least));
-    }
-    if wants(ByArg::Leak) && (!report.leaks.is_empty() || by.is_some()) {
-        console.data(format_args!(
-            "\n{}",
-            console.styled(Style::Strong, "objects that should be gone")
-        ));
-        console.data(leaks(console, &report.leaks));
-    }
-}
-
-fn summary(console: &Console, report: &DiffReport) {
-    let total = &report.total;
-    let growth = format!(
-        "{} in {} objects",
-        signed(total.own_growth()),
-        signed_count(total.growth.count)
-    );
-    let figures = |bytes: u64, native: u64| match native {
-        0 => ByteSize(bytes).to_string(),
-        native => format!("{} + {} native", ByteSize(bytes), ByteSize(native)),
-    };
-    console.data(format_args!(
-        "{} → {}: {}",
-        figures(total.before.shallow_bytes, total.before.native_bytes),
-        figures(total.after.shallow_bytes, total.after.native_bytes),
-        console.styled(Style::Strong, growth)
-    ));
-}
-
-fn classes(console: &Console, report: &DiffReport) -> String {
-    if report.classes.is_empty() {
-        return "no class changed".to_owned();
-    }
-    let any = |of: fn(&ChangeRow) -> i64| report.classes.iter().any(|row| of(&row.change) != 0);
-    let native = any(|change| change.growth.native_bytes);
-    let mut headings = vec!["count", "shallow"];
-    if native {
-        headings.push("native");
-    }
-    headings.extend(["retained", "now", "class"]);
-    let mut table = Table::new(&headings);
-    for row in &report.classes {
-        let growth = &row.change.growth;
-        let mut cells = vec![signed_count(growth.count), signed(growth.shallow_bytes)];
-        if native {
-            cells.push(signed(growth.native_bytes));
-        }
-        cells.push(signed(row.change.retained_growth()));
-        cells.push(thousands(row.change.after.count));
-        table.row(cells, row.name.clone());
-        if matches!(row.change.status, "new" | "gone") {
-            table.remark(row.change.status);
-        }
-    }
-    table.render(console, console.stdout_width())
-}
-
-fn paths(console: &Console, rows: &[PathChangeRow]) -> String {
-    let mut table = Table::new(&["retained", "count", "class"]);
-    for row in rows {
-        let growth = &row.change;
-        let cells = vec![
-            signed(growth.retained_growth()),
-            signed_count(growth.growth.count),
-        ];
-        table.row(cells, row.name.clone());
-        table.lead("  ".repeat(row.depth));
-        if matches!(growth.status, "new" | "gone") {
-            table.remark(growth.status);
-        }
-    }
-    table.render(console, console.stdout_width())
-}
-
-fn leaks(console: &Console, rows: &[LeakChange]) -> String {
-    if rows.is_empty() {
-        return "none in either dump".to_owned();
-    }
-    let mut table = Table::new(&["", "before", "after", "keeps", "leak"]);
-    for leak in rows {
-        let bytes = i128::from(leak.after_bytes) - i128::from(leak.before_bytes);
-        let bytes = bytes.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
-        table.row(
-            vec![
-                leak.status.to_owned(),
-                thousands(leak.before_count),
-                thousands(leak.after_count),
-                signed(bytes),
-            ],
-            format!("{} {}", leak.what, leak.class),
-        );
-        if !leak.path.is_empty() {
-            table.remark(format!("by {}", leak.path));
-        }
-    }
-    table.render(console, console.stdout_width())
-}
-
-const FIGURES: &str = "status,count_before,count_after,shallow_bytes_before,shallow_bytes_after,\
-                       native_bytes_before,native_bytes_after,retained_bytes_before,\
-                       retained_bytes_after,retained_native_bytes_before,\
-                       retained_native_bytes_after";
-
-fn figures(change: &ChangeRow) -> Vec<Cell<'_>> {
-    let (before, after) = (&change.before, &change.after);
-    vec![
-        Cell::Text(change.status),
-        Cell::Number(before.count.into()),
-        Cell::Number(after.count.into()),
-        Cell::Number(before.shallow_bytes.into()),
-        Cell::Number(after.shallow_bytes.into()),
-        Cell::Number(before.native_bytes.into()),
-        Cell::Number(after.native_bytes.into()),
-        Cell::maybe(before.retained_bytes),
-        Cell::maybe(after.retained_bytes),
-        Cell::maybe(before.retained_native_bytes),
-        Cell::maybe(after.retained_native_bytes),
-    ]
-}
-
-fn print_csv(console: &Console, report: &DiffReport, by: ByArg) {
-    let mut text = String::new();
-    match by {
-        ByArg::Class => {
-            text += &format!("name,{FIGURES}\n");
-            for row in &report.classes {
-                let mut cells = vec![Cell::Text(&row.name)];
-                cells.extend(figures(&row.change));
-                text += &csv_line(&cells);
-            }
-        }
-        ByArg::Path => {
-            text += &format!("id,above,depth,name,{FIGURES}\n");
-            for row in &report.paths {
-                let mut cells = vec![
-                    Cell::Number(row.id as i128),
-                    Cell::maybe(row.above.map(|above| above as u64)),
-                    Cell::Number(row.depth as i128),
-                    Cell::Text(&row.name),
-                ];
-                cells.extend(figures(&row.change));
-                text += &csv_line(&cells);
-            }
-        }
-        ByArg::Leak => {
-            text += "signature,class,what,path,status,count_before,count_after,bytes_before,\
-                     bytes_after\n";
-            for leak in &report.leaks {
-                text += &csv_line(&[
-                    Cell::Text(&leak.signature),
-                    Cell::Text(&leak.class),
-                    Cell::Text(leak.what),
-                    Cell::Text(&leak.path),
-                    Cell::Text(leak.status),
-                    Cell::Number(leak.before_count.into()),
-                    Cell::Number(leak.after_count.into()),
-                    Cell::Number(leak.before_bytes.into()),
-                    Cell::Number(leak.after_bytes.into()),
-                ]);
-            }
-        }
-    }
-    console.raw(text.as_bytes());
+    Ok(Outcome::of(missing.into_iter().chain(of_budget)))
 }

@@ -116,13 +116,16 @@ pub(super) fn proguard_variable() -> BTreeMap<String, String> {
     value.into_iter().collect()
 }
 
-/// Which objects of a Java heap count.
+/// Which stacks or objects count.
 #[derive(Debug, Clone, Default, Args)]
 pub struct FilterArgs {
-    /// Only classes that match; may be repeated
+    /// Only stacks with a frame that matches; of Java: only classes that match; may be repeated
+    ///
+    /// A frame matches by its function, its source file or its library. Upper and lower case
+    /// differ unless the pattern begins with (?i).
     #[arg(long, visible_alias = "class", value_name = "REGEX")]
     pub focus: Vec<Regex>,
-    /// No classes that match; may be repeated
+    /// No stacks with a frame that matches; of Java: no classes that match; may be repeated
     #[arg(long, value_name = "REGEX")]
     pub ignore: Vec<Regex>,
 }

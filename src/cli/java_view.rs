@@ -111,6 +111,7 @@ pub(super) fn csv_line(cells: &[Cell<'_>]) -> String {
         }
         match cell {
             Cell::Number(number) => line += &number.to_string(),
+            Cell::Real(number) => line += &number.to_string(),
             Cell::Nothing => {}
             Cell::Text(text) => {
                 let text = untrusted::shown(text);
@@ -135,6 +136,8 @@ pub(super) fn csv_line(cells: &[Cell<'_>]) -> String {
 pub(super) enum Cell<'a> {
     /// As it is.
     Number(i128),
+    /// As it is, with what stands behind the point.
+    Real(f64),
     /// Quoted where it has to be.
     Text(&'a str),
     /// Not known.

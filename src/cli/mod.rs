@@ -28,6 +28,7 @@ mod leaks;
 mod missing;
 mod names_args;
 mod native_args;
+mod native_view;
 mod paths;
 mod progress;
 mod query;

@@ -4,11 +4,13 @@
 use std::fmt::Write as _;
 
 use super::console::{Console, Style};
+use crate::analyze::native::scope;
 
 /// A table under construction.
 pub(super) struct Table {
     headings: Vec<String>,
     rows: Vec<Row>,
+    is_of_code: bool,
 }
 
 struct Row {
@@ -30,6 +32,16 @@ impl Table {
         Table {
             headings: headings.iter().map(|&heading| heading.to_owned()).collect(),
             rows: Vec::new(),
+            is_of_code: false,
+        }
+    }
+
+    /// Its names are those of functions: of long ones parameters, template arguments and scopes
+    /// go before anything is cut.
+    pub(super) fn of_code(self) -> Table {
+        Table {
+            is_of_code: true,
+            ..self
         }
     }
 
@@ -95,7 +107,10 @@ impl Table {
             }
             let lead = cut_end(&row.lead, room.saturating_sub(NARROWEST_NAME / 2));
             let left = room.saturating_sub(text_width(&lead));
-            let name = cut_front(&row.name, left);
+            let name = match self.is_of_code {
+                true => shorten(&row.name, left),
+                false => cut_front(&row.name, left),
+            };
             let _ = write!(text, "{}", console.styled(Style::Dim, &lead));
             match row.style {
                 Some(style) => {
@@ -120,6 +135,18 @@ fn text_width(text: &str) -> usize {
 
 fn blanks(width: usize, text: &str) -> String {
     " ".repeat(width.saturating_sub(text_width(text)))
+}
+
+/// The longest form of a function's name that has room; of the shortest its end.
+fn shorten(name: &str, room: usize) -> String {
+    let mut shortest = name.to_owned();
+    for form in scope::shortened(name) {
+        if text_width(&form) <= room {
+            return form.into_owned();
+        }
+        shortest = form.into_owned();
+    }
+    cut_front(&shortest, room)
 }
 
 /// The end of a text that is wider than `room`: of a class name what matters.

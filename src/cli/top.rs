@@ -1,4 +1,9 @@
-//! `heaptap top`: where the memory of a Java heap went, as a table or a tree.
+//! `heaptap top`: where memory went, as a table or a tree: of native heaps by callsite, function,
+//! library and so on, of Java heaps by class, object and so on.
+
+mod branches;
+mod java;
+mod native;
 
 use std::ffi::OsString;
 
@@ -6,105 +11,138 @@ use clap::ValueEnum;
 use regex::Regex;
 
 use super::java_args::{FilterArgs, JavaArgs};
-use super::java_view::{self, Cell, csv_line, size};
 use super::native_args::NativeArgs;
-use super::table::{Table, cut_end};
-use super::{Console, Context, Outcome, Style, blocking};
-use crate::analyze::filter::Filter;
-use crate::analyze::paths::short;
-use crate::app::java::count::count;
-use crate::app::java::top::{
-    Counted, Grouping, Order, TopReport, TopRequest, TopRow, TreeReport, top, tree,
-};
-use crate::app::java::{self, JavaError};
+use super::native_view;
+use super::stack_args::StackArgs;
+use super::{Context, Outcome, blocking};
+use crate::analyze::native::groups::By;
+use crate::app::java::top::{Grouping, Order};
+use crate::app::look::{self, Look, NativeFile, Wanted};
+use crate::app::top::{self as native_top, TopRequest, TreeRequest, top};
 use crate::error::{ErrorClass, Failure};
-use crate::heap_graph::Follow;
-use crate::units::{ByteSize, thousands};
+use crate::units::ByteSize;
 
 /// Flags of `top`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
-    heaptap top dump.hprof                         the largest objects and classes\n  \
-    heaptap top rec@after-login --by package       a labelled dump of a recording\n  \
+    heaptap top rec                                functions by what they hold, of the last dump\n  \
+    heaptap top rec@after-login --by library       a labelled dump of a recording\n  \
+    heaptap top rec --by callsite --focus Cache    stacks that pass a cache\n  \
+    heaptap top rec --tree                         from the root down\n  \
+    heaptap top rec --tree --invert                from what allocates up to its callers\n  \
+    heaptap top rec --view alloc_space             all that was allocated, freed or not\n  \
+    heaptap top dump.hprof                         a Java heap: its largest objects and classes\n  \
     heaptap top dump.hprof --by object --class Activity\n  \
-    heaptap top dump.hprof --tree --depth 4        who dominates whom\n  \
-    heaptap top dump.hprof --no-retained --csv     a histogram, as fast as it goes")]
+    heaptap top dump.hprof --tree --depth 4        who dominates whom\n\n\
+    docs/native-tables.md says what figures, filters and JSON mean.")]
 pub struct Args {
-    /// A recording's folder, a trace or an HPROF; PATH@LABEL, PATH@N or PATH@last for one dump
+    /// A recording's folder, a trace, a pprof or an HPROF; PATH@LABEL, PATH@N or PATH@last for
+    /// one dump
     #[arg(value_name = "INPUT")]
     pub input: OsString,
-    /// What a row stands for [default: objects, then classes]
+    /// What a row stands for [default: function; of Java: objects, then classes]
     #[arg(long, value_name = "WHAT", value_enum)]
     pub by: Option<ByArg>,
     /// What rows are ordered by
     #[arg(long, value_name = "FIGURE", value_enum)]
     pub sort: Option<SortArg>,
-    /// At most so many rows; 0 is all [default: what fits a page; all in JSON and CSV]
+    /// At most so many rows; 0 is all [default: what fits a page; all in JSON and CSV, 1000 of
+    /// callsites and objects]
     #[arg(short = 'n', long, value_name = "N")]
     pub limit: Option<usize>,
-    /// Which objects count.
+    /// Which stacks or objects count.
     #[command(flatten)]
     pub filter: FilterArgs,
-    /// Only what no root reaches: garbage that was not yet collected
-    #[arg(long, conflicts_with_all = ["all", "tree"])]
-    pub unreachable: bool,
-    /// What roots reach and what they do not
-    #[arg(long, conflicts_with = "tree")]
-    pub all: bool,
-    /// Single objects of the classes that match; short for --by object --class REGEX
-    #[arg(long, value_name = "REGEX", conflicts_with_all = ["by", "tree"])]
-    pub objects: Vec<Regex>,
-    /// With --by object: also objects that retain the same as the one that dominates them
+    /// What is shown of stacks.
+    #[command(flatten)]
+    pub stacks: StackArgs,
+    /// Which figure: space, alloc_space, objects, alloc_objects [default: space]
+    ///
+    /// Bytes held, bytes allocated since profiling began, and the sampled allocations behind
+    /// them; of a pprof of another tool also one of its sample types.
+    #[arg(long, value_name = "VIEW")]
+    pub view: Option<String>,
+    /// Callstacks as a tree from the root; of Java: the dominator tree, merged by class
     #[arg(long)]
-    pub every_object: bool,
-    /// Tell apart where objects were allocated, by stack and thread, where the HPROF has that
-    #[arg(long, conflicts_with = "tree")]
-    pub alloc_site: bool,
-    /// The dominator tree, objects of one class side by side merged
-    #[arg(long, conflicts_with = "by")]
     pub tree: bool,
-    /// With --tree: so many levels [default: 6]
+    /// With --tree: from the allocating function up to its callers
+    #[arg(long, requires = "tree")]
+    pub invert: bool,
+    /// With --tree: so many levels [default: 60; 8 with --invert; 6 of Java]
     #[arg(long, value_name = "N", requires = "tree")]
     pub depth: Option<usize>,
-    /// With --tree: nodes that retain at least this [default: 1 % of the heap]
+    /// With --tree: nodes of at least this [default: 0.5 % of what is shown; 1 % of Java]
     #[arg(long, value_name = "SIZE", requires = "tree", value_parser = ByteSize::parse)]
     pub min: Option<ByteSize>,
-    /// Count and add up sizes, no more: all objects of an HPROF, reachable or not
-    #[arg(long, conflicts_with_all = ["tree", "objects", "unreachable", "alloc_site"])]
-    pub no_retained: bool,
     /// Comma-separated values on stdout
     #[arg(long, conflicts_with_all = ["json", "json_lines"])]
     pub csv: bool,
-    /// How the heap is looked at.
-    #[command(flatten)]
-    pub java: JavaArgs,
     /// Which heap is meant.
     #[command(flatten)]
     pub native: NativeArgs,
+    /// How the heap is looked at.
+    #[command(flatten)]
+    pub java: JavaArgs,
+    /// Only what no root reaches: garbage that was not yet collected
+    #[arg(
+        long, help_heading = "Java heaps", conflicts_with_all = ["all", "tree"]
+    )]
+    pub unreachable: bool,
+    /// What roots reach and what they do not
+    #[arg(long, help_heading = "Java heaps", conflicts_with = "tree")]
+    pub all: bool,
+    /// Single objects of the classes that match; short for --by object --class REGEX
+    #[arg(
+        long, help_heading = "Java heaps", value_name = "REGEX",
+        conflicts_with_all = ["by", "tree"]
+    )]
+    pub objects: Vec<Regex>,
+    /// With --by object: also objects that retain the same as the one that dominates them
+    #[arg(long, help_heading = "Java heaps")]
+    pub every_object: bool,
+    /// Tell apart where objects were allocated, by stack and thread, where the HPROF has that
+    #[arg(long, help_heading = "Java heaps", conflicts_with = "tree")]
+    pub alloc_site: bool,
+    /// Count and add up sizes, no more: all objects of an HPROF, reachable or not
+    #[arg(
+        long, help_heading = "Java heaps",
+        conflicts_with_all = ["tree", "objects", "unreachable", "alloc_site"]
+    )]
+    pub no_retained: bool,
 }
 
 /// What a row stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ByArg {
-    /// A class
+    /// Native: a stack
+    Callsite,
+    /// Native: a function
+    Function,
+    /// Native: a library
+    Library,
+    /// Native: a source file
+    File,
+    /// Native: a line of a source file
+    Line,
+    /// A class; native: the class or scope of a function
     Class,
-    /// A package
+    /// A package; native: that of the class, or the scope around it
     Package,
-    /// A class with all that extend it
+    /// Java: a class with all that extend it
     Superclass,
-    /// A single object: the largest, with what holds them
+    /// Java: a single object: the largest, with what holds them
     Object,
-    /// app, zygote, image: one of the runtime's heaps
+    /// Java: app, zygote, image: one of the runtime's heaps
     Heap,
-    /// A class loader
+    /// Java: a class loader
     Loader,
-    /// A kind of root, by the shortest path from one
+    /// Java: a kind of root, by the shortest path from one
     Root,
 }
 
-impl From<ByArg> for Grouping {
-    fn from(by: ByArg) -> Grouping {
-        match by {
+impl ByArg {
+    fn of_java(self) -> Option<Grouping> {
+        Some(match self {
             ByArg::Class => Grouping::Class,
             ByArg::Package => Grouping::Package,
             ByArg::Superclass => Grouping::Superclass,
@@ -112,425 +150,218 @@ impl From<ByArg> for Grouping {
             ByArg::Heap => Grouping::Heap,
             ByArg::Loader => Grouping::Loader,
             ByArg::Root => Grouping::Root,
-        }
+            ByArg::Callsite | ByArg::Function | ByArg::Library | ByArg::File | ByArg::Line => {
+                return None;
+            }
+        })
+    }
+
+    fn of_native(self) -> Option<By> {
+        Some(match self {
+            ByArg::Callsite => By::Callsite,
+            ByArg::Function => By::Function,
+            ByArg::Library => By::Library,
+            ByArg::File => By::File,
+            ByArg::Line => By::Line,
+            ByArg::Class => By::Class,
+            ByArg::Package => By::Package,
+            ByArg::Superclass | ByArg::Object | ByArg::Heap | ByArg::Loader | ByArg::Root => {
+                return None;
+            }
+        })
     }
 }
 
 /// What rows are ordered by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum SortArg {
-    /// What would be free without them, native bytes too
-    Retained,
-    /// Their own sizes
-    Shallow,
-    /// Native bytes they own
-    Native,
-    /// How many they are
-    Count,
+    /// Native: of stacks that end there
+    #[value(name = "self")]
+    Own,
+    /// Native: of stacks that pass there
+    #[value(alias = "cum")]
+    Cumulative,
     /// Names
     Name,
+    /// Java: what would be free without them, native bytes too
+    Retained,
+    /// Java: their own sizes
+    Shallow,
+    /// Java: native bytes they own
+    Native,
+    /// Java: how many they are
+    Count,
 }
 
-impl From<SortArg> for Order {
-    fn from(sort: SortArg) -> Order {
-        match sort {
+impl SortArg {
+    fn of_java(self) -> Option<Order> {
+        Some(match self {
             SortArg::Retained => Order::Retained,
             SortArg::Shallow => Order::Shallow,
             SortArg::Native => Order::Native,
             SortArg::Count => Order::Count,
             SortArg::Name => Order::Name,
-        }
+            SortArg::Own | SortArg::Cumulative => return None,
+        })
+    }
+
+    fn of_native(self) -> Option<native_top::Order> {
+        Some(match self {
+            SortArg::Own => native_top::Order::Own,
+            SortArg::Cumulative => native_top::Order::Cumulative,
+            SortArg::Name => native_top::Order::Name,
+            SortArg::Retained | SortArg::Shallow | SortArg::Native | SortArg::Count => return None,
+        })
     }
 }
 
 /// Rows on a page.
 const PAGE: usize = 25;
-/// Objects above the classes, where both are shown.
-const FEW_OBJECTS: usize = 10;
-/// Objects in JSON and CSV, where nothing was said: a heap has millions.
-const MOST_OBJECTS: usize = 1000;
-/// Levels of the tree.
-const DEPTH: usize = 6;
-
-enum Shown {
-    Tables(Vec<TopReport>, Option<ErrorClass>),
-    Tree(Box<TreeReport>, Option<ErrorClass>),
-}
+/// Callsites in JSON and CSV, where nothing was said: a heap has hundreds of thousands.
+const MOST_CALLSITES: usize = 1000;
+/// Levels of a tree from the root, and of an inverted one.
+const DEPTH: usize = 60;
+const INVERTED_DEPTH: usize = 8;
+/// Nodes of a tree: what is still read in a terminal, and in documents.
+const NODES: usize = 300;
+const MOST_NODES: usize = 100_000;
 
 /// Runs the command.
 ///
 /// # Errors
-/// Where the input holds no Java heap, or can't be read.
+/// Where the input holds no heap, or can't be read, or flags ask for what its kind does not have.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
-    let console = &ctx.console;
-    let input = args.native.java_input(&args.input)?;
-    let options = args.java.options(Follow::default());
-    let filter = filter(&args)?;
-    let takes_all = filter.takes_all();
-    let requests = requests(&args, &filter, console.is_json());
-    let (as_tree, depth, min) = (args.tree, args.depth, args.min);
-    if args.no_retained
-        && let Some(by @ (ByArg::Object | ByArg::Root)) = args.by
-    {
-        let by = by
-            .to_possible_value()
-            .map_or_else(String::new, |v| v.get_name().to_owned());
+    let java_flag = java_flag(&args);
+    let native_flag = native_flag(&args);
+    if let (Some(java), Some(native)) = (java_flag, native_flag) {
         return Err(Failure::new(
             ErrorClass::Usage,
             "option-conflict",
-            format!("--no-retained finds no roots, and --by {by} needs them"),
+            format!("{java} is about Java heaps, {native} about native ones"),
         )
         .with_help("leave out one of the two"));
     }
-    let without_retained = args.no_retained;
-    let shown = blocking::stepwise(ctx, move |steps| -> Result<Shown, JavaError> {
-        if without_retained {
-            let request = requests.into_iter().next_back().unwrap_or_default();
-            let (report, class) = count(&input, options, &request, steps)?;
-            return Ok(Shown::Tables(vec![report], class));
-        }
-        let heap = java::open(&input, options, steps)?;
-        heap.dominators();
-        if as_tree {
-            let one_percent = heap.dominators().total().total_bytes() / 100;
-            let least = min.map_or(one_percent, |ByteSize(bytes)| bytes);
-            let depth = depth.unwrap_or(DEPTH).max(1);
-            return Ok(Shown::Tree(
-                Box::new(tree(&heap, &filter, depth, least)),
-                heap.class(),
-            ));
-        }
-        steps.begin("adding up");
-        let reports = requests.iter().map(|request| top(&heap, request));
-        Ok(Shown::Tables(reports.collect(), heap.class()))
+    if java_flag.is_some() {
+        return java::run(ctx, args).await;
+    }
+    let (input, wanted) = args.native.input(&args.input, Wanted::Last);
+    let path = input.path.clone();
+    let options = args.native.options(&args.java);
+    let opened = blocking::stepwise(ctx, move |steps| {
+        look::open(&path, &wanted, &options, steps)
     });
-    match shown.await? {
-        Shown::Tables(reports, class) => {
-            show_tables(console, &args, &reports, takes_all);
-            Ok(Outcome::from(class))
-        }
-        Shown::Tree(report, class) => {
-            show_tree(console, &args, &report);
-            Ok(Outcome::from(class))
-        }
-    }
-}
-
-fn filter(args: &Args) -> Result<Filter, Failure> {
-    let mut filter = args.filter.filter(args.native.java_heap()?);
-    filter.focus.extend(args.objects.iter().cloned());
-    Ok(filter)
-}
-
-/// The tables that are asked for.
-fn requests(args: &Args, filter: &Filter, is_json: bool) -> Vec<TopRequest> {
-    let whole = is_json || args.csv;
-    let request = |by: Grouping, page: usize| {
-        let default = match (whole, by) {
-            (false, _) => page,
-            (true, Grouping::Object) => MOST_OBJECTS,
-            (true, _) => 0,
-        };
-        let counted = match (args.unreachable, args.all) {
-            (true, _) => Counted::Unreachable,
-            (_, true) => Counted::All,
-            _ => Counted::Reachable,
-        };
-        let order = match (args.sort, counted) {
-            (Some(sort), _) => sort.into(),
-            // Garbage retains nothing.
-            (None, Counted::Unreachable) => Order::Shallow,
-            (None, _) if args.no_retained => Order::Shallow,
-            (None, _) => Order::Retained,
-        };
-        TopRequest {
-            by,
-            order,
-            limit: args.limit.unwrap_or(default),
-            counted,
-            filter: filter.clone(),
-            allocation_sites: args.alloc_site,
-            every_object: args.every_object || !args.objects.is_empty(),
-        }
-    };
-    let by = args.by.map(Grouping::from);
-    let by = by.or((!args.objects.is_empty()).then_some(Grouping::Object));
-    match by {
-        Some(by) => vec![request(by, PAGE)],
-        None if args.csv || args.unreachable || args.all || args.alloc_site => {
-            vec![request(Grouping::Class, PAGE)]
-        }
-        None => vec![
-            request(Grouping::Object, FEW_OBJECTS),
-            request(Grouping::Class, PAGE),
-        ],
-    }
-}
-
-fn show_tables(console: &Console, args: &Args, reports: &[TopReport], takes_all: bool) {
-    let Some(first) = reports.last() else {
-        return;
-    };
-    if args.csv {
-        return print_csv(console, first);
-    }
-    if console.is_json() {
-        let largest = reports.iter().rev().nth(1).map(|report| &report.rows);
-        let mut document = serde_json::json!(first);
-        if let (Some(largest), Some(fields)) = (largest, document.as_object_mut()) {
-            fields.insert("largest_objects".to_owned(), serde_json::json!(largest));
-        }
-        console.json(&document);
-    } else {
-        java_view::heading(console, &first.heap);
-        java_view::totals(
-            console,
-            first.reachable.as_ref(),
-            first.unreachable.as_ref(),
-        );
-        if let Some(all) = &first.all {
-            console.data(format_args!(
-                "{} in {} objects, reachable or not",
-                console.styled(Style::Strong, ByteSize(all.shallow_bytes)),
-                thousands(all.count)
-            ));
-        }
-        for report in reports {
-            console.data("");
-            if report.rows.is_empty() && !takes_all {
-                console.data("nothing matches (names are matched with upper and lower case)");
-                continue;
-            }
-            console.data(table(console, report));
-            let hidden = report.rows_total.saturating_sub(report.rows.len());
-            if hidden > 0 && reports.len() == 1 && report.by != Grouping::Object {
-                let more = format!("… and {} more (-n 0 shows all)", thousands(hidden as u64));
-                console.data(console.styled(Style::Dim, more));
-            }
-        }
-    }
-    java_view::warn(console, &first.heap);
-}
-
-/// What the name's column is headed by.
-fn heading_of(by: Grouping) -> &'static str {
-    match by {
-        Grouping::Class => "class",
-        Grouping::Package => "package",
-        Grouping::Superclass => "class and what extends it",
-        Grouping::Heap => "heap",
-        Grouping::Loader => "loader",
-        Grouping::Root => "root",
-        Grouping::Object => "object, and what holds it",
-    }
-}
-
-fn table(console: &Console, report: &TopReport) -> String {
-    let has = |of: fn(&TopRow) -> u64| report.rows.iter().any(|row| of(row) > 0);
-    let native = has(|row| row.figures.native_bytes);
-    let retained = has(|row| row.figures.retained_count.unwrap_or(0));
-    let retained_native = retained && has(|row| row.figures.retained_native_bytes.unwrap_or(0));
-    let single = report.by == Grouping::Object;
-    let mut headings = Vec::new();
-    if !single {
-        headings.push("count");
-        headings.push("shallow");
-    }
-    if native && !single {
-        headings.push("native");
-    }
-    if retained {
-        headings.push("retained");
-    }
-    if retained_native {
-        headings.push("+ native");
-    }
-    if retained {
-        headings.push("%");
-    }
-    headings.push(heading_of(report.by));
-    let whole = report.reachable.as_ref().map_or(0, |reachable| {
-        reachable
-            .shallow_bytes
-            .saturating_add(reachable.native_bytes)
-    });
-    let mut table = Table::new(&headings);
-    for row in &report.rows {
-        let figures = &row.figures;
-        let mut cells = Vec::new();
-        if !single {
-            cells.push(thousands(figures.count));
-            cells.push(size(figures.shallow_bytes));
-        }
-        if native && !single {
-            cells.push(size(figures.native_bytes));
-        }
-        if retained {
-            cells.push(size(figures.retained_bytes.unwrap_or(0)));
-        }
-        if retained_native {
-            cells.push(size(figures.retained_native_bytes.unwrap_or(0)));
-        }
-        if retained {
-            cells.push(percent(figures.retained_total(), whole));
-        }
-        table.row(cells, row.name.clone());
-        if let Some(object) = &row.object {
-            table.style(Style::Strong);
-            let from = object.last_static.unwrap_or(0);
-            let held_by = held_by(object.root.as_deref(), &object.held_by[from..]);
-            table.remark(match &object.members {
-                Some(members) => format!(
-                    "of {} × {}  {held_by}",
-                    thousands(members.count),
-                    short(&members.class)
+    match opened.await? {
+        Look::Native(file) => native(ctx, &args, *file).await,
+        Look::Java => match native_flag {
+            None => java::run(ctx, args).await,
+            Some(flag) => Err(Failure::new(
+                ErrorClass::Usage,
+                "option-conflict",
+                format!(
+                    "{} holds Java heaps, and {flag} is about native ones",
+                    input.path.display()
                 ),
-                None => held_by,
-            });
-        }
-        if let Some(site) = &row.allocated_at {
-            let top = site.frames.first().map_or("(no frames)", String::as_str);
-            table.remark(format!("at {top}, thread {}", site.thread));
-        }
+            )
+            .with_help("leave it out")),
+        },
     }
-    table.render(console, console.stdout_width())
 }
 
-/// The path that holds an object, from the last static or from its root on.
-fn held_by(root: Option<&str>, links: &[String]) -> String {
-    let root = root.unwrap_or("nothing");
-    match links {
-        [] => format!("is a root: {root}"),
-        links => format!(
-            "← {}",
-            links.iter().rev().cloned().collect::<Vec<_>>().join(" ← ")
+/// A flag that only Java heaps know.
+fn java_flag(args: &Args) -> Option<&'static str> {
+    let by = args.by.is_some_and(|by| by.of_native().is_none());
+    let sort = args.sort.is_some_and(|sort| sort.of_native().is_none());
+    let flags = [
+        (args.native.is_java, "--java"),
+        (by, "that --by"),
+        (sort, "that --sort"),
+        (args.unreachable, "--unreachable"),
+        (args.all, "--all"),
+        (!args.objects.is_empty(), "--objects"),
+        (args.every_object, "--every-object"),
+        (args.alloc_site, "--alloc-site"),
+        (args.no_retained, "--no-retained"),
+        (args.java.exclude.is_some(), "--exclude"),
+        (args.java.sizes.is_some(), "--sizes"),
+        (
+            matches!(args.native.java_heap(), Ok(Some(_))),
+            "that --heap",
         ),
-    }
+    ];
+    flags
+        .into_iter()
+        .find_map(|(given, flag)| given.then_some(flag))
 }
 
-fn percent(part: u64, whole: u64) -> String {
-    match whole {
-        0 => "-".to_owned(),
-        whole => format!("{:.1}", part as f64 * 100.0 / whole as f64),
-    }
+/// A flag that only native heaps know.
+fn native_flag(args: &Args) -> Option<&'static str> {
+    let by = args.by.is_some_and(|by| by.of_java().is_none());
+    let sort = args.sort.is_some_and(|sort| sort.of_java().is_none());
+    let flags = [
+        (by, "that --by"),
+        (sort, "that --sort"),
+        (args.view.is_some(), "--view"),
+        (args.invert, "--invert"),
+        (args.native.java_heap().is_err(), "that --heap"),
+    ];
+    let given = flags
+        .into_iter()
+        .find_map(|(given, flag)| given.then_some(flag));
+    given.or(args.stacks.given())
 }
 
-fn print_csv(console: &Console, report: &TopReport) {
-    let mut text = "name,count,shallow_bytes,native_bytes,retained_count,retained_bytes,\
-                    retained_native_bytes,id,heap,root,held_by,thread,allocated_at\n"
-        .to_owned();
-    for row in &report.rows {
-        let figures = &row.figures;
-        let object = row.object.as_ref();
-        let held_by = object.map(|object| object.held_by.join(" → "));
-        let frames = row.allocated_at.as_ref().map(|site| site.frames.join("; "));
-        let text_or_nothing =
-            |text: Option<&str>| -> String { text.unwrap_or_default().to_owned() };
-        let id = text_or_nothing(object.map(|object| object.id.as_str()));
-        let heap = text_or_nothing(object.map(|object| object.heap));
-        let root = text_or_nothing(object.and_then(|object| object.root.as_deref()));
-        let thread = text_or_nothing(row.allocated_at.as_ref().map(|site| site.thread.as_str()));
-        text += &csv_line(&[
-            Cell::Text(&row.name),
-            Cell::Number(figures.count.into()),
-            Cell::Number(figures.shallow_bytes.into()),
-            Cell::Number(figures.native_bytes.into()),
-            Cell::maybe(figures.retained_count),
-            Cell::maybe(figures.retained_bytes),
-            Cell::maybe(figures.retained_native_bytes),
-            Cell::Text(&id),
-            Cell::Text(&heap),
-            Cell::Text(&root),
-            Cell::Text(held_by.as_deref().unwrap_or_default()),
-            Cell::Text(&thread),
-            Cell::Text(frames.as_deref().unwrap_or_default()),
-        ]);
+async fn native(ctx: &Context, args: &Args, file: NativeFile) -> Result<Outcome, Failure> {
+    let console = &ctx.console;
+    let whole = console.is_json() || args.csv;
+    let by = args.by.and_then(ByArg::of_native).unwrap_or(By::Function);
+    let tree = args.tree.then(|| TreeRequest {
+        inverted: args.invert,
+        depth: args
+            .depth
+            .unwrap_or(if args.invert { INVERTED_DEPTH } else { DEPTH })
+            .max(1),
+        least: args.min.map(|ByteSize(bytes)| bytes),
+        most: match (args.limit, whole) {
+            (Some(0), _) => usize::MAX,
+            (Some(limit), _) => limit,
+            (None, true) => MOST_NODES,
+            (None, false) => NODES,
+        },
+    });
+    let request = TopRequest {
+        by,
+        order: args.sort.and_then(SortArg::of_native).unwrap_or_default(),
+        view: args.view.clone(),
+        limit: args.limit.unwrap_or(match (whole, by) {
+            (false, _) => PAGE,
+            (true, By::Callsite) => MOST_CALLSITES,
+            (true, _) => 0,
+        }),
+        owners_only: !whole,
+        filter: args.stacks.filter(&args.filter),
+        tree,
+        frames: if whole { 0 } else { native_view::CALLERS + 1 },
+    };
+    let class = file.class();
+    let java_dumps = file.java_dumps;
+    let report = blocking::stepwise(ctx, move |steps| {
+        steps.begin("adding up");
+        top(&file, &request)
+    });
+    let report = report.await?;
+    let input = args.input.to_string_lossy();
+    match (console.is_json(), args.csv, args.tree) {
+        (true, ..) => console.json(&report),
+        (_, true, false) => native::print_csv(console, &report),
+        (_, true, true) => native::print_tree_csv(console, &report),
+        _ => native::show(console, &report, &input),
     }
-    console.raw(text.as_bytes());
-    java_view::warn(console, &report.heap);
-}
-
-fn show_tree(console: &Console, args: &Args, report: &TreeReport) {
-    if console.is_json() {
-        console.json(report);
-    } else if args.csv {
-        let mut text = "id,above,depth,name,count,shallow_bytes,native_bytes,retained_count,\
-                        retained_bytes,retained_native_bytes\n"
-            .to_owned();
-        for node in &report.nodes {
-            let figures = &node.figures;
-            text += &csv_line(&[
-                Cell::Number(node.id as i128),
-                node.above
-                    .map_or(Cell::Nothing, |above| Cell::Number(above as i128)),
-                Cell::Number(node.depth as i128),
-                Cell::Text(&node.name),
-                Cell::Number(figures.count.into()),
-                Cell::Number(figures.shallow_bytes.into()),
-                Cell::Number(figures.native_bytes.into()),
-                Cell::maybe(figures.retained_count),
-                Cell::maybe(figures.retained_bytes),
-                Cell::maybe(figures.retained_native_bytes),
-            ]);
-        }
-        console.raw(text.as_bytes());
-    } else {
-        java_view::heading(console, &report.heap);
-        java_view::totals(console, Some(&report.reachable), Some(&report.unreachable));
-        console.data("");
-        console.data(drawn(console, report));
-        let least = format!(
-            "nodes that retain at least {} (--min), {} levels (--depth)",
-            ByteSize(report.least_bytes),
-            args.depth.unwrap_or(DEPTH).max(1)
-        );
-        console.data(console.styled(Style::Dim, least));
+    native_view::warn(console, &input, &report.warnings);
+    if java_dumps > 0 {
+        console.say(format_args!(
+            "{input} has {java_dumps} Java heap{}, too: --java shows them",
+            if java_dumps == 1 { "" } else { "s" }
+        ));
     }
-    java_view::warn(console, &report.heap);
-}
-
-fn drawn(console: &Console, report: &TreeReport) -> String {
-    let native = report
-        .nodes
-        .iter()
-        .any(|node| node.figures.retained_native_bytes.unwrap_or(0) > 0);
-    let mut headings = vec!["retained"];
-    if native {
-        headings.push("+ native");
-    }
-    headings.extend(["%", "count", "class"]);
-    let whole = report.reachable.shallow_bytes + report.reachable.native_bytes;
-    let mut table = Table::new(&headings);
-    // Whether each level has more to come below the node at hand.
-    let mut last: Vec<bool> = vec![true; report.nodes.len()];
-    for (at, node) in report.nodes.iter().enumerate() {
-        let next = report.nodes[at + 1..].iter();
-        let mut same_or_above = next.skip_while(|other| other.depth > node.depth);
-        let sibling = same_or_above.next();
-        last[at] = sibling.is_none_or(|other| other.depth < node.depth);
-    }
-    for node in &report.nodes {
-        let figures = &node.figures;
-        let mut cells = vec![size(figures.retained_bytes.unwrap_or(0))];
-        if native {
-            cells.push(size(figures.retained_native_bytes.unwrap_or(0)));
-        }
-        cells.push(percent(figures.retained_total(), whole));
-        cells.push(thousands(figures.count));
-        table.row(cells, node.name.clone());
-        let mut lead = String::new();
-        let mut above = node.above;
-        if node.depth > 0 {
-            lead = if last[node.id] { "└ " } else { "├ " }.to_owned();
-        }
-        while let Some(id) = above {
-            let other = &report.nodes[id];
-            if other.depth > 0 {
-                lead = format!("{}{lead}", if last[id] { "  " } else { "│ " });
-            }
-            above = other.above;
-        }
-        table.lead(cut_end(&lead, 60));
-    }
-    table.render(console, console.stdout_width())
+    Ok(Outcome::from(class))
 }

@@ -236,7 +236,7 @@ impl<'a> Diff<'a> {
 
     /// Positions of the rows: what is certain before what sampling may explain; growth before
     /// what shrank; the greatest first. At most `limit`, where it is not 0.
-    pub fn ranked(&self, limit: usize, of: impl Fn(&Row) -> &Change) -> Vec<usize> {
+    pub fn ranked(&self, limit: usize, of: impl Fn(&Row) -> Change) -> Vec<usize> {
         let rank = |at: &usize| {
             let change = of(&self.rows[*at]);
             let grown = change.growth.value > 0.0;

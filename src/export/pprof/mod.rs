@@ -12,6 +12,7 @@
 //! | Perfetto's own, in its order | [`SampleNames::Perfetto`] |
 
 mod locations;
+pub mod stacks;
 
 use crate::export::wire::{put_bytes, put_number, put_varint, varint_len};
 use crate::profile::{DumpKind, Figures, HeapDump, MappingId, Recording};
