@@ -52,12 +52,27 @@ fn is_version(text: &str) -> bool {
 /// What a function is called in every build. `is_java` tells whose rules hold: methods may be
 /// called `cold`, functions of C++ may be called `lambda$f`.
 pub fn function(name: &str, is_java: bool) -> Cow<'_, str> {
+    let mut folded = once(name, is_java);
+    // What is taken out may leave something to take out; a crafted name does so for long.
+    for _ in 0..ROUNDS {
+        let next = match once(&folded, is_java) {
+            next if next.len() == folded.len() => break,
+            next => next.into_owned(),
+        };
+        folded = Cow::Owned(next);
+    }
+    folded
+}
+
+/// No compiler nests more.
+const ROUNDS: usize = 16;
+
+fn once(name: &str, is_java: bool) -> Cow<'_, str> {
     let name = without_annotation(name);
     if is_java {
         return java(name);
     }
-    let name = without_clones(name);
-    let name = without_rust_hash(name);
+    let name = without_rust_hash(without_clones(name));
     if !name.contains(['\'', '{', '$', '_', '[']) {
         return Cow::Borrowed(name);
     }
@@ -90,8 +105,7 @@ const CLONES: [&str; 9] = [
 ];
 
 fn without_clones(mut name: &str) -> &str {
-    // No compiler appends more; a crafted name may.
-    for _ in 0..16 {
+    for _ in 0..ROUNDS {
         let shorter = None
             .or_else(|| enclosed(name, " (.", ")"))
             .or_else(|| enclosed(name, " [clone ", "]"))
@@ -236,4 +250,117 @@ fn java(name: &str) -> Cow<'_, str> {
         return Cow::Borrowed(name);
     }
     Cow::Owned(made)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn libraries_keep_no_version_and_no_place() {
+        for (path, folded) in [
+            (
+                "/data/app/~~q_8==/com.x-9w==/base.apk!libfoo.so",
+                "libfoo.so",
+            ),
+            (
+                "/data/app/com.x-1/lib/arm64/libfoo.so (deleted)",
+                "libfoo.so",
+            ),
+            ("/apex/com.android.art@33/lib64/libart.so", "libart.so"),
+            ("/usr/lib/libssl.so.1.1", "libssl.so"),
+            ("/usr/lib/libc-2.31.so", "libc.so"),
+            ("/opt/libstd-0123456789abcdef.so", "libstd.so"),
+            ("liba-1.2-3.4.so.5", "liba.so"),
+            ("libfoo-v8a.so", "libfoo-v8a.so"),
+            ("lib.software.so.2", "lib.software.so"),
+            ("-1.2.so", "-1.2.so"),
+            ("/system/bin/app_process64", "app_process64"),
+            ("/[vdso]", "[vdso]"),
+            ("", ""),
+        ] {
+            assert_eq!(library(path), folded, "{path}");
+        }
+    }
+
+    #[test]
+    fn functions_keep_no_number_that_a_compiler_gave() {
+        for (name, folded) in [
+            ("A::f() (.cold)", "A::f()"),
+            ("A::f() (.isra.0.part.1)", "A::f()"),
+            ("A::f() [clone .part.0] [clone .cold]", "A::f()"),
+            ("f.llvm.123", "f"),
+            ("f.part.0.cold", "f"),
+            ("alloc::vec::foo::h0123456789abcdef", "alloc::vec::foo"),
+            ("a::h0123456789", "a::h0123456789"),
+            (
+                "f()::'lambda0'(int)::operator()(int) const",
+                "f()::'lambda'(int)::operator()(int) const",
+            ),
+            (
+                "f()::{lambda(int)#2}::operator()",
+                "f()::{lambda(int)}::operator()",
+            ),
+            ("'unnamed12'::f()", "'unnamed'::f()"),
+            ("main::{closure#3}", "main::{closure}"),
+            (
+                "foo::$_12::operator()() const",
+                "foo::$_::operator()() const",
+            ),
+            (
+                "std::__1::vector<std::__ndk1::string>::at[abi:ne180000](int)",
+                "std::vector<std::string>::at(int)",
+            ),
+            ("my__1::f", "my__1::f"),
+            ("malloc [common-frame]", "malloc"),
+            ("f(.cold)", "f(.cold)"),
+            (".cold", ".cold"),
+        ] {
+            assert_eq!(function(name, false), folded, "{name}");
+        }
+        for (name, folded) in [
+            ("com.x.Main.run [jit]", "com.x.Main.run"),
+            ("com.x.Weather.cold", "com.x.Weather.cold"),
+            ("com.x.Main$1.run", "com.x.Main$1.run"),
+            (
+                "com.x.Main$$ExternalSyntheticLambda14.run",
+                "com.x.Main$$ExternalSyntheticLambda.run",
+            ),
+            ("com.x.Main.lambda$onCreate$0", "com.x.Main.lambda$onCreate"),
+            (
+                "com.x.Main.lambda$onCreate$0$Main",
+                "com.x.Main.lambda$onCreate$0$Main",
+            ),
+            (
+                "void com.x.Main.lambda$a$1(int)",
+                "void com.x.Main.lambda$a(int)",
+            ),
+        ] {
+            assert_eq!(function(name, true), folded, "{name}");
+        }
+    }
+
+    proptest! {
+        /// Whatever the name is, folding once is enough.
+        #[test]
+        fn folding_twice_is_folding_once(
+            parts in prop::collection::vec(
+                prop::sample::select(vec![
+                    "f", "::", "std::", "__1::", "[abi:cxx11]", "'lambda", "0", "'", "{lambda(", ")#",
+                    "}", "$_", "7", ".cold", ".llvm.", " (.", ")", " [clone ", "]", " [jit]", "::h",
+                    "0123456789abcdef", "lambda$", "$", ".", "$$ExternalSyntheticLambda", "é", ".so",
+                    "-", "1.2", "lib", "{closure#", "/", "!",
+                ]),
+                0..12,
+            ),
+            is_java: bool,
+        ) {
+            let name = parts.concat();
+            let once = function(&name, is_java).into_owned();
+            prop_assert_eq!(&function(&once, is_java), &once);
+            let once = library(&name).into_owned();
+            prop_assert_eq!(&library(&once), &once);
+        }
+    }
 }

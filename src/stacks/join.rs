@@ -221,3 +221,174 @@ fn offset_in<'a>(name: &'a str, library: &'a str) -> Option<&'a str> {
     let is_offset = !offset.is_empty() && offset.bytes().all(|b| b.is_ascii_hexdigit());
     is_offset.then_some(module)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const LIB: &str = "/data/app/~~a==/com.x-b==/base.apk!libapp.so";
+
+    struct Made {
+        table: StackTable,
+        values: Values,
+    }
+
+    impl Made {
+        /// Stacks root first, of function names in libraries; each has its position + 1 as value.
+        fn of(stacks: &[Vec<(&str, &str)>], build_id: &str) -> Made {
+            let mut table = StackTable::default();
+            let mut sums = std::collections::BTreeMap::new();
+            for (stack, value) in stacks.iter().zip(1..) {
+                let mut node = NodeId::ROOT;
+                for (name, path) in stack {
+                    let library = Library {
+                        path: table.text(path),
+                        build_id: table.text(build_id),
+                    };
+                    let function = Function {
+                        name: table.text(name),
+                        system_name: TextId::default(),
+                        library: table.library(library),
+                        kind: Kind::of_function(path, name, name),
+                    };
+                    let frame = Frame {
+                        function: table.function(function),
+                        file: table.text("x.cc"),
+                        line: value as u32,
+                        inlined: false,
+                    };
+                    let frame = table.frame(frame);
+                    node = table.child(node, frame);
+                }
+                *sums.entry(node).or_insert(0) += value;
+            }
+            let values = Values {
+                nodes: sums.keys().copied().collect(),
+                columns: vec![sums.into_values().collect()],
+            };
+            Made { table, values }
+        }
+    }
+
+    /// Stacks root first with their values, of one column.
+    fn rows(table: &StackTable, values: &Values) -> Vec<(Vec<String>, i64)> {
+        let stack = |node| {
+            let mut names: Vec<String> = table
+                .stack(node)
+                .map(|node| table.name_of(node).to_owned())
+                .collect();
+            names.reverse();
+            names
+        };
+        let nodes = values.nodes.iter().zip(&values.columns[0]);
+        nodes.map(|(&node, &value)| (stack(node), value)).collect()
+    }
+
+    #[test]
+    fn two_builds_meet_in_the_names_of_functions_and_libraries() {
+        let before = Made::of(
+            &[
+                vec![
+                    ("main", LIB),
+                    ("load() (.cold)", LIB),
+                    ("libapp.so+0x10", LIB),
+                ],
+                vec![
+                    ("main", LIB),
+                    ("com.x.Main.run [interp]", "/data/app/x/base.apk"),
+                ],
+            ],
+            "aa",
+        );
+        let other = "/data/app/~~c==/com.x-d==/lib/arm64/libapp.so";
+        let after = Made::of(
+            &[
+                vec![
+                    ("main", other),
+                    ("load()", other),
+                    ("libapp.so+0x20", other),
+                ],
+                vec![
+                    ("main", other),
+                    ("com.x.Main.run [jit]", "/memfd:jit-cache (deleted)"),
+                ],
+            ],
+            "bb",
+        );
+        let joined = join(&[&before.table, &after.table], JoinBy::Name);
+        let before = rows(&joined.table, &before.values.through(&joined.nodes[0]));
+        let expected = [
+            (vec!["main", "load()", "libapp.so+?"], 1),
+            (vec!["main", "com.x.Main.run"], 2),
+        ];
+        let expected = expected.map(|(s, v)| (s.iter().map(|n| (*n).to_owned()).collect(), v));
+        assert_eq!(before, expected);
+        assert_eq!(
+            before,
+            rows(&joined.table, &after.values.through(&joined.nodes[1]))
+        );
+    }
+
+    #[test]
+    fn addresses_count_within_one_build() {
+        let stacks = [vec![("libapp.so+0x10", LIB)], vec![("libapp.so+0x20", LIB)]];
+        let (one, other) = (Made::of(&stacks, "aa"), Made::of(&stacks, "aa"));
+        let joined = join(&[&one.table, &other.table], JoinBy::Name);
+        assert_eq!(joined.table.node_count(), 3);
+        let other = Made::of(&stacks, "bb");
+        let joined = join(&[&one.table, &other.table], JoinBy::Name);
+        assert_eq!(joined.table.node_count(), 2);
+    }
+
+    fn stacks() -> impl Strategy<Value = Vec<Vec<(&'static str, &'static str)>>> {
+        let name = prop::sample::select(vec![
+            "main",
+            "f",
+            "f.cold",
+            "f.llvm.7",
+            "g()::'lambda0'()",
+            "g()::'lambda'()",
+            "libapp.so+0x10",
+            "libapp.so+0x20",
+            "0x77",
+            "malloc",
+            "com.x.A.run [jit]",
+        ]);
+        let path = prop::sample::select(vec![LIB, "/x/libapp.so.2", "/x/base.odex", ""]);
+        prop::collection::vec(prop::collection::vec((name, path), 0..6), 0..20)
+    }
+
+    proptest! {
+        /// Joining moves numbers and loses none; parts of one recording stay what they were.
+        #[test]
+        fn joining_loses_nothing(one in stacks(), other in stacks()) {
+            let (one, other) = (Made::of(&one, "aa"), Made::of(&other, "bb"));
+            let inputs = [&one.table, &other.table, &one.table];
+            for by in [JoinBy::Exact, JoinBy::Name] {
+                let joined = join(&inputs, by);
+                prop_assert_eq!(&joined.nodes[0], &joined.nodes[2]);
+                for (made, nodes) in [&one, &other].into_iter().zip(&joined.nodes) {
+                    let through = made.values.through(nodes);
+                    prop_assert!(through.nodes.is_sorted_by(|a, b| a < b));
+                    let sum = |values: &Values| values.columns[0].iter().sum::<i64>();
+                    prop_assert_eq!(sum(&through), sum(&made.values));
+                    // Depth stays, and so does who called whom.
+                    for node in 0..made.table.node_count() as u32 {
+                        let node = NodeId(node);
+                        let parent = made.table.parent(node);
+                        let here = nodes[node.0 as usize];
+                        prop_assert_eq!(joined.table.parent(here), nodes[parent.0 as usize]);
+                    }
+                    if by == JoinBy::Exact {
+                        let mut before = rows(&made.table, &made.values);
+                        let mut after = rows(&joined.table, &through);
+                        before.sort();
+                        after.sort();
+                        prop_assert_eq!(before, after);
+                    }
+                }
+            }
+        }
+    }
+}
