@@ -216,6 +216,14 @@ pub fn nameless(path: &str, rel_pc: u64) -> String {
     }
 }
 
+/// The same where not even the address is known, or means anything: `libfoo.so+?`.
+pub fn nowhere(module: &str) -> String {
+    match module {
+        "" => "?".to_owned(),
+        module => format!("{module}+?"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -313,5 +321,7 @@ mod tests {
             "libart.so+0x1f0"
         );
         assert_eq!(nameless("", 16), "0x10");
+        assert_eq!(nowhere("libart.so"), "libart.so+?");
+        assert_eq!(nowhere(""), "?");
     }
 }

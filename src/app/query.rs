@@ -55,6 +55,12 @@ pub enum OpenError {
     /// Its Java heaps can't be read.
     #[error(transparent)]
     Java(#[from] JavaError),
+    /// A pprof, which has no tables.
+    #[error("{path} is a pprof, and query reads traces and HPROFs")]
+    Pprof {
+        /// The input.
+        path: String,
+    },
     /// The tables can't be made.
     #[error(transparent)]
     Query(#[from] QueryError),
@@ -88,7 +94,9 @@ impl Classified for OpenError {
             OpenError::Look(error) => error.class(),
             OpenError::Java(error) => error.class(),
             OpenError::Query(error) => error.class(),
-            OpenError::OneDump { .. } | OpenError::SeveralTraces { .. } => ErrorClass::Usage,
+            OpenError::Pprof { .. }
+            | OpenError::OneDump { .. }
+            | OpenError::SeveralTraces { .. } => ErrorClass::Usage,
             OpenError::Unwritable { .. } => ErrorClass::HostWrite,
         }
     }
@@ -98,6 +106,7 @@ impl Classified for OpenError {
             OpenError::Look(error) => error.kind(),
             OpenError::Java(error) => error.kind(),
             OpenError::Query(error) => error.kind(),
+            OpenError::Pprof { .. } => "pprof-input",
             OpenError::OneDump { .. } => "one-dump",
             OpenError::SeveralTraces { .. } => "several-traces",
             OpenError::Unwritable { .. } => "query-copy",
@@ -109,6 +118,10 @@ impl Classified for OpenError {
             OpenError::Look(error) => error.help(),
             OpenError::Java(error) => error.help(),
             OpenError::Query(error) => error.help(),
+            OpenError::Pprof { .. } => Some(
+                "give the trace it came from; `heaptap top` and `heaptap report` show the pprof"
+                    .to_owned(),
+            ),
             OpenError::OneDump { path } => Some(format!(
                 "leave out the `@`: heaptap query {path} \"SELECT * FROM heaptap_dump\" lists the \
                  dumps, `WHERE ts = …` takes one"
@@ -148,6 +161,7 @@ pub fn open(
                 }),
             }
         }
+        NativeSource::Pprofs(..) => Err(OpenError::Pprof { path: path() }),
         NativeSource::Java => of_hprofs(&input.path, options, steps),
     }
 }

@@ -1,6 +1,7 @@
 //! What a file is, by its first bytes.
 
 use crate::trace::looks_like_trace;
+use crate::trace::wire::{Fields, Value};
 use std::fmt;
 
 /// What a file is.
@@ -74,7 +75,9 @@ impl Kind {
                 "nothing was written to it, or the disk was full: fetch it again from the device"
             }
             Kind::Elf => "this may be the library to symbolize with: give the trace here",
-            Kind::Pprof => "open it with `go tool pprof`; to convert, give the trace it came from",
+            Kind::Pprof => {
+                "`heaptap top` and `heaptap report` show it; to convert, give the trace it came from"
+            }
             Kind::Hprof => "`heaptap hprof info` says what it holds, `heaptap top` shows it",
             Kind::Xz => "unpack it with `xz -d` first",
             Kind::Bzip2 => "unpack it with `bunzip2` first",
@@ -92,7 +95,9 @@ impl Kind {
     pub fn help_with_hprof(self) -> &'static str {
         match self {
             Kind::Trace => "it is a Perfetto trace: `heaptap top` and `heaptap convert` read it",
-            Kind::Pprof => "open it with `go tool pprof`; give the dump or trace it came from",
+            Kind::Pprof => {
+                "`heaptap top` and `heaptap report` show it; give the dump or trace it came from"
+            }
             Kind::Elf | Kind::Html | Kind::Empty | Kind::Zeros | Kind::Bzip2 => self.help(),
             _ => {
                 "give what `am dumpheap` or `jmap -dump` wrote, plain or in gzip, zstd, xz, ZIP \
@@ -163,29 +168,37 @@ fn text_kind(head: &[u8]) -> Option<Kind> {
     })
 }
 
-/// pprof begins with its sample types, two string indices each: `0a 04 08 xx 10 yy`.
+/// pprof begins with its sample types, each two string indices as varints, perhaps with more
+/// bytes than they need: `0a 04 08 01 10 02`. Samples, mappings, locations or strings follow. No
+/// packet of a trace holds just that.
 fn looks_like_pprof(head: &[u8]) -> bool {
-    let mut at = head;
+    let mut fields = Fields::new(head);
     let mut types = 0;
-    while let [0x0a, length, rest @ ..] = at {
-        let length = usize::from(*length);
-        let Some(message) = rest.get(..length) else {
-            return false;
-        };
-        if !matches!(
-            message,
-            [0x08, _, 0x10, _] | [0x08, _] | [0x08, _, 0x10, _, _]
-        ) {
+    loop {
+        match fields.next() {
+            Ok(Some((1, Value::Bytes(message)))) if is_value_type(message) => types += 1,
+            Ok(Some((2..=6, Value::Bytes(_)))) => return types > 0,
+            Ok(Some(_)) => return false,
+            Ok(None) => return types > 0,
+            // A field that is longer than the head, of which only the tag is looked at.
+            Err(_) => {
+                let tag = head.get(fields.position());
+                return types > 0 && matches!(tag, Some(0x12 | 0x1a | 0x22 | 0x2a | 0x32));
+            }
+        }
+    }
+}
+
+fn is_value_type(message: &[u8]) -> bool {
+    let mut fields = Fields::new(message);
+    let mut count = 0;
+    while let Ok(Some((number, Value::Varint(_)))) = fields.next() {
+        if !matches!(number, 1 | 2) {
             return false;
         }
-        types += 1;
-        at = &rest[length..];
+        count += 1;
     }
-    // Samples, mappings, locations or strings follow.
-    types > 0
-        && at
-            .first()
-            .is_some_and(|tag| matches!(tag, 0x12 | 0x1a | 0x22 | 0x2a | 0x32))
+    (1..=2).contains(&count) && fields.position() == message.len()
 }
 
 #[cfg(test)]
@@ -204,6 +217,11 @@ mod tests {
             (b"\xfd7zXZ\0\0\x04", Kind::Xz),
             (
                 b"\x0a\x04\x08\x01\x10\x02\x0a\x04\x08\x03\x10\x04\x12\x06",
+                Kind::Pprof,
+            ),
+            // Lengths in four bytes, as Perfetto writes them.
+            (
+                b"\x0a\x84\x80\x80\x00\x08\x01\x10\x02\x12\xff\x01\x0a",
                 Kind::Pprof,
             ),
             (b"\x0a\x04\x08\x05\x50\x01", Kind::Trace),

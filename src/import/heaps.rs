@@ -1,8 +1,11 @@
-//! Opens whatever holds a heap: traces of either kind, HPROFs.
+//! Opens whatever holds a heap: traces of either kind, pprofs, HPROFs.
 
 use super::detect::Kind;
 use super::hprof::{innermost, spool_stream};
+use super::pprof::{self, PprofInput};
+use super::spool::Budget;
 use super::{ImportError, OpenTrace, hprofs_in_folder, open_java};
+use crate::bytes::Bytes;
 use std::fs::File;
 use std::io::{Cursor, Read};
 use std::path::Path;
@@ -11,6 +14,8 @@ use std::path::Path;
 pub enum HeapSource {
     /// Perfetto traces, as [`open`](super::open) gives them; several in a bundle.
     Traces(Vec<OpenTrace>),
+    /// pprofs: one, or those of a folder in order of their numbers, at least one.
+    Pprofs(Vec<PprofInput>),
     /// HPROFs: see [`open_java`].
     Hprofs,
 }
@@ -33,6 +38,11 @@ pub fn open_heaps(path: &Path) -> Result<HeapSource, ImportError> {
         return match super::open(path) {
             Ok(traces) => Ok(HeapSource::Traces(traces)),
             Err(error @ ImportError::NoTraceInside { .. }) => {
+                let profiles = pprof::in_folder(path).map_err(unreadable)?;
+                if !profiles.is_empty() {
+                    let profiles: Result<_, _> = profiles.iter().map(|p| open_pprof(p)).collect();
+                    return Ok(HeapSource::Pprofs(profiles?));
+                }
                 match hprofs_in_folder(path).map_err(unreadable)?.is_empty() {
                     false => Ok(HeapSource::Hprofs),
                     true => Err(error),
@@ -50,6 +60,7 @@ pub fn open_heaps(path: &Path) -> Result<HeapSource, ImportError> {
     file.take(HEAD).read_to_end(&mut head).map_err(unreadable)?;
     match innermost(&head) {
         Kind::Hprof => Ok(HeapSource::Hprofs),
+        Kind::Pprof => Ok(HeapSource::Pprofs(vec![open_pprof(path)?])),
         // What an archive holds, its first bytes do not tell.
         Kind::Zip | Kind::Tar | Kind::Xz => match super::open(path) {
             Ok(traces) => Ok(HeapSource::Traces(traces)),
@@ -68,11 +79,26 @@ pub fn open_heaps(path: &Path) -> Result<HeapSource, ImportError> {
 /// As [`open_heaps`].
 pub fn open_heaps_stream(stream: impl Read, name: &str) -> Result<HeapSource, ImportError> {
     let (bytes, budget) = spool_stream(stream, name)?;
-    if innermost(&bytes) == Kind::Hprof {
-        return Ok(HeapSource::Hprofs);
+    match innermost(&bytes) {
+        Kind::Hprof => return Ok(HeapSource::Hprofs),
+        Kind::Pprof => {
+            let profile = pprof::of_bytes(bytes, name, &budget)?;
+            return Ok(HeapSource::Pprofs(vec![profile]));
+        }
+        _ => {}
     }
     let traces = super::unpack(Box::new(Cursor::new(bytes)), name, 0, &budget);
     traces.map(HeapSource::Traces).map_err(no_heap)
+}
+
+fn open_pprof(path: &Path) -> Result<PprofInput, ImportError> {
+    let name = path.display().to_string();
+    let bytes = Bytes::map(path).map_err(|source| ImportError::Unreadable {
+        name: name.clone(),
+        source,
+    })?;
+    let budget = Budget::of(bytes.len() as u64);
+    pprof::of_bytes(bytes, &name, &budget)
 }
 
 fn no_heap(error: ImportError) -> ImportError {

@@ -11,6 +11,7 @@ mod detect;
 mod gzip;
 mod heaps;
 mod hprof;
+mod pprof;
 mod shared;
 mod spool;
 
@@ -20,6 +21,7 @@ pub use hprof::{
     HprofInput, JavaSource, hprofs_in_folder, open_hprof, open_hprof_stream, open_hprofs,
     open_java, open_java_stream,
 };
+pub use pprof::{Pprof, PprofDamage, PprofInput, read_pprof};
 pub use shared::share;
 
 use crate::error::{Classified, ErrorClass};

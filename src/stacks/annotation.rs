@@ -2,6 +2,7 @@
 //! ` [common-frame]` for the runtime's own frames between managed ones. The rules are those of
 //! Perfetto's converter, so that profiles of both compare.
 
+use super::table::Kind;
 use crate::names::{JavaCode, basename, java_code};
 use crate::profile::{Frame, FrameId, Recording};
 
@@ -34,6 +35,32 @@ impl Annotation {
             Annotation::Aot => " [aot]",
             Annotation::CommonFrame => " [common-frame]",
             Annotation::CommonFrameInterp => " [common-frame-interp]",
+        }
+    }
+}
+
+/// All that are shown.
+const SHOWN: [Annotation; 5] = [
+    Annotation::Interp,
+    Annotation::Jit,
+    Annotation::Aot,
+    Annotation::CommonFrame,
+    Annotation::CommonFrameInterp,
+];
+
+impl Annotation {
+    /// The one that stands behind a name.
+    pub(super) fn of_name(name: &str) -> Option<Annotation> {
+        let is_it = |annotation: &Annotation| name.ends_with(annotation.suffix());
+        SHOWN.into_iter().find(is_it)
+    }
+
+    /// What functions are that it stands behind.
+    pub(super) fn kind(self) -> Kind {
+        match self {
+            Annotation::None => Kind::Plain,
+            Annotation::Interp | Annotation::Jit | Annotation::Aot => Kind::Java,
+            Annotation::CommonFrame | Annotation::CommonFrameInterp => Kind::Runtime,
         }
     }
 }

@@ -113,6 +113,35 @@ pub struct Values {
     pub columns: Vec<Vec<i64>>,
 }
 
+impl Values {
+    /// Sums rows by callsite (saturating): `value` gives that of a column and a row.
+    pub fn sum(
+        mut rows: Vec<(NodeId, u32)>,
+        columns: usize,
+        value: impl Fn(usize, u32) -> i64,
+    ) -> Values {
+        rows.sort_unstable();
+        let mut values = Values {
+            nodes: Vec::with_capacity(rows.len()),
+            columns: vec![Vec::with_capacity(rows.len()); columns],
+        };
+        for (node, row) in rows {
+            let is_same = values.nodes.last() == Some(&node);
+            if !is_same {
+                values.nodes.push(node);
+            }
+            for (at, column) in values.columns.iter_mut().enumerate() {
+                let value = value(at, row);
+                match column.last_mut() {
+                    Some(sum) if is_same => *sum = sum.saturating_add(value),
+                    _ => column.push(value),
+                }
+            }
+        }
+        values
+    }
+}
+
 /// One heap of one process at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Dump {

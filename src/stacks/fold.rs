@@ -79,16 +79,9 @@ fn once(name: &str, is_java: bool) -> Cow<'_, str> {
     native(name)
 }
 
-fn without_annotation(mut name: &str) -> &str {
-    use Annotation::{Aot, CommonFrame, CommonFrameInterp, Interp, Jit};
-    // A name that holds one by itself may hold several.
-    while let Some(shorter) = [Interp, Jit, Aot, CommonFrame, CommonFrameInterp]
-        .iter()
-        .find_map(|annotation| name.strip_suffix(annotation.suffix()))
-    {
-        name = shorter;
-    }
-    name
+fn without_annotation(name: &str) -> &str {
+    let suffix = Annotation::of_name(name).map_or("", Annotation::suffix);
+    name.strip_suffix(suffix).unwrap_or(name)
 }
 
 /// What compilers append to copies of a function, each with numbers behind it.

@@ -7,6 +7,7 @@ use super::fold;
 use super::table::{
     Frame, FrameId, Function, FunctionId, Kind, Library, LibraryId, NodeId, StackTable, TextId,
 };
+use crate::names::nowhere;
 
 /// What makes two frames of different profiles the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,29 +76,11 @@ impl Values {
     /// The same numbers at the callsites of a joined table; what comes to lie at one callsite
     /// is added up (saturating).
     pub fn through(&self, nodes: &[NodeId]) -> Values {
-        let mut order: Vec<(NodeId, u32)> = (0..)
-            .zip(&self.nodes)
-            .map(|(at, node)| (nodes[node.0 as usize], at))
-            .collect();
-        order.sort_unstable();
-        let mut joined = Values {
-            nodes: Vec::with_capacity(order.len()),
-            columns: vec![Vec::with_capacity(order.len()); self.columns.len()],
-        };
-        for (node, at) in order {
-            let is_same = joined.nodes.last() == Some(&node);
-            if !is_same {
-                joined.nodes.push(node);
-            }
-            for (to, from) in joined.columns.iter_mut().zip(&self.columns) {
-                let value = from[at as usize];
-                match to.last_mut() {
-                    Some(sum) if is_same => *sum = sum.saturating_add(value),
-                    _ => to.push(value),
-                }
-            }
-        }
-        joined
+        let rows = self.nodes.iter().zip(0..);
+        let rows = rows.map(|(node, row)| (nodes[node.0 as usize], row));
+        Values::sum(rows.collect(), self.columns.len(), |column, row| {
+            self.columns[column][row as usize]
+        })
     }
 }
 
@@ -192,7 +175,7 @@ impl ByName {
         let recorded = input.text_of(function.name);
         let name = match offset_in(recorded, &library) {
             Some(_) if matches!(self.builds.get(&*library), Some(Some(_))) => recorded.into(),
-            Some(module) => format!("{module}+?").into(),
+            Some(module) => nowhere(module).into(),
             None => fold::function(recorded, is_java),
         };
         let path = table.text(&library);

@@ -153,6 +153,17 @@ impl Kind {
         Kind::of(FrameClass::of_path(path, recorded), path, name)
     }
 
+    /// The same where names may be annotated: that tells what paths of other tools do not.
+    pub fn of_shown(path: &str, name: &str, recorded: &str) -> Kind {
+        match (
+            Kind::of_function(path, name, recorded),
+            Annotation::of_name(name),
+        ) {
+            (Kind::Plain | Kind::Allocator, Some(annotation)) => annotation.kind(),
+            (kind, _) => kind,
+        }
+    }
+
     pub(crate) fn of(class: FrameClass, path: &str, name: &str) -> Kind {
         match class {
             FrameClass::Managed(_) => return Kind::Java,

@@ -127,31 +127,15 @@ impl<'a> Projector<'a> {
 
     /// Adds a dump. `facts` may say more of it than it says itself.
     pub fn add(&mut self, dump: &HeapDump, facts: Facts) {
-        let mut nodes: Vec<(NodeId, u32)> = Vec::with_capacity(dump.samples.len());
-        for (at, (callsite, _)) in (0..).zip(&dump.samples) {
-            nodes.push((self.node(*callsite), at));
+        // Callsites that differ in addresses alone are one.
+        let mut rows = Vec::with_capacity(dump.samples.len());
+        for ((callsite, _), row) in dump.samples.iter().zip(0..) {
+            rows.push((self.node(*callsite), row));
         }
-        // Callsites that differ in addresses alone are one; of equal ones the order is kept.
-        nodes.sort_unstable();
         let (views, default_measure) = View::of_kind(dump.kind);
-        let mut values = Values {
-            nodes: Vec::with_capacity(nodes.len()),
-            columns: vec![Vec::with_capacity(nodes.len()); views.len()],
-        };
-        for (node, at) in nodes {
-            let figures = &dump.samples[at as usize].1;
-            let is_same = values.nodes.last() == Some(&node);
-            if !is_same {
-                values.nodes.push(node);
-            }
-            for (column, view) in values.columns.iter_mut().zip(views) {
-                let value = view.of(figures);
-                match column.last_mut() {
-                    Some(sum) if is_same => *sum = sum.saturating_add(value),
-                    _ => column.push(value),
-                }
-            }
-        }
+        let values = Values::sum(rows, views.len(), |column, row| {
+            views[column].of(&dump.samples[row as usize].1)
+        });
         self.made.dumps.push(Dump {
             facts,
             measures: views.iter().copied().map(Measure::of_view).collect(),

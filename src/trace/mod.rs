@@ -47,7 +47,7 @@ mod series;
 mod survey;
 mod surveyed;
 mod symbols;
-mod wire;
+pub(crate) mod wire;
 
 pub use dumps::Trace;
 pub use framing::Source;

@@ -9,6 +9,7 @@ mod choice;
 mod error;
 mod native;
 mod open;
+mod pprofs;
 mod traces;
 
 pub use crate::app::java::{JavaInput, Steps, Which};

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::choice::{Wanted, choose, is_process};
 use super::error::LookError;
 use super::native::{ListedDump, NativeFile};
+use super::pprofs;
 use super::traces::{self, LookTrace};
 use crate::app::coverage::{Coverage, Tally};
 use crate::app::deduped::Deduped;
@@ -18,7 +19,7 @@ use crate::app::manifest::{Manifest, Totals};
 use crate::app::names::NameOptions;
 use crate::app::naming::Watch;
 use crate::app::{recorded, trace_findings};
-use crate::import::{self, HeapSource};
+use crate::import::{self, HeapSource, PprofInput};
 use crate::profile::{HeapDump, SystemInfo};
 use crate::stacks::{Facts, JoinBy, ProjectOptions, Projector, StackProfile, join};
 
@@ -39,6 +40,8 @@ pub struct LookOptions {
 pub enum NativeSource {
     /// Traces of native heaps, Java heaps or both; several in a bundle.
     Traces(Vec<LookTrace>, Option<Box<Manifest>>),
+    /// pprofs, each a dump.
+    Pprofs(Vec<PprofInput>, Option<Box<Manifest>>),
     /// Java heaps alone, as HPROFs: what opens those knows more of them.
     Java,
 }
@@ -79,6 +82,7 @@ pub fn source(
             let opened = traces::open_all(found, options, steps)?;
             Ok(NativeSource::Traces(opened, manifest.map(Box::new)))
         }
+        HeapSource::Pprofs(found) => Ok(NativeSource::Pprofs(found, manifest.map(Box::new))),
         HeapSource::Hprofs => Ok(NativeSource::Java),
     }
 }
@@ -93,8 +97,17 @@ pub fn open(
     options: &LookOptions,
     steps: &Steps,
 ) -> Result<Look, LookError> {
+    let name = path.display().to_string();
     let (mut opened, manifest) = match source(path, options, steps)? {
         NativeSource::Traces(opened, manifest) => (opened, manifest),
+        NativeSource::Pprofs(found, manifest) => {
+            steps.begin("reading profiles");
+            let mut file = pprofs::open(&name, &found, manifest.as_deref(), wanted, options)?;
+            file.path = path.to_owned();
+            file.java_dumps = hprofs_beside(path);
+            file.manifest = manifest.map(|manifest| *manifest);
+            return Ok(Look::Native(Box::new(file)));
+        }
         NativeSource::Java => return Ok(Look::Java),
     };
     let java_dumps: usize = opened.iter().map(|t| t.trace.java_dumps().len()).sum();
@@ -104,7 +117,6 @@ pub fn open(
     for trace in &mut opened {
         reading.read(trace)?;
     }
-    let name = path.display().to_string();
     if reading.listed.is_empty() {
         if java_dumps > 0 {
             return Ok(Look::Java);
@@ -367,7 +379,7 @@ fn listed(dump: &HeapDump, place: u32, manifest: Option<&Manifest>) -> ListedDum
 }
 
 /// The profiles of several traces in one table.
-fn joined(mut profiles: Vec<StackProfile>) -> StackProfile {
+pub(super) fn joined(mut profiles: Vec<StackProfile>) -> StackProfile {
     if profiles.len() == 1
         && let Some(only) = profiles.pop()
     {

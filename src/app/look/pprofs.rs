@@ -1,0 +1,172 @@
+//! pprofs as dumps: each is one. What a profile does not say of itself, its file's name and the
+//! manifest of its folder do.
+
+use std::path::Path;
+
+use super::choice::{Wanted, choose};
+use super::error::LookError;
+use super::native::{ListedDump, NativeFile};
+use super::open::{LookOptions, joined};
+use crate::app::findings::Finding;
+use crate::app::manifest::{self, Manifest, Totals};
+use crate::app::trace_findings;
+use crate::error::ErrorClass;
+use crate::import::{ImportError, PprofInput, read_pprof};
+use crate::profile::{DumpFlags, SystemInfo};
+use crate::stacks::{Dump, Facts, StackProfile, View};
+
+/// The file of pprofs.
+///
+/// # Errors
+/// Where none can be read, or none is the one that was named.
+pub(super) fn open(
+    name: &str,
+    inputs: &[PprofInput],
+    manifest: Option<&Manifest>,
+    wanted: &Wanted,
+    options: &LookOptions,
+) -> Result<NativeFile, LookError> {
+    let mut findings = Vec::new();
+    let mut profiles: Vec<StackProfile> = Vec::new();
+    let mut listed = Vec::new();
+    let mut flagged = Vec::new();
+    for input in inputs {
+        let Some(read) = read_pprof(&input.bytes) else {
+            flagged.push(damage(&input.name, "nothing in it could be read"));
+            continue;
+        };
+        if let Some(what) = &input.damage {
+            findings.push(trace_findings::packing(&input.name, what.clone()));
+        }
+        if let Some(what) = read.damage {
+            findings.push(damage(&input.name, &what.to_string()));
+        }
+        let mut profile = read.profile;
+        for dump in &mut profile.dumps {
+            // Positions stand in for indices until one is known.
+            dump.facts.index = listed.len() as u32;
+            from_file_name(&mut dump.facts, &input.name);
+            let entry = manifest.and_then(|manifest| entry_of(manifest, &input.name));
+            if let Some(entry) = entry {
+                from_manifest(&mut dump.facts, entry);
+            }
+            listed.push(ListedDump {
+                labels: labels(dump, manifest.filter(|_| entry.is_some())),
+                facts: dump.facts.clone(),
+                totals: totals(dump),
+                callsites: dump.values.nodes.len() as u64,
+            });
+        }
+        profiles.push(profile);
+    }
+    if listed.is_empty() {
+        return Err(LookError::Import(ImportError::Damaged {
+            name: name.to_owned(),
+            what: "nothing in it could be read".to_owned(),
+        }));
+    }
+    findings.extend(flagged);
+    let (process, heap) = (options.process.as_deref(), options.heap.as_deref());
+    let chosen = choose(name, &listed, process, heap, wanted)?;
+    let mut place = 0;
+    for profile in &mut profiles {
+        profile.dumps.retain(|_| {
+            place += 1;
+            chosen.contains(&(place - 1))
+        });
+    }
+    profiles.retain(|profile| !profile.dumps.is_empty());
+    Ok(NativeFile {
+        path: Default::default(),
+        profile: joined(profiles),
+        listed,
+        java_dumps: 0,
+        findings,
+        manifest: None,
+        system: SystemInfo::default(),
+        symbolization: None,
+    })
+}
+
+fn damage(name: &str, what: &str) -> Finding {
+    Finding {
+        kind: "pprof-damaged",
+        class: Some(ErrorClass::BadInput),
+        message: format!("{name}: {what}; the rest was read"),
+        help: Some("write it again with the tool that made it, or copy it again".to_owned()),
+        pid: None,
+    }
+}
+
+/// `heap_dump.<n>.<pid>.<heap>.pb.gz`, as recordings and Perfetto's converter call them.
+fn from_file_name(facts: &mut Facts, path: &str) {
+    let file = Path::new(path).file_name().unwrap_or_default();
+    let file = file.to_string_lossy();
+    let stem = file.strip_suffix(".gz").unwrap_or(&file);
+    let parts = stem
+        .strip_prefix("heap_dump.")
+        .and_then(|rest| rest.strip_suffix(".pb"))
+        .and_then(|rest| {
+            let mut parts = rest.splitn(3, '.');
+            let index = parts.next()?.parse::<u32>().ok()?;
+            Some((index, parts.next()?.parse::<u64>().ok()?, parts.next()?))
+        });
+    if let Some((index, pid, heap)) = parts {
+        facts.index = index;
+        if facts.pid == 0 {
+            facts.pid = pid;
+        }
+        if facts.heap.is_empty() {
+            facts.heap = heap.to_owned();
+        }
+    }
+}
+
+fn entry_of<'a>(manifest: &'a Manifest, path: &str) -> Option<&'a manifest::Dump> {
+    let file = Path::new(path).file_name()?.to_str()?;
+    let mut native = manifest.dumps.native.iter();
+    native.find(|dump| dump.file.as_deref() == Some(file))
+}
+
+fn from_manifest(facts: &mut Facts, entry: &manifest::Dump) {
+    facts.index = entry.index;
+    facts.label = entry.label.as_ref().map(|label| label.name.clone());
+    facts.pid = entry.pid;
+    facts.process.clone_from(&entry.process);
+    facts.heap.clone_from(&entry.heap);
+    facts.time_ns = entry.time_ns;
+    facts.sampling_interval_bytes = entry.sampling_interval_bytes;
+    facts.unfinished = !entry.complete;
+    let flags = &entry.flags;
+    facts.flags = DumpFlags {
+        from_startup: flags.from_startup,
+        rejected_concurrent: flags.rejected_concurrent,
+        disconnected: flags.disconnected,
+        buffer_overran: flags.buffer_overran,
+        buffer_corrupted: flags.buffer_corrupted,
+        hit_guardrail: flags.hit_guardrail,
+        client_error: flags.client_error,
+    };
+}
+
+fn labels(dump: &Dump, manifest: Option<&Manifest>) -> Vec<String> {
+    let labels = manifest.map_or(&[][..], |manifest| &manifest.labels);
+    let bound = labels
+        .iter()
+        .filter(|label| label.dumps.iter().any(|d| d.index == dump.facts.index));
+    bound.map(|label| label.name.clone()).collect()
+}
+
+/// The sums of a dump; `None` where it does not even have allocations.
+fn totals(dump: &Dump) -> Option<Totals> {
+    let sum = |view| {
+        let column = dump.column(view)?;
+        Some(column.iter().fold(0, |sum: i64, &v| sum.saturating_add(v)))
+    };
+    Some(Totals {
+        space: sum(View::Space),
+        objects: sum(View::Objects),
+        alloc_space: sum(View::AllocSpace)?,
+        alloc_objects: sum(View::AllocObjects)?,
+    })
+}

@@ -1,0 +1,44 @@
+//! What a pprof says of its dump: the time, the sampling interval, and, where it is one of
+//! ours, process and heap.
+
+use super::message::Message;
+use crate::profile::DumpKind;
+use crate::stacks::{Dump, View};
+
+/// Fills in what is known of the dump.
+pub(super) fn fill(dump: &mut Dump, message: &Message<'_>, comments: &[String]) {
+    let has = |view| dump.measures.iter().any(|m| m.view == Some(view));
+    let (held, allocated) = (has(View::Space), has(View::AllocSpace));
+    let at_maximum = comments.iter().any(|c| c.starts_with(AT_MAXIMUM));
+    let facts = &mut dump.facts;
+    facts.wall_time_ns = u64::try_from(message.time_nanos).ok().filter(|&t| t != 0);
+    facts.kind = match (held, allocated) {
+        (false, true) => DumpKind::AllocationsOnly,
+        _ if at_maximum => DumpKind::AtMaximum,
+        _ => DumpKind::Cumulative,
+    };
+    let period_type = message.period_type.and_then(|of| message.string(of.name));
+    if matches!(
+        period_type,
+        Some(b"space" | b"inuse_space" | b"alloc_space")
+    ) {
+        facts.sampling_interval_bytes = u64::try_from(message.period).unwrap_or(0);
+    }
+    // `heaptap 0.1.0: pid 2050, com.example.app, heap libc.malloc`, as `convert` writes it.
+    let ours = comments.iter().find_map(|comment| {
+        let (_, rest) = comment.strip_prefix("heaptap ")?.split_once(": pid ")?;
+        let (who, heap) = rest.rsplit_once(", heap ")?;
+        let (pid, process) = who.split_once(", ").unwrap_or((who, ""));
+        Some((pid.parse::<u64>().ok()?, process, heap))
+    });
+    if let Some((pid, process, heap)) = ours {
+        facts.pid = pid;
+        facts.process = process.to_owned();
+        facts.heap = heap.to_owned();
+        facts.flags.from_startup = !comments.iter().any(|c| c.starts_with(HOOKED_LATE));
+    }
+}
+
+/// Remarks of our own profiles, by which they are known.
+const AT_MAXIMUM: &str = "space and objects are those of the moment when the heap was largest";
+const HOOKED_LATE: &str = "hooked while it ran";

@@ -1,0 +1,77 @@
+//! Where pprofs are: a file, packed or not, or a folder of those that a conversion left.
+
+use super::super::detect::{Kind, detect};
+use super::super::spool::{Budget, Spool};
+use super::super::{DEEPEST, HEAD, ImportError};
+use crate::bytes::Bytes;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A pprof that an input holds.
+#[derive(Debug, Clone)]
+pub struct PprofInput {
+    /// Its file name, for people.
+    pub name: String,
+    /// Its uncompressed bytes.
+    pub bytes: Bytes,
+    /// What is wrong with the packing around it, where it could not all be unpacked.
+    pub damage: Option<String>,
+}
+
+/// The pprof in a file's bytes.
+pub(in crate::import) fn of_bytes(
+    mut bytes: Bytes,
+    name: &str,
+    budget: &Budget,
+) -> Result<PprofInput, ImportError> {
+    let mut damage = None;
+    for _ in 0..DEEPEST {
+        let mut spool = Spool::new(name, budget);
+        let unpacked = match detect(&bytes[..bytes.len().min(HEAD)]) {
+            Kind::Gzip => spool.append(flate2::bufread::MultiGzDecoder::new(&bytes[..]))?,
+            Kind::Zstd => match zstd::stream::read::Decoder::with_buffer(&bytes[..]) {
+                Ok(decoder) => spool.append(decoder)?,
+                Err(error) => Some(error.to_string()),
+            },
+            _ => break,
+        };
+        let size = spool.size();
+        if let Some(what) = unpacked {
+            if size == 0 {
+                return Err(ImportError::Damaged {
+                    name: name.to_owned(),
+                    what,
+                });
+            }
+            damage.get_or_insert(format!("it breaks off after {size} bytes unpacked: {what}"));
+        }
+        bytes = spool.into_bytes()?;
+    }
+    Ok(PprofInput {
+        name: name.to_owned(),
+        bytes,
+        damage,
+    })
+}
+
+/// The pprofs of native heaps in a folder, in order of the numbers in their names:
+/// `heap_dump.<n>.<pid>.<heap>.pb.gz`, packed or not.
+pub(in crate::import) fn in_folder(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let stem = name.strip_suffix(".gz").unwrap_or(&name);
+        let number = stem
+            .strip_prefix("heap_dump.")
+            .and_then(|rest| rest.strip_suffix(".pb"))
+            .and_then(|rest| rest.split('.').next()?.parse::<u32>().ok());
+        if let Some(number) = number
+            && path.is_file()
+        {
+            found.push((number, path));
+        }
+    }
+    found.sort();
+    Ok(found.into_iter().map(|(_, path)| path).collect())
+}

@@ -1,0 +1,106 @@
+//! What the columns of a pprof mean, by the names that tools give them.
+//!
+//! | view | called |
+//! |---|---|
+//! | held bytes | `space`, `inuse_space`, Perfetto's `Unreleased … size` |
+//! | held allocations | `objects`, `inuse_objects`, `Unreleased … count` |
+//! | allocated bytes | `alloc_space`, `allocated_space`, `Total … size` |
+//! | allocations | `alloc_objects`, `allocated_objects`, `Total … count` |
+//!
+//! The unit decides beside the name: bytes in other units than bytes are brought to bytes.
+
+use crate::stacks::{Measure, Unit, View};
+
+/// A column as it is to be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Column {
+    pub(super) measure: Measure,
+    /// What its numbers are multiplied by.
+    pub(super) scale: i64,
+}
+
+impl Column {
+    /// A column by its name and unit. Each view is given to one column.
+    pub(super) fn of(name: &str, unit: &str, before: &[Column]) -> Column {
+        let (unit, scale) = unit_of(unit);
+        let fits = |view: &View| match view {
+            View::Space | View::AllocSpace => unit == Unit::Bytes,
+            View::Objects | View::AllocObjects => unit == Unit::Count,
+        };
+        let is_free = |view: &View| before.iter().all(|c| c.measure.view != Some(*view));
+        Column {
+            measure: Measure {
+                view: view_of(name).filter(fits).filter(is_free),
+                name: name.to_owned(),
+                unit,
+            },
+            scale,
+        }
+    }
+}
+
+fn view_of(name: &str) -> Option<View> {
+    Some(match name {
+        "space" | "inuse_space" => View::Space,
+        "objects" | "inuse_objects" => View::Objects,
+        "alloc_space" | "allocated_space" => View::AllocSpace,
+        "alloc_objects" | "allocated_objects" => View::AllocObjects,
+        _ => {
+            let of_perfetto = |start: &str, end: &str| {
+                let middle = name.strip_prefix(start)?.strip_suffix(end)?;
+                matches!(middle, " " | " malloc " | " allocation ").then_some(())
+            };
+            let all = [
+                ("Unreleased", "size", View::Space),
+                ("Unreleased", "count", View::Objects),
+                ("Total", "size", View::AllocSpace),
+                ("Total", "count", View::AllocObjects),
+            ];
+            let mut found = all.into_iter();
+            return found.find_map(|(start, end, view)| of_perfetto(start, end).map(|()| view));
+        }
+    })
+}
+
+/// The unit that a word means, and how many of it one is.
+fn unit_of(word: &str) -> (Unit, i64) {
+    match word.to_ascii_lowercase().as_str() {
+        "bytes" | "byte" | "b" => (Unit::Bytes, 1),
+        "kilobytes" | "kilobyte" | "kb" | "kib" => (Unit::Bytes, 1 << 10),
+        "megabytes" | "megabyte" | "mb" | "mib" => (Unit::Bytes, 1 << 20),
+        "gigabytes" | "gigabyte" | "gb" | "gib" => (Unit::Bytes, 1 << 30),
+        "count" | "counts" | "objects" | "allocations" => (Unit::Count, 1),
+        _ => (Unit::Other(word.to_owned()), 1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_of_known_tools_are_views() {
+        use View::{AllocObjects, AllocSpace, Objects, Space};
+        for (name, unit, view) in [
+            ("space", "bytes", Some(Space)),
+            ("inuse_objects", "count", Some(Objects)),
+            ("Unreleased malloc size", "bytes", Some(Space)),
+            ("Unreleased count", "count", Some(Objects)),
+            ("Total allocation size", "bytes", Some(AllocSpace)),
+            ("Total malloc count", "count", Some(AllocObjects)),
+            ("alloc_space", "kilobytes", Some(AllocSpace)),
+            ("space", "count", None),
+            ("Total CPU count", "count", None),
+            ("cpu", "nanoseconds", None),
+            ("native_space", "bytes", None),
+        ] {
+            assert_eq!(Column::of(name, unit, &[]).measure.view, view, "{name}");
+        }
+        let first = Column::of("space", "bytes", &[]);
+        let again = Column::of("inuse_space", "bytes", &[first.clone()]);
+        assert_eq!(again.measure.view, None);
+        assert_eq!(Column::of("space", "MB", &[]).scale, 1 << 20);
+        let unit = Column::of("cpu", "nanoseconds", &[]).measure.unit;
+        assert_eq!(unit, Unit::Other("nanoseconds".to_owned()));
+    }
+}

@@ -1,0 +1,186 @@
+//! The messages of a pprof (`perftools.profiles.Profile`), taken apart without regard to their
+//! order. Owns the wire; ids and string indices are as they stand there, unchecked.
+
+use crate::trace::wire::{Fields, Value, WireError};
+
+/// A profile, taken apart. Borrows the bytes.
+#[derive(Debug, Default)]
+pub(super) struct Message<'a> {
+    /// String indices of type and unit.
+    pub(super) sample_types: Vec<ValueType>,
+    /// Messages of their own: `Sample`.
+    pub(super) samples: Vec<&'a [u8]>,
+    pub(super) mappings: Vec<Mapping>,
+    pub(super) locations: Vec<Location>,
+    /// Lines of all locations.
+    pub(super) lines: Vec<Line>,
+    pub(super) functions: Vec<Function>,
+    pub(super) strings: Vec<&'a [u8]>,
+    pub(super) time_nanos: i64,
+    pub(super) period_type: Option<ValueType>,
+    pub(super) period: i64,
+    /// String indices.
+    pub(super) comments: Vec<u64>,
+    /// String index; 0 is none.
+    pub(super) default_sample_type: u64,
+    /// Messages that could not be read to their end.
+    pub(super) broken: u64,
+    /// The profile itself ends within a field.
+    pub(super) cut: Option<WireError>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct ValueType {
+    pub(super) name: u64,
+    pub(super) unit: u64,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Mapping {
+    pub(super) id: u64,
+    pub(super) start: u64,
+    pub(super) offset: u64,
+    pub(super) file: u64,
+    pub(super) build_id: u64,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Location {
+    pub(super) id: u64,
+    pub(super) mapping: u64,
+    pub(super) address: u64,
+    /// Where its lines stand in those of all; innermost first.
+    pub(super) first_line: usize,
+    pub(super) end_line: usize,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Line {
+    pub(super) function: u64,
+    pub(super) line: i64,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Function {
+    pub(super) id: u64,
+    pub(super) name: u64,
+    pub(super) system_name: u64,
+    pub(super) file: u64,
+}
+
+impl<'a> Message<'a> {
+    /// Takes a profile apart, as far as it can be read.
+    pub(super) fn read(bytes: &'a [u8]) -> Message<'a> {
+        let mut message = Message::default();
+        let mut fields = Fields::new(bytes);
+        loop {
+            match fields.next() {
+                Ok(Some((number, value))) => {
+                    if message.field(number, value).is_err() {
+                        message.broken += 1;
+                    }
+                }
+                Ok(None) => return message,
+                Err(error) => {
+                    message.cut = Some(error);
+                    return message;
+                }
+            }
+        }
+    }
+
+    fn field(&mut self, number: u32, value: Value<'a>) -> Result<(), WireError> {
+        match number {
+            1 => self.sample_types.push(value_type(value.bytes())?),
+            2 => self.samples.push(value.bytes()),
+            3 => {
+                let mut mapping = Mapping::default();
+                let read = each(value.bytes(), |number, value| match number {
+                    1 => mapping.id = value.number(),
+                    2 => mapping.start = value.number(),
+                    4 => mapping.offset = value.number(),
+                    5 => mapping.file = value.number(),
+                    6 => mapping.build_id = value.number(),
+                    _ => {}
+                });
+                self.mappings.push(mapping);
+                read?;
+            }
+            4 => {
+                let mut location = Location {
+                    first_line: self.lines.len(),
+                    ..Location::default()
+                };
+                let mut inner = Ok(());
+                let lines = &mut self.lines;
+                let read = each(value.bytes(), |number, value| match number {
+                    1 => location.id = value.number(),
+                    2 => location.mapping = value.number(),
+                    3 => location.address = value.number(),
+                    4 => {
+                        let mut line = Line::default();
+                        let read = each(value.bytes(), |number, value| match number {
+                            1 => line.function = value.number(),
+                            2 => line.line = value.number() as i64,
+                            _ => {}
+                        });
+                        lines.push(line);
+                        inner = inner.and(read);
+                    }
+                    _ => {}
+                });
+                location.end_line = self.lines.len();
+                self.locations.push(location);
+                read.and(inner)?;
+            }
+            5 => {
+                let mut function = Function::default();
+                let read = each(value.bytes(), |number, value| match number {
+                    1 => function.id = value.number(),
+                    2 => function.name = value.number(),
+                    3 => function.system_name = value.number(),
+                    4 => function.file = value.number(),
+                    _ => {}
+                });
+                self.functions.push(function);
+                read?;
+            }
+            6 => self.strings.push(value.bytes()),
+            9 => self.time_nanos = value.number() as i64,
+            11 => self.period_type = Some(value_type(value.bytes())?),
+            12 => self.period = value.number() as i64,
+            13 => value.numbers(|comment| self.comments.push(comment))?,
+            14 => self.default_sample_type = value.number(),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// A string; `None` where there is none of that index.
+    pub(super) fn string(&self, index: u64) -> Option<&'a [u8]> {
+        let at = usize::try_from(index).ok()?;
+        self.strings.get(at).copied()
+    }
+}
+
+fn value_type(bytes: &[u8]) -> Result<ValueType, WireError> {
+    let mut read = ValueType::default();
+    each(bytes, |number, value| match number {
+        1 => read.name = value.number(),
+        2 => read.unit = value.number(),
+        _ => {}
+    })?;
+    Ok(read)
+}
+
+/// The fields of a message, up to where it can't be read.
+pub(super) fn each<'a>(
+    bytes: &'a [u8],
+    mut take: impl FnMut(u32, Value<'a>),
+) -> Result<(), WireError> {
+    let mut fields = Fields::new(bytes);
+    while let Some((number, value)) = fields.next()? {
+        take(number, value);
+    }
+    Ok(())
+}

@@ -1,0 +1,307 @@
+//! From the messages of a pprof to named stacks. Owns checking: ids that lead nowhere, string
+//! indices out of range, values that are missing. Whatever can be kept is kept.
+//!
+//! Nothing is allocated by a claimed size, and work is bounded by the size of the input: a
+//! location may have many lines and be named often, which multiplies.
+
+use std::collections::HashMap;
+
+use super::PprofDamage;
+use super::measures::Column;
+use super::message::{Line, Location, Message, each};
+use crate::names::{demangle, module, nameless, nowhere};
+use crate::profile::index::FastHash;
+use crate::stacks::{
+    Dump, Facts, Frame, FrameId, Function, Kind, Library, LibraryId, NodeId, StackProfile,
+    StackTable, TextId, Values,
+};
+
+/// Frames that may be walked, for each byte of the input and beside them: real profiles take
+/// one to three a byte.
+const STEPS_PER_BYTE: usize = 32;
+const STEPS: usize = 1 << 20;
+/// Text that names may demangle to, likewise.
+const TEXT_PER_BYTE: usize = 32;
+const TEXT: usize = 1 << 22;
+
+type Ids = HashMap<u64, u32, FastHash>;
+
+/// Reads a profile as one dump. What it says of itself in comments is not looked at.
+pub(super) fn build(message: &Message<'_>, size: usize, damage: &mut PprofDamage) -> StackProfile {
+    let mut columns: Vec<Column> = Vec::new();
+    for sample_type in &message.sample_types {
+        let mut word = |index| {
+            let text = message.string(index);
+            damage.strings += u64::from(text.is_none());
+            String::from_utf8_lossy(text.unwrap_or_default()).into_owned()
+        };
+        let (name, unit) = (word(sample_type.name), word(sample_type.unit));
+        let column = Column::of(&name, &unit, &columns);
+        columns.push(column);
+    }
+    let mut builder = Builder {
+        message,
+        damage,
+        table: StackTable::default(),
+        texts: vec![None; message.strings.len()],
+        mappings: ids(message.mappings.iter().map(|mapping| mapping.id)),
+        libraries: vec![None; message.mappings.len()],
+        functions: ids(message.functions.iter().map(|function| function.id)),
+        locations: ids(message.locations.iter().map(|location| location.id)),
+        runs: vec![None; message.locations.len()],
+        run_frames: Vec::new(),
+        steps_left: STEPS.saturating_add(size.saturating_mul(STEPS_PER_BYTE)),
+        text_left: TEXT.saturating_add(size.saturating_mul(TEXT_PER_BYTE)),
+    };
+    let mut rows: Vec<(NodeId, u32)> = Vec::with_capacity(message.samples.len());
+    let mut values: Vec<i64> = Vec::new();
+    for (sample, row) in message.samples.iter().zip(0u32..) {
+        rows.push((builder.sample(sample, &columns, &mut values), row));
+    }
+    let width = columns.len();
+    let values = Values::sum(rows, width, |column, row| {
+        values[row as usize * width + column]
+    });
+    let dump = Dump {
+        facts: Facts::default(),
+        measures: columns.iter().map(|c| c.measure.clone()).collect(),
+        default_measure: default_measure(message, &columns),
+        values,
+    };
+    StackProfile {
+        table: builder.table,
+        dumps: vec![dump],
+    }
+}
+
+/// The column that the profile names, else the last one, as `go tool pprof` has it.
+fn default_measure(message: &Message<'_>, columns: &[Column]) -> usize {
+    let named = message.string(message.default_sample_type);
+    let named = named.filter(|name| !name.is_empty());
+    let at = named.and_then(|name| {
+        let mut names = columns.iter().map(|column| column.measure.name.as_bytes());
+        names.position(|column| column == name)
+    });
+    at.unwrap_or(columns.len().saturating_sub(1))
+}
+
+fn ids(all: impl Iterator<Item = u64>) -> Ids {
+    let mut ids = Ids::default();
+    for (id, at) in all.zip(0u32..) {
+        // 0 stands for none.
+        if id != 0 {
+            ids.entry(id).or_insert(at);
+        }
+    }
+    ids
+}
+
+struct Builder<'a> {
+    message: &'a Message<'a>,
+    damage: &'a mut PprofDamage,
+    table: StackTable,
+    /// By string index.
+    texts: Vec<Option<TextId>>,
+    mappings: Ids,
+    libraries: Vec<Option<LibraryId>>,
+    functions: Ids,
+    locations: Ids,
+    /// By position of the location where its frames stand in `run_frames`, outermost first.
+    runs: Vec<Option<(usize, usize)>>,
+    run_frames: Vec<FrameId>,
+    steps_left: usize,
+    text_left: usize,
+}
+
+impl Builder<'_> {
+    /// Reads a sample: its callsite, and one value a column behind `values`.
+    fn sample(&mut self, bytes: &[u8], columns: &[Column], values: &mut Vec<i64>) -> NodeId {
+        let mut locations: Vec<u64> = Vec::new();
+        let first = values.len();
+        let mut broken = false;
+        let read = each(bytes, |number, value| match number {
+            1 => broken |= value.numbers(|id| locations.push(id)).is_err(),
+            2 => {
+                let read = value.numbers(|number| {
+                    let at = values.len() - first;
+                    if let Some(column) = columns.get(at) {
+                        values.push((number as i64).saturating_mul(column.scale));
+                    } else {
+                        broken = true;
+                    }
+                });
+                broken |= read.is_err();
+            }
+            _ => {}
+        });
+        broken |= read.is_err() || values.len() - first < columns.len();
+        values.resize(first + columns.len(), 0);
+        self.damage.samples += u64::from(broken);
+        let mut node = NodeId::ROOT;
+        for id in locations.into_iter().rev() {
+            let Some((start, end)) = self.run(id) else {
+                self.damage.locations += 1;
+                continue;
+            };
+            let Some(left) = self.steps_left.checked_sub(end - start) else {
+                self.damage.cut_stacks += 1;
+                break;
+            };
+            self.steps_left = left;
+            for at in start..end {
+                node = self.table.child(node, self.run_frames[at]);
+            }
+        }
+        node
+    }
+
+    /// The frames of a location.
+    fn run(&mut self, id: u64) -> Option<(usize, usize)> {
+        let at = *self.locations.get(&id)? as usize;
+        if let Some(known) = self.runs[at] {
+            return Some(known);
+        }
+        let message = self.message;
+        let location = message.locations[at];
+        let lines = &message.lines[location.first_line..location.end_line];
+        let start = self.run_frames.len();
+        let library = self.library(location.mapping);
+        // The last line is the function itself; what was put into it comes before.
+        for (line, inlined) in lines.iter().rev().zip((0..).map(|n| n > 0)) {
+            let frame = self.line(&location, library, *line, inlined);
+            self.run_frames.push(frame);
+        }
+        if lines.is_empty() {
+            let name = self.place(&location, library);
+            let name = self.table.text(&name);
+            let frame = self.frame(
+                name,
+                TextId::default(),
+                library,
+                TextId::default(),
+                0,
+                false,
+            );
+            self.run_frames.push(frame);
+        }
+        let run = (start, self.run_frames.len());
+        self.runs[at] = Some(run);
+        Some(run)
+    }
+
+    fn line(
+        &mut self,
+        location: &Location,
+        library: LibraryId,
+        line: Line,
+        inlined: bool,
+    ) -> FrameId {
+        let message = self.message;
+        let function = match self.functions.get(&line.function) {
+            Some(&at) => message.functions[at as usize],
+            None => {
+                self.damage.functions += 1;
+                Default::default()
+            }
+        };
+        let name = self.text(function.name);
+        let system = self.text(function.system_name);
+        let name = if name == TextId::default() {
+            system
+        } else {
+            name
+        };
+        let (name, system) = match self.table.text_of(name) {
+            "" => {
+                let place = self.place(location, library);
+                (self.table.text(&place), system)
+            }
+            raw => match demangle(raw) {
+                std::borrow::Cow::Borrowed(_) => (name, system),
+                std::borrow::Cow::Owned(shown) => match self.text_left.checked_sub(shown.len()) {
+                    Some(left) => {
+                        self.text_left = left;
+                        (self.table.text(&shown), name)
+                    }
+                    None => (name, system),
+                },
+            },
+        };
+        let file = self.text(function.file);
+        let number = u32::try_from(line.line).unwrap_or(0);
+        self.frame(name, system, library, file, number, inlined)
+    }
+
+    fn frame(
+        &mut self,
+        name: TextId,
+        system: TextId,
+        library: LibraryId,
+        file: TextId,
+        line: u32,
+        inlined: bool,
+    ) -> FrameId {
+        let table = &self.table;
+        let path = table.text_of(table.libraries()[library.0 as usize].path);
+        let kind = Kind::of_shown(path, table.text_of(name), table.text_of(system));
+        let function = self.table.function(Function {
+            name,
+            system_name: if system == name {
+                TextId::default()
+            } else {
+                system
+            },
+            library,
+            kind,
+        });
+        self.table.frame(Frame {
+            function,
+            file,
+            line,
+            inlined,
+        })
+    }
+
+    /// What stands for the name of a location that has none. Perfetto's converter leaves out
+    /// addresses.
+    fn place(&self, location: &Location, library: LibraryId) -> String {
+        let path = self.table.libraries()[library.0 as usize].path;
+        let path = self.table.text_of(path);
+        if location.address == 0 {
+            return nowhere(&module(path));
+        }
+        let mapping = self.mappings.get(&location.mapping);
+        let mapping = mapping.map(|&at| self.message.mappings[at as usize]);
+        let base = mapping.map_or(0, |m| m.start.wrapping_sub(m.offset));
+        nameless(path, location.address.wrapping_sub(base))
+    }
+
+    fn library(&mut self, id: u64) -> LibraryId {
+        // That a location names no mapping, or one that is not there, other tools bear, too.
+        let Some(&at) = self.mappings.get(&id) else {
+            return LibraryId::default();
+        };
+        let at = at as usize;
+        if let Some(known) = self.libraries[at] {
+            return known;
+        }
+        let mapping = self.message.mappings[at];
+        let library = Library {
+            path: self.text(mapping.file),
+            build_id: self.text(mapping.build_id),
+        };
+        let library = self.table.library(library);
+        self.libraries[at] = Some(library);
+        library
+    }
+
+    fn text(&mut self, index: u64) -> TextId {
+        let message = self.message;
+        let Some(bytes) = message.string(index) else {
+            self.damage.strings += u64::from(index != 0);
+            return TextId::default();
+        };
+        let known = &mut self.texts[index as usize];
+        *known.get_or_insert_with(|| self.table.text(&String::from_utf8_lossy(bytes)))
+    }
+}
