@@ -14,6 +14,7 @@
 //! | `native` | tables of native heaps |
 //! | `java` | tables of Java heaps |
 //! | `flamegraph` | `experimental_flamegraph`, over both |
+//! | `modules` | modules of Perfetto's library |
 //! | `vtab` | how SQLite plans over and walks through a table |
 
 mod copy;
@@ -23,6 +24,7 @@ pub mod flamegraph;
 mod functions;
 mod index;
 pub mod java;
+pub mod modules;
 pub mod native;
 pub mod prepass;
 pub mod processes;
