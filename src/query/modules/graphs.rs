@@ -1,0 +1,519 @@
+//! Macros of the library that walk over graphs: what they give is worked out when a statement
+//! calls them, and stands in a temporary table from then on.
+
+use std::collections::HashMap;
+
+use rusqlite::types::Value;
+use rusqlite::{Connection, Error, params_from_iter};
+
+use crate::heap_graph::{
+    ClassIndex, Dominators, DumpFacts, Follow, GraphBuilder, HeapKind, NewObject, NoContents,
+    ObjectId, ObjectIndex, RootKind,
+};
+use crate::query::table::{Catalog, WorkedMacro};
+
+const SEARCH: Option<&str> = Some("graphs.search");
+const SCAN: Option<&str> = Some("graphs.scan");
+
+const MACROS: [WorkedMacro; 6] = [
+    WorkedMacro {
+        name: "graph_reachable_bfs",
+        module: SEARCH,
+        about: "Nodes that are reached from some, breadth first, each with the one before it.",
+        arguments: &["graph_table", "start_nodes"],
+        work: |call| reachable(call, Search::BreadthFirst),
+    },
+    WorkedMacro {
+        name: "graph_reachable_dfs",
+        module: SEARCH,
+        about: "Nodes that are reached from some, depth first, each with the one before it.",
+        arguments: &["graph_table", "start_nodes"],
+        work: |call| reachable(call, Search::DepthFirst),
+    },
+    WorkedMacro {
+        name: "graph_dominator_tree",
+        module: Some("graphs.dominator_tree"),
+        about: "Nodes that a root reaches, each with its immediate dominator.",
+        arguments: &["graph_table", "root_node_id"],
+        work: dominator_tree,
+    },
+    WorkedMacro {
+        name: "tree_structural_partition_by_group",
+        module: Some("graphs.partition"),
+        about: "A tree taken apart by group: each node below the nearest of its group.",
+        arguments: &["tree_table"],
+        work: partition,
+    },
+    WorkedMacro {
+        name: "_graph_scan",
+        module: SCAN,
+        about: "Values handed on along edges, step by step.",
+        arguments: &["graph_table", "init_table", "scan_columns", "step_query"],
+        work: scan,
+    },
+    WorkedMacro {
+        name: "_graph_aggregating_scan",
+        module: SCAN,
+        about: "Values handed on along edges, those that meet in a node summed up.",
+        arguments: &["graph_table", "init_table", "agg_columns", "agg_query"],
+        work: aggregating_scan,
+    },
+];
+
+pub(super) fn add(catalog: &mut Catalog) {
+    for one in MACROS {
+        catalog.worked_macro(one);
+    }
+}
+
+/// A call of a macro that is worked out: its arguments as they stand in the statement, and the
+/// table that is to hold what it gives.
+pub struct Call<'a> {
+    /// Where to ask and to write.
+    pub connection: &'a Connection,
+    /// Its arguments, calls of macros in them replaced.
+    pub arguments: &'a [String],
+    /// The name of the temporary table to make.
+    pub table: &'a str,
+}
+
+impl Call<'_> {
+    /// Makes the table.
+    fn create(&self, columns: &[&str]) -> Result<(), Error> {
+        let columns: Vec<String> = columns.iter().map(|name| quoted(name)).collect();
+        let table = quoted(self.table);
+        let sql = format!("CREATE TEMP TABLE {table} ({})", columns.join(", "));
+        self.connection.execute_batch(&sql)
+    }
+
+    fn insertion(&self, columns: usize) -> String {
+        let places = vec!["?"; columns].join(", ");
+        format!("INSERT INTO temp.{} VALUES ({places})", quoted(self.table))
+    }
+
+    /// Makes the table and fills it with pairs.
+    fn fill_pairs(
+        &self,
+        columns: [&str; 2],
+        rows: impl Iterator<Item = (i64, Option<i64>)>,
+    ) -> Result<(), Error> {
+        self.create(&columns)?;
+        let mut insert = self.connection.prepare(&self.insertion(2))?;
+        for row in rows {
+            insert.execute(row)?;
+        }
+        Ok(())
+    }
+}
+
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+fn failure(message: impl Into<String>) -> Error {
+    Error::ModuleError(message.into())
+}
+
+/// A directed graph whose nodes are numbered densely, in order of their own numbers.
+struct Graph {
+    nodes: Vec<i64>,
+    starts: Vec<u32>,
+    targets: Vec<u32>,
+}
+
+impl Graph {
+    /// The edges of a table with `source_node_id` and `dest_node_id`, and nodes besides.
+    fn read(connection: &Connection, table: &str, besides: &[i64]) -> Result<Graph, Error> {
+        let sql = format!(
+            "SELECT source_node_id, dest_node_id FROM {table}
+             WHERE source_node_id IS NOT NULL AND dest_node_id IS NOT NULL"
+        );
+        let mut statement = connection.prepare(&sql)?;
+        let mut rows = statement.query([])?;
+        let mut edges: Vec<(i64, i64)> = Vec::new();
+        while let Some(row) = rows.next()? {
+            edges.push((row.get(0)?, row.get(1)?));
+        }
+        let mut nodes: Vec<i64> = besides.to_vec();
+        nodes.extend(edges.iter().flat_map(|&(from, to)| [from, to]));
+        nodes.sort_unstable();
+        nodes.dedup();
+        if u32::try_from(nodes.len().max(edges.len())).is_err() {
+            return Err(failure("the graph has more than 2^32 edges"));
+        }
+        let mut graph = Graph {
+            starts: vec![0; nodes.len() + 1],
+            targets: vec![0; edges.len()],
+            nodes,
+        };
+        let numbered: Vec<(u32, u32)> = edges
+            .iter()
+            .filter_map(|&(from, to)| Some((graph.number(from)?, graph.number(to)?)))
+            .collect();
+        drop(edges);
+        for &(from, _) in &numbered {
+            graph.starts[from as usize + 1] += 1;
+        }
+        for at in 1..graph.starts.len() {
+            graph.starts[at] += graph.starts[at - 1];
+        }
+        let mut next = graph.starts.clone();
+        for (from, to) in numbered {
+            let place = &mut next[from as usize];
+            graph.targets[*place as usize] = to;
+            *place += 1;
+        }
+        Ok(graph)
+    }
+
+    fn number(&self, node: i64) -> Option<u32> {
+        // Most graphs have all numbers from their first on.
+        let first = *self.nodes.first()?;
+        let guess = usize::try_from(node.checked_sub(first)?).ok()?;
+        if self.nodes.get(guess) == Some(&node) {
+            return Some(guess as u32);
+        }
+        let found = self.nodes.binary_search(&node).ok()?;
+        Some(found as u32)
+    }
+
+    fn targets(&self, node: u32) -> &[u32] {
+        let at = node as usize;
+        &self.targets[self.starts[at] as usize..self.starts[at + 1] as usize]
+    }
+}
+
+/// The numbers in the first column of a table.
+fn numbers(connection: &Connection, table: &str) -> Result<Vec<i64>, Error> {
+    let mut statement = connection.prepare(&format!("SELECT * FROM {table}"))?;
+    let rows = statement.query_map([], |row| row.get::<_, Option<i64>>(0))?;
+    rows.filter_map(Result::transpose).collect()
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Search {
+    BreadthFirst,
+    DepthFirst,
+}
+
+fn reachable(call: &Call<'_>, search: Search) -> Result<(), Error> {
+    let starts = numbers(call.connection, &call.arguments[1])?;
+    let graph = Graph::read(call.connection, &call.arguments[0], &starts)?;
+    let mut seen = vec![false; graph.nodes.len()];
+    let mut found: Vec<(u32, Option<u32>)> = Vec::new();
+    let starts = starts.into_iter().filter_map(|node| graph.number(node));
+    match search {
+        Search::BreadthFirst => {
+            for node in starts {
+                if !std::mem::replace(&mut seen[node as usize], true) {
+                    found.push((node, None));
+                }
+            }
+            let mut next = 0;
+            while let Some(&(node, _)) = found.get(next) {
+                next += 1;
+                for &to in graph.targets(node) {
+                    if !std::mem::replace(&mut seen[to as usize], true) {
+                        found.push((to, Some(node)));
+                    }
+                }
+            }
+        }
+        Search::DepthFirst => {
+            for start in starts {
+                // Nodes on the way, with the edge to go along next.
+                let mut way: Vec<(u32, usize)> = Vec::new();
+                if !std::mem::replace(&mut seen[start as usize], true) {
+                    found.push((start, None));
+                    way.push((start, 0));
+                }
+                while let Some((node, edge)) = way.last_mut() {
+                    let Some(&to) = graph.targets(*node).get(*edge) else {
+                        way.pop();
+                        continue;
+                    };
+                    *edge += 1;
+                    if !std::mem::replace(&mut seen[to as usize], true) {
+                        found.push((to, Some(*node)));
+                        way.push((to, 0));
+                    }
+                }
+            }
+        }
+    }
+    let of = |node: u32| graph.nodes[node as usize];
+    let rows = found.iter().map(|&(node, parent)| (of(node), parent.map(of)));
+    call.fill_pairs(["node_id", "parent_node_id"], rows)
+}
+
+fn dominator_tree(call: &Call<'_>) -> Result<(), Error> {
+    let root = format!("SELECT {}", call.arguments[1]);
+    let root: i64 = call.connection.query_row(&root, [], |row| row.get(0))?;
+    let graph = Graph::read(call.connection, &call.arguments[0], &[root])?;
+    // Ids begin at 1, for 0 is null.
+    let id = |node: u32| ObjectId(u64::from(node) + 1);
+    let mut builder = GraphBuilder::default();
+    for node in 0..graph.nodes.len() as u32 {
+        builder.object(NewObject {
+            id: id(node),
+            class: ClassIndex(0),
+            shallow_bytes: 0,
+            heap: HeapKind::Unknown,
+        });
+        for &to in graph.targets(node) {
+            builder.reference(id(to));
+        }
+    }
+    let number = graph.number(root).unwrap_or_default();
+    builder.root(id(number), RootKind::Unknown, None, None);
+    let facts = DumpFacts::default();
+    let heap = builder.finish(Vec::new(), Vec::new(), Box::new(NoContents), facts, false);
+    let heap = heap.map_err(|error| failure(error.to_string()))?;
+    let dominators = Dominators::of(&heap, Follow::default());
+    let of = |object: ObjectIndex| graph.nodes[object.at()];
+    let mut reached: Vec<ObjectIndex> = dominators.order().to_vec();
+    reached.sort_unstable();
+    let rows = reached
+        .into_iter()
+        .map(|object| (of(object), dominators.idom(object).map(of)));
+    call.fill_pairs(["node_id", "dominator_node_id"], rows)
+}
+
+/// Each node of a tree goes below the nearest above it that has its group.
+fn partition(call: &Call<'_>) -> Result<(), Error> {
+    let sql = format!("SELECT id, parent_id, group_key FROM {}", call.arguments[0]);
+    let mut statement = call.connection.prepare(&sql)?;
+    let rows = statement.query_map([], |row| {
+        Ok((
+            row.get::<_, i64>(0)?,
+            row.get::<_, Option<i64>>(1)?,
+            row.get::<_, i64>(2)?,
+        ))
+    })?;
+    let rows: Vec<(i64, Option<i64>, i64)> = rows.collect::<Result<_, _>>()?;
+    let places: HashMap<i64, usize> = rows.iter().zip(0..).map(|(row, at)| (row.0, at)).collect();
+    let mut below: Vec<Vec<u32>> = vec![Vec::new(); rows.len()];
+    let mut roots = Vec::new();
+    for (at, (_, parent, _)) in rows.iter().enumerate() {
+        match parent.and_then(|parent| places.get(&parent)) {
+            Some(&parent) => below[parent].push(at as u32),
+            None => roots.push(at as u32),
+        }
+    }
+    call.create(&["id", "parent_id", "group_key"])?;
+    let mut insert = call.connection.prepare(&call.insertion(3))?;
+    // Of each group, the nodes on the way.
+    let mut groups: HashMap<i64, Vec<i64>> = HashMap::new();
+    let mut way: Vec<(u32, usize)> = Vec::new();
+    for root in roots {
+        let mut enter = Some(root);
+        loop {
+            if let Some(at) = enter.take() {
+                let (id, _, group) = rows[at as usize];
+                let of_group = groups.entry(group).or_default();
+                insert.execute((id, of_group.last().copied(), group))?;
+                of_group.push(id);
+                way.push((at, 0));
+            }
+            let Some((at, child)) = way.last_mut() else {
+                break;
+            };
+            match below[*at as usize].get(*child) {
+                Some(&next) => {
+                    *child += 1;
+                    enter = Some(next);
+                }
+                None => {
+                    let (_, _, group) = rows[*at as usize];
+                    groups.get_mut(&group).map(Vec::pop);
+                    way.pop();
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The names in `(a, b, c)`.
+fn column_list(text: &str) -> Vec<String> {
+    let inside = text.trim().trim_start_matches('(').trim_end_matches(')');
+    let names = inside.split(',').map(|name| name.trim().to_owned());
+    names.filter(|name| !name.is_empty()).collect()
+}
+
+/// A query with `$table` replaced.
+fn with_table(query: &str, table: &str) -> String {
+    const VARIABLE: &str = "$table";
+    let mut text = String::new();
+    let mut rest = query;
+    while let Some(at) = rest.find(VARIABLE) {
+        let (before, after) = rest.split_at(at);
+        let after = &after[VARIABLE.len()..];
+        text += before;
+        let goes_on = after.starts_with(|c: char| c.is_alphanumeric() || c == '_');
+        text += if goes_on { VARIABLE } else { table };
+        rest = after;
+    }
+    text + rest
+}
+
+/// A scan on its way: a table of rows that are handed on, and the query that makes of them the
+/// rows of the next step.
+struct Scan<'c> {
+    connection: &'c Connection,
+    columns: Vec<String>,
+    frontier: String,
+    step: String,
+}
+
+/// A row: its node, and the columns.
+type Row = (i64, Vec<Value>);
+
+/// A cycle never ends: so many rows are made, and no more.
+const MOST_ROWS: usize = 1 << 27;
+
+impl<'c> Scan<'c> {
+    fn begin(call: &Call<'c>) -> Result<Scan<'c>, Error> {
+        let columns = column_list(&call.arguments[2]);
+        let frontier = format!("{}_step", call.table);
+        let mut names = vec!["id".to_owned()];
+        names.extend(columns.iter().map(|name| quoted(name)));
+        let names = names.join(", ");
+        let at = quoted(&frontier);
+        let sql = format!("CREATE TEMP TABLE {at} ({names})");
+        call.connection.execute_batch(&sql)?;
+        let query = with_table(&call.arguments[3], &format!("temp.{at}"));
+        Ok(Scan {
+            connection: call.connection,
+            columns,
+            frontier,
+            step: format!("SELECT {names} FROM {query}"),
+        })
+    }
+
+    fn rows(&self, sql: &str) -> Result<Vec<Row>, Error> {
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let rows = statement.query_map([], |row| {
+            let values = (1..=self.columns.len()).map(|at| row.get(at));
+            Ok((row.get(0)?, values.collect::<Result<_, _>>()?))
+        })?;
+        rows.collect()
+    }
+
+    /// The rows of the table to begin with.
+    fn first(&self, table: &str) -> Result<Vec<Row>, Error> {
+        let mut names = vec!["id".to_owned()];
+        names.extend(self.columns.iter().map(|name| quoted(name)));
+        self.rows(&format!("SELECT {} FROM {table}", names.join(", ")))
+    }
+
+    /// What the query makes of rows.
+    fn step<'r>(&self, rows: impl Iterator<Item = (i64, &'r [Value])>) -> Result<Vec<Row>, Error> {
+        let at = quoted(&self.frontier);
+        self.connection
+            .prepare_cached(&format!("DELETE FROM temp.{at}"))?
+            .execute([])?;
+        let places = vec!["?"; self.columns.len() + 1].join(", ");
+        let insert = format!("INSERT INTO temp.{at} VALUES ({places})");
+        let mut insert = self.connection.prepare_cached(&insert)?;
+        for (node, values) in rows {
+            let node = Value::Integer(node);
+            insert.execute(params_from_iter(std::iter::once(&node).chain(values)))?;
+        }
+        self.rows(&self.step)
+    }
+
+    fn end(self, call: &Call<'_>, rows: &[Row]) -> Result<(), Error> {
+        let at = quoted(&self.frontier);
+        self.connection.flush_prepared_statement_cache();
+        self.connection
+            .execute_batch(&format!("DROP TABLE temp.{at}"))?;
+        let names = self.columns.iter().map(String::as_str);
+        let names: Vec<&str> = std::iter::once("id").chain(names).collect();
+        call.create(&names)?;
+        let mut insert = call.connection.prepare(&call.insertion(names.len()))?;
+        for (node, values) in rows {
+            let node = Value::Integer(*node);
+            insert.execute(params_from_iter(std::iter::once(&node).chain(values)))?;
+        }
+        Ok(())
+    }
+}
+
+fn scan(call: &Call<'_>) -> Result<(), Error> {
+    let scan = Scan::begin(call)?;
+    let graph = Graph::read(call.connection, &call.arguments[0], &[])?;
+    let mut all = scan.first(&call.arguments[1])?;
+    let mut from = 0;
+    while from < all.len() {
+        let handed_on = all[from..].iter().flat_map(|(node, values)| {
+            let targets = graph.number(*node).map(|node| graph.targets(node));
+            let targets = targets.unwrap_or_default().iter();
+            targets.map(|&to| (graph.nodes[to as usize], values.as_slice()))
+        });
+        let next = scan.step(handed_on)?;
+        from = all.len();
+        all.extend(next);
+        if all.len() > MOST_ROWS {
+            return Err(failure("_graph_scan!: the graph goes in a circle"));
+        }
+    }
+    scan.end(call, &all)
+}
+
+fn aggregating_scan(call: &Call<'_>) -> Result<(), Error> {
+    let scan = Scan::begin(call)?;
+    let first = scan.first(&call.arguments[1])?;
+    let nodes: Vec<i64> = first.iter().map(|row| row.0).collect();
+    let graph = Graph::read(call.connection, &call.arguments[0], &nodes)?;
+    // Edges that have not handed anything on yet, and the rows that have come, by node.
+    let mut waits = vec![0u32; graph.nodes.len()];
+    for &to in &graph.targets {
+        waits[to as usize] += 1;
+    }
+    let mut come: Vec<Vec<Vec<Value>>> = vec![Vec::new(); graph.nodes.len()];
+    let mut done: Vec<Row> = Vec::new();
+    let mut ready: Vec<u32> = (0..graph.nodes.len() as u32)
+        .filter(|&node| waits[node as usize] == 0)
+        .collect();
+    for (node, values) in first {
+        let Some(at) = graph.number(node) else { continue };
+        if waits[at as usize] == 0 {
+            done.push((node, values));
+        } else {
+            come[at as usize].push(values);
+        }
+    }
+    let mut from = 0;
+    while !ready.is_empty() {
+        let by_node = &done[from..];
+        for (node, values) in by_node {
+            let targets = graph.number(*node).map(|node| graph.targets(node));
+            for &to in targets.unwrap_or_default() {
+                come[to as usize].push(values.clone());
+            }
+        }
+        from = done.len();
+        let mut next = Vec::new();
+        for node in ready {
+            for &to in graph.targets(node) {
+                let wait = &mut waits[to as usize];
+                *wait -= 1;
+                if *wait == 0 {
+                    next.push(to);
+                }
+            }
+        }
+        let rows = next.iter().flat_map(|&node| {
+            let rows = come[node as usize].iter();
+            rows.map(move |values| (node, values.as_slice()))
+        });
+        let rows = rows.map(|(node, values)| (graph.nodes[node as usize], values));
+        done.extend(scan.step(rows)?);
+        for &node in &next {
+            come[node as usize] = Vec::new();
+        }
+        ready = next;
+    }
+    scan.end(call, &done)
+}
