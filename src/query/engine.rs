@@ -2,7 +2,7 @@
 //! statements may do: read, and make temporary tables of what they read. No file is opened, no
 //! extension loaded; time and memory have bounds.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,8 +14,8 @@ use rusqlite::{Connection, Error, ErrorCode, InterruptHandle};
 
 use super::error::QueryError;
 use super::functions;
-use super::prepass::{self, Action, Macro, Macros, Prepared};
-use super::table::{Catalog, Schema, Source};
+use super::prepass::{self, Action, Macro, Macros, Prepared, WorkedCall};
+use super::table::{Catalog, MacroCall, Schema, Source, Work, WorkedMacro};
 use super::vtab;
 
 /// What a query may take.
@@ -136,6 +136,7 @@ pub struct Database {
     deadline: Arc<Mutex<Option<Instant>>>,
     limits: Limits,
     macros: Macros,
+    works: BTreeMap<String, Work>,
     modules: BTreeSet<&'static str>,
     known: Vec<TableInfo>,
     schemas: Vec<&'static Schema>,
@@ -176,6 +177,7 @@ impl Database {
             deadline: Arc::default(),
             limits,
             macros: Macros::new(),
+            works: BTreeMap::new(),
             modules: BTreeSet::new(),
             known: Vec::new(),
             schemas: Vec::new(),
@@ -227,6 +229,7 @@ impl Database {
                     arguments: arguments.map(|name| name.to_lowercase()).collect(),
                     body: added.body.to_owned(),
                     is_function: added.is_function,
+                    is_worked: false,
                 },
             );
             let argument = |name: &&str| ColumnInfo {
@@ -246,6 +249,9 @@ impl Database {
                 columns: added.arguments.iter().map(argument).collect(),
             });
         }
+        for added in catalog.worked {
+            self.add_worked(added);
+        }
         for view in catalog.views {
             self.modules.extend(view.module);
             let sql = self.rewritten(view.sql)?;
@@ -262,6 +268,69 @@ impl Database {
         }
         self.known.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(())
+    }
+
+    fn add_worked(&mut self, added: WorkedMacro) {
+        self.modules.extend(added.module);
+        let name = added.name.to_lowercase();
+        let arguments = added.arguments.iter();
+        self.macros.insert(
+            name.clone(),
+            Macro {
+                arguments: arguments.clone().map(|name| name.to_lowercase()).collect(),
+                body: String::new(),
+                is_function: false,
+                is_worked: true,
+            },
+        );
+        self.works.insert(name, added.work);
+        let argument = |name: &&str| ColumnInfo {
+            name: (*name).to_owned(),
+            kind: String::new(),
+            about: "",
+            hidden: true,
+        };
+        self.known.push(TableInfo {
+            name: added.name.to_owned(),
+            sort: Sort::Macro,
+            module: added.module,
+            about: added.about,
+            columns: arguments.map(argument).collect(),
+        });
+    }
+
+    /// Works out what macros give, each into the temporary table that the statement reads.
+    fn work_out(&self, calls: &[WorkedCall]) -> Result<(), Error> {
+        for call in calls {
+            let Some(work) = self.works.get(&call.name) else {
+                return Err(Error::ModuleError(format!(
+                    "there is no macro {}!",
+                    call.name
+                )));
+            };
+            let reading = |reads: bool| {
+                let mode = if reads { Mode::Read } else { Mode::Own };
+                self.mode.store(mode as u8, Ordering::Relaxed);
+            };
+            self.in_mode(Mode::Own, || {
+                work(&MacroCall {
+                    connection: &self.connection,
+                    reading: &reading,
+                    arguments: &call.arguments,
+                    table: &call.table,
+                })
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Drops what was worked out for a statement that has run.
+    fn forget(&self, calls: &[WorkedCall]) {
+        for call in calls {
+            let drop = format!("DROP TABLE IF EXISTS temp.{}", call.table);
+            let dropped = self.in_mode(Mode::Own, || self.connection.execute_batch(&drop));
+            debug_assert!(dropped.is_ok(), "nothing reads {} any more", call.table);
+        }
     }
 
     /// A `SELECT` of ours with its macros replaced.
@@ -316,8 +385,8 @@ impl Database {
     /// Where SQLite fails.
     pub fn tables(&self) -> Result<Vec<TableInfo>, QueryError> {
         self.in_mode(Mode::Own, || {
-            let sql =
-                "SELECT name FROM sqlite_temp_master WHERE type IN ('table', 'view') ORDER BY 1";
+            let sql = "SELECT name FROM sqlite_temp_master WHERE type IN ('table', 'view') \
+                 AND name NOT GLOB '_macro_*' ORDER BY 1";
             let mut statement = self.connection.prepare(sql)?;
             let names = statement.query_map([], |row| row.get::<_, String>(0))?;
             let mut all = self.known.clone();
@@ -372,6 +441,7 @@ impl Database {
         let until = self.limits.time.map(|time| Instant::now() + time);
         *self.deadline.lock().unwrap_or_else(PoisonError::into_inner) = until;
         let fail = |error| self.failure(error, &prepared, sql, until);
+        self.work_out(&prepared.worked).map_err(fail)?;
         match &prepared.action {
             Action::Include(module) => {
                 self.include(module, prepared.origin_of(0), sql)?;
@@ -383,6 +453,7 @@ impl Database {
             }
             Action::Read => {
                 let flow = self.in_mode(Mode::Read, || self.read(&prepared.sql, sink));
+                self.forget(&prepared.worked);
                 return flow.map_err(fail);
             }
             Action::Create { replacing } => {

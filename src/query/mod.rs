@@ -36,6 +36,6 @@ pub use engine::{ColumnInfo, Database, Interrupter, Limits, Sink, Sort, TableInf
 pub use error::{Place, QueryError};
 pub use processes::{ProcessRow, Processes};
 pub use table::{
-    Access, Argument, Build, Call, Catalog, Cell, Column, Kind, LibraryMacro, Rows, Schema,
-    TableError, View,
+    Access, Argument, Build, Call, Catalog, Cell, Column, Kind, LibraryMacro, MacroCall, Rows,
+    Schema, TableError, View, Work, WorkedMacro,
 };

@@ -49,6 +49,20 @@ pub struct Macro {
     pub body: String,
     /// Called as `name(…)` and standing for a `SELECT` in brackets; else `name!(…)`.
     pub is_function: bool,
+    /// It has no text: what it gives is worked out when it is called.
+    pub is_worked: bool,
+}
+
+/// A call of a macro that has to be worked out before the statement runs, which reads what it
+/// gives from a temporary table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkedCall {
+    /// The macro, in lower case.
+    pub name: String,
+    /// Its arguments, calls in them replaced.
+    pub arguments: Vec<String>,
+    /// The table.
+    pub table: String,
 }
 
 /// Macros and functions by their names in lower case.
@@ -79,6 +93,8 @@ pub struct Prepared {
     pub action: Action,
     /// What SQLite is to run; empty for [`Action::Include`] and [`Action::Define`].
     pub sql: String,
+    /// What has to be worked out before, in order.
+    pub worked: Vec<WorkedCall>,
     origin: Vec<(usize, usize, bool)>,
 }
 
@@ -95,14 +111,18 @@ impl Prepared {
 }
 
 /// The statements of a text: where each stands, without its semicolon. Those of nothing but
-/// blanks and comments are left out.
+/// blanks and comments are left out. An `ORDER BY` behind a semicolon belongs to the statement
+/// before: Perfetto's documentation of native heaps has one.
 pub fn statements(sql: &str) -> Vec<Range<usize>> {
-    let mut found = Vec::new();
+    let mut found: Vec<Range<usize>> = Vec::new();
     let mut open: Option<Range<usize>> = None;
     for token in tokens(sql) {
         if token.is_sign(sql, ';') {
             found.extend(open.take());
         } else {
+            if open.is_none() && token.is(sql, "ORDER") {
+                open = found.pop();
+            }
             let start = open.map_or(token.at.start, |range| range.start);
             open = Some(start..token.at.end);
         }
@@ -295,6 +315,7 @@ fn include(mut reader: Reader<'_>) -> Result<Prepared, Refusal> {
     Ok(Prepared {
         action: Action::Include(module),
         sql: String::new(),
+        worked: Vec::new(),
         origin: vec![(0, offset, false)],
     })
 }
@@ -418,6 +439,7 @@ fn create_index(mut reader: Reader<'_>, replace: bool) -> Result<Prepared, Refus
             replacing: replace.then(|| format!("DROP INDEX IF EXISTS temp.{}", quoted(&name))),
         },
         sql,
+        worked: Vec::new(),
         origin: vec![(0, offset, false)],
     })
 }
@@ -464,10 +486,12 @@ fn define(mut reader: Reader<'_>, is_function: bool) -> Result<Prepared, Refusal
         arguments,
         body,
         is_function,
+        is_worked: false,
     };
     Ok(Prepared {
         action: Action::Define(name.to_lowercase(), defined),
         sql: String::new(),
+        worked: Vec::new(),
         origin: vec![(0, offset, false)],
     })
 }
@@ -497,6 +521,7 @@ fn drop(mut reader: Reader<'_>) -> Result<Prepared, Refusal> {
     Ok(Prepared {
         action: Action::Drop,
         sql: format!("DROP {kind} {unless}temp.{}", quoted(&name)),
+        worked: Vec::new(),
         origin: vec![(0, offset, false)],
     })
 }

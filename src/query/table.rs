@@ -4,6 +4,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use rusqlite::{Connection, Statement};
+
 /// A value in a table. Text is borrowed from the model where it lies there.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cell<'a> {
@@ -278,6 +280,7 @@ pub struct Catalog {
     pub(super) tables: Vec<(&'static Schema, Source)>,
     pub(super) views: Vec<View>,
     pub(super) macros: Vec<LibraryMacro>,
+    pub(super) worked: Vec<WorkedMacro>,
     pub(super) modules: Vec<&'static str>,
 }
 
@@ -296,6 +299,51 @@ pub struct LibraryMacro {
     pub body: &'static str,
     /// Called as `name(…)` and standing for a `SELECT` in brackets; else `name!(…)`.
     pub is_function: bool,
+}
+
+/// A call of a macro that is worked out: its arguments as they stand in the statement, and the
+/// table that is to hold what it gives.
+pub struct MacroCall<'a> {
+    /// Where to write.
+    pub connection: &'a Connection,
+    /// Says whether what is prepared next is text of the user's, which may only read.
+    pub(super) reading: &'a dyn Fn(bool),
+    /// Its arguments, calls of macros in them replaced.
+    pub arguments: &'a [String],
+    /// The name of the temporary table to make.
+    pub table: &'a str,
+}
+
+impl<'a> MacroCall<'a> {
+    /// Prepares SQL in which there is text of the user's.
+    ///
+    /// # Errors
+    /// Where it is wrong, or does anything but read.
+    pub fn ask(&self, sql: &str) -> Result<Statement<'a>, rusqlite::Error> {
+        (self.reading)(true);
+        let statement = self.connection.prepare(sql);
+        (self.reading)(false);
+        statement
+    }
+}
+
+/// Works out what a macro gives and makes its table.
+pub type Work = fn(&MacroCall<'_>) -> Result<(), rusqlite::Error>;
+
+/// A macro of Perfetto's library that no SQL can stand for: what it gives is worked out when a
+/// statement calls it.
+#[derive(Debug, Clone, Copy)]
+pub struct WorkedMacro {
+    /// Its name.
+    pub name: &'static str,
+    /// The module it belongs to.
+    pub module: Option<&'static str>,
+    /// What it gives, in a sentence.
+    pub about: &'static str,
+    /// Names of its arguments.
+    pub arguments: &'static [&'static str],
+    /// Does it.
+    pub work: Work,
 }
 
 impl Catalog {
@@ -320,6 +368,11 @@ impl Catalog {
     /// Adds a macro.
     pub fn library_macro(&mut self, added: LibraryMacro) {
         self.macros.push(added);
+    }
+
+    /// Adds a macro that is worked out.
+    pub fn worked_macro(&mut self, added: WorkedMacro) {
+        self.worked.push(added);
     }
 
     /// Adds a module that may be included and brings nothing of its own: its tables are always

@@ -4,6 +4,7 @@ use super::sides::{self, Sides};
 use super::{Recording, each};
 use rusqlite::Connection;
 use rusqlite::types::Value;
+use std::cell::RefCell;
 
 /// The calls that Perfetto was asked, from `queries.sql`: file and statement.
 fn calls(recording: &Recording) -> Vec<(String, String)> {
@@ -51,13 +52,16 @@ fn with_our_upid(sides: &Sides, sql: &str) -> String {
         let found = connection.query_row(sql, [], |row| row.get(0));
         found.expect("a number")
     };
-    let ours = sides.ours.connection();
+    let ours = |sql: &str| match sides.ours(sql).expect("an answer")[0][0] {
+        Value::Integer(number) => number,
+        ref other => panic!("{other:?}"),
+    };
     let upid = if sides.has("process") {
         let pid = format!("SELECT pid FROM process WHERE upid = {theirs}");
         let pid = number(&sides.theirs, &pid);
-        number(ours, &format!("SELECT upid FROM process WHERE pid = {pid}"))
+        ours(&format!("SELECT upid FROM process WHERE pid = {pid}"))
     } else {
-        number(ours, "SELECT max(upid) FROM heap_graph")
+        ours("SELECT max(upid) FROM heap_graph")
     };
     let upid = format!(" {upid}");
     parts[3] = &upid;
@@ -103,8 +107,7 @@ fn other_forms(sides: &Sides, sql: &str) -> Vec<String> {
     let [sort, ts, "NULL", upid, "NULL", "NULL"] = arguments[..] else {
         return Vec::new();
     };
-    let connection = sides.ours.connection();
-    let rows = |from: &str| sides::rows(connection, &format!("SELECT * FROM {from}"));
+    let rows = |from: &str| sides.ours(&format!("SELECT * FROM {from}"));
     let six = rows(&format!(
         "experimental_flamegraph({})",
         arguments.join(", ")
@@ -113,13 +116,9 @@ fn other_forms(sides: &Sides, sql: &str) -> Vec<String> {
     let constraints = rows(&format!(
         "experimental_flamegraph WHERE ts = {ts} AND upid = {upid} AND profile_type = {sort}"
     ));
-    let mut faults = sides::differences(three, six.as_ref().map(Clone::clone).map_err(copy));
+    let mut faults = sides::differences(three, six.clone());
     faults.extend(sides::differences(constraints, six));
     faults
-}
-
-fn copy(error: &rusqlite::Error) -> rusqlite::Error {
-    rusqlite::Error::ModuleError(error.to_string())
 }
 
 #[test]
@@ -132,10 +131,10 @@ fn what_is_not_there_is_said() {
     let recordings = super::recordings();
     let graph = recordings.iter().find(|r| r.name == "graph_10k");
     let graph = graph.expect("it is a fixture");
-    let database = sides::open(&graph.trace);
+    let database = RefCell::new(sides::open(&graph.trace));
     let rows = |call: &str| {
         let sql = format!("SELECT count(*) FROM experimental_flamegraph{call}");
-        sides::rows(database.connection(), &sql).map_err(|error| error.to_string())
+        sides::ask(&mut database.borrow_mut(), &sql)
     };
     let said = |call: &str| rows(call).expect_err("it is no heap");
     assert!(said("").contains("wants arguments") || said("").contains("it wants a type"));

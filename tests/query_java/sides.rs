@@ -7,12 +7,15 @@ use heaptap::heap_graph::HeapGraph;
 use heaptap::query::java::{JavaHeapFacts, JavaHeaps, OutOfMemory};
 use heaptap::query::native::NativeHeapsBuilder;
 use heaptap::query::{
-    Catalog, Database, Processes, TableError, flamegraph, java, native, processes,
+    self as query, Catalog, Database, Processes, QueryError, Sink, TableError, flamegraph, java,
+    modules, native, processes,
 };
 use heaptap::trace::{Surveyed, Trace, TraceError};
 use rusqlite::Connection;
 use rusqlite::types::Value;
+use std::cell::RefCell;
 use std::io::Read as _;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -20,7 +23,7 @@ use std::sync::{Arc, Mutex};
 pub type Row = Vec<Value>;
 
 pub struct Sides {
-    pub ours: Database,
+    pub ours: RefCell<Database>,
     pub theirs: Connection,
 }
 
@@ -92,6 +95,7 @@ pub fn open(path: &Path) -> Database {
     native::add(&mut catalog, &natives, &all);
     let heaps = java::add(&mut catalog, &heaps, &all);
     flamegraph::add(&mut catalog, Some(&natives), Some(&heaps), &all);
+    modules::add(&mut catalog, &natives);
     Database::open(catalog).expect("a database")
 }
 
@@ -131,7 +135,7 @@ impl Sides {
              SELECT ts, upid, heap_name, callsite_id, count, size FROM alloc JOIN process USING (pid)";
         theirs.execute_batch(with_pids).expect("a view");
         Sides {
-            ours: open(&recording.trace),
+            ours: RefCell::new(open(&recording.trace)),
             theirs,
         }
     }
@@ -145,6 +149,11 @@ impl Sides {
         count.expect("a number") > 0
     }
 
+    /// The rows of a query on our side: of the last statement that gives any.
+    pub fn ours(&self, sql: &str) -> Result<Vec<Row>, String> {
+        ask(&mut self.ours.borrow_mut(), sql)
+    }
+
     /// What differs between the rows of a query on both sides, whatever their order.
     pub fn compare(&self, sql: &str) -> Vec<String> {
         self.compare_with(sql, sql)
@@ -152,17 +161,14 @@ impl Sides {
 
     /// The same, where the sides are asked in different words.
     pub fn compare_with(&self, ours: &str, theirs: &str) -> Vec<String> {
-        differences(
-            rows(self.ours.connection(), ours),
-            rows(&self.theirs, theirs),
-        )
+        differences(self.ours(ours), rows(&self.theirs, theirs))
     }
 }
 
 /// What differs between rows, whatever their order: the first few.
 pub fn differences(
-    ours: Result<Vec<Row>, rusqlite::Error>,
-    theirs: Result<Vec<Row>, rusqlite::Error>,
+    ours: Result<Vec<Row>, String>,
+    theirs: Result<Vec<Row>, String>,
 ) -> Vec<String> {
     let (ours, theirs) = match (ours, theirs) {
         (Ok(ours), Ok(theirs)) => (ours, theirs),
@@ -185,12 +191,53 @@ pub fn differences(
     faults
 }
 
-/// All rows of a query.
-pub fn rows(connection: &Connection, sql: &str) -> Result<Vec<Row>, rusqlite::Error> {
-    let mut statement = connection.prepare(sql)?;
-    let columns = statement.column_count();
-    let rows = statement.query_map([], |row| (0..columns).map(|at| row.get(at)).collect())?;
-    rows.collect()
+/// All rows of a query on Perfetto's tables.
+pub fn rows(connection: &Connection, sql: &str) -> Result<Vec<Row>, String> {
+    let rows = || -> Result<Vec<Row>, rusqlite::Error> {
+        let mut statement = connection.prepare(sql)?;
+        let columns = statement.column_count();
+        let rows = statement.query_map([], |row| (0..columns).map(|at| row.get(at)).collect())?;
+        rows.collect()
+    };
+    rows().map_err(|error| error.to_string())
+}
+
+/// Keeps the rows of the last statement.
+#[derive(Default)]
+struct Last(Vec<Row>);
+
+impl Sink for Last {
+    fn columns(&mut self, _: &[&str]) -> ControlFlow<()> {
+        self.0.clear();
+        ControlFlow::Continue(())
+    }
+
+    fn row(&mut self, row: &[query::Value<'_>]) -> ControlFlow<()> {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let row = row.iter().map(|value| match *value {
+            query::Value::Null => Value::Null,
+            query::Value::Int(number) => Value::Integer(number),
+            query::Value::Real(number) => Value::Real(number),
+            query::Value::Text(bytes) => Value::Text(text(bytes)),
+            query::Value::Blob(bytes) => Value::Blob(bytes.to_vec()),
+        });
+        self.0.push(row.collect());
+        ControlFlow::Continue(())
+    }
+
+    fn end(&mut self) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+}
+
+/// The rows that the last statement of a text gives that gives any.
+pub fn ask(database: &mut Database, sql: &str) -> Result<Vec<Row>, String> {
+    let mut last = Last::default();
+    let run = database.run(sql, &mut last);
+    run.map_err(|error: QueryError| error.to_string())?
+        .is_continue()
+        .then_some(last.0)
+        .ok_or_else(|| "it ended early".to_owned())
 }
 
 /// The text of a table's file, gzipped or not.

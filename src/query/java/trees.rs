@@ -8,7 +8,7 @@ use super::super::table::{Access, Catalog, Cell, Column, Rows, Schema};
 use super::heaps::{Heap, Heaps, LazyHeaps};
 use super::objects::heap_name;
 use crate::analyze::class_tree::{ClassTree, Cumulative, Merge, NodeIndex, Over};
-use crate::heap_graph::{Dominators, ObjectIndex};
+use crate::heap_graph::{Dominators, ObjectIndex, Retained};
 
 const DOMINATORS: Schema = Schema {
     name: "heap_graph_dominator_tree",
@@ -76,6 +76,18 @@ const SUMMARY: Schema = Schema {
     ],
 };
 
+const SUMS: Schema = Schema {
+    name: "_heap_graph_object_tree_aggregation",
+    module: Some("android.memory.heap_graph.object_tree"),
+    about: "Objects with the sums of all below them on shortest paths.",
+    columns: &[
+        Column::id(),
+        Column::int("cumulative_size", "shallow sizes of it and all below"),
+        Column::int("cumulative_native_size", "native sizes of them"),
+        Column::int("cumulative_count", "how many they are"),
+    ],
+};
+
 /// Columns of both class trees.
 const CLASS_TREE_COLUMNS: &[Column] = &[
     Column::int("graph_sample_ts", "the dump, by its time in ns").sorted(),
@@ -122,6 +134,8 @@ pub(super) fn add(catalog: &mut Catalog, heaps: &LazyHeaps) {
         let reachable = Reachable::of(&heaps);
         Ok(Arc::new(PathTree { heaps, reachable }))
     });
+    let lazy = heaps.clone();
+    catalog.table(&SUMS, move || Ok(Arc::new(PathSums::of(&*lazy.get()?))));
     let lazy = heaps.clone();
     let shared: Arc<OnceLock<Arc<Merged>>> = Arc::default();
     for schema in [&SUMMARY, &CLASS_TREE] {
@@ -265,6 +279,51 @@ impl Rows for PathTree {
         let (heap, object) = self.heaps.object(id);
         let parent: Option<ObjectIndex> = heap.paths().parent(object);
         parent.map(|parent| heap.row(parent)).into()
+    }
+}
+
+/// Sums over the trees of shortest paths, by row of the objects.
+struct PathSums {
+    rows: Vec<Retained>,
+}
+
+impl PathSums {
+    fn of(heaps: &Heaps) -> PathSums {
+        let mut rows = vec![Retained::default(); heaps.objects()];
+        for heap in heaps.all() {
+            let graph = &heap.graph;
+            for (row, object) in heap.rows().zip(heap.objects()) {
+                rows[row] = Retained {
+                    count: 1,
+                    bytes: graph.shallow_bytes(object),
+                    native_bytes: graph.native_bytes(object),
+                };
+            }
+            let paths = heap.paths();
+            for &object in paths.order().iter().rev() {
+                if let Some(parent) = paths.parent(object) {
+                    let sums = rows[heap.row(object)];
+                    rows[heap.row(parent)].add(sums);
+                }
+            }
+        }
+        PathSums { rows }
+    }
+}
+
+impl Rows for PathSums {
+    fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
+        let sums = self.rows[row];
+        match column {
+            0 => row.into(),
+            1 => Cell::bits(sums.bytes),
+            2 => Cell::bits(sums.native_bytes),
+            _ => Cell::bits(sums.count),
+        }
     }
 }
 

@@ -41,9 +41,15 @@ static SUMMARY: Schema = Schema {
         Column::text("mapping_name", "the file it lies in"),
         Column::text("source_file", "where its lines are known"),
         Column::int("line_number", "where its lines are known"),
-        Column::int("self_size", "bytes held that this function allocated itself"),
+        Column::int(
+            "self_size",
+            "bytes held that this function allocated itself",
+        ),
         Column::int("cumulative_size", "bytes held, allocated below it too"),
-        Column::int("self_alloc_size", "bytes that it allocated itself, freed ones too"),
+        Column::int(
+            "self_alloc_size",
+            "bytes that it allocated itself, freed ones too",
+        ),
         Column::int("cumulative_alloc_size", "bytes allocated below it too"),
     ],
 };

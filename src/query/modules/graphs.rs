@@ -4,13 +4,13 @@
 use std::collections::HashMap;
 
 use rusqlite::types::Value;
-use rusqlite::{Connection, Error, params_from_iter};
+use rusqlite::{Error, Statement, params_from_iter};
 
 use crate::heap_graph::{
     ClassIndex, Dominators, DumpFacts, Follow, GraphBuilder, HeapKind, NewObject, NoContents,
     ObjectId, ObjectIndex, RootKind,
 };
-use crate::query::table::{Catalog, WorkedMacro};
+use crate::query::table::{Catalog, MacroCall, WorkedMacro};
 
 const SEARCH: Option<&str> = Some("graphs.search");
 const SCAN: Option<&str> = Some("graphs.scan");
@@ -66,44 +66,31 @@ pub(super) fn add(catalog: &mut Catalog) {
     }
 }
 
-/// A call of a macro that is worked out: its arguments as they stand in the statement, and the
-/// table that is to hold what it gives.
-pub struct Call<'a> {
-    /// Where to ask and to write.
-    pub connection: &'a Connection,
-    /// Its arguments, calls of macros in them replaced.
-    pub arguments: &'a [String],
-    /// The name of the temporary table to make.
-    pub table: &'a str,
+/// Makes the table that a call is to fill.
+fn create(call: &MacroCall<'_>, columns: &[&str]) -> Result<(), Error> {
+    let columns: Vec<String> = columns.iter().map(|name| quoted(name)).collect();
+    let (table, columns) = (quoted(call.table), columns.join(", "));
+    let sql = format!("CREATE TEMP TABLE {table} ({columns})");
+    call.connection.execute_batch(&sql)
 }
 
-impl Call<'_> {
-    /// Makes the table.
-    fn create(&self, columns: &[&str]) -> Result<(), Error> {
-        let columns: Vec<String> = columns.iter().map(|name| quoted(name)).collect();
-        let table = quoted(self.table);
-        let sql = format!("CREATE TEMP TABLE {table} ({})", columns.join(", "));
-        self.connection.execute_batch(&sql)
-    }
+fn insertion(call: &MacroCall<'_>, columns: usize) -> String {
+    let places = vec!["?"; columns].join(", ");
+    format!("INSERT INTO temp.{} VALUES ({places})", quoted(call.table))
+}
 
-    fn insertion(&self, columns: usize) -> String {
-        let places = vec!["?"; columns].join(", ");
-        format!("INSERT INTO temp.{} VALUES ({places})", quoted(self.table))
+/// Makes the table and fills it with pairs.
+fn fill_pairs(
+    call: &MacroCall<'_>,
+    columns: [&str; 2],
+    rows: impl Iterator<Item = (i64, Option<i64>)>,
+) -> Result<(), Error> {
+    create(call, &columns)?;
+    let mut insert = call.connection.prepare(&insertion(call, 2))?;
+    for row in rows {
+        insert.execute(row)?;
     }
-
-    /// Makes the table and fills it with pairs.
-    fn fill_pairs(
-        &self,
-        columns: [&str; 2],
-        rows: impl Iterator<Item = (i64, Option<i64>)>,
-    ) -> Result<(), Error> {
-        self.create(&columns)?;
-        let mut insert = self.connection.prepare(&self.insertion(2))?;
-        for row in rows {
-            insert.execute(row)?;
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 fn quoted(name: &str) -> String {
@@ -123,12 +110,12 @@ struct Graph {
 
 impl Graph {
     /// The edges of a table with `source_node_id` and `dest_node_id`, and nodes besides.
-    fn read(connection: &Connection, table: &str, besides: &[i64]) -> Result<Graph, Error> {
+    fn read(call: &MacroCall<'_>, table: &str, besides: &[i64]) -> Result<Graph, Error> {
         let sql = format!(
             "SELECT source_node_id, dest_node_id FROM {table}
              WHERE source_node_id IS NOT NULL AND dest_node_id IS NOT NULL"
         );
-        let mut statement = connection.prepare(&sql)?;
+        let mut statement = call.ask(&sql)?;
         let mut rows = statement.query([])?;
         let mut edges: Vec<(i64, i64)> = Vec::new();
         while let Some(row) = rows.next()? {
@@ -184,8 +171,8 @@ impl Graph {
 }
 
 /// The numbers in the first column of a table.
-fn numbers(connection: &Connection, table: &str) -> Result<Vec<i64>, Error> {
-    let mut statement = connection.prepare(&format!("SELECT * FROM {table}"))?;
+fn numbers(call: &MacroCall<'_>, table: &str) -> Result<Vec<i64>, Error> {
+    let mut statement = call.ask(&format!("SELECT * FROM {table}"))?;
     let rows = statement.query_map([], |row| row.get::<_, Option<i64>>(0))?;
     rows.filter_map(Result::transpose).collect()
 }
@@ -196,9 +183,9 @@ enum Search {
     DepthFirst,
 }
 
-fn reachable(call: &Call<'_>, search: Search) -> Result<(), Error> {
-    let starts = numbers(call.connection, &call.arguments[1])?;
-    let graph = Graph::read(call.connection, &call.arguments[0], &starts)?;
+fn reachable(call: &MacroCall<'_>, search: Search) -> Result<(), Error> {
+    let starts = numbers(call, &call.arguments[1])?;
+    let graph = Graph::read(call, &call.arguments[0], &starts)?;
     let mut seen = vec![false; graph.nodes.len()];
     let mut found: Vec<(u32, Option<u32>)> = Vec::new();
     let starts = starts.into_iter().filter_map(|node| graph.number(node));
@@ -242,14 +229,16 @@ fn reachable(call: &Call<'_>, search: Search) -> Result<(), Error> {
         }
     }
     let of = |node: u32| graph.nodes[node as usize];
-    let rows = found.iter().map(|&(node, parent)| (of(node), parent.map(of)));
-    call.fill_pairs(["node_id", "parent_node_id"], rows)
+    let rows = found
+        .iter()
+        .map(|&(node, parent)| (of(node), parent.map(of)));
+    fill_pairs(call, ["node_id", "parent_node_id"], rows)
 }
 
-fn dominator_tree(call: &Call<'_>) -> Result<(), Error> {
+fn dominator_tree(call: &MacroCall<'_>) -> Result<(), Error> {
     let root = format!("SELECT {}", call.arguments[1]);
-    let root: i64 = call.connection.query_row(&root, [], |row| row.get(0))?;
-    let graph = Graph::read(call.connection, &call.arguments[0], &[root])?;
+    let root: i64 = call.ask(&root)?.query_row([], |row| row.get(0))?;
+    let graph = Graph::read(call, &call.arguments[0], &[root])?;
     // Ids begin at 1, for 0 is null.
     let id = |node: u32| ObjectId(u64::from(node) + 1);
     let mut builder = GraphBuilder::default();
@@ -276,13 +265,13 @@ fn dominator_tree(call: &Call<'_>) -> Result<(), Error> {
     let rows = reached
         .into_iter()
         .map(|object| (of(object), dominators.idom(object).map(of)));
-    call.fill_pairs(["node_id", "dominator_node_id"], rows)
+    fill_pairs(call, ["node_id", "dominator_node_id"], rows)
 }
 
 /// Each node of a tree goes below the nearest above it that has its group.
-fn partition(call: &Call<'_>) -> Result<(), Error> {
+fn partition(call: &MacroCall<'_>) -> Result<(), Error> {
     let sql = format!("SELECT id, parent_id, group_key FROM {}", call.arguments[0]);
-    let mut statement = call.connection.prepare(&sql)?;
+    let mut statement = call.ask(&sql)?;
     let rows = statement.query_map([], |row| {
         Ok((
             row.get::<_, i64>(0)?,
@@ -300,8 +289,8 @@ fn partition(call: &Call<'_>) -> Result<(), Error> {
             None => roots.push(at as u32),
         }
     }
-    call.create(&["id", "parent_id", "group_key"])?;
-    let mut insert = call.connection.prepare(&call.insertion(3))?;
+    create(call, &["id", "parent_id", "group_key"])?;
+    let mut insert = call.connection.prepare(&insertion(call, 3))?;
     // Of each group, the nodes on the way.
     let mut groups: HashMap<i64, Vec<i64>> = HashMap::new();
     let mut way: Vec<(u32, usize)> = Vec::new();
@@ -360,10 +349,12 @@ fn with_table(query: &str, table: &str) -> String {
 /// A scan on its way: a table of rows that are handed on, and the query that makes of them the
 /// rows of the next step.
 struct Scan<'c> {
-    connection: &'c Connection,
+    call: &'c MacroCall<'c>,
     columns: Vec<String>,
     frontier: String,
-    step: String,
+    step: Statement<'c>,
+    clear: Statement<'c>,
+    insert: Statement<'c>,
 }
 
 /// A row: its node, and the columns.
@@ -372,77 +363,84 @@ type Row = (i64, Vec<Value>);
 /// A cycle never ends: so many rows are made, and no more.
 const MOST_ROWS: usize = 1 << 27;
 
+/// `id` and the columns.
+fn names(columns: &[String]) -> String {
+    let columns = columns.iter().map(|name| quoted(name));
+    let all: Vec<String> = std::iter::once("id".to_owned()).chain(columns).collect();
+    all.join(", ")
+}
+
+fn rows(statement: &mut Statement<'_>, columns: usize) -> Result<Vec<Row>, Error> {
+    let rows = statement.query_map([], |row| {
+        let values = (1..=columns).map(|at| row.get(at));
+        Ok((row.get(0)?, values.collect::<Result<_, _>>()?))
+    })?;
+    rows.collect()
+}
+
 impl<'c> Scan<'c> {
-    fn begin(call: &Call<'c>) -> Result<Scan<'c>, Error> {
+    fn begin(call: &'c MacroCall<'c>) -> Result<Scan<'c>, Error> {
         let columns = column_list(&call.arguments[2]);
-        let frontier = format!("{}_step", call.table);
-        let mut names = vec!["id".to_owned()];
-        names.extend(columns.iter().map(|name| quoted(name)));
-        let names = names.join(", ");
-        let at = quoted(&frontier);
-        let sql = format!("CREATE TEMP TABLE {at} ({names})");
-        call.connection.execute_batch(&sql)?;
-        let query = with_table(&call.arguments[3], &format!("temp.{at}"));
+        let names = names(&columns);
+        let frontier = format!("temp.{}", quoted(&format!("{}_step", call.table)));
+        let connection = call.connection;
+        connection.execute_batch(&format!("CREATE TABLE {frontier} ({names})"))?;
+        let query = with_table(&call.arguments[3], &frontier);
+        let places = vec!["?"; columns.len() + 1].join(", ");
         Ok(Scan {
-            connection: call.connection,
+            step: call.ask(&format!("SELECT {names} FROM {query}"))?,
+            clear: connection.prepare(&format!("DELETE FROM {frontier}"))?,
+            insert: connection.prepare(&format!("INSERT INTO {frontier} VALUES ({places})"))?,
+            call,
             columns,
             frontier,
-            step: format!("SELECT {names} FROM {query}"),
         })
-    }
-
-    fn rows(&self, sql: &str) -> Result<Vec<Row>, Error> {
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let rows = statement.query_map([], |row| {
-            let values = (1..=self.columns.len()).map(|at| row.get(at));
-            Ok((row.get(0)?, values.collect::<Result<_, _>>()?))
-        })?;
-        rows.collect()
     }
 
     /// The rows of the table to begin with.
     fn first(&self, table: &str) -> Result<Vec<Row>, Error> {
-        let mut names = vec!["id".to_owned()];
-        names.extend(self.columns.iter().map(|name| quoted(name)));
-        self.rows(&format!("SELECT {} FROM {table}", names.join(", ")))
+        let sql = format!("SELECT {} FROM {table}", names(&self.columns));
+        rows(&mut self.call.ask(&sql)?, self.columns.len())
     }
 
     /// What the query makes of rows.
-    fn step<'r>(&self, rows: impl Iterator<Item = (i64, &'r [Value])>) -> Result<Vec<Row>, Error> {
-        let at = quoted(&self.frontier);
-        self.connection
-            .prepare_cached(&format!("DELETE FROM temp.{at}"))?
-            .execute([])?;
-        let places = vec!["?"; self.columns.len() + 1].join(", ");
-        let insert = format!("INSERT INTO temp.{at} VALUES ({places})");
-        let mut insert = self.connection.prepare_cached(&insert)?;
-        for (node, values) in rows {
+    fn step<'r>(
+        &mut self,
+        from: impl Iterator<Item = (i64, &'r [Value])>,
+    ) -> Result<Vec<Row>, Error> {
+        self.clear.execute([])?;
+        for (node, values) in from {
             let node = Value::Integer(node);
-            insert.execute(params_from_iter(std::iter::once(&node).chain(values)))?;
+            let row = std::iter::once(&node).chain(values);
+            self.insert.execute(params_from_iter(row))?;
         }
-        self.rows(&self.step)
+        rows(&mut self.step, self.columns.len())
     }
 
-    fn end(self, call: &Call<'_>, rows: &[Row]) -> Result<(), Error> {
-        let at = quoted(&self.frontier);
-        self.connection.flush_prepared_statement_cache();
-        self.connection
-            .execute_batch(&format!("DROP TABLE temp.{at}"))?;
-        let names = self.columns.iter().map(String::as_str);
-        let names: Vec<&str> = std::iter::once("id").chain(names).collect();
-        call.create(&names)?;
-        let mut insert = call.connection.prepare(&call.insertion(names.len()))?;
-        for (node, values) in rows {
+    fn end(self, all: &[Row]) -> Result<(), Error> {
+        let Scan {
+            call,
+            columns,
+            frontier,
+            ..
+        } = self;
+        let columns = columns.iter().map(String::as_str);
+        let columns: Vec<&str> = std::iter::once("id").chain(columns).collect();
+        create(call, &columns)?;
+        let mut insert = call.connection.prepare(&insertion(call, columns.len()))?;
+        for (node, values) in all {
             let node = Value::Integer(*node);
             insert.execute(params_from_iter(std::iter::once(&node).chain(values)))?;
         }
-        Ok(())
+        drop(insert);
+        call.connection
+            .execute_batch(&format!("DROP TABLE {frontier}"))
     }
 }
 
-fn scan(call: &Call<'_>) -> Result<(), Error> {
-    let scan = Scan::begin(call)?;
-    let graph = Graph::read(call.connection, &call.arguments[0], &[])?;
+fn scan(call: &MacroCall<'_>) -> Result<(), Error> {
+    let mut scan = Scan::begin(call)?;
+    let graph = Graph::read(call, &call.arguments[0], &[])?;
     let mut all = scan.first(&call.arguments[1])?;
     let mut from = 0;
     while from < all.len() {
@@ -458,14 +456,14 @@ fn scan(call: &Call<'_>) -> Result<(), Error> {
             return Err(failure("_graph_scan!: the graph goes in a circle"));
         }
     }
-    scan.end(call, &all)
+    scan.end(&all)
 }
 
-fn aggregating_scan(call: &Call<'_>) -> Result<(), Error> {
-    let scan = Scan::begin(call)?;
+fn aggregating_scan(call: &MacroCall<'_>) -> Result<(), Error> {
+    let mut scan = Scan::begin(call)?;
     let first = scan.first(&call.arguments[1])?;
     let nodes: Vec<i64> = first.iter().map(|row| row.0).collect();
-    let graph = Graph::read(call.connection, &call.arguments[0], &nodes)?;
+    let graph = Graph::read(call, &call.arguments[0], &nodes)?;
     // Edges that have not handed anything on yet, and the rows that have come, by node.
     let mut waits = vec![0u32; graph.nodes.len()];
     for &to in &graph.targets {
@@ -477,7 +475,9 @@ fn aggregating_scan(call: &Call<'_>) -> Result<(), Error> {
         .filter(|&node| waits[node as usize] == 0)
         .collect();
     for (node, values) in first {
-        let Some(at) = graph.number(node) else { continue };
+        let Some(at) = graph.number(node) else {
+            continue;
+        };
         if waits[at as usize] == 0 {
             done.push((node, values));
         } else {
@@ -515,5 +515,5 @@ fn aggregating_scan(call: &Call<'_>) -> Result<(), Error> {
         }
         ready = next;
     }
-    scan.end(call, &done)
+    scan.end(&done)
 }

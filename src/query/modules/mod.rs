@@ -4,9 +4,11 @@
 //! | file | owns |
 //! |---|---|
 //! | `callstacks` | callstacks with inlined functions as callstacks of their own, and their sums |
+//! | `graphs` | macros that walk over graphs |
 //! | `library` | macros and views that are written in SQL |
 
 mod callstacks;
+mod graphs;
 mod library;
 
 use std::sync::Arc;
@@ -17,5 +19,9 @@ use super::table::Catalog;
 /// Adds what modules bring, beside the tables of Java heaps.
 pub fn add(catalog: &mut Catalog, native: &Arc<NativeHeaps>) {
     callstacks::add(catalog, native);
+    graphs::add(catalog);
     library::add(catalog);
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,8 +1,10 @@
 //! Calls of macros and of functions in SQL, replaced by what they stand for. Keeps where each
 //! piece of the result comes from.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use super::tokens::{Sort, Token, tokens};
-use super::{Action, Macro, Macros, Prepared, Refusal};
+use super::{Action, Macro, Macros, Prepared, Refusal, WorkedCall};
 
 /// Macros within macros, at most.
 const DEEPEST: usize = 32;
@@ -16,6 +18,7 @@ pub(super) struct Rewriting<'a> {
     sql: String,
     /// Where a piece of the result begins, where it comes from, and whether it is a copy of that.
     origin: Vec<(usize, usize, bool)>,
+    worked: Vec<WorkedCall>,
 }
 
 impl<'a> Rewriting<'a> {
@@ -26,6 +29,7 @@ impl<'a> Rewriting<'a> {
             macros,
             sql: String::new(),
             origin: Vec::new(),
+            worked: Vec::new(),
         }
     }
 
@@ -40,6 +44,11 @@ impl<'a> Rewriting<'a> {
         let mut at = 0;
         while let Some(token) = all.get(at) {
             let offset = token.at.start;
+            if token.is_sign(self.source, ';') {
+                self.insert(" ", offset);
+                at += 1;
+                continue;
+            }
             if let Some((called, inside, after)) = call(self.source, all, at, self.macros) {
                 let (name, arguments) = (token.text(self.source), &all[inside]);
                 let arguments = split(self.source, arguments);
@@ -47,7 +56,7 @@ impl<'a> Rewriting<'a> {
                     .into_iter()
                     .map(|part| text_of(self.source, part))
                     .collect();
-                let text = expand(name, called, &arguments, self.macros, 0)
+                let text = expand(name, called, &arguments, self.macros, 0, &mut self.worked)
                     .map_err(|message| Refusal::new(offset, message))?;
                 self.insert(&text, offset);
                 self.sql.push(' ');
@@ -81,6 +90,7 @@ impl<'a> Rewriting<'a> {
             action,
             sql: self.sql,
             origin: self.origin,
+            worked: self.worked,
         }
     }
 }
@@ -162,6 +172,7 @@ fn expand(
     arguments: &[String],
     macros: &Macros,
     depth: usize,
+    worked: &mut Vec<WorkedCall>,
 ) -> Result<String, String> {
     let shown = crate::untrusted::shown(name);
     if depth == DEEPEST {
@@ -177,6 +188,22 @@ fn expand(
             if wanted == 1 { "" } else { "s" },
             arguments.len()
         ));
+    }
+    if called.is_worked {
+        let arguments = arguments.iter();
+        let arguments =
+            arguments.map(|text| expand_all(name, text, macros, depth + 1, &mut *worked));
+        let arguments = arguments.collect::<Result<_, _>>()?;
+        // No two of a database may share a name, for views go on reading theirs.
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let table = format!("_macro_{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        let text = format!("(SELECT * FROM temp.{table})");
+        worked.push(WorkedCall {
+            name: name.to_lowercase(),
+            arguments,
+            table,
+        });
+        return Ok(text);
     }
     let of = |variable: &str| {
         let name = variable.strip_prefix('$')?.to_lowercase();
@@ -207,30 +234,44 @@ fn expand(
     filled += &called.body[end..];
     // A comment at the end would swallow what follows.
     filled.push('\n');
-    let all = tokens(&filled);
+    let text = expand_all(name, &filled, macros, depth, worked)?;
+    Ok(match called.is_function {
+        true => format!("({text})"),
+        false => text,
+    })
+}
+
+/// A text with all calls in it replaced.
+fn expand_all(
+    name: &str,
+    source: &str,
+    macros: &Macros,
+    depth: usize,
+    worked: &mut Vec<WorkedCall>,
+) -> Result<String, String> {
+    let all = tokens(source);
     let mut text = String::new();
     let mut end = 0;
     let mut at = 0;
     while let Some(token) = all.get(at) {
-        if let Some((inner, inside, after)) = call(&filled, &all, at, macros) {
-            text += &filled[end..token.at.start];
-            let arguments: Vec<String> = split(&filled, &all[inside])
+        if let Some((inner, inside, after)) = call(source, &all, at, macros) {
+            text += &source[end..token.at.start];
+            let arguments: Vec<String> = split(source, &all[inside])
                 .into_iter()
-                .map(|part| text_of(&filled, part))
+                .map(|part| text_of(source, part))
                 .collect();
-            text += &expand(token.text(&filled), inner, &arguments, macros, depth + 1)?;
+            let called = token.text(source);
+            text += &expand(called, inner, &arguments, macros, depth + 1, worked)?;
             end = all[after - 1].at.end;
             at = after;
         } else {
             at += 1;
         }
         if text.len() > LARGEST {
+            let shown = crate::untrusted::shown(name);
             return Err(format!("{shown} stands for too much text"));
         }
     }
-    text += &filled[end..];
-    Ok(match called.is_function {
-        true => format!("({text})"),
-        false => text,
-    })
+    text += &source[end..];
+    Ok(text)
 }

@@ -155,6 +155,7 @@ fn a_macro_that_grows_without_end_is_stopped() {
             arguments: vec!["x".to_owned()],
             body,
             is_function: false,
+            is_worked: false,
         };
         macros.insert(name.to_owned(), defined);
     }
@@ -190,4 +191,21 @@ fn what_is_not_done_is_refused_by_name() {
         assert!(!refused.message.contains('\u{1b}'));
     }
     assert!(refusal("DELETE FROM t").help.is_some());
+}
+
+#[test]
+fn an_order_behind_a_semicolon_belongs_to_the_query_before() {
+    let sql = "SELECT name FROM t;\norder by abs(size) desc; SELECT 1";
+    let all = statements(sql);
+    assert_eq!(all.len(), 2);
+    let prepared = prepare(sql, &all[0], &Macros::new()).unwrap();
+    assert_eq!(
+        prepared
+            .sql
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" "),
+        "SELECT name FROM t order by abs(size) desc"
+    );
+    assert_eq!(statements("ORDER BY 1").len(), 1);
 }
