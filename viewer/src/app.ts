@@ -181,11 +181,11 @@ export class App {
     }
   }
 
-  private fillCards(rows: Parameters<typeof summary>[2], total: Parameters<typeof summary>[3]): void {
+  private fillCards(rows: Parameters<typeof summary>[3], total: Parameters<typeof summary>[4]): void {
     const last = this.header.series[this.header.dumps[this.start.dump]?.series ?? 0]?.dumps ?? [];
     fill(
       this.cards,
-      summary(this.header, this.javas, rows, total, {
+      summary(this.header, this.start.dump, this.javas, rows, total, {
         tab: (tab) => {
           this.change({ tab });
           this.panel.focus({ preventScroll: true });

@@ -35,6 +35,7 @@ export class Flame {
   private hovered: Box | null = null;
   private theme: Theme = "light";
   private pending = 0;
+  private tallest = 0;
   private readonly widths = new Map<string, number>();
   private hatches: { key: string; more: CanvasPattern; less: CanvasPattern } | null = null;
   /** How long the last layout and drawing took, for whoever measures. */
@@ -154,6 +155,10 @@ export class Flame {
     this.laid = scene.callers
       ? layoutSandwich(scene.tree, scene.callers, width)
       : layout(scene.tree, zoomed, width);
+    // The window grows with the graph up to what the style allows, and does not shrink again:
+    // what stands below must not jump with every zoom.
+    this.tallest = Math.max(this.tallest, this.laid.rows.length * ROW);
+    this.scroller.style.height = `${this.tallest}px`;
     this.space.style.height = `${Math.max(this.laid.rows.length * ROW, this.scroller.clientHeight)}px`;
     this.hovered = null;
     this.draw();
@@ -271,7 +276,7 @@ export class Flame {
     const left = Math.max(x, 0) + 5;
     const text = this.fitted(context, this.words(scene, box), width - 9);
     if (!text) return;
-    context.fillStyle = box.merged > 0 && !forced ? look.ink : look.ink;
+    context.fillStyle = look.ink;
     context.fillText(text, left, y + ROW / 2);
   }
 
@@ -283,8 +288,9 @@ export class Flame {
     const { cell } = box;
     if (box.merged > 0) return `${box.merged} smaller`;
     const label = labelOf(scene, cell);
-    if (!cell.parent) return `${label}  ${amount(cell.after, scene.unit)}`;
-    if (scene.shown.before && cell.after !== cell.before) {
+    const changed = scene.shown.before !== null && cell.after !== cell.before;
+    if (!cell.parent && !changed) return `${label}  ${amount(cell.after, scene.unit)}`;
+    if (changed) {
       return `${signed(cell.after - cell.before, scene.unit)}  ${label}`;
     }
     return label;

@@ -3,7 +3,8 @@
 import { button, h, name } from "./dom";
 import type { Header, JavaHeap } from "./format";
 import { shown } from "./names";
-import { signed, bytes, percent, thousands } from "./units";
+import { measureTitle } from "./details";
+import { amount, bytes, percent, signed, thousands } from "./units";
 import type { Tab } from "./state";
 
 export interface Grown {
@@ -30,7 +31,7 @@ const PART: Record<string, string> = {
   unseen: "part-unseen",
 };
 
-function where(header: Header): HTMLElement {
+function where(header: Header, place: number): HTMLElement {
   const card = h("section", { class: "card where", "aria-label": "Where the memory went" }, h("h2", null, "Where"));
   const parts = header.where?.parts ?? [];
   const known = parts.filter((part) => part.bytes !== null);
@@ -69,11 +70,18 @@ function where(header: Header): HTMLElement {
       ),
     );
   } else {
-    const dump = header.dumps[header.dumps.length - 1];
+    const dump = header.dumps[place];
     const measure = dump?.measures[dump.default_measure];
-    card.append(
-      h("p", { class: "headline" }, h("b", null, measure ? (measure.unit === "bytes" ? bytes(measure.total) : thousands(measure.total)) : "–"), h("span", { class: "soft" }, ` ${measure?.name ?? "no dumps"}`)),
-    );
+    const heaps = header.java ?? [];
+    if (dump && measure) {
+      const title = dump.label ? shown(dump.label) : `#${dump.index}`;
+      const words = [measureTitle(measure).toLowerCase(), dump.heap ? shown(dump.heap) : ""].filter(Boolean).join(", ");
+      card.append(h("p", { class: "headline" }, h("b", null, amount(measure.total, measure.unit)), h("span", { class: "soft" }, ` ${words}, at ${title}`)));
+    } else if (heaps.length > 0) {
+      const heap = heaps[heaps.length - 1]!;
+      const native = heap.native > 0 ? `, and ${bytes(heap.native)} native that they own` : "";
+      card.append(h("p", { class: "headline" }, h("b", null, bytes(heap.shallow)), h("span", { class: "soft" }, ` in ${thousands(heap.objects)} reachable Java objects${native}`)));
+    }
   }
   if (header.unseen.length > 0) {
     const words = header.unseen.map((each) => shown(each.what)).join(", ");
@@ -140,6 +148,7 @@ function open(header: Header, javas: JavaHeap[], events: SummaryEvents): HTMLEle
 
 export function summary(
   header: Header,
+  place: number,
   javas: JavaHeap[],
   rows: Grown[],
   total: { value: number; from: string; to: string } | null,
@@ -148,7 +157,7 @@ export function summary(
   return h(
     "div",
     { class: "cards" },
-    where(header),
+    where(header, place),
     header.dumps.length > 0 ? grew(rows, total, events) : null,
     open(header, javas, events),
   );

@@ -35,6 +35,8 @@ export interface TableOptions<Row> {
 
 const HEIGHT = 26;
 const SPARE = 8;
+/** The table grows with its rows up to what the style allows: as much is there from the start. */
+const WINDOW = 1000;
 let tables = 0;
 
 export class Table<Row> {
@@ -127,7 +129,7 @@ export class Table<Row> {
   private draw(): void {
     const { scrollTop, clientHeight } = this.element;
     const first = Math.max(0, Math.floor(scrollTop / HEIGHT) - SPARE);
-    const last = Math.min(this.rows.length, Math.ceil((scrollTop + (clientHeight || 600)) / HEIGHT) + SPARE);
+    const last = Math.min(this.rows.length, Math.ceil((scrollTop + Math.max(clientHeight, WINDOW)) / HEIGHT) + SPARE);
     const rows: Node[] = [];
     if (first > 0) rows.push(this.gap(first));
     for (let i = first; i < last; i++) rows.push(this.row(i));

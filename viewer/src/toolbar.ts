@@ -62,6 +62,7 @@ export class Toolbar {
   private readonly redo: HTMLButtonElement;
   private readonly chips = h("div", { class: "chips", role: "group", "aria-label": "Filters" });
   private readonly crumbs = h("nav", { class: "crumbs", "aria-label": "Zoomed to" });
+  private readonly notices = h("div", { class: "notices" });
   private readonly fault = h("p", { class: "fault", role: "alert" });
   private readonly flameOnly: HTMLElement[];
   private state: State | null = null;
@@ -165,11 +166,17 @@ export class Toolbar {
         this.view.element,
         this.widthHost,
         options,
+      ),
+      h(
+        "div",
+        { class: "bar filters" },
+        this.chips,
+        this.filterInput,
         h("span", { class: "gap" }),
         h("span", { class: "pair" }, this.undo, this.redo),
       ),
-      h("div", { class: "bar filters" }, this.chips, this.filterInput),
       this.fault,
+      this.notices,
       this.crumbs,
     );
   }
@@ -244,8 +251,25 @@ export class Toolbar {
     this.redo.disabled = !redo;
     const graphs = state.tab === "flame";
     for (const element of this.flameOnly) element.hidden = !graphs;
+    this.showNotices(state);
     this.showChips(scene.chips);
     this.showCrumbs(scene, zoomed);
+  }
+
+  /** What is wrong with the dumps that are shown stands where they are shown. */
+  private showNotices(state: State): void {
+    const { header } = this.profile;
+    const places = [state.dump, ...(state.base === null ? [] : [state.base])];
+    const words: string[] = [];
+    for (const place of places) {
+      const title = dumpTitle(this.profile, place);
+      const facts = header.dumps[place]!;
+      const said = header.warnings.filter((warning) => warning.dumps?.includes(place));
+      for (const warning of said) words.push(`${title}: ${warning.message}`);
+      if (facts.unfinished && said.length === 0) words.push(`${title} is incomplete: its figures are lower bounds.`);
+      if (facts.kind === "at-maximum") words.push(`${title} shows the moment of most memory: it has no intervals, and no difference holds.`);
+    }
+    fill(this.notices, ...[...new Set(words)].map((text) => h("p", null, name(text))));
   }
 
   private showChips(chips: Chip[]): void {

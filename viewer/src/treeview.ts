@@ -184,7 +184,7 @@ export function themeNow(): "light" | "dark" {
 
 /** A share as a number with a bar behind it. */
 export function bar(part: number, whole: number): HTMLElement {
-  const fill = h("i", { "aria-hidden": "true" });
+  const fill = h("i", { "aria-hidden": "true", class: part > 0 && whole > 0 ? null : "none" });
   fill.style.width = `${whole > 0 ? Math.max(0, Math.min(100, (100 * part) / whole)) : 0}%`;
   return h("span", { class: "share" }, fill, h("b", null, percent(part, whole)));
 }

@@ -29,20 +29,23 @@ test("7: a million callsites are ready in 2 s", async () => {
 
 test("8: a frame takes less than 50 ms", async () => {
   const frames = {};
+  // The first frame grows boxes that did not exist; those after it, as a scroll or a change of
+  // colours draws them, are the median of nine.
   const measure = async (what, patch) => {
     await look(page, patch);
     frames[what] = await inApp(page, (app) => app.flame.lastFrame);
+    frames[`${what} again`] = await inApp(page, (app) => {
+      const again = () => {
+        app.show();
+        return app.flame.lastFrame;
+      };
+      return Array.from({ length: 9 }, again).sort((a, b) => a - b)[4];
+    });
   };
   await measure("all", { zoom: [] });
-  await inApp(page, (app) => app.zoom(app.scene.tree.children(app.scene.tree.root)[0]));
-  await look(page, {});
-  frames.zoom = await inApp(page, (app) => app.flame.lastFrame);
+  const below = await inApp(page, (app) => app.pathHashes(app.scene.tree.children(app.scene.tree.children(app.scene.tree.root)[0])[0]));
+  await measure("zoomed", { zoom: below });
   await measure("search", { zoom: [], search: "Class7" });
-  // The same boxes once more, as a scroll or a pointer draws them.
-  frames.again = await inApp(page, (app) => {
-    app.flame.show(app.scene, app.zoomed, app.selected, null, "light");
-    return app.flame.lastFrame;
-  });
   const boxes = await inApp(page, (app) => app.flame.boxes);
   say(`frames of ${boxes} boxes: ${Object.entries(frames).map(([what, ms]) => `${what} ${ms.toFixed(1)} ms`).join(", ")}`);
   for (const [what, ms] of Object.entries(frames)) assert.ok(ms < 50 * SLACK, `${what}: ${ms} ms`);
