@@ -2,7 +2,7 @@
 // each with its sampling interval, and what lies within noise said to be noise.
 
 import { fill, h, name } from "./dom";
-import { change } from "./estimate";
+import { change, interval } from "./estimate";
 import { libraryName } from "./keys";
 import { isNoise, type Range } from "./noise";
 import type { Profile } from "./profile";
@@ -107,11 +107,7 @@ export class ChangesView {
           title: "95 % interval",
           numeric: true,
           cell: (row) =>
-            row.range && row.range.hits !== Infinity
-              ? `${signed(row.range.low / times, unit)} to ${signed(row.range.high / times, unit)}`
-              : row.range
-                ? "exact"
-                : "not known",
+            row.range === null ? "not known" : row.range.exact ? "exact" : interval(row.range, times),
         },
         { id: "before", title: "Before", numeric: true, sort: () => 0, cell: (row) => amount(row.before, unit) },
         { id: "after", title: "After", numeric: true, sort: () => 0, cell: (row) => amount(row.after, unit) },

@@ -97,9 +97,9 @@ export class Details {
         ? null
         : compared
           ? h("p", { class: isNoise(figure.range) ? "hint noise" : "hint" }, `Change: ${change(figure.range, scene.unit, times)}. 95 %, sampling only.`)
-          : figure.range.hits === Infinity
+          : figure.range.exact
             ? null
-            : h("p", { class: "hint" }, `True size: ${estimate(figure.range, scene.unit)}. 95 %, sampling only.`);
+            : h("p", { class: "hint" }, `True size: ${estimate(figure.range)}. 95 %, sampling only.`);
     const path = pathOf(cell);
     fill(
       this.element,
@@ -177,8 +177,8 @@ export class Details {
           }),
         ),
       ),
-      figure.range && figure.range.hits !== Infinity
-        ? h("p", { class: "hint" }, compared ? `Change: ${change(figure.range, scene.unit, times)}.` : `True size: ${estimate(figure.range, scene.unit)}.`, " 95 %, sampling only.")
+      figure.range && !figure.range.exact
+        ? h("p", { class: "hint" }, compared ? `Change: ${change(figure.range, scene.unit, times)}.` : `True size: ${estimate(figure.range)}.`, " 95 %, sampling only.")
         : h("p", { class: "hint" }, ""),
       h("p", { class: "hint" }, tree.children(tree.root).length > 0 ? "Click a box to zoom, Shift-click to select it, point at it for its figures. Counts are of sampled allocations." : ""),
     ];

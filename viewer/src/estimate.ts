@@ -1,23 +1,68 @@
-// Sampled figures in words: how many digits they deserve (docs/leaks.md has the same rules).
+// Sampled figures in words: the more hits behind one, the plainer, and never more digits than
+// its error leaves (as `analyze::sampling::shown` has it for the command line).
 
 import { isNoise, type Range } from "./noise";
-import { amount, bytes, signed, type Unit } from "./units";
+import { amount, signed, type Unit } from "./units";
 
-/** A figure with its interval: `12.3 MiB ± 0.4 MiB`, `~12 KiB (2 to 35)`. */
-export function estimate(range: Range, unit: Unit): string {
-  const { value, low, high, hits } = range;
-  if (hits === Infinity) return amount(value, unit);
-  if (value === 0) return `< ${bytes(high)}`;
-  if (hits >= 30) return `${amount(value, unit)} ± ${amount((high - low) / 2, unit)}`;
-  const about = hits >= 10 ? "" : "~";
-  return `${about}${amount(value, unit)} (${amount(low, unit)} to ${amount(high, unit)})`;
+const STEPS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+
+interface Scale {
+  unit: string;
+  factor: number;
+  /** What figures are rounded to, in the unit. */
+  step: number;
+  decimals: number;
+}
+
+/** The unit of a value, and a step that leaves its half-width two digits at most. */
+function scaleOf(value: number, half: number, digits: number): Scale {
+  let at = 0;
+  let size = Math.max(Math.abs(value), half / 8);
+  for (; size >= 1023.95 && at < STEPS.length - 1; at++) size /= 1024;
+  const factor = 1024 ** at;
+  const step = 10 ** (Math.floor(Math.log10(half / factor)) + 1 - digits);
+  const decimals = Math.min(at === 0 ? 0 : 2, Math.max(0, Math.round(-Math.log10(step))));
+  return { unit: STEPS[at]!, factor, step: Math.max(step, 10 ** -decimals), decimals };
+}
+
+function rounded(value: number, { factor, step, decimals }: Scale, plus = false): string {
+  const number = Math.round(value / factor / step) * step || 0;
+  const text = Math.abs(number).toFixed(decimals);
+  return number < 0 ? `−${text}` : plus && number > 0 ? `+${text}` : text;
+}
+
+/** A size with its interval: `12.3 MiB ± 0.4`, `120 KiB (81 to 171)`, `< 12 KiB`. */
+export function estimate(range: Range): string {
+  const { value, low, high, hits, samples, exact } = range;
+  const half = Math.max(value - low, high - value);
+  if (exact || half <= 0) return amount(value, "bytes");
+  if (samples <= 0 && value === 0) {
+    const scale = scaleOf(high, high, 2);
+    return `< ${rounded(high, scale)} ${scale.unit}`;
+  }
+  const width = half / Math.abs(value);
+  const plain = hits >= 30 || width <= 0.4;
+  const lead = half / 10 ** Math.floor(Math.log10(half));
+  const scale = scaleOf(value, half, plain && lead >= 3 ? 1 : 2);
+  const figure = `${rounded(value, scale)} ${scale.unit}`;
+  if (plain) return `${figure} ± ${rounded(Math.ceil(half / scale.factor / scale.step - 1e-9) * scale.step * scale.factor, scale)}`;
+  const ends = `(${rounded(low, scale)} to ${rounded(high, scale)})`;
+  if (hits >= 10 || width <= 0.85) return `${figure} ${ends}`;
+  return `~${figure} ${ends}, ${samples} ${samples === 1 ? "sample" : "samples"}`;
 }
 
 /** A change with its interval, and whether it can be noise. */
 export function change(range: Range, unit: Unit, times: number): string {
-  const { value, low, high, hits } = range;
+  const { value, low, high, exact } = range;
   const figure = signed(value / times, unit);
-  if (hits === Infinity || value === 0) return figure;
-  const interval = `${signed(low / times, unit)} to ${signed(high / times, unit)}`;
-  return isNoise(range) ? `${figure}, within noise (${interval})` : `${figure} (${interval})`;
+  if (exact || value === 0 || high - low <= 0) return figure;
+  const ends = interval(range, times);
+  return isNoise(range) ? `${figure}, within noise (${ends})` : `${figure} (${ends})`;
+}
+
+/** The ends of an interval of a change, in one unit: `+0.54 to +1.02 MiB`. */
+export function interval({ value, low, high }: Range, times: number): string {
+  const half = Math.max(value - low, high - value) / times;
+  const scale = scaleOf(Math.max(Math.abs(low), Math.abs(high)) / times, half, 2);
+  return `${rounded(low / times, scale, true)} to ${rounded(high / times, scale, true)} ${scale.unit}`;
 }

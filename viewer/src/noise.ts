@@ -1,111 +1,108 @@
 // How far sampled figures can be off: heapprofd takes one sample in T bytes on average, so a sum
-// of X bytes is a Poisson count K = X/T in disguise. The formulas are those of the command-line
-// tool's `analyze::sampling`, and a test compares both on the same numbers.
+// of X bytes is a Poisson count K = X/T in disguise. The formulas are those of the command line's
+// `analyze::sampling`, and the tests compare both on the same dumps.
 
 /** A figure and the ends of its 95 % interval. */
 export interface Range {
   value: number;
   low: number;
   high: number;
-  /** How many sample points it rests on; infinite where nothing was sampled (exact). */
+  /** Hits that carry the error; few make a wide interval. */
   hits: number;
-}
-
-const Z = 1.96;
-
-/** Lower end of a Poisson count (Byar). */
-export function lowCount(k: number): number {
-  if (k < 1) return 0;
-  const root = 1 - 1 / (9 * k) - Z / (3 * Math.sqrt(k));
-  return Math.max(0, k * root ** 3);
-}
-
-/** Upper end of a Poisson count (Byar). */
-export function highCount(k: number): number {
-  const m = k + 1;
-  return m * (1 - 1 / (9 * m) + Z / (3 * Math.sqrt(m))) ** 3;
+  samples: number;
+  /** Every allocation was recorded: there is no error. */
+  exact: boolean;
 }
 
 /** How a dump was sampled. */
 export interface Sampling {
   /** Mean bytes between two samples, at the end; 1 is exact. */
   interval: number;
-  /** What was asked for: sizes of single small allocations are multiples of it. */
+  /** As the recording began: sizes of small allocations are multiples of it. */
   original: number;
 }
 
-/** Hits that can be small allocations, given the number of samples: large ones are exact. */
-function sampledHits(value: number, { interval, original }: Sampling, samples: number | null): number {
-  const k = Math.max(0, value) / interval;
-  if (samples === null) return k;
-  const small = Math.max(0, samples - (value % original !== 0 ? 1 : 0));
-  const cap = small === 0 ? 0 : 1.582 * small + 1.6 * Math.sqrt(small) + 1;
-  return Math.min(k, cap);
+/** Sampled bytes of disjoint callsites: sums first, intervals afterwards. */
+export interface Sampled {
+  bytes: number;
+  samples: number;
+  /** Samples that may be allocations below the interval; the others have their true size. */
+  small: number;
+}
+
+const Z = 1.959963984540054;
+
+/** Lower limit of the mean of a Poisson count (Byar). */
+export function lowCount(k: number): number {
+  if (k < 1) return 0;
+  const root = Math.max(0, 1 - 1 / (9 * k) - Z / (3 * Math.sqrt(k)));
+  return k * root ** 3;
+}
+
+/** Upper limit of the mean of a Poisson count (Byar). */
+export function highCount(k: number): number {
+  const m = Math.max(0, k) + 1;
+  return m * (1 - 1 / (9 * m) + Z / (3 * Math.sqrt(m))) ** 3;
+}
+
+/** Of one callsite's samples those that may be small: a size that is no multiple of the interval,
+ * or a single sample of eight intervals, shows one that surely is not. */
+export function smallSamples(bytes: number, samples: number, { interval, original }: Sampling): number {
+  const size = Math.abs(bytes);
+  const large = size % original !== 0 || (samples === 1 && size / 8 >= interval && size > 0);
+  return Math.max(0, Math.max(0, samples) - (large ? 1 : 0));
+}
+
+/** Hits that carry error: no more than small samples can plausibly have had. */
+function uncertainHits({ bytes, small }: Sampled, interval: number): number {
+  const cap = small <= 0 ? 0 : 1.582 * small + 1.6 * Math.sqrt(small) + 1;
+  return Math.min(Math.max(0, bytes) / interval, cap);
+}
+
+/** What the true bytes can lie below and above. */
+function slack(sampled: Sampled, interval: number): { below: number; above: number; hits: number } {
+  if (interval === 1) return { below: 0, above: 0, hits: 0 };
+  const hits = uncertainHits(sampled, interval);
+  return { below: interval * (hits - lowCount(hits)), above: interval * (highCount(hits) - hits), hits };
 }
 
 /** Interval of bytes at a callsite or of a sum over disjoint ones. */
-export function ofBytes(value: number, sampling: Sampling, samples: number | null): Range {
-  const { interval } = sampling;
-  if (interval === 1) return { value, low: value, high: value, hits: Infinity };
-  const k = sampledHits(value, sampling, samples);
+export function ofBytes(sampled: Sampled, { interval }: Sampling): Range {
+  const { bytes: value, samples } = sampled;
+  const { below, above, hits } = slack(sampled, interval);
+  // Nothing sampled: three intervals at most, one-sided.
+  const none = samples <= 0 && value === 0;
   return {
     value,
-    low: Math.max(0, value - interval * (k - lowCount(k))),
-    high: value + interval * (highCount(k) - k),
-    hits: k,
+    low: none ? 0 : Math.max(0, value - below),
+    high: none && interval !== 1 ? interval * Math.log(20) : value + above,
+    hits,
+    samples,
+    exact: interval === 1,
   };
 }
 
-/** One side of a difference. */
-export interface Side {
-  /** Bytes on this side: of a pair, those that moved in this direction. */
-  value: number;
-  interval: number;
-}
-
-/** Interval of a change `value`, where what came and what went are independent counts. */
-export function ofDifference(value: number, came: Side, went: Side): Range {
-  const spread = (side: Side): [number, number, number] => {
-    if (side.interval === 1) return [0, 0, 0];
-    const k = Math.max(0, side.value) / side.interval;
-    return [side.interval * (k - lowCount(k)), side.interval * (highCount(k) - k), k];
-  };
-  // Nothing moved on either side: the two figures are one and the same.
-  const idle = came.value <= 0 && went.value <= 0;
-  const [downAfter, upAfter, p] = idle ? [0, 0, 0] : spread(came);
-  const [downBefore, upBefore, q] = idle ? [0, 0, 0] : spread(went);
-  const exact = came.interval === 1 && went.interval === 1;
+/** Interval of a change: what came and stayed, and what went, are independent counts. */
+export function ofChange(
+  value: number,
+  came: Sampled,
+  cameInterval: number,
+  went: Sampled | null,
+  wentInterval: number,
+): Range {
+  const up = slack(came, cameInterval);
+  const down = went ? slack(went, wentInterval) : { below: 0, above: 0, hits: 0 };
   return {
     value,
-    low: value - Math.hypot(downAfter, upBefore),
-    high: value + Math.hypot(upAfter, downBefore),
-    hits: exact ? Infinity : p + q,
+    low: value - Math.hypot(up.below, down.above),
+    high: value + Math.hypot(up.above, down.below),
+    hits: up.hits + down.hits,
+    samples: came.samples + (went?.samples ?? 0),
+    exact: cameInterval === 1 && wentInterval === 1,
   };
-}
-
-/** What two dumps of one heap say about a sum of callsites. */
-export interface Pair {
-  heldBefore: number;
-  heldAfter: number;
-  allocatedBefore: number;
-  allocatedAfter: number;
-  interval: number;
-}
-
-/** Interval of the growth of held bytes between two dumps of one heap: what survived both
- * cancels exactly, only what came and what went is uncertain. */
-export function ofGrowth(pair: Pair): Range {
-  const came = pair.allocatedAfter - pair.allocatedBefore;
-  const growth = pair.heldAfter - pair.heldBefore;
-  const went = came - growth;
-  return ofDifference(
-    growth,
-    { value: Math.min(came, pair.heldAfter), interval: pair.interval },
-    { value: Math.min(went, pair.heldBefore), interval: pair.interval },
-  );
 }
 
 /** Whether a change can be sampling noise alone: 0 lies within its interval. */
 export function isNoise(range: Range): boolean {
-  return range.value !== 0 && range.low <= 0 && range.high >= 0;
+  return !range.exact && range.value !== 0 && range.low <= 0 && range.high >= 0;
 }

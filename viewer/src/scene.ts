@@ -6,9 +6,10 @@ import { hitsByFrame, matched, sumsByKey, type Sums } from "./functions";
 import { Tree, type Cell, type Direction } from "./grow";
 import { keysFor, libraryName, type Grouping, type Keys } from "./keys";
 import { Matcher } from "./matcher";
-import { isNoise, ofBytes, ofDifference, ofGrowth, type Range, type Sampling } from "./noise";
+import { isNoise, type Range } from "./noise";
 import { Palette } from "./palette";
 import { measureOf, type Profile } from "./profile";
+import { Sureness, type Sum } from "./sampled";
 import { select, type FrameFilter, type Selection } from "./select";
 import type { State } from "./state";
 import { Columns, shownValues, type Column, type Shown } from "./values";
@@ -65,7 +66,7 @@ export class Stage {
   readonly matcher: Matcher;
   private readonly keys = new Map<Grouping, Keys>();
   private readonly palettes = new Map<number, Palette>();
-  private readonly selections = new Kept<{ selection: Selection; columns: Columns }>(3);
+  private readonly selections = new Kept<{ selection: Selection; columns: Columns }>(2);
   private readonly shownFor = new Kept<Shown>(3);
   private readonly trees = new Kept<Tree>(6);
   private readonly sums = new Kept<Sums>(12);
@@ -186,66 +187,44 @@ export class Stage {
   }
 
   /** A figure of a measure for a set of callsites that `sum` adds up. */
-  figure(scene: Scene, measure: number, sum: (column: Column) => number): Figure {
+  figure(scene: Scene, measure: number, sum: Sum): Figure {
     const { state, columns } = scene;
-    const dump = this.profile.dumps[state.dump]!;
-    const { facts } = dump;
-    const view = facts.measures[measure]!.view;
+    const { facts } = this.profile.dumps[state.dump]!;
+    const { name, view } = facts.measures[measure]!;
     const after = sum(columns.get(state.dump, measure));
-    const at = (place: number, name: string): number | null => {
-      const index = measureOf(this.profile.dumps[place]!, name);
-      return index < 0 ? null : sum(columns.get(place, index));
-    };
-    const name = facts.measures[measure]!.name;
-    const before = state.base === null ? 0 : (at(state.base, name) ?? 0);
-    const none: Figure = { after, before, range: null };
-    const bytes = view === "space" || view === "alloc_space";
-    if (!facts.interval || facts.kind === "at-maximum" || view === null) return none;
-    const sampling: Sampling = { interval: facts.interval, original: facts.orig_interval || facts.interval };
-    if (state.base === null) {
-      if (!bytes) return none;
-      const samples = at(state.dump, view === "space" ? "objects" : "alloc_objects");
-      return { after, before, range: ofBytes(after, sampling, samples) };
+    let before = 0;
+    if (state.base !== null) {
+      const index = measureOf(this.profile.dumps[state.base]!, name);
+      if (index >= 0) before = sum(columns.get(state.base, index));
     }
-    const other = this.profile.dumps[state.base]!.facts;
-    if (!other.interval || other.kind === "at-maximum") return none;
-    // Counts are numbers of samples: one hit each.
-    const scale = (interval: number): number => (bytes || interval === 1 ? interval : COUNTED);
-    if (other.series === facts.series && (view === "space" || view === "objects")) {
-      const allocated = view === "space" ? "alloc_space" : "alloc_objects";
-      const allocatedAfter = at(state.dump, allocated);
-      const allocatedBefore = at(state.base, allocated);
-      if (allocatedAfter !== null && allocatedBefore !== null) {
-        const later = state.dump >= state.base ? 1 : -1;
-        const pair = {
-          heldBefore: later > 0 ? before : after,
-          heldAfter: later > 0 ? after : before,
-          allocatedBefore: later > 0 ? allocatedBefore : allocatedAfter,
-          allocatedAfter: later > 0 ? allocatedAfter : allocatedBefore,
-          interval: scale(Math.max(facts.interval, other.interval)),
-        };
-        const range = ofGrowth(pair);
-        return {
-          after,
-          before,
-          range: later > 0 ? range : { value: -range.value, low: -range.high, high: -range.low, hits: range.hits },
-        };
-      }
-    }
-    const range = ofDifference(
-      after - before,
-      { value: after, interval: scale(facts.interval) },
-      { value: before, interval: scale(other.interval) },
-    );
+    if (view !== "space" && view !== "alloc_space") return { after, before, range: null };
+    const sureness = new Sureness(this.profile, columns);
+    const range =
+      state.base === null ? sureness.of(state.dump, view, sum) : sureness.between(state.base, state.dump, view, sum);
     return { after, before, range };
+  }
+
+  /** The measure in bytes that goes with one: a change of counts is noise where that is. */
+  private bytesOf(scene: Scene): number {
+    const { measures } = this.profile.dumps[scene.state.dump]!.facts;
+    const view = measures[scene.measure]!.view;
+    const wanted = view === "objects" ? "space" : view === "alloc_objects" ? "alloc_space" : view;
+    return measures.findIndex((measure) => measure.view !== null && measure.view === wanted);
+  }
+
+  /** Whether a change can be noise. */
+  isNoise(scene: Scene, sum: Sum): boolean {
+    const measure = this.bytesOf(scene);
+    if (measure < 0) return false;
+    const { range } = this.figure(scene, measure, sum);
+    return range !== null && isNoise(range);
   }
 
   /** Whether the change of a cell can be noise; remembered by the cell. */
   noisy(scene: Scene, tree: Tree, cell: Cell): boolean {
     let known = noise.get(cell);
     if (known === undefined) {
-      const { range } = this.figure(scene, scene.measure, (column) => tree.sum(cell, column));
-      known = range !== null && isNoise(range);
+      known = this.isNoise(scene, (column) => tree.sum(cell, column));
       noise.set(cell, known);
     }
     return known;
@@ -253,9 +232,6 @@ export class Stage {
 }
 
 const noise = new WeakMap<Cell, boolean>();
-
-/** The interval of a count: one a hit. Not the number 1, which stands for exact. */
-const COUNTED = 1 + Number.EPSILON;
 
 function nothing(profile: Profile): Column {
   const zeros = new Float64Array(profile.nodes.count);

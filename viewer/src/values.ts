@@ -54,6 +54,9 @@ export function shownValues(
   return { after, before, self, weight };
 }
 
+/** Columns that are kept. */
+const MOST = 16;
+
 /** Sums by measure of a dump under one selection, made when first asked for. */
 export class Columns {
   private readonly made = new Map<string, Column>();
@@ -63,12 +66,19 @@ export class Columns {
   ) {}
 
   get(place: number, measure: number): Column {
-    const key = `${place}.${measure}`;
+    return this.derived(`${place}.${measure}`, () =>
+      column(this.profile, this.profile.dumps[place]!, measure, this.selection.kept),
+    );
+  }
+
+  /** A column that is worked out from others. */
+  derived(key: string, make: () => Column): Column {
     let made = this.made.get(key);
     if (!made) {
-      // Four measures of two dumps: more are not looked at together.
-      if (this.made.size >= 8) this.made.delete(this.made.keys().next().value!);
-      made = column(this.profile, this.profile.dumps[place]!, measure, this.selection.kept);
+      made = make();
+      // Four measures of two dumps and what came and went between them; more are not looked at
+      // together.
+      if (this.made.size >= MOST) this.made.delete(this.made.keys().next().value!);
       this.made.set(key, made);
     }
     return made;
