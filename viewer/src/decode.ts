@@ -258,9 +258,12 @@ function added(base: Dump, delta: Dump): Dump {
   };
 }
 
-/** The stacks and dumps of the data. */
-export function readProfile({ header, section }: Opened): Profile {
-  const { counts } = header;
+/** The stacks and dumps of the data; none of them where it holds Java heaps alone. */
+export function readProfile({ header, section: sectionOf }: Opened): Profile {
+  const native = header.dumps.length > 0;
+  const nothing = { strings: 0, libraries: 0, functions: 0, frames: 0, nodes: 1 };
+  const counts = native ? header.counts : nothing;
+  const section = (name: string): Uint8Array => (native ? sectionOf(name) : new Uint8Array());
   const texts = readStrings(section("strings"), counts.strings);
   const dumps: Dump[] = [];
   for (let i = 0; i < header.dumps.length; i++) {

@@ -301,10 +301,10 @@ export class JavaView {
     this.heap = this.heap ?? heap;
     const before = this.heap;
     this.heap = heap;
-    const one = (suspect: JavaSuspect): HTMLElement =>
+    const one = (suspect: JavaSuspect, place: number): HTMLElement =>
       h(
         "details",
-        { class: "card", open: heap.suspects.length <= 3 },
+        { class: "card", open: place === 0 || heap.suspects.length <= 3 },
         h(
           "summary",
           null,

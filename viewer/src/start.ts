@@ -123,7 +123,7 @@ export function growth(
     .slice(0, 3)
     .map((row) => {
       const noise = row.range !== null && isNoise(row.range);
-      return { label: row.label, value: row.after - row.before, says: row.label, verdict: noise ? "within-noise" : "grows", key: row.key };
+      return { label: row.label, value: row.after - row.before, says: row.label, verdict: noise ? "within-noise" : "grew", key: row.key };
     });
   return { rows, total };
 }

@@ -4,28 +4,18 @@ export type Unit = "bytes" | "count" | string;
 
 const STEPS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
-/** `12.3 MiB`, three digits or so; a minus sign that lines up with digits. */
+/** `12.3 MiB`, as heaptap prints sizes everywhere; a minus sign that lines up with digits. */
 export function bytes(value: number): string {
   const sign = value < 0 ? "−" : "";
   let size = Math.abs(value);
-  if (size < 1024) return `${sign}${trimmed(size, 0)} B`;
+  if (size < 1024) return `${sign}${Number.isInteger(size) ? size : size.toFixed(1)} B`;
   let step = 0;
-  while (size >= 1024 && step < STEPS.length - 1) {
-    size /= 1024;
-    step += 1;
-  }
   // 1023.96 KiB would be shown as 1024.0 KiB.
-  const digits = size < 10 ? 2 : size < 100 ? 1 : 0;
-  if (Number(size.toFixed(digits)) >= 1024 && step < STEPS.length - 1) {
+  while (size >= 1023.95 && step < STEPS.length - 1) {
     size /= 1024;
     step += 1;
-    return `${sign}${size.toFixed(2)} ${STEPS[step]}`;
   }
-  return `${sign}${size.toFixed(digits)} ${STEPS[step]}`;
-}
-
-function trimmed(value: number, digits: number): string {
-  return Number.isInteger(value) ? String(value) : value.toFixed(Math.max(digits, 1));
+  return `${sign}${size.toFixed(1)} ${STEPS[step]}`;
 }
 
 /** `1,234,567`. */

@@ -1,0 +1,130 @@
+// Reports that heaptap itself wrote, of what the virtual phone's demo records: HEAPTAP names the
+// program. Without it these are skipped, and say so.
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { browser, inApp, look, wholeTree } from "./browser.mjs";
+import { readPprof } from "./pprof.mjs";
+
+const heaptap = process.env.HEAPTAP ?? "";
+const skip = existsSync(heaptap) ? false : "HEAPTAP names no program: cargo build, then HEAPTAP=../target/debug/heaptap npm test";
+
+let chromium;
+let folder;
+const run = (...words) => execFileSync(heaptap, words, { cwd: folder, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
+
+before(async () => {
+  if (skip) return;
+  folder = mkdtempSync(join(tmpdir(), "heaptap-demo-"));
+  run("demo", "-o", "rec");
+  run("report", "rec", "-o", "native.html");
+  chromium = await browser();
+});
+after(async () => {
+  await chromium?.close();
+  if (folder) rmSync(folder, { recursive: true, force: true });
+});
+
+const open = (name, more) => chromium.openFile(join(folder, name), more);
+
+/** What each path of names holds itself. */
+function selves(tree) {
+  const sums = new Map();
+  const walk = ([name, total, , children], path) => {
+    const own = total - children.reduce((sum, child) => sum + child[1], 0);
+    if (own !== 0) sums.set(path, (sums.get(path) ?? 0) + own);
+    for (const child of children) walk(child, path ? `${path};${child[0]}` : child[0]);
+    return name;
+  };
+  walk(tree, "");
+  return Object.fromEntries([...sums].sort());
+}
+
+test("10: every stack of every dump holds what its pprof says, in every measure", { skip }, async () => {
+  const page = await open("native.html");
+  const dumps = await inApp(page, (app) => app.header.dumps.map(({ index, measures }) => ({ index, measures })));
+  const files = readdirSync(join(folder, "rec")).filter((name) => /^heap_dump\..*\.pb\.gz$/.test(name));
+  assert.equal(dumps.length, files.length);
+  for (const [place, { index, measures }] of dumps.entries()) {
+    const file = files.find((name) => name.startsWith(`heap_dump.${index}.`));
+    const pprof = readPprof(readFileSync(join(folder, "rec", file)));
+    assert.deepEqual(measures.map(({ name }) => name).sort(), pprof.types.slice().sort());
+    for (const { name, total } of measures) {
+      const type = pprof.types.indexOf(name);
+      const sums = new Map();
+      for (const { stack, values } of pprof.samples) {
+        if (values[type] !== 0) sums.set(stack.join(";"), (sums.get(stack.join(";")) ?? 0) + values[type]);
+      }
+      assert.equal(total, [...sums.values()].reduce((sum, value) => sum + value, 0), `${file} ${name}`);
+      await look(page, { dump: place, metric: name, allFrames: true, view: "top-down" });
+      assert.deepEqual(selves(await wholeTree(page)), Object.fromEntries([...sums].sort()), `${file} ${name}`);
+      await look(page, { view: "bottom-up" });
+      const reversed = [...sums].map(([stack, value]) => [stack.split(";").reverse().join(";"), value]);
+      assert.deepEqual(selves(await wholeTree(page)), Object.fromEntries(reversed.sort()), `${file} ${name} bottom-up`);
+    }
+  }
+  await page.close();
+});
+
+test("1-4 on a real report: nothing is asked for, nothing complains", { skip }, async () => {
+  const page = await open("native.html");
+  for (const tab of await inApp(page, (app) => app.tabs)) await look(page, { tab, base: 0 });
+  assert.deepEqual(page.told.console, []);
+  assert.deepEqual(page.told.errors, []);
+  assert.deepEqual(page.told.requests.map((url) => url.replace(/#.*/, "")), [`file://${page.file}`]);
+  assert.deepEqual(await page.evaluate(() => globalThis.violations), []);
+  const html = readFileSync(page.file, "utf8");
+  assert.ok(html.includes(readFileSync(new URL("../dist/report.js", import.meta.url), "utf8")), "it holds this viewer");
+  await page.close();
+});
+
+test("the first screen says where the memory is, what grew, and what is not seen", { skip }, async () => {
+  const page = await open("native.html");
+  await page.waitForFunction(() => document.querySelector(".cards .tag"));
+  const words = await page.locator(".cards").textContent();
+  assert.match(words, /MiB/);
+  assert.match(words, /EventHistory::Append/, "the planted leak is named");
+  assert.match(words, /Not seen here: .*Graphics/);
+  assert.equal(await page.locator("#heaptap-static").isVisible(), false);
+  assert.equal(await inApp(page, (app) => app.state.dump), (await inApp(page, (app) => app.header.dumps.length)) - 1);
+  await page.close();
+});
+
+test("29 on a real report: the static part reads without scripts", { skip }, async () => {
+  const bare = await browser({ javaScriptEnabled: false });
+  const page = await bare.openFile(join(folder, "native.html"), { wait: false });
+  assert.match(await page.locator("#heaptap-static").innerText(), /EventHistory::Append/);
+  await bare.close();
+});
+
+test("a difference opens as one", { skip }, async () => {
+  run("report", "rec@last", "--base", "rec@0", "-o", "diff.html");
+  const page = await open("diff.html");
+  assert.notEqual(await inApp(page, (app) => app.state.base), null);
+  await look(page, { tab: "changes" });
+  const first = page.locator(".table-scroll tbody tr[data-row]").first();
+  assert.match(await first.textContent(), /EventHistory::Append.*grew/);
+  await page.close();
+});
+
+test("a Java heap: classes, who keeps them, what should be gone", { skip }, async () => {
+  run("report", "rec/java", "-o", "java.html");
+  const page = await open("java.html");
+  assert.deepEqual(await inApp(page, (app) => app.tabs), ["java", "suspects", "info"]);
+  const [rows, facts] = await inApp(page, (app) => [app.javas[0].histogram, app.header.java[0]]);
+  assert.equal(rows.count.reduce((sum, count) => sum + count, 0), facts.objects);
+  assert.equal(rows.shallow.reduce((sum, bytes) => sum + bytes, 0), facts.shallow);
+  await page.getByRole("button", { name: "Dominator tree" }).click();
+  const twist = page.locator(".table-scroll tbody tr[aria-expanded=false] .twist").first();
+  const before = Number(await page.getAttribute("[role=treegrid]", "aria-rowcount"));
+  await twist.click();
+  assert.ok(Number(await page.getAttribute("[role=treegrid]", "aria-rowcount")) > before);
+  await look(page, { tab: "suspects" });
+  assert.match(await page.locator("details.card").first().textContent(), /DetailActivity.*certain.*Navigator/s);
+  assert.deepEqual(page.told.errors, []);
+  await page.close();
+});
