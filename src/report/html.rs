@@ -1,10 +1,6 @@
-//! Text into HTML: nothing of a dump reaches the page but as escaped text. Owns the frame of a
-//! page: its style, and a content policy under which nothing is fetched and no script runs.
+//! Text into HTML: nothing of a dump reaches the page but as escaped text.
 
 use crate::untrusted;
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
-use sha2::{Digest as _, Sha256};
 use std::fmt::{self, Write as _};
 
 /// Longest text of a dump that is put into a page, characters.
@@ -89,24 +85,9 @@ impl Html {
         self.add(format_args!("</tbody></table>\n"));
     }
 
-    /// The whole page around what was added.
-    pub(super) fn into_page(self, title: &str) -> String {
-        const STYLE: &str = include_str!("style.css");
-        let hash = BASE64_STANDARD.encode(Sha256::digest(STYLE));
-        let policy = format!(
-            "default-src 'none'; style-src 'sha256-{hash}'; base-uri 'none'; form-action 'none'"
-        );
-        format!(
-            "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
-             <meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n\
-             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-             <meta name=\"generator\" content=\"heaptap {version}\">\n\
-             <title>{title}</title>\n<style>{style}</style></head>\n<body>\n{body}</body></html>\n",
-            version = env!("CARGO_PKG_VERSION"),
-            title = Attribute(title),
-            style = STYLE,
-            body = self.0,
-        )
+    /// What was added.
+    pub(super) fn into_body(self) -> String {
+        self.0
     }
 }
 
@@ -130,10 +111,8 @@ mod tests {
             &["Class", "#Bytes"],
             [vec![shown, "7".to_owned()]],
         );
-        let page = html.into_page("<heap>");
-        assert!(page.contains("<title>&lt;heap&gt;</title>"));
-        assert!(page.contains("<td class=\"n\">7</td>"));
-        assert!(!page.contains("<script"), "{page}");
-        assert!(page.contains("default-src 'none'"));
+        let body = html.into_body();
+        assert!(body.contains("<td class=\"n\">7</td>"));
+        assert!(!body.contains("<script"), "{body}");
     }
 }

@@ -155,7 +155,7 @@ mod tests {
         ];
         let mut html = Html::default();
         draw(&mut html, "by size", &nodes);
-        let page = html.into_page("t");
+        let page = html.into_body();
         for rect in [
             "x=\"0.0\" y=\"0\" width=\"900.0\"",
             "x=\"900.0\" y=\"0\" width=\"300.0\"",
@@ -177,6 +177,6 @@ mod tests {
         draw(&mut html, "zero", &[node("a", 0, None)]);
         let hostile = [node("a", u64::MAX, Some(1)), node("b", u64::MAX, None)];
         draw(&mut html, "hostile", &hostile);
-        assert!(html.into_page("t").matches("<rect").count() == 1);
+        assert!(html.into_body().matches("<rect").count() == 1);
     }
 }

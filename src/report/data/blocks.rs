@@ -1,0 +1,124 @@
+//! The data as elements of the page: cut into blocks, compressed, base64; and a page's data read
+//! back.
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use libdeflater::{CompressionLvl, Compressor, Decompressor};
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Bytes of a block before compression.
+const BLOCK: usize = 4 << 20;
+/// Most bytes that a block says it inflates to.
+const LARGEST: usize = 16 << 20;
+/// What the elements begin with.
+const OPEN: &str = "<script type=\"application/octet-stream\" class=\"heaptap-data\" data-bytes=\"";
+const CLOSE: &str = "</script>";
+
+/// Compressed blocks, in order: how many bytes each inflates to, and it.
+pub(crate) struct Blocks(Vec<(usize, Vec<u8>)>);
+
+impl Blocks {
+    /// Compresses the data, on as many threads as there are processors.
+    pub(crate) fn of(data: &[u8]) -> Blocks {
+        // The best there is takes a second for 5 MB.
+        let level = match data.len() {
+            0..=2_000_000 => 12,
+            2_000_001..=40_000_000 => 8,
+            _ => 6,
+        };
+        let level = CompressionLvl::new(level).unwrap_or_default();
+        let chunks: Vec<&[u8]> = data.chunks(BLOCK).collect();
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let next = AtomicUsize::new(0);
+        let work = || {
+            let mut compressor = Compressor::new(level);
+            let mut done = Vec::new();
+            loop {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                let Some(chunk) = chunks.get(at) else {
+                    return done;
+                };
+                done.push((at, chunk.len(), zlib(&mut compressor, chunk)));
+            }
+        };
+        let mut done = std::thread::scope(|scope| {
+            let more: Vec<_> = (1..threads.min(chunks.len()))
+                .map(|_| scope.spawn(work))
+                .collect();
+            let mut done = work();
+            for thread in more {
+                done.append(&mut thread.join().expect("compression does not panic"));
+            }
+            done
+        });
+        done.sort_unstable_by_key(|(at, ..)| *at);
+        Blocks(
+            done.into_iter()
+                .map(|(_, bytes, packed)| (bytes, packed))
+                .collect(),
+        )
+    }
+
+    /// Writes the elements.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub(crate) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        for (bytes, packed) in &self.0 {
+            write!(out, "{OPEN}{bytes}\">")?;
+            out.write_all(BASE64_STANDARD.encode(packed).as_bytes())?;
+            writeln!(out, "{CLOSE}")?;
+        }
+        Ok(())
+    }
+}
+
+fn zlib(compressor: &mut Compressor, chunk: &[u8]) -> Vec<u8> {
+    let mut packed = vec![0; compressor.zlib_compress_bound(chunk.len())];
+    let length = compressor
+        .zlib_compress(chunk, &mut packed)
+        .expect("there is room for the worst case");
+    packed.truncate(length);
+    packed
+}
+
+/// Why a page's data can't be read.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum BlockError {
+    /// There is none.
+    #[error("the page holds no data")]
+    None,
+    /// A block is damaged.
+    #[error("block {0} of the page's data is damaged")]
+    Damaged(usize),
+}
+
+/// The data of a page.
+///
+/// # Errors
+/// Where it has none, or it is damaged.
+pub fn from_page(page: &str) -> Result<Vec<u8>, BlockError> {
+    let mut data = Vec::new();
+    let mut count = 0;
+    for element in page.split(OPEN).skip(1) {
+        let block = read(element).ok_or(BlockError::Damaged(count))?;
+        data.extend_from_slice(&block);
+        count += 1;
+    }
+    match count {
+        0 => Err(BlockError::None),
+        _ => Ok(data),
+    }
+}
+
+/// One element, from behind [`OPEN`].
+fn read(element: &str) -> Option<Vec<u8>> {
+    let (bytes, rest) = element.split_once("\">")?;
+    let (text, _) = rest.split_once(CLOSE)?;
+    let bytes: usize = bytes.parse().ok().filter(|bytes| *bytes <= LARGEST)?;
+    let packed = BASE64_STANDARD.decode(text).ok()?;
+    let mut block = vec![0; bytes];
+    let length = Decompressor::new().zlib_decompress(&packed, &mut block);
+    (length == Ok(bytes)).then_some(block)
+}

@@ -1,0 +1,335 @@
+//! The data read back into a [`StackProfile`], by the same page that the viewer is written after.
+//! What tests hold all other outputs to; data of any origin is refused, not believed.
+
+use super::MAGIC;
+use super::header::{FORMAT, Header};
+use super::values::Rows;
+use super::varint::Reader;
+use crate::profile::{DumpFlags, DumpKind};
+use crate::stacks::{
+    Dump, Facts, Frame, FrameId, Function, FunctionId, Kind, Library, LibraryId, Measure, NodeId,
+    StackProfile, StackTable, TextId, Unit, Values, View,
+};
+
+/// Why data can't be read.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum DataError {
+    /// It is no data of a report, or of another format.
+    #[error("this is no data of a report, or of a later version of heaptap")]
+    Format,
+    /// The header can't be read.
+    #[error("the header of the data cannot be read: {0}")]
+    Header(String),
+    /// A section is missing, ends early, or refers to what is not there.
+    #[error("section {0} of the data is damaged")]
+    Section(String),
+}
+
+/// The data of a page.
+#[derive(Debug)]
+pub struct Data {
+    /// What is known beside the numbers.
+    pub header: Header,
+    /// The native heaps; callsites have the numbers that they have in the data.
+    pub native: StackProfile,
+    /// The sections of the Java heaps.
+    pub java: Vec<serde_json::Value>,
+}
+
+impl Data {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// Where it is of another format or damaged.
+    pub fn decode(data: &[u8]) -> Result<Data, DataError> {
+        let rest = data.strip_prefix(MAGIC).ok_or(DataError::Format)?;
+        let (length, rest) = rest.split_first_chunk::<4>().ok_or(DataError::Format)?;
+        let length = u32::from_le_bytes(*length) as usize;
+        let (header, sections) = rest.split_at_checked(length).ok_or(DataError::Format)?;
+        let header: Header = serde_json::from_slice(header)
+            .map_err(|error| DataError::Header(error.to_string()))?;
+        if header.format != FORMAT {
+            return Err(DataError::Format);
+        }
+        let sections = Sections {
+            header: &header,
+            bytes: sections,
+        };
+        let native = match header.dumps.is_empty() {
+            true => StackProfile::default(),
+            false => native(&sections)?,
+        };
+        let java = header.java.iter().map(|heap| {
+            serde_json::from_slice(sections.get(&heap.section)?)
+                .map_err(|_| DataError::Section(heap.section.clone()))
+        });
+        let java = java.collect::<Result<_, _>>()?;
+        Ok(Data {
+            header,
+            native,
+            java,
+        })
+    }
+}
+
+struct Sections<'a> {
+    header: &'a Header,
+    bytes: &'a [u8],
+}
+
+impl<'a> Sections<'a> {
+    fn get(&self, name: &str) -> Result<&'a [u8], DataError> {
+        let section = self.header.sections.iter().find(|s| s.name == name);
+        section
+            .and_then(|section| {
+                let end = section.offset.checked_add(section.length)?;
+                self.bytes.get(section.offset..end)
+            })
+            .ok_or_else(|| DataError::Section(name.to_owned()))
+    }
+
+    /// Reads a whole section; `None` from `read` says that it is damaged.
+    fn read<T>(
+        &self,
+        name: &str,
+        read: impl FnOnce(&mut Reader<'a>) -> Option<T>,
+    ) -> Result<T, DataError> {
+        let mut reader = Reader::new(self.get(name)?);
+        read(&mut reader)
+            .filter(|_| reader.rest().is_empty())
+            .ok_or_else(|| DataError::Section(name.to_owned()))
+    }
+}
+
+/// A column of `count` values.
+fn column<'a, T>(
+    reader: &mut Reader<'a>,
+    count: usize,
+    next: impl Fn(&mut Reader<'a>) -> Option<T>,
+) -> Option<Vec<T>> {
+    // A value takes a byte at least: what claims more is damaged, and allocates nothing.
+    if count > reader.rest().len() {
+        return None;
+    }
+    reader.begin_column();
+    (0..count).map(|_| next(reader)).collect()
+}
+
+fn native(sections: &Sections<'_>) -> Result<StackProfile, DataError> {
+    let counts = sections.header.counts;
+    let mut table = StackTable::default();
+    let texts = strings(sections, &mut table)?;
+    let text = |number: u32| texts.get(number as usize).copied();
+    let libraries = sections.read("libraries", |reader| {
+        let paths = column(reader, counts.libraries, Reader::next_delta)?;
+        let build_ids = column(reader, counts.libraries, Reader::next_delta)?;
+        let libraries = paths.into_iter().zip(build_ids).map(|(path, build_id)| {
+            Some(table.library(Library {
+                path: text(path)?,
+                build_id: text(build_id)?,
+            }))
+        });
+        libraries.collect::<Option<Vec<LibraryId>>>()
+    })?;
+    let functions = sections.read("functions", |reader| {
+        let names = column(reader, counts.functions, Reader::next_delta)?;
+        let system_names = column(reader, counts.functions, Reader::next_delta)?;
+        let owners = column(reader, counts.functions, Reader::next_delta)?;
+        let kinds = column(reader, counts.functions, Reader::next_u32)?;
+        let functions = (0..counts.functions).map(|at| {
+            Some(table.function(Function {
+                name: text(names[at])?,
+                system_name: text(system_names[at])?,
+                library: *libraries.get(owners[at] as usize)?,
+                kind: match kinds[at] {
+                    0 => Kind::Plain,
+                    1 => Kind::Allocator,
+                    2 => Kind::Runtime,
+                    3 => Kind::Java,
+                    _ => return None,
+                },
+            }))
+        });
+        functions.collect::<Option<Vec<FunctionId>>>()
+    })?;
+    let frames = sections.read("frames", |reader| {
+        let owners = column(reader, counts.frames, Reader::next_delta)?;
+        let files = column(reader, counts.frames, Reader::next_delta)?;
+        let lines = column(reader, counts.frames, Reader::next_u32)?;
+        let flags = column(reader, counts.frames, Reader::next)?;
+        let frames = (0..counts.frames).map(|at| {
+            Some(table.frame(Frame {
+                function: *functions.get(owners[at] as usize)?,
+                file: text(files[at])?,
+                line: lines[at],
+                inlined: flags[at] & 1 == 1,
+            }))
+        });
+        frames.collect::<Option<Vec<FrameId>>>()
+    })?;
+    sections.read("nodes", |reader| {
+        let count = counts.nodes.checked_sub(1)?;
+        let pops = column(reader, count, Reader::next_u32)?;
+        let ids = column(reader, count, Reader::next_u32)?;
+        let mut line = vec![NodeId::ROOT];
+        for (at, (pop, id)) in pops.into_iter().zip(ids).enumerate() {
+            let left = line.len().checked_sub(pop as usize)?;
+            line.truncate(left);
+            let node = table.child(*line.last()?, *frames.get(id as usize)?);
+            // Two callsites of one frame below one parent would have merged.
+            if node.0 as usize != at + 1 {
+                return None;
+            }
+            line.push(node);
+        }
+        Some(())
+    })?;
+    let dumps = dumps(sections)?;
+    Ok(StackProfile { table, dumps })
+}
+
+fn strings(sections: &Sections<'_>, table: &mut StackTable) -> Result<Vec<TextId>, DataError> {
+    let damaged = || DataError::Section("strings".to_owned());
+    let mut reader = Reader::new(sections.get("strings")?);
+    let lengths = column(&mut reader, sections.header.counts.strings, Reader::next);
+    let lengths = lengths.ok_or_else(damaged)?;
+    let all = std::str::from_utf8(reader.rest()).map_err(|_| damaged())?;
+    let mut chars = all.char_indices().peekable();
+    let mut texts = Vec::with_capacity(lengths.len());
+    for length in lengths {
+        let start = chars.peek().map_or(all.len(), |(at, _)| *at);
+        let mut left = length;
+        while left > 0 {
+            let (_, c) = chars.next().ok_or_else(damaged)?;
+            left = left
+                .checked_sub(c.len_utf16() as u64)
+                .ok_or_else(damaged)?;
+        }
+        let end = chars.peek().map_or(all.len(), |(at, _)| *at);
+        texts.push(table.text(&all[start..end]));
+    }
+    match chars.next() {
+        None => Ok(texts),
+        Some(_) => Err(damaged()),
+    }
+}
+
+fn dumps(sections: &Sections<'_>) -> Result<Vec<Dump>, DataError> {
+    let mut all: Vec<Rows> = Vec::new();
+    for (at, dump) in sections.header.dumps.iter().enumerate() {
+        let name = format!("dump.{at}");
+        let own = sections.read(&name, |reader| rows(reader, dump, sections))?;
+        let whole = match dump.base {
+            None => Some(own),
+            Some(base) => all
+                .get(base)
+                .filter(|base| base.columns.len() == own.columns.len())
+                .map(|base| base.plus(own)),
+        };
+        all.push(whole.ok_or(DataError::Section(name))?);
+    }
+    let dumps = sections.header.dumps.iter().zip(all);
+    Ok(dumps.map(|(dump, rows)| with_facts(dump, rows, sections.header)).collect())
+}
+
+fn rows(
+    reader: &mut Reader<'_>,
+    dump: &super::header::Dump,
+    sections: &Sections<'_>,
+) -> Option<Rows> {
+    let mut nodes = column(reader, dump.rows, Reader::next)?;
+    let mut before = 0u64;
+    for (at, node) in nodes.iter_mut().enumerate() {
+        let is_new = *node > 0 || at == 0;
+        before = before.checked_add(*node)?;
+        *node = before;
+        if !is_new || before >= sections.header.counts.nodes as u64 {
+            return None;
+        }
+    }
+    let mut columns: Vec<Vec<i64>> = Vec::new();
+    for (at, measure) in dump.measures.iter().enumerate() {
+        let mut own = column(reader, dump.rows, Reader::next_signed)?;
+        if let Some(from) = measure.from {
+            let earlier = columns.get(from.measure).filter(|_| from.measure < at)?;
+            for (value, earlier) in own.iter_mut().zip(earlier) {
+                *value = value.wrapping_add(earlier.wrapping_mul(from.times));
+            }
+        }
+        columns.push(own);
+    }
+    Some(Rows {
+        nodes: nodes.into_iter().map(|node| node as u32).collect(),
+        columns,
+    })
+}
+
+impl Rows {
+    /// The sum of both, without rows of zeros.
+    fn plus(&self, difference: Rows) -> Rows {
+        let negated = Rows {
+            nodes: difference.nodes,
+            columns: difference
+                .columns
+                .into_iter()
+                .map(|column| column.into_iter().map(i64::wrapping_neg).collect())
+                .collect(),
+        };
+        self.minus(&negated)
+    }
+}
+
+fn with_facts(dump: &super::header::Dump, rows: Rows, header: &Header) -> Dump {
+    let ns = |ms: f64| (ms * 1e6).round() as u64;
+    let has = |flag: &str| dump.flags.iter().any(|f| f == flag);
+    let series = header.series.get(dump.series);
+    Dump {
+        facts: Facts {
+            index: dump.index,
+            label: dump.label.clone(),
+            pid: dump.pid,
+            process: dump.process.clone(),
+            heap: dump.heap.clone(),
+            time_ns: dump.time_ms.map(ns),
+            wall_time_ns: dump.wall_ms.map(ns),
+            start_ns: series.and_then(|series| series.start_ms).map(ns),
+            sampling_interval_bytes: dump.interval,
+            orig_sampling_interval_bytes: dump.orig_interval,
+            kind: match dump.kind.as_str() {
+                "at-maximum" => DumpKind::AtMaximum,
+                "allocations-only" => DumpKind::AllocationsOnly,
+                _ => DumpKind::Cumulative,
+            },
+            flags: DumpFlags {
+                from_startup: has("from_startup"),
+                rejected_concurrent: has("rejected_concurrent"),
+                disconnected: has("disconnected"),
+                buffer_overran: has("buffer_overran"),
+                buffer_corrupted: has("buffer_corrupted"),
+                hit_guardrail: has("hit_guardrail"),
+                client_error: u32::from(has("client_error")),
+            },
+            unfinished: dump.unfinished,
+        },
+        measures: dump
+            .measures
+            .iter()
+            .map(|measure| Measure {
+                name: measure.name.clone(),
+                unit: match measure.unit.as_str() {
+                    "bytes" => Unit::Bytes,
+                    "count" => Unit::Count,
+                    other => Unit::Other(other.to_owned()),
+                },
+                view: View::ALL
+                    .into_iter()
+                    .find(|view| Some(view.name()) == measure.view.as_deref()),
+            })
+            .collect(),
+        default_measure: dump.default_measure,
+        values: Values {
+            nodes: rows.nodes.into_iter().map(NodeId).collect(),
+            columns: rows.columns,
+        },
+    }
+}

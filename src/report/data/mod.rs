@@ -1,0 +1,231 @@
+//! The numbers behind a report, for the viewer in the page: names, callsites, values of all
+//! dumps, in as few bytes as do. `docs/report-format.md` is the format; `viewer/src` reads it.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `header` | what is known beside the numbers, as JSON |
+//! | `order` | which callsites are written, in which order; the tables |
+//! | `values` | rows of columns, differences to the dump before |
+//! | `varint` | integers |
+//! | `blocks` | compression, base64, the elements of the page; and back |
+//! | `decode` | the data read back: what tests hold the rest to |
+
+pub(super) mod blocks;
+mod decode;
+pub mod header;
+mod order;
+mod values;
+mod varint;
+
+#[cfg(test)]
+mod tests;
+
+pub use blocks::{BlockError, from_page};
+pub use decode::{Data, DataError};
+pub use order::Order;
+
+use header::{Header, Section};
+use values::Rows;
+
+use crate::profile::{DumpFlags, DumpKind};
+use crate::stacks::{Facts, StackProfile};
+
+/// What the data begins with.
+const MAGIC: &[u8; 4] = b"HTR1";
+
+/// The data of a page. `header` has all that is known beside the numbers; what stands in it of
+/// counts, sections, dumps and series is written here. `java` are the sections of the Java heaps
+/// that it lists.
+pub fn encode(
+    native: Option<(&StackProfile, &Order)>,
+    mut header: Header,
+    java: Vec<Vec<u8>>,
+) -> Vec<u8> {
+    let mut sections: Vec<(String, Vec<u8>)> = Vec::new();
+    if let Some((profile, order)) = native {
+        let tables = order::Tables::of(&profile.table, order);
+        header.counts = tables.counts;
+        sections.push(("strings".to_owned(), tables.strings));
+        sections.push(("libraries".to_owned(), tables.libraries));
+        sections.push(("functions".to_owned(), tables.functions));
+        sections.push(("frames".to_owned(), tables.frames));
+        sections.push(("nodes".to_owned(), tables.nodes));
+        let (series, of_dump) = series(profile);
+        header.series = series;
+        header.dumps = Vec::with_capacity(profile.dumps.len());
+        dumps(profile, order, &of_dump, &mut header, &mut sections);
+    }
+    for (at, section) in java.into_iter().enumerate() {
+        sections.push((java_section(at), section));
+    }
+    let mut offset = 0;
+    header.sections = sections
+        .iter()
+        .map(|(name, bytes)| {
+            let section = Section {
+                name: name.clone(),
+                offset,
+                length: bytes.len(),
+            };
+            offset += bytes.len();
+            section
+        })
+        .collect();
+    let header = serde_json::to_vec(&header).expect("its keys are strings, its numbers finite");
+    let mut data = Vec::with_capacity(8 + header.len() + offset);
+    data.extend_from_slice(MAGIC);
+    let length = u32::try_from(header.len()).expect("a header is far below 4 GiB");
+    data.extend_from_slice(&length.to_le_bytes());
+    data.extend_from_slice(&header);
+    for (_, bytes) in sections {
+        data.extend_from_slice(&bytes);
+    }
+    data
+}
+
+/// The name of the section of the Java heap at `at`.
+pub fn java_section(at: usize) -> String {
+    format!("java.{at}")
+}
+
+fn dumps(
+    profile: &StackProfile,
+    order: &Order,
+    series_of: &[usize],
+    header: &mut Header,
+    sections: &mut Vec<(String, Vec<u8>)>,
+) {
+    // The last dump of each series with its rows: what the next one is compared with.
+    let mut last: Vec<Option<(usize, Vec<String>, Rows)>> = vec![None; header.series.len()];
+    for (at, dump) in profile.dumps.iter().enumerate() {
+        let stored = values::stored_order(&dump.measures);
+        let rows = Rows::of(dump, &stored, order);
+        let names: Vec<String> = stored
+            .iter()
+            .map(|&at| dump.measures[at].name.clone())
+            .collect();
+        let series = series_of[at];
+        let changed = match &last[series] {
+            Some((base, same, before)) if *same == names => {
+                let changed = rows.minus(before);
+                (changed.nodes.len() < rows.nodes.len()).then_some((*base, changed))
+            }
+            _ => None,
+        };
+        let (base, written) = match &changed {
+            Some((base, changed)) => (Some(*base), changed),
+            None => (None, &rows),
+        };
+        let facts = &dump.facts;
+        let mut times = vec![1];
+        let intervals = [
+            facts.sampling_interval_bytes,
+            facts.orig_sampling_interval_bytes,
+        ];
+        for interval in intervals.map(|interval| i64::try_from(interval).unwrap_or(0)) {
+            if interval > 1 && !times.contains(&interval) {
+                times.push(interval);
+            }
+        }
+        let (section, froms) = written.encode(&times);
+        sections.push((format!("dump.{at}"), section));
+        let measures = stored.iter().zip(&rows.columns).zip(froms);
+        let measures = measures.map(|((&at, column), from)| {
+            let total = column.iter().fold(0i64, |sum, v| sum.saturating_add(*v));
+            values::measure(&dump.measures[at], total, from)
+        });
+        header.dumps.push(header::Dump {
+            index: facts.index,
+            label: facts.label.clone(),
+            series,
+            pid: facts.pid,
+            process: facts.process.clone(),
+            heap: facts.heap.clone(),
+            time_ms: facts.time_ns.map(milliseconds),
+            wall_ms: facts.wall_time_ns.map(milliseconds),
+            interval: facts.sampling_interval_bytes,
+            orig_interval: facts.orig_sampling_interval_bytes,
+            kind: kind_name(facts.kind).to_owned(),
+            flags: flag_names(facts.flags),
+            unfinished: facts.unfinished,
+            callsites: rows.nodes.len(),
+            measures: measures.collect(),
+            default_measure: stored
+                .iter()
+                .position(|&at| at == dump.default_measure)
+                .unwrap_or(0),
+            base,
+            rows: written.nodes.len(),
+        });
+        last[series] = Some((at, names, rows));
+    }
+}
+
+fn milliseconds(ns: u64) -> f64 {
+    // Microseconds are exact in a double for centuries.
+    (ns / 1000) as f64 / 1000.0
+}
+
+/// As the manifest has it.
+fn kind_name(kind: DumpKind) -> &'static str {
+    match kind {
+        DumpKind::Cumulative => "cumulative",
+        DumpKind::AtMaximum => "at-maximum",
+        DumpKind::AllocationsOnly => "allocations-only",
+    }
+}
+
+fn flag_names(flags: DumpFlags) -> Vec<String> {
+    let all = [
+        ("from_startup", flags.from_startup),
+        ("rejected_concurrent", flags.rejected_concurrent),
+        ("disconnected", flags.disconnected),
+        ("buffer_overran", flags.buffer_overran),
+        ("buffer_corrupted", flags.buffer_corrupted),
+        ("hit_guardrail", flags.hit_guardrail),
+        ("client_error", flags.client_error != 0),
+    ];
+    all.into_iter()
+        .filter_map(|(name, is_set)| is_set.then(|| name.to_owned()))
+        .collect()
+}
+
+/// Dumps of one heap of one life of a process, and for each dump its series. A process id that
+/// comes back with another name, or whose profiling began anew, is another life.
+fn series(profile: &StackProfile) -> (Vec<header::Series>, Vec<usize>) {
+    let mut all: Vec<(&Facts, header::Series)> = Vec::new();
+    let mut of_dump = Vec::with_capacity(profile.dumps.len());
+    for (at, dump) in profile.dumps.iter().enumerate() {
+        let facts = &dump.facts;
+        let is_same = |first: &Facts| {
+            (first.pid, &first.process, &first.heap) == (facts.pid, &facts.process, &facts.heap)
+                && (first.start_ns == facts.start_ns
+                    || first.start_ns.is_none()
+                    || facts.start_ns.is_none())
+        };
+        let found = all.iter().rposition(|(first, _)| is_same(first));
+        let number = found.unwrap_or_else(|| {
+            let before = all.iter().rposition(|(first, _)| {
+                !facts.process.is_empty()
+                    && (&first.process, &first.heap) == (&facts.process, &facts.heap)
+            });
+            all.push((
+                facts,
+                header::Series {
+                    pid: facts.pid,
+                    process: facts.process.clone(),
+                    heap: facts.heap.clone(),
+                    start_ms: facts.start_ns.map(milliseconds),
+                    from_startup: facts.flags.from_startup,
+                    after: before,
+                    dumps: Vec::new(),
+                },
+            ));
+            all.len() - 1
+        });
+        all[number].1.dumps.push(at);
+        of_dump.push(number);
+    }
+    let series = all.into_iter().map(|(_, series)| series).collect();
+    (series, of_dump)
+}

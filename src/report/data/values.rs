@@ -1,0 +1,144 @@
+//! A dump's numbers as rows of columns: by callsite, or by what changed since the dump before.
+
+use super::header::{self, From};
+use super::order::Order;
+use super::varint;
+use crate::stacks::{Dump, Measure, Unit, View};
+
+/// Rows of a dump by number of the callsite, ascending; columns in the order of the measures.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Rows {
+    pub(super) nodes: Vec<u32>,
+    pub(super) columns: Vec<Vec<i64>>,
+}
+
+/// Places of a dump's measures in the order in which they are stored: counts before the bytes
+/// that follow from them.
+pub(super) fn stored_order(measures: &[Measure]) -> Vec<usize> {
+    let rank = |measure: &Measure| match measure.view {
+        Some(View::Objects) => 0,
+        Some(View::Space) => 1,
+        Some(View::AllocObjects) => 2,
+        Some(View::AllocSpace) => 3,
+        None => 4,
+    };
+    let mut order: Vec<usize> = (0..measures.len()).collect();
+    order.sort_by_key(|&at| rank(&measures[at]));
+    order
+}
+
+impl Rows {
+    /// The values of a dump, its measures in `stored` order. Rows of nothing but zeros are left
+    /// out.
+    pub(super) fn of(dump: &Dump, stored: &[usize], order: &Order) -> Rows {
+        let values = &dump.values;
+        let mut places: Vec<(u32, usize)> = values
+            .nodes
+            .iter()
+            .enumerate()
+            .filter(|(row, _)| values.columns.iter().any(|column| column[*row] != 0))
+            .filter_map(|(row, &node)| Some((order.number(node)?, row)))
+            .collect();
+        places.sort_unstable();
+        Rows {
+            nodes: places.iter().map(|(node, _)| *node).collect(),
+            columns: stored
+                .iter()
+                .map(|&at| {
+                    let column = &values.columns[at];
+                    places.iter().map(|(_, row)| column[*row]).collect()
+                })
+                .collect(),
+        }
+    }
+
+    /// What is to be added to `base` for these: rows where something differs.
+    pub(super) fn minus(&self, base: &Rows) -> Rows {
+        let mut difference = Rows {
+            nodes: Vec::new(),
+            columns: vec![Vec::new(); self.columns.len()],
+        };
+        let (mut own, mut other) = (0, 0);
+        let mut row = Vec::new();
+        while own < self.nodes.len() || other < base.nodes.len() {
+            let here = self.nodes.get(own).copied().unwrap_or(u32::MAX);
+            let there = base.nodes.get(other).copied().unwrap_or(u32::MAX);
+            row.clear();
+            row.extend(self.columns.iter().zip(&base.columns).map(|(own_column, base_column)| {
+                let value = if here <= there { own_column[own] } else { 0 };
+                let before = if there <= here { base_column[other] } else { 0 };
+                value.wrapping_sub(before)
+            }));
+            if row.iter().any(|&value| value != 0) {
+                difference.nodes.push(here.min(there));
+                for (column, &value) in difference.columns.iter_mut().zip(&row) {
+                    column.push(value);
+                }
+            }
+            own += usize::from(here <= there);
+            other += usize::from(there <= here);
+        }
+        difference
+    }
+
+    /// The section, and for each column what is to be added to it: as it takes the fewest bytes.
+    pub(super) fn encode(&self, times: &[i64]) -> (Vec<u8>, Vec<Option<From>>) {
+        let mut out = Vec::new();
+        let mut before = 0;
+        for &node in &self.nodes {
+            varint::put(&mut out, u64::from(node - before));
+            before = node;
+        }
+        let mut froms = Vec::new();
+        for (at, column) in self.columns.iter().enumerate() {
+            let (from, _) = candidates(at, times)
+                .map(|from| (from, self.cost(column, from)))
+                .min_by_key(|(_, cost)| *cost)
+                .unwrap_or((None, 0));
+            for (row, &value) in column.iter().enumerate() {
+                varint::put_signed(&mut out, value.wrapping_sub(self.expected(from, row)));
+            }
+            froms.push(from);
+        }
+        (out, froms)
+    }
+
+    /// What a row is expected to hold by an earlier column.
+    fn expected(&self, from: Option<From>, row: usize) -> i64 {
+        from.map_or(0, |from| {
+            self.columns[from.measure][row].wrapping_mul(from.times)
+        })
+    }
+
+    /// Bits that a column takes, roughly: zeros compress to next to nothing.
+    fn cost(&self, column: &[i64], from: Option<From>) -> u64 {
+        let bits = |(row, &value): (usize, &i64)| {
+            let rest = value.wrapping_sub(self.expected(from, row));
+            u64::from(64 - varint::zigzag(rest).leading_zeros())
+        };
+        column.iter().enumerate().map(bits).sum()
+    }
+}
+
+/// What a column may follow from: nothing, or a multiple of an earlier one. The plainest first.
+fn candidates(at: usize, times: &[i64]) -> impl Iterator<Item = Option<From>> + '_ {
+    let multiples = (0..at).flat_map(move |measure| {
+        times.iter().map(move |&times| Some(From { measure, times }))
+    });
+    std::iter::once(None).chain(multiples)
+}
+
+/// The header's entry of a measure.
+pub(super) fn measure(measure: &Measure, total: i64, from: Option<From>) -> header::Measure {
+    header::Measure {
+        name: measure.name.clone(),
+        unit: match &measure.unit {
+            Unit::Bytes => "bytes".to_owned(),
+            Unit::Count => "count".to_owned(),
+            Unit::Other(word) => word.clone(),
+        },
+        view: measure.view.map(|view| view.name().to_owned()),
+        total,
+        from,
+    }
+}
