@@ -4,12 +4,86 @@
 //!
 //! | file | owns |
 //! |---|---|
-//! | `html` | escaping, elements, the frame of a page with its content policy |
+//! | `frame` | the page around its parts: content policy, style, viewer |
+//! | `html` | escaping, elements |
 //! | `icicle` | a tree of sizes as a picture |
 //! | `data` | the numbers for the viewer |
+//! | `native` | the static part about sampled native heaps, and what every page has |
 //! | `java` | the pages of a Java heap |
 
 pub mod data;
+mod frame;
 mod html;
 mod icicle;
 pub mod java;
+mod native;
+
+pub use frame::MARK;
+
+use data::Order;
+use data::header::Header;
+use html::Html;
+use java::JavaPart;
+use std::io::{self, Write};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+use crate::stacks::StackProfile;
+
+/// All that a page shows.
+pub struct Report<'a> {
+    /// What is known beside the numbers. Its callsites are those of `native`; counts, sections,
+    /// dumps, series and Java heaps are filled in when it is written.
+    pub header: Header,
+    /// Sampled native heaps.
+    pub native: Option<&'a StackProfile>,
+    /// Java heaps.
+    pub java: Vec<JavaPart>,
+}
+
+impl Report<'_> {
+    /// Writes the page: the static part, the data, the viewer.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write(self, out: &mut dyn Write) -> io::Result<()> {
+        let Report {
+            mut header,
+            native,
+            java,
+        } = self;
+        let mut bodies = Vec::with_capacity(java.len());
+        let mut sections = Vec::with_capacity(java.len());
+        for (at, mut part) in java.into_iter().enumerate() {
+            part.entry.section = data::java_section(at);
+            header.java.push(part.entry);
+            bodies.push(part.body);
+            sections.push(part.data);
+        }
+        let order = native.map(Order::of);
+        let encoded = data::encode(native.zip(order.as_ref()), header, sections);
+        let header = &encoded.header;
+        let mut html = Html::default();
+        native::head(&mut html, header);
+        if let Some(profile) = native {
+            native::body(&mut html, header, profile);
+        }
+        for body in bodies {
+            html.add(format_args!("{body}"));
+        }
+        native::foot(&mut html, header);
+        let blocks = data::blocks::Blocks::of(&encoded.bytes);
+        drop(encoded.bytes);
+        let has_data = !(header.dumps.is_empty() && header.java.is_empty());
+        let blocks = has_data.then_some(&blocks);
+        frame::write(out, &header.title, &html.into_body(), blocks)
+    }
+}
+
+/// A moment in words: `2026-11-20 07:43:00 UTC`; `None` for what no calendar has.
+fn date(wall_ms: f64) -> Option<String> {
+    let seconds = (wall_ms / 1000.0).floor();
+    let moment = OffsetDateTime::from_unix_timestamp(seconds as i64).ok()?;
+    let text = moment.format(&Rfc3339).ok()?;
+    Some(format!("{} UTC", text.trim_end_matches('Z').replace('T', " ")))
+}

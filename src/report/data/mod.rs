@@ -28,19 +28,28 @@ use header::{Header, Section};
 use values::Rows;
 
 use crate::profile::{DumpFlags, DumpKind};
-use crate::stacks::{Facts, StackProfile};
+use crate::stacks::{Facts, NodeId, StackProfile};
 
 /// What the data begins with.
 const MAGIC: &[u8; 4] = b"HTR1";
 
-/// The data of a page. `header` has all that is known beside the numbers; what stands in it of
-/// counts, sections, dumps and series is written here. `java` are the sections of the Java heaps
-/// that it lists.
+/// The data of a page.
+#[derive(Debug)]
+pub struct Encoded {
+    /// The header, complete.
+    pub header: Header,
+    /// All of it.
+    pub bytes: Vec<u8>,
+}
+
+/// Encodes the data of a page. `header` has all that is known beside the numbers, callsites by
+/// their ids in the profile; counts, sections, dumps and series are added here. `java` are the
+/// sections of the Java heaps that it lists.
 pub fn encode(
     native: Option<(&StackProfile, &Order)>,
     mut header: Header,
     java: Vec<Vec<u8>>,
-) -> Vec<u8> {
+) -> Encoded {
     let mut sections: Vec<(String, Vec<u8>)> = Vec::new();
     if let Some((profile, order)) = native {
         let tables = order::Tables::of(&profile.table, order);
@@ -54,6 +63,13 @@ pub fn encode(
         header.series = series;
         header.dumps = Vec::with_capacity(profile.dumps.len());
         dumps(profile, order, &of_dump, &mut header, &mut sections);
+        for growth in &mut header.growth {
+            growth.sites.retain_mut(|site| {
+                let number = order.number(NodeId(site.node));
+                site.node = number.unwrap_or(site.node);
+                number.is_some()
+            });
+        }
     }
     for (at, section) in java.into_iter().enumerate() {
         sections.push((java_section(at), section));
@@ -71,16 +87,19 @@ pub fn encode(
             section
         })
         .collect();
-    let header = serde_json::to_vec(&header).expect("its keys are strings, its numbers finite");
-    let mut data = Vec::with_capacity(8 + header.len() + offset);
+    let text = serde_json::to_vec(&header).expect("its keys are strings");
+    let mut data = Vec::with_capacity(8 + text.len() + offset);
     data.extend_from_slice(MAGIC);
-    let length = u32::try_from(header.len()).expect("a header is far below 4 GiB");
+    let length = u32::try_from(text.len()).expect("a header is far below 4 GiB");
     data.extend_from_slice(&length.to_le_bytes());
-    data.extend_from_slice(&header);
+    data.extend_from_slice(&text);
     for (_, bytes) in sections {
         data.extend_from_slice(&bytes);
     }
-    data
+    Encoded {
+        header,
+        bytes: data,
+    }
 }
 
 /// The name of the section of the Java heap at `at`.

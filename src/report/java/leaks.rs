@@ -2,12 +2,13 @@
 
 use super::super::html::{Foreign, Html};
 use super::shortened;
-use crate::analyze::leaks::{Leaks, Status};
+use crate::analyze::leaks::{Leaks, Shape, Status, Step};
 use crate::units::{ByteSize, thousands};
+use std::borrow::Cow;
 
 /// The section.
-pub(super) fn write(html: &mut Html, leaks: &Leaks) {
-    html.add(format_args!("<h2 id=\"leaks\">Leaks</h2>\n"));
+pub(super) fn write(html: &mut Html, leaks: &Leaks, number: usize) {
+    html.add(format_args!("<h3 id=\"leaks{number}\">Leaks</h3>\n"));
     if leaks.groups.is_empty() {
         html.add(format_args!(
             "<p class=\"note\">No object was found that Android is done with and that something \
@@ -38,7 +39,7 @@ pub(super) fn write(html: &mut Html, leaks: &Leaks) {
                     continue;
                 }
             };
-            html.add(format_args!("{}", Foreign(&step.class)));
+            html.add(format_args!("{}", Foreign(&named(step))));
             let status = match step.status {
                 Status::Leaking => "leaks: ",
                 Status::NotLeaking => "in use: ",
@@ -71,5 +72,13 @@ pub(super) fn write(html: &mut Html, leaks: &Leaks) {
     }
     for untold in &leaks.untold {
         html.add(format_args!("<p class=\"note\">{}</p>\n", Foreign(untold)));
+    }
+}
+
+/// A class object is told from an instance, as everywhere.
+pub(super) fn named(step: &Step) -> Cow<'_, str> {
+    match step.shape {
+        Shape::Class => Cow::Owned(format!("class {}", step.class)),
+        Shape::Instance | Shape::Array | Shape::Thread => Cow::Borrowed(&step.class),
     }
 }

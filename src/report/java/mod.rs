@@ -1,8 +1,11 @@
-//! The page of a Java heap: what it holds, who retains it, and by which way a root reaches it.
+//! The pages of a Java heap: what it holds, who retains it, and by which way a root reaches it.
+//! Static ones for readers without scripts and for print, and the data of the same for the viewer.
 
+mod data;
 mod leaks;
 mod waste;
 
+use super::data::header::{Fact, JavaHeap};
 use super::html::{Foreign, Html};
 use super::icicle::{self, Node};
 use crate::analyze::histogram::{Histogram, Row};
@@ -13,7 +16,7 @@ use crate::analyze::paths::Path;
 use crate::analyze::tree::Tree;
 use crate::analyze::waste::Waste;
 use crate::analyze::{label, paths};
-use crate::heap_graph::{DumpSource, HeapGraph};
+use crate::heap_graph::{Dominators, DumpSource, HeapGraph, SizeModel};
 use crate::units::{ByteSize, thousands};
 use std::cmp::Reverse;
 
@@ -28,8 +31,16 @@ const NODES: usize = 4000;
 pub struct JavaPage<'a> {
     /// What the heap is called: the input and its label.
     pub name: String,
+    /// Its index among the dumps of its input.
+    pub index: u32,
+    /// The label of its snapshot.
+    pub label: Option<String>,
+    /// Milliseconds since 1970; `None` where not known.
+    pub wall_ms: Option<f64>,
     /// The heap itself, for names.
     pub graph: &'a HeapGraph,
+    /// Who keeps whom.
+    pub dominators: &'a Dominators,
     /// What the user should know of the dump, with what to do about it.
     pub warnings: Vec<(String, Option<String>)>,
     /// Reachable objects by class.
@@ -50,19 +61,30 @@ pub struct JavaPage<'a> {
     pub held: Vec<(String, Holders)>,
 }
 
-/// The page, a whole HTML file.
-pub fn render(page: &JavaPage<'_>) -> String {
+/// A Java heap, ready to be put into a page.
+#[derive(Debug)]
+pub struct JavaPart {
+    /// Its static pages.
+    pub(super) body: String,
+    /// Its section of the data.
+    pub(super) data: Vec<u8>,
+    /// Its entry in the header; the section's name is not yet set.
+    pub(super) entry: JavaHeap,
+}
+
+/// The pages of a heap. `number` is unique among those of one page.
+pub fn part(page: &JavaPage<'_>, number: usize) -> JavaPart {
     let mut html = Html::default();
-    head(&mut html, page);
-    leaks::write(&mut html, &page.leaks);
-    tree(&mut html, page);
-    largest(&mut html, page);
-    waste::write(&mut html, &page.waste);
-    classes(&mut html, page);
-    packages(&mut html, page);
-    held(&mut html, page);
+    head(&mut html, page, number);
+    leaks::write(&mut html, &page.leaks, number);
+    tree(&mut html, page, number);
+    largest(&mut html, page, number);
+    waste::write(&mut html, &page.waste, number);
+    classes(&mut html, page, number);
+    packages(&mut html, page, number);
+    held(&mut html, page, number);
     html.add(format_args!(
-        "<h2 id=\"words\">What the words mean</h2><dl>\
+        "<h3>What the words mean</h3><dl>\
          <dt>shallow</dt><dd>the object alone, as the dump sizes it</dd>\
          <dt>retained</dt><dd>what would be free if the object were: all that only it keeps \
          alive. Of a class, objects that another of the class retains count once</dd>\
@@ -70,22 +92,90 @@ pub fn render(page: &JavaPage<'_>) -> String {
          such as the pixels of a Bitmap</dd>\
          <dt>dominates</dt><dd>every path from a root leads through it</dd></dl>\n"
     ));
-    html.into_page(&format!("Java heap of {}", page.name))
+    let facts = &page.graph.facts;
+    let total = &page.classes.total;
+    JavaPart {
+        body: html.into_body(),
+        data: data::section(page),
+        entry: JavaHeap {
+            section: String::new(),
+            name: process(page).to_owned(),
+            index: page.index,
+            label: page.label.clone(),
+            pid: facts.pid,
+            process: facts.process.clone(),
+            time_ms: (facts.source == DumpSource::HeapGraph)
+                .then(|| (facts.time_ns / 1000) as f64 / 1000.0),
+            wall_ms: page.wall_ms,
+            objects: total.count,
+            shallow: total.shallow_bytes,
+            native: total.native_bytes,
+        },
+    }
 }
 
-fn head(html: &mut Html, page: &JavaPage<'_>) {
-    let facts = &page.graph.facts;
-    let file = page.name.rsplit(['/', '\\']).next().unwrap_or_default();
-    let process = match facts.process.as_str() {
-        "" => file,
+/// What the heap is of: its process, else the file it came from.
+fn process<'a>(page: &'a JavaPage<'_>) -> &'a str {
+    match page.graph.facts.process.as_str() {
+        "" => page.name.rsplit(['/', '\\']).next().unwrap_or_default(),
         process => process,
+    }
+}
+
+fn facts(page: &JavaPage<'_>) -> Vec<Fact> {
+    let facts = &page.graph.facts;
+    let mut all = Vec::new();
+    let mut fact = |name: &str, value: String| {
+        all.push(Fact {
+            name: name.to_owned(),
+            value,
+        });
     };
+    fact("Dump", page.name.clone());
+    if let Some(label) = &page.label {
+        fact("Label", label.clone());
+    }
+    if let Some(pid) = facts.pid {
+        fact("Process id", pid.to_string());
+    }
+    if let Some(when) = page.wall_ms.and_then(super::date) {
+        fact("Dumped", when);
+    }
+    fact(
+        "Source",
+        match &facts.source {
+            DumpSource::HeapGraph => "heap graph of android.java_hprof".to_owned(),
+            DumpSource::Hprof { version, id_bytes } => {
+                format!("HPROF, {version}, ids of {id_bytes} bytes")
+            }
+        },
+    );
+    fact("Sizes", size_model(&facts.source, facts.sizes).to_owned());
+    if let Some(reason) = &facts.reason {
+        fact("Dumped for", reason.clone());
+    }
+    all
+}
+
+/// How shallow sizes come about, in words.
+fn size_model(source: &DumpSource, sizes: SizeModel) -> &'static str {
+    match (source, sizes) {
+        (DumpSource::HeapGraph, _) => "as the runtime reports them",
+        (_, SizeModel::Dump) => "as the dump says: fields and elements, without headers of arrays",
+        (_, SizeModel::Mat) => "by the rules of Eclipse MAT: with headers and alignment",
+        (_, SizeModel::Art) => "with the headers and alignment of ART",
+        (_, SizeModel::Hotspot) => "as HotSpot counts them (jmap -histo)",
+    }
+}
+
+fn head(html: &mut Html, page: &JavaPage<'_>, number: usize) {
     html.add(format_args!(
-        "<h1>Java heap of {}</h1>\n<nav><a href=\"#leaks\">Leaks</a> \
-         <a href=\"#tree\">Who retains it</a> \
-         <a href=\"#largest\">Largest objects</a> <a href=\"#waste\">Waste</a> <a href=\"#classes\">Classes</a> \
-         <a href=\"#packages\">Packages</a> <a href=\"#held\">Who holds what</a></nav>\n",
-        Foreign(process)
+        "<h2 id=\"java{number}\">Java heap of {}</h2>\n<nav><a href=\"#leaks{number}\">Leaks</a> \
+         <a href=\"#tree{number}\">Who retains it</a> \
+         <a href=\"#largest{number}\">Largest objects</a> <a href=\"#waste{number}\">Waste</a> \
+         <a href=\"#classes{number}\">Classes</a> <a href=\"#packages{number}\">Packages</a> \
+         <a href=\"#held{number}\">Who holds what</a></nav>\n",
+        Foreign(process(page))
     ));
     let total = &page.classes.total;
     let tile = |html: &mut Html, figure: String, what: &str| {
@@ -115,22 +205,12 @@ fn head(html: &mut Html, page: &JavaPage<'_>) {
         );
     }
     html.add(format_args!("</div>\n<dl>"));
-    let mut fact = |name: &str, value: String| {
-        html.add(format_args!("<dt>{name}</dt><dd>{value}</dd>"));
-    };
-    fact("dump", Foreign(&page.name).to_string());
-    if let Some(pid) = facts.pid {
-        fact("process id", pid.to_string());
-    }
-    match &facts.source {
-        DumpSource::HeapGraph => fact("source", "heap graph of android.java_hprof".to_owned()),
-        DumpSource::Hprof { version, id_bytes } => fact(
-            "source",
-            format!("HPROF, {}, ids of {id_bytes} bytes", Foreign(version)),
-        ),
-    }
-    if let Some(reason) = &facts.reason {
-        fact("dumped for", Foreign(reason).to_string());
+    for fact in facts(page) {
+        html.add(format_args!(
+            "<dt>{}</dt><dd>{}</dd>",
+            fact.name,
+            Foreign(&fact.value)
+        ));
     }
     html.add(format_args!("</dl>\n"));
     for (message, help) in &page.warnings {
@@ -142,9 +222,9 @@ fn head(html: &mut Html, page: &JavaPage<'_>) {
     }
 }
 
-fn tree(html: &mut Html, page: &JavaPage<'_>) {
+fn tree(html: &mut Html, page: &JavaPage<'_>, number: usize) {
     html.add(format_args!(
-        "<h2 id=\"tree\">Who retains it</h2>\n<p class=\"note\">The dominator tree by class: \
+        "<h3 id=\"tree{number}\">Who retains it</h3>\n<p class=\"note\">The dominator tree by class: \
          below each class what only its objects keep alive, Java and native bytes together. \
          Point at a box for its figures; unfold the list below it.</p>\n"
     ));
@@ -218,9 +298,9 @@ fn picture(html: &mut Html, tree: &Tree, is_shown: &[bool]) {
     icicle::draw(html, "The dominator tree by class", &nodes);
 }
 
-fn largest(html: &mut Html, page: &JavaPage<'_>) {
+fn largest(html: &mut Html, page: &JavaPage<'_>, number: usize) {
     html.add(format_args!(
-        "<h2 id=\"largest\">Largest objects</h2>\n<p class=\"note\">Single objects that retain \
+        "<h3 id=\"largest{number}\">Largest objects</h3>\n<p class=\"note\">Single objects that retain \
          most, and the shortest way from a root to each.</p>\n"
     ));
     for (large, path) in &page.largest {
@@ -277,13 +357,13 @@ fn shortened<T>(steps: &[T]) -> impl Iterator<Item = Result<&T, usize>> {
     head.iter().map(Ok).chain(gap).chain(tail.iter().map(Ok))
 }
 
-fn classes(html: &mut Html, page: &JavaPage<'_>) {
-    html.add(format_args!("<h2 id=\"classes\">Classes</h2>\n"));
+fn classes(html: &mut Html, page: &JavaPage<'_>, number: usize) {
+    html.add(format_args!("<h3 id=\"classes{number}\">Classes</h3>\n"));
     sums(html, "class", &page.classes, ROWS);
 }
 
-fn packages(html: &mut Html, page: &JavaPage<'_>) {
-    html.add(format_args!("<h2 id=\"packages\">Packages</h2>\n"));
+fn packages(html: &mut Html, page: &JavaPage<'_>, number: usize) {
+    html.add(format_args!("<h3 id=\"packages{number}\">Packages</h3>\n"));
     sums(html, "package", &page.packages, PACKAGES);
 }
 
@@ -319,16 +399,16 @@ fn sums(html: &mut Html, what: &str, histogram: &Histogram, most: usize) {
     html.table(&caption, &headings, rows);
 }
 
-fn held(html: &mut Html, page: &JavaPage<'_>) {
+fn held(html: &mut Html, page: &JavaPage<'_>, number: usize) {
     if page.held.is_empty() {
         return;
     }
     html.add(format_args!(
-        "<h2 id=\"held\">Who holds what</h2>\n<p class=\"note\">For the classes with most bytes: \
+        "<h3 id=\"held{number}\">Who holds what</h3>\n<p class=\"note\">For the classes with most bytes: \
          all ways to roots, merged by class, from the objects outwards.</p>\n"
     ));
     for (class, holders) in &page.held {
-        html.add(format_args!("<h3>{}</h3>\n", Foreign(paths::short(class))));
+        html.add(format_args!("<h4>{}</h4>\n", Foreign(paths::short(class))));
         let mut open: Vec<(std::slice::Iter<'_, usize>, usize)> = match holders.nodes.first() {
             Some(first) => vec![(first.holders.iter(), 0)],
             None => continue,

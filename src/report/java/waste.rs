@@ -5,9 +5,9 @@ use crate::analyze::waste::{Duplicates, LARGE_ARRAY_BYTES, Waste};
 use crate::units::{ByteSize, thousands};
 
 /// The section. Kinds of waste that were not found are left out.
-pub(super) fn write(html: &mut Html, waste: &Waste) {
+pub(super) fn write(html: &mut Html, waste: &Waste, number: usize) {
     html.add(format_args!(
-        "<h2 id=\"waste\">Waste</h2>\n<p class=\"note\">Up to {} could be saved.</p>\n",
+        "<h3 id=\"waste{number}\">Waste</h3>\n<p class=\"note\">Up to {} could be saved.</p>\n",
         ByteSize(waste.total_bytes())
     ));
     duplicates(html, "Equal strings", &waste.strings);

@@ -1,0 +1,127 @@
+//! What a page shows of a Java heap: gathered from the analyses, one after the other.
+
+use crate::analyze::filter::Filter;
+use crate::analyze::histogram::{Among, By, Row, histogram};
+use crate::analyze::holders::{self, Holders};
+use crate::analyze::{label, largest, leaks, paths, tree, waste};
+use crate::app::java::{JavaHeap, Steps};
+use crate::heap_graph::{ClassIndex, DumpSource, ObjectIndex, Reachable, Referrers};
+use crate::report::java::{self, JavaPage, JavaPart};
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+/// Objects that are listed with the way to each.
+const LARGEST: usize = 40;
+/// Rows of each table of waste.
+const WASTE: usize = 15;
+/// Classes of which is shown who holds them.
+const HELD: usize = 12;
+/// What retains less than this share of the heap is left out of the tree.
+const LEAST_SHARE: u64 = 20_000;
+
+/// The pages of a heap. `number` is unique among those of one page. Blocks: computes paths,
+/// dominators and leaks.
+pub(super) fn part(
+    heap: &JavaHeap,
+    wall_ms: Option<f64>,
+    number: usize,
+    steps: &Steps,
+) -> JavaPart {
+    let graph = &heap.graph;
+    let dominators = heap.dominators();
+    steps.begin("writing the page");
+    let everything = Filter::default();
+    let by = |by| histogram(graph, Among::Reachable(dominators), by, &everything);
+    let classes = by(By::Class);
+    let garbage = graph
+        .objects()
+        .filter(|&object| !dominators.is_reachable(object))
+        .fold((0, 0u64), |(count, bytes), object| {
+            (count + 1, bytes.saturating_add(graph.shallow_bytes(object)))
+        });
+    let total = classes
+        .total
+        .shallow_bytes
+        .saturating_add(classes.total.native_bytes);
+    let large = largest::largest(graph, dominators, &everything, LARGEST, true);
+    let reachable = Reachable::of(graph, heap.follow);
+    let of_dump = match graph.facts.source {
+        // Its header has the wall clock.
+        DumpSource::Hprof { .. } if graph.facts.time_ns > 0 => {
+            Some((graph.facts.time_ns / 1_000_000) as f64)
+        }
+        _ => None,
+    };
+    let page = JavaPage {
+        name: heap.name(),
+        index: heap.index,
+        label: heap.label.clone(),
+        wall_ms: wall_ms.or(of_dump),
+        graph,
+        dominators,
+        warnings: heap
+            .findings
+            .iter()
+            .map(|finding| (finding.message.clone(), finding.help.clone()))
+            .collect(),
+        packages: by(By::Package),
+        garbage,
+        largest: large
+            .into_iter()
+            .filter(|large| large.retained.total_bytes() >= total / 1000)
+            .map(|large| {
+                let way = paths::shortest(graph, heap.paths(), heap.follow, large.object);
+                (large, way)
+            })
+            .collect(),
+        leaks: leaks::find(graph),
+        waste: waste::find(graph, &reachable, WASTE),
+        tree: tree::merged(graph, dominators, total / LEAST_SHARE),
+        held: held(heap, &classes.rows),
+        classes,
+    };
+    java::part(&page, number)
+}
+
+/// Who holds the classes that have most bytes of their own.
+fn held(heap: &JavaHeap, rows: &[Row]) -> Vec<(String, Holders)> {
+    let graph = &heap.graph;
+    let mut rows: Vec<_> = rows.iter().collect();
+    rows.sort_by_key(|row| {
+        let own = row.sums.shallow_bytes.saturating_add(row.sums.native_bytes);
+        (Reverse(own), &row.name)
+    });
+    rows.truncate(HELD);
+    let place: HashMap<&str, usize> = rows
+        .iter()
+        .enumerate()
+        .map(|(at, row)| (row.name.as_str(), at))
+        .collect();
+    let of_class: Vec<Option<usize>> = (0..graph.classes().len() as u32)
+        .map(|class| {
+            let name = label::class_name(graph, ClassIndex(class));
+            place.get(name).copied()
+        })
+        .collect();
+    let mut objects: Vec<Vec<ObjectIndex>> = vec![Vec::new(); rows.len()];
+    for object in graph.objects() {
+        if let Some(at) = of_class[graph.class_of(object).at()] {
+            objects[at].push(object);
+        }
+    }
+    let referrers = Referrers::of(graph, heap.follow);
+    rows.iter()
+        .zip(objects)
+        .map(|(row, objects)| {
+            let tree = holders::holders(
+                graph,
+                heap.dominators(),
+                &referrers,
+                heap.follow,
+                &row.name,
+                &objects,
+            );
+            (row.name.clone(), tree)
+        })
+        .collect()
+}

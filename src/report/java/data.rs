@@ -1,0 +1,435 @@
+//! The section of a Java heap in the page's data: tables by class, the dominator tree object by
+//! object as far as it matters, suspects with their paths. `docs/report-format.md` describes it.
+
+use super::super::data::header::Fact;
+use super::leaks::named;
+use super::{JavaPage, facts, process};
+use crate::analyze::histogram::{Histogram, Row};
+use crate::analyze::label;
+use crate::analyze::tree::Tree;
+use crate::heap_graph::{ClassIndex, Dominators, HeapGraph, ObjectIndex};
+use serde::Serialize;
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+/// Objects that have a row of their own in the dominator tree.
+const OBJECTS: usize = 20_000;
+/// Classes below one object that have a row for the objects without one.
+const CLASSES: usize = 6;
+/// Nodes of the tree by class.
+const NODES: usize = 30_000;
+
+#[derive(Serialize)]
+struct Section {
+    name: String,
+    facts: Vec<Fact>,
+    warnings: Vec<Warning>,
+    strings: Vec<String>,
+    histogram: Table,
+    packages: Table,
+    dominators: Objects,
+    tree: Classes,
+    suspects: Vec<Suspect>,
+    largest: Vec<Largest>,
+    unheld: Vec<Unheld>,
+    notes: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Warning {
+    kind: Option<String>,
+    message: String,
+    help: Option<String>,
+}
+
+#[derive(Serialize, Default)]
+struct Table {
+    name: Vec<u32>,
+    count: Vec<u64>,
+    shallow: Vec<u64>,
+    native: Vec<u64>,
+    retained: Vec<u64>,
+}
+
+#[derive(Serialize, Default)]
+struct Objects {
+    pop: Vec<u32>,
+    label: Vec<u32>,
+    id: Vec<Option<String>>,
+    count: Vec<u64>,
+    shallow: Vec<u64>,
+    retained: Vec<u64>,
+    below: Vec<u64>,
+    left_out: u64,
+}
+
+#[derive(Serialize, Default)]
+struct Classes {
+    pop: Vec<u32>,
+    label: Vec<u32>,
+    count: Vec<u64>,
+    bytes: Vec<u64>,
+}
+
+#[derive(Serialize)]
+struct Suspect {
+    class: u32,
+    what: &'static str,
+    certainty: &'static str,
+    of_platform: bool,
+    count: usize,
+    retained: u64,
+    advice: u32,
+    root: u32,
+    path: Vec<SuspectStep>,
+}
+
+#[derive(Serialize)]
+struct SuspectStep {
+    class: u32,
+    status: &'static str,
+    reason: u32,
+    reference: u32,
+    suspect: bool,
+}
+
+#[derive(Serialize)]
+struct Largest {
+    label: u32,
+    id: String,
+    retained: u64,
+    root: u32,
+    path: Vec<Step>,
+}
+
+#[derive(Serialize)]
+struct Step {
+    class: u32,
+    reference: u32,
+}
+
+#[derive(Serialize)]
+struct Unheld {
+    class: u32,
+    count: u64,
+    what: &'static str,
+}
+
+/// Texts by number, each once.
+struct Strings {
+    all: Vec<String>,
+    numbers: HashMap<String, u32>,
+}
+
+impl Strings {
+    fn number(&mut self, text: &str) -> u32 {
+        if let Some(&number) = self.numbers.get(text) {
+            return number;
+        }
+        let number = self.all.len() as u32;
+        self.all.push(text.to_owned());
+        self.numbers.insert(text.to_owned(), number);
+        number
+    }
+}
+
+/// The section, as JSON.
+pub(super) fn section(page: &JavaPage<'_>) -> Vec<u8> {
+    let mut strings = Strings {
+        all: Vec::new(),
+        numbers: HashMap::new(),
+    };
+    strings.number("");
+    let warnings = page.warnings.iter().map(|(message, help)| Warning {
+        kind: None,
+        message: message.clone(),
+        help: help.clone(),
+    });
+    let unheld = page.leaks.unheld.iter().map(|unheld| Unheld {
+        class: strings.number(&unheld.class),
+        count: unheld.count,
+        what: unheld.kind.leaked(),
+    });
+    let unheld = unheld.collect();
+    let section = Section {
+        name: process(page).to_owned(),
+        facts: facts(page),
+        warnings: warnings.collect(),
+        histogram: table(&page.classes, &mut strings),
+        packages: table(&page.packages, &mut strings),
+        dominators: objects(page.graph, page.dominators, &mut strings),
+        tree: classes(&page.tree, &mut strings),
+        suspects: suspects(page, &mut strings),
+        largest: largest(page, &mut strings),
+        unheld,
+        notes: page.leaks.untold.clone(),
+        strings: strings.all,
+    };
+    serde_json::to_vec(&section).expect("its keys are strings")
+}
+
+fn table(histogram: &Histogram, strings: &mut Strings) -> Table {
+    let mut rows: Vec<&Row> = histogram.rows.iter().collect();
+    rows.sort_by_key(|row| (Reverse(row.sums.shallow_bytes), &row.name));
+    let mut table = Table::default();
+    for row in rows {
+        table.name.push(strings.number(&row.name));
+        table.count.push(row.sums.count);
+        table.shallow.push(row.sums.shallow_bytes);
+        table.native.push(row.sums.native_bytes);
+        table.retained.push(row.sums.retained.total_bytes());
+    }
+    table
+}
+
+/// A row of the dominator tree while it is gathered.
+struct Object {
+    label: u32,
+    id: Option<String>,
+    count: u64,
+    shallow: u64,
+    retained: u64,
+    below: u64,
+    children: Vec<usize>,
+}
+
+/// Objects without a row, of one class and right below one row.
+#[derive(Default, Clone, Copy)]
+struct Small {
+    count: u64,
+    shallow: u64,
+    retained: u64,
+    below: u64,
+}
+
+impl Small {
+    fn add(&mut self, other: Small) {
+        self.count += other.count;
+        self.shallow = self.shallow.saturating_add(other.shallow);
+        self.retained = self.retained.saturating_add(other.retained);
+        self.below += other.below;
+    }
+
+    fn row(self, label: u32) -> Object {
+        Object {
+            label,
+            id: None,
+            count: self.count,
+            shallow: self.shallow,
+            retained: self.retained,
+            below: self.below,
+            children: Vec::new(),
+        }
+    }
+}
+
+fn objects(graph: &HeapGraph, dominators: &Dominators, strings: &mut Strings) -> Objects {
+    let least = least_shown(dominators);
+    let mut rows: Vec<Object> = Vec::new();
+    let mut tops: Vec<usize> = Vec::new();
+    // Below each row, `None` for the virtual root, what has none.
+    let mut small: HashMap<Option<usize>, HashMap<ClassIndex, Small>> = HashMap::new();
+    // Rows that dominate the object at hand, and where their subtrees end.
+    let mut line: Vec<(usize, usize)> = Vec::new();
+    let mut skipped = 0;
+    for (at, (object, retained)) in dominators.iter().enumerate() {
+        if at < skipped {
+            continue;
+        }
+        while line.last().is_some_and(|&(_, end)| end <= at) {
+            line.pop();
+        }
+        let above = line.last().map(|&(row, _)| row);
+        let shallow = own_bytes(graph, object);
+        let end = at + retained.count as usize;
+        let below = retained.count.saturating_sub(1);
+        if retained.total_bytes() < least || rows.len() >= OBJECTS {
+            skipped = end;
+            let of_class = small.entry(above).or_default();
+            of_class.entry(graph.class_of(object)).or_default().add(Small {
+                count: 1,
+                shallow,
+                retained: retained.total_bytes(),
+                below,
+            });
+            continue;
+        }
+        let row = rows.len();
+        rows.push(Object {
+            label: strings.number(&label::object_name(graph, object)),
+            id: Some(graph.id(object).to_string()),
+            count: 1,
+            shallow,
+            retained: retained.total_bytes(),
+            below,
+            children: Vec::new(),
+        });
+        match above {
+            Some(above) => rows[above].children.push(row),
+            None => tops.push(row),
+        }
+        line.push((row, end));
+    }
+    let shown = rows.len() as u64;
+    let mut groups: Vec<(Option<usize>, Vec<(ClassIndex, Small)>)> = small
+        .into_iter()
+        .map(|(above, classes)| (above, classes.into_iter().collect()))
+        .collect();
+    groups.sort_unstable_by_key(|(above, _)| *above);
+    for (above, mut classes) in groups {
+        classes.sort_unstable_by_key(|(class, small)| (Reverse(small.retained), *class));
+        let mut rest = Small::default();
+        for (at, (class, small)) in classes.iter().enumerate() {
+            if at >= CLASSES && classes.len() > CLASSES + 1 {
+                rest.add(*small);
+                continue;
+            }
+            let label = strings.number(label::class_name(graph, *class));
+            add(&mut rows, &mut tops, above, small.row(label));
+        }
+        if rest.count > 0 {
+            let label = strings.number("(other classes)");
+            add(&mut rows, &mut tops, above, rest.row(label));
+        }
+    }
+    let total = dominators.total().count;
+    in_preorder(rows, tops, total.saturating_sub(shown))
+}
+
+fn add(rows: &mut Vec<Object>, tops: &mut Vec<usize>, above: Option<usize>, row: Object) {
+    let at = rows.len();
+    rows.push(row);
+    match above {
+        Some(above) => rows[above].children.push(at),
+        None => tops.push(at),
+    }
+}
+
+/// What an object retains at least to have a row.
+fn least_shown(dominators: &Dominators) -> u64 {
+    let mut sizes: Vec<u64> = dominators.iter().map(|(_, r)| r.total_bytes()).collect();
+    if sizes.len() <= OBJECTS {
+        return 0;
+    }
+    let (_, least, _) = sizes.select_nth_unstable_by_key(OBJECTS - 1, |size| Reverse(*size));
+    *least
+}
+
+fn own_bytes(graph: &HeapGraph, object: ObjectIndex) -> u64 {
+    let shallow = graph.shallow_bytes(object);
+    shallow.saturating_add(graph.native_bytes(object))
+}
+
+/// The largest first on each level.
+fn in_preorder(mut rows: Vec<Object>, tops: Vec<usize>, left_out: u64) -> Objects {
+    let mut objects = Objects {
+        left_out,
+        ..Objects::default()
+    };
+    let by_size = |rows: &[Object], mut children: Vec<usize>| {
+        // The last is taken first.
+        children.sort_by_key(|&at| (rows[at].retained, Reverse(at)));
+        children
+    };
+    let mut before = 0;
+    let mut open: Vec<(usize, u32)> = by_size(&rows, tops)
+        .into_iter()
+        .map(|at| (at, 1))
+        .collect();
+    while let Some((at, depth)) = open.pop() {
+        objects.pop.push(before + 1 - depth);
+        before = depth;
+        let children = std::mem::take(&mut rows[at].children);
+        let row = &mut rows[at];
+        objects.label.push(row.label);
+        objects.id.push(row.id.take());
+        objects.count.push(row.count);
+        objects.shallow.push(row.shallow);
+        objects.retained.push(row.retained);
+        objects.below.push(row.below);
+        let children = by_size(&rows, children);
+        open.extend(children.into_iter().map(|child| (child, depth + 1)));
+    }
+    objects
+}
+
+fn classes(tree: &Tree, strings: &mut Strings) -> Classes {
+    let size = |at: usize| tree.nodes[at].sums.retained.total_bytes();
+    let mut order: Vec<usize> = (0..tree.nodes.len()).collect();
+    order.sort_by_key(|&at| (Reverse(size(at)), at));
+    order.truncate(NODES);
+    let mut is_shown = vec![false; tree.nodes.len()];
+    for at in order {
+        is_shown[at] = true;
+    }
+    let mut classes = Classes::default();
+    let mut before = 0;
+    let mut open: Vec<(usize, u32)> = tree.tops.iter().rev().map(|&at| (at, 1)).collect();
+    while let Some((at, depth)) = open.pop() {
+        if !is_shown[at] {
+            continue;
+        }
+        let node = &tree.nodes[at];
+        classes.pop.push(before + 1 - depth);
+        before = depth;
+        classes.label.push(strings.number(&node.name));
+        classes.count.push(node.sums.retained.count);
+        classes.bytes.push(size(at));
+        open.extend(node.below.iter().rev().map(|&below| (below, depth + 1)));
+    }
+    classes
+}
+
+fn suspects(page: &JavaPage<'_>, strings: &mut Strings) -> Vec<Suspect> {
+    let groups = page.leaks.groups.iter();
+    let suspect = groups.map(|group| Suspect {
+        class: strings.number(&group.class),
+        what: group.what(),
+        certainty: group.certainty.name(),
+        of_platform: group.library.is_some(),
+        count: group.leaks.len(),
+        retained: group.kept.total(),
+        advice: strings.number(&group.advice),
+        root: strings.number(&group.root),
+        path: group
+            .path
+            .iter()
+            .map(|step| SuspectStep {
+                class: strings.number(&named(step)),
+                status: step.status.name(),
+                reason: strings.number(&step.reason),
+                reference: match &step.reference {
+                    Some(reference) => strings.number(&reference.shown()),
+                    None => 0,
+                },
+                suspect: step.suspect,
+            })
+            .collect(),
+    });
+    suspect.collect()
+}
+
+fn largest(page: &JavaPage<'_>, strings: &mut Strings) -> Vec<Largest> {
+    let all = page.largest.iter();
+    let largest = all.map(|(large, path)| Largest {
+        label: strings.number(&label::object_name(page.graph, large.object)),
+        id: page.graph.id(large.object).to_string(),
+        retained: large.retained.total_bytes(),
+        root: match &path.root {
+            Some(root) => strings.number(&root.to_string()),
+            None => 0,
+        },
+        path: path
+            .steps
+            .iter()
+            .map(|step| Step {
+                class: strings.number(&label::object_name(page.graph, step.object)),
+                reference: match &step.link {
+                    Some(link) => strings.number(&link.to_string()),
+                    None => 0,
+                },
+            })
+            .collect(),
+    });
+    largest.collect()
+}

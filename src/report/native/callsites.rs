@@ -1,0 +1,136 @@
+//! The callsites that hold most, of the last dump of each heap.
+
+use super::super::data::header::{Header, Series};
+use super::super::html::{Foreign, Html};
+use super::Place;
+use crate::analyze::native::filter::Filter;
+use crate::analyze::native::shown::{Shown, ShownId};
+use crate::analyze::sampling::{Interval, Sampled};
+use crate::stacks::{Dump, StackProfile, Unit, View};
+use crate::units::{ByteSize, thousands};
+use std::cmp::Reverse;
+
+/// Rows for the heap that holds most, and for each of the others.
+const ROWS: usize = 50;
+const FEWER_ROWS: usize = 15;
+/// Heaps that have a table.
+const HEAPS: usize = 6;
+
+/// The section.
+pub(super) fn write(html: &mut Html, header: &Header, profile: &StackProfile) {
+    let mut heaps: Vec<(&Series, &Dump, i64)> = header
+        .series
+        .iter()
+        .filter_map(|series| {
+            let at = *series.dumps.last()?;
+            let dump = &profile.dumps[at];
+            let column = dump.values.columns.get(dump.default_measure)?;
+            let total = column.iter().fold(0i64, |sum, v| sum.saturating_add(*v));
+            Some((series, dump, total))
+        })
+        .collect();
+    heaps.sort_by_key(|(_, _, total)| Reverse(*total));
+    if heaps.is_empty() {
+        return;
+    }
+    html.add(format_args!(
+        "<h2 id=\"callsites\">Who allocated it</h2>\n<p class=\"note\">Stacks by what they hold \
+         at the last dump, without the frames of allocators and of the Java runtime. In small \
+         print, who called. Sizes are estimates from samples: 95&nbsp;% intervals, sampling \
+         error only.</p>\n"
+    ));
+    for (at, (series, dump, _)) in heaps.iter().take(HEAPS).enumerate() {
+        let rows = if at == 0 { ROWS } else { FEWER_ROWS };
+        table(html, profile, series, dump, rows);
+    }
+    let left_out = heaps.len().saturating_sub(HEAPS);
+    if left_out > 0 {
+        html.add(format_args!(
+            "<p class=\"note\">{left_out} more heaps hold less; they stand in the list of dumps.\
+             </p>\n"
+        ));
+    }
+}
+
+fn table(html: &mut Html, profile: &StackProfile, series: &Series, dump: &Dump, most: usize) {
+    let shown = Shown::of(&profile.table, &Filter::default(), &[&dump.values]);
+    let own = shown.sums(&dump.values).own;
+    let Some(main) = own.get(dump.default_measure) else {
+        return;
+    };
+    let mut order: Vec<usize> = (0..shown.len()).filter(|&at| main[at] != 0).collect();
+    order.sort_by_key(|&at| (Reverse(main[at]), at));
+    let count = order.len();
+    let total = main.iter().fold(0i64, |sum, v| sum.saturating_add(*v));
+    order.truncate(most);
+    let measure = &dump.measures[dump.default_measure];
+    let counts = match measure.view {
+        Some(View::Space) => Some(View::Objects),
+        Some(View::AllocSpace) => Some(View::AllocObjects),
+        _ => None,
+    };
+    let place = |view| dump.measures.iter().position(|m| m.view == Some(view));
+    let counts = counts.and_then(place);
+    let allocated = place(View::AllocSpace).filter(|at| *at != dump.default_measure);
+    let interval = Interval::of(&dump.facts);
+    let what = match measure.view {
+        Some(View::Space) => "#held",
+        Some(View::AllocSpace) => "#allocated",
+        _ => "#value",
+    };
+    let mut headings = vec![what, "#share"];
+    headings.extend(counts.map(|_| "#sampled"));
+    headings.extend(allocated.map(|_| "#allocated"));
+    headings.extend(["function", "where"]);
+    let rows = order.iter().map(|&at| {
+        let mut cells = vec![
+            value(main[at], &measure.unit, counts.map(|c| own[c][at]), interval),
+            share(main[at], total),
+        ];
+        cells.extend(counts.map(|counts| thousands(own[counts][at])));
+        cells.extend(allocated.map(|column| size(own[column][at])));
+        let place = Place::of(&shown, ShownId(at as u32));
+        cells.push(place.cell());
+        cells.push(place.at);
+        cells
+    });
+    let whose = match (series.process.as_str(), series.heap.as_str()) {
+        ("", "") => "All callsites".to_owned(),
+        ("", heap) => Foreign(heap).to_string(),
+        (process, "") => Foreign(process).to_string(),
+        (process, heap) => format!("{}, {}", Foreign(process), Foreign(heap)),
+    };
+    let all = value(total, &measure.unit, None, None);
+    let left_out = match count.saturating_sub(order.len()) {
+        0 => String::new(),
+        more => format!("; {} more callsites below these", thousands(more as u64)),
+    };
+    let caption = format!("{whose}: {all} in all{left_out}");
+    html.table(&caption, &headings, rows);
+}
+
+/// A figure with its error, where it has one.
+fn value(value: i64, unit: &Unit, samples: Option<i64>, interval: Option<Interval>) -> String {
+    match (unit, samples, interval) {
+        (Unit::Bytes, Some(samples), Some(interval)) => {
+            let estimate = Sampled::new(value, samples, interval).estimate();
+            Foreign(&estimate.shown().to_string()).to_string()
+        }
+        (Unit::Bytes, ..) => size(value),
+        (Unit::Count, ..) => thousands(value),
+        (Unit::Other(unit), ..) => format!("{} {}", thousands(value), Foreign(unit)),
+    }
+}
+
+/// Bytes with their sign.
+pub(super) fn size(bytes: i64) -> String {
+    let sign = if bytes < 0 { "-" } else { "" };
+    format!("{sign}{}", ByteSize(bytes.unsigned_abs()))
+}
+
+fn share(part: i64, total: i64) -> String {
+    match total {
+        0 => String::new(),
+        total => format!("{:.1} %", part as f64 * 100.0 / total as f64),
+    }
+}

@@ -1,0 +1,134 @@
+//! Every dump with its sums, and the libraries without symbols.
+
+use super::super::data::header::{Dump, Header, Measure};
+use super::super::html::{Foreign, Html};
+use super::callsites::size;
+use crate::units::{ByteSize, thousands};
+
+/// Libraries that are listed.
+const LIBRARIES: usize = 40;
+
+/// The list of dumps.
+pub(super) fn write(html: &mut Html, header: &Header) {
+    if header.dumps.is_empty() {
+        return;
+    }
+    html.add(format_args!("<h2 id=\"dumps\">Dumps</h2>\n"));
+    let first = header.dumps.iter().filter_map(|dump| dump.time_ms).reduce(f64::min);
+    let rows = header.dumps.iter().map(|dump| {
+        let mut notes: Vec<String> = Vec::new();
+        match dump.kind.as_str() {
+            "at-maximum" => notes.push("at the maximum".to_owned()),
+            "allocations-only" => notes.push("allocations only".to_owned()),
+            _ => {}
+        }
+        let flags = dump.flags.iter().filter(|flag| *flag != "from_startup");
+        notes.extend(flags.map(|flag| flag.replace('_', " ")));
+        if dump.unfinished {
+            notes.push("incomplete: lower bounds".to_owned());
+        }
+        vec![
+            format!("@{}", dump.index),
+            dump.label
+                .as_deref()
+                .map_or_else(String::new, |label| Foreign(label).to_string()),
+            match (dump.time_ms, first) {
+                (Some(time), Some(first)) => format!("+{:.1} s", (time - first) / 1000.0),
+                _ => String::new(),
+            },
+            Foreign(&process(dump)).to_string(),
+            Foreign(&dump.heap).to_string(),
+            total(dump, "space"),
+            total(dump, "objects"),
+            total(dump, "alloc_space"),
+            match dump.interval {
+                0 => "not known".to_owned(),
+                1 => "exact".to_owned(),
+                interval => ByteSize(interval).to_string(),
+            },
+            notes.join(", "),
+        ]
+    });
+    html.table(
+        "In order of time. Counts are of sampled allocations.",
+        &[
+            "dump",
+            "label",
+            "#time",
+            "process",
+            "heap",
+            "#held",
+            "#sampled",
+            "#allocated",
+            "#one sample in",
+            "notes",
+        ],
+        rows,
+    );
+}
+
+fn process(dump: &Dump) -> String {
+    match (dump.process.as_str(), dump.pid) {
+        (name, 0) => name.to_owned(),
+        ("", pid) => pid.to_string(),
+        (name, pid) => format!("{name} ({pid})"),
+    }
+}
+
+fn total(dump: &Dump, view: &str) -> String {
+    let is_it = |measure: &&Measure| measure.view.as_deref() == Some(view);
+    match dump.measures.iter().find(is_it) {
+        Some(measure) if measure.unit == "bytes" => size(measure.total),
+        Some(measure) => thousands(measure.total),
+        None => String::new(),
+    }
+}
+
+/// What is missing for names.
+pub(super) fn symbols(html: &mut Html, header: &Header) {
+    let Some(symbols) = &header.symbolization else {
+        return;
+    };
+    let frames = symbols.frames_named.saturating_add(symbols.frames_unnamed);
+    if frames == 0 {
+        return;
+    }
+    html.add(format_args!("<h2 id=\"symbols\">Names</h2>\n<p>"));
+    match symbols.frames_unnamed {
+        0 => html.add(format_args!("All {} frames have names", thousands(frames))),
+        unnamed => html.add(format_args!(
+            "{} of {} frames have no name; in {:.1} % of the bytes it is the one that allocates",
+            thousands(unnamed),
+            thousands(frames),
+            symbols.leaf_share_unnamed * 100.0
+        )),
+    }
+    html.add(format_args!(
+        "; {} have file and line.</p>\n",
+        thousands(symbols.frames_with_lines)
+    ));
+    if symbols.missing.is_empty() {
+        return;
+    }
+    let rows = symbols.missing.iter().take(LIBRARIES).map(|library| {
+        vec![
+            Foreign(&library.path).to_string(),
+            match library.build_id.as_str() {
+                "" => "not known".to_owned(),
+                id => format!("<code>{}</code>", Foreign(id)),
+            },
+            thousands(library.frames),
+            format!("{:.1} %", library.share * 100.0),
+        ]
+    });
+    let left_out = symbols.missing.len().saturating_sub(LIBRARIES);
+    let caption = match left_out {
+        0 => "Libraries without symbols; those that hide most bytes first.".to_owned(),
+        n => format!("Libraries without symbols; {n} more are left out."),
+    };
+    html.table(
+        &caption,
+        &["library", "build ID", "#frames", "#of the bytes"],
+        rows,
+    );
+}

@@ -1,0 +1,96 @@
+//! What every page begins and ends with.
+
+use super::super::data::header::Header;
+use super::super::html::{Foreign, Html};
+use crate::units::ByteSize;
+
+/// Title, warnings, where the memory went.
+pub(super) fn head(html: &mut Html, header: &Header) {
+    html.add(format_args!("<h1>{}</h1>\n", Foreign(&header.title)));
+    for warning in &header.warnings {
+        html.add(format_args!(
+            "<p class=\"warn\"><b>Warning:</b> {}",
+            Foreign(&warning.message)
+        ));
+        if let Some(help) = &warning.help {
+            html.add(format_args!("<br>{}", Foreign(help)));
+        }
+        html.add(format_args!("</p>\n"));
+    }
+    if let Some(folded) = &header.folded {
+        html.add(format_args!(
+            "<p class=\"warn\">Small callsites stand summed as “(other)”: {} of {} are shown; \
+             totals are exact. All of them: <code>{}</code></p>\n",
+            crate::units::thousands(folded.kept as u64),
+            crate::units::thousands(folded.of as u64),
+            Foreign(&folded.command)
+        ));
+    }
+    let Some(went) = &header.went else {
+        return;
+    };
+    html.add(format_args!("<h2 id=\"where\">Where the memory is</h2>\n"));
+    if let (Some(total), Some(of)) = (went.total, &went.of) {
+        html.add(format_args!("<p>{} {}", ByteSize(total), Foreign(of)));
+        if let Some(at) = &went.at {
+            html.add(format_args!(", at {}", Foreign(at)));
+        }
+        html.add(format_args!(".</p>\n"));
+    }
+    let rows = went.parts.iter().map(|part| {
+        vec![
+            Foreign(&part.name).to_string(),
+            match part.bytes {
+                Some(bytes) => ByteSize(bytes).to_string(),
+                None => "not known".to_owned(),
+            },
+            Foreign(&part.how).to_string(),
+        ]
+    });
+    html.table("By kind.", &["kind", "#size", "how it is known"], rows);
+}
+
+/// What is not seen, how it was recorded, how to go on.
+pub(super) fn foot(html: &mut Html, header: &Header) {
+    if !header.unseen.is_empty() {
+        html.add(format_args!(
+            "<h2 id=\"unseen\">What this profile cannot see</h2>\n<dl>"
+        ));
+        for unseen in &header.unseen {
+            let bytes = match unseen.bytes {
+                Some(bytes) => format!(" ({})", ByteSize(bytes)),
+                None => String::new(),
+            };
+            html.add(format_args!(
+                "<dt>{}{bytes}</dt><dd>{}</dd>",
+                Foreign(&unseen.what),
+                Foreign(&unseen.why)
+            ));
+        }
+        html.add(format_args!("</dl>\n"));
+    }
+    if !header.facts.is_empty() {
+        html.add(format_args!(
+            "<h2 id=\"facts\">How it was recorded</h2>\n<dl>"
+        ));
+        for fact in &header.facts {
+            html.add(format_args!(
+                "<dt>{}</dt><dd>{}</dd>",
+                Foreign(&fact.name),
+                Foreign(&fact.value)
+            ));
+        }
+        html.add(format_args!("</dl>\n"));
+    }
+    if !header.commands.is_empty() {
+        html.add(format_args!("<h2 id=\"commands\">Go on</h2>\n<dl>"));
+        for command in &header.commands {
+            html.add(format_args!(
+                "<dt>{}</dt><dd><code>{}</code></dd>",
+                Foreign(&command.what),
+                Foreign(&command.command)
+            ));
+        }
+        html.add(format_args!("</dl>\n"));
+    }
+}
