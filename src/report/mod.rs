@@ -26,7 +26,6 @@ use html::Html;
 use java::JavaPart;
 use std::io::{self, Write};
 use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 
 use crate::stacks::StackProfile;
 
@@ -37,6 +36,8 @@ pub struct Report<'a> {
     pub header: Header,
     /// Sampled native heaps.
     pub native: Option<&'a StackProfile>,
+    /// At which dumps of `native` those of another input begin.
+    pub inputs: Vec<usize>,
     /// Java heaps.
     pub java: Vec<JavaPart>,
 }
@@ -50,6 +51,7 @@ impl Report<'_> {
         let Report {
             mut header,
             native,
+            inputs,
             java,
         } = self;
         let mut bodies = Vec::with_capacity(java.len());
@@ -61,7 +63,7 @@ impl Report<'_> {
             sections.push(part.data);
         }
         let order = native.map(Order::of);
-        let encoded = data::encode(native.zip(order.as_ref()), header, sections);
+        let encoded = data::encode(native.zip(order.as_ref()), &inputs, header, sections);
         let header = &encoded.header;
         let mut html = Html::default();
         native::head(&mut html, header);
@@ -80,10 +82,22 @@ impl Report<'_> {
     }
 }
 
-/// A moment in words: `2026-11-20 07:43:00 UTC`; `None` for what no calendar has.
+/// A moment in words: `2026-11-20 07:43:00 UTC`.
+pub fn moment(at: OffsetDateTime) -> String {
+    let at = at.to_offset(time::UtcOffset::UTC);
+    let (date, clock) = (at.date(), at.time());
+    format!(
+        "{date} {:02}:{:02}:{:02} UTC",
+        clock.hour(),
+        clock.minute(),
+        clock.second()
+    )
+}
+
+/// The same of milliseconds since 1970; `None` for what no calendar has.
 fn date(wall_ms: f64) -> Option<String> {
     let seconds = (wall_ms / 1000.0).floor();
-    let moment = OffsetDateTime::from_unix_timestamp(seconds as i64).ok()?;
-    let text = moment.format(&Rfc3339).ok()?;
-    Some(format!("{} UTC", text.trim_end_matches('Z').replace('T', " ")))
+    OffsetDateTime::from_unix_timestamp(seconds as i64)
+        .ok()
+        .map(moment)
 }

@@ -43,10 +43,12 @@ pub struct Encoded {
 }
 
 /// Encodes the data of a page. `header` has all that is known beside the numbers, callsites by
-/// their ids in the profile; counts, sections, dumps and series are added here. `java` are the
-/// sections of the Java heaps that it lists.
+/// their ids in the profile; counts, sections, dumps and series are added here. `inputs` tells
+/// at which dumps those of another input begin. `java` are the sections of the Java heaps that it
+/// lists.
 pub fn encode(
     native: Option<(&StackProfile, &Order)>,
+    inputs: &[usize],
     mut header: Header,
     java: Vec<Vec<u8>>,
 ) -> Encoded {
@@ -59,7 +61,7 @@ pub fn encode(
         sections.push(("functions".to_owned(), tables.functions));
         sections.push(("frames".to_owned(), tables.frames));
         sections.push(("nodes".to_owned(), tables.nodes));
-        let (series, of_dump) = series(profile);
+        let (series, of_dump) = series(profile, inputs);
         header.series = series;
         header.dumps = Vec::with_capacity(profile.dumps.len());
         dumps(profile, order, &of_dump, &mut header, &mut sections);
@@ -210,38 +212,46 @@ fn flag_names(flags: DumpFlags) -> Vec<String> {
 }
 
 /// Dumps of one heap of one life of a process, and for each dump its series. A process id that
-/// comes back with another name, or whose profiling began anew, is another life.
-fn series(profile: &StackProfile) -> (Vec<header::Series>, Vec<usize>) {
+/// comes back with another name, or whose profiling began anew, is another life; so is one in
+/// another input.
+fn series(profile: &StackProfile, inputs: &[usize]) -> (Vec<header::Series>, Vec<usize>) {
     let mut all: Vec<(&Facts, header::Series)> = Vec::new();
     let mut of_dump = Vec::with_capacity(profile.dumps.len());
+    let mut of_input = 0;
     for (at, dump) in profile.dumps.iter().enumerate() {
         let facts = &dump.facts;
+        if inputs.contains(&at) {
+            of_input = all.len();
+        }
         let is_same = |first: &Facts| {
             (first.pid, &first.process, &first.heap) == (facts.pid, &facts.process, &facts.heap)
                 && (first.start_ns == facts.start_ns
                     || first.start_ns.is_none()
                     || facts.start_ns.is_none())
         };
-        let found = all.iter().rposition(|(first, _)| is_same(first));
-        let number = found.unwrap_or_else(|| {
-            let before = all.iter().rposition(|(first, _)| {
-                !facts.process.is_empty()
-                    && (&first.process, &first.heap) == (&facts.process, &facts.heap)
-            });
-            all.push((
-                facts,
-                header::Series {
-                    pid: facts.pid,
-                    process: facts.process.clone(),
-                    heap: facts.heap.clone(),
-                    start_ms: facts.start_ns.map(milliseconds),
-                    from_startup: facts.flags.from_startup,
-                    after: before,
-                    dumps: Vec::new(),
-                },
-            ));
-            all.len() - 1
+        let find = |is_it: &dyn Fn(&Facts) -> bool| {
+            let own = &all[of_input..];
+            let found = own.iter().rposition(|(first, _)| is_it(first));
+            found.map(|at| of_input + at)
+        };
+        let known = find(&is_same);
+        let before = find(&|first| {
+            !facts.process.is_empty()
+                && (&first.process, &first.heap) == (&facts.process, &facts.heap)
         });
+        let number = known.unwrap_or(all.len());
+        if known.is_none() {
+            let entry = header::Series {
+                pid: facts.pid,
+                process: facts.process.clone(),
+                heap: facts.heap.clone(),
+                start_ms: facts.start_ns.map(milliseconds),
+                from_startup: facts.flags.from_startup,
+                after: before,
+                dumps: Vec::new(),
+            };
+            all.push((facts, entry));
+        }
         all[number].1.dumps.push(at);
         of_dump.push(number);
     }

@@ -141,7 +141,7 @@ fn profile(calls: &[(u8, u8)], dumps: &[(u8, Vec<(u8, i64, i64)>)]) -> StackProf
 
 fn check(profile: &StackProfile) -> Data {
     let order = Order::of(profile);
-    let data = encode(Some((profile, &order)), Header::default(), Vec::new()).bytes;
+    let data = encode(Some((profile, &order)), &[], Header::default(), Vec::new()).bytes;
     let mut page = Vec::new();
     blocks::Blocks::of(&data).write(&mut page).expect("it is written");
     let page = String::from_utf8(page).expect("base64 is text");
@@ -195,7 +195,7 @@ proptest! {
             (0, vec![(1, 2, 0), (3, 1, 7)]), (0, vec![(1, 3, 0), (4, 1, 7)]),
         ]);
         let order = Order::of(&profile);
-        let mut data = encode(Some((&profile, &order)), Header::default(), Vec::new()).bytes;
+        let mut data = encode(Some((&profile, &order)), &[], Header::default(), Vec::new()).bytes;
         let at = at.index(data.len());
         data[at] = byte;
         let _ = Data::decode(&data);
@@ -274,7 +274,7 @@ fn nothing_is_a_page_too_and_depth_does_no_harm() {
         dumps: vec![dump],
     };
     let order = Order::of(&profile);
-    let data = encode(Some((&profile, &order)), Header::default(), Vec::new()).bytes;
+    let data = encode(Some((&profile, &order)), &[], Header::default(), Vec::new()).bytes;
     let read = Data::decode(&data).expect("it was just written");
     assert_eq!(read.native.table.stack(NodeId(100_000)).count(), 100_000);
 }

@@ -72,6 +72,18 @@ pub struct JavaPart {
     pub(super) entry: JavaHeap,
 }
 
+impl JavaPart {
+    /// What the heap is of.
+    pub fn name(&self) -> &str {
+        &self.entry.name
+    }
+
+    /// Reachable bytes: of the objects, and native ones that they own.
+    pub fn totals(&self) -> (u64, u64) {
+        (self.entry.shallow, self.entry.native)
+    }
+}
+
 /// The pages of a heap. `number` is unique among those of one page.
 pub fn part(page: &JavaPage<'_>, number: usize) -> JavaPart {
     let mut html = Html::default();
