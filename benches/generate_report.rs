@@ -27,8 +27,17 @@ fn frames(table: &mut StackTable, rng: &mut fastrand::Rng, count: usize) -> Vec<
     (0..count)
         .map(|at| {
             let mut pick = || words[rng.usize(..words.len())];
-            let name = format!("example::{}::{}{}{at}(unsigned long)", pick(), pick(), pick());
-            let file = format!("src/{}/{}.cpp", pick().to_lowercase(), pick().to_lowercase());
+            let name = format!(
+                "example::{}::{}{}{at}(unsigned long)",
+                pick(),
+                pick(),
+                pick()
+            );
+            let file = format!(
+                "src/{}/{}.cpp",
+                pick().to_lowercase(),
+                pick().to_lowercase()
+            );
             let function = Function {
                 name: table.text(&name),
                 system_name: TextId::default(),
@@ -79,7 +88,12 @@ fn profile(count: usize, dumps: usize) -> StackProfile {
     }
     leaves.sort_unstable();
     leaves.dedup();
-    let views = [View::Objects, View::Space, View::AllocObjects, View::AllocSpace];
+    let views = [
+        View::Objects,
+        View::Space,
+        View::AllocObjects,
+        View::AllocSpace,
+    ];
     let mut held: Vec<[i64; 4]> = vec![[0; 4]; leaves.len()];
     let dumps = (0..dumps)
         .map(|at| {
@@ -156,7 +170,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut out = std::io::BufWriter::new(std::fs::File::create(path)?);
     report.write(&mut out)?;
     out.flush()?;
-    let callsites = profile.dumps.first().map_or(0, |dump| dump.values.nodes.len());
+    let callsites = profile
+        .dumps
+        .first()
+        .map_or(0, |dump| dump.values.nodes.len());
     println!(
         "{} nodes, {callsites} callsites, {} dumps: {} bytes in {:.2} s",
         profile.table.node_count(),

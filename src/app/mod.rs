@@ -2,6 +2,7 @@
 //! never prints.
 
 pub mod apps;
+pub mod browser;
 mod causes;
 pub mod check;
 pub mod choice;

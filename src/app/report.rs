@@ -5,16 +5,17 @@ mod native;
 mod unseen;
 
 use super::findings::Finding;
-use super::java::{JavaError, JavaFile, JavaInput, JavaOptions, Steps};
-use super::look::{self, Look, LookError, LookOptions, NativeFile, Wanted};
+use super::java::{JavaError, JavaFile, JavaOptions, Steps};
+use super::look::{self, Look, LookError, LookOptions, NativeFile, Wanted, Which};
 use super::manifest::Manifest;
 use super::packet_files::WholeFile;
 use crate::error::{Classified, ErrorClass};
 use crate::report::data::header::{Diff, Fact, Header, Pair, Per};
 use crate::report::java::JavaPart;
-use crate::report::{self, Report};
+use crate::report::{self, Report, data};
 use crate::stacks::{Dump, JoinBy, StackProfile, join};
-use std::io::{self, Read as _, Write as _};
+use std::fmt;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use time::OffsetDateTime;
 
@@ -83,13 +84,37 @@ impl Classified for ReportError {
     }
 }
 
+/// An input and the dumps of it that are meant.
+#[derive(Debug, Clone)]
+pub struct ReportInput {
+    /// A recording's folder, a trace, a pprof or an HPROF.
+    pub path: PathBuf,
+    /// All dumps, or those that were named.
+    pub wanted: Wanted,
+}
+
+impl fmt::Display for ReportInput {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self.path.file_name() {
+            Some(name) => Path::new(name),
+            None => &self.path,
+        };
+        write!(f, "{}", name.display())?;
+        match &self.wanted {
+            Wanted::These(named) => named.iter().try_for_each(|which| write!(f, "@{which}")),
+            Wanted::All => Ok(()),
+            Wanted::Last => write!(f, "@{}", Which::Last),
+        }
+    }
+}
+
 /// What a page is to show.
 #[derive(Debug, Clone)]
 pub struct ReportRequest {
     /// The inputs, at least one; of several, callsites are joined by name.
-    pub inputs: Vec<JavaInput>,
+    pub inputs: Vec<ReportInput>,
     /// What the first input is compared with.
-    pub base: Option<JavaInput>,
+    pub base: Option<ReportInput>,
     /// What differences are divided by.
     pub per: Option<Per>,
     /// How native heaps are opened.
@@ -98,6 +123,16 @@ pub struct ReportRequest {
     pub java: JavaOptions,
     /// Java heaps alone.
     pub java_only: bool,
+    /// Every callsite, however many there are.
+    pub full: bool,
+}
+
+/// Where a page goes.
+pub enum Target {
+    /// Into a file.
+    File(ReportFile),
+    /// To whoever asked.
+    Memory,
 }
 
 /// What was shown, for whoever asked.
@@ -109,6 +144,8 @@ pub struct Told {
     pub class: Option<ErrorClass>,
     /// Bytes of the page.
     pub bytes: u64,
+    /// The page, where it went into no file.
+    pub page: Option<Vec<u8>>,
 }
 
 /// An input with all that is shown of it.
@@ -125,15 +162,11 @@ struct Opened {
 /// # Errors
 /// Where an input can't be read or holds nothing that was asked for, or the page can't be
 /// written.
-pub fn write(
-    request: &ReportRequest,
-    steps: &Steps,
-    out: ReportFile,
-) -> Result<Told, ReportError> {
+pub fn write(request: &ReportRequest, steps: &Steps, target: Target) -> Result<Told, ReportError> {
     let mut opened = Vec::new();
     let mut number = 0;
-    for input in request.base.iter().chain(&request.inputs) {
-        let one = open(input, request, &mut number, steps)?;
+    for input in to_open(request) {
+        let one = open(&input, request, number, steps)?;
         number += one.java.len();
         opened.push(one);
     }
@@ -142,6 +175,7 @@ pub fn write(
         findings: Vec::new(),
         class: ErrorClass::first_of(opened.iter().filter_map(|one| one.class)),
         bytes: 0,
+        page: None,
     };
     let mut header = header(request, &opened);
     let parts: Vec<JavaPart> = opened
@@ -156,7 +190,7 @@ pub fn write(
         .filter_map(|one| Some((one.name, one.native?)))
         .collect();
     let mut inputs = Vec::new();
-    let profile = match profiles.len() {
+    let mut profile = match profiles.len() {
         0 => None,
         1 => profiles.pop().map(|(_, file)| file.profile),
         _ => {
@@ -165,8 +199,18 @@ pub fn write(
             Some(joined)
         }
     };
-    if let (Some(_), Some(profile)) = (&request.base, &profile) {
-        header.diff = diff(request, profile, &inputs);
+    if let (Some(base), Some(main), Some(profile)) =
+        (&request.base, request.inputs.first(), &profile)
+    {
+        header.diff = Some(diff(base, main, request.per.clone(), profile, &inputs));
+    }
+    if !request.full
+        && let Some(profile) = &mut profile
+        && let Some(mut folded) = data::fold(profile, data::MOST)
+    {
+        let inputs: Vec<String> = request.inputs.iter().map(|i| i.to_string()).collect();
+        folded.command = format!("heaptap report --full {}", inputs.join(" "));
+        header.folded = Some(folded);
     }
     let report = Report {
         header,
@@ -174,39 +218,63 @@ pub fn write(
         inputs,
         java: parts,
     };
-    told.bytes = out.finish(report)?;
+    match target {
+        Target::File(file) => told.bytes = file.finish(report)?,
+        Target::Memory => {
+            let mut page = Vec::new();
+            report
+                .write(&mut page)
+                .map_err(|source| ReportError::Write {
+                    path: PathBuf::from("-"),
+                    source,
+                })?;
+            told.bytes = page.len() as u64;
+            told.page = Some(page);
+        }
+    }
     Ok(told)
+}
+
+/// What is opened, in order: two dumps of one recording are of one input.
+fn to_open(request: &ReportRequest) -> Vec<ReportInput> {
+    let mut inputs = request.inputs.clone();
+    if let Some(base) = &request.base {
+        match inputs.first_mut() {
+            Some(main) if is_same(&base.path, &main.path) => {
+                main.wanted = match (&base.wanted, &main.wanted) {
+                    (Wanted::These(before), Wanted::These(after)) => {
+                        Wanted::These([&before[..], &after[..]].concat())
+                    }
+                    _ => Wanted::All,
+                };
+            }
+            _ => inputs.insert(0, base.clone()),
+        }
+    }
+    inputs
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    one == other || matches!((one.canonicalize(), other.canonicalize()), (Ok(a), Ok(b)) if a == b)
 }
 
 /// Opens an input: native heaps, Java heaps or both.
 fn open(
-    input: &JavaInput,
+    input: &ReportInput,
     request: &ReportRequest,
-    number: &mut usize,
+    number: usize,
     steps: &Steps,
 ) -> Result<Opened, ReportError> {
-    let name = match input.path.file_name() {
-        Some(name) => name.to_string_lossy().into_owned(),
-        None => input.path.display().to_string(),
-    };
-    let name = match &input.which {
-        Some(which) => format!("{name}@{which}"),
-        None => name,
-    };
     let mut opened = Opened {
-        name,
+        name: input.to_string(),
         native: None,
         java: Vec::new(),
         findings: Vec::new(),
         class: None,
     };
-    let wanted = match &input.which {
-        Some(which) => Wanted::These(vec![which.clone()]),
-        None => Wanted::All,
-    };
     let mut unmeant = None;
     if !request.java_only {
-        match look::open(&input.path, &wanted, &request.look, steps) {
+        match look::open(&input.path, &input.wanted, &request.look, steps) {
             Ok(Look::Native(file)) => {
                 opened.findings = file.findings.clone();
                 opened.class = file.class();
@@ -220,10 +288,13 @@ fn open(
             Err(error) => return Err(error.into()),
         }
     }
-    let has_java = opened.native.as_ref().is_none_or(|file| file.java_dumps > 0);
+    let has_java = opened
+        .native
+        .as_ref()
+        .is_none_or(|file| file.java_dumps > 0);
     // A heap of a name is a native one.
     if has_java && request.look.heap.is_none() {
-        let found = add_java(&mut opened, input, request, *number, steps);
+        let found = add_java(&mut opened, input, request, number, steps);
         match (found, &opened.native, unmeant) {
             (Ok(()), ..) => {}
             // Of a recording with both, one may be what was named.
@@ -248,20 +319,32 @@ fn is_choice(error: &JavaError) -> bool {
 
 fn add_java(
     opened: &mut Opened,
-    input: &JavaInput,
+    input: &ReportInput,
     request: &ReportRequest,
     number: usize,
     steps: &Steps,
 ) -> Result<(), JavaError> {
     let mut file = JavaFile::open(&input.path, request.java.clone(), steps)?;
     let count = file.dumps().len();
-    let chosen: Vec<usize> = match &input.which {
-        Some(which) => vec![file.choose(Some(which))?],
-        None if count <= JAVA_HEAPS => (0..count).collect(),
+    let chosen: Vec<usize> = match &input.wanted {
+        Wanted::These(named) => {
+            // Some may be of native heaps.
+            let found: Vec<_> = named.iter().map(|which| file.choose(Some(which))).collect();
+            let is_found = found.iter().any(Result::is_ok);
+            let error = found.iter().position(Result::is_err).filter(|_| !is_found);
+            match error {
+                Some(at) => return found.into_iter().nth(at).map_or(Ok(()), |e| e.map(drop)),
+                None => found.into_iter().flatten().collect(),
+            }
+        }
+        Wanted::Last => vec![file.choose(None)?],
+        Wanted::All if count <= JAVA_HEAPS => (0..count).collect(),
         // The beginning and the end tell most.
-        None => std::iter::once(0).chain(count + 1 - JAVA_HEAPS..count).collect(),
+        Wanted::All => std::iter::once(0)
+            .chain(count + 1 - JAVA_HEAPS..count)
+            .collect(),
     };
-    if chosen.len() < count && input.which.is_none() {
+    if chosen.len() < count && input.wanted == Wanted::All {
         let left_out: Vec<String> = (0..count)
             .filter(|at| !chosen.contains(at))
             .map(|at| format!("@{}", file.dumps()[at].index))
@@ -278,7 +361,10 @@ fn add_java(
             pid: None,
         });
     }
-    let manifest = opened.native.as_ref().and_then(|file| file.manifest.clone());
+    let manifest = opened
+        .native
+        .as_ref()
+        .and_then(|file| file.manifest.clone());
     for (at, dump) in chosen.into_iter().enumerate() {
         let index = file.dumps()[dump].index;
         let heap = file.read(dump)?;
@@ -295,7 +381,11 @@ fn add_java(
 
 /// When a Java heap was dumped, as the manifest has it.
 fn java_time(manifest: &Manifest, index: u32) -> Option<f64> {
-    let dump = manifest.dumps.java.iter().find(|dump| dump.index == index)?;
+    let dump = manifest
+        .dumps
+        .java
+        .iter()
+        .find(|dump| dump.index == index)?;
     Some(milliseconds(dump.time?))
 }
 
@@ -418,29 +508,44 @@ fn joined(files: Vec<(String, Box<NativeFile>)>) -> (StackProfile, Vec<usize>) {
     (profile, starts)
 }
 
-/// Which dumps are compared: the last of each heap, of both inputs.
-fn diff(request: &ReportRequest, profile: &StackProfile, starts: &[usize]) -> Option<Diff> {
-    let second = *starts.get(1)?;
-    let key = |at: usize| {
-        let facts = &profile.dumps[at].facts;
-        (facts.process.as_str(), facts.heap.as_str())
-    };
-    let last_of = |range: std::ops::Range<usize>| {
-        let mut last: Vec<usize> = Vec::new();
-        for at in range {
-            last.retain(|&before| key(before) != key(at));
-            last.push(at);
+/// Which dumps are compared: of each heap the last one that is meant, on both sides.
+fn diff(
+    base: &ReportInput,
+    main: &ReportInput,
+    per: Option<Per>,
+    profile: &StackProfile,
+    starts: &[usize],
+) -> Diff {
+    let dumps = &profile.dumps;
+    // Several inputs are joined, that of the base first.
+    let same_recording = starts.is_empty();
+    let (before, mut after) = match starts.get(1) {
+        Some(&second) => {
+            let end = starts.get(2).copied().unwrap_or(dumps.len());
+            (
+                last_of_each(dumps, 0..second),
+                last_of_each(dumps, second..end),
+            )
         }
-        last
+        None => {
+            let all = 0..dumps.len();
+            let meant = |input: &ReportInput| {
+                let meant = all
+                    .clone()
+                    .filter(|&at| is_meant(&dumps[at], &input.wanted));
+                last_of_each(dumps, meant)
+            };
+            (meant(base), meant(main))
+        }
     };
-    let before = last_of(0..second);
-    let mut after = last_of(second..profile.dumps.len());
     let mut pairs: Vec<Pair> = Vec::new();
     // One heap on each side is the same, whatever it is called: a debug build has a name of
     // its own.
     let alone = before.len() == 1 && after.len() == 1;
     for &at in &before {
-        let other = after.iter().position(|&b| alone || key(b) == key(at));
+        let other = after
+            .iter()
+            .position(|&other| alone || heap_of(&dumps[other]) == heap_of(&dumps[at]));
         pairs.push(Pair {
             before: Some(at),
             after: other.map(|other| after.remove(other)),
@@ -450,15 +555,39 @@ fn diff(request: &ReportRequest, profile: &StackProfile, starts: &[usize]) -> Op
         before: None,
         after: Some(at),
     }));
-    let name = |input: Option<&JavaInput>| input.map_or_else(String::new, ToString::to_string);
-    let base = request.base.as_ref();
-    let main = request.inputs.first();
-    Some(Diff {
-        before: name(base),
-        after: name(main),
+    Diff {
+        before: base.to_string(),
+        after: main.to_string(),
         pairs,
-        same_recording: base.map(|input| &input.path) == main.map(|input| &input.path),
-        per: request.per.clone(),
+        same_recording,
+        per,
+    }
+}
+
+/// What tells heaps of one input apart, and is the same in another.
+fn heap_of(dump: &Dump) -> (&str, &str) {
+    (&dump.facts.process, &dump.facts.heap)
+}
+
+fn last_of_each(dumps: &[Dump], among: impl Iterator<Item = usize>) -> Vec<usize> {
+    let mut last: Vec<usize> = Vec::new();
+    for at in among {
+        last.retain(|&before| heap_of(&dumps[before]) != heap_of(&dumps[at]));
+        last.push(at);
+    }
+    last
+}
+
+fn is_meant(dump: &Dump, wanted: &Wanted) -> bool {
+    let Wanted::These(named) = wanted else {
+        return true;
+    };
+    named.iter().any(|which| match which {
+        Which::Last => true,
+        Which::Index(index) => {
+            dump.facts.index == *index || dump.facts.label.as_deref() == Some(&index.to_string())
+        }
+        Which::Label(label) => dump.facts.label.as_ref() == Some(label),
     })
 }
 
@@ -551,3 +680,6 @@ fn is_replaceable(path: &Path) -> bool {
     let head = String::from_utf8_lossy(&head);
     read.is_ok() && head.contains(report::MARK)
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use super::java_args::JavaArgs;
+use super::native_args::NativeArgs;
 use super::{Context, Outcome, blocking, summary};
-use crate::app::java::{self, JavaInput};
-use crate::app::report::{self, ReportError, ReportFile};
+use crate::app::browser;
+use crate::app::look::Wanted;
+use crate::app::report::{self, ReportError, ReportFile, ReportInput, ReportRequest, Target, Told};
 use crate::error::{ErrorClass, Failure};
 use crate::heap_graph::Follow;
 use crate::units::ByteSize;
@@ -16,13 +18,21 @@ use crate::units::ByteSize;
 /// Flags of `report`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
+    heaptap report rec                             writes report.html into the recording\n  \
+    heaptap report rec@after --base rec@before     what grew between two of its dumps\n  \
+    heaptap report new.pb.gz --base old.pb.gz -o diff.html\n  \
     heaptap report dump.hprof                      writes dump.hprof.html\n  \
-    heaptap report rec@after-login                 writes report.html into the recording\n  \
-    heaptap report dump.hprof -o - | less          the page on standard output")]
+    heaptap report rec -o - | less                 the page on standard output")]
 pub struct Args {
-    /// A recording's folder, a trace or an HPROF; PATH@LABEL, PATH@N or PATH@last for one dump
-    #[arg(value_name = "INPUT")]
-    pub input: OsString,
+    /// A recording's folder, a trace, a pprof or an HPROF; PATH@LABEL, PATH@N or PATH@last for
+    /// one dump
+    ///
+    /// Of several, all dumps stand on one timeline, callsites joined by name.
+    #[arg(value_name = "INPUT", required = true)]
+    pub inputs: Vec<OsString>,
+    /// Show the difference to this input or dump
+    #[arg(long, value_name = "INPUT")]
+    pub base: Option<OsString>,
     /// The page, - for stdout [default: report.html in a recording's folder, else a file called
     /// after INPUT in the current folder]
     #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
@@ -30,7 +40,16 @@ pub struct Args {
     /// Overwrite a file that is no report of heaptap
     #[arg(long)]
     pub force: bool,
-    /// How the heap is looked at.
+    /// Every callsite; else, of more than a million, the smallest are summed up in their callers
+    #[arg(long)]
+    pub full: bool,
+    /// Open the page in the browser
+    #[arg(long)]
+    pub open: bool,
+    /// Which native heap.
+    #[command(flatten)]
+    pub native: NativeArgs,
+    /// How Java heaps are looked at.
     #[command(flatten)]
     pub java: JavaArgs,
 }
@@ -38,61 +57,108 @@ pub struct Args {
 /// Runs the command.
 ///
 /// # Errors
-/// Where the input holds no Java heap, or the page can't be written.
+/// Where an input holds no heap, or the page can't be written.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let console = &ctx.console;
-    let input = JavaInput::parse(&args.input);
-    let options = args.java.options(Follow::default());
-    let goal = args.output.unwrap_or_else(|| beside(&input.path));
+    let input = |typed: &OsString| {
+        let (input, wanted) = args.native.input(typed, Wanted::All);
+        ReportInput {
+            path: input.path,
+            wanted,
+        }
+    };
+    let request = ReportRequest {
+        inputs: args.inputs.iter().map(input).collect(),
+        base: args.base.as_ref().map(input),
+        per: None,
+        look: args.native.options(&args.java),
+        java: args.java.options(Follow::default()),
+        java_only: args.native.is_java,
+        full: args.full,
+    };
+    let goal = match (args.output, request.inputs.first()) {
+        (Some(output), _) => output,
+        (None, Some(first)) => beside(&first.path, request.base.is_some()),
+        (None, None) => PathBuf::from("report.html"),
+    };
     let to_stdout = goal == Path::new("-");
-    if to_stdout && console.is_json() {
-        let message = "--json and the page cannot both go to standard output";
+    if to_stdout && (console.is_json() || args.open) {
+        let other = if args.open { "--open" } else { "--json" };
+        let message = format!("{other} does not go with a page on standard output");
         return Err(
             Failure::new(ErrorClass::Usage, "usage", message).with_help("name a file with -o")
         );
     }
-    let force = args.force;
-    let (page, file, findings, class) = {
-        let goal = goal.clone();
-        blocking::stepwise(ctx, move |steps| -> Result<_, ReportError> {
-            let file = match to_stdout {
-                true => None,
-                false => Some(ReportFile::create(&goal, &input.path, force)?),
-            };
-            let heap = java::open(&input, options, steps)?;
-            let page = report::java_page(&heap, steps);
-            Ok((page, file, heap.findings.clone(), heap.class()))
-        })
-        .await?
-    };
-    let bytes = page.len() as u64;
-    match file {
-        Some(file) => file.finish(&page).map_err(Failure::from)?,
-        None => console.raw(page.as_bytes()),
-    }
-    for finding in &findings {
+    let told = write(ctx, request, &goal, args.force).await?;
+    for finding in &told.findings {
         console.warn_with_help(&finding.message, finding.help.as_deref());
     }
-    if !to_stdout {
-        if console.is_json() {
-            console.json(&json!({ "output": goal, "bytes": bytes }));
-        }
-        console.say(format_args!(
-            "wrote {} ({}): open it in any browser",
-            summary::near(&goal).display(),
-            ByteSize(bytes)
-        ));
+    show(ctx, &goal, &told);
+    if args.open
+        && let Err(error) = browser::open(goal.as_os_str())
+    {
+        console.warn_with_help(
+            &format!("no browser could be opened: {error}"),
+            Some("open the file yourself, or set BROWSER"),
+        );
     }
-    Ok(class.into())
+    Ok(told.class.into())
+}
+
+/// Says where the page is.
+pub(super) fn show(ctx: &Context, goal: &Path, told: &Told) {
+    let console = &ctx.console;
+    if let Some(page) = &told.page {
+        console.raw(page);
+        return;
+    }
+    if console.is_json() {
+        console.json(&json!({ "output": goal, "bytes": told.bytes }));
+    }
+    console.say(format_args!(
+        "wrote {} ({}): open it in any browser",
+        summary::near(goal).display(),
+        ByteSize(told.bytes)
+    ));
+}
+
+/// Writes the page to `goal`, or gives it back where that is `-`.
+///
+/// # Errors
+/// As [`report::write`].
+pub(super) async fn write(
+    ctx: &Context,
+    request: ReportRequest,
+    goal: &Path,
+    force: bool,
+) -> Result<Told, Failure> {
+    let goal = goal.to_owned();
+    blocking::stepwise(ctx, move |steps| -> Result<Told, ReportError> {
+        let target = match goal == Path::new("-") {
+            true => Target::Memory,
+            false => {
+                let inputs = request.base.iter().chain(&request.inputs);
+                let inputs: Vec<&Path> = inputs.map(|input| input.path.as_path()).collect();
+                Target::File(ReportFile::create(&goal, &inputs, force)?)
+            }
+        };
+        report::write(&request, steps, target)
+    })
+    .await
 }
 
 /// The page's place where none was named.
-fn beside(input: &Path) -> PathBuf {
+fn beside(input: &Path, is_diff: bool) -> PathBuf {
+    let name = if is_diff { "diff.html" } else { "report.html" };
     if input.is_dir() {
-        return input.join("report.html");
+        return input.join(name);
     }
-    let name = input.file_name().unwrap_or_else(|| "heap".as_ref());
-    let mut name = name.to_owned();
-    name.push(".html");
-    PathBuf::from(name)
+    match input.file_name() {
+        Some(file) if input != Path::new("-") => {
+            let mut file = file.to_owned();
+            file.push(if is_diff { ".diff.html" } else { ".html" });
+            PathBuf::from(file)
+        }
+        _ => PathBuf::from(name),
+    }
 }

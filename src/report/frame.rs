@@ -104,6 +104,9 @@ mod tests {
             assert!(policy.contains(&hash), "{hash}: {policy}");
         }
         assert!(!policy.contains("unsafe"));
-        assert_eq!(super::super::data::from_page(&page).as_deref(), Ok(&b"data"[..]));
+        assert_eq!(
+            super::super::data::from_page(&page).as_deref(),
+            Ok(&b"data"[..])
+        );
     }
 }

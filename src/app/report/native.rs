@@ -129,7 +129,10 @@ pub(super) fn warnings(findings: &[Finding], manifest: Option<&Manifest>) -> Vec
         })
         .collect();
     for warning in manifest.iter().flat_map(|manifest| &manifest.warnings) {
-        match all.iter_mut().find(|known| known.message == warning.message) {
+        match all
+            .iter_mut()
+            .find(|known| known.message == warning.message)
+        {
             Some(known) => known.dumps.clone_from(&warning.dumps),
             None => all.push(Warning {
                 kind: Some(warning.kind.clone()),
@@ -266,7 +269,11 @@ pub(super) fn commands(input: &Path, file: Option<&NativeFile>, has_java: bool) 
             "with SQL",
             format!("heaptap query {input} \"select * from heap_profile_allocation\""),
         );
-        if file.symbolization.as_ref().is_some_and(|s| s.frames_unnamed > 0) {
+        if file
+            .symbolization
+            .as_ref()
+            .is_some_and(|s| s.frames_unnamed > 0)
+        {
             add(
                 "look for the missing symbols again",
                 format!("heaptap symbolize {input} --symbols DIR"),
@@ -275,11 +282,11 @@ pub(super) fn commands(input: &Path, file: Option<&NativeFile>, has_java: bool) 
     }
     if has_java {
         let java = if file.is_some() { " --java" } else { "" };
-        add("Java objects that leak", format!("heaptap leaks{java} {input}"));
         add(
-            "what holds a class",
-            format!("heaptap paths {input} CLASS"),
+            "Java objects that leak",
+            format!("heaptap leaks{java} {input}"),
         );
+        add("what holds a class", format!("heaptap paths {input} CLASS"));
     }
     all
 }

@@ -46,8 +46,8 @@ impl Data {
         let (length, rest) = rest.split_first_chunk::<4>().ok_or(DataError::Format)?;
         let length = u32::from_le_bytes(*length) as usize;
         let (header, sections) = rest.split_at_checked(length).ok_or(DataError::Format)?;
-        let header: Header = serde_json::from_slice(header)
-            .map_err(|error| DataError::Header(error.to_string()))?;
+        let header: Header =
+            serde_json::from_slice(header).map_err(|error| DataError::Header(error.to_string()))?;
         if header.format != FORMAT {
             return Err(DataError::Format);
         }
@@ -201,9 +201,7 @@ fn strings(sections: &Sections<'_>, table: &mut StackTable) -> Result<Vec<TextId
         let mut left = length;
         while left > 0 {
             let (_, c) = chars.next().ok_or_else(damaged)?;
-            left = left
-                .checked_sub(c.len_utf16() as u64)
-                .ok_or_else(damaged)?;
+            left = left.checked_sub(c.len_utf16() as u64).ok_or_else(damaged)?;
         }
         let end = chars.peek().map_or(all.len(), |(at, _)| *at);
         texts.push(table.text(&all[start..end]));
@@ -229,7 +227,9 @@ fn dumps(sections: &Sections<'_>) -> Result<Vec<Dump>, DataError> {
         all.push(whole.ok_or(DataError::Section(name))?);
     }
     let dumps = sections.header.dumps.iter().zip(all);
-    Ok(dumps.map(|(dump, rows)| with_facts(dump, rows, sections.header)).collect())
+    Ok(dumps
+        .map(|(dump, rows)| with_facts(dump, rows, sections.header))
+        .collect())
 }
 
 fn rows(

@@ -7,11 +7,13 @@
 //! | `order` | which callsites are written, in which order; the tables |
 //! | `values` | rows of columns, differences to the dump before |
 //! | `varint` | integers |
+//! | `fold` | the smallest callsites summed up, where there are too many |
 //! | `blocks` | compression, base64, the elements of the page; and back |
 //! | `decode` | the data read back: what tests hold the rest to |
 
 pub(super) mod blocks;
 mod decode;
+mod fold;
 pub mod header;
 mod order;
 mod values;
@@ -22,6 +24,7 @@ mod tests;
 
 pub use blocks::{BlockError, from_page};
 pub use decode::{Data, DataError};
+pub use fold::{MOST, fold};
 pub use order::Order;
 
 use header::{Header, Section};

@@ -119,8 +119,7 @@ impl Tables {
         let mut texts = Numbers::new(table.text_count(), true);
         let frame_columns = frame_columns(table, &frames.used, &mut functions, &mut texts);
         let mut libraries = Numbers::new(table.libraries().len(), true);
-        let function_columns =
-            function_columns(table, &functions.used, &mut libraries, &mut texts);
+        let function_columns = function_columns(table, &functions.used, &mut libraries, &mut texts);
         let [mut paths, mut build_ids] = [Delta::default(), Delta::default()];
         for &id in &libraries.used {
             let library = &table.libraries()[id as usize];

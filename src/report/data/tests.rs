@@ -58,7 +58,15 @@ fn rows(profile: &StackProfile, dump: &Dump) -> Vec<(Vec<Shown>, Vec<(String, i6
 
 /// A tree and dumps out of a few numbers.
 fn profile(calls: &[(u8, u8)], dumps: &[(u8, Vec<(u8, i64, i64)>)]) -> StackProfile {
-    let names = ["", "main", "\u{feff}größe", "日本語", "a😀b", "</script>", "load"];
+    let names = [
+        "",
+        "main",
+        "\u{feff}größe",
+        "日本語",
+        "a😀b",
+        "</script>",
+        "load",
+    ];
     let mut table = StackTable::default();
     let mut nodes = vec![NodeId::ROOT];
     for &(parent, name) in calls {
@@ -143,7 +151,9 @@ fn check(profile: &StackProfile) -> Data {
     let order = Order::of(profile);
     let data = encode(Some((profile, &order)), &[], Header::default(), Vec::new()).bytes;
     let mut page = Vec::new();
-    blocks::Blocks::of(&data).write(&mut page).expect("it is written");
+    blocks::Blocks::of(&data)
+        .write(&mut page)
+        .expect("it is written");
     let page = String::from_utf8(page).expect("base64 is text");
     assert_eq!(from_page(&page).as_deref(), Ok(&data[..]));
     let read = Data::decode(&data).expect("it was just written");
@@ -208,7 +218,10 @@ proptest! {
 fn a_later_dump_is_written_as_what_changed_and_counts_tell_bytes() {
     let given: Vec<_> = (1..=100).map(|node| (node, 3, 0)).collect();
     let calls: Vec<_> = (0..100).map(|at| (0, at)).collect();
-    let calls: Vec<_> = calls.iter().map(|&(parent, at)| (parent, at % 24)).collect();
+    let calls: Vec<_> = calls
+        .iter()
+        .map(|&(parent, at)| (parent, at % 24))
+        .collect();
     let mut later = given.clone();
     later[99].1 = 5;
     let profile = profile(&calls, &[(3, given), (3, later)]);

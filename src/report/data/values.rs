@@ -64,11 +64,16 @@ impl Rows {
             let here = self.nodes.get(own).copied().unwrap_or(u32::MAX);
             let there = base.nodes.get(other).copied().unwrap_or(u32::MAX);
             row.clear();
-            row.extend(self.columns.iter().zip(&base.columns).map(|(own_column, base_column)| {
-                let value = if here <= there { own_column[own] } else { 0 };
-                let before = if there <= here { base_column[other] } else { 0 };
-                value.wrapping_sub(before)
-            }));
+            row.extend(
+                self.columns
+                    .iter()
+                    .zip(&base.columns)
+                    .map(|(own_column, base_column)| {
+                        let value = if here <= there { own_column[own] } else { 0 };
+                        let before = if there <= here { base_column[other] } else { 0 };
+                        value.wrapping_sub(before)
+                    }),
+            );
             if row.iter().any(|&value| value != 0) {
                 difference.nodes.push(here.min(there));
                 for (column, &value) in difference.columns.iter_mut().zip(&row) {
@@ -123,7 +128,9 @@ impl Rows {
 /// What a column may follow from: nothing, or a multiple of an earlier one. The plainest first.
 fn candidates(at: usize, times: &[i64]) -> impl Iterator<Item = Option<From>> + '_ {
     let multiples = (0..at).flat_map(move |measure| {
-        times.iter().map(move |&times| Some(From { measure, times }))
+        times
+            .iter()
+            .map(move |&times| Some(From { measure, times }))
     });
     std::iter::once(None).chain(multiples)
 }

@@ -246,12 +246,15 @@ fn objects(graph: &HeapGraph, dominators: &Dominators, strings: &mut Strings) ->
         if retained.total_bytes() < least || rows.len() >= OBJECTS {
             skipped = end;
             let of_class = small.entry(above).or_default();
-            of_class.entry(graph.class_of(object)).or_default().add(Small {
-                count: 1,
-                shallow,
-                retained: retained.total_bytes(),
-                below,
-            });
+            of_class
+                .entry(graph.class_of(object))
+                .or_default()
+                .add(Small {
+                    count: 1,
+                    shallow,
+                    retained: retained.total_bytes(),
+                    below,
+                });
             continue;
         }
         let row = rows.len();
@@ -332,10 +335,7 @@ fn in_preorder(mut rows: Vec<Object>, tops: Vec<usize>, left_out: u64) -> Object
         children
     };
     let mut before = 0;
-    let mut open: Vec<(usize, u32)> = by_size(&rows, tops)
-        .into_iter()
-        .map(|at| (at, 1))
-        .collect();
+    let mut open: Vec<(usize, u32)> = by_size(&rows, tops).into_iter().map(|at| (at, 1)).collect();
     while let Some((at, depth)) = open.pop() {
         objects.pop.push(before + 1 - depth);
         before = depth;

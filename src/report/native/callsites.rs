@@ -84,7 +84,12 @@ fn table(html: &mut Html, profile: &StackProfile, series: &Series, dump: &Dump, 
     headings.extend(["function", "where"]);
     let rows = order.iter().map(|&at| {
         let mut cells = vec![
-            value(main[at], &measure.unit, counts.map(|c| own[c][at]), interval),
+            value(
+                main[at],
+                &measure.unit,
+                counts.map(|c| own[c][at]),
+                interval,
+            ),
             share(main[at], total),
         ];
         cells.extend(counts.map(|counts| thousands(own[counts][at])));

@@ -14,7 +14,11 @@ pub(super) fn write(html: &mut Html, header: &Header) {
         return;
     }
     html.add(format_args!("<h2 id=\"dumps\">Dumps</h2>\n"));
-    let first = header.dumps.iter().filter_map(|dump| dump.time_ms).reduce(f64::min);
+    let first = header
+        .dumps
+        .iter()
+        .filter_map(|dump| dump.time_ms)
+        .reduce(f64::min);
     let rows = header.dumps.iter().map(|dump| {
         let mut notes: Vec<String> = Vec::new();
         match dump.kind.as_str() {

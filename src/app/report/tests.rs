@@ -1,0 +1,163 @@
+//! Pages of Java heaps, and the files of pages.
+
+use super::*;
+use crate::app::java::JavaHeap;
+use crate::heap_graph::{
+    Class, ClassIndex, DumpFacts, Follow, GraphBuilder, HeapKind, NewObject, NoContents, ObjectId,
+    RootKind,
+};
+
+fn java_part() -> JavaPart {
+    let mut builder = GraphBuilder::default();
+    let mut object = |id, class, shallow_bytes, targets: &[u64]| {
+        builder.object(NewObject {
+            id: ObjectId(id),
+            class: ClassIndex(class),
+            shallow_bytes,
+            heap: HeapKind::App,
+        });
+        for &target in targets {
+            builder.reference(ObjectId(target));
+        }
+    };
+    object(16, 0, 24, &[32]);
+    object(32, 1, 5000, &[48, 64]);
+    object(48, 2, 70_000, &[]);
+    object(64, 2, 30_000, &[]);
+    object(80, 2, 7, &[]);
+    builder.root(ObjectId(16), RootKind::JniGlobal, None, None);
+    let class = |name: &str| Class {
+        name: name.to_owned(),
+        ..Class::default()
+    };
+    let classes = vec![
+        class("com.example.Cache"),
+        class("evil</pre><script>alert(1)</script>\u{202e}"),
+        class("byte[]"),
+    ];
+    let facts = DumpFacts {
+        process: "com.example.<b>app".to_owned(),
+        ..DumpFacts::default()
+    };
+    let graph = builder
+        .finish(classes, Vec::new(), Box::new(NoContents), facts, false)
+        .expect("it is small");
+    let steps = Steps::default();
+    let path = PathBuf::from("dump.hprof");
+    let heap = JavaHeap::new(graph, path, 0, Follow::default(), steps.clone());
+    java::part(&heap, Some(0.0), 0, &steps)
+}
+
+fn report() -> Report<'static> {
+    Report {
+        header: Header {
+            title: "com.example.<b>app".to_owned(),
+            ..Header::default()
+        },
+        native: None,
+        inputs: Vec::new(),
+        java: vec![java_part()],
+    }
+}
+
+#[test]
+fn the_page_of_a_java_heap_shows_who_retains_what() {
+    let mut page = Vec::new();
+    report().write(&mut page).expect("memory takes all");
+    let page = String::from_utf8(page).expect("it is text");
+    let (head, _) = page.split_once("</main>").expect("it has a static part");
+    let (_, body) = head.split_once("<body>").expect("it has a body");
+    for expected in [
+        "com.example.&lt;b&gt;app",
+        "102.6 KiB",
+        "evil&lt;/pre&gt;&lt;script&gt;",
+        "JNI global",
+        "No object was found that Android is done with",
+        "<td class=\"n\">97.7 KiB</td>",
+        "1970-01-01 00:00:00 UTC",
+        "as the runtime reports them",
+    ] {
+        assert!(body.contains(expected), "{expected}: {body}");
+    }
+    for unwanted in [
+        "<script", "\u{202e}", "http://", "https://", " onclick", "style=\"",
+    ] {
+        assert!(!body.contains(unwanted), "{unwanted}: {body}");
+    }
+    for tag in ["details", "table", "pre", "svg", "dl", "div"] {
+        let opened =
+            body.matches(&format!("<{tag}>")).count() + body.matches(&format!("<{tag} ")).count();
+        assert_eq!(body.matches(&format!("</{tag}>")).count(), opened, "{tag}");
+    }
+}
+
+#[test]
+fn the_data_of_a_java_heap_has_the_dominators_with_what_they_keep() {
+    let mut page = Vec::new();
+    report().write(&mut page).expect("memory takes all");
+    let page = String::from_utf8(page).expect("it is text");
+    let bytes = data::from_page(&page).expect("it has data");
+    let read = data::Data::decode(&bytes).expect("it was just written");
+    let entry = &read.header.java[0];
+    assert_eq!((entry.objects, entry.shallow), (4, 105_024));
+    let heap = &read.java[0];
+    let name = |number: &serde_json::Value| {
+        let number = number.as_u64().expect("a number") as usize;
+        heap["strings"][number].as_str().expect("a text").to_owned()
+    };
+    let dominators = &heap["dominators"];
+    let labels: Vec<String> = dominators["label"]
+        .as_array()
+        .expect("a column")
+        .iter()
+        .map(name)
+        .collect();
+    assert_eq!(labels.len(), 4);
+    assert_eq!(labels[0], "com.example.Cache");
+    assert_eq!(labels[2..], ["byte[]", "byte[]"]);
+    assert_eq!(dominators["pop"], serde_json::json!([0, 0, 0, 1]));
+    assert_eq!(
+        dominators["retained"],
+        serde_json::json!([105_024, 105_000, 70_000, 30_000])
+    );
+    assert_eq!(dominators["below"], serde_json::json!([3, 2, 0, 0]));
+    assert_eq!(name(&heap["histogram"]["name"][0]), "byte[]");
+    assert_eq!(heap["histogram"]["count"][0], 2);
+}
+
+#[test]
+fn only_reports_are_replaced_and_inputs_never() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name);
+    std::fs::write(path("dump"), "JAVA PROFILE").expect("it can be written");
+    std::fs::write(path("notes.html"), "<p>mine").expect("it can be written");
+    let create = |name: &str, force| ReportFile::create(&path(name), &[&path("dump")], force);
+    assert!(matches!(
+        create("notes.html", false),
+        Err(ReportError::Taken(_))
+    ));
+    assert!(matches!(create("dump", true), Err(ReportError::Taken(_))));
+    let of_folder = ReportFile::create(&path("dump"), &[folder.path()], true);
+    assert!(matches!(of_folder, Err(ReportError::Taken(_))));
+    for (name, force) in [
+        ("new.html", false),
+        ("new.html", false),
+        ("notes.html", true),
+    ] {
+        let file = create(name, force).expect("it may be written");
+        let bytes = file.finish(report()).expect("it is written");
+        let page = std::fs::read(path(name)).expect("it is there");
+        assert_eq!(page.len() as u64, bytes);
+    }
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_told_so() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let goal = folder.path().join("nowhere").join("page.html");
+    let Err(error) = ReportFile::create(&goal, &[], false) else {
+        panic!("it cannot be written");
+    };
+    let help = error.help().expect("it says what to do");
+    assert!(help.contains("no such folder"), "{help}");
+}
