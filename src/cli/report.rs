@@ -98,7 +98,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         && let Err(error) = browser::open(goal.as_os_str())
     {
         console.warn_with_help(
-            &format!("no browser could be opened: {error}"),
+            format!("no browser could be opened: {error}"),
             Some("open the file yourself, or set BROWSER"),
         );
     }

@@ -46,6 +46,23 @@ impl fmt::Display for Attribute<'_> {
     }
 }
 
+/// A sentence of ours that may name something foreign, with `code` in backquotes.
+pub(super) struct Sentence<'a>(pub(super) &'a str);
+
+impl fmt::Display for Sentence<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut rest = self.0;
+        while let Some((before, code, after)) = rest.split_once('`').and_then(|(before, rest)| {
+            rest.split_once('`')
+                .map(|(code, after)| (before, code, after))
+        }) {
+            write!(f, "{}<code>{}</code>", Attribute(before), Attribute(code))?;
+            rest = after;
+        }
+        write!(f, "{}", Attribute(rest))
+    }
+}
+
 impl Html {
     /// Adds markup as it is: of our own making, with foreign text in [`Foreign`].
     pub(super) fn add(&mut self, markup: fmt::Arguments<'_>) {
@@ -61,7 +78,7 @@ impl Html {
         rows: impl IntoIterator<Item = Vec<String>>,
     ) {
         self.add(format_args!(
-            "<table><caption>{caption}</caption><thead><tr>"
+            "<div class=\"scroll\"><table><caption>{caption}</caption><thead><tr>"
         ));
         for heading in headings {
             match heading.strip_prefix('#') {
@@ -82,7 +99,7 @@ impl Html {
             }
             self.add(format_args!("</tr>\n"));
         }
-        self.add(format_args!("</tbody></table>\n"));
+        self.add(format_args!("</tbody></table></div>\n"));
     }
 
     /// What was added.
@@ -102,6 +119,10 @@ mod tests {
         assert_eq!(
             shown,
             "<bdi>a&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt;&amp;&#39;\u{fffd}\u{fffd}[31m</bdi>"
+        );
+        assert_eq!(
+            Sentence("run `a <b>` or `c`, not `d").to_string(),
+            "run <code>a &lt;b&gt;</code> or <code>c</code>, not `d"
         );
         let long = "x".repeat(5000);
         assert_eq!(Attribute(&long).to_string().chars().count(), LONGEST + 1);

@@ -10,9 +10,9 @@ use crate::profile::DumpKind;
 use crate::report::data::header::{
     Command, Fact, MissingLibrary, Part, Symbolization, Warning, Where,
 };
+use crate::report::moment;
 use crate::stacks::{Dump, View};
 use crate::units::{ByteSize, HumanDuration, thousands};
-use time::format_description::well_known::Rfc3339;
 
 /// Facts of an input, in the order in which people ask for them.
 pub(super) fn facts(file: &NativeFile) -> Vec<Fact> {
@@ -77,8 +77,7 @@ fn of_manifest(all: &mut Facts, manifest: &Manifest) {
     let at = |step: &str| manifest.steps.iter().find(|s| s.step == step).map(|s| s.at);
     let started = at("started").or_else(|| manifest.steps.first().map(|step| step.at));
     if let Some(started) = started {
-        let text = started.format(&Rfc3339).unwrap_or_default();
-        all.add("Recorded", text);
+        all.add("Recorded", moment(started));
         if let Some(ended) = at("trace-complete") {
             let length = (ended - started).try_into().unwrap_or_default();
             all.add("For", HumanDuration(length).to_string());
@@ -206,7 +205,7 @@ pub(super) fn went(file: Option<&NativeFile>, java: Option<(u64, u64)>) -> Where
             };
             add("native", held, how);
         }
-        None => add("native", None, "not sampled (heaptap record)".to_owned()),
+        None => add("native", None, "not sampled: `heaptap record`".to_owned()),
     }
     match java {
         Some((shallow, native)) => {
@@ -223,12 +222,12 @@ pub(super) fn went(file: Option<&NativeFile>, java: Option<(u64, u64)>) -> Where
                 );
             }
         }
-        None => add("java", None, "not dumped (heaptap dump)".to_owned()),
+        None => add("java", None, "not dumped: `heaptap dump`".to_owned()),
     }
     add(
         "graphics",
         None,
-        "in no heap: adb shell dumpsys meminfo tells".to_owned(),
+        "in no heap: `adb shell dumpsys meminfo PROCESS` tells".to_owned(),
     );
     add(
         "unseen",

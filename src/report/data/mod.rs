@@ -210,7 +210,8 @@ fn flag_names(flags: DumpFlags) -> Vec<String> {
         ("client_error", flags.client_error != 0),
     ];
     all.into_iter()
-        .filter_map(|(name, is_set)| is_set.then(|| name.to_owned()))
+        .filter(|(_, is_set)| *is_set)
+        .map(|(name, _)| name.to_owned())
         .collect()
 }
 

@@ -65,7 +65,7 @@ impl Order {
     }
 
     /// How many callsites are written, the root among them.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.nodes.len()
     }
 }
@@ -137,16 +137,16 @@ impl Tables {
                 libraries: libraries.used.len(),
                 functions: functions.used.len(),
                 frames: frames.used.len(),
-                nodes: order.len(),
+                nodes: order.count(),
             },
         }
     }
 }
 
 fn nodes(table: &StackTable, order: &Order, frames: &mut Numbers) -> Vec<u8> {
-    let mut pops = Vec::with_capacity(order.len());
-    let mut ids = Vec::with_capacity(order.len() * 2);
-    let mut depths = vec![0u32; order.len()];
+    let mut pops = Vec::with_capacity(order.count());
+    let mut ids = Vec::with_capacity(order.count() * 2);
+    let mut depths = vec![0u32; order.count()];
     for (at, &node) in order.nodes.iter().enumerate().skip(1) {
         let parent = order.numbers[table.parent(node).0 as usize];
         depths[at] = depths[parent as usize] + 1;

@@ -274,12 +274,10 @@ fn objects(graph: &HeapGraph, dominators: &Dominators, strings: &mut Strings) ->
         line.push((row, end));
     }
     let shown = rows.len() as u64;
-    let mut groups: Vec<(Option<usize>, Vec<(ClassIndex, Small)>)> = small
-        .into_iter()
-        .map(|(above, classes)| (above, classes.into_iter().collect()))
-        .collect();
+    let mut groups: Vec<_> = small.into_iter().collect();
     groups.sort_unstable_by_key(|(above, _)| *above);
-    for (above, mut classes) in groups {
+    for (above, classes) in groups {
+        let mut classes: Vec<(ClassIndex, Small)> = classes.into_iter().collect();
         classes.sort_unstable_by_key(|(class, small)| (Reverse(small.retained), *class));
         let mut rest = Small::default();
         for (at, (class, small)) in classes.iter().enumerate() {

@@ -16,8 +16,10 @@ mod summary;
 use super::data::header::Header;
 use super::html::{Foreign, Html};
 use crate::analyze::native::groups::{file_of, function_of, library_name};
+use crate::analyze::native::scope;
 use crate::analyze::native::shown::{Shown, ShownId};
 use crate::stacks::StackProfile;
+use std::borrow::Cow;
 
 /// What stands on top of every page: what it is about, warnings, where the memory went.
 pub(super) fn head(html: &mut Html, header: &Header) {
@@ -64,20 +66,21 @@ impl Place {
         let library = library_name(table, function.library);
         let at = match (file_of(table, leaf), line) {
             ("", _) => Foreign(&library).to_string(),
-            (file, 0) => Foreign(file).to_string(),
-            (file, line) => Foreign(&format!("{file}:{line}")).to_string(),
+            (file, 0) => Foreign(last_parts(file)).to_string(),
+            (file, line) => Foreign(&format!("{}:{line}", last_parts(file))).to_string(),
         };
+        let name = |frame| fitting(table.text_of(function_of(table, frame).name));
         let callers: Vec<String> = stack
             .by_ref()
             .take(CALLERS)
-            .map(|frame| Foreign(table.text_of(function_of(table, frame).name)).to_string())
+            .map(|frame| Foreign(&name(frame)).to_string())
             .collect();
         let more = match stack.count() {
             0 => String::new(),
             more => format!(" ← {more} more"),
         };
         Place {
-            function: Foreign(table.text_of(function.name)).to_string(),
+            function: Foreign(&name(leaf)).to_string(),
             at,
             callers: format!("{}{more}", callers.join(" ← ")),
         }
@@ -90,5 +93,41 @@ impl Place {
             callers => format!("<br><span class=\"note\">← {callers}</span>"),
         };
         format!("<b>{}</b>{callers}", self.function)
+    }
+}
+
+/// Characters of a function's name, where it can be shortened.
+const NAME: usize = 72;
+
+/// A name without what tells least, until it fits.
+fn fitting(name: &str) -> Cow<'_, str> {
+    let mut shortest = Cow::Borrowed(name);
+    for shorter in scope::shortened(name) {
+        shortest = shorter;
+        if shortest.chars().count() <= NAME {
+            break;
+        }
+    }
+    shortest
+}
+
+/// A file and the folders right above it: what comes before is the same for all of a project.
+fn last_parts(file: &str) -> &str {
+    let mut cuts = file.rmatch_indices(['/', '\\']).map(|(at, _)| at + 1);
+    cuts.nth(2).map_or(file, |at| &file[at..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_names_and_paths_keep_what_tells_most() {
+        assert_eq!(last_parts("/home/me/app/src/cpp/a.cpp"), "src/cpp/a.cpp");
+        assert_eq!(last_parts("a.cpp"), "a.cpp");
+        assert_eq!(fitting("short(int)"), "short(int)");
+        let long = format!("ns::f<{}>(int)", "std::string, ".repeat(20));
+        assert!(fitting(&long).chars().count() <= NAME, "{}", fitting(&long));
+        assert!(fitting(&long).contains("f<"), "{}", fitting(&long));
     }
 }

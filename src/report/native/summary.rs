@@ -1,7 +1,7 @@
 //! What every page begins and ends with.
 
 use super::super::data::header::Header;
-use super::super::html::{Foreign, Html};
+use super::super::html::{Foreign, Html, Sentence};
 use crate::units::ByteSize;
 
 /// Title, warnings, where the memory went.
@@ -10,10 +10,10 @@ pub(super) fn head(html: &mut Html, header: &Header) {
     for warning in &header.warnings {
         html.add(format_args!(
             "<p class=\"warn\"><b>Warning:</b> {}",
-            Foreign(&warning.message)
+            Sentence(&warning.message)
         ));
         if let Some(help) = &warning.help {
-            html.add(format_args!("<br>{}", Foreign(help)));
+            html.add(format_args!("<br>{}", Sentence(help)));
         }
         html.add(format_args!("</p>\n"));
     }
@@ -44,7 +44,7 @@ pub(super) fn head(html: &mut Html, header: &Header) {
                 Some(bytes) => ByteSize(bytes).to_string(),
                 None => "not known".to_owned(),
             },
-            Foreign(&part.how).to_string(),
+            Sentence(&part.how).to_string(),
         ]
     });
     html.table("By kind.", &["kind", "#size", "how it is known"], rows);
@@ -64,7 +64,7 @@ pub(super) fn foot(html: &mut Html, header: &Header) {
             html.add(format_args!(
                 "<dt>{}{bytes}</dt><dd>{}</dd>",
                 Foreign(&unseen.what),
-                Foreign(&unseen.why)
+                Sentence(&unseen.why)
             ));
         }
         html.add(format_args!("</dl>\n"));
