@@ -262,14 +262,93 @@ fn lists_are_cut_where_asked() {
     assert!(text.contains("… and 3 more leaks"), "{text}");
 }
 
+fn recording(name: &str) -> String {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures/conversions");
+    path.join(name).to_str().unwrap().to_owned()
+}
+
 #[test]
-fn native_recordings_are_refused_with_what_there_is() {
-    let native =
-        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures/conversions/c_cont.pftrace");
-    let output = heaptap(&[native.to_str().unwrap(), "--json"]);
+fn a_native_series_names_what_grows_and_its_churn() {
+    let trace = recording("c_cont.pftrace");
+    let document = json(&[&trace]);
+    assert_eq!(document["heap_kind"], "native");
+    let series = &document["series"][0];
+    assert_eq!(series["pid"], 2050);
+    assert_eq!(series["heaps"][0]["paired"], true);
+    // Eleven dumps: the process had left before the last, the first is warm-up.
+    assert_eq!(series["heaps"][0]["rounds"], 8);
+    assert_eq!(series["incomplete"], true);
+    let sites = series["sites"].as_array().unwrap();
+    let named: Vec<(&str, &str)> = sites
+        .iter()
+        .take(3)
+        .map(|site| {
+            let own = site["own"]["function"].as_str().unwrap();
+            (own, site["verdict"].as_str().unwrap())
+        })
+        .collect();
+    let grows = ["leak_large", "rec_alloc", "leak_small"].map(|name| (name, "grows"));
+    assert_eq!(named, grows);
+    assert_eq!(sites[0]["freed_bytes"], 0);
+    assert_eq!(sites[0]["in_every_round"], true);
+    let rate = &sites[0]["growth_per_iteration"];
+    assert!(rate["low"].as_f64() < rate["value"].as_f64());
+    // It leaks by 32 depths of recursion, and is one line.
+    assert_eq!(sites[1]["unit"], "line");
+    assert!(sites[1]["callsites"].as_u64() > Some(20), "{}", sites[1]);
+    // Where data are missing, nothing is called noise.
+    assert_eq!(series["within_noise"], 0);
+    assert!(sites[3..].iter().all(|site| site["verdict"] == "cant-tell"));
+    assert_eq!(series["churn"][0]["own"]["function"], "churn_big");
+    let (text, code) = words(&[&trace, "--fail"]);
+    assert_eq!(code, 9);
+    let first = text.lines().find(|line| line.starts_with("1. ")).unwrap();
+    assert_eq!(first, "1. leak_large");
+    assert!(text.contains("Find what keeps it"), "{text}");
+}
+
+#[test]
+fn dumps_of_a_series_may_be_named_one_by_one() {
+    let trace = recording("c_cont.pftrace");
+    let named: Vec<String> = [2, 5, 8].iter().map(|n| format!("{trace}@{n}")).collect();
+    let named: Vec<&str> = named.iter().map(String::as_str).collect();
+    let document = json(&[&named[..], &["--loops", "3"]].concat());
+    let heap = &document["series"][0]["heaps"][0];
+    assert_eq!(
+        (&heap["rounds"], &heap["iterations"]),
+        (&2.into(), &6.0.into())
+    );
+    let indices: Vec<&Value> = heap["dumps"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|dump| &dump["index"])
+        .collect();
+    assert_eq!(indices, [2, 5, 8]);
+    let sites = document["series"][0]["sites"].as_array().unwrap();
+    assert_eq!(sites[0]["own"]["function"], "leak_large");
+    assert_eq!(sites[0]["verdict"], "grows");
+    // All of it is below a tolerance that is large enough, and then no reason to fail.
+    let wide = [&named[..], &["--tolerance", "1g", "--fail"]].concat();
+    assert_eq!(heaptap(&wide).status.code(), Some(0));
+}
+
+#[test]
+fn what_says_nothing_of_held_memory_is_refused_with_the_reason() {
+    for (name, code, kind, help) in [
+        ("c_max.pftrace", 2, "nothing-held", "--dump-at-max"),
+        ("deep.pftrace", 12, "incomplete-series", "-i 16k"),
+    ] {
+        let output = heaptap(&[&recording(name), "--json"]);
+        assert_eq!(output.status.code(), Some(code), "{name}");
+        let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(document["error"]["kind"], kind);
+        let text = document["error"]["help"].as_str().unwrap();
+        assert!(text.contains(help), "{text}");
+    }
+    let dump = fixture("leaklab-before.hprof.zst");
+    let output = heaptap(&[&dump, "--tolerance", "1k", "--json"]);
     assert_eq!(output.status.code(), Some(2));
-    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(document["error"]["kind"], "native-heap");
 }
 
 #[test]

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use super::groups::function_of;
+use super::shown::{Shown, ShownId};
 use crate::stacks::{FrameId, Kind, StackTable};
 
 /// Where the platform and the build host keep their own.
@@ -49,21 +50,38 @@ const LIBRARY_SCOPES: [&str; 8] = [
     "fmt::",
 ];
 
-/// The frame nearest to the allocation that is the app's own code, of a stack, leaf first;
-/// else the nearest that has a name; `None` of a stack without any.
-pub fn own_frame(table: &StackTable, stack: impl Iterator<Item = FrameId>) -> Option<FrameId> {
-    let mut named = None;
-    let mut first = None;
-    for frame in stack {
-        if is_own(table, frame) {
-            return Some(frame);
-        }
-        first = first.or(Some(frame));
-        if named.is_none() && has_name(table, frame) && !is_library_code(table, frame) {
-            named = Some(frame);
-        }
+/// By callsite of a tree the frame nearest to the allocation that is the app's own code; else the
+/// nearest that has a name, else the one that allocates; `None` of the root.
+pub fn own_frames(shown: &Shown<'_>) -> Vec<Option<FrameId>> {
+    /// How well a frame tells a developer where to look.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    enum Worth {
+        Bare,
+        Named,
+        Own,
     }
-    named.or(first)
+    let table = shown.table();
+    let worth: Vec<Worth> = (0..table.frames().len() as u32)
+        .map(FrameId)
+        .map(|frame| match () {
+            () if is_own(table, frame) => Worth::Own,
+            () if has_name(table, frame) && !is_library_code(table, frame) => Worth::Named,
+            () => Worth::Bare,
+        })
+        .collect();
+    let mut own: Vec<Option<FrameId>> = vec![None; shown.len()];
+    // Callers stand before whom they call.
+    for id in (1..shown.len() as u32).map(ShownId) {
+        let (Some(frame), above) = (shown.frame(id), own[shown.parent(id).at()]) else {
+            continue;
+        };
+        let worth = |frame: FrameId| worth[frame.0 as usize];
+        own[id.at()] = match above {
+            Some(above) if worth(above) > worth(frame) => Some(above),
+            _ => Some(frame),
+        };
+    }
+    own
 }
 
 /// Whether a frame is code of the app itself.
@@ -115,7 +133,8 @@ fn has_name(table: &StackTable, frame: FrameId) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stacks::{Frame, Function, Library, TextId};
+    use crate::analyze::native::filter::Filter;
+    use crate::stacks::{Frame, Function, Library, NodeId, TextId, Values};
 
     #[test]
     fn the_nearest_frame_of_the_app_is_named() {
@@ -155,7 +174,16 @@ mod tests {
             "/system/framework/boot.oat",
             Kind::Java,
         );
-        let own = |stack: &[FrameId]| own_frame(&table, stack.iter().copied());
+        let mut own = |stack: &[FrameId]| {
+            let path = stack.iter().rev();
+            let leaf = path.fold(NodeId::ROOT, |at, frame| table.child(at, *frame));
+            let values = Values {
+                nodes: vec![leaf],
+                columns: Vec::new(),
+            };
+            let shown = Shown::of(&table, &Filter::default(), &[&values]);
+            own_frames(&shown)[shown.target(leaf).unwrap().at()]
+        };
         assert_eq!(own(&[vector, bare, append, java]), Some(append));
         assert_eq!(own(&[draw, view, java]), Some(java));
         assert_eq!(own(&[bare, draw, view]), Some(draw), "no own code: a name");

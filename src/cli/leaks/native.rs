@@ -134,7 +134,7 @@ fn show_site(console: &Console, lead: &str, site: &SiteRow, names_heap: bool) {
     let width = console.stdout_width().unwrap_or(usize::MAX);
     let indent = " ".repeat(lead.len());
     let name = match site.unit {
-        "function" => format!("{} (all that call it together)", site.own.function),
+        "line" => format!("{} ({} callsites)", site.own.function, site.callsites),
         _ => site.own.function.clone(),
     };
     let name = untrusted::shown(&name).into_owned();
@@ -235,7 +235,11 @@ fn show_untold(console: &Console, series: &SeriesRow, untold: &[&SiteRow]) {
             .rounds
             .map(|n| format!("{} rounds", thousands(n)));
         let interval = site.decides.interval_bytes.map(|t| format!("-i {t}"));
-        let decides: Vec<String> = rounds.into_iter().chain(interval).collect();
+        let complete = match site.doubt {
+            Some("incomplete") => Some("complete data".to_owned()),
+            _ => None,
+        };
+        let decides: Vec<String> = rounds.into_iter().chain(interval).chain(complete).collect();
         let function = untrusted::shown(&site.own.function).into_owned();
         table.row(
             vec![format!("{:+}", site.rate.shown()), decides.join(" or ")],

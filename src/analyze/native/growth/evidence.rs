@@ -9,7 +9,43 @@ use crate::analyze::sampling::poisson::Z95;
 use crate::analyze::sampling::{Counters, Interval, Sampled, Turnover};
 use crate::stacks::{Dump, View};
 
-/// By unit: the callsites of a shown tree, or what they are grouped by.
+/// The callsites of a shown tree that have values of their own in any dump.
+#[derive(Debug)]
+pub(super) struct Callsites {
+    /// Those of the tree, in order.
+    pub ids: Vec<ShownId>,
+    /// By callsite of the tree the place in `ids`.
+    places: Vec<u32>,
+}
+
+const NOWHERE: u32 = u32::MAX;
+
+impl Callsites {
+    pub fn of(shown: &Shown<'_>, heaps: &[HeapSeries<'_>]) -> Callsites {
+        let mut places = vec![NOWHERE; shown.len()];
+        let dumps = heaps.iter().flat_map(|heap| &heap.dumps);
+        for node in dumps.flat_map(|(dump, _)| &dump.values.nodes) {
+            if let Some(ShownId(target)) = shown.target(*node) {
+                places[target as usize] = 0;
+            }
+        }
+        let mut ids = Vec::new();
+        for (at, place) in places.iter_mut().enumerate() {
+            if *place != NOWHERE {
+                *place = ids.len() as u32;
+                ids.push(ShownId(at as u32));
+            }
+        }
+        Callsites { ids, places }
+    }
+
+    fn place(&self, id: ShownId) -> Option<usize> {
+        let place = self.places[id.0 as usize];
+        (place != NOWHERE).then_some(place as usize)
+    }
+}
+
+/// By unit: the callsites, or what they are grouped by.
 #[derive(Debug)]
 pub(super) struct Units {
     /// From the first dump to the last.
@@ -28,24 +64,25 @@ pub(super) struct Units {
     pub freed: Vec<i64>,
     /// Callsites with any sample in the first or the last dump, or between.
     pub callsites: Vec<u32>,
-    /// By callsite of the shown tree; `None` where each is a unit.
+    /// By callsite; `None` where each is a unit.
     unit_of: Option<Vec<usize>>,
 }
 
-/// A dump's numbers by callsite of the shown tree.
+/// A dump's numbers by callsite.
 struct Step {
     counters: Vec<Counters>,
     interval: Interval,
 }
 
 impl Step {
-    fn of(shown: &Shown<'_>, (dump, interval): &(&Dump, Interval)) -> Step {
-        let mut counters = vec![Counters::default(); shown.len()];
+    fn of(shown: &Shown<'_>, callsites: &Callsites, (dump, interval): &(&Dump, Interval)) -> Step {
+        let mut counters = vec![Counters::default(); callsites.ids.len()];
         let column = |view| dump.column(view);
         let (space, objects) = (column(View::Space), column(View::Objects));
         let (alloc_space, alloc_objects) = (column(View::AllocSpace), column(View::AllocObjects));
         for (at, node) in dump.values.nodes.iter().enumerate() {
-            let Some(target) = shown.target(*node) else {
+            let target = shown.target(*node).and_then(|id| callsites.place(id));
+            let Some(target) = target else {
                 continue;
             };
             // Without counts each hit may be a sample of its own: the error is the widest.
@@ -53,7 +90,7 @@ impl Step {
             let of = |column: Option<&[i64]>, or: i64| column.map_or(or, |column| column[at]);
             let space = of(space, 0);
             let alloc_space = of(alloc_space, space);
-            let here = &mut counters[target.0 as usize];
+            let here = &mut counters[target];
             *here = here.plus(Counters {
                 space,
                 objects: of(objects, by_bytes(space)),
@@ -73,10 +110,11 @@ impl Units {
     /// of units.
     pub fn of(
         shown: &Shown<'_>,
+        callsites: &Callsites,
         heap: &HeapSeries<'_>,
         groups: Option<(&[usize], usize)>,
     ) -> Units {
-        let count = groups.map_or(shown.len(), |(_, count)| count);
+        let count = groups.map_or(callsites.ids.len(), |(_, count)| count);
         let interval = heap
             .dumps
             .iter()
@@ -115,7 +153,10 @@ impl Units {
             }
             sums
         };
-        let mut steps = heap.dumps.iter().map(|dump| Step::of(shown, dump));
+        let mut steps = heap
+            .dumps
+            .iter()
+            .map(|dump| Step::of(shown, callsites, dump));
         let first = steps.next().expect("a series has dumps");
         let mut half: Option<Step> = None;
         let mut used: Vec<bool> = first.counters.iter().map(is_used).collect();
@@ -191,6 +232,7 @@ impl Units {
     pub fn held_of(
         &self,
         shown: &Shown<'_>,
+        callsites: &Callsites,
         heap: &HeapSeries<'_>,
         wanted: &[bool],
     ) -> HashMap<usize, Vec<i64>> {
@@ -204,10 +246,11 @@ impl Units {
         for (at, (dump, _)) in heap.dumps.iter().enumerate() {
             let space = dump.column(View::Space).unwrap_or(&[]);
             for (node, bytes) in dump.values.nodes.iter().zip(space) {
-                let Some(ShownId(target)) = shown.target(*node) else {
+                let target = shown.target(*node).and_then(|id| callsites.place(id));
+                let Some(target) = target else {
                     continue;
                 };
-                if let Some(held) = held.get_mut(&self.unit(target as usize)) {
+                if let Some(held) = held.get_mut(&self.unit(target)) {
                     held[at] = held[at].saturating_add(*bytes);
                 }
             }

@@ -4,17 +4,19 @@
 //!
 //! Callsites are those that a filter shows: without allocators, so that `malloc` and `operator
 //! new` below one caller are one. A leak that comes by many ways, each with too few samples, is
-//! looked for a second time by the function that allocates; both are partitions of the heap, and
-//! are tested together.
+//! looked for a second time by the line of the developer's own code that it comes from; both are
+//! partitions of the heap, and are tested together.
 
 mod evidence;
 pub mod series;
 
 use std::cmp::Reverse;
+use std::collections::HashMap;
 
-use self::evidence::Units;
+use self::evidence::{Callsites, Units};
 use super::filter::Filter;
 use super::groups::{By, GroupId, Groups};
+use super::own::own_frames;
 use super::shown::{Shown, ShownId};
 use crate::analyze::sampling::plan::{self, Decider};
 use crate::analyze::sampling::verdict::{
@@ -22,7 +24,7 @@ use crate::analyze::sampling::verdict::{
     judge, turns_over,
 };
 use crate::analyze::sampling::{Estimate, Interval, Rate, Sampled, Turnover, growth};
-use crate::stacks::{Dump, StackTable};
+use crate::stacks::{Dump, FrameId, StackTable};
 
 /// The dumps of one heap that are compared, oldest first; two at least.
 #[derive(Debug, Clone)]
@@ -49,17 +51,20 @@ pub struct Rule {
 pub enum Unit {
     /// A callsite as it is shown.
     Callsite(ShownId),
-    /// A function that allocates, whoever calls it.
-    Function(GroupId),
+    /// A line of own code by which several callsites allocate: recursion, or many ways down to
+    /// the allocation.
+    Line(GroupId),
 }
 
-/// A callsite, or a function, over the series.
+/// A callsite, or a line, over the series.
 #[derive(Debug, Clone, Copy)]
 pub struct Site {
     /// Index of its heap.
     pub heap: usize,
     /// What it is.
     pub unit: Unit,
+    /// Callsites with any sample that it stands for.
+    pub callsites: u32,
     /// Bytes held more in the last dump than in the first.
     pub grown: Estimate,
     /// The same by iteration.
@@ -85,6 +90,11 @@ impl Site {
     pub fn freed_share(&self) -> Option<f64> {
         let allocated = self.allocated.bytes();
         (allocated > 0).then(|| (self.freed.max(0) as f64 / allocated as f64).min(1.0))
+    }
+
+    /// Whether it surely leaks.
+    pub fn grows(&self) -> bool {
+        matches!(self.verdict, Verdict::Grows { .. })
     }
 
     /// Whether much passes through it and little stays.
@@ -115,9 +125,12 @@ const CHURN_FREED: f64 = 0.9;
 #[derive(Debug)]
 pub struct Growth<'a> {
     shown: Shown<'a>,
-    functions: Groups<'a>,
-    /// All callsites with any sample, and functions that grow though none of their callsites
-    /// shows it: what grows first, the surest growth first; then suspects, then the rest.
+    owners: Groups<'a>,
+    /// By callsite of the tree.
+    own: Vec<Option<FrameId>>,
+    /// All callsites with any sample; in place of several that grow by one line of own code that
+    /// line, and lines that grow though none of their callsites shows it. What grows first, the
+    /// surest growth first; then suspects, then the rest.
     pub sites: Vec<Site>,
     /// Growth of each heap as a whole.
     pub totals: Vec<Total>,
@@ -140,6 +153,15 @@ pub struct Total {
     pub detectable: f64,
 }
 
+/// A heap that is judged.
+struct Judged<'a> {
+    heap: usize,
+    series: &'a HeapSeries<'a>,
+    callsites: &'a Callsites,
+    /// By callsite the group of its own frame.
+    by_owner: &'a [usize],
+}
+
 impl<'a> Growth<'a> {
     /// Compares the dumps of each heap. Time follows dumps times callsites.
     pub fn of(
@@ -151,26 +173,28 @@ impl<'a> Growth<'a> {
         let dumps = heaps.iter().flat_map(|heap| &heap.dumps);
         let values: Vec<_> = dumps.map(|(dump, _)| &dump.values).collect();
         let shown = Shown::of(table, filter, &values);
-        let functions = Groups::of(table, By::Function);
-        let function = |id: ShownId| match shown.frame(id) {
-            Some(frame) => functions.group(frame).0 as usize,
-            None => functions.len(),
-        };
-        let by_function: Vec<usize> = (0..shown.len() as u32)
-            .map(|id| function(ShownId(id)))
+        let callsites = Callsites::of(&shown, heaps);
+        let owners = Groups::of(table, By::Line);
+        let own = own_frames(&shown);
+        let by_owner: Vec<usize> = callsites
+            .ids
+            .iter()
+            .map(|id| match own[id.at()] {
+                Some(frame) => owners.group(frame).0 as usize,
+                None => owners.len(),
+            })
             .collect();
         let levels: Vec<[Units; 2]> = heaps
             .iter()
             .map(|heap| {
-                [
-                    Units::of(&shown, heap, None),
-                    Units::of(&shown, heap, Some((&by_function, functions.len() + 1))),
-                ]
+                let groups = Some((by_owner.as_slice(), owners.len() + 1));
+                [None, groups].map(|groups| Units::of(&shown, &callsites, heap, groups))
             })
             .collect();
         let mut growth = Growth {
             shown,
-            functions,
+            owners,
+            own,
             sites: Vec::new(),
             totals: Vec::new(),
             tested: 0,
@@ -180,13 +204,13 @@ impl<'a> Growth<'a> {
         };
         let significant = growth.test(&levels);
         for (heap, series) in heaps.iter().enumerate() {
-            growth.judge(
+            let judged = Judged {
                 heap,
                 series,
-                &levels[heap],
-                &significant[heap],
-                &by_function,
-            );
+                callsites: &callsites,
+                by_owner: &by_owner,
+            };
+            growth.judge(&judged, &levels[heap], &significant[heap]);
         }
         growth.sites.sort_by_key(|site| {
             let order = match site.verdict {
@@ -211,9 +235,14 @@ impl<'a> Growth<'a> {
         &self.shown
     }
 
-    /// The functions that rows name.
-    pub fn functions(&self) -> &Groups<'a> {
-        &self.functions
+    /// The places in the code that rows name.
+    pub fn owners(&self) -> &Groups<'a> {
+        &self.owners
+    }
+
+    /// The frame of a callsite that is its developer's own code ([`own_frames`]).
+    pub fn own_frame(&self, id: ShownId) -> Option<FrameId> {
+        self.own[id.at()]
     }
 
     /// Iterations of a heap's series.
@@ -227,14 +256,13 @@ impl<'a> Growth<'a> {
         let kept = site.turnover.kept();
         let interval = kept.interval();
         match site.verdict {
-            Verdict::Grows { .. } | Verdict::WithinNoise => Decider {
-                iterations: None,
-                interval_bytes: None,
-            },
-            Verdict::CantTell(Doubt::Incomplete) => Decider {
-                iterations: Some(rounds),
-                interval_bytes: None,
-            },
+            // Of missing data no number makes up.
+            Verdict::Grows { .. } | Verdict::WithinNoise | Verdict::CantTell(Doubt::Incomplete) => {
+                Decider {
+                    iterations: None,
+                    interval_bytes: None,
+                }
+            }
             // Once more as many rounds show whether it goes on.
             Verdict::CantTell(
                 Doubt::OneStep | Doubt::Slowing | Doubt::Unsteady | Doubt::TooFewRounds,
@@ -269,7 +297,7 @@ impl<'a> Growth<'a> {
         let mut places = Vec::new();
         for (heap, units) in levels.iter().enumerate() {
             for (level, units) in units.iter().enumerate() {
-                // A function of one callsite has been tested as that.
+                // A line of one callsite has been tested as that.
                 let least = if level == 0 { 1 } else { 2 };
                 for (unit, turnover) in units.whole.iter().enumerate() {
                     let tests = turnover.hits() >= MIN_HITS_TO_TEST || turnover.is_exact();
@@ -294,60 +322,40 @@ impl<'a> Growth<'a> {
         significant
     }
 
-    fn judge(
-        &mut self,
-        heap: usize,
-        series: &HeapSeries<'_>,
-        levels: &[Units; 2],
-        significant: &[Vec<bool>; 2],
-        by_function: &[usize],
-    ) {
-        let terms = Terms {
-            turning_over: self.turning_over,
-            tolerance: self.rule.tolerance * self.iterations(heap),
-            incomplete: series.incomplete,
-        };
-        let mut told = vec![false; levels[1].whole.len()];
-        for (level, units) in levels.iter().enumerate() {
-            let held = units.held_of(&self.shown, series, &significant[level]);
-            for unit in (0..units.whole.len()).filter(|&unit| units.callsites[unit] > 0) {
-                let is_significant = significant[level][unit];
-                // Functions only where no callsite says it.
-                if level == 1 && (!is_significant || told[unit]) {
-                    continue;
-                }
-                if level == 0 && is_significant {
-                    told[by_function[unit]] = true;
-                }
-                let values = held.get(&unit).map_or(&[][..], Vec::as_slice);
-                let evidence = Evidence {
-                    whole: units.whole[unit],
-                    halves: units.halves(unit),
-                    rounds: units.rounds,
-                    in_every_round: units.in_every_round[unit],
-                    trend: growth::trend(&thinned(values)),
-                    significant: is_significant,
-                };
-                let id = match level {
-                    0 => Unit::Callsite(ShownId(unit as u32)),
-                    _ => Unit::Function(GroupId(unit as u32)),
-                };
-                let grown = units.whole[unit].estimate();
-                self.sites.push(Site {
-                    heap,
-                    unit: id,
-                    grown,
-                    rate: self.per_iteration(heap, &grown),
-                    verdict: judge(&evidence, &terms),
-                    held: units.held[unit],
-                    allocated: units.allocated[unit],
-                    freed: units.freed[unit],
-                    in_every_round: evidence.in_every_round,
-                    step: step_of(values),
-                    turnover: units.whole[unit],
-                });
+    fn judge(&mut self, of: &Judged<'_>, levels: &[Units; 2], significant: &[Vec<bool>; 2]) {
+        let (heap, series) = (of.heap, of.series);
+        let sites: Vec<Site> = self.sites_of(of, &levels[0], &significant[0], |unit| {
+            Unit::Callsite(of.callsites.ids[unit])
+        });
+        let lines = self.sites_of(of, &levels[1], &significant[1], |unit| {
+            Unit::Line(GroupId(unit as u32))
+        });
+        // How many callsites of each line grow, and whether one does.
+        let mut growing = vec![0_u32; levels[1].whole.len()];
+        let owner_of: HashMap<Unit, usize> = of
+            .callsites
+            .ids
+            .iter()
+            .zip(of.by_owner)
+            .map(|(id, owner)| (Unit::Callsite(*id), *owner))
+            .collect();
+        for site in sites.iter().filter(|site| site.grows()) {
+            growing[owner_of[&site.unit]] += 1;
+        }
+        let mut folded = vec![false; levels[1].whole.len()];
+        for line in lines.into_iter().filter(Site::grows) {
+            let Unit::Line(GroupId(owner)) = line.unit else {
+                continue;
+            };
+            // A line without own code is no place to name.
+            let has_name = (owner as usize) < self.owners.len();
+            if growing[owner as usize] != 1 && has_name {
+                folded[owner as usize] = growing[owner as usize] > 1;
+                self.sites.push(line);
             }
         }
+        let stays = |site: &Site| !(site.grows() && folded[owner_of[&site.unit]]);
+        self.sites.extend(sites.into_iter().filter(stays));
         let interval = series.dumps.iter().map(|(_, interval)| *interval);
         let Some(interval) = interval.reduce(Interval::wider) else {
             return;
@@ -362,6 +370,56 @@ impl<'a> Growth<'a> {
             rate: self.per_iteration(heap, &grown),
             detectable: plan::minimal_detectable(interval, self.iterations(heap), 0.0, self.tested),
         });
+    }
+
+    /// Judges the units of a level; of lines only those that surely grew.
+    fn sites_of(
+        &self,
+        of: &Judged<'_>,
+        units: &Units,
+        significant: &[bool],
+        named: impl Fn(usize) -> Unit,
+    ) -> Vec<Site> {
+        let (heap, series) = (of.heap, of.series);
+        let terms = Terms {
+            turning_over: self.turning_over,
+            tolerance: self.rule.tolerance * self.iterations(heap),
+            incomplete: series.incomplete,
+        };
+        let held = units.held_of(&self.shown, of.callsites, series, significant);
+        let wanted = |unit: &usize| match named(*unit) {
+            Unit::Callsite(_) => units.callsites[*unit] > 0,
+            Unit::Line(_) => significant[*unit],
+        };
+        (0..units.whole.len())
+            .filter(wanted)
+            .map(|unit| {
+                let values = held.get(&unit).map_or(&[][..], Vec::as_slice);
+                let evidence = Evidence {
+                    whole: units.whole[unit],
+                    halves: units.halves(unit),
+                    rounds: units.rounds,
+                    in_every_round: units.in_every_round[unit],
+                    trend: growth::trend(&thinned(values)),
+                    significant: significant[unit],
+                };
+                let grown = units.whole[unit].estimate();
+                Site {
+                    heap,
+                    unit: named(unit),
+                    callsites: units.callsites[unit],
+                    grown,
+                    rate: self.per_iteration(heap, &grown),
+                    verdict: judge(&evidence, &terms),
+                    held: units.held[unit],
+                    allocated: units.allocated[unit],
+                    freed: units.freed[unit],
+                    in_every_round: evidence.in_every_round,
+                    step: step_of(values),
+                    turnover: units.whole[unit],
+                }
+            })
+            .collect()
     }
 
     fn per_iteration(&self, heap: usize, grown: &Estimate) -> Rate {

@@ -20,11 +20,6 @@ pub fn continues(before: &Dump, after: &Dump) -> bool {
     if facts.0.pid != facts.1.pid || facts.0.heap != facts.1.heap {
         return false;
     }
-    if let (Some(a), Some(b)) = (facts.0.start_ns, facts.1.start_ns)
-        && a != b
-    {
-        return false;
-    }
     let (Some(old), Some(new)) = (
         before.column(View::AllocSpace),
         after.column(View::AllocSpace),

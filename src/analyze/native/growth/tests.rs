@@ -82,7 +82,7 @@ fn names(growth: &Growth<'_>) -> Vec<(String, Verdict)> {
             let name = growth.shown().table().functions()[function.0 as usize].name;
             growth.shown().table().text_of(name).to_owned()
         }
-        Unit::Function(id) => format!("all of {}", growth.functions().name(id)),
+        Unit::Line(id) => format!("all of {}", growth.owners().name(id)),
     };
     let sites = growth.sites.iter();
     sites.map(|site| (name(site), site.verdict)).collect()
@@ -141,7 +141,7 @@ fn the_leak_stands_first_and_a_cache_is_none() {
 }
 
 #[test]
-fn a_leak_by_many_ways_is_found_by_its_function() {
+fn a_leak_by_many_ways_is_found_by_its_line() {
     let mut table = StackTable::default();
     let ways: Vec<NodeId> = (0..60)
         .map(|i| {

@@ -6,7 +6,6 @@ use super::series::{Heap, Series};
 use super::{NativeLeaksRequest, words};
 use crate::analyze::native::groups::{file_of, function_of, library_name};
 use crate::analyze::native::growth::{Growth, HeapSeries, Rule, Site, Unit};
-use crate::analyze::native::own::own_frame;
 use crate::analyze::sampling::verdict::{Doubt, Verdict};
 use crate::analyze::sampling::{Estimate, Rate};
 use crate::stacks::{FrameId, StackTable};
@@ -129,8 +128,10 @@ impl From<&Rate> for Limits {
 /// A callsite, or a function.
 #[derive(Debug, Clone, Serialize)]
 pub struct SiteRow {
-    /// `callsite`, or `function` where a leak comes by so many ways that none of them shows it.
+    /// `callsite`, or `line` where a leak comes by several of them from one line of own code.
     pub unit: &'static str,
+    /// Callsites with any sample that it stands for.
+    pub callsites: u32,
     /// Its heap.
     pub heap: String,
     /// The frame nearest to the allocation that is the app's own code, else the nearest with a
@@ -138,8 +139,8 @@ pub struct SiteRow {
     pub own: Place,
     /// The frame that allocates.
     pub allocates: Place,
-    /// Frames of the stack, the one that allocates first, without allocators; of a function
-    /// itself alone.
+    /// Frames of the stack, the one that allocates first, without allocators; of a line itself
+    /// alone.
     pub stack: Vec<Place>,
     /// `grows`, `within-noise`, `cant-tell`.
     pub verdict: &'static str,
@@ -321,19 +322,18 @@ impl Rows<'_> {
 
     fn site(&self, site: &Site) -> SiteRow {
         let shown = self.growth.shown();
-        let (unit, stack): (_, Vec<FrameId>) = match site.unit {
-            Unit::Callsite(id) => ("callsite", shown.stack(id).collect()),
-            Unit::Function(id) => ("function", vec![self.growth.functions().sample(id)]),
+        let place = |frame: FrameId| Place::of(self.table, frame);
+        let (unit, own, stack): (_, _, Vec<FrameId>) = match site.unit {
+            Unit::Callsite(id) => (
+                "callsite",
+                self.growth.own_frame(id),
+                shown.stack(id).collect(),
+            ),
+            Unit::Line(id) => {
+                let frame = self.growth.owners().sample(id);
+                ("line", Some(frame), vec![frame])
+            }
         };
-        let place = |frame: FrameId| match unit {
-            // Of a function all lines are meant.
-            "function" => Place {
-                line: 0,
-                ..Place::of(self.table, frame)
-            },
-            _ => Place::of(self.table, frame),
-        };
-        let own = own_frame(self.table, stack.iter().copied());
         let own = own.map_or_else(Place::nowhere, place);
         let decider = self.growth.decider(site);
         let heap = &self.heaps[site.heap];
@@ -346,10 +346,11 @@ impl Rows<'_> {
         let allocated = site.allocated.estimate();
         SiteRow {
             unit,
+            callsites: site.callsites,
             heap: heap.name.clone(),
             sentence: words::sentence(site, &own.function, heap, decider, self.tolerance),
             own,
-            allocates: stack.first().map_or_else(Place::nowhere, |f| place(*f)),
+            allocates: stack.first().copied().map_or_else(Place::nowhere, place),
             stack: stack.iter().map(|frame| place(*frame)).collect(),
             verdict,
             doubt,

@@ -38,6 +38,8 @@ pub(super) struct Heap {
 /// A dump of a series.
 #[derive(Debug)]
 pub(super) struct Member {
+    /// Index of its file.
+    file: usize,
     pub name: String,
     /// The same without the file's name, where there is one alone.
     pub brief: String,
@@ -143,7 +145,7 @@ pub(super) fn series_of(
                 dumps: members,
                 paired: false,
             };
-            heap.pair();
+            heap.pair(inputs);
             series.pid = heap.dumps.last().map_or(pid, |last| last.dump.facts.pid);
             series.heaps.push(heap);
         }
@@ -287,6 +289,7 @@ fn members(
         };
         let is_late = LATE_CUTOFF_SDKS.contains(&inputs.files[opened.file].sdk);
         Ok(Member {
+            file: opened.file,
             name: opened.name.clone(),
             brief: match (inputs.files.len(), &opened.dump.facts.label) {
                 (1, Some(label)) => label.clone(),
@@ -305,12 +308,20 @@ fn members(
 
 impl Heap {
     /// Finds out whether the dumps are of one recording; makes their counters go on if so.
-    fn pair(&mut self) {
-        self.paired = self
-            .dumps
-            .windows(2)
-            .all(|two| continues(&two[0].dump, &two[1].dump));
-        if self.paired {
+    fn pair(&mut self, inputs: &Inputs) {
+        let is_one = |two: &[Member]| match two[0].file == two[1].file {
+            true => two[0].dump.facts.pid == two[1].dump.facts.pid,
+            // A recording in several files is one of pprofs: of a trace a second file is a
+            // second recording.
+            false => {
+                let is_trace = |member: &Member| inputs.files[member.file].is_trace;
+                !two.iter().any(is_trace) && continues(&two[0].dump, &two[1].dump)
+            }
+        };
+        self.paired = self.dumps.windows(2).all(is_one);
+        // Those of a trace were read so that they do.
+        let has_pprofs = self.dumps.iter().any(|m| !inputs.files[m.file].is_trace);
+        if self.paired && has_pprofs {
             let mut dumps: Vec<Dump> = self
                 .dumps
                 .iter_mut()
