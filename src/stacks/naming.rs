@@ -4,6 +4,7 @@
 //! Order of preference: symbolized lines, the deobfuscated name, the recorded name demangled,
 //! library and offset.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::allocators::is_allocator;
@@ -54,6 +55,47 @@ impl<'a> FrameNamer<'a> {
             recording,
             demangled: HashMap::default(),
             scratch: String::new(),
+        }
+    }
+
+    /// Demangles the names that these frames will want, on all processors where that pays.
+    pub(crate) fn prepare(&mut self, frames: impl Iterator<Item = FrameId>) {
+        let tables = &self.recording.tables;
+        let mut seen = vec![false; tables.frames().len()];
+        let mut wanted = Vec::new();
+        for id in frames {
+            if std::mem::replace(&mut seen[id.0 as usize], true) {
+                continue;
+            }
+            let name = tables.frame(id).name;
+            let symbols = &self.recording.symbols;
+            let is_free = symbols.row(id).is_none() && symbols.name(id).is_none();
+            if is_free && !self.demangled.contains_key(&u64::from(name.0)) {
+                wanted.push(name);
+            }
+        }
+        wanted.sort_unstable();
+        wanted.dedup();
+        if wanted.len() < WORTH_THREADS {
+            return;
+        }
+        let threads = std::thread::available_parallelism().map_or(1, |n| n.get().min(8));
+        let share = wanted.len().div_ceil(threads);
+        let done: Vec<Vec<(StringId, Option<Box<str>>)>> = std::thread::scope(|scope| {
+            let demangle_all = |names: &[StringId]| -> Vec<(StringId, Option<Box<str>>)> {
+                let one = |name: &StringId| (*name, shown(tables.string(*name)));
+                names.iter().map(one).collect()
+            };
+            let workers: Vec<_> = wanted
+                .chunks(share)
+                .map(|names| scope.spawn(move || demangle_all(names)))
+                .collect();
+            // What a worker did not do is done when it is asked for.
+            let done = workers.into_iter().filter_map(|worker| worker.join().ok());
+            done.collect()
+        });
+        for (name, shown) in done.into_iter().flatten() {
+            self.demangled.insert(u64::from(name.0), shown);
         }
     }
 
@@ -110,10 +152,7 @@ impl<'a> FrameNamer<'a> {
             Some(name) => tables.string(name),
             None => {
                 let known = self.demangled.entry(u64::from(frame.name.0));
-                let known = known.or_insert_with(|| match demangle(raw) {
-                    std::borrow::Cow::Borrowed(_) => None,
-                    std::borrow::Cow::Owned(name) => Some(name.into_boxed_str()),
-                });
+                let known = known.or_insert_with(|| shown(raw));
                 known.as_deref().unwrap_or(raw)
             }
         };
@@ -125,6 +164,17 @@ impl<'a> FrameNamer<'a> {
             inlined: false,
         });
         NameSource::Recorded
+    }
+}
+
+/// Names for which threads are begun: fewer are done before those run.
+const WORTH_THREADS: usize = 2000;
+
+/// What a name demangles to; `None` where it stays.
+fn shown(raw: &str) -> Option<Box<str>> {
+    match demangle(raw) {
+        Cow::Borrowed(_) => None,
+        Cow::Owned(name) => Some(name.into_boxed_str()),
     }
 }
 

@@ -5,7 +5,7 @@
 use super::annotation::{Annotation, Classes, Walk};
 use super::dump::{Dump, Facts, Measure, StackProfile, Values, View};
 use super::naming::FrameNamer;
-use super::table::{Frame, FrameId, Function, Kind, Library, LibraryId, NodeId};
+use super::table::{Frame, FrameId, Function, Kind, Library, LibraryId, NodeId, span};
 use crate::profile::{self, CallsiteId, DumpKind, Figures, HeapDump, Recording};
 
 /// How stacks are named.
@@ -94,14 +94,12 @@ pub struct Projector<'a> {
     /// By frame and annotation the position + 1 in `runs`; 0 is none yet.
     by_frame: Vec<[u32; ANNOTATIONS]>,
     /// Where in `run_frames` the frames of a run end: inlined ones last.
-    run_ends: Vec<u32>,
+    run_ends: Vec<usize>,
     run_frames: Vec<FrameId>,
     /// By mapping; `None` is not yet.
     libraries: Vec<Option<LibraryId>>,
     /// By callsite; the root is not yet, but for a callsite without frames.
     nodes: Vec<NodeId>,
-    /// The callsite before this one, root first: most begin alike.
-    before: Vec<(u32, NodeId)>,
     made: StackProfile,
 }
 
@@ -120,18 +118,17 @@ impl<'a> Projector<'a> {
             run_frames: Vec::new(),
             libraries: vec![None; tables.mappings().len()],
             nodes: vec![NodeId::ROOT; tables.callsite_count()],
-            before: Vec::new(),
             made: StackProfile::default(),
         }
     }
 
     /// Adds a dump. `facts` may say more of it than it says itself.
     pub fn add(&mut self, dump: &HeapDump, facts: Facts) {
+        self.enter(dump);
         // Callsites that differ in addresses alone are one.
-        let mut rows = Vec::with_capacity(dump.samples.len());
-        for ((callsite, _), row) in dump.samples.iter().zip(0..) {
-            rows.push((self.node(*callsite), row));
-        }
+        let rows = dump.samples.iter().zip(0..);
+        let rows = rows.map(|((callsite, _), row)| (self.nodes[callsite.0 as usize], row));
+        let rows = rows.collect();
         let (views, default_measure) = View::of_kind(dump.kind);
         let values = Values::sum(rows, views.len(), |column, row| {
             views[column].of(&dump.samples[row as usize].1)
@@ -149,41 +146,80 @@ impl<'a> Projector<'a> {
         self.made
     }
 
-    fn node(&mut self, callsite: CallsiteId) -> NodeId {
-        let known = self.nodes[callsite.0 as usize];
-        if known != NodeId::ROOT {
-            return known;
+    /// Enters those callsites of a dump that are not yet nodes. All go down the tree together,
+    /// parted by frame at each depth: what many of them begin with is looked up once.
+    fn enter(&mut self, dump: &HeapDump) {
+        let tables = &self.recording.tables;
+        let mut new: Vec<CallsiteId> = Vec::new();
+        let samples = dump.samples.iter().map(|(callsite, _)| *callsite);
+        new.extend(samples.filter(|c| self.nodes[c.0 as usize] == NodeId::ROOT));
+        let annotates = self.annotates;
+        let frames = new.iter().flat_map(|&callsite| tables.callsite(callsite));
+        self.namer.prepare(frames);
+        // Of each callsite its runs, root first.
+        let mut runs: Vec<u32> = Vec::new();
+        let mut ends: Vec<usize> = Vec::with_capacity(new.len());
+        let mut frames: Vec<profile::FrameId> = Vec::new();
+        for &callsite in &new {
+            frames.clear();
+            frames.extend(tables.callsite(callsite));
+            let mut walk = Walk::default();
+            for &frame in frames.iter().rev() {
+                let annotation = match annotates {
+                    true => walk.step(self.classes.get(frame)),
+                    false => Annotation::None,
+                };
+                let known = self.by_frame[frame.0 as usize][annotation as usize];
+                runs.push(match known {
+                    0 => self.run(frame, annotation),
+                    run => run,
+                });
+            }
+            ends.push(runs.len());
         }
-        let frames: Vec<profile::FrameId> = self.recording.tables.callsite(callsite).collect();
-        let mut walk = Walk::default();
-        let mut node = NodeId::ROOT;
-        let mut alike = true;
-        for (depth, &frame) in frames.iter().rev().enumerate() {
-            let annotation = match self.annotates {
-                true => walk.step(self.classes.get(frame)),
-                false => Annotation::None,
-            };
-            let run = match self.by_frame[frame.0 as usize][annotation as usize] {
-                0 => self.run(frame, annotation),
-                run => run,
-            };
-            if alike && let Some(&(before, then)) = self.before.get(depth) {
-                if before == run {
-                    node = then;
-                    continue;
+        let span = |at: u32| span(&ends, at);
+        let mut parted: Vec<(u32, u32)> = (0..new.len() as u32).map(|at| (0, at)).collect();
+        let mut open = vec![(0..parted.len(), 0usize, NodeId::ROOT)];
+        while let Some((group, depth, node)) = open.pop() {
+            if let [(_, only)] = parted[group.clone()] {
+                let rest = span(only).start + depth..span(only).end;
+                let leaf = runs[rest]
+                    .iter()
+                    .fold(node, |node, &run| self.step(node, run));
+                self.nodes[new[only as usize].0 as usize] = leaf;
+                continue;
+            }
+            let part = &mut parted[group.clone()];
+            for (run, at) in part.iter_mut() {
+                // 0, before all others, is a stack that ends here.
+                let stack = &runs[span(*at)];
+                *run = stack.get(depth).copied().unwrap_or(0);
+            }
+            part.sort_unstable();
+            let mut start = group.start;
+            for part in parted[group].chunk_by(|a, b| a.0 == b.0) {
+                let run = part[0].0;
+                let next = start + part.len();
+                if run == 0 {
+                    for (_, at) in part {
+                        self.nodes[new[*at as usize].0 as usize] = node;
+                    }
+                } else {
+                    let child = self.step(node, run);
+                    open.push((start..next, depth + 1, child));
                 }
-                self.before.truncate(depth);
+                start = next;
             }
-            alike = false;
-            let at = run as usize - 1;
-            let start = at.checked_sub(1).map_or(0, |at| self.run_ends[at]) as usize;
-            for &frame in &self.run_frames[start..self.run_ends[at] as usize] {
-                node = self.made.table.child(node, frame);
-            }
-            self.before.push((run, node));
         }
-        self.nodes[callsite.0 as usize] = node;
-        node
+    }
+
+    /// The callsite of a run called from `node`.
+    fn step(&mut self, node: NodeId, run: u32) -> NodeId {
+        let frames = &self.run_frames[span(&self.run_ends, run - 1)];
+        let table = &mut self.made.table;
+        frames
+            .iter()
+            .fold(node, |node, &frame| table.child(node, frame))
     }
 
     /// Names a frame: the frames that it stands for, as a run.
@@ -216,7 +252,7 @@ impl<'a> Projector<'a> {
             frames.push(table.frame(frame));
         });
         self.run_frames[start..].reverse();
-        self.run_ends.push(self.run_frames.len() as u32);
+        self.run_ends.push(self.run_frames.len());
         let run = self.run_ends.len() as u32;
         self.by_frame[id.0 as usize][annotation as usize] = run;
         run

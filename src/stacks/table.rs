@@ -275,7 +275,7 @@ impl StackTable {
 }
 
 /// The part of a flat array that belongs to entry `id`, given where each entry ends.
-fn span(ends: &[usize], id: u32) -> std::ops::Range<usize> {
+pub(super) fn span(ends: &[usize], id: u32) -> std::ops::Range<usize> {
     let id = id as usize;
     let start = if id == 0 { 0 } else { ends[id - 1] };
     start..ends[id]

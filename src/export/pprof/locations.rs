@@ -72,6 +72,8 @@ impl Locations {
                 ends: Vec::new(),
             },
         };
+        let frames = 0..recording.tables.frames().len() as u32;
+        builder.namer.prepare(frames.map(FrameId));
         match classes.filter(Classes::annotates) {
             Some(classes) => builder.annotated(&classes),
             None => {
