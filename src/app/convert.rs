@@ -50,12 +50,47 @@ pub struct Selection {
     pub heaps: Vec<String>,
     /// Trace times in ns, exactly.
     pub timestamps: Vec<u64>,
+    /// Those that were named one by one, where any were.
+    pub named: Option<Vec<DumpName>>,
+}
+
+/// What tells a dump from all others of an input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DumpName {
+    /// A dump of a trace.
+    InTrace {
+        /// Process id.
+        pid: u64,
+        /// Name of the heap, that of Java heaps too.
+        heap: String,
+        /// Trace time in ns, where a clock tells it.
+        time_ns: Option<u64>,
+    },
+    /// An HPROF, by its file.
+    Hprof(String),
 }
 
 impl Selection {
+    /// Whether the dumps that were named, if any were, have this one among them.
+    pub(super) fn names(&self, pid: u64, heap: &str, time_ns: Option<u64>) -> bool {
+        let of = (pid, heap, time_ns);
+        let is = |name: &DumpName| match name {
+            DumpName::InTrace { pid, heap, time_ns } => (*pid, heap.as_str(), *time_ns) == of,
+            DumpName::Hprof(_) => false,
+        };
+        self.named.as_ref().is_none_or(|all| all.iter().any(is))
+    }
+
+    /// The same for an HPROF.
+    fn names_hprof(&self, file: &str) -> bool {
+        let is = |name: &DumpName| matches!(name, DumpName::Hprof(name) if name == file);
+        self.named.as_ref().is_none_or(|all| all.iter().any(is))
+    }
+
     fn takes(&self, dump: &HeapDump) -> bool {
         let time = time_of(dump);
-        (self.pids.is_empty() || self.pids.contains(&dump.pid))
+        self.names(dump.pid, &dump.heap, dump.time_ns)
+            && (self.pids.is_empty() || self.pids.contains(&dump.pid))
             && (self.heaps.is_empty() || self.heaps.contains(&dump.heap))
             && (self.timestamps.is_empty() || self.timestamps.contains(&time))
     }

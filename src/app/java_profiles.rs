@@ -82,7 +82,8 @@ pub(super) struct Written {
 
 /// Whether a selection takes a Java heap.
 pub(super) fn takes(selection: &Selection, dump: &JavaDump) -> bool {
-    (selection.pids.is_empty() || selection.pids.contains(&dump.pid))
+    selection.names(dump.pid, JAVA_HEAP, Some(dump.time_ns))
+        && (selection.pids.is_empty() || selection.pids.contains(&dump.pid))
         && (selection.heaps.is_empty() || selection.heaps.iter().any(|heap| heap == JAVA_HEAP))
         && (selection.timestamps.is_empty() || selection.timestamps.contains(&dump.time_ns))
 }

@@ -5,7 +5,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 use super::{
     apps, check, completions, convert, demo, deobfuscate, devices, diff, doctor, dump, hprof,
-    leaks, paths, query, record, report, sessions, symbolize, top, virtual_phone,
+    leaks, open, paths, query, record, report, sessions, symbolize, top, virtual_phone,
 };
 
 /// Memory profiling of Android phones from the host: record, pull, decode, convert, explain.
@@ -134,6 +134,8 @@ pub enum Command {
     Query(Box<query::Args>),
     /// Write a page about a Java heap: who retains it, leaks, classes, ways to roots
     Report(Box<report::Args>),
+    /// Open a trace in Perfetto's UI, or the report of anything, in the browser
+    Open(open::Args),
     /// Look up functions, files and lines for a trace's frames; write them as packets
     Symbolize(symbolize::Args),
     /// Write Java names as packets that, behind the trace, deobfuscate it in any Perfetto tool

@@ -1,13 +1,17 @@
-//! `heaptap convert`: shows what the conversion of a trace found and wrote.
+//! `heaptap convert`: shows what the conversion of a trace to pprofs found and wrote; other
+//! formats are `export`'s.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use time::OffsetDateTime;
 
 use super::missing::Remedy;
 use super::names_args::NamesArgs;
-use super::{Context, Outcome, blocking, summary};
+use super::{Context, Outcome, blocking, export, summary};
 use crate::app::convert::{self, Input, Request, Selection};
+use crate::app::export::stem;
+use crate::app::java::{JavaInput, Which};
 use crate::app::manifest::{Dumps, Manifest};
 use crate::app::naming::{Look, Watch};
 use crate::app::output::{OutputFolder, default_name};
@@ -17,18 +21,34 @@ use crate::export::pprof::{PprofOptions, SampleNames};
 
 /// Flags of `convert`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  heaptap convert raw-trace -o profiles")]
+#[command(after_help = "Examples:\n  \
+    heaptap convert raw-trace -o profiles              gzipped pprofs\n  \
+    heaptap convert rec --format speedscope            rec.speedscope.json\n  \
+    heaptap convert rec@last --format folded -o - | flamegraph.pl > flame.svg\n  \
+    heaptap convert rec --format parquet -o tables     for DuckDB: views.sql is with them\n\n\
+    docs/export.md describes every format.")]
 pub struct Args {
-    /// A recording's folder, a trace (also gzip, zstd, in a ZIP or TAR) or - for one on stdin, or
-    /// an HPROF
+    /// A recording's folder, a trace (also gzip, zstd, in a ZIP or TAR), a pprof of any tool, an
+    /// HPROF, or - for one on stdin; PATH@LABEL, PATH@N or PATH@last for one dump
     #[arg(value_name = "INPUT")]
-    pub input: PathBuf,
-    /// The folder to write to; must be empty or new [default: heaptap-<INPUT>-<time>]
-    #[arg(short, long, value_name = "DIR")]
+    pub input: OsString,
+    /// A folder, which must be empty or new; of other formats than pprof also a file, or - for
+    /// stdout [default: heaptap-<INPUT>-<time>, or a file called after INPUT]
+    #[arg(short, long, value_name = "FILE|DIR")]
     pub output: Option<PathBuf>,
     /// What to write
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
     pub format: Format,
+    /// Only these views: space, objects, alloc_space, alloc_objects, or what another tool calls
+    /// its own
+    #[arg(long = "view", value_name = "VIEW", value_delimiter = ',')]
+    pub views: Vec<String>,
+    /// Only this dump, by its number or label, or `last`; may be repeated
+    #[arg(long = "dump", value_name = "N|LABEL|last")]
+    pub dumps: Vec<String>,
+    /// Overwrite a file that is there
+    #[arg(long)]
+    pub force: bool,
     /// Only these processes
     #[arg(long = "pid", value_name = "PID", value_delimiter = ',')]
     pub pids: Vec<u64>,
@@ -38,7 +58,8 @@ pub struct Args {
     /// Only these heaps; Java heaps are called java
     #[arg(long = "heap", value_name = "NAME", value_delimiter = ',')]
     pub heaps: Vec<String>,
-    /// Of Java heaps a second profile, over the dominator tree: what each object keeps alive
+    /// Of Java heaps a second profile, over the dominator tree: what each object keeps alive; of
+    /// other formats than pprof, that tree in place of shortest paths
     #[arg(long)]
     pub dominators: bool,
     /// No [jit], [interp] and the like behind function names
@@ -58,6 +79,20 @@ pub enum Format {
     /// Gzipped pprof, one file a dump
     #[default]
     Pprof,
+    /// Folded stacks, one file a dump and view: flamegraph.pl, inferno
+    Folded,
+    /// speedscope, all dumps and views in one file
+    Speedscope,
+    /// All that is known, in one document
+    Json,
+    /// One table, a row a callsite and dump
+    Csv,
+    /// The page of `heaptap report`
+    Html,
+    /// A folder of tables: DuckDB, pandas
+    Parquet,
+    /// A flamegraph as a picture, one file a dump and view
+    Svg,
 }
 
 impl From<SampleNamesArg> for SampleNames {
@@ -84,12 +119,22 @@ pub enum SampleNamesArg {
 /// # Errors
 /// Where the input holds no trace, or the output can't be written.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
-    // The only format so far.
-    let Format::Pprof = args.format;
-    let input = if args.input == Path::new("-") {
-        Input::Stdin
-    } else {
-        Input::Path(args.input.clone())
+    if let Some(format) = export::format(args.format) {
+        return export::run(ctx, args, format).await;
+    }
+    if args.format == Format::Html {
+        return export::page(ctx, args).await;
+    }
+    if !args.views.is_empty() {
+        let message = "a pprof has all views: --view is of other formats";
+        return Err(Failure::new(ErrorClass::Usage, "usage", message));
+    }
+    let typed = JavaInput::parse(&args.input);
+    let mut dumps: Vec<Which> = typed.which.into_iter().collect();
+    dumps.extend(args.dumps.iter().map(|dump| Which::parse(dump)));
+    let input = match typed.path == Path::new("-") {
+        true => Input::Stdin,
+        false => Input::Path(typed.path),
     };
     let output = args.output.unwrap_or_else(|| {
         let target = match &input {
@@ -107,6 +152,15 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             format!("there is no {}", path.display()),
         ));
     }
+    let named = match (&input, dumps.is_empty()) {
+        (_, true) => None,
+        (Input::Stdin, false) => {
+            let message = "a dump of standard input cannot be named for pprofs";
+            let failure = Failure::new(ErrorClass::Usage, "usage", message);
+            return Err(failure.with_help("choose with --pid, --heap and --timestamps"));
+        }
+        (Input::Path(path), false) => Some(export::named(ctx, path, dumps).await?),
+    };
     let mut manifest = Manifest::default();
     let mut labels = Vec::new();
     if let Input::Path(path) = &input {
@@ -131,6 +185,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             pids: args.pids,
             heaps: args.heaps,
             timestamps: args.timestamps,
+            named,
         },
         pprof,
         dominators: args.dominators,
@@ -178,13 +233,4 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     };
     summary::show(&ctx.console, folder.path(), &manifest, heaps, remedy);
     Ok(Outcome::from(class))
-}
-
-/// What an input is called without its folder and endings; a folder's own name.
-fn stem(path: &Path) -> String {
-    let absolute = std::path::absolute(path);
-    let path = absolute.as_deref().unwrap_or(path);
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let stem = name.split('.').find(|part| !part.is_empty());
-    stem.unwrap_or("trace").to_owned()
 }

@@ -18,6 +18,7 @@ mod diff;
 mod doctor;
 mod dump;
 mod exit;
+mod export;
 mod goal;
 mod hprof;
 mod java_args;
@@ -29,6 +30,7 @@ mod missing;
 mod names_args;
 mod native_args;
 mod native_view;
+mod open;
 mod paths;
 mod progress;
 mod query;
@@ -117,6 +119,7 @@ async fn dispatch(ctx: &Context, command: Command) -> Result<Outcome, Failure> {
         Command::Deobfuscate(args) => deobfuscate::run(ctx, args).await,
         Command::Hprof(args) => hprof::run(ctx, args).await,
         Command::Report(args) => report::run(ctx, *args).await,
+        Command::Open(args) => open::run(ctx, args).await,
         Command::VirtualPhone(args) => virtual_phone::run(ctx, args).await,
         Command::Demo(args) => demo::run(ctx, args).await,
         Command::Completions(args) => completions::run(ctx, args).await,

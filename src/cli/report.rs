@@ -148,7 +148,7 @@ pub(super) async fn write(
 }
 
 /// The page's place where none was named.
-fn beside(input: &Path, is_diff: bool) -> PathBuf {
+pub(super) fn beside(input: &Path, is_diff: bool) -> PathBuf {
     let name = if is_diff { "diff.html" } else { "report.html" };
     if input.is_dir() {
         return input.join(name);

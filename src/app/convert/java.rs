@@ -72,6 +72,9 @@ impl Run<'_> {
     /// Writes the heaps of HPROFs.
     pub(super) fn hprofs(&mut self, hprofs: Vec<HprofInput>) -> Result<(), ConvertError> {
         for input in hprofs {
+            if !self.request.selection.names_hprof(&input.name) {
+                continue;
+            }
             if self.request.watch.is_cancelled() {
                 return Err(ConvertError::Interrupted);
             }

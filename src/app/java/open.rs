@@ -42,6 +42,8 @@ pub struct Listed {
     pub pid: Option<u64>,
     /// Process name; empty where it is not known.
     pub process: String,
+    /// Trace time in ns; an HPROF has none.
+    pub time_ns: Option<u64>,
     place: Place,
 }
 
@@ -173,6 +175,7 @@ impl JavaFile {
                 label: entry.and_then(|entry| Some(entry.label.as_ref()?.name.clone())),
                 pid,
                 process: if process.is_empty() { named } else { process }.to_owned(),
+                time_ns: None,
                 place,
             }
         };
@@ -184,8 +187,10 @@ impl JavaFile {
                         && entry.time_ns == Some(found.time_ns)
                 });
                 let place = Place::Trace { trace, dump };
-                self.listed
-                    .push(add(entry, Some(found.pid), &found.process, place));
+                self.listed.push(Listed {
+                    time_ns: Some(found.time_ns),
+                    ..add(entry, Some(found.pid), &found.process, place)
+                });
             }
         }
         for (at, hprof) in self.hprofs.iter().enumerate() {

@@ -32,6 +32,8 @@ pub struct LookOptions {
     pub heap: Option<String>,
     /// Where names come from, beside the input.
     pub names: NameOptions,
+    /// No ` [jit]` and the like behind them.
+    pub no_annotations: bool,
     /// Who may end it.
     pub watch: Watch,
 }
@@ -216,7 +218,10 @@ impl<'a> Reading<'a> {
     fn read(&mut self, trace: &mut LookTrace) -> Result<(), LookError> {
         let recording = Arc::clone(trace.trace.recording());
         let deduped = Deduped::of(&recording);
-        let mut projector = Projector::new(&recording, ProjectOptions::default());
+        let naming = ProjectOptions {
+            annotations: !self.options.no_annotations,
+        };
+        let mut projector = Projector::new(&recording, naming);
         let mut coverage = Coverage::default();
         let mut places = Vec::new();
         let mut last: BTreeMap<(u64, String), (usize, HeapDump)> = BTreeMap::new();

@@ -1,0 +1,197 @@
+//! Where files go: standard output, one file, or a folder. A file has its name once it is whole.
+
+use super::{ExportError, Format};
+use crate::app::packet_files::WholeFile;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// Where what is written goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Goal {
+    /// Standard output.
+    Stdout,
+    /// One file.
+    File(PathBuf),
+    /// Files of their own names in a folder.
+    Folder(PathBuf),
+}
+
+impl Goal {
+    /// What `-o` means for a format: `-` is standard output; a folder that exists, and a name
+    /// that ends like one, is a folder. Of what is not there, a format with many files takes a
+    /// name for a file only where it ends like one of its files; the others take it for a file.
+    pub fn of(output: &Path, format: Format) -> Goal {
+        if output == Path::new("-") {
+            return Goal::Stdout;
+        }
+        let text = output.to_string_lossy();
+        if output.is_dir() || text.ends_with(std::path::is_separator) {
+            return Goal::Folder(output.to_owned());
+        }
+        let lower = text.to_ascii_lowercase();
+        let mut endings = [format.ending()]
+            .into_iter()
+            .chain(format.other_endings().iter().copied());
+        let ends_so = endings.any(|ending| lower.ends_with(&format!(".{ending}")));
+        let is_file = match format {
+            Format::Parquet => output.exists(),
+            format if format.has_many_files() => ends_so || output.exists(),
+            _ => true,
+        };
+        match is_file {
+            true => Goal::File(output.to_owned()),
+            false => Goal::Folder(output.to_owned()),
+        }
+    }
+
+    /// Refuses to overwrite the input, and other files unless `force` is given. A pipe or a
+    /// device is written to as it is.
+    ///
+    /// # Errors
+    /// Where the file is there already.
+    pub fn check(&self, input: &Path, force: bool) -> Result<(), ExportError> {
+        let Goal::File(path) = self else {
+            return Ok(());
+        };
+        check(path, input, force)
+    }
+
+    /// The same for the one file that a format with one writes into a folder.
+    ///
+    /// # Errors
+    /// Where the file is there already.
+    pub fn into_file(self, name: &str) -> Goal {
+        match self {
+            Goal::Folder(folder) => Goal::File(folder.join(name)),
+            other => other,
+        }
+    }
+}
+
+fn check(path: &Path, input: &Path, force: bool) -> Result<(), ExportError> {
+    let real = |path: &Path| path.canonicalize().ok();
+    if real(path).is_some() && real(path) == real(input) {
+        return Err(ExportError::IsInput(path.to_owned()));
+    }
+    let is_file = std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
+    match is_file && !force {
+        true => Err(ExportError::Taken(path.to_owned())),
+        false => Ok(()),
+    }
+}
+
+/// Writes files to a goal.
+pub(super) struct Sink<'a> {
+    goal: &'a Goal,
+    stdout: &'a mut (dyn Write + Send),
+}
+
+impl<'a> Sink<'a> {
+    pub(super) fn new(goal: &'a Goal, stdout: &'a mut (dyn Write + Send)) -> Sink<'a> {
+        Sink { goal, stdout }
+    }
+
+    /// Writes a file, called `name` where it goes into a folder: where it is then, and its size.
+    pub(super) fn write(
+        &mut self,
+        name: &str,
+        write: impl FnOnce(&mut Counted<'_>) -> io::Result<()>,
+    ) -> Result<(PathBuf, u64), ExportError> {
+        let path = match self.goal {
+            Goal::Stdout => PathBuf::from("-"),
+            Goal::File(path) => path.clone(),
+            Goal::Folder(folder) => folder.join(name),
+        };
+        let written = match self.goal {
+            Goal::Stdout => match put(self.stdout, write) {
+                // Whoever read it has left, and does not want the rest.
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
+                written => written,
+            },
+            Goal::File(_) | Goal::Folder(_) => WholeFile::create(&path).and_then(|mut file| {
+                let bytes = put(&mut file, write)?;
+                file.finish()?;
+                Ok(bytes)
+            }),
+        };
+        match written {
+            Ok(bytes) => Ok((path, bytes)),
+            Err(source) => Err(ExportError::Write { path, source }),
+        }
+    }
+}
+
+fn put(
+    out: &mut (dyn Write + Send),
+    write: impl FnOnce(&mut Counted<'_>) -> io::Result<()>,
+) -> io::Result<u64> {
+    let mut counted = Counted {
+        out: BufWriter::with_capacity(256 << 10, out),
+        bytes: 0,
+    };
+    write(&mut counted)?;
+    counted.out.flush()?;
+    Ok(counted.bytes)
+}
+
+/// Counts what goes through.
+pub(super) struct Counted<'a> {
+    out: BufWriter<&'a mut (dyn Write + Send)>,
+    bytes: u64,
+}
+
+impl Write for Counted<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(bytes)?;
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_named_is_a_file_or_a_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let there = folder.path().to_owned();
+        let file = there.join("notes");
+        std::fs::write(&file, "mine").unwrap();
+        let of = |path: &Path, format| match Goal::of(path, format) {
+            Goal::Stdout => "-",
+            Goal::File(_) => "file",
+            Goal::Folder(_) => "folder",
+        };
+        for (name, folded, json, parquet) in [
+            ("x.folded", "file", "file", "folder"),
+            ("x.TXT", "file", "file", "folder"),
+            ("x", "folder", "file", "folder"),
+            ("com.example.app", "folder", "file", "folder"),
+            ("x/", "folder", "folder", "folder"),
+            ("notes", "file", "file", "file"),
+            ("", "folder", "folder", "folder"),
+        ] {
+            let path = there.join(name);
+            assert_eq!(of(&path, Format::Folded), folded, "{name}");
+            assert_eq!(of(&path, Format::Json), json, "{name}");
+            assert_eq!(of(&path, Format::Parquet), parquet, "{name}");
+        }
+        assert_eq!(of(Path::new("-"), Format::Svg), "-");
+        let goal = Goal::File(file.clone());
+        let input = there.join("input");
+        assert!(matches!(
+            goal.check(&input, false),
+            Err(ExportError::Taken(_))
+        ));
+        assert!(goal.check(&input, true).is_ok());
+        assert!(matches!(
+            goal.check(&file, true),
+            Err(ExportError::IsInput(_))
+        ));
+    }
+}

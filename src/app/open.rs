@@ -1,0 +1,321 @@
+//! `open`: what of an input is shown where. A trace goes to Perfetto's UI, through a server that
+//! gives it away once; what that UI does not read goes to a page of `report`'s.
+
+use super::findings::Finding;
+use super::trace_findings;
+use crate::error::{Classified, ErrorClass};
+use crate::import::{self, ImportError, OpenTrace};
+use crate::net::{Offer, Server};
+use crate::units::HumanDuration;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Perfetto's UI.
+pub const UI: &str = "https://ui.perfetto.dev";
+/// The one port of loopback that the UI's content policy lets it fetch from.
+pub const UI_PORT: u16 = 9001;
+/// The page in a recording's folder.
+const REPORT: &str = "report.html";
+
+/// Why nothing is shown.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The input is nothing that can be shown, or can't be read.
+    #[error(transparent)]
+    Import(#[from] ImportError),
+    /// A bundle of several.
+    #[error("{name} holds several traces: {}", members.join(", "))]
+    SeveralTraces {
+        /// The input.
+        name: String,
+        /// Their names.
+        members: Vec<String>,
+    },
+    /// Another program listens there.
+    #[error("port {port} of 127.0.0.1 is in use")]
+    PortBusy {
+        /// The port.
+        port: u16,
+    },
+    /// It can't be listened on.
+    #[error("can't listen on 127.0.0.1:{port}")]
+    Listen {
+        /// The port.
+        port: u16,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// Nobody came in time.
+    #[error("nobody fetched the trace within {}", HumanDuration(*.0))]
+    NotFetched(Duration),
+    /// `--ui` is no address of a page.
+    #[error("{0:?} is not the address of a UI")]
+    BadUi(String),
+}
+
+impl Classified for OpenError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            OpenError::Import(error) => error.class(),
+            OpenError::SeveralTraces { .. } | OpenError::BadUi(_) => ErrorClass::Usage,
+            OpenError::PortBusy { .. } | OpenError::Listen { .. } | OpenError::NotFetched(_) => {
+                ErrorClass::HostWrite
+            }
+        }
+    }
+
+    fn kind(&self) -> &'static str {
+        match self {
+            OpenError::Import(error) => error.kind(),
+            OpenError::SeveralTraces { .. } => "several-traces",
+            OpenError::PortBusy { .. } => "port-busy",
+            OpenError::Listen { .. } => "no-listener",
+            OpenError::NotFetched(_) => "trace-not-fetched",
+            OpenError::BadUi(_) => "bad-ui",
+        }
+    }
+
+    fn help(&self) -> Option<String> {
+        Some(match self {
+            OpenError::Import(error) => return error.help(),
+            OpenError::SeveralTraces { .. } => {
+                "unpack the one that is meant, and give its file".to_owned()
+            }
+            OpenError::PortBusy { .. } => format!(
+                "end what uses it (another `heaptap open`, trace_processor), since the UI \
+                 fetches from port {UI_PORT} alone; or --page, which does without it"
+            ),
+            OpenError::Listen { .. } => "--page takes any port that is free".to_owned(),
+            OpenError::NotFetched(_) => {
+                "the browser may have asked for leave to reach this computer: allow it; --page \
+                 does without, --timeout waits longer"
+                    .to_owned()
+            }
+            OpenError::BadUi(_) => format!("give one such as {UI}"),
+        })
+    }
+}
+
+/// What of an input is shown.
+pub enum Shown {
+    /// A trace, by Perfetto's UI.
+    Trace(TraceToShow),
+    /// A page that is there.
+    Page(PathBuf),
+    /// A page that is to be made of the input.
+    NoPageYet,
+}
+
+/// A trace for Perfetto's UI.
+pub struct TraceToShow {
+    /// What the UI calls it.
+    pub name: String,
+    trace: OpenTrace,
+}
+
+impl TraceToShow {
+    /// What is wrong with it, as far as that is known before it is read.
+    pub fn finding(&self) -> Option<Finding> {
+        let damage = self.trace.damage.clone()?;
+        Some(trace_findings::packing(&self.trace.name, damage))
+    }
+}
+
+/// Decides what is shown of an input: of a recording's folder the symbolized trace, else the raw
+/// one; a page of what is no trace, and where `report` asks for it.
+///
+/// # Errors
+/// Where the input is nothing that can be shown, or can't be read.
+pub fn choose(path: &Path, report: bool) -> Result<Shown, OpenError> {
+    let page = || match path.join(REPORT) {
+        page if path.is_dir() && page.is_file() => Shown::Page(page),
+        _ => Shown::NoPageYet,
+    };
+    if report {
+        return Ok(page());
+    }
+    let mut traces = match import::open(path) {
+        Ok(traces) => traces,
+        // The words for a trace fit where it is no other heap either.
+        Err(error) => match import::open_heaps(path) {
+            Ok(_) => return Ok(page()),
+            Err(_) => return Err(error.into()),
+        },
+    };
+    let Some(trace) = traces.pop().filter(|_| traces.is_empty()) else {
+        return Err(OpenError::SeveralTraces {
+            name: path.display().to_string(),
+            members: traces.into_iter().map(|trace| trace.name).collect(),
+        });
+    };
+    let name = title(path);
+    Ok(Shown::Trace(TraceToShow { name, trace }))
+}
+
+/// What the UI calls a trace: the name of the folder or file, with the ending of traces.
+fn title(path: &Path) -> String {
+    let absolute = std::path::absolute(path);
+    let path = absolute.as_deref().unwrap_or(path);
+    // Traces in recordings are all called the same.
+    let usual = ["raw-trace", "symbolized-trace"];
+    let is_usual = path
+        .file_name()
+        .is_some_and(|name| usual.iter().any(|u| name == *u));
+    let path = if is_usual {
+        path.parent().unwrap_or(path)
+    } else {
+        path
+    };
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    match name.ends_with("trace") {
+        true => name.into_owned(),
+        false => format!("{name}.pftrace"),
+    }
+}
+
+/// How a trace is given to a UI.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Way {
+    /// The UI's address.
+    pub ui: Ui,
+    /// The port to listen on; 0 for any.
+    pub port: u16,
+    /// Whether a page of ours hands it over: from any port, and to browsers that let no page
+    /// with TLS fetch without.
+    pub page: bool,
+}
+
+/// The address of a UI, and the origin that its requests name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ui {
+    address: String,
+    origin: String,
+}
+
+impl Ui {
+    /// An address such as `https://ui.perfetto.dev` or `http://127.0.0.1:10000/v1`.
+    ///
+    /// # Errors
+    /// Where it is none.
+    pub fn parse(address: &str) -> Result<Ui, OpenError> {
+        let bad = || OpenError::BadUi(address.to_owned());
+        let (scheme, rest) = address.split_once("://").ok_or_else(bad)?;
+        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        let (host, path) = rest.split_at(end);
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-._:[]".contains(c);
+        let fits = |c: char| c.is_ascii_alphanumeric() || "-._~/".contains(c);
+        let known = matches!(scheme, "https" | "http");
+        if !known || host.is_empty() || !host.chars().all(plain) || !path.chars().all(fits) {
+            return Err(bad());
+        }
+        Ok(Ui {
+            address: address.trim_end_matches('/').to_owned(),
+            origin: format!("{scheme}://{}", host.to_ascii_lowercase()),
+        })
+    }
+}
+
+/// A server that has a trace to give, and the address that makes a browser take it.
+pub struct Given {
+    /// What to open in a browser.
+    pub url: String,
+    /// Where the trace itself is.
+    pub trace_url: String,
+    /// Bytes of it.
+    pub bytes: u64,
+    /// Answers.
+    pub server: Server,
+}
+
+/// Listens for whoever fetches a trace.
+///
+/// # Errors
+/// Where the port can't be had.
+pub async fn give(trace: TraceToShow, way: &Way) -> Result<Given, OpenError> {
+    let offer = Offer {
+        source: trace.trace.source,
+        name: trace.name,
+        origin: way.ui.origin.clone(),
+        page: way.page,
+    };
+    let port = way.port;
+    let server = Server::bind(port, offer).await;
+    let server = server.map_err(|source| match source.kind() {
+        io::ErrorKind::AddrInUse => OpenError::PortBusy { port },
+        _ => OpenError::Listen { port, source },
+    })?;
+    let trace_url = server.file_url();
+    let from_ui = || format!("{}/#!/?url={trace_url}", way.ui.address);
+    Ok(Given {
+        url: server.page_url().unwrap_or_else(from_ui),
+        bytes: server.length(),
+        trace_url,
+        server,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trace_is_called_after_its_recording() {
+        for (path, name) in [
+            ("/x/heaptap-app-1/raw-trace", "heaptap-app-1.pftrace"),
+            ("/x/heaptap-app-1", "heaptap-app-1.pftrace"),
+            ("/x/mine.perfetto-trace", "mine.perfetto-trace"),
+            ("/x/mine.pftrace", "mine.pftrace"),
+            ("/x/mine.pftrace.gz", "mine.pftrace.gz.pftrace"),
+        ] {
+            assert_eq!(title(Path::new(path)), name);
+        }
+    }
+
+    #[test]
+    fn the_origin_of_a_ui_is_what_its_requests_name() {
+        let of = |address: &str| Ui::parse(address).ok().map(|ui| (ui.address, ui.origin));
+        let some = |address: &str, origin: &str| Some((address.to_owned(), origin.to_owned()));
+        assert_eq!(of(UI), some(UI, UI));
+        assert_eq!(
+            of("http://127.0.0.1:10000/v49.0/"),
+            some("http://127.0.0.1:10000/v49.0", "http://127.0.0.1:10000")
+        );
+        for bad in [
+            "",
+            "ui.perfetto.dev",
+            "file:///x",
+            "https://",
+            "https://a b",
+            "https://x/\"<",
+        ] {
+            assert_eq!(of(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_page_is_shown_of_what_is_no_trace() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| folder.path().join(name);
+        std::fs::write(path("dump.hprof"), "JAVA PROFILE 1.0.3\0\0\0\0\x04").expect("written");
+        std::fs::write(path("notes.txt"), "not a heap").expect("written");
+        std::fs::write(path("raw-trace"), b"\x0a\x05\x08\x01\x52\x01\x61").expect("written");
+        let shown = |path: &Path, report| choose(path, report);
+        assert!(matches!(
+            shown(&path("dump.hprof"), false),
+            Ok(Shown::NoPageYet)
+        ));
+        assert!(matches!(
+            shown(&path("notes.txt"), false),
+            Err(OpenError::Import(_))
+        ));
+        assert!(matches!(shown(folder.path(), true), Ok(Shown::NoPageYet)));
+        std::fs::write(path(REPORT), "<!doctype html>").expect("written");
+        assert!(matches!(shown(folder.path(), true), Ok(Shown::Page(_))));
+        assert!(matches!(
+            shown(&path("none"), false),
+            Err(OpenError::Import(_))
+        ));
+        assert!(matches!(shown(folder.path(), false), Ok(Shown::Trace(_))));
+    }
+}
