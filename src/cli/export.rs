@@ -49,11 +49,11 @@ pub(super) async fn run(
         false => export::stem(&input.path),
     };
     let goal = goal(&args, format, &stem);
-    if goal == Goal::Stdout && console.is_json() {
-        return Err(both_to_stdout());
-    }
     if format == export::Format::Parquet && !matches!(goal, Goal::Folder(_)) {
         return Err(ExportError::TablesToFile.into());
+    }
+    if goal == Goal::Stdout && console.is_json() {
+        return Err(both_to_stdout());
     }
     goal.check(&input.path, args.force)?;
     let names = args.names.options(console)?;

@@ -1,0 +1,126 @@
+//! Other people's readers: Go's pprof, DuckDB, and the strict parsers of Python.
+
+use crate::{convert, fixture, heaptap, read};
+use std::path::Path;
+use std::process::Command;
+
+/// A Python with DuckDB: `HEAPTAP_EXPORT_PYTHON`, as tests/run.sh sets it.
+fn python() -> Option<String> {
+    let python = std::env::var("HEAPTAP_EXPORT_PYTHON").ok()?;
+    let asked = Command::new(&python).args(["-c", "import duckdb"]).output();
+    asked
+        .is_ok_and(|output| output.status.success())
+        .then_some(python)
+}
+
+/// Everything that `consumers.py` reads, of an input, beside the totals to be found in it.
+fn check(python: &str, folder: &Path, input: &Path, name: &str) {
+    let at = folder.join(name);
+    std::fs::create_dir(&at).expect("it can be made");
+    for (format, output) in [
+        ("json", "all.json"),
+        ("csv", "all.csv"),
+        ("speedscope", "all.speedscope.json"),
+        ("svg", "svg"),
+        ("parquet", "parquet"),
+    ] {
+        let output = at.join(output);
+        let output = output.to_string_lossy();
+        convert(folder, input, &["--format", format, "-o", &output]);
+    }
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/exports/consumers.py");
+    let output = Command::new(python)
+        .arg(script)
+        .arg(&at)
+        .output()
+        .expect("Python runs");
+    let told = String::from_utf8_lossy(&output.stderr);
+    let found = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{name}: {found}{told}");
+    assert!(found.contains("all the same"), "{name}: {found}");
+}
+
+#[test]
+fn duckdb_and_strict_parsers_read_the_same_numbers() {
+    let Some(python) = python() else {
+        println!("skipped: HEAPTAP_EXPORT_PYTHON names no Python with DuckDB");
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    check(
+        &python,
+        folder,
+        &fixture("conversions/allheaps.pftrace"),
+        "native",
+    );
+    check(
+        &python,
+        folder,
+        &fixture("heap_graphs/graph_10k.pftrace.zst"),
+        "java",
+    );
+    let demo = heaptap(folder, &["demo", "-o", "rec"]);
+    assert!(
+        demo.status.success(),
+        "{}",
+        String::from_utf8_lossy(&demo.stderr)
+    );
+    check(&python, folder, &folder.join("rec"), "demo");
+}
+
+/// What `go tool pprof -raw` says of a pprof: sample types and the sums of their columns.
+fn go_totals(file: &Path) -> Option<Vec<(String, i64)>> {
+    let output = Command::new("go")
+        .args(["tool", "pprof", "-raw", "-symbolize=none"])
+        .arg(file)
+        .output()
+        .ok()?;
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let mut lines = text.lines().skip_while(|line| *line != "Samples:").skip(1);
+    // `objects/count space/bytes[dflt] …`
+    let types = lines.next()?.split_whitespace();
+    let mut totals: Vec<(String, i64)> = types
+        .map(|kind| (kind.split('/').next().unwrap_or(kind).to_owned(), 0))
+        .collect();
+    for line in lines.take_while(|line| *line != "Locations") {
+        let Some((numbers, _)) = line.split_once(':') else {
+            continue;
+        };
+        for (total, number) in totals.iter_mut().zip(numbers.split_whitespace()) {
+            total.1 += number.parse::<i64>().expect("a number");
+        }
+    }
+    Some(totals)
+}
+
+#[test]
+fn go_reads_the_totals_that_json_has() {
+    if Command::new("go").arg("version").output().is_err() {
+        println!("skipped: go is not installed");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, input) in [
+        ("native", "conversions/allheaps.pftrace"),
+        ("java", "heap_graphs/graph_10k.pftrace.zst"),
+    ] {
+        let input = fixture(input);
+        convert(folder.path(), &input, &["-o", name]);
+        let json = format!("{name}.json");
+        convert(folder.path(), &input, &["--format", "json", "-o", &json]);
+        let sums = read::by_view(&read::json(&folder.path().join(json)));
+        for file in read::files(&folder.path().join(name), ".pb.gz") {
+            let index = read::index_of(&file);
+            for (view, total) in go_totals(&file).expect("samples") {
+                let found = sums.get(&(index, view.clone())).copied().unwrap_or(0);
+                assert_eq!(total, found, "{} {view}", file.display());
+            }
+        }
+    }
+}
