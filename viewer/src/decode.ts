@@ -2,6 +2,7 @@
 // Refuses what it does not understand, in words for the page.
 
 import { FORMAT, type Header, type JavaHeap } from "./format";
+import { shown } from "./names";
 import type { Dump, Frames, Functions, Library, Nodes, Profile } from "./profile";
 
 /** Why the data can't be shown. */
@@ -263,6 +264,8 @@ export function readProfile({ header, section: sectionOf }: Opened): Profile {
   const native = header.dumps.length > 0;
   const nothing = { strings: 0, libraries: 0, functions: 0, frames: 0, nodes: 1 };
   const counts = native ? header.counts : nothing;
+  // Units may be another tool's words.
+  for (const { measures } of header.dumps) for (const measure of measures) measure.unit = shown(measure.unit).slice(0, 40);
   const section = (name: string): Uint8Array => (native ? sectionOf(name) : new Uint8Array());
   const texts = readStrings(section("strings"), counts.strings);
   const dumps: Dump[] = [];

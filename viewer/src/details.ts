@@ -7,6 +7,7 @@ import { labelOf } from "./flame";
 import { pathOf, type Cell, type Tree } from "./grow";
 import { libraryName, place, type Keys } from "./keys";
 import type { Box } from "./layout";
+import { shown } from "./names";
 import { isNoise } from "./noise";
 import type { Profile } from "./profile";
 import type { Scene, Stage } from "./scene";
@@ -20,7 +21,7 @@ export function measureTitle(measure: { name: string; view: string | null }): st
     objects: "Remaining count",
     alloc_objects: "Total count",
   };
-  return (measure.view && titles[measure.view]) || measure.name;
+  return (measure.view && titles[measure.view]) || shown(measure.name);
 }
 
 export type Action = "zoom" | "SS" | "HS" | "SFF" | "HF" | "P" | "CF" | "folded" | "markdown" | "tsv";

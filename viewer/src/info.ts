@@ -4,6 +4,7 @@
 import { button, h, name } from "./dom";
 import { toClipboard } from "./copy";
 import type { Header, JavaHeap, Warning } from "./format";
+import { shown } from "./names";
 import { bytes, percent, thousands } from "./units";
 
 function warningOf(warning: Warning): HTMLElement {
@@ -73,7 +74,7 @@ export function infoPage(header: Header, javas: JavaHeap[], say: (text: string) 
                     "tr",
                     null,
                     h("td", null, name(library.path)),
-                    h("td", null, h("code", null, library.build_id ?? "none")),
+                    h("td", null, h("code", null, name(library.build_id ?? "none"))),
                     h("td", { class: "n" }, thousands(library.frames)),
                     h("td", { class: "n" }, library.share === null ? "–" : percent(library.share, 1)),
                   ),
@@ -129,7 +130,7 @@ export function infoPage(header: Header, javas: JavaHeap[], say: (text: string) 
   }
   for (const java of javas) {
     section(
-      `Java heap of ${java.name}`,
+      `Java heap of ${shown(java.name)}`,
       h("dl", null, ...java.facts.flatMap((fact) => [h("dt", null, name(fact.name)), h("dd", null, name(fact.value))])),
       java.size_model ? h("p", { class: "hint" }, name(java.size_model)) : null,
       ...java.warnings.map(warningOf),
@@ -151,13 +152,13 @@ export function infoPage(header: Header, javas: JavaHeap[], say: (text: string) 
           h("span", null, name(what)),
           h("code", null, name(command)),
           button("Copy", {
-            "aria-label": `Copy the command: ${what}`,
+            "aria-label": `Copy the command: ${shown(what)}`,
             onclick: async () => say((await toClipboard(command)) ? "Command copied" : "The browser refused the clipboard"),
           }),
         ),
       ),
     );
   }
-  page.append(h("p", { class: "hint" }, `Made by ${header.tool}${header.made_wall_ms ? `, ${when(header.made_wall_ms)}` : ""}.`));
+  page.append(h("p", { class: "hint" }, `Made by ${shown(header.tool)}${header.made_wall_ms ? `, ${when(header.made_wall_ms)}` : ""}.`));
   return page;
 }

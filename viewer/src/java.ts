@@ -281,15 +281,16 @@ export class JavaView {
       { class: "path" },
       root ? h("li", { class: "soft" }, name(root)) : null,
       ...steps.map((step) => {
-        const status = step.status ? h("span", { class: `tag ${step.status}` }, step.status.replace(/-/g, " ")) : null;
         const reason = this.text(step.reason);
+        const reference = this.text(step.reference);
         return h(
           "li",
-          { class: step.suspect ? "suspect" : null },
+          { class: step.status === "leaking" ? "leaking" : null },
           name(this.text(step.class)),
-          step.reference !== null && step.reference !== undefined ? h("code", null, name(`.${this.text(step.reference)}`)) : null,
-          status ? " " : null,
-          status,
+          // The reference that should not be there, as heaptap's own tables underline it.
+          reference ? h("code", { class: step.suspect ? "suspect" : null }, name(`.${reference}`)) : null,
+          step.status ? " " : null,
+          step.status ? h("span", { class: `tag ${step.status}` }, step.status.replace(/-/g, " ")) : null,
           reason ? h("span", { class: "soft" }, " ", name(reason)) : null,
         );
       }),

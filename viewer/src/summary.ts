@@ -21,6 +21,14 @@ export interface SummaryEvents {
   compare(): void;
 }
 
+/** What the verdicts of `heaptap leaks` say. */
+const VERDICTS: Record<string, string> = {
+  grows: "grows",
+  grew: "grew",
+  "within-noise": "within noise",
+  "cant-tell": "can't tell",
+};
+
 /** Hues of the parts; text never stands on them. */
 const PART: Record<string, string> = {
   native: "part-native",
@@ -103,7 +111,7 @@ function grew(rows: Grown[], total: { value: number; from: string; to: string } 
       { class: "ranked" },
       ...rows.slice(0, 3).map((row) => {
         const item = button("", { class: "link", title: shown(row.says), onclick: () => events.grown(row) });
-        item.append(name(row.label), h("b", null, signed(row.value, "bytes")), h("span", { class: `tag ${row.verdict}` }, row.verdict.replace(/-/g, " ")));
+        item.append(name(row.label), h("b", null, signed(row.value, "bytes")), h("span", { class: `tag ${row.verdict}` }, VERDICTS[row.verdict] ?? row.verdict));
         return h("li", null, item);
       }),
     ),

@@ -3,6 +3,7 @@
 // Shift with an arrow stretches the difference.
 
 import { fill, h, svg } from "./dom";
+import type { DumpFacts } from "./format";
 import { shown } from "./names";
 import type { Profile } from "./profile";
 import { amount, duration } from "./units";
@@ -12,8 +13,14 @@ export interface TimelineEvents {
 }
 
 const HEIGHT = 64;
+/** Most names below the line. */
+const MARKS = 60;
 /** Most dumps that get a button of their own. */
 const BUTTONS = 400;
+
+function nameOf(dump: DumpFacts): string {
+  return dump.label ? shown(dump.label) : `#${dump.index}`;
+}
 
 export class Timeline {
   readonly element: HTMLElement;
@@ -80,41 +87,53 @@ export class Timeline {
     const from = base === null ? -1 : this.places.indexOf(base);
     const parts: Node[] = [picture];
     if (from >= 0 && at >= 0 && from !== at) parts.push(this.band(this.xs[from]!, this.xs[at]!));
-    let labelled = -Infinity;
     this.places.forEach((place, i) => {
-      const x = this.xs[i]!;
+      if (this.places.length > BUTTONS && i !== at && i !== from && i % Math.ceil(this.places.length / BUTTONS) !== 0) return;
       const each = facts[i]!;
-      const chosen = i === at || i === from;
-      const words = each.label ? shown(each.label) : `#${each.index}`;
-      if (this.places.length <= BUTTONS || chosen || i % Math.ceil(this.places.length / BUTTONS) === 0) {
-        const label = `${words}, ${timed ? `${duration((each.time_ms! - first) * 1e6)} after the first, ` : ""}${amount(values[i]!, unit)}${i === from ? ", compared to" : ""}`;
-        const dot = h("button", {
-          type: "button",
-          class: `dot${i === at ? " here" : ""}${i === from ? " base" : ""}${each.unfinished || each.flags.length ? " flagged" : ""}`,
-          "aria-pressed": i === at ? "true" : "false",
-          "aria-label": label,
-          title: label,
-          tabindex: i === at || (at < 0 && i === 0) ? 0 : -1,
-          "data-place": place,
-        });
-        dot.style.left = `${x}px`;
-        dot.style.top = `${y(values[i]!)}px`;
-        parts.push(dot);
-      }
-      // A label stands where it has room; those of chosen dumps always do.
-      const room = Math.max(46, words.length * 6.5);
-      if (chosen || x - labelled > room) {
-        labelled = x;
-        const text = h("span", { class: `mark${chosen ? " chosen" : ""}`, "aria-hidden": "true" }, words);
-        text.style.left = `${x}px`;
-        if (x > width - 60) text.classList.add("end");
-        else if (x < 40) text.classList.add("start");
-        parts.push(text);
-      }
+      const passed = timed ? `${duration((each.time_ms! - first) * 1e6)} after the first, ` : "";
+      const label = `${nameOf(each)}, ${passed}${amount(values[i]!, unit)}${i === from ? ", compared to" : ""}`;
+      const dot = h("button", {
+        type: "button",
+        class: `dot${i === at ? " here" : ""}${i === from ? " base" : ""}${each.unfinished || each.flags.length ? " flagged" : ""}`,
+        "aria-pressed": i === at ? "true" : "false",
+        "aria-label": label,
+        title: label,
+        tabindex: i === at || (at < 0 && i === 0) ? 0 : -1,
+        "data-place": place,
+      });
+      dot.style.left = `${this.xs[i]!}px`;
+      dot.style.top = `${y(values[i]!)}px`;
+      parts.push(dot);
     });
+    parts.push(...this.marks(facts, at, from, width));
     fill(this.strip, ...parts);
     const long = timed ? `${duration(span * 1e6)}, ` : "";
     this.note.textContent = `${this.places.length} dumps, ${long}up to ${amount(most, unit)}. Click shows a dump, drag the difference of two.`;
+  }
+
+  /** Names below the line where they have room: those of chosen dumps first, then labels. */
+  private marks(facts: DumpFacts[], at: number, from: number, width: number): Node[] {
+    const rank = (i: number): number => (i === at || i === from ? 0 : facts[i]!.label ? 1 : 2);
+    const order = facts.map((_, i) => i).sort((a, b) => rank(a) - rank(b) || a - b);
+    const taken: [number, number][] = [];
+    const marks: Node[] = [];
+    for (const i of order) {
+      const chosen = rank(i) === 0;
+      const words = nameOf(facts[i]!);
+      const x = this.xs[i]!;
+      const half = Math.min(words.length * 3.4 + 8, 118);
+      const middle = Math.min(Math.max(x, half), width - half);
+      const clash = taken.some(([left, right]) => middle - half < right && middle + half > left);
+      if (clash && !chosen) continue;
+      taken.push([middle - half, middle + half]);
+      const text = h("span", { class: `mark${chosen ? " chosen" : ""}`, "aria-hidden": "true" }, words);
+      text.style.left = `${x}px`;
+      if (x > width - 60) text.classList.add("end");
+      else if (x < 40) text.classList.add("start");
+      marks.push(text);
+      if (marks.length >= MARKS) break;
+    }
+    return marks;
   }
 
   private band(from: number, to: number): HTMLElement {

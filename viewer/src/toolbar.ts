@@ -278,7 +278,7 @@ export class Toolbar {
       ...chips.map((chip, i) =>
         h(
           "span",
-          { class: chip.error ? "chip bad" : "chip", title: chip.error ?? chip.text },
+          { class: chip.error ? "chip bad" : "chip", title: shown(chip.error ?? chip.text) },
           h("b", null, chip.filter ? FILTER_WORDS[chip.filter.kind] : "?"),
           " ",
           name(chip.filter ? readable(chip.filter.pattern.source) : chip.text),

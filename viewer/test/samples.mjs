@@ -111,8 +111,8 @@ export function javaHeap() {
         advice: 7,
         root: 8,
         path: [
-          { class: 4, status: "in-use", reason: null, reference: 6, suspect: false },
-          { class: 2, status: "should-be-gone", reason: 8, reference: null, suspect: true },
+          { class: 4, status: "not-leaking", reason: null, reference: 6, suspect: true },
+          { class: 2, status: "leaking", reason: 8, reference: 0, suspect: false },
         ],
       },
     ],

@@ -143,6 +143,7 @@ test("25b: Java heaps: classes, the tree that unfolds, suspects with their path"
   await look(page, { tab: "suspects" });
   const suspect = page.locator("details.card").first();
   assert.match(await suspect.textContent(), /MainActivity.*certain.*activity destroyed.*Clear the reference in onDestroy/s);
-  assert.equal(await suspect.locator("li.suspect").count(), 1);
+  assert.equal(await suspect.locator("code.suspect").textContent(), ".mContext");
+  assert.equal(await suspect.locator("li.leaking").count(), 1);
   await page.close();
 });
