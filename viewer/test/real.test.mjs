@@ -124,7 +124,7 @@ test("a Java heap: classes, who keeps them, what should be gone", { skip }, asyn
   await twist.click();
   assert.ok(Number(await page.getAttribute("[role=treegrid]", "aria-rowcount")) > before);
   await look(page, { tab: "suspects" });
-  assert.match(await page.locator("details.card").first().textContent(), /DetailActivity.*certain.*Navigator/s);
+  assert.match(await page.locator("details.card").first().textContent(), /DetailActivity.*certain.*destroyed Activity.*leaking/s);
   assert.deepEqual(page.told.errors, []);
   await page.close();
 });

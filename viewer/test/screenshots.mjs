@@ -17,7 +17,7 @@ async function picture(report, file, { hash = "", dark = false, width = 1280, he
   console.log(file);
 }
 
-await picture(native, readme);
+await picture(native, readme, { height: 880 });
 if (folder) {
   mkdirSync(folder, { recursive: true });
   const to = (name) => join(folder, `${name}.png`);
