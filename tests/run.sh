@@ -69,6 +69,14 @@ else
   skip "Perfetto's own protos (the Python package perfetto could not be installed)"
 fi
 
+# DuckDB opens what `convert --format parquet` writes.
+[ ! -x $venv/bin/pip ] || $venv/bin/pip install -q --disable-pip-version-check duckdb || true
+if [ -x $venv/bin/python ] && $venv/bin/python -c 'import duckdb' 2>/dev/null; then
+  export HEAPTAP_EXPORT_PYTHON=$PWD/$venv/bin/python
+else
+  skip "DuckDB on Parquet (the Python package duckdb could not be installed)"
+fi
+
 # The report's viewer: node builds it again and must get the same bytes, Chromium looks at it.
 viewer=yes
 need node nodejs && need npm npm || viewer=no
