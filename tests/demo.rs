@@ -117,7 +117,7 @@ fn the_demo_leaves_a_recording_that_names_the_leak() {
         .into_iter()
         .map(str::to_owned)
         .collect();
-    expected.extend(["symbols", "symbolized-trace", "java"].map(str::to_owned));
+    expected.extend(["symbols", "symbolized-trace", "java", "report.html"].map(str::to_owned));
     expected.extend(manifest.dumps.native.iter().filter_map(|d| d.file.clone()));
     let files: BTreeSet<String> = std::fs::read_dir(&folder)
         .expect("listed")

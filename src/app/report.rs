@@ -1,5 +1,6 @@
 //! Pages: gathers what a page shows of one or more inputs, and owns the file it goes to.
 
+mod growth;
 mod java;
 mod native;
 mod unseen;
@@ -178,6 +179,10 @@ pub fn write(request: &ReportRequest, steps: &Steps, target: Target) -> Result<T
         page: None,
     };
     let mut header = header(request, &opened);
+    let mut with_native = opened.iter().filter_map(|one| one.native.as_deref());
+    if let (Some(file), None) = (with_native.next(), with_native.next()) {
+        header.growth = growth::growth(file);
+    }
     let parts: Vec<JavaPart> = opened
         .iter_mut()
         .flat_map(|one| std::mem::take(&mut one.java))
@@ -434,38 +439,40 @@ fn header(request: &ReportRequest, opened: &[Opened]) -> Header {
         ),
     });
     // Of several inputs, what is last is what is looked at.
-    if let (Some(last), Some(input)) = (opened.last(), request.inputs.last()) {
-        let file = last.native.as_deref();
-        let heap = last.java.last().map(JavaPart::totals);
-        header.went = Some(native::went(file, heap));
-        header.symbolization = file
-            .and_then(|file| file.symbolization.as_ref())
-            .map(native::symbolization);
-        header.commands = native::commands(&input.path, file, !last.java.is_empty());
-        header.unseen = unseen::unseen(file.map(|file| &file.profile), has_java);
+    let file = opened.iter().rev().find_map(|one| one.native.as_deref());
+    let heap = opened.iter().rev().find_map(|one| one.java.last());
+    header.went = Some(native::went(file, heap.map(JavaPart::totals)));
+    header.symbolization = file
+        .and_then(|file| file.symbolization.as_ref())
+        .map(native::symbolization);
+    if let Some(input) = request.inputs.first() {
+        header.commands = native::commands(&input.path, file, has_java);
     }
+    header.unseen = unseen::unseen(file.map(|file| &file.profile), has_java);
     header
 }
 
 /// The process, and whose phone it ran on; else the input.
 fn title(request: &ReportRequest, opened: &[Opened]) -> String {
     let names: Vec<&str> = opened.iter().map(|one| one.name.as_str()).collect();
-    if request.base.is_some() || opened.len() > 1 {
-        return match names[..] {
-            [before, after] => format!("{before} → {after}"),
-            _ => names.join(", "),
-        };
+    if request.base.is_some()
+        && let [before, after] = names[..]
+    {
+        return format!("{before} → {after}");
     }
     let Some(one) = opened.first() else {
         return String::new();
     };
-    let mut processes: Vec<&str> = match &one.native {
-        Some(file) => {
-            let dumps = file.profile.dumps.iter();
-            dumps.map(|dump| dump.facts.process.as_str()).collect()
+    let of_one = |one: &'_ Opened| -> Vec<String> {
+        match &one.native {
+            Some(file) => {
+                let dumps = file.profile.dumps.iter();
+                dumps.map(|dump| dump.facts.process.clone()).collect()
+            }
+            None => one.java.iter().map(|part| part.name().to_owned()).collect(),
         }
-        None => one.java.iter().map(JavaPart::name).collect(),
     };
+    let mut processes: Vec<String> = opened.iter().flat_map(of_one).collect();
     processes.retain(|name| !name.is_empty());
     processes.sort_unstable();
     processes.dedup();
@@ -473,9 +480,9 @@ fn title(request: &ReportRequest, opened: &[Opened]) -> String {
         let device = file.manifest.as_ref()?.device.as_ref()?;
         device.model.as_deref()
     });
-    let what = match processes[..] {
-        [] => one.name.clone(),
-        [process] => process.to_owned(),
+    let what = match &processes[..] {
+        [] => names.join(", "),
+        [process] => process.clone(),
         [first, ..] => format!("{first} and {} more", processes.len() - 1),
     };
     match model {

@@ -11,6 +11,7 @@ use time::OffsetDateTime;
 use tokio::sync::mpsc;
 
 use super::progress::{self, Show};
+use super::report::{self, LeaveArgs};
 use super::signals::watch_signals;
 use super::{Context, Outcome, Style, leaks};
 use crate::app::heap_files::{self, HeapFileOptions};
@@ -32,6 +33,9 @@ pub struct Args {
     /// The folder to write to; must be empty or new [default: heaptap-demo-TIME]
     #[arg(short, long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     pub output: Option<PathBuf>,
+    /// Whether a page is left.
+    #[command(flatten)]
+    pub leave: LeaveArgs,
 }
 
 /// The app on the virtual phone that leaks.
@@ -147,9 +151,12 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         .await?;
     match recorded {
         Recorded::Finished(finished) => {
-            let outcome = progress::finished(ctx, &finished, progress::Asked::Demo);
             let java = finished.output.join(JAVA);
+            report::leave(ctx, args.leave, &finished, &[]).await;
+            let outcome = progress::finished(ctx, &finished, progress::Asked::Demo);
             dump_java(ctx, device, &store, &java, &options.names).await?;
+            // The same page, with the Java heap.
+            report::leave(ctx, args.leave, &finished, &[&java]).await;
             // In JSON there is one document.
             if !ctx.console.is_json() {
                 leaks::show_gravest(ctx, java, options.names).await?;

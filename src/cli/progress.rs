@@ -14,6 +14,7 @@ use super::console::Console;
 use super::keys::{Keys, Typing};
 use super::missing::Remedy;
 use super::names_args::NamesArgs;
+use super::report::PAGE;
 use super::signals::Signal;
 use super::{Context, Outcome, Style, java_summary, summary};
 use crate::app::device_libs::{DeviceLibs, PullEvent, PullLibs};
@@ -440,6 +441,7 @@ pub(super) fn finished(ctx: &Context, finished: &Finished, asked: Asked) -> Outc
             "event": "finished",
             "session": finished.session,
             "output": output,
+            "report": output.join(PAGE).is_file().then(|| output.join(PAGE)),
             "manifest": manifest,
             "java_heaps": java_heaps,
         }));

@@ -9,6 +9,7 @@ use super::capture_args::{CaptureArgs, TargetArgs, milliseconds};
 use super::convert::SampleNamesArg;
 use super::names_args::NamesArgs;
 use super::progress::{self, Show};
+use super::report::{self, LeaveArgs};
 use super::signals::watch_signals;
 use super::{Context, Outcome};
 use crate::app::maps::Maps;
@@ -71,6 +72,9 @@ pub struct Args {
     /// Switch SELinux to permissive while recording (needs root; undone afterwards)
     #[arg(long, help_heading = "How to record")]
     pub disable_selinux: bool,
+    /// Whether a page is left.
+    #[command(flatten, next_help_heading = "How to record")]
+    pub leave: LeaveArgs,
     /// Where names come from.
     #[command(flatten)]
     pub names: NamesArgs,
@@ -127,7 +131,10 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             detached(ctx, &session, &output, &snapshots);
             Ok(Outcome::Done)
         }
-        Recorded::Finished(finished) => Ok(progress::finished(ctx, &finished, asked)),
+        Recorded::Finished(finished) => {
+            report::leave(ctx, args.leave, &finished, &[]).await;
+            Ok(progress::finished(ctx, &finished, asked))
+        }
     }
 }
 

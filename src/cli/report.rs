@@ -9,6 +9,7 @@ use super::java_args::JavaArgs;
 use super::native_args::NativeArgs;
 use super::{Context, Outcome, blocking, summary};
 use crate::app::browser;
+use crate::app::finish::Finished;
 use crate::app::look::Wanted;
 use crate::app::report::{self, ReportError, ReportFile, ReportInput, ReportRequest, Target, Told};
 use crate::error::{ErrorClass, Failure};
@@ -79,7 +80,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let goal = match (args.output, request.inputs.first()) {
         (Some(output), _) => output,
         (None, Some(first)) => beside(&first.path, request.base.is_some()),
-        (None, None) => PathBuf::from("report.html"),
+        (None, None) => PathBuf::from(PAGE),
     };
     let to_stdout = goal == Path::new("-");
     if to_stdout && (console.is_json() || args.open) {
@@ -122,6 +123,49 @@ pub(super) fn show(ctx: &Context, goal: &Path, told: &Told) {
     ));
 }
 
+/// Name of the page in a recording's folder.
+pub(super) const PAGE: &str = "report.html";
+
+/// Whether a recording leaves a page.
+#[derive(Debug, Clone, Copy, Default, clap::Args)]
+pub struct LeaveArgs {
+    /// Leave no report.html in the folder
+    #[arg(long)]
+    pub no_report: bool,
+}
+
+/// Writes the page of a recording of native heaps into its folder: the last thing that is done with it, and
+/// nothing of the recording depends on it. `more` are folders beside it whose heaps belong to
+/// it, too.
+pub(super) async fn leave(ctx: &Context, args: LeaveArgs, finished: &Finished, more: &[&Path]) {
+    let dumps = &finished.manifest.dumps.native;
+    if args.no_report || dumps.iter().all(|dump| dump.file.is_none()) {
+        return;
+    }
+    let folder = finished.output.as_path();
+    let input = |path: &Path| ReportInput {
+        path: path.to_owned(),
+        wanted: Wanted::All,
+    };
+    let folders = std::iter::once(folder).chain(more.iter().copied());
+    let java = JavaArgs::default();
+    let request = ReportRequest {
+        inputs: folders.map(input).collect(),
+        base: None,
+        per: None,
+        look: NativeArgs::default().options(&java),
+        java: java.options(Follow::default()),
+        java_only: false,
+        full: false,
+    };
+    if let Err(failure) = write(ctx, request, &folder.join(PAGE), false).await {
+        ctx.console.warn_with_help(
+            format!("there is no {PAGE}: {}", failure.message),
+            Some("the recording is complete without; heaptap report FOLDER writes it again"),
+        );
+    }
+}
+
 /// Writes the page to `goal`, or gives it back where that is `-`.
 ///
 /// # Errors
@@ -149,7 +193,7 @@ pub(super) async fn write(
 
 /// The page's place where none was named.
 pub(super) fn beside(input: &Path, is_diff: bool) -> PathBuf {
-    let name = if is_diff { "diff.html" } else { "report.html" };
+    let name = if is_diff { "diff.html" } else { PAGE };
     if input.is_dir() {
         return input.join(name);
     }

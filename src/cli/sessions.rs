@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::names_args::NamesArgs;
 use super::progress::{self, Show};
+use super::report::{self, LeaveArgs};
 use super::signals::watch_signals;
 use super::{Context, Outcome, Style};
 use crate::app::choice::at_server;
@@ -179,6 +180,9 @@ pub struct StopArgs {
     /// The folder to write to [default: the one the recording was started with]
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<std::path::PathBuf>,
+    /// Whether a page is left.
+    #[command(flatten)]
+    pub leave: LeaveArgs,
     /// Where names come from, beside what the recording was started with.
     #[command(flatten)]
     pub names: NamesArgs,
@@ -200,7 +204,10 @@ pub async fn stop(ctx: &Context, args: StopArgs) -> Result<Outcome, Failure> {
         })
         .await?;
     match stopped {
-        Stopped::Finished(finished) => Ok(progress::finished(ctx, &finished, args.names.asked())),
+        Stopped::Finished(finished) => {
+            report::leave(ctx, args.leave, &finished, &[]).await;
+            Ok(progress::finished(ctx, &finished, args.names.asked()))
+        }
         Stopped::LeftToRecorder {
             session,
             output,
@@ -231,6 +238,9 @@ pub struct CollectArgs {
     /// The folder to write to [default: the one the recording was started with]
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<std::path::PathBuf>,
+    /// Whether a page is left.
+    #[command(flatten)]
+    pub leave: LeaveArgs,
     /// Where names come from, beside what the recording was started with.
     #[command(flatten)]
     pub names: NamesArgs,
@@ -264,6 +274,7 @@ pub async fn collect(ctx: &Context, args: CollectArgs) -> Result<Outcome, Failur
             .await
         })
         .await?;
+    report::leave(ctx, args.leave, &finished, &[]).await;
     Ok(progress::finished(ctx, &finished, args.names.asked()))
 }
 

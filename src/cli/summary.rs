@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::console::{Console, Style};
 use super::java_summary;
 use super::missing::{self, Remedy};
+use super::report::PAGE;
 use crate::app::manifest::{self, Manifest};
 use crate::app::packet_files::{DEOBFUSCATION, SYMBOLIZED_TRACE, SYMBOLS};
 use crate::app::summary::{HeapSummary, TopCallsite};
@@ -92,7 +93,15 @@ pub fn tell(
         missing::tell(console, names, remedy);
     }
     console.say(written(folder, manifest));
-    let mut next = next_commands(folder, manifest, heaps);
+    let mut next = Vec::new();
+    let page = near(folder).join(PAGE);
+    if folder.join(PAGE).is_file() {
+        next.push((
+            "all of it, in the browser:".to_owned(),
+            format!("heaptap open {}", quoted(&page.display().to_string())),
+        ));
+    }
+    next.extend(next_commands(folder, manifest, heaps));
     next.extend(java_summary::next_commands(folder, manifest));
     if !next.is_empty() {
         console.say(format_args!(
@@ -435,6 +444,9 @@ fn written(folder: &Path, manifest: &Manifest) -> String {
         n => parts.push(format!("{n} profiles (.pb.gz)")),
     }
     parts.push(manifest::FILE_NAME.to_owned());
+    if folder.join(PAGE).is_file() {
+        parts.push(PAGE.to_owned());
+    }
     format!("wrote {}: {}", near(folder).display(), parts.join(", "))
 }
 

@@ -31,8 +31,8 @@ use crate::stacks::StackProfile;
 
 /// All that a page shows.
 pub struct Report<'a> {
-    /// What is known beside the numbers. Its callsites are those of `native`; counts, sections,
-    /// dumps, series and Java heaps are filled in when it is written.
+    /// What is known beside the numbers; counts, sections, dumps, series and Java heaps are
+    /// filled in when it is written.
     pub header: Header,
     /// Sampled native heaps.
     pub native: Option<&'a StackProfile>,

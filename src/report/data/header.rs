@@ -228,8 +228,6 @@ pub struct Growth {
 /// A callsite and how it grew.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GrowthSite {
-    /// The callsite.
-    pub node: u32,
     /// The function that stands for it.
     pub function: String,
     /// The library of that function.

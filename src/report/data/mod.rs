@@ -31,7 +31,7 @@ use header::{Header, Section};
 use values::Rows;
 
 use crate::profile::{DumpFlags, DumpKind};
-use crate::stacks::{Facts, NodeId, StackProfile};
+use crate::stacks::{Facts, StackProfile};
 
 /// What the data begins with.
 const MAGIC: &[u8; 4] = b"HTR1";
@@ -45,8 +45,8 @@ pub struct Encoded {
     pub bytes: Vec<u8>,
 }
 
-/// Encodes the data of a page. `header` has all that is known beside the numbers, callsites by
-/// their ids in the profile; counts, sections, dumps and series are added here. `inputs` tells
+/// Encodes the data of a page. `header` has all that is known beside the numbers; counts,
+/// sections, dumps and series are added here. `inputs` tells
 /// at which dumps those of another input begin. `java` are the sections of the Java heaps that it
 /// lists.
 pub fn encode(
@@ -68,13 +68,6 @@ pub fn encode(
         header.series = series;
         header.dumps = Vec::with_capacity(profile.dumps.len());
         dumps(profile, order, &of_dump, &mut header, &mut sections);
-        for growth in &mut header.growth {
-            growth.sites.retain_mut(|site| {
-                let number = order.number(NodeId(site.node));
-                site.node = number.unwrap_or(site.node);
-                number.is_some()
-            });
-        }
     }
     for (at, section) in java.into_iter().enumerate() {
         sections.push((java_section(at), section));
@@ -218,7 +211,7 @@ fn flag_names(flags: DumpFlags) -> Vec<String> {
 /// Dumps of one heap of one life of a process, and for each dump its series. A process id that
 /// comes back with another name, or whose profiling began anew, is another life; so is one in
 /// another input.
-fn series(profile: &StackProfile, inputs: &[usize]) -> (Vec<header::Series>, Vec<usize>) {
+pub fn series(profile: &StackProfile, inputs: &[usize]) -> (Vec<header::Series>, Vec<usize>) {
     let mut all: Vec<(&Facts, header::Series)> = Vec::new();
     let mut of_dump = Vec::with_capacity(profile.dumps.len());
     let mut of_input = 0;

@@ -3,8 +3,8 @@
 
 use super::super::data::header::{Growth, Header, Series};
 use super::super::html::{Foreign, Html};
-use super::Place;
 use super::callsites::size;
+use super::{Place, fitting};
 use crate::analyze::native::filter::Filter;
 use crate::analyze::native::shown::{Shown, ShownId};
 use crate::analyze::sampling::{Counters, Interval, Turnover};
@@ -185,13 +185,14 @@ fn verdicts(html: &mut Html, growth: &Growth) {
                 _ => "can’t tell",
             }
             .to_owned(),
+            format!("<b>{}</b>", Foreign(&fitting(&site.function))),
             Foreign(&site.says).to_string(),
         ]
     });
     let caption = format!(
-        "Over all {} rounds, by growth per {}.",
+        "Over all {} rounds, as <code>heaptap leaks</code> judges it, by growth per {}.",
         growth.rounds,
         Foreign(&growth.per)
     );
-    html.table(&caption, &["verdict", "why"], rows);
+    html.table(&caption, &["verdict", "function", "why"], rows);
 }

@@ -146,6 +146,40 @@ fn by_path(inputs: &[(JavaInput, Wanted)]) -> Vec<(PathBuf, Wanted)> {
     paths
 }
 
+/// What grows in a file that is open: over the dumps that were read of it, by the defaults of
+/// the command. `None` where none of its series can be compared.
+pub fn of_file(file: &NativeFile, limit: usize) -> Option<NativeLeaksDocument> {
+    let request = NativeLeaksRequest {
+        inputs: Vec::new(),
+        options: LookOptions::default(),
+        filter: Filter::default(),
+        tolerance: TOLERANCE_BYTES,
+        loops: 1,
+        warmup: None,
+        interval: 0,
+        limit,
+    };
+    let inputs = Inputs {
+        table: file.profile.table.clone(),
+        dumps: file
+            .profile
+            .dumps
+            .iter()
+            .map(|dump| Opened {
+                file: 0,
+                dump: dump.clone(),
+                name: file.name_of(dump),
+            })
+            .collect(),
+        files: vec![FileFacts {
+            sdk: file.system.sdk,
+            is_trace: file.symbolization.is_some(),
+        }],
+    };
+    let series = series::series_of(&inputs, &request).ok()?;
+    Some(document::document(&inputs.table, &series, &request))
+}
+
 impl Inputs {
     fn of(files: Vec<NativeFile>) -> Inputs {
         let facts = files
