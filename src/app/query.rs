@@ -8,16 +8,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::deduped::Deduped;
 use super::findings::{self, Finding};
 use super::java::{JavaError, JavaFile, JavaInput, JavaOptions, Steps};
-use super::look::{LookError, LookOptions, LookTrace, NativeSource, is_process, source};
+use super::look::{LookError, LookOptions, LookTrace, NativeSource, is_process, listed, source};
+use super::manifest::Manifest;
 use super::{recorded, trace_findings};
 use crate::error::{Classified, ErrorClass};
 use crate::heap_graph::HeapGraph;
 use crate::profile::{HeapDump, Recording};
 use crate::query::java::{JavaHeapFacts, JavaHeaps, OutOfMemory, ThrownFrame};
-use crate::query::native::{NativeHeaps, NativeHeapsBuilder};
+use crate::query::native::{DumpName, NativeHeaps, NativeHeapsBuilder};
 use crate::query::{
     Catalog, CopiedTable, Database, Limits, Processes, QueryError, TableError, flamegraph, java,
-    native, processes,
+    native, processes, stacks,
 };
 
 /// How to open an input.
@@ -151,16 +152,13 @@ pub fn open(
         return Err(OpenError::OneDump { path: path() });
     }
     match source(&input.path, &options.look, steps)? {
-        NativeSource::Traces(mut traces, manifest) => {
-            let names = manifest.as_deref().map(recorded::process_names);
-            match (traces.pop(), traces.len()) {
-                (Some(only), 0) => of_trace(only, &names.unwrap_or_default(), options, steps),
-                (_, others) => Err(OpenError::SeveralTraces {
-                    path: path(),
-                    count: others + 1,
-                }),
-            }
-        }
+        NativeSource::Traces(mut traces, manifest) => match (traces.pop(), traces.len()) {
+            (Some(only), 0) => of_trace(only, manifest.as_deref(), options, steps),
+            (_, others) => Err(OpenError::SeveralTraces {
+                path: path(),
+                count: others + 1,
+            }),
+        },
         NativeSource::Pprofs(..) => Err(OpenError::Pprof { path: path() }),
         NativeSource::Java => of_hprofs(&input.path, options, steps),
     }
@@ -169,12 +167,14 @@ pub fn open(
 /// A trace: its native heaps, and its Java heaps if there are any.
 fn of_trace(
     mut opened: LookTrace,
-    names: &BTreeMap<u64, String>,
+    manifest: Option<&Manifest>,
     options: QueryOptions,
     steps: &Steps,
 ) -> Result<QueryFile, OpenError> {
     steps.begin("reading dumps");
     let mut findings = std::mem::take(&mut opened.findings);
+    let names = manifest.map_or_else(BTreeMap::new, recorded::process_names);
+    let mut place = 0;
     let recording = Arc::clone(opened.trace.recording());
     let deduped = Deduped::of(&recording);
     let look = &options.look;
@@ -203,8 +203,14 @@ fn of_trace(
                 let mut found = findings::of_dump(&dump);
                 found.extend(deduped.finding(&dump));
                 flagged.insert((dump.pid, dump.heap.clone()), found);
-                builder.add(dump);
+                let listed = listed(&dump, place, manifest).facts;
+                let name = DumpName {
+                    index: listed.index,
+                    label: listed.label,
+                };
+                builder.add_named(dump, name);
             }
+            place += 1;
             Ok(())
         })?;
     findings.extend(trace_findings::of_health(&health, sampled));
@@ -227,7 +233,7 @@ fn of_trace(
     let contents = Contents {
         recording,
         natives,
-        names: names.clone(),
+        names,
     };
     Ok(QueryFile {
         database: contents.into_database(Arc::new(heaps), options.limits)?,
@@ -290,6 +296,7 @@ impl Contents {
         let mut catalog = Catalog::default();
         processes::add(&mut catalog, &known);
         native::add(&mut catalog, &natives, &known);
+        stacks::add(&mut catalog, &natives, &known);
         let graphs = java::add(&mut catalog, &heaps, &known);
         flamegraph::add(&mut catalog, Some(&natives), Some(&graphs), &known);
         Database::open_with(catalog, limits)

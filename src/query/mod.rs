@@ -12,6 +12,7 @@
 //! | `processes` | processes and their `upid`s |
 //! | `prepass` | what PerfettoSQL adds to SQL |
 //! | `native` | tables of native heaps |
+//! | `stacks` | tables of our own over native heaps |
 //! | `java` | tables of Java heaps |
 //! | `flamegraph` | `experimental_flamegraph`, over both |
 //! | `modules` | modules of Perfetto's library |
@@ -28,6 +29,7 @@ pub mod modules;
 pub mod native;
 pub mod prepass;
 pub mod processes;
+pub mod stacks;
 mod table;
 mod vtab;
 

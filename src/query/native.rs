@@ -9,12 +9,13 @@ mod callsites;
 mod frames;
 mod profile;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};
 
 use super::processes::Processes;
 use super::table::Catalog;
-use crate::profile::{CallsiteId, Figures, Frame, FrameId, HeapDump, Recording, Tables};
+use crate::profile::{CallsiteId, DumpKind, Figures, Frame, FrameId, HeapDump, Recording, Tables};
+use crate::stacks::{Facts, ProjectOptions, Projector, StackProfile};
 
 pub use callsites::{CallsiteRow, Callsites};
 
@@ -31,6 +32,15 @@ pub struct Delta {
     pub size: i64,
 }
 
+/// What a dump is called in its recording.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DumpName {
+    /// Its number, as the manifest has it; its position where there is none.
+    pub index: u32,
+    /// The label of its snapshot.
+    pub label: Option<String>,
+}
+
 /// The native heaps of an input.
 #[derive(Debug, Default)]
 pub struct NativeHeaps {
@@ -38,6 +48,8 @@ pub struct NativeHeaps {
     pub recording: Arc<Recording>,
     /// All dumps, without their samples.
     pub dumps: Vec<HeapDump>,
+    /// What each is called, in the same order.
+    pub names: Vec<DumpName>,
     /// What each dump adds, in order of dumps and then of callsites, the allocations of a
     /// callsite before its frees.
     pub deltas: Vec<Delta>,
@@ -64,10 +76,36 @@ impl NativeHeaps {
         &self.recording.tables.frames()[..self.frame_count]
     }
 
-    /// Position behind the last of [`NativeHeaps::deltas`] that belongs to the first `dumps`.
-    pub fn deltas_of_first(&self, dumps: usize) -> usize {
-        self.deltas
-            .partition_point(|delta| (delta.dump as usize) < dumps)
+    /// All dumps as named stacks, as our pprofs have them.
+    pub(super) fn stack_profile(&self) -> StackProfile {
+        let mut projector = Projector::new(&self.recording, ProjectOptions::default());
+        let mut held: HashMap<(u64, &str), BTreeMap<CallsiteId, Figures>> = HashMap::new();
+        let mut deltas = self.deltas.iter().peekable();
+        for (at, (dump, name)) in self.dumps.iter().zip(&self.names).enumerate() {
+            let held = held.entry((dump.pid, &dump.heap)).or_default();
+            while let Some(delta) = deltas.next_if(|delta| delta.dump as usize == at) {
+                let figures = held.entry(delta.callsite).or_default();
+                figures.space = figures.space.saturating_add(delta.size);
+                figures.objects = figures.objects.saturating_add(delta.count);
+                // A maximum that is lower than the one before frees nothing.
+                if dump.kind == DumpKind::AtMaximum {
+                    figures.alloc_space = figures.space;
+                    figures.alloc_objects = figures.objects;
+                } else if delta.size >= 0 && delta.count >= 0 {
+                    figures.alloc_space = figures.alloc_space.saturating_add(delta.size);
+                    figures.alloc_objects = figures.alloc_objects.saturating_add(delta.count);
+                }
+            }
+            let samples = held.iter().map(|(callsite, figures)| (*callsite, *figures));
+            let whole = HeapDump {
+                samples: samples.collect(),
+                ..dump.clone()
+            };
+            let mut facts = Facts::of(&whole, name.index);
+            facts.label.clone_from(&name.label);
+            projector.add(&whole, facts);
+        }
+        projector.finish()
     }
 }
 
@@ -75,13 +113,21 @@ impl NativeHeaps {
 #[derive(Debug, Default)]
 pub struct NativeHeapsBuilder {
     dumps: Vec<HeapDump>,
+    names: Vec<DumpName>,
     deltas: Vec<Delta>,
     before: HashMap<(u64, String), Vec<(CallsiteId, Figures)>>,
 }
 
 impl NativeHeapsBuilder {
     /// Takes a dump; those of one heap come in order of their time.
-    pub fn add(&mut self, mut dump: HeapDump) {
+    pub fn add(&mut self, dump: HeapDump) {
+        let index = self.dumps.len() as u32;
+        self.add_named(dump, DumpName { index, label: None });
+    }
+
+    /// The same, of a recording that numbers and labels its dumps.
+    pub fn add_named(&mut self, mut dump: HeapDump, name: DumpName) {
+        self.names.push(name);
         let samples = std::mem::take(&mut dump.samples);
         let at = self.dumps.len() as u32;
         let key = (dump.pid, dump.heap.clone());
@@ -132,6 +178,7 @@ impl NativeHeapsBuilder {
             callsite_count,
             frame_count,
             dumps: self.dumps,
+            names: self.names,
             deltas: self.deltas,
             callsites: OnceLock::new(),
         }

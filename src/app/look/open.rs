@@ -352,7 +352,11 @@ fn interest(dump: &ListedDump, wanted: &Wanted, options: &LookOptions) -> Intere
 }
 
 /// A dump with what the manifest knows of it.
-fn listed(dump: &HeapDump, place: u32, manifest: Option<&Manifest>) -> ListedDump {
+pub(in crate::app) fn listed(
+    dump: &HeapDump,
+    place: u32,
+    manifest: Option<&Manifest>,
+) -> ListedDump {
     let mut facts = Facts::of(dump, place);
     let mut labels = Vec::new();
     let entries = manifest.map_or(&[][..], |manifest| &manifest.dumps.native);

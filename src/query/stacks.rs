@@ -1,0 +1,68 @@
+//! Tables of our own over native heaps, for what takes long statements with Perfetto's: named
+//! stacks with inlined functions as frames of their own, what each dump holds in them, and sums
+//! over trees and functions. Names and numbers are those of our pprofs.
+
+mod dumps;
+mod sums;
+mod tree;
+
+use std::sync::{Arc, OnceLock};
+
+use super::native::NativeHeaps;
+use super::processes::Processes;
+use super::table::{Catalog, Cell, View};
+use crate::stacks::{self, Dump, StackProfile};
+
+/// What the tables share: the stacks, made when one is first asked for.
+pub(super) struct Stacks {
+    heaps: Arc<NativeHeaps>,
+    processes: Arc<Processes>,
+    profile: OnceLock<StackProfile>,
+}
+
+/// The columns of figures that all these tables have, in this order.
+const VIEWS: [stacks::View; 4] = [
+    stacks::View::Space,
+    stacks::View::Objects,
+    stacks::View::AllocSpace,
+    stacks::View::AllocObjects,
+];
+
+impl Stacks {
+    fn profile(&self) -> &StackProfile {
+        self.profile.get_or_init(|| self.heaps.stack_profile())
+    }
+
+    fn dump(&self, id: usize) -> &Dump {
+        &self.profile().dumps[id]
+    }
+}
+
+/// A figure; NULL where the dump does not know it.
+fn figure(column: Option<&[i64]>, at: usize) -> Cell<'static> {
+    column.map(|column| column[at]).into()
+}
+
+/// Adds the tables and views.
+pub fn add(catalog: &mut Catalog, heaps: &Arc<NativeHeaps>, processes: &Arc<Processes>) {
+    let stacks = Arc::new(Stacks {
+        heaps: Arc::clone(heaps),
+        processes: Arc::clone(processes),
+        profile: OnceLock::new(),
+    });
+    dumps::add(catalog, &stacks);
+    tree::add(catalog, &stacks);
+    sums::add(catalog, &stacks);
+    catalog.view(View {
+        name: "heaptap_live",
+        module: None,
+        about: "What the last dump of each process and heap holds, by call stack.",
+        sql: "SELECT d.id AS dump_id, d.ts, d.upid, d.heap_name, s.stack_id, s.size, s.count, \
+              s.alloc_size, s.alloc_count, n.name, n.library, n.source_file, n.line_number, \
+              n.stack \
+              FROM heaptap_dump d \
+              JOIN heaptap_sample s ON s.dump_id = d.id \
+              JOIN heaptap_stack n ON n.id = s.stack_id \
+              WHERE d.is_last AND COALESCE(s.size, s.alloc_size) <> 0",
+    });
+}

@@ -1,0 +1,201 @@
+//! `heaptap_dump` and `heaptap_sample`: the dumps with their totals, and what each holds by
+//! call stack.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::{Stacks, VIEWS, figure};
+use crate::profile::DumpKind;
+use crate::query::native::time_of;
+use crate::query::table::{Catalog, Cell, Column, Rows, Schema};
+use crate::stacks::NodeId;
+
+static DUMPS: Schema = Schema {
+    name: "heaptap_dump",
+    module: None,
+    about: "Dumps of native heaps with their totals.",
+    columns: &[
+        Column::id(),
+        Column::int("dump_index", "its number in the recording, as in INPUT@N"),
+        Column::text("label", "the label of its snapshot"),
+        Column::int("ts", "when it was made: `heap_profile_allocation.ts`").indexed(),
+        Column::int("wall_time_ns", "the same, ns since 1970"),
+        Column::int("upid", "its process").indexed(),
+        Column::int("pid", "its process id").indexed(),
+        Column::text("process", "its process's name"),
+        Column::text("heap_name", "its heap"),
+        Column::int("is_last", "1 for the last one of its process and heap").indexed(),
+        Column::text(
+            "kind",
+            "cumulative, at-maximum (when the heap was largest), allocations-only (no frees known)",
+        ),
+        Column::int(
+            "sampling_interval",
+            "bytes between samples; 0 where not known",
+        ),
+        Column::int("size", "bytes held; NULL where frees are not known"),
+        Column::int("count", "sampled allocations held"),
+        Column::int("alloc_size", "bytes allocated since profiling began"),
+        Column::int("alloc_count", "sampled allocations since profiling began"),
+        Column::int(
+            "from_startup",
+            "1 where profiling began when the process did",
+        ),
+        Column::int("incomplete", "1 where something of it is missing"),
+        Column::int("disconnected", "1 where the process left before the end"),
+        Column::int("buffer_overran", "1 where the shared buffer was full"),
+        Column::int(
+            "buffer_corrupted",
+            "1 where the shared buffer was corrupted",
+        ),
+        Column::int(
+            "hit_guardrail",
+            "1 where a limit of the daemon ended profiling",
+        ),
+        Column::int(
+            "rejected_concurrent",
+            "1 where another session had the process",
+        ),
+    ],
+};
+
+static SAMPLES: Schema = Schema {
+    name: "heaptap_sample",
+    module: None,
+    about: "What a dump holds, by the call stack that allocated it. Of stacks that end there: \
+            heaptap_tree adds up those that pass.",
+    columns: &[
+        Column::id(),
+        Column::int("dump_id", "the dump: `heaptap_dump.id`").sorted(),
+        Column::int("stack_id", "the innermost frame: `heaptap_stack.id`").indexed(),
+        Column::int("size", "bytes held"),
+        Column::int("count", "sampled allocations held"),
+        Column::int("alloc_size", "bytes allocated since profiling began"),
+        Column::int("alloc_count", "sampled allocations since profiling began"),
+    ],
+};
+
+struct Dumps {
+    stacks: Arc<Stacks>,
+    last: Vec<bool>,
+}
+
+impl Rows for Dumps {
+    fn len(&self) -> usize {
+        self.stacks.heaps.dumps.len()
+    }
+
+    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
+        let dump = &self.stacks.heaps.dumps[row];
+        let name = &self.stacks.heaps.names[row];
+        let total = |at: usize| -> Cell<'_> {
+            let dump = self.stacks.dump(row);
+            let sum = dump.column(VIEWS[at]).map(|column| {
+                column
+                    .iter()
+                    .fold(0i64, |sum, &value| sum.saturating_add(value))
+            });
+            sum.into()
+        };
+        match column {
+            0 => row.into(),
+            1 => name.index.into(),
+            2 => name.label.as_deref().into(),
+            3 => time_of(dump).into(),
+            4 => dump.wall_time_ns.map(Cell::bits).unwrap_or(Cell::Null),
+            5 => self.stacks.processes.upid(dump.pid).into(),
+            6 => Cell::bits(dump.pid),
+            7 => (!dump.process.is_empty())
+                .then_some(dump.process.as_str())
+                .into(),
+            8 => dump.heap.as_str().into(),
+            9 => Cell::flag(self.last[row]),
+            10 => Cell::text(match dump.kind {
+                DumpKind::Cumulative => "cumulative",
+                DumpKind::AtMaximum => "at-maximum",
+                DumpKind::AllocationsOnly => "allocations-only",
+            }),
+            11 => Cell::bits(dump.sampling_interval_bytes),
+            12..=15 => total(column - 12),
+            16 => Cell::flag(dump.flags.from_startup),
+            17 => Cell::flag(dump.unfinished),
+            18 => Cell::flag(dump.flags.disconnected),
+            19 => Cell::flag(dump.flags.buffer_overran),
+            20 => Cell::flag(dump.flags.buffer_corrupted),
+            21 => Cell::flag(dump.flags.hit_guardrail),
+            _ => Cell::flag(dump.flags.rejected_concurrent),
+        }
+    }
+}
+
+struct Samples {
+    stacks: Arc<Stacks>,
+    /// Where the rows of each dump end.
+    ends: Vec<usize>,
+}
+
+impl Rows for Samples {
+    fn len(&self) -> usize {
+        self.ends.last().copied().unwrap_or(0)
+    }
+
+    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
+        if column == 0 {
+            return row.into();
+        }
+        let dump = self.ends.partition_point(|&end| end <= row);
+        if column == 1 {
+            return dump.into();
+        }
+        let start = dump.checked_sub(1).map_or(0, |before| self.ends[before]);
+        let dump = self.stacks.dump(dump);
+        let at = row - start;
+        match column {
+            2 => stack_id(dump.values.nodes[at]),
+            _ => figure(dump.column(VIEWS[column - 3]), at),
+        }
+    }
+
+    fn distinct(&self, column: usize) -> Option<usize> {
+        match column {
+            1 => Some(self.ends.len()),
+            2 => Some(self.stacks.profile().table.node_count()),
+            _ => None,
+        }
+    }
+}
+
+/// The row of a callsite in `heaptap_stack`, which leaves the root out.
+fn stack_id(node: NodeId) -> Cell<'static> {
+    node.0.checked_sub(1).into()
+}
+
+pub(super) fn add(catalog: &mut Catalog, stacks: &Arc<Stacks>) {
+    let of = Arc::clone(stacks);
+    catalog.table(&DUMPS, move || {
+        let dumps = &of.heaps.dumps;
+        let mut later = HashSet::new();
+        let of_end = dumps.iter().rev();
+        let mut last: Vec<bool> = of_end
+            .map(|dump| later.insert((dump.pid, dump.heap.as_str())))
+            .collect();
+        last.reverse();
+        Ok(Arc::new(Dumps {
+            last,
+            stacks: Arc::clone(&of),
+        }))
+    });
+    let of = Arc::clone(stacks);
+    catalog.table(&SAMPLES, move || {
+        let mut end = 0;
+        let dumps = of.profile().dumps.iter();
+        let ends = dumps.map(|dump| {
+            end += dump.values.nodes.len();
+            end
+        });
+        Ok(Arc::new(Samples {
+            ends: ends.collect(),
+            stacks: Arc::clone(&of),
+        }))
+    });
+}

@@ -1,0 +1,280 @@
+//! `heaptap_tree` and `heaptap_function`: own and cumulative figures of one dump, by call stack
+//! and by function.
+
+use std::sync::Arc;
+
+use super::tree::{depths, function, library, text, word};
+use super::{Stacks, VIEWS};
+use crate::analyze::native::filter::Filter;
+use crate::analyze::native::groups::{By, Groups};
+use crate::analyze::native::shown::Shown;
+use crate::analyze::native::table::{Key, Table};
+use crate::query::table::{Argument, Catalog, Cell, Column, Rows, Schema, TableError};
+use crate::stacks::{Dump, FrameId, NodeId};
+
+macro_rules! with_figures {
+    ($($column:expr),* $(,)?) => {
+        &[
+            $($column,)*
+            Column::int("size", "bytes held that it allocated itself"),
+            Column::int("count", "sampled allocations held that it made itself"),
+            Column::int("alloc_size", "bytes that it allocated itself"),
+            Column::int("alloc_count", "sampled allocations that it made itself"),
+            Column::int("cumulative_size", "bytes held, with what it called"),
+            Column::int("cumulative_count", "sampled allocations held, with what it called"),
+            Column::int("cumulative_alloc_size", "bytes allocated, with what it called"),
+            Column::int("cumulative_alloc_count", "sampled allocations, with what it called"),
+            Column::int("dump_id", "the dump: `heaptap_dump.id`; the last one if not given")
+                .argument()
+                .hidden(),
+        ]
+    };
+}
+
+static TREE: Schema = Schema {
+    name: "heaptap_tree",
+    module: None,
+    about: "A dump as a tree of call stacks with own and cumulative figures: \
+            heaptap_tree(dump_id).",
+    columns: with_figures![
+        Column::int("stack_id", "the callsite: `heaptap_stack.id`").indexed(),
+        Column::int("parent_id", "the callsite that called it").indexed(),
+        Column::int("depth", "0 for a root"),
+        Column::text("name", "the function"),
+        Column::text("library", "path of the file it lies in"),
+        Column::text("source_file", "NULL where not known"),
+        Column::int("line_number", "NULL where not known"),
+    ],
+};
+const TREE_FIGURES: usize = 7;
+
+static FUNCTIONS: Schema = Schema {
+    name: "heaptap_function",
+    module: None,
+    about: "A dump by function, recursion counted once: heaptap_function(dump_id).",
+    columns: with_figures![
+        Column::text("name", "the function"),
+        Column::text("library", "path of the file it lies in"),
+        Column::text("kind", "plain, allocator, runtime (of Java), java"),
+    ],
+};
+const FUNCTION_FIGURES: usize = 3;
+
+/// Own and cumulative figures, each by view and then by row; `None` where the dump does not
+/// know them.
+struct Figures([Option<Vec<i64>>; 8]);
+
+impl Figures {
+    fn cell(&self, column: usize, row: usize, dump: usize) -> Cell<'static> {
+        match self.0.get(column) {
+            Some(values) => values.as_ref().map(|values| values[row]).into(),
+            None => dump.into(),
+        }
+    }
+
+    /// Of the rows `keep` names, out of sums in the columns of a dump.
+    fn of(
+        dump: &Dump,
+        own: impl Fn(usize) -> Vec<i64>,
+        cumulative: impl Fn(usize) -> Vec<i64>,
+    ) -> Figures {
+        let column = |at: usize| {
+            let view = VIEWS[at % 4];
+            let found = dump.measures.iter().position(|m| m.view == Some(view))?;
+            Some(if at < 4 {
+                own(found)
+            } else {
+                cumulative(found)
+            })
+        };
+        Figures(std::array::from_fn(column))
+    }
+}
+
+struct TreeRows {
+    stacks: Arc<Stacks>,
+    dump: usize,
+    nodes: Vec<NodeId>,
+    depths: Vec<u32>,
+    figures: Figures,
+}
+
+impl TreeRows {
+    fn of(stacks: &Arc<Stacks>, at: usize) -> TreeRows {
+        let table = &stacks.profile().table;
+        let dump = stacks.dump(at);
+        let count = table.node_count();
+        // Callsites with something in them or below.
+        let mut used = vec![false; count];
+        for &leaf in &dump.values.nodes {
+            for node in table.stack(leaf) {
+                if std::mem::replace(&mut used[node.0 as usize], true) {
+                    break;
+                }
+            }
+        }
+        let nodes: Vec<NodeId> = (1..count as u32)
+            .map(NodeId)
+            .filter(|node| used[node.0 as usize])
+            .collect();
+        let spread = |column: usize| {
+            let mut sums = vec![0i64; count];
+            let values = dump.values.columns[column].iter();
+            for (node, value) in dump.values.nodes.iter().zip(values) {
+                sums[node.0 as usize] = *value;
+            }
+            sums
+        };
+        let of_rows = |sums: &[i64]| nodes.iter().map(|node| sums[node.0 as usize]).collect();
+        let figures = Figures::of(
+            dump,
+            |column| of_rows(&spread(column)),
+            |column| {
+                let mut sums = spread(column);
+                for node in (1..count).rev() {
+                    let parent = table.parent(NodeId(node as u32)).0 as usize;
+                    sums[parent] = sums[parent].saturating_add(sums[node]);
+                }
+                of_rows(&sums)
+            },
+        );
+        let all = depths(table);
+        TreeRows {
+            stacks: Arc::clone(stacks),
+            dump: at,
+            depths: nodes.iter().map(|node| all[node.0 as usize]).collect(),
+            nodes,
+            figures,
+        }
+    }
+}
+
+impl Rows for TreeRows {
+    fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
+        let table = &self.stacks.profile().table;
+        let node = self.nodes[row];
+        let frame = || table.frame_of(node);
+        let place = || frame().map(|frame| &table.frames()[frame.0 as usize]);
+        match column {
+            0 => node.0.checked_sub(1).into(),
+            1 => table.parent(node).0.checked_sub(1).into(),
+            2 => self.depths[row].into(),
+            3 => table.name_of(node).into(),
+            4 => frame()
+                .and_then(|frame| library(table, function(table, frame)))
+                .into(),
+            5 => place().and_then(|place| text(table, place.file)).into(),
+            6 => place()
+                .map(|place| place.line)
+                .filter(|&line| line > 0)
+                .into(),
+            _ => self.figures.cell(column - TREE_FIGURES, row, self.dump),
+        }
+    }
+}
+
+struct FunctionRows {
+    stacks: Arc<Stacks>,
+    dump: usize,
+    /// A frame of each function.
+    frames: Vec<FrameId>,
+    figures: Figures,
+}
+
+impl FunctionRows {
+    fn of(stacks: &Arc<Stacks>, at: usize) -> FunctionRows {
+        let table = &stacks.profile().table;
+        let dump = stacks.dump(at);
+        let shown = Shown::of(table, &Filter::default(), &[&dump.values]);
+        let groups = Groups::of(table, By::Function);
+        let sums = Table::of(&shown, &groups, &shown.sums(&dump.values));
+        let frames = sums.rows().filter_map(|row| match row.key {
+            Key::Group(group) => Some(groups.sample(group)),
+            Key::Callsite(_) => None,
+        });
+        FunctionRows {
+            frames: frames.collect(),
+            figures: Figures::of(
+                dump,
+                |column| sums.rows().map(|row| row.own[column]).collect(),
+                |column| sums.rows().map(|row| row.cumulative[column]).collect(),
+            ),
+            stacks: Arc::clone(stacks),
+            dump: at,
+        }
+    }
+}
+
+impl Rows for FunctionRows {
+    fn len(&self) -> usize {
+        self.frames.len()
+    }
+
+    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
+        let table = &self.stacks.profile().table;
+        let of = function(table, self.frames[row]);
+        match column {
+            0 => table.text_of(of.name).into(),
+            1 => library(table, of).into(),
+            2 => Cell::text(word(of.kind)),
+            _ => self.figures.cell(column - FUNCTION_FIGURES, row, self.dump),
+        }
+    }
+}
+
+/// The dump that is meant: the last one where none is given.
+fn dump_of(
+    stacks: &Stacks,
+    name: &str,
+    arguments: &[Argument],
+) -> Result<Option<usize>, TableError> {
+    let count = stacks.heaps.dumps.len();
+    let wrong = || {
+        TableError(format!(
+            "{name} wants the id of a dump, 0 to {}: SELECT id, ts, process, heap_name FROM \
+             heaptap_dump",
+            count.saturating_sub(1)
+        ))
+    };
+    match arguments.last() {
+        None | Some(Argument::Absent | Argument::Null) => Ok(count.checked_sub(1)),
+        Some(Argument::Int(id)) => match usize::try_from(*id) {
+            Ok(id) if id < count => Ok(Some(id)),
+            _ => Err(wrong()),
+        },
+        Some(Argument::Real(_) | Argument::Text(_)) => Err(wrong()),
+    }
+}
+
+struct Nothing;
+
+impl Rows for Nothing {
+    fn len(&self) -> usize {
+        0
+    }
+
+    fn cell(&self, _: usize, _: usize) -> Cell<'_> {
+        Cell::Null
+    }
+}
+
+pub(super) fn add(catalog: &mut Catalog, stacks: &Arc<Stacks>) {
+    let of = Arc::clone(stacks);
+    catalog.function(&TREE, move |arguments| {
+        Ok(match dump_of(&of, TREE.name, arguments)? {
+            Some(dump) => Arc::new(TreeRows::of(&of, dump)),
+            None => Arc::new(Nothing),
+        })
+    });
+    let of = Arc::clone(stacks);
+    catalog.function(&FUNCTIONS, move |arguments| {
+        Ok(match dump_of(&of, FUNCTIONS.name, arguments)? {
+            Some(dump) => Arc::new(FunctionRows::of(&of, dump)),
+            None => Arc::new(Nothing),
+        })
+    });
+}

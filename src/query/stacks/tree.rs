@@ -1,0 +1,135 @@
+//! `heaptap_stack`: call stacks as a tree of named frames.
+
+use std::sync::Arc;
+
+use super::Stacks;
+use crate::query::table::{Catalog, Cell, Column, Rows, Schema};
+use crate::stacks::{FrameId, Function, Kind, NodeId, StackTable, TextId};
+
+static STACKS: Schema = Schema {
+    name: "heaptap_stack",
+    module: None,
+    about: "Call stacks as a tree of named frames, inlined functions too; callers before those \
+            they call.",
+    columns: &[
+        Column::id(),
+        Column::int("parent_id", "who called it; smaller than `id`").indexed(),
+        Column::int("depth", "frames between it and the root; 0 for a root"),
+        Column::text("name", "the function: demangled, deobfuscated, annotated").indexed(),
+        Column::text("system_name", "as it was recorded or linked"),
+        Column::text("library", "path of the file it lies in").indexed(),
+        Column::text("source_file", "NULL where not known"),
+        Column::int("line_number", "NULL where not known"),
+        Column::int("inlined", "1 where the compiler put it into its caller"),
+        Column::text("kind", "plain, allocator, runtime (of Java), java"),
+        Column::text("stack", "names from the root to here, separated by `;`"),
+    ],
+};
+
+/// Bytes of a stack as text; what a hostile trace could ask for has no end.
+const LONGEST: usize = 1 << 20;
+
+struct Tree {
+    stacks: Arc<Stacks>,
+    depths: Vec<u32>,
+}
+
+pub(super) fn text(table: &StackTable, id: TextId) -> Option<&str> {
+    (id != TextId::default()).then(|| table.text_of(id))
+}
+
+pub(super) fn word(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Plain => "plain",
+        Kind::Allocator => "allocator",
+        Kind::Runtime => "runtime",
+        Kind::Java => "java",
+    }
+}
+
+pub(super) fn function(table: &StackTable, frame: FrameId) -> &Function {
+    let frame = &table.frames()[frame.0 as usize];
+    &table.functions()[frame.function.0 as usize]
+}
+
+pub(super) fn library<'t>(table: &'t StackTable, function: &Function) -> Option<&'t str> {
+    text(table, table.libraries()[function.library.0 as usize].path)
+}
+
+/// Depths of all callsites; the root's is none.
+pub(super) fn depths(table: &StackTable) -> Vec<u32> {
+    let mut depths = vec![0u32; table.node_count()];
+    for node in 1..table.node_count() {
+        let parent = table.parent(NodeId(node as u32));
+        if parent != NodeId::ROOT {
+            depths[node] = depths[parent.0 as usize].saturating_add(1);
+        }
+    }
+    depths
+}
+
+fn stack_text(table: &StackTable, leaf: NodeId) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    let mut bytes = 0;
+    for node in table.stack(leaf) {
+        let name = table.name_of(node);
+        bytes += name.len() + 1;
+        if bytes > LONGEST {
+            names.push("…");
+            break;
+        }
+        names.push(name);
+    }
+    names.reverse();
+    names.join(";")
+}
+
+impl Rows for Tree {
+    fn len(&self) -> usize {
+        // The root has no frame and no row.
+        self.depths.len() - 1
+    }
+
+    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
+        let table = &self.stacks.profile().table;
+        let node = NodeId(row as u32 + 1);
+        let frame = || table.frame_of(node);
+        let of = || frame().map(|frame| function(table, frame));
+        let place = || frame().map(|frame| &table.frames()[frame.0 as usize]);
+        match column {
+            0 => row.into(),
+            1 => table.parent(node).0.checked_sub(1).into(),
+            2 => self.depths[row + 1].into(),
+            3 => table.name_of(node).into(),
+            4 => of().and_then(|of| text(table, of.system_name)).into(),
+            5 => of().and_then(|of| library(table, of)).into(),
+            6 => place().and_then(|place| text(table, place.file)).into(),
+            7 => place()
+                .map(|place| place.line)
+                .filter(|&line| line > 0)
+                .into(),
+            8 => Cell::flag(place().is_some_and(|place| place.inlined)),
+            9 => of().map(|of| word(of.kind)).into(),
+            _ => stack_text(table, node).into(),
+        }
+    }
+
+    fn distinct(&self, column: usize) -> Option<usize> {
+        let table = &self.stacks.profile().table;
+        match column {
+            3 => Some(table.functions().len()),
+            5 => Some(table.libraries().len()),
+            _ => None,
+        }
+    }
+}
+
+pub(super) fn add(catalog: &mut Catalog, stacks: &Arc<Stacks>) {
+    let of = Arc::clone(stacks);
+    catalog.table(&STACKS, move || {
+        Ok(Arc::new(Tree {
+            depths: depths(&of.profile().table),
+            stacks: Arc::clone(&of),
+        }))
+    });
+}
