@@ -13,12 +13,12 @@ use super::manifest::Manifest;
 use super::{recorded, trace_findings};
 use crate::error::{Classified, ErrorClass};
 use crate::heap_graph::HeapGraph;
-use crate::profile::{HeapDump, Recording};
+use crate::profile::{Health, HeapDump, Recording};
 use crate::query::java::{JavaHeapFacts, JavaHeaps, OutOfMemory, ThrownFrame};
 use crate::query::native::{DumpName, NativeHeaps, NativeHeapsBuilder};
 use crate::query::{
     Catalog, CopiedTable, Database, Limits, Processes, QueryError, TableError, flamegraph, java,
-    native, processes, stacks,
+    native, processes, stacks, system,
 };
 
 /// How to open an input.
@@ -232,6 +232,7 @@ fn of_trace(
     };
     let contents = Contents {
         recording,
+        health,
         natives,
         names,
     };
@@ -256,6 +257,7 @@ fn of_hprofs(path: &Path, options: QueryOptions, steps: &Steps) -> Result<QueryF
     let contents = Contents {
         natives: NativeHeapsBuilder::default().finish(Arc::clone(&recording)),
         recording,
+        health: Health::default(),
         names: BTreeMap::new(),
     };
     Ok(QueryFile {
@@ -267,6 +269,7 @@ fn of_hprofs(path: &Path, options: QueryOptions, steps: &Steps) -> Result<QueryF
 /// What tables are made of, beside Java heaps.
 struct Contents {
     recording: Arc<Recording>,
+    health: Health,
     natives: NativeHeaps,
     names: BTreeMap<u64, String>,
 }
@@ -297,6 +300,8 @@ impl Contents {
         processes::add(&mut catalog, &known);
         native::add(&mut catalog, &natives, &known);
         stacks::add(&mut catalog, &natives, &known);
+        let times: Vec<u64> = heaps.list().iter().map(|heap| heap.time_ns).collect();
+        system::add(&mut catalog, &natives, &self.health, &times);
         let graphs = java::add(&mut catalog, &heaps, &known);
         flamegraph::add(&mut catalog, Some(&natives), Some(&graphs), &known);
         Database::open_with(catalog, limits)

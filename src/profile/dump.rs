@@ -91,6 +91,8 @@ pub struct HeapDump {
     pub unwinding_errors: u64,
     /// Samples unwound since profiling began.
     pub heap_samples: u64,
+    /// µs that the daemon took to unwind them.
+    pub unwinding_time_us: u64,
     /// µs for which the client was blocked on its lock.
     pub client_spinlock_blocked_us: u64,
     /// The last packet of the dump never came, or one of its packets is lost or damaged:

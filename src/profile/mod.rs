@@ -20,6 +20,6 @@ mod tables;
 pub use dump::{DumpFlags, DumpKind, Figures, HeapDump};
 pub use health::{Damage, Health, ServiceStats};
 pub use name_maps::{NameMap, NameMaps, PacketLines, RenamedClass, RenamedMember};
-pub use recording::{HeapRequest, Package, Process, Recording, SystemInfo};
+pub use recording::{HeapRequest, Package, Process, Recording, ServiceCounter, SystemInfo};
 pub use symbols::{Line, Lines, Symbols};
 pub use tables::{CallsiteId, Frame, FrameId, Mapping, MappingId, StringId, Tables};

@@ -27,8 +27,22 @@ pub struct Recording {
     pub data_sources: Vec<String>,
     /// The system that was recorded.
     pub system: SystemInfo,
+    /// The tracing service's own counters, under the names that Perfetto's `stats` table has for
+    /// them, each with the buffer it is of; as the last account of it has them, zeros left out.
+    pub counters: Vec<ServiceCounter>,
     /// Trace time (BOOTTIME) at which tracing began, in ns, where the trace says.
     pub started_ns: Option<u64>,
+}
+
+/// A counter of the tracing service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ServiceCounter {
+    /// Its name, such as `traced_buf_bytes_written`.
+    pub name: &'static str,
+    /// The buffer it is of.
+    pub buffer: Option<u32>,
+    /// Its value.
+    pub value: u64,
 }
 
 /// A process as the process tree names it.

@@ -13,6 +13,7 @@
 //! | `prepass` | what PerfettoSQL adds to SQL |
 //! | `native` | tables of native heaps |
 //! | `stacks` | tables of our own over native heaps |
+//! | `system` | packages, counters, what is known of the recording |
 //! | `java` | tables of Java heaps |
 //! | `flamegraph` | `experimental_flamegraph`, over both |
 //! | `modules` | modules of Perfetto's library |
@@ -30,6 +31,7 @@ pub mod native;
 pub mod prepass;
 pub mod processes;
 pub mod stacks;
+pub mod system;
 mod table;
 mod vtab;
 

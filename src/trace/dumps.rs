@@ -343,6 +343,7 @@ where
             flags: header.flags,
             unwinding_errors: header.unwinding_errors,
             heap_samples: header.heap_samples,
+            unwinding_time_us: header.unwinding_time_us,
             client_spinlock_blocked_us: header.client_spinlock_blocked_us,
             unfinished,
             samples,

@@ -20,6 +20,7 @@
 //! | `interning`, `iids`, `callstacks` | interned data, late definitions |
 //! | `clocks` | time |
 //! | `metadata` | processes, packages, config, system, the service's stats |
+//! | `service_counters` | the tracing service's counters by name |
 //! | `symbols`, `deobfuscation` | names in packets of their own |
 //! | `survey`, `surveyed` | the first reading; its result, open for more names |
 //! | `order` | which packets belong together, and in which order |
@@ -44,6 +45,7 @@ mod raw_strings;
 mod reader;
 mod scan;
 mod series;
+mod service_counters;
 mod survey;
 mod surveyed;
 mod symbols;

@@ -51,6 +51,7 @@ pub(super) struct Header {
     pub(super) orig_sampling_interval_bytes: u64,
     pub(super) unwinding_errors: u64,
     pub(super) heap_samples: u64,
+    pub(super) unwinding_time_us: u64,
     pub(super) client_spinlock_blocked_us: u64,
 }
 
@@ -76,6 +77,7 @@ impl Header {
                         match number {
                             1 => self.unwinding_errors = value.number(),
                             2 => self.heap_samples = value.number(),
+                            5 => self.unwinding_time_us = value.number(),
                             6 => self.client_spinlock_blocked_us = value.number(),
                             _ => {}
                         }

@@ -11,6 +11,7 @@ use super::order::Entry;
 use super::packet::{Packet, payload};
 use super::profile_packet::Outline;
 use super::reader::{Inner, Place};
+use super::service_counters;
 use super::symbols::ModuleSymbols;
 use super::wire::WireError;
 use crate::profile::{Health, NameMaps, Recording};
@@ -203,6 +204,7 @@ impl Survey {
                 ),
                 payload::TRACE_STATS => match metadata::read_stats(message) {
                     Ok(stats) => {
+                        recording.counters = service_counters::read(message);
                         self.ending.stats();
                         self.health.service = Some(stats);
                         continue;

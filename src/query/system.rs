@@ -1,0 +1,323 @@
+//! What is known of a recording beside its heaps: `package_list`, `stats`, `metadata`,
+//! `trace_bounds`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::native::{NativeHeaps, time_of};
+use super::table::{Catalog, Cell, Column, Rows, Schema};
+use crate::profile::{Health, HeapDump, Recording};
+
+/// Adds the tables.
+pub fn add(catalog: &mut Catalog, heaps: &Arc<NativeHeaps>, health: &Health, times: &[u64]) {
+    let of = Arc::clone(&heaps.recording);
+    catalog.table(&PACKAGES, move || Ok(Arc::new(Packages(Arc::clone(&of)))));
+    let stats = Arc::new(Fixed(stats(heaps, health)));
+    catalog.table(&STATS, move || Ok(Arc::clone(&stats) as Arc<dyn Rows>));
+    let metadata = Arc::new(Fixed(metadata(&heaps.recording)));
+    catalog.table(
+        &METADATA,
+        move || Ok(Arc::clone(&metadata) as Arc<dyn Rows>),
+    );
+    let bounds = Arc::new(Fixed(vec![bounds(heaps, times)]));
+    catalog.table(&BOUNDS, move || Ok(Arc::clone(&bounds) as Arc<dyn Rows>));
+}
+
+static PACKAGES: Schema = Schema {
+    name: "package_list",
+    module: None,
+    about: "The device's packages, where the trace lists them.",
+    columns: &[
+        Column::id(),
+        Column::text("package_name", "its name").indexed(),
+        Column::int("uid", "uid of its processes").indexed(),
+        Column::int("debuggable", "1 where it is"),
+        Column::int("profileable_from_shell", "1 where its manifest allows that"),
+        Column::int("version_code", "its version"),
+    ],
+};
+
+struct Packages(Arc<Recording>);
+
+impl Rows for Packages {
+    fn len(&self) -> usize {
+        self.0.packages.len()
+    }
+
+    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
+        let package = &self.0.packages[row];
+        match column {
+            0 => row.into(),
+            1 => package.name.as_str().into(),
+            2 => Cell::bits(package.uid),
+            3 => Cell::flag(package.debuggable),
+            4 => Cell::flag(package.profileable_from_shell),
+            _ => package.version_code.into(),
+        }
+    }
+}
+
+static STATS: Schema = Schema {
+    name: "stats",
+    module: None,
+    about: "How the recording went: losses, limits, the tracing service's counters. Only what is \
+            not zero.",
+    columns: &[
+        Column::id(),
+        Column::text("name", "what is counted").indexed(),
+        Column::int(
+            "idx",
+            "process id or number of a buffer, where there are several",
+        ),
+        Column::int("value", "how often, or how much"),
+        Column::text("severity", "info, data_loss or error"),
+        Column::text(
+            "source",
+            "trace: as it was recorded; analysis: found while it was read",
+        ),
+        Column::text("description", "what it means"),
+    ],
+};
+
+static METADATA: Schema = Schema {
+    name: "metadata",
+    module: None,
+    about: "What the trace says of the system that was recorded.",
+    columns: &[
+        Column::id(),
+        Column::text("name", "what it is about").indexed(),
+        Column::text("key_type", "single"),
+        Column::int("int_value", "where it is a number"),
+        Column::text("str_value", "where it is text"),
+    ],
+};
+
+static BOUNDS: Schema = Schema {
+    name: "trace_bounds",
+    module: None,
+    about: "The first and the last moment that a table knows.",
+    columns: &[
+        Column::int("start_ts", "ns of trace time"),
+        Column::int("end_ts", "ns of trace time"),
+    ],
+};
+
+/// A few rows, made beforehand.
+struct Fixed(Vec<Vec<Cell<'static>>>);
+
+impl Rows for Fixed {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
+        self.0[row][column].clone()
+    }
+}
+
+const INFO: &str = "info";
+const LOSS: &str = "data_loss";
+const ERROR: &str = "error";
+
+/// Name, value, severity and meaning.
+type Told = (&'static str, u64, &'static str, &'static str);
+
+/// What a dump's own account tells, under Perfetto's names.
+fn of_dump(dump: &HeapDump) -> Vec<Told> {
+    let flags = &dump.flags;
+    let flag = |flag: bool| u64::from(flag);
+    let adjusted = match dump.orig_sampling_interval_bytes {
+        0 => 0,
+        asked => dump.sampling_interval_bytes.saturating_sub(asked),
+    };
+    vec![
+        (
+            "heapprofd_last_profile_timestamp",
+            time_of(dump).unsigned_abs(),
+            INFO,
+            "when the last dump was made",
+        ),
+        (
+            "heapprofd_buffer_overran",
+            flag(flags.buffer_overran),
+            LOSS,
+            "the shared buffer was full: the profile ends early",
+        ),
+        (
+            "heapprofd_client_error",
+            u64::from(flags.client_error),
+            ERROR,
+            "1: the client waited too long for the buffer; 2: a stack had no known bounds",
+        ),
+        (
+            "heapprofd_buffer_corrupted",
+            flag(flags.buffer_corrupted),
+            ERROR,
+            "the shared buffer was corrupted: the profile ends early",
+        ),
+        (
+            "heapprofd_hit_guardrail",
+            flag(flags.hit_guardrail),
+            ERROR,
+            "a limit of memory or time ended profiling",
+        ),
+        (
+            "heapprofd_rejected_concurrent",
+            flag(flags.rejected_concurrent),
+            ERROR,
+            "another session had the process: no profile",
+        ),
+        (
+            "heapprofd_sampling_interval_adjusted",
+            adjusted,
+            INFO,
+            "bytes by which the sampling interval was raised",
+        ),
+        (
+            "heapprofd_unwind_time_us",
+            dump.unwinding_time_us,
+            INFO,
+            "time it took to unwind stacks, in µs",
+        ),
+        (
+            "heapprofd_unwind_samples",
+            dump.heap_samples,
+            INFO,
+            "stacks that were unwound",
+        ),
+        (
+            "heapprofd_client_spinlock_blocked",
+            dump.client_spinlock_blocked_us,
+            INFO,
+            "time for which the client waited for its lock, in µs",
+        ),
+        (
+            "heapprofd_client_disconnected",
+            flag(flags.disconnected),
+            INFO,
+            "the process left before the end",
+        ),
+    ]
+}
+
+fn stats(heaps: &NativeHeaps, health: &Health) -> Vec<Vec<Cell<'static>>> {
+    let mut rows = Vec::new();
+    let mut add = |name: &'static str, idx: Option<u64>, value: u64, severity, source, about| {
+        if value != 0 {
+            rows.push(vec![
+                Cell::from(rows.len()),
+                Cell::text(name),
+                idx.map(Cell::bits).unwrap_or(Cell::Null),
+                Cell::bits(value),
+                Cell::text(severity),
+                Cell::text(source),
+                Cell::text(about),
+            ]);
+        }
+    };
+    for counter in &heaps.recording.counters {
+        let severity = match counter.name {
+            "traced_buf_patches_failed"
+            | "traced_buf_trace_writer_packet_loss"
+            | "traced_final_flush_failed" => LOSS,
+            "traced_buf_abi_violations" => ERROR,
+            _ => INFO,
+        };
+        let buffer = counter.buffer.map(u64::from);
+        let about = "counted by the tracing service";
+        add(
+            counter.name,
+            buffer,
+            counter.value,
+            severity,
+            "trace",
+            about,
+        );
+    }
+    // The last dump of a process says all: its account is cumulative.
+    let mut last: BTreeMap<(u64, &str), &HeapDump> = BTreeMap::new();
+    for dump in &heaps.dumps {
+        last.insert((dump.pid, &dump.heap), dump);
+    }
+    // Of several heaps the largest: each tells of the process as a whole.
+    let mut of_processes: BTreeMap<(u64, &'static str), Told> = BTreeMap::new();
+    for ((pid, _), dump) in last {
+        for told in of_dump(dump) {
+            let known = of_processes.entry((pid, told.0)).or_insert(told);
+            known.1 = known.1.max(told.1);
+        }
+    }
+    for ((pid, _), (name, value, severity, about)) in of_processes {
+        add(name, Some(pid), value, severity, "trace", about);
+    }
+    let found = [
+        (
+            "heapprofd_missing_packet",
+            health.missing_profile_packets,
+            ERROR,
+            "profile packets that never came",
+        ),
+        (
+            "heapprofd_malformed_packet",
+            health.malformed_samples,
+            ERROR,
+            "samples that contradict those before them",
+        ),
+        (
+            "packages_list_has_read_errors",
+            u64::from(heaps.recording.packages_incomplete),
+            ERROR,
+            "the device could not read its own list of packages",
+        ),
+    ];
+    for (name, value, severity, about) in found {
+        add(name, None, value, severity, "analysis", about);
+    }
+    rows
+}
+
+fn metadata(recording: &Recording) -> Vec<Vec<Cell<'static>>> {
+    let system = &recording.system;
+    let texts = [
+        ("android_build_fingerprint", &system.fingerprint),
+        ("tracing_service_version", &system.tracing_service),
+        ("system_machine", &system.machine),
+        ("system_release", &system.kernel),
+    ];
+    let texts = texts.into_iter().filter(|(_, text)| !text.is_empty());
+    let sdk = (system.sdk > 0).then(|| ("android_sdk_version", Cell::bits(system.sdk), Cell::Null));
+    let started = recording
+        .started_ns
+        .map(|at| ("tracing_started_ns", Cell::bits(at), Cell::Null));
+    texts
+        .map(|(name, text)| (name, Cell::Null, Cell::from(text.clone())))
+        .chain(sdk)
+        .chain(started)
+        .enumerate()
+        .map(|(id, (name, int, text))| {
+            vec![
+                Cell::from(id),
+                Cell::text(name),
+                Cell::text("single"),
+                int,
+                text,
+            ]
+        })
+        .collect()
+}
+
+/// The first and the last moment of native dumps, of Java dumps (`times`), and of the trace.
+fn bounds(heaps: &NativeHeaps, times: &[u64]) -> Vec<Cell<'static>> {
+    let started = heaps.recording.started_ns.map(|at| at as i64);
+    let begun = heaps.dumps.iter().filter_map(|dump| dump.start_ns);
+    let all: Vec<i64> = heaps
+        .dumps
+        .iter()
+        .map(time_of)
+        .chain(times.iter().map(|&at| at as i64))
+        .chain(begun.map(|at| at as i64))
+        .chain(started)
+        .collect();
+    let bound = |bound: Option<&i64>| Cell::Int(bound.copied().unwrap_or(0));
+    vec![bound(all.iter().min()), bound(all.iter().max())]
+}
