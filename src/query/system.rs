@@ -2,6 +2,7 @@
 //! `trace_bounds`.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use super::native::{NativeHeaps, time_of};
@@ -119,6 +120,14 @@ const INFO: &str = "info";
 const LOSS: &str = "data_loss";
 const ERROR: &str = "error";
 
+/// Counters of a process that are sums over its dumps; the others are the highest of any.
+const SUMMED: [&str; 4] = [
+    "heapprofd_unwind_time_us",
+    "heapprofd_unwind_samples",
+    "heapprofd_client_spinlock_blocked",
+    "heapprofd_client_disconnected",
+];
+
 /// Name, value, severity and meaning.
 type Told = (&'static str, u64, &'static str, &'static str);
 
@@ -133,9 +142,9 @@ fn of_dump(dump: &HeapDump) -> Vec<Told> {
     vec![
         (
             "heapprofd_last_profile_timestamp",
-            time_of(dump).unsigned_abs(),
+            dump.written_ns.unwrap_or(0),
             INFO,
-            "when the last dump was made",
+            "when the last dump was written",
         ),
         (
             "heapprofd_buffer_overran",
@@ -177,19 +186,19 @@ fn of_dump(dump: &HeapDump) -> Vec<Told> {
             "heapprofd_unwind_time_us",
             dump.unwinding_time_us,
             INFO,
-            "time it took to unwind stacks, in µs",
+            "time it took to unwind stacks, in µs, added up over dumps",
         ),
         (
             "heapprofd_unwind_samples",
             dump.heap_samples,
             INFO,
-            "stacks that were unwound",
+            "stacks that were unwound, added up over dumps",
         ),
         (
             "heapprofd_client_spinlock_blocked",
             dump.client_spinlock_blocked_us,
             INFO,
-            "time for which the client waited for its lock, in µs",
+            "time for which the client waited for its lock, in µs, added up over dumps",
         ),
         (
             "heapprofd_client_disconnected",
@@ -234,17 +243,23 @@ fn stats(heaps: &NativeHeaps, health: &Health) -> Vec<Vec<Cell<'static>>> {
             about,
         );
     }
-    // The last dump of a process says all: its account is cumulative.
-    let mut last: BTreeMap<(u64, &str), &HeapDump> = BTreeMap::new();
-    for dump in &heaps.dumps {
-        last.insert((dump.pid, &dump.heap), dump);
-    }
-    // Of several heaps the largest: each tells of the process as a whole.
     let mut of_processes: BTreeMap<(u64, &'static str), Told> = BTreeMap::new();
-    for ((pid, _), dump) in last {
+    for dump in &heaps.dumps {
         for told in of_dump(dump) {
-            let known = of_processes.entry((pid, told.0)).or_insert(told);
-            known.1 = known.1.max(told.1);
+            match of_processes.entry((dump.pid, told.0)) {
+                Entry::Vacant(free) => {
+                    free.insert(told);
+                }
+                // Perfetto adds these up though each dump counts from the beginning.
+                Entry::Occupied(known) if SUMMED.contains(&told.0) => {
+                    let sum = &mut known.into_mut().1;
+                    *sum = sum.saturating_add(told.1);
+                }
+                Entry::Occupied(known) => {
+                    let most = &mut known.into_mut().1;
+                    *most = told.1.max(*most);
+                }
+            }
         }
     }
     for ((pid, _), (name, value, severity, about)) in of_processes {
