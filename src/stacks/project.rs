@@ -281,6 +281,7 @@ impl<'a> Projector<'a> {
 mod tests {
     use super::*;
     use crate::profile::{Line, Mapping, StringId};
+    use std::collections::BTreeMap;
 
     fn frame(recording: &mut Recording, name: &str, path: &str, rel_pc: u64) -> u32 {
         let tables = &mut recording.tables;
@@ -395,19 +396,23 @@ mod tests {
         let [first, second] = &profile.dumps[..] else {
             panic!("two dumps")
         };
-        let names: Vec<_> = first
-            .values
-            .nodes
-            .iter()
-            .map(|&n| table.name_of(n))
-            .collect();
-        assert_eq!(names, ["", "main", "load", "main"], "no stack is the root");
+        let named = |dump: &Dump, view| {
+            let nodes = dump.values.nodes.iter();
+            let stack = |node| table.stack(node).map(|node| table.name_of(node));
+            let stacks = nodes.map(|&node| stack(node).collect::<Vec<_>>().join(" < "));
+            let column = dump.column(view).unwrap().iter().copied();
+            stacks.zip(column).collect::<BTreeMap<String, i64>>()
+        };
+        let expected = |values: [i64; 4]| {
+            let stacks = ["", "main", "load < main", "main < main"].map(str::to_owned);
+            stacks.into_iter().zip(values).collect::<BTreeMap<_, _>>()
+        };
         let max = i64::MAX;
-        assert_eq!(first.column(View::Space).unwrap(), [max, max, max, max]);
-        assert_eq!(first.column(View::Objects).unwrap(), [1, 1, 2, 1]);
+        assert_eq!(named(first, View::Space), expected([max, max, max, max]));
+        assert_eq!(named(first, View::Objects), expected([1, 1, 2, 1]));
         assert_eq!(second.values.nodes, first.values.nodes);
         assert_eq!(second.column(View::Space), None);
-        assert_eq!(second.column(View::AllocSpace).unwrap(), [10, 10, 20, 10]);
+        assert_eq!(named(second, View::AllocSpace), expected([10, 10, 20, 10]));
         assert_eq!(second.measures[second.default_measure].name, "alloc_space");
         assert_eq!(second.facts.index, 1);
     }
