@@ -111,8 +111,8 @@ impl Classified for JavaError {
             JavaError::Maps(error) => return error.help(),
             JavaError::Manifest(error) => return error.help(),
             JavaError::Native { name } => format!(
-                "this command looks at Java heaps so far: `heaptap convert {name}`, then \
-                 `go tool pprof` on a file it wrote; or dump the Java heap with `heaptap dump`"
+                "`heaptap top {name}` shows the native ones; a Java heap is dumped with \
+                 `heaptap dump -n NAME`"
             ),
             JavaError::NoHeap { .. } => {
                 "dump one with `heaptap dump -n NAME`, or as HPROF with `heaptap dump --hprof`"

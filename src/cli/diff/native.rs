@@ -9,6 +9,9 @@ use crate::app::top::Growth;
 use crate::error::ErrorClass;
 use crate::units::{ByteSize, thousands};
 
+/// From so many columns on there is room for self and cumulative growth.
+const ROOM_FOR_BOTH: usize = 100;
+
 /// What changed, for people.
 pub(super) fn show(console: &Console, report: &DiffReport) {
     for (at, heap) in report.heaps.iter().enumerate() {
@@ -147,6 +150,7 @@ fn table(
     rows: &[&DiffRow],
     change: impl Fn(&DiffRow) -> ChangeRow,
 ) -> String {
+    let width = console.stdout_width();
     let by_callsite = report.by == "callsite";
     let is_cumulative = report.sort == "cumulative";
     let has_error = rows.iter().any(|row| row.own.growth.low.is_some());
@@ -156,7 +160,9 @@ fn table(
         headings.push("95 %");
     }
     headings.extend(["before", "after"]);
-    if !by_callsite {
+    let has_room = width.is_none_or(|width| width >= ROOM_FOR_BOTH);
+    let shows_both = !by_callsite && has_room;
+    if shows_both {
         headings.push(if is_cumulative { "self" } else { "cumulative" });
     }
     headings.push(match report.by {
@@ -178,7 +184,7 @@ fn table(
         }
         figures.push(value(main.before.bytes, "bytes"));
         figures.push(value(main.after.bytes, "bytes"));
-        if !by_callsite {
+        if shows_both {
             figures.push(cells(&other.growth).0);
         }
         table.row(figures, row.name.clone());
@@ -192,7 +198,7 @@ fn table(
         let parts = parts.into_iter().filter(|part| !part.is_empty());
         table.remark(parts.collect::<Vec<_>>().join("  "));
     }
-    table.render(console, console.stdout_width())
+    table.render(console, width)
 }
 
 /// Says how a limit came out, and which exit code that asks for.

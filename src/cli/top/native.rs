@@ -178,10 +178,12 @@ fn rows(console: &Console, report: &TopReport, heap: &HeapReport) {
         left.push(format!("{more} more (-n 0 shows all)"));
     }
     if report.sort == "self" && total > with_self {
-        let callers = thousands((total - with_self) as u64);
-        left.push(format!(
-            "{callers} that hold nothing themselves (--sort cumulative)"
-        ));
+        let others = thousands((total - with_self) as u64);
+        left.push(match (by_callsite, heap.view.as_str()) {
+            (false, _) => format!("{others} that hold nothing themselves (--sort cumulative)"),
+            (true, "space" | "objects") => format!("{others} of which nothing is left"),
+            (true, _) => format!("{others} without any"),
+        });
     }
     if !left.is_empty() {
         let note = format!("… and {}", left.join(", "));
@@ -263,6 +265,11 @@ fn footer(console: &Console, report: &TopReport, input: &str) {
     }) {
         notes.push("95 %: where the true value lies, sampling error only".to_owned());
     }
+    if report.heaps.iter().any(is_all_but_freed) {
+        notes.push(
+            "nearly all was freed again: --view alloc_space shows what was allocated".to_owned(),
+        );
+    }
     console.data("");
     for note in notes {
         console.data(console.styled(Style::Dim, note));
@@ -281,6 +288,15 @@ fn footer(console: &Console, report: &TopReport, input: &str) {
         "next: {}",
         console.on_stderr(Style::Help, next.join(" · "))
     ));
+}
+
+/// Whether next to nothing is left of what was allocated: then that may be the question.
+fn is_all_but_freed(heap: &HeapReport) -> bool {
+    let left = heap
+        .total
+        .of(View::Space)
+        .zip(heap.total.of(View::AllocSpace));
+    heap.view == "space" && left.is_some_and(|(held, all)| held.saturating_mul(100) < all)
 }
 
 /// Rows as CSV, those of all heaps one below the other.

@@ -262,10 +262,8 @@ proptest! {
         let names: Vec<String> = (0..hits.len()).map(|n| format!("f{n}")).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let (table, nodes) = table(&names);
-        let side = |of: fn(&((i64, i64), (i64, i64))) -> (i64, i64)| -> Vec<(i64, i64)> {
-            hits.iter().map(of).collect()
-        };
-        let (before, after) = (dump(&nodes, &side(|h| h.0), T), dump(&nodes, &side(|h| h.1), T));
+        let (first, second): (Vec<_>, Vec<_>) = hits.iter().copied().unzip();
+        let (before, after) = (dump(&nodes, &first, T), dump(&nodes, &second, T));
         let filter = Filter::default();
         let terms = terms(Kinship::Apart);
         let diff = Diff::of(&table, Some(&before), Some(&after), &filter, &terms);

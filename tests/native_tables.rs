@@ -1,0 +1,369 @@
+//! `heaptap top` and `diff` of native heaps as their users run them: the real binary on
+//! recordings of the virtual phone.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// The call that the demo's app leaks from.
+const LEAK: &str = "example::telemetry::EventHistory::Append";
+/// A cache of it that is full when the first snapshot is taken.
+const CACHE: &str = "example::feed::FeedCache::Copy";
+
+struct Folder {
+    _kept: TempDir,
+    path: PathBuf,
+}
+
+fn heaptap(args: &[&str]) -> Output {
+    let home = &demo().path;
+    Command::new(env!("CARGO_BIN_EXE_heaptap"))
+        .args(args)
+        .env_remove("PERFETTO_PROGUARD_MAP")
+        .env_remove("NO_COLOR")
+        .env("HEAPTAP_STATE_DIR", home.join("state"))
+        .env("HEAPTAP_CACHE_DIR", home.join("cache"))
+        .output()
+        .unwrap()
+}
+
+/// A recording with snapshots `before` and `after`, and a last dump.
+fn demo() -> &'static Folder {
+    static DEMO: OnceLock<Folder> = OnceLock::new();
+    DEMO.get_or_init(|| {
+        let kept = tempfile::tempdir().unwrap();
+        let path = kept.path().to_owned();
+        let output = Command::new(env!("CARGO_BIN_EXE_heaptap"))
+            .args(["demo", "-o"])
+            .arg(path.join("rec"))
+            .env("HEAPTAP_STATE_DIR", path.join("state"))
+            .env("HEAPTAP_CACHE_DIR", path.join("cache"))
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        Folder { _kept: kept, path }
+    })
+}
+
+fn rec() -> String {
+    demo().path.join("rec").to_str().unwrap().to_owned()
+}
+
+fn dump(which: &str) -> String {
+    format!("{}@{which}", rec())
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// What it prints; it ends with 0.
+fn words(args: &[&str]) -> String {
+    let output = heaptap(args);
+    assert_eq!(output.status.code(), Some(0), "{args:?} {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn json(args: &[&str]) -> Value {
+    serde_json::from_str(&words(&[args, &["--json"]].concat())).unwrap()
+}
+
+/// The first line below a table's headings.
+fn first_row(text: &str, heading: &str) -> String {
+    let mut lines = text.lines().skip_while(|line| !line.contains(heading));
+    lines.nth(1).unwrap_or_default().to_owned()
+}
+
+const VIEWS: [&str; 4] = ["space", "alloc_space", "objects", "alloc_objects"];
+
+fn sum(rows: &Value, figure: &str, view: &str) -> i64 {
+    let rows = rows.as_array().unwrap().iter();
+    rows.map(|row| row[figure][view].as_i64().unwrap()).sum()
+}
+
+#[test]
+fn the_first_line_is_whose_memory_it_is() {
+    let text = words(&["top", &rec()]);
+    let row = first_row(&text, "cumulative");
+    assert!(
+        row.contains(LEAK) && row.contains("libexample.so"),
+        "{text}"
+    );
+    assert!(row.contains('±'), "{row}");
+    let heading = text.lines().next().unwrap();
+    for part in [
+        "rec@2",
+        "com.example.app",
+        "libc.malloc",
+        "sampled every 4.0 KiB",
+    ] {
+        assert!(heading.contains(part), "{part}: {heading}");
+    }
+    assert!(!text.contains("malloc  libc.so"), "{text}");
+    assert!(!text.contains('\x1b'), "no colours where nobody looks");
+    let whole = words(&["top", &rec(), "--all-frames"]);
+    assert!(
+        first_row(&whole, "cumulative").ends_with("libc.so"),
+        "{whole}"
+    );
+}
+
+#[test]
+fn every_grouping_holds_what_the_manifest_says() {
+    let manifest = std::fs::read_to_string(demo().path.join("rec/manifest.json")).unwrap();
+    let manifest: Value = serde_json::from_str(&manifest).unwrap();
+    let dumps = manifest["dumps"].as_array().unwrap();
+    for which in ["before", "after", "last"] {
+        for by in [
+            "callsite", "function", "library", "file", "line", "class", "package",
+        ] {
+            let document = json(&["top", &dump(which), "--by", by, "-n", "0"]);
+            let heap = &document["heaps"][0];
+            let index = &heap["dump"]["index"];
+            let dump = dumps.iter().find(|dump| &dump["index"] == index).unwrap();
+            for view in VIEWS {
+                let total = dump["totals"][view].as_i64().unwrap();
+                assert_eq!(heap["total"][view], total, "{which} {by} {view}");
+                assert_eq!(
+                    sum(&heap["rows"], "self", view),
+                    total,
+                    "{which} {by} {view}"
+                );
+            }
+            let rows = heap["rows"].as_array().unwrap();
+            assert_eq!(heap["rows_total"], rows.len());
+            for row in rows {
+                let figure = |figure: &str| row[figure]["space"].as_i64().unwrap();
+                assert!(figure("self") <= figure("cumulative"), "{row}");
+                let limits = &row["self_limits"];
+                assert!(limits["low"].as_i64().unwrap() <= figure("self"), "{row}");
+                assert!(limits["high"].as_i64().unwrap() >= figure("self"), "{row}");
+            }
+        }
+    }
+}
+
+#[test]
+fn trees_hold_all_bytes_whatever_is_pruned() {
+    for flags in [
+        &["--tree"][..],
+        &["--tree", "--invert"],
+        &["--tree", "--depth", "3"],
+    ] {
+        let document = json(&[&["top", &rec()], flags].concat());
+        let heap = &document["heaps"][0];
+        let tree = &heap["tree"];
+        let nodes = tree["nodes"].as_array().unwrap();
+        let left_out = |of: &Value| of["left_out"]["cumulative"]["space"].as_i64().unwrap_or(0);
+        let own: i64 = nodes
+            .iter()
+            .map(|node| node["self"]["space"].as_i64().unwrap())
+            .sum();
+        let rest: i64 = nodes.iter().map(left_out).sum();
+        let total = heap["total"]["space"].as_i64().unwrap();
+        assert_eq!(own + rest + left_out(tree), total, "{flags:?}");
+        for node in nodes {
+            if let Some(above) = node["above"].as_u64() {
+                let above = &nodes[usize::try_from(above).unwrap()];
+                assert_eq!(above["depth"].as_u64().unwrap() + 1, node["depth"]);
+            }
+        }
+    }
+    let drawn = words(&["top", &rec(), "--tree", "--invert"]);
+    assert!(first_row(&drawn, "cumulative").contains(LEAK), "{drawn}");
+    assert!(drawn.contains("more)"), "{drawn}");
+}
+
+#[test]
+fn a_dump_a_folder_a_trace_and_a_pprof_are_one() {
+    let folder = demo().path.join("rec");
+    let profile = std::fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let mut profiles: Vec<PathBuf> = profile
+        .filter(|path| path.to_string_lossy().ends_with(".pb.gz"))
+        .collect();
+    profiles.sort();
+    let last = profiles.last().unwrap().to_str().unwrap().to_owned();
+    let trace = folder.join("symbolized-trace");
+    let rows = |input: &str| {
+        let document = json(&["top", input, "-n", "0"]);
+        let rows = document["heaps"][0]["rows"].as_array().unwrap().clone();
+        let mut rows: Vec<String> = rows
+            .iter()
+            .map(|row| {
+                format!(
+                    "{} {} {}",
+                    row["name"], row["library"], row["self"]["space"]
+                )
+            })
+            .collect();
+        rows.sort();
+        rows
+    };
+    let all = rows(&rec());
+    assert_eq!(rows(&dump("last")), all);
+    assert_eq!(rows(&dump("2")), all);
+    assert_eq!(rows(trace.to_str().unwrap()), all);
+    assert_eq!(rows(&last), all);
+}
+
+#[test]
+fn filters_narrow_what_is_shown_and_say_so() {
+    let text = words(&["top", &rec(), "--focus", "FeedCache"]);
+    assert!(first_row(&text, "cumulative").contains(CACHE), "{text}");
+    assert!(text.contains("shown: "), "{text}");
+    assert!(!text.contains(LEAK), "{text}");
+    let hidden = json(&["top", &rec(), "--hide", "EventHistory"]);
+    let heap = &hidden["heaps"][0];
+    assert_eq!(
+        heap["shown"], heap["total"],
+        "hidden frames give theirs to their callers"
+    );
+    assert!(
+        heap["rows"][0]["name"]
+            .as_str()
+            .unwrap()
+            .contains("EventRecorder::Subscribe")
+    );
+    let none = words(&["top", &rec(), "--focus", "nothing is called that"]);
+    assert!(none.contains("nothing matches"), "{none}");
+    let csv = words(&["top", &rec(), "--csv", "--by", "library", "-n", "0"]);
+    let rows: Vec<&str> = csv.lines().collect();
+    assert!(rows[0].starts_with("dump,process,pid,heap,name,library,file,line,self_space"));
+    assert!(rows[1].contains("libexample.so"), "{csv}");
+}
+
+#[test]
+fn views_order_rows_and_a_view_that_is_not_there_is_refused() {
+    for view in VIEWS {
+        let document = json(&["top", &rec(), "--view", view, "-n", "0"]);
+        let rows = document["heaps"][0]["rows"].as_array().unwrap().clone();
+        let figures: Vec<i64> = rows
+            .iter()
+            .map(|row| row["self"][view].as_i64().unwrap())
+            .collect();
+        assert!(figures.is_sorted_by(|a, b| a >= b), "{view}: {figures:?}");
+    }
+    let output = heaptap(&["top", &rec(), "--view", "cpu"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(said(&output).contains("alloc_space"), "{output:?}");
+    let output = heaptap(&["top", &rec(), "--by", "object"]);
+    assert!(said(&output).contains("no Java heap"), "{output:?}");
+    let output = heaptap(&["top", &rec(), "--by", "object", "--hide", "x"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+}
+
+#[test]
+fn what_grew_comes_first_and_the_rest_is_said_to_be_noise() {
+    let text = words(&["diff", &dump("before"), &dump("after")]);
+    assert!(first_row(&text, "growth").contains(LEAK), "{text}");
+    let (certain, noise) = text.split_once("within the sampling noise").unwrap();
+    assert!(!certain.contains(CACHE) && noise.contains(CACHE), "{text}");
+    assert!(text.contains("dumps of one run"), "{text}");
+    let document = json(&["diff", &dump("before"), &dump("after")]);
+    let heap = &document["heaps"][0];
+    assert_eq!(heap["same_run"], true);
+    let first = &heap["rows"][0];
+    assert!(first["name"].as_str().unwrap().contains(LEAK));
+    assert_eq!(
+        (&first["self"]["certain"], &first["self"]["status"]),
+        (&true.into(), &"grown".into())
+    );
+    let bytes = |side: &str| heap["total"][side]["bytes"].as_f64().unwrap();
+    assert_eq!(
+        heap["total"]["growth"]["value"],
+        bytes("after") - bytes("before")
+    );
+    let rows = heap["rows"].as_array().unwrap();
+    let grown: f64 = rows
+        .iter()
+        .map(|row| row["self"]["growth"]["value"].as_f64().unwrap())
+        .sum();
+    assert_eq!(
+        heap["total"]["growth"]["value"], grown,
+        "rows are all that changed"
+    );
+    let per = json(&["diff", &dump("before"), &dump("after"), "--per", "8"]);
+    assert_eq!(per["heaps"][0]["total"]["growth"]["value"], grown / 8.0);
+    let same = words(&["diff", &dump("after"), &dump("after")]);
+    assert!(
+        same.contains("no change") && same.contains("nothing changed"),
+        "{same}"
+    );
+}
+
+#[test]
+fn limits_on_growth_are_kept_exceeded_or_open() {
+    let code = |limit: &str| {
+        let (a, b) = (dump("before"), dump("after"));
+        let output = heaptap(&["diff", &a, &b, "--fail-over", limit]);
+        (output.status.code(), said(&output))
+    };
+    let document = json(&["diff", &dump("before"), &dump("after")]);
+    let growth = &document["heaps"][0]["total"]["growth"];
+    let value = growth["value"].as_f64().unwrap();
+    assert_eq!(code("1mb").0, Some(9));
+    assert_eq!(code("1gb").0, Some(0));
+    let (open, said) = code(&format!("{value:.0}"));
+    assert_eq!(open, Some(12));
+    assert!(said.contains("can't be told"), "{said}");
+}
+
+#[test]
+fn heaps_that_do_not_tell_what_is_held_are_refused() {
+    let folder = demo().path.join("maximum");
+    let name = folder.to_str().unwrap();
+    let recorded = heaptap(&[
+        "record",
+        "--virtual",
+        "-n",
+        "com.example.app",
+        "--dump-at-max",
+        "-d",
+        "3s",
+        "-o",
+        name,
+    ]);
+    assert!(recorded.status.success(), "{recorded:?}");
+    let text = words(&["top", name]);
+    assert!(text.contains("at the maximum"), "{text}");
+    let output = heaptap(&["diff", name, &rec()]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(said(&output).contains("dump-at-max"), "{output:?}");
+}
+
+#[test]
+fn two_recordings_are_joined_by_name() {
+    let folder = demo().path.join("again");
+    let name = folder.to_str().unwrap();
+    let recorded = heaptap(&["demo", "-o", name]);
+    assert!(recorded.status.success(), "{recorded:?}");
+    let document = json(&["diff", &format!("{name}@before"), &dump("after")]);
+    let heap = &document["heaps"][0];
+    assert_eq!(heap["same_run"], false);
+    let first = &heap["rows"][0];
+    assert!(first["name"].as_str().unwrap().contains(LEAK), "{first}");
+    assert_eq!(
+        first["self"]["status"], "grown",
+        "functions meet under their names"
+    );
+    let width = |diff: &Value| {
+        let growth = &diff["heaps"][0]["total"]["growth"];
+        growth["high"].as_f64().unwrap() - growth["low"].as_f64().unwrap()
+    };
+    let of_one_run = json(&["diff", &dump("before"), &dump("after")]);
+    assert!(width(&document) > width(&of_one_run));
+    let text = words(&["diff", name, &rec()]);
+    assert!(text.contains("two runs"), "{text}");
+    let divided = json(&["diff", name, &rec(), "--per", "10,20"]);
+    let total = &divided["heaps"][0]["total"];
+    let bytes = |side: &str| total[side]["bytes"].as_f64().unwrap();
+    let growth = bytes("after") / 20.0 - bytes("before") / 10.0;
+    let told = total["growth"]["value"].as_f64().unwrap();
+    assert!((told - growth).abs() < 1.0, "{told} {growth}");
+}
