@@ -367,3 +367,22 @@ fn two_recordings_are_joined_by_name() {
     let told = total["growth"]["value"].as_f64().unwrap();
     assert!((told - growth).abs() < 1.0, "{told} {growth}");
 }
+
+#[test]
+fn a_difference_goes_into_a_page_and_a_profile() {
+    let page = demo().path.join("grown.html");
+    let profile = demo().path.join("grown.pb.gz");
+    let (page_name, profile_name) = (page.to_str().unwrap(), profile.to_str().unwrap());
+    let (a, b) = (dump("before"), dump("after"));
+    let both = ["diff", &a, &b, "-o", page_name, "--pprof", profile_name];
+    let text = words(&both);
+    assert!(first_row(&text, "growth").contains(LEAK), "{text}");
+    let html = std::fs::read_to_string(&page).unwrap();
+    assert!(html.contains("Content-Security-Policy") && html.contains("heaptap-data"));
+    // A profile that is there is not overwritten, unless that is said.
+    let output = heaptap(&["diff", &a, &b, "--pprof", profile_name]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    words(&[&both[..], &["--force"]].concat());
+    let shown = words(&["top", profile_name, "--view", "space"]);
+    assert!(first_row(&shown, "cumulative").contains(LEAK), "{shown}");
+}

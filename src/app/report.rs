@@ -9,6 +9,7 @@ use super::findings::Finding;
 use super::java::{JavaError, JavaFile, JavaOptions, Steps};
 use super::look::{self, Look, LookError, LookOptions, NativeFile, Wanted, Which};
 use super::manifest::Manifest;
+use super::names::MappingOption;
 use super::packet_files::WholeFile;
 use crate::error::{Classified, ErrorClass};
 use crate::report::data::header::{Diff, Fact, Header, Pair, Per};
@@ -92,6 +93,8 @@ pub struct ReportInput {
     pub path: PathBuf,
     /// All dumps, or those that were named.
     pub wanted: Wanted,
+    /// Mapping files of this input alone, before those of all.
+    pub mappings: Vec<MappingOption>,
 }
 
 impl fmt::Display for ReportInput {
@@ -279,7 +282,9 @@ fn open(
     };
     let mut unmeant = None;
     if !request.java_only {
-        match look::open(&input.path, &input.wanted, &request.look, steps) {
+        let mut options = request.look.clone();
+        options.names.mappings.splice(0..0, input.mappings.clone());
+        match look::open(&input.path, &input.wanted, &options, steps) {
             Ok(Look::Native(file)) => {
                 opened.findings = file.findings.clone();
                 opened.class = file.class();
@@ -329,7 +334,9 @@ fn add_java(
     number: usize,
     steps: &Steps,
 ) -> Result<(), JavaError> {
-    let mut file = JavaFile::open(&input.path, request.java.clone(), steps)?;
+    let mut options = request.java.clone();
+    options.names.mappings.splice(0..0, input.mappings.clone());
+    let mut file = JavaFile::open(&input.path, options, steps)?;
     let count = file.dumps().len();
     let chosen: Vec<usize> = match &input.wanted {
         Wanted::These(named) => {

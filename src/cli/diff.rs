@@ -5,7 +5,7 @@ mod java;
 mod native;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{ValueEnum, ValueHint};
 
@@ -14,14 +14,17 @@ use super::names_args::mapping;
 use super::native_args::NativeArgs;
 use super::native_view;
 use super::stack_args::StackArgs;
-use super::{Context, Outcome, blocking};
+use super::{Context, Outcome, blocking, report, summary};
 use crate::analyze::native::diff::Growing;
 use crate::analyze::native::groups::By;
 use crate::app::diff::{Compared, DiffError, DiffRequest, Per, ProfileFile, diff};
 use crate::app::look::{self, Look, LookError, LookOptions, NativeFile, Wanted};
 use crate::app::names::MappingOption;
+use crate::app::report::{ReportInput, ReportRequest};
 use crate::app::top::Order;
 use crate::error::{ErrorClass, Failure};
+use crate::heap_graph::Follow;
+use crate::report::data::header;
 use crate::units::ByteSize;
 
 /// Flags of `diff`.
@@ -31,6 +34,7 @@ use crate::units::ByteSize;
     heaptap diff old new --by library               between two recordings, joined by name\n  \
     heaptap diff rec@1 rec@last --per 20            by iteration, of 20 in between\n  \
     heaptap diff old new --fail-over 2MiB           in CI: ends with 9 where it surely grew by more\n  \
+    heaptap diff old new -o grown.html              a page: flame graph of what grew\n  \
     heaptap diff old new --pprof grown.pb.gz        for go tool pprof\n  \
     heaptap diff before.hprof after.hprof           two Java heaps\n  \
     heaptap diff rec@before rec@after --by path     where in the dominator tree it grew\n  \
@@ -79,6 +83,9 @@ pub struct Args {
     /// Write the difference as gzipped pprof, as go tool pprof -diff_base makes it
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub pprof: Option<PathBuf>,
+    /// Write a page that shows the difference, as report --base does
+    #[arg(short, long, value_name = "FILE.html", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
     /// Overwrite files that are there
     #[arg(long)]
     pub force: bool,
@@ -198,6 +205,56 @@ const PAGE_OF_NOISE: usize = 5;
 /// # Errors
 /// Where one of the inputs holds no heap, or can't be read, or the two do not compare.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    let page = match &args.output {
+        Some(goal) => Some((goal.clone(), args.force, page(&args, goal)?)),
+        None => None,
+    };
+    let outcome = compare(ctx, args).await?;
+    if let Some((goal, force, request)) = page {
+        let told = report::write(ctx, request, &goal, force).await?;
+        let wrote = summary::near(&goal);
+        ctx.console.say(format_args!(
+            "wrote {} ({}): open it in any browser",
+            wrote.display(),
+            ByteSize(told.bytes)
+        ));
+    }
+    Ok(outcome)
+}
+
+/// The page of a difference.
+fn page(args: &Args, goal: &Path) -> Result<ReportRequest, Failure> {
+    if goal == Path::new("-") {
+        let message = "a page on standard output does not go with the table there";
+        return Err(Failure::new(ErrorClass::Usage, "usage", message)
+            .with_help("name a file, or use `heaptap report --base A B -o -`"));
+    }
+    let side = |typed: &OsString, maps: &[OsString]| {
+        let (input, wanted) = args.native.input(typed, Wanted::Last);
+        ReportInput {
+            path: input.path,
+            wanted,
+            mappings: maps.iter().map(|given| mapping(given)).collect(),
+        }
+    };
+    Ok(ReportRequest {
+        inputs: vec![side(&args.after, &args.mapping_after)],
+        base: Some(side(&args.before, &args.mapping_before)),
+        per: match args.per {
+            Some([before, after]) if before == after => Some(header::Per {
+                times: before,
+                word: "iteration".to_owned(),
+            }),
+            _ => None,
+        },
+        look: args.native.options(&args.java),
+        java: args.java.options(Follow::default()),
+        java_only: args.native.is_java,
+        full: false,
+    })
+}
+
+async fn compare(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let (java_flag, native_flag) = (java_flag(&args), native_flag(&args));
     if let (Some(java), Some(native)) = (java_flag, native_flag) {
         return Err(Failure::new(

@@ -156,6 +156,7 @@ pub(super) async fn page(ctx: &Context, args: Args) -> Result<Outcome, Failure> 
                 true => Wanted::All,
                 false => Wanted::These(dumps),
             },
+            mappings: Vec::new(),
         }],
         base: None,
         per: None,

@@ -174,6 +174,7 @@ async fn make_page(ctx: &Context, input: &Path, page: &Path) -> Result<Outcome, 
         inputs: vec![ReportInput {
             path: input.to_owned(),
             wanted: Wanted::All,
+            mappings: Vec::new(),
         }],
         base: None,
         per: None,

@@ -66,6 +66,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         ReportInput {
             path: input.path,
             wanted,
+            mappings: Vec::new(),
         }
     };
     let request = ReportRequest {
