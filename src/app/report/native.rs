@@ -209,18 +209,16 @@ pub(super) fn went(file: Option<&NativeFile>, java: Option<(u64, u64)>) -> Where
     }
     match java {
         Some((shallow, native)) => {
-            add(
-                "java",
-                Some(shallow),
-                "reachable objects of the last Java heap dump".to_owned(),
-            );
-            if native > 0 {
-                add(
-                    "owned by Java objects",
-                    Some(native),
-                    "native memory that they say they own: part of native or graphics".to_owned(),
-                );
-            }
+            let how = "reachable objects of the last Java heap dump";
+            let how = match native {
+                0 => how.to_owned(),
+                // Part of what the other rows count: no row of its own.
+                native => format!(
+                    "{how}; they say that they own {} of native or graphics memory",
+                    ByteSize(native)
+                ),
+            };
+            add("java", Some(shallow), how);
         }
         None => add("java", None, "not dumped: `heaptap dump`".to_owned()),
     }
