@@ -42,4 +42,4 @@ pub use share::{MIN_HITS_FOR_SHARE, Ratio, ratio, share};
 pub use shown::{Form, Shown, ShownUnit};
 
 #[cfg(test)]
-mod simulation;
+pub(crate) mod simulation;

@@ -2,6 +2,7 @@
 //! growth that goes on, and one of three verdicts.
 
 use super::difference::Turnover;
+use super::estimate::Sampled;
 use super::poisson::Z95_ONE_SIDED;
 use super::special;
 
@@ -11,6 +12,8 @@ pub const MIN_HITS_TO_TEST: f64 = 5.0;
 pub const FALSE_DISCOVERIES: f64 = 0.05;
 /// Level at which each half has to show growth too: a single step is no leak.
 const LEVEL_OF_HALVES: f64 = 0.25;
+/// Level at which any of all sites that turn over may look like rising by chance.
+const LEVEL_OF_RISING: f64 = 0.01;
 /// Level below which the second half is called slower than the first.
 const LEVEL_OF_SLOWING: f64 = 0.01;
 
@@ -48,20 +51,18 @@ pub struct Evidence {
     pub in_every_round: bool,
     /// How likely values in random order are to rise so steadily ([`super::growth::trend`]).
     pub trend: f64,
+    /// Whether what it holds is replaced ([`turns_over`]).
+    pub turns_over: bool,
     /// Whether [`benjamini_hochberg`] rejects "no growth" for it.
     pub significant: bool,
 }
 
-impl Evidence {
-    /// Whether the site replaces what it holds: its size may go up and down of itself.
-    pub fn turns_over(&self) -> bool {
-        turns_over(&self.whole)
-    }
-}
-
-/// Whether what was released is worth a word beside what was kept.
-pub fn turns_over(whole: &Turnover) -> bool {
+/// Whether a site replaces what it holds, so that its size may go up and down of itself: what
+/// was released is worth a word beside what was kept, or most of what was allocated between the
+/// dumps was `freed` again.
+pub fn turns_over(whole: &Turnover, allocated: &Sampled, freed: i64) -> bool {
     whole.released().hits() > TURNOVER * whole.kept().hits()
+        || freed > allocated.bytes() / 2 && freed > 0
 }
 
 /// Where so much of what is kept was released, a site turns over.
@@ -70,7 +71,7 @@ const TURNOVER: f64 = 0.1;
 /// What counts as growth.
 #[derive(Debug, Clone, Copy)]
 pub struct Terms {
-    /// How many sites of those that surely grew turn over: each may have risen by chance.
+    /// How many of all sites that were tested turn over: each may have risen by chance.
     pub turning_over: u64,
     /// Bytes by which what is held may grow over the whole series and nobody minds.
     pub tolerance: f64,
@@ -161,8 +162,8 @@ fn doubt_of_repetition(evidence: &Evidence, terms: &Terms) -> Option<Doubt> {
     }
     // What is replaced goes up and down with the work of each round: of so many sites none may
     // look like rising by chance. What only piles up rises by nature, and is held to less.
-    let level = if evidence.turns_over() {
-        0.05 / terms.turning_over.max(1) as f64
+    let level = if evidence.turns_over {
+        LEVEL_OF_RISING / terms.turning_over.max(1) as f64
     } else {
         let orders: u64 = (2..=u64::from(rounds.min(10)) + 1).product();
         f64::max(if rounds < 5 { 0.05 } else { 0.01 }, 1.0 / orders as f64)
@@ -222,6 +223,7 @@ mod tests {
             rounds: [5, 5],
             in_every_round: false,
             trend: 0.001,
+            turns_over: false,
             significant: true,
         }
     }
@@ -246,7 +248,8 @@ mod tests {
         let slowing = evidence((60, 0), (4, 0));
         assert_eq!(judge(&slowing, &TERMS), Verdict::CantTell(Doubt::Slowing));
         let unsteady = Evidence {
-            trend: 0.02,
+            trend: 0.006,
+            turns_over: true,
             ..evidence((20, 3), (18, 5))
         };
         assert_eq!(judge(&unsteady, &TERMS), Verdict::CantTell(Doubt::Unsteady));
@@ -291,6 +294,18 @@ mod tests {
                 below_tolerance: true
             }
         );
+    }
+
+    #[test]
+    fn what_is_replaced_turns_over() {
+        let allocated = |hits| of(hits, 0).kept();
+        assert!(turns_over(&of(20, 3), &allocated(20), 0));
+        assert!(!turns_over(&of(20, 1), &allocated(20), 5 * T));
+        assert!(
+            turns_over(&of(20, 0), &allocated(90), 70 * T),
+            "all in between"
+        );
+        assert!(!turns_over(&of(0, 0), &allocated(0), 0));
     }
 
     #[test]

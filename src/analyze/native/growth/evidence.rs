@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use super::HeapSeries;
 use crate::analyze::native::shown::{Shown, ShownId};
 use crate::analyze::sampling::poisson::Z95;
+use crate::analyze::sampling::verdict::turns_over;
 use crate::analyze::sampling::{Counters, Interval, Sampled, Turnover};
 use crate::stacks::{Dump, View};
 
@@ -216,6 +217,11 @@ impl Units {
         self.allocated[unit] = self.allocated[unit].plus(allocated.allocated(last.interval));
         let freed = after.freed().saturating_sub(since.freed()).max(0);
         self.freed[unit] = self.freed[unit].saturating_add(freed);
+    }
+
+    /// Whether a unit replaces what it holds.
+    pub fn turns_over(&self, unit: usize) -> bool {
+        turns_over(&self.whole[unit], &self.allocated[unit], self.freed[unit])
     }
 
     /// The halves of a unit.

@@ -20,8 +20,7 @@ use super::own::own_frames;
 use super::shown::{Shown, ShownId};
 use crate::analyze::sampling::plan::{self, Decider};
 use crate::analyze::sampling::verdict::{
-    Doubt, Evidence, FALSE_DISCOVERIES, MIN_HITS_TO_TEST, Terms, Verdict, benjamini_hochberg,
-    judge, turns_over,
+    Doubt, Evidence, FALSE_DISCOVERIES, MIN_HITS_TO_TEST, Terms, Verdict, benjamini_hochberg, judge,
 };
 use crate::analyze::sampling::{Estimate, Interval, Rate, Sampled, Turnover, growth};
 use crate::stacks::{Dump, FrameId, StackTable};
@@ -316,8 +315,8 @@ impl<'a> Growth<'a> {
         let rejected = benjamini_hochberg(&p_values, FALSE_DISCOVERIES);
         for (rejected, (heap, level, unit)) in rejected.into_iter().zip(places) {
             significant[heap][level][unit] = rejected;
-            let turns = turns_over(&levels[heap][level].whole[unit]);
-            self.turning_over += u64::from(rejected && level == 0 && turns);
+            let turns = levels[heap][level].turns_over(unit);
+            self.turning_over += u64::from(level == 0 && turns);
         }
         significant
     }
@@ -401,6 +400,7 @@ impl<'a> Growth<'a> {
                     rounds: units.rounds,
                     in_every_round: units.in_every_round[unit],
                     trend: growth::trend(&thinned(values)),
+                    turns_over: units.turns_over(unit),
                     significant: significant[unit],
                 };
                 let grown = units.whole[unit].estimate();
@@ -460,3 +460,5 @@ fn rounds_of(heap: &HeapSeries<'_>) -> u32 {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod variants;

@@ -2,6 +2,7 @@
 
 use super::series::{continue_counters, continues};
 use super::*;
+use crate::analyze::sampling::Counters;
 use crate::stacks::{
     Facts, Frame, Function, Kind, LibraryId, Measure, NodeId, TextId, Values, View,
 };
@@ -9,7 +10,7 @@ use crate::stacks::{
 const T: i64 = 4096;
 
 /// Names of a stack, root first.
-fn site(table: &mut StackTable, names: &[&str]) -> NodeId {
+pub(super) fn site(table: &mut StackTable, names: &[&str]) -> NodeId {
     names.iter().fold(NodeId::ROOT, |parent, name| {
         let kind = match *name {
             "malloc" | "operator new" => Kind::Allocator,
@@ -32,30 +33,45 @@ fn site(table: &mut StackTable, names: &[&str]) -> NodeId {
     })
 }
 
-/// A dump of hits: (callsite, held, allocated).
-fn dump(index: u32, hits: &[(NodeId, i64, i64)]) -> Dump {
-    let mut hits = hits.to_vec();
-    hits.sort_unstable();
-    let column = |of: fn(&(NodeId, i64, i64)) -> i64| hits.iter().map(of).collect();
+/// A dump of counters.
+pub(super) fn dump_of(index: u32, interval: u64, numbers: &[(NodeId, Counters)]) -> Dump {
+    let mut numbers = numbers.to_vec();
+    numbers.sort_unstable_by_key(|(node, _)| *node);
+    let column = |of: fn(&Counters) -> i64| numbers.iter().map(|(_, n)| of(n)).collect();
     Dump {
         facts: Facts {
             index,
             pid: 7,
-            sampling_interval_bytes: T as u64,
+            sampling_interval_bytes: interval,
             ..Facts::default()
         },
         measures: View::ALL.iter().copied().map(Measure::of_view).collect(),
         default_measure: 0,
         values: Values {
-            nodes: hits.iter().map(|hit| hit.0).collect(),
+            nodes: numbers.iter().map(|(node, _)| *node).collect(),
             columns: vec![
-                column(|hit| hit.1 * T),
-                column(|hit| hit.2 * T),
-                column(|hit| hit.1),
-                column(|hit| hit.2),
+                column(|n| n.space),
+                column(|n| n.alloc_space),
+                column(|n| n.objects),
+                column(|n| n.alloc_objects),
             ],
         },
     }
+}
+
+/// A dump of hits: (callsite, held, allocated).
+fn dump(index: u32, hits: &[(NodeId, i64, i64)]) -> Dump {
+    let counters = |(node, held, allocated): &(NodeId, i64, i64)| {
+        let counters = Counters {
+            space: held * T,
+            objects: *held,
+            alloc_space: allocated * T,
+            alloc_objects: *allocated,
+        };
+        (*node, counters)
+    };
+    let numbers: Vec<(NodeId, Counters)> = hits.iter().map(counters).collect();
+    dump_of(index, T as u64, &numbers)
 }
 
 fn series(dumps: &[Dump]) -> HeapSeries<'_> {

@@ -99,8 +99,17 @@ fn verdicts(dumps: &[Vec<Counters>], tolerance: f64) -> Vec<Verdict> {
         significant[at] = *rejected;
     }
     let middle = ROUNDS / 2;
-    let turning = |at: &usize| significant[*at] && turns_over(&whole[*at]);
-    let turning_over = (0..dumps.len()).filter(turning).count() as u64;
+    let replaces = |at: usize| {
+        let (first, last) = (dumps[at][0], dumps[at][ROUNDS]);
+        let allocated = Counters {
+            alloc_space: last.alloc_space - first.alloc_space,
+            alloc_objects: last.alloc_objects - first.alloc_objects,
+            ..Counters::default()
+        };
+        let freed = last.freed() - first.freed();
+        turns_over(&whole[at], &allocated.allocated(interval), freed)
+    };
+    let turning_over = tested.iter().filter(|at| replaces(**at)).count() as u64;
     dumps
         .iter()
         .enumerate()
@@ -112,6 +121,7 @@ fn verdicts(dumps: &[Vec<Counters>], tolerance: f64) -> Vec<Verdict> {
                 rounds: [middle as u32, (ROUNDS - middle) as u32],
                 in_every_round: false,
                 trend: trend(&held),
+                turns_over: replaces(at),
                 significant: significant[at],
             };
             let terms = Terms {

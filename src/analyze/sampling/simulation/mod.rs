@@ -5,7 +5,7 @@
 
 mod coverage;
 mod discoveries;
-mod sampler;
+pub(crate) mod sampler;
 
 use std::fmt::Write as _;
 use std::io::Write as _;
