@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::super::table::{Catalog, Cell, Column, Rows, Schema};
-use super::OutOfMemory;
 use super::heaps::{Heap, Heaps, LazyHeaps};
+use super::{OutOfMemory, ThrownFrame};
 
 const DUMPS: Schema = Schema {
     name: "heap_graph",
@@ -53,9 +53,33 @@ const ERRORS_OF_LIBRARY: Schema = Schema {
     columns: ERROR_COLUMNS,
 };
 
+static FRAMES: Schema = Schema {
+    name: "heaptap_java_oom_frame",
+    module: None,
+    about: "The stacks at which OutOfMemoryErrors were thrown, the throwing frame first.",
+    columns: &[
+        Column::id(),
+        Column::int("heap_graph_id", "the dump: `heap_graph.id`").indexed(),
+        Column::int("depth", "0 for the throwing frame"),
+        Column::text("method", "the method with its class"),
+        Column::text("file", "its source file, where known"),
+        Column::int("line", "the line, where known"),
+    ],
+};
+
 pub(super) fn add(catalog: &mut Catalog, heaps: &LazyHeaps) {
     let lazy = heaps.clone();
     catalog.table(&DUMPS, move || Ok(Arc::new(Dumps(lazy.get()?))));
+    let lazy = heaps.clone();
+    catalog.table(&FRAMES, move || {
+        let dumps = lazy.list().enumerate();
+        let frames = dumps.flat_map(|(dump, (facts, _))| {
+            let stack = facts.out_of_memory.iter().flat_map(|error| &error.stack);
+            let frames = stack.cloned().enumerate();
+            frames.map(move |(depth, frame)| Frame { dump, depth, frame })
+        });
+        Ok(Arc::new(Frames(frames.collect())))
+    });
     for schema in [&ERRORS, &ERRORS_OF_LIBRARY] {
         let lazy = heaps.clone();
         catalog.table(schema, move || {
@@ -66,6 +90,33 @@ pub(super) fn add(catalog: &mut Catalog, heaps: &LazyHeaps) {
             let rows = rows.map(|(_, at)| at).collect();
             Ok(Arc::new(Errors { heaps, rows }))
         });
+    }
+}
+
+struct Frame {
+    dump: usize,
+    depth: usize,
+    frame: ThrownFrame,
+}
+
+struct Frames(Vec<Frame>);
+
+impl Rows for Frames {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
+        let Frame { dump, depth, frame } = &self.0[row];
+        match column {
+            0 => row.into(),
+            1 => (*dump).into(),
+            2 => (*depth).into(),
+            3 => Cell::text(&frame.method),
+            4 if frame.file.is_empty() => Cell::Null,
+            4 => Cell::text(&frame.file),
+            _ => (frame.line > 0).then_some(frame.line).into(),
+        }
     }
 }
 

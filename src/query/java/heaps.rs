@@ -44,6 +44,11 @@ impl LazyHeaps {
         all.map(|facts| (facts, self.upid(facts)))
     }
 
+    /// The processes that rows refer to.
+    pub(super) fn processes(&self) -> Arc<Processes> {
+        Arc::clone(&self.shared.processes)
+    }
+
     fn upid(&self, facts: &JavaHeapFacts) -> u32 {
         let upid = facts.pid.and_then(|pid| self.shared.processes.upid(pid));
         // Nobody's: an HPROF does not say whose it is.
@@ -94,6 +99,7 @@ pub(in crate::query) struct Heap {
     reachable: OnceLock<Reachable>,
     dominators: OnceLock<Dominators>,
     paths: OnceLock<ShortestPaths>,
+    best_paths: OnceLock<ShortestPaths>,
     referrers: OnceLock<Referrers>,
 }
 
@@ -206,6 +212,12 @@ impl Heap {
             .get_or_init(|| ShortestPaths::of(&self.graph, Follow::default()))
     }
 
+    /// Paths from the roots that tell the most: those that people are shown.
+    pub(super) fn best_paths(&self) -> &ShortestPaths {
+        self.best_paths
+            .get_or_init(|| ShortestPaths::from_best_roots(&self.graph, Follow::default()))
+    }
+
     /// Who refers to whom, weakly or not.
     pub(super) fn referrers(&self) -> &Referrers {
         self.referrers
@@ -238,6 +250,7 @@ impl Heaps {
                 reachable: OnceLock::new(),
                 dominators: OnceLock::new(),
                 paths: OnceLock::new(),
+                best_paths: OnceLock::new(),
                 referrers: OnceLock::new(),
             });
         }
@@ -285,6 +298,12 @@ impl Heaps {
             // The last that begins at or before it: of empty ones and the one behind them, that.
             all => &all[all.partition_point(|heap| first(heap) <= row) - 1],
         }
+    }
+
+    /// The position in [`Heaps::all`] of the dump that an object's row lies in.
+    pub(super) fn position(&self, row: usize) -> usize {
+        let all = &self.heaps;
+        all.partition_point(|heap| heap.first_object <= row) - 1
     }
 
     /// The dump and the object of a row below [`Heaps::objects`].

@@ -12,12 +12,16 @@
 //! | `fields` | `heap_graph_object_data`, `heap_graph_primitive`: what HPROFs hold of values |
 //! | `trees` | dominators and shortest paths, object by object and merged by class |
 //! | `sums` | sums by class and by dump |
+//! | `bitmaps` | `heap_graph_bitmaps` |
+//! | `own` | tables of our own |
 
+mod bitmaps;
 mod classes;
 mod dumps;
 mod fields;
 mod heaps;
 mod objects;
+mod own;
 mod references;
 mod sums;
 mod trees;
@@ -97,5 +101,10 @@ pub fn add(
     fields::add(catalog, &heaps);
     trees::add(catalog, &heaps);
     sums::add(catalog, &heaps);
+    bitmaps::add(catalog, &heaps);
+    own::add(catalog, &heaps);
     heaps
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,174 @@
+//! `heap_graph_bitmaps`: `android.graphics.Bitmap`s and what their ids tell. From Android 16 on an
+//! id is `pid * 10^7 + storage * 10^6 + counter`, and one that came by a parcel keeps the id it
+//! had in the sender.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use super::super::processes::Processes;
+use super::super::table::{Catalog, Cell, Column, Rows, Schema};
+use super::heaps::{Heap, Heaps, LazyHeaps};
+use crate::heap_graph::ObjectIndex;
+
+const BITMAP: &str = "android.graphics.Bitmap";
+
+static SCHEMA: Schema = Schema {
+    name: "heap_graph_bitmaps",
+    module: Some("android.memory.heap_graph.bitmap"),
+    about: "Bitmaps of Java heaps, and where their pixels and they themselves come from.",
+    columns: &[
+        Column::int("object_id", "the object").sorted(),
+        Column::int("upid", "the process"),
+        Column::int("graph_sample_ts", "the dump, by its time in ns"),
+        Column::int("width", "pixels, where the dump has it"),
+        Column::int("height", "pixels, where the dump has it"),
+        Column::int("density", "dots per inch, where the dump has it"),
+        Column::int("bitmap_id", "its number, where it has one"),
+        Column::int("bitmap_pid", "the process that made it"),
+        Column::text(
+            "bitmap_storage_type",
+            "where its pixels are: heap, ashmem, hardware …",
+        ),
+        Column::int("source_id", "the number it had where it came from"),
+        Column::int("source_pid", "the process it came from"),
+        Column::text("source_storage_type", "where its pixels were there"),
+        Column::int("source_upid", "the process it came from"),
+        Column::text("source_process_name", "the name of that"),
+        Column::int("self_size", "its own size"),
+        Column::int("native_size", "native bytes that it owns"),
+        Column::int("reachable", "1 where roots reach it, 0 for garbage"),
+    ],
+};
+
+pub(super) fn add(catalog: &mut Catalog, heaps: &LazyHeaps) {
+    let lazy = heaps.clone();
+    catalog.table(&SCHEMA, move || {
+        let heaps = lazy.get()?;
+        let mut rows = Vec::new();
+        for heap in heaps.all() {
+            let classes = heap.graph.classes().iter();
+            let is_bitmap: Vec<bool> = classes.map(|class| class.shown() == BITMAP).collect();
+            if is_bitmap.contains(&true) {
+                let objects = heap.rows().zip(heap.objects());
+                let bitmaps =
+                    objects.filter(|&(_, object)| is_bitmap[heap.graph.class_of(object).at()]);
+                rows.extend(bitmaps.map(|(row, object)| Bitmap::of(heap, row, object)));
+            }
+        }
+        Ok(Arc::new(Bitmaps {
+            processes: lazy.processes(),
+            heaps,
+            rows,
+        }))
+    });
+}
+
+struct Bitmap {
+    row: u32,
+    width: Option<i64>,
+    height: Option<i64>,
+    density: Option<i64>,
+    id: Option<i64>,
+    source: Option<i64>,
+}
+
+impl Bitmap {
+    fn of(heap: &Heap, row: usize, object: ObjectIndex) -> Bitmap {
+        let mut bitmap = Bitmap {
+            row: row as u32,
+            width: None,
+            height: None,
+            density: None,
+            id: None,
+            source: None,
+        };
+        let graph = &heap.graph;
+        graph.contents().fields(graph, object, &mut |field| {
+            let place = match field.name {
+                Some("mWidth") => &mut bitmap.width,
+                Some("mHeight") => &mut bitmap.height,
+                Some("mDensity") => &mut bitmap.density,
+                Some("mId") => &mut bitmap.id,
+                Some("mSourceId") => &mut bitmap.source,
+                _ => return ControlFlow::Continue(()),
+            };
+            *place = field.value.integer();
+            ControlFlow::Continue(())
+        });
+        // -1: it came from nowhere.
+        bitmap.source = bitmap.source.filter(|&source| source != -1);
+        bitmap
+    }
+}
+
+/// The process of a bitmap's id.
+fn pid(id: i64) -> i64 {
+    id / 10_000_000
+}
+
+/// Where the pixels of the bitmap with that id are.
+fn storage(id: i64) -> Option<&'static str> {
+    const ALL: [&str; 4] = ["wrapped_pixel_ref", "heap", "ashmem", "hardware"];
+    let at = usize::try_from(id / 1_000_000 % 10).ok()?;
+    ALL.get(at).copied()
+}
+
+struct Bitmaps {
+    heaps: Arc<Heaps>,
+    processes: Arc<Processes>,
+    rows: Vec<Bitmap>,
+}
+
+impl Bitmaps {
+    fn source_upid(&self, bitmap: &Bitmap) -> Option<u32> {
+        let pid = u64::try_from(pid(bitmap.source?)).ok()?;
+        self.processes.upid(pid)
+    }
+}
+
+impl Rows for Bitmaps {
+    fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
+        let bitmap = &self.rows[row];
+        let (heap, object) = self.heaps.object(bitmap.row as usize);
+        match column {
+            0 => bitmap.row.into(),
+            1 => heap.upid.into(),
+            2 => heap.ts().into(),
+            3 => bitmap.width.into(),
+            4 => bitmap.height.into(),
+            5 => bitmap.density.into(),
+            6 => bitmap.id.into(),
+            7 => bitmap.id.map(pid).into(),
+            8 => bitmap.id.and_then(storage).into(),
+            9 => bitmap.source.into(),
+            10 => bitmap.source.map(pid).into(),
+            11 => bitmap.source.and_then(storage).into(),
+            12 => self.source_upid(bitmap).into(),
+            13 => {
+                let upid = self.source_upid(bitmap);
+                let process = upid.and_then(|upid| self.processes.rows().get(upid as usize));
+                process.and_then(|process| process.name.as_deref()).into()
+            }
+            14 => Cell::bits(heap.graph.shallow_bytes(object)),
+            15 => Cell::bits(heap.graph.native_bytes(object)),
+            _ => Cell::flag(heap.reachable().contains(object)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_tell_process_and_storage() {
+        assert_eq!(pid(12_345_2_000_017), 12_345);
+        assert_eq!(storage(12_345_2_000_017), Some("ashmem"));
+        assert_eq!(storage(5_7_000_000), None);
+        assert_eq!(storage(-1_000_000), None);
+    }
+}

@@ -1,0 +1,254 @@
+//! Tables of small heaps, and how documented joins go through them.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use super::{JavaHeapFacts, JavaHeaps};
+use crate::analyze::dsl;
+use crate::heap_graph::HeapGraph;
+use crate::query::{Catalog, Database, Processes, Sink, TableError, Value, modules, native};
+
+/// A cache that a static holds, and garbage.
+const HEAP: &str = "
+    cache java.lang.Class<lab.Cache> 64 root=STICKY_CLASS -> ENTRIES:list
+    list java.util.ArrayList 24 -> elementData:array
+    array java.lang.Object[] 40 -> one, other, null
+    one lab.Entry 16 +1000 -> key:text
+    other lab.Entry 16 -> key:text
+    text java.lang.String 24
+    lost lab.Entry 16 -> key:text
+";
+
+struct Heaps(Vec<JavaHeapFacts>, Vec<Arc<HeapGraph>>);
+
+impl JavaHeaps for Heaps {
+    fn list(&self) -> &[JavaHeapFacts] {
+        &self.0
+    }
+
+    fn read(&self, at: usize) -> Result<Arc<HeapGraph>, TableError> {
+        Ok(Arc::clone(&self.1[at]))
+    }
+}
+
+fn database(texts: &[&str]) -> Database {
+    let facts = |at: usize| JavaHeapFacts {
+        pid: Some(7),
+        process: "lab".to_owned(),
+        time_ns: 10 * (at as u64 + 1),
+        ..JavaHeapFacts::default()
+    };
+    let list = (0..texts.len()).map(facts).collect();
+    let graphs = texts.iter().map(|text| Arc::new(dsl::heap(text).graph));
+    let heaps: Arc<dyn JavaHeaps> = Arc::new(Heaps(list, graphs.collect()));
+    let mut processes = Processes::default();
+    processes.enter_named(7, "lab");
+    let processes = Arc::new(processes);
+    let mut catalog = Catalog::default();
+    let native = Arc::new(native::NativeHeaps::default());
+    native::add(&mut catalog, &native, &processes);
+    super::add(&mut catalog, &heaps, &processes);
+    modules::add(&mut catalog, &native);
+    Database::open(catalog).unwrap()
+}
+
+#[derive(Default)]
+struct Lines(Vec<String>);
+
+impl Sink for Lines {
+    fn columns(&mut self, _: &[&str]) -> ControlFlow<()> {
+        self.0.clear();
+        ControlFlow::Continue(())
+    }
+
+    fn row(&mut self, row: &[Value<'_>]) -> ControlFlow<()> {
+        let cell = |value: &Value<'_>| match value {
+            Value::Null => "-".to_owned(),
+            Value::Int(number) => number.to_string(),
+            Value::Text(text) => String::from_utf8_lossy(text).into_owned(),
+            other => format!("{other:?}"),
+        };
+        let cells: Vec<String> = row.iter().map(cell).collect();
+        self.0.push(cells.join("|"));
+        ControlFlow::Continue(())
+    }
+
+    fn end(&mut self) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+}
+
+fn ask(database: &mut Database, sql: &str) -> Vec<String> {
+    let mut lines = Lines::default();
+    let done = database.run(sql, &mut lines);
+    assert!(
+        done.unwrap_or_else(|error| panic!("{sql}: {error}"))
+            .is_continue()
+    );
+    lines.0
+}
+
+#[test]
+fn objects_say_what_they_retain_and_how_a_root_reaches_them() {
+    let mut database = database(&[HEAP]);
+    let rows = ask(
+        &mut database,
+        "SELECT class, shallow_bytes, native_bytes, retained_bytes, retained_count, distance, root
+         FROM heaptap_java_object ORDER BY retained_bytes DESC, class, distance",
+    );
+    let expected = [
+        "class lab.Cache|64|0|184|6|0|system class",
+        "java.util.ArrayList|24|0|120|5|1|-",
+        "java.lang.Object[]|40|0|96|4|2|-",
+        "java.lang.String|24|0|24|1|4|-",
+        "lab.Entry|16|1000|16|1|3|-",
+        "lab.Entry|16|0|16|1|3|-",
+        "lab.Entry|16|0|0|0|-|-",
+    ];
+    assert_eq!(rows.len(), expected.len(), "{rows:#?}");
+    for row in expected {
+        assert!(rows.iter().any(|line| line == row), "{row} in {rows:#?}");
+    }
+    let path = ask(
+        &mut database,
+        "SELECT path FROM heaptap_java_object WHERE class = 'java.lang.String'",
+    );
+    assert_eq!(
+        path,
+        [
+            "system class: class lab.Cache .ENTRIES-> java.util.ArrayList .elementData-> \
+          java.lang.Object[] [0]-> lab.Entry .key-> java.lang.String"
+        ]
+    );
+    let steps = ask(
+        &mut database,
+        "SELECT p.class, p.field, p.root FROM heap_graph_class c
+         JOIN heap_graph_object o ON o.type_id = c.id
+         JOIN heaptap_java_path(o.id) p WHERE c.name = 'java.util.ArrayList'",
+    );
+    assert_eq!(
+        steps,
+        [
+            "class lab.Cache|-|system class",
+            "java.util.ArrayList|lab.Cache.ENTRIES|-",
+        ]
+    );
+    let below = ask(
+        &mut database,
+        "SELECT o.class FROM heaptap_java_object d JOIN heaptap_java_object o
+         ON o.dominator_id = d.id WHERE d.class = 'java.util.ArrayList'",
+    );
+    assert_eq!(below, ["java.lang.Object[]"]);
+}
+
+#[test]
+fn classes_tell_garbage_apart() {
+    let rows = ask(
+        &mut database(&[HEAP]),
+        "SELECT class, package, count, shallow_bytes, native_bytes, retained_bytes, garbage_count,
+                garbage_bytes
+         FROM heaptap_java_class WHERE class = 'lab.Entry'",
+    );
+    assert_eq!(rows, ["lab.Entry|lab|2|32|1000|32|1|16"]);
+}
+
+#[test]
+fn dumps_follow_each_other_and_refer_to_their_own() {
+    let second = "
+        root lab.Root 8 root=JNI_GLOBAL -> next:leaf
+        leaf lab.Leaf 8
+    ";
+    let mut database = database(&[HEAP, second]);
+    let counts = ask(
+        &mut database,
+        "SELECT graph_sample_ts, count(), min(id), max(id) FROM heap_graph_object
+         GROUP BY 1 ORDER BY 1",
+    );
+    assert_eq!(counts, ["10|7|0|6", "20|2|7|8"]);
+    let references = ask(
+        &mut database,
+        "SELECT owner.graph_sample_ts, c.name, owned.graph_sample_ts
+         FROM heap_graph_object owner
+         JOIN heap_graph_reference r ON r.reference_set_id = owner.reference_set_id
+         JOIN heap_graph_object owned ON r.owned_id = owned.id
+         JOIN heap_graph_class c ON owned.type_id = c.id
+         WHERE owner.graph_sample_ts = 20",
+    );
+    assert_eq!(references, ["20|lab.Leaf|20"]);
+    let held = ask(
+        &mut database,
+        "SELECT c.name FROM heap_graph_reference r
+         JOIN heap_graph_object o ON o.id = r.owner_id
+         JOIN heap_graph_class c ON c.id = o.type_id
+         WHERE r.owned_id = (SELECT o.id FROM heap_graph_object o JOIN heap_graph_class c
+                             ON c.id = o.type_id WHERE c.name = 'lab.Leaf')",
+    );
+    assert_eq!(held, ["lab.Root"]);
+    let trees = ask(
+        &mut database,
+        "SELECT graph_sample_ts, name FROM android_heap_graph_class_summary_tree t
+         WHERE parent_id IS NULL ORDER BY 1",
+    );
+    assert_eq!(trees, ["10|java.lang.Class<lab.Cache>", "20|lab.Root"]);
+    let stats = ask(
+        &mut database,
+        "SELECT graph_sample_ts, total_obj_count, reachable_obj_count, total_heap_size
+         FROM android_heap_graph_stats ORDER BY 1",
+    );
+    assert_eq!(stats, ["10|7|6|200", "20|2|2|16"]);
+    let next = ask(
+        &mut database,
+        "SELECT count() FROM heap_graph_object WHERE id IN (-1, 9, 100000000000)",
+    );
+    assert_eq!(next, ["0"]);
+}
+
+#[test]
+fn documented_joins_never_scan_in_the_inner_loop() {
+    let joins = [
+        "select c.name, sum(o.self_size)
+           from heap_graph_object o join heap_graph_class c on (o.type_id = c.id)
+           where reachable = 1 group by 1 order by 2 desc",
+        "SELECT c_owned.name FROM heap_graph_object AS o_owner
+           JOIN heap_graph_class AS c_owner ON o_owner.type_id = c_owner.id
+           JOIN heap_graph_reference AS r ON r.owner_id = o_owner.id
+           JOIN heap_graph_object AS o_owned ON r.owned_id = o_owned.id
+           JOIN heap_graph_class AS c_owned ON o_owned.type_id = c_owned.id
+           WHERE c_owner.name = 'lab.Entry' AND c_owned.name = 'java.lang.String'",
+        "SELECT * FROM heap_graph_object o
+           JOIN heap_graph_reference r USING (reference_set_id)
+           JOIN heap_graph_object owned ON owned.id = r.owned_id",
+        "SELECT * FROM heap_graph_reference r JOIN heap_graph_object owner ON owner.id = r.owner_id
+           WHERE r.owned_id = 3",
+        "WITH suspect_objects AS (
+           SELECT o.id FROM heap_graph_object o JOIN heap_graph_class c ON o.type_id = c.id
+           WHERE o.upid = 1 AND o.graph_sample_ts = 10 AND c.name = 'lab.Entry')
+         SELECT d.id FROM heap_graph_dominator_tree d JOIN suspect_objects s USING (id)",
+        "SELECT * FROM heap_graph_dominator_tree above
+           JOIN heap_graph_dominator_tree d ON d.idom_id = above.id",
+        "SELECT * FROM heap_graph_class c JOIN heap_graph_class s ON c.superclass_id = s.id",
+        "WITH RECURSIVE up (id) AS (
+           SELECT 3 UNION ALL SELECT d.idom_id FROM up JOIN heap_graph_dominator_tree d USING (id)
+           WHERE d.idom_id IS NOT NULL)
+         SELECT c.name FROM up JOIN heap_graph_object o USING (id)
+           JOIN heap_graph_class c ON c.id = o.type_id",
+        "SELECT * FROM android_heap_graph_class_summary_tree t
+           JOIN android_heap_graph_class_summary_tree p ON t.parent_id = p.id",
+    ];
+    let mut database = database(&[HEAP]);
+    for sql in joins {
+        let plan = ask(&mut database, &format!("EXPLAIN QUERY PLAN {sql}"));
+        let scans: Vec<&String> = plan
+            .iter()
+            .filter(|line| line.contains("VIRTUAL TABLE INDEX 0:"))
+            .collect();
+        // The outermost loop may see all rows.
+        assert!(scans.len() <= 1, "{sql}: {plan:#?}");
+        // Of what a query makes itself, SQLite may make an index.
+        let mut automatic = plan.iter().filter(|line| line.contains("AUTOMATIC"));
+        assert!(
+            automatic.all(|line| line.contains("SEARCH up ")),
+            "{sql}: {plan:#?}"
+        );
+    }
+}
