@@ -18,7 +18,7 @@ use crate::query::java::{JavaHeapFacts, JavaHeaps, OutOfMemory, ThrownFrame};
 use crate::query::native::{DumpName, NativeHeaps, NativeHeapsBuilder};
 use crate::query::{
     Catalog, CopiedTable, Database, Limits, Processes, QueryError, TableError, flamegraph, java,
-    native, processes, stacks, system,
+    modules, native, processes, stacks, system,
 };
 
 /// How to open an input.
@@ -304,6 +304,7 @@ impl Contents {
         system::add(&mut catalog, &natives, &self.health, &times);
         let graphs = java::add(&mut catalog, &heaps, &known);
         flamegraph::add(&mut catalog, Some(&natives), Some(&graphs), &known);
+        modules::add(&mut catalog, &natives);
         Database::open_with(catalog, limits)
     }
 }

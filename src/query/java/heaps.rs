@@ -230,7 +230,14 @@ impl Heaps {
     ///
     /// # Errors
     /// Where they have more of something than a table can have rows.
-    pub(super) fn of(dumps: Vec<Dump>) -> Result<Heaps, TableError> {
+    pub(super) fn of(mut dumps: Vec<Dump>) -> Result<Heaps, TableError> {
+        // An HPROF tells its time when it is read, not before.
+        for dump in &mut dumps {
+            if dump.facts.time_ns == 0 {
+                dump.facts.time_ns = dump.graph.facts.time_ns;
+            }
+        }
+        dumps.sort_by_key(|dump| dump.facts.time_ns);
         let (mut objects, mut classes, mut references) = (0usize, 0usize, 0usize);
         let mut heaps = Vec::with_capacity(dumps.len());
         for dump in dumps {
