@@ -6,6 +6,7 @@ mod consumers;
 mod open;
 mod pprof;
 mod read;
+mod walk;
 
 use read::{Numbers, by_view};
 use std::collections::BTreeSet;
@@ -245,7 +246,8 @@ fn pprofs_of_any_tool_are_converted_too() {
     convert(folder.path(), &input, &["-o", "pprof"]);
     for file in read::files(&folder.path().join("pprof"), ".pb.gz") {
         let mut expected = Numbers::new();
-        pprof::add(&mut expected, 0, &file);
+        // Beside a manifest a profile keeps its index.
+        pprof::add(&mut expected, read::index_of(&file), &file);
         convert(
             folder.path(),
             &file,
