@@ -147,6 +147,7 @@ pub(super) async fn leave(ctx: &Context, args: LeaveArgs, finished: &Finished, m
     let input = |path: &Path| ReportInput {
         path: path.to_owned(),
         wanted: Wanted::All,
+        mappings: Vec::new(),
     };
     let folders = std::iter::once(folder).chain(more.iter().copied());
     let java = JavaArgs::default();

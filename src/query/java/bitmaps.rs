@@ -166,9 +166,9 @@ mod tests {
 
     #[test]
     fn ids_tell_process_and_storage() {
-        assert_eq!(pid(12_345_2_000_017), 12_345);
-        assert_eq!(storage(12_345_2_000_017), Some("ashmem"));
-        assert_eq!(storage(5_7_000_000), None);
+        assert_eq!(pid(123_452_000_017), 12_345);
+        assert_eq!(storage(123_452_000_017), Some("ashmem"));
+        assert_eq!(storage(57_000_000), None);
         assert_eq!(storage(-1_000_000), None);
     }
 }

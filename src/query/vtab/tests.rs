@@ -29,7 +29,7 @@ impl Rows for Sample {
         match column {
             0 => row.into(),
             1 => (row > 3).then_some(row / 2).into(),
-            2 => (row % 7 != 0).then_some(row % 7).into(),
+            2 => (!row.is_multiple_of(7)).then_some(row % 7).into(),
             3 => format!("row {}", row % 10).into(),
             4 => (row % 5).into(),
             5 => Cell::Int((row as i64 % 13 - 6) * (i64::MAX / 7)),

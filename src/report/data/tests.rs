@@ -35,8 +35,13 @@ fn shown(table: &StackTable, node: NodeId) -> Vec<Shown> {
         .collect()
 }
 
+/// A stack, and its values by measure.
+type Row = (Vec<Shown>, Vec<(String, i64)>);
+/// A dump: which one it builds on, and for callsites count and bytes.
+type Numbers = (u8, Vec<(u8, i64, i64)>);
+
 /// Rows by stack; zeros left out.
-fn rows(profile: &StackProfile, dump: &Dump) -> Vec<(Vec<Shown>, Vec<(String, i64)>)> {
+fn rows(profile: &StackProfile, dump: &Dump) -> Vec<Row> {
     let mut rows: Vec<_> = dump
         .values
         .nodes
@@ -57,7 +62,7 @@ fn rows(profile: &StackProfile, dump: &Dump) -> Vec<(Vec<Shown>, Vec<(String, i6
 }
 
 /// A tree and dumps out of a few numbers.
-fn profile(calls: &[(u8, u8)], dumps: &[(u8, Vec<(u8, i64, i64)>)]) -> StackProfile {
+fn profile(calls: &[(u8, u8)], dumps: &[Numbers]) -> StackProfile {
     let names = [
         "",
         "main",
