@@ -3,6 +3,8 @@
 //! Runs on `fixtures/query`, whose traces lie in `fixtures/conversions`; with
 //! HEAPTAP_RECORDINGS=FOLDER on every recording below it that has tables, too.
 
+#![allow(missing_docs, clippy::unwrap_used)]
+
 mod content;
 mod plans;
 mod sums;

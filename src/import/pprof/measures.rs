@@ -97,7 +97,7 @@ mod tests {
             assert_eq!(Column::of(name, unit, &[]).measure.view, view, "{name}");
         }
         let first = Column::of("space", "bytes", &[]);
-        let again = Column::of("inuse_space", "bytes", &[first.clone()]);
+        let again = Column::of("inuse_space", "bytes", std::slice::from_ref(&first));
         assert_eq!(again.measure.view, None);
         assert_eq!(Column::of("space", "MB", &[]).scale, 1 << 20);
         let unit = Column::of("cpu", "nanoseconds", &[]).measure.unit;
