@@ -134,6 +134,7 @@ fn profile(count: usize, dumps: usize) -> StackProfile {
     StackProfile { table, dumps }
 }
 
+#[allow(clippy::print_stdout)]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args: Vec<String> = std::env::args().collect();
     let [_, nodes, dumps, path] = &args[..] else {
