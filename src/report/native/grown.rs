@@ -1,7 +1,7 @@
 //! What grew from the first dump of a heap to the last, by callsite, with the error of sampling;
 //! and the verdicts over all dumps, where there are enough of them.
 
-use super::super::data::header::{Growth, Header, Series};
+use super::super::data::header::{Diff, Growth, Header, Per, Series};
 use super::super::html::{Foreign, Html};
 use super::callsites::size;
 use super::{Place, fitting};
@@ -9,7 +9,8 @@ use crate::analyze::native::filter::Filter;
 use crate::analyze::native::shown::{Shown, ShownId};
 use crate::analyze::sampling::{Counters, Interval, Turnover};
 use crate::profile::DumpKind;
-use crate::stacks::{Dump, StackProfile, View};
+use crate::stacks::{Dump, StackProfile, Values, View};
+use crate::units::thousands;
 use std::cmp::Reverse;
 
 /// Rows of each heap.
@@ -17,6 +18,10 @@ const ROWS: usize = 12;
 
 /// The section; nothing where no heap has two dumps that can be compared.
 pub(super) fn write(html: &mut Html, header: &Header, profile: &StackProfile) {
+    if let Some(diff) = &header.diff {
+        difference(html, diff, profile);
+        return;
+    }
     let comparable: Vec<(usize, &Series, &Dump, &Dump)> = header
         .series
         .iter()
@@ -26,10 +31,7 @@ pub(super) fn write(html: &mut Html, header: &Header, profile: &StackProfile) {
                 return None;
             };
             let (first, last) = (&profile.dumps[first], &profile.dumps[last]);
-            let held = |dump: &Dump| {
-                dump.facts.kind == DumpKind::Cumulative && dump.column(View::Space).is_some()
-            };
-            (held(first) && held(last)).then_some((at, series, first, last))
+            (knows_held(first) && knows_held(last)).then_some((at, series, first, last))
         })
         .collect();
     if comparable.is_empty() {
@@ -37,113 +39,197 @@ pub(super) fn write(html: &mut Html, header: &Header, profile: &StackProfile) {
     }
     html.add(format_args!("<h2 id=\"grown\">What grew</h2>\n"));
     for (at, series, first, last) in comparable {
-        series_of(html, profile, series, first, last);
+        let (from, to) = (moment(first), moment(last));
+        let changes = Changes::of(profile, Some(first), Some(last), true);
+        changes.write(html, last, &from, &to, None);
         if let Some(growth) = header.growth.iter().find(|growth| growth.series == at) {
             verdicts(html, growth);
         }
-    }
-    let restarts = header.series.iter().filter(|series| series.after.is_some());
-    for series in restarts {
-        html.add(format_args!(
-            "<p class=\"note\">{} started anew as process {}: what it held before is gone, and \
-             nothing is compared across the restart.</p>\n",
-            Foreign(&series.process),
-            series.pid
-        ));
+        if series.after.is_some() {
+            html.add(format_args!(
+                "<p class=\"note\">It started anew as process {}: what it held before is gone, and \
+                 nothing is compared across the restart.</p>\n",
+                series.pid
+            ));
+        }
     }
 }
 
-fn series_of(html: &mut Html, profile: &StackProfile, series: &Series, first: &Dump, last: &Dump) {
-    let values = [&first.values, &last.values];
-    let shown = Shown::of(&profile.table, &Filter::default(), &values);
-    let before = counters(&shown, first);
-    let after = counters(&shown, last);
-    let interval = match (Interval::of(&first.facts), Interval::of(&last.facts)) {
-        (Some(one), Some(other)) => Some(one.wider(other)),
-        _ => None,
-    };
-    let mut grown: Vec<(ShownId, i64, Option<Turnover>)> = before
-        .iter()
-        .zip(&after)
-        .enumerate()
-        .filter(|(_, (before, after))| before.space != after.space)
-        .map(|(at, (before, after))| {
-            let turnover = interval.map(|interval| Turnover::paired(before, after, interval));
-            let net = after.space.saturating_sub(before.space);
-            (ShownId(at as u32), net, turnover)
-        })
-        .collect();
-    let net = grown
-        .iter()
-        .fold(0i64, |sum, (_, net, _)| sum.saturating_add(*net));
-    let all = interval.map(|interval| {
-        let parts = grown.iter().filter_map(|(.., turnover)| *turnover);
-        parts.fold(Turnover::nothing(interval), |sum, part| sum.plus(part))
-    });
+fn knows_held(dump: &Dump) -> bool {
+    dump.facts.kind == DumpKind::Cumulative && dump.column(View::Space).is_some()
+}
+
+/// What differs between the two sides that the page was made for.
+fn difference(html: &mut Html, diff: &Diff, profile: &StackProfile) {
     html.add(format_args!(
-        "<p><b>{}</b>{}, from {} to {}: {}{}.</p>\n",
-        Foreign(match series.process.as_str() {
+        "<h2 id=\"grown\">What differs</h2>\n<p>From {} to {}.</p>\n",
+        Foreign(&diff.before),
+        Foreign(&diff.after)
+    ));
+    for pair in &diff.pairs {
+        let dump = |at: Option<usize>| at.and_then(|at| profile.dumps.get(at));
+        let (before, after) = (dump(pair.before), dump(pair.after));
+        let Some(of) = after.or(before) else {
+            continue;
+        };
+        let changes = Changes::of(profile, before, after, diff.same_recording);
+        let name = |dump: Option<&Dump>| dump.map_or_else(|| "nothing".to_owned(), moment);
+        changes.write(html, of, &name(before), &name(after), diff.per.as_ref());
+    }
+}
+
+/// A callsite that changed: where, by how much, and how much of it is certain.
+type Change = (ShownId, i64, Option<Turnover>);
+
+/// What changed between two dumps.
+struct Changes<'a> {
+    shown: Shown<'a>,
+    rows: Vec<Change>,
+    net: i64,
+    /// The sum, where its error is known.
+    all: Option<Turnover>,
+}
+
+impl<'a> Changes<'a> {
+    /// `paired`: both are of one life of a process, so that what survives cancels.
+    fn of(
+        profile: &'a StackProfile,
+        before: Option<&Dump>,
+        after: Option<&Dump>,
+        paired: bool,
+    ) -> Changes<'a> {
+        let dumps = || [before, after].into_iter().flatten();
+        let values: Vec<&Values> = dumps().map(|dump| &dump.values).collect();
+        let shown = Shown::of(&profile.table, &Filter::default(), &values);
+        let of_side = |dump: Option<&Dump>| match dump {
+            Some(dump) => counters(&shown, dump),
+            None => vec![Counters::default(); shown.len()],
+        };
+        let (old, new) = (of_side(before), of_side(after));
+        // A side without the heap was sampled like the other.
+        let own = |dump: Option<&Dump>| Interval::of(&dump.or(dumps().next())?.facts);
+        let intervals = own(before).zip(own(after));
+        let intervals = intervals.filter(|_| dumps().all(knows_held));
+        let rows: Vec<Change> = old
+            .iter()
+            .zip(&new)
+            .enumerate()
+            .filter(|(_, (old, new))| old.space != new.space)
+            .map(|(at, (old, new))| {
+                let turnover = intervals.map(|(first, second)| match paired {
+                    true => Turnover::paired(old, new, first.wider(second)),
+                    false => Turnover::independent(old.held(first), new.held(second)),
+                });
+                let net = new.space.saturating_sub(old.space);
+                (ShownId(at as u32), net, turnover)
+            })
+            .collect();
+        let net = rows
+            .iter()
+            .fold(0i64, |sum, (_, net, _)| sum.saturating_add(*net));
+        let all = intervals.map(|(first, second)| {
+            let parts = rows.iter().filter_map(|(.., turnover)| *turnover);
+            let nothing = Turnover::nothing(first.wider(second));
+            parts.fold(nothing, |sum, part| sum.plus(part))
+        });
+        Changes {
+            shown,
+            rows,
+            net,
+            all,
+        }
+    }
+
+    fn write(mut self, html: &mut Html, of: &Dump, from: &str, to: &str, per: Option<&Per>) {
+        let process = match of.facts.process.as_str() {
             "" => "The heap",
             process => process,
-        }),
-        match series.heap.as_str() {
+        };
+        let heap = match of.facts.heap.as_str() {
             "" => String::new(),
             heap => format!(" ({})", Foreign(heap)),
-        },
-        moment(first),
-        moment(last),
-        figure(net, all.as_ref()),
-        match all.is_some_and(|all| is_noise(&all)) {
+        };
+        let noise = match self.all.is_some_and(|all| is_noise(&all)) {
             true => ", within sampling noise",
             false => "",
-        }
-    ));
-    // What surely grew comes first, by how much of it is sure.
-    let certain = |turnover: &Option<Turnover>, net: i64| match turnover {
-        Some(turnover) => turnover.estimate().low,
-        None => net,
-    };
-    grown.retain(|(_, net, _)| *net > 0);
-    grown.sort_by_key(|(id, net, turnover)| (Reverse(certain(turnover, *net)), Reverse(*net), *id));
-    let left_out = grown.len().saturating_sub(ROWS);
-    let caption = match left_out {
-        0 => "Callsites that grew, by how much of it is certain.".to_owned(),
-        n => format!(
-            "Callsites that grew, by how much of it is certain; {} more are left out.",
-            crate::units::thousands(n as u64)
-        ),
-    };
-    if grown.is_empty() {
-        return;
-    }
-    let rows = grown.iter().take(ROWS).map(|(id, net, turnover)| {
-        let place = Place::of(&shown, *id);
-        vec![
-            figure(*net, turnover.as_ref()),
-            match turnover {
-                Some(turnover) if is_noise(turnover) => "within noise",
-                Some(_) => "grew",
-                None => "not sampled",
+        };
+        let each = match per {
+            Some(per) => format!(" a {}", Foreign(&per.word)),
+            None => String::new(),
+        };
+        let net = figure(self.net, self.all.as_ref(), per);
+        html.add(format_args!(
+            "<p><b>{}</b>{heap}, from {from} to {to}: {net}{each}{noise}.</p>\n",
+            Foreign(process)
+        ));
+        // What is certain comes first, by how much of it is.
+        let certain = |net: i64, turnover: &Option<Turnover>| match turnover {
+            Some(turnover) => {
+                let estimate = turnover.estimate();
+                if net > 0 {
+                    estimate.low
+                } else {
+                    -estimate.high
+                }
             }
-            .to_owned(),
-            place.cell(),
-            place.at,
-        ]
-    });
-    html.table(&caption, &["#growth", "verdict", "function", "where"], rows);
+            None => net.saturating_abs(),
+        };
+        let order = |(id, net, turnover): &Change| {
+            let size = net.saturating_abs();
+            (Reverse(certain(*net, turnover)), Reverse(size), *id)
+        };
+        self.rows.sort_by_cached_key(order);
+        let (grown, shrunk): (Vec<&Change>, Vec<&Change>) =
+            self.rows.iter().partition(|(_, net, _)| *net > 0);
+        self.table(html, "grew", &grown, per);
+        self.table(html, "shrank", &shrunk, per);
+    }
+
+    fn table(&self, html: &mut Html, what: &str, changes: &[&Change], per: Option<&Per>) {
+        if changes.is_empty() {
+            return;
+        }
+        let left_out = match changes.len().saturating_sub(ROWS) {
+            0 => String::new(),
+            n => format!("; {} more are left out", thousands(n as u64)),
+        };
+        let each = match per {
+            Some(per) => format!(", a {}", Foreign(&per.word)),
+            None => String::new(),
+        };
+        let caption =
+            format!("Callsites that {what}{each}, by how much of it is certain{left_out}.");
+        let rows = changes.iter().take(ROWS).map(|(id, net, turnover)| {
+            let place = Place::of(&self.shown, *id);
+            vec![
+                figure(*net, turnover.as_ref(), per),
+                match turnover {
+                    Some(turnover) if is_noise(turnover) => "within noise",
+                    Some(_) => what,
+                    None => "not sampled",
+                }
+                .to_owned(),
+                place.cell(),
+                place.at,
+            ]
+        });
+        html.table(&caption, &["#change", "verdict", "function", "where"], rows);
+    }
 }
 
 fn counters(shown: &Shown<'_>, dump: &Dump) -> Vec<Counters> {
     let own = shown.sums(&dump.values).own;
     let place = |view| dump.measures.iter().position(|m| m.view == Some(view));
     let column = |view| place(view).map(|at| &own[at]);
-    let [space, objects, alloc_space, alloc_objects] = [
+    let [held, objects, alloc_space, alloc_objects] = [
         View::Space,
         View::Objects,
         View::AllocSpace,
         View::AllocObjects,
     ]
     .map(column);
+    // Another tool's profile has columns of its own: the one that it shows first.
+    let space = held.or(own.get(dump.default_measure));
     let value = |column: Option<&Vec<i64>>, at: usize| column.map_or(0, |column| column[at]);
     (0..shown.len())
         .map(|at| Counters {
@@ -160,11 +246,20 @@ fn is_noise(turnover: &Turnover) -> bool {
     !estimate.exact && !estimate.sign_is_certain()
 }
 
-fn figure(net: i64, turnover: Option<&Turnover>) -> String {
-    match turnover {
-        Some(turnover) => Foreign(&format!("{:+}", turnover.estimate().shown())).to_string(),
-        None if net > 0 => format!("+{}", size(net)),
-        None => size(net),
+fn figure(net: i64, turnover: Option<&Turnover>, per: Option<&Per>) -> String {
+    let times = per.map(|per| per.times).filter(|times| *times > 0.0);
+    let estimate = turnover.map(Turnover::estimate);
+    match (estimate, times) {
+        (Some(estimate), None) => Foreign(&format!("{:+}", estimate.shown())).to_string(),
+        (Some(estimate), Some(times)) => match estimate.per(times) {
+            Some(rate) => Foreign(&format!("{:+}", rate.shown())).to_string(),
+            None => String::new(),
+        },
+        (None, times) => {
+            let sign = if net > 0 { "+" } else { "" };
+            let each = (net as f64 / times.unwrap_or(1.0)).round();
+            format!("{sign}{}", size(each as i64))
+        }
     }
 }
 
