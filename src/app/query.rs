@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::deduped::Deduped;
 use super::findings::{self, Finding};
 use super::java::{JavaError, JavaFile, JavaInput, JavaOptions, Steps};
-use super::look::{LookError, LookOptions, LookTrace, NativeSource, is_process, listed, source};
+use super::look::{
+    self, LookError, LookOptions, LookTrace, NativeSource, Wanted, is_process, listed, source,
+};
 use super::manifest::Manifest;
 use super::{recorded, trace_findings};
 use crate::error::{Classified, ErrorClass};
@@ -56,12 +58,6 @@ pub enum OpenError {
     /// Its Java heaps can't be read.
     #[error(transparent)]
     Java(#[from] JavaError),
-    /// A pprof, which has no tables.
-    #[error("{path} is a pprof, and query reads traces and HPROFs")]
-    Pprof {
-        /// The input.
-        path: String,
-    },
     /// The tables can't be made.
     #[error(transparent)]
     Query(#[from] QueryError),
@@ -95,9 +91,7 @@ impl Classified for OpenError {
             OpenError::Look(error) => error.class(),
             OpenError::Java(error) => error.class(),
             OpenError::Query(error) => error.class(),
-            OpenError::Pprof { .. }
-            | OpenError::OneDump { .. }
-            | OpenError::SeveralTraces { .. } => ErrorClass::Usage,
+            OpenError::OneDump { .. } | OpenError::SeveralTraces { .. } => ErrorClass::Usage,
             OpenError::Unwritable { .. } => ErrorClass::HostWrite,
         }
     }
@@ -107,7 +101,6 @@ impl Classified for OpenError {
             OpenError::Look(error) => error.kind(),
             OpenError::Java(error) => error.kind(),
             OpenError::Query(error) => error.kind(),
-            OpenError::Pprof { .. } => "pprof-input",
             OpenError::OneDump { .. } => "one-dump",
             OpenError::SeveralTraces { .. } => "several-traces",
             OpenError::Unwritable { .. } => "query-copy",
@@ -119,10 +112,6 @@ impl Classified for OpenError {
             OpenError::Look(error) => error.help(),
             OpenError::Java(error) => error.help(),
             OpenError::Query(error) => error.help(),
-            OpenError::Pprof { .. } => Some(
-                "give the trace it came from; `heaptap top` and `heaptap report` show the pprof"
-                    .to_owned(),
-            ),
             OpenError::OneDump { path } => Some(format!(
                 "leave out the `@`: heaptap query {path} \"SELECT * FROM heaptap_dump\" lists the \
                  dumps, `WHERE ts = …` takes one"
@@ -137,7 +126,7 @@ impl Classified for OpenError {
     }
 }
 
-/// Opens an input: a recording's folder, a trace or an HPROF. Native heaps are read at once,
+/// Opens an input: a recording's folder, a trace, a pprof or an HPROF. Native heaps are read at once,
 /// Java heaps when a table needs them.
 ///
 /// # Errors
@@ -159,7 +148,7 @@ pub fn open(
                 count: others + 1,
             }),
         },
-        NativeSource::Pprofs(..) => Err(OpenError::Pprof { path: path() }),
+        NativeSource::Pprofs(..) => of_pprofs(&input.path, options, steps),
         NativeSource::Java => of_hprofs(&input.path, options, steps),
     }
 }
@@ -239,6 +228,24 @@ fn of_trace(
     Ok(QueryFile {
         database: contents.into_database(Arc::new(heaps), options.limits)?,
         findings,
+    })
+}
+
+/// Pprofs of any tool: the tables of named stacks. They know no addresses and no processes but
+/// their own, so Perfetto's tables stay empty.
+fn of_pprofs(path: &Path, options: QueryOptions, steps: &Steps) -> Result<QueryFile, OpenError> {
+    let file = look::native(path, &Wanted::All, &options.look, steps)?;
+    let mut known = Processes::default();
+    for dump in &file.profile.dumps {
+        known.enter_named(dump.facts.pid, &dump.facts.process);
+    }
+    let known = Arc::new(known);
+    let mut catalog = Catalog::default();
+    processes::add(&mut catalog, &known);
+    stacks::add_profile(&mut catalog, file.profile, &known);
+    Ok(QueryFile {
+        database: Database::open_with(catalog, options.limits)?,
+        findings: file.findings,
     })
 }
 

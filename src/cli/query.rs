@@ -37,7 +37,7 @@ mod prompt;
     heaptap query dump.hprof --to dump.sqlite            a database for other tools\n\n\
     Tables are Perfetto's and some of our own: docs/query.md lists them.")]
 pub struct Args {
-    /// A recording's folder, a trace or an HPROF; `-` is standard input
+    /// A recording's folder, a trace, a pprof or an HPROF; `-` is standard input
     #[arg(value_name = "INPUT", value_hint = ValueHint::AnyPath)]
     pub input: OsString,
     /// Statements, separated by semicolons [default: a prompt, or standard input]

@@ -15,7 +15,7 @@ use rusqlite::{Connection, Error, ErrorCode, InterruptHandle};
 use super::error::QueryError;
 use super::functions;
 use super::prepass::{self, Action, Macro, Macros, Prepared, WorkedCall};
-use super::table::{Catalog, MacroCall, Schema, Source, Work, WorkedMacro};
+use super::table::{Access, Catalog, MacroCall, Schema, Source, Work, WorkedMacro};
 use super::vtab;
 
 /// What a query may take.
@@ -101,6 +101,8 @@ pub struct ColumnInfo {
     pub about: &'static str,
     /// Left out of `SELECT *`: an argument.
     pub hidden: bool,
+    /// Rows are found by it without looking at others.
+    pub is_key: bool,
 }
 
 /// A table, view, function or macro, for people.
@@ -215,6 +217,7 @@ impl Database {
                         kind: column.kind.sql().to_owned(),
                         about: column.about,
                         hidden: column.hidden,
+                        is_key: !matches!(column.access, Access::Scan | Access::Argument),
                     })
                     .collect(),
             });
@@ -237,6 +240,7 @@ impl Database {
                 kind: String::new(),
                 about: "",
                 hidden: true,
+                is_key: false,
             };
             self.known.push(TableInfo {
                 name: added.name.to_owned(),
@@ -289,6 +293,7 @@ impl Database {
             kind: String::new(),
             about: "",
             hidden: true,
+            is_key: false,
         };
         self.known.push(TableInfo {
             name: added.name.to_owned(),
@@ -349,6 +354,7 @@ impl Database {
                 kind: row.get(1)?,
                 about: "",
                 hidden: row.get::<_, i64>(2)? != 0,
+                is_key: false,
             })
         })?;
         columns.collect()

@@ -76,12 +76,22 @@ impl NativeHeaps {
         &self.recording.tables.frames()[..self.frame_count]
     }
 
+    /// What is known of each dump. One whose time no clock converts has its own, as in all tables.
+    pub(super) fn facts(&self) -> impl Iterator<Item = Facts> {
+        self.dumps.iter().zip(&self.names).map(|(dump, name)| {
+            let mut facts = Facts::of(dump, name.index);
+            facts.label.clone_from(&name.label);
+            facts.time_ns = Some(dump.time_ns.unwrap_or(dump.raw_time_ns));
+            facts
+        })
+    }
+
     /// All dumps as named stacks, as our pprofs have them.
     pub(super) fn stack_profile(&self) -> StackProfile {
         let mut projector = Projector::new(&self.recording, ProjectOptions::default());
         let mut held: HashMap<(u64, &str), BTreeMap<CallsiteId, Figures>> = HashMap::new();
         let mut deltas = self.deltas.iter().peekable();
-        for (at, (dump, name)) in self.dumps.iter().zip(&self.names).enumerate() {
+        for (at, (dump, facts)) in self.dumps.iter().zip(self.facts()).enumerate() {
             let held = held.entry((dump.pid, &dump.heap)).or_default();
             while let Some(delta) = deltas.next_if(|delta| delta.dump as usize == at) {
                 let figures = held.entry(delta.callsite).or_default();
@@ -101,8 +111,6 @@ impl NativeHeaps {
                 samples: samples.collect(),
                 ..dump.clone()
             };
-            let mut facts = Facts::of(&whole, name.index);
-            facts.label.clone_from(&name.label);
             projector.add(&whole, facts);
         }
         projector.finish()

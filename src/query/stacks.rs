@@ -11,13 +11,15 @@ use std::sync::{Arc, OnceLock};
 use super::native::NativeHeaps;
 use super::processes::Processes;
 use super::table::{Catalog, Cell, View};
-use crate::stacks::{self, Dump, StackProfile};
+use crate::stacks::{self, Dump, Facts, StackProfile};
 
 /// What the tables share: the stacks, made when one is first asked for.
 pub(super) struct Stacks {
-    heaps: Arc<NativeHeaps>,
+    /// What is known of each dump.
+    facts: Vec<Facts>,
     processes: Arc<Processes>,
     profile: OnceLock<StackProfile>,
+    make: Box<dyn Fn() -> StackProfile + Send + Sync>,
 }
 
 /// The columns of figures that all these tables have, in this order.
@@ -30,7 +32,7 @@ const VIEWS: [stacks::View; 4] = [
 
 impl Stacks {
     fn profile(&self) -> &StackProfile {
-        self.profile.get_or_init(|| self.heaps.stack_profile())
+        self.profile.get_or_init(|| (self.make)())
     }
 
     fn dump(&self, id: usize) -> &Dump {
@@ -43,13 +45,36 @@ fn figure(column: Option<&[i64]>, at: usize) -> Cell<'static> {
     column.map(|column| column[at]).into()
 }
 
-/// Adds the tables and views.
+/// Adds the tables and views for the native heaps of a trace.
 pub fn add(catalog: &mut Catalog, heaps: &Arc<NativeHeaps>, processes: &Arc<Processes>) {
-    let stacks = Arc::new(Stacks {
-        heaps: Arc::clone(heaps),
-        processes: Arc::clone(processes),
-        profile: OnceLock::new(),
-    });
+    let of = Arc::clone(heaps);
+    add_tables(
+        catalog,
+        Stacks {
+            facts: heaps.facts().collect(),
+            processes: Arc::clone(processes),
+            profile: OnceLock::new(),
+            make: Box::new(move || of.stack_profile()),
+        },
+    );
+}
+
+/// Adds the tables and views for stacks that came with their names: pprofs.
+pub fn add_profile(catalog: &mut Catalog, profile: StackProfile, processes: &Arc<Processes>) {
+    let facts = profile.dumps.iter().map(|dump| dump.facts.clone());
+    add_tables(
+        catalog,
+        Stacks {
+            facts: facts.collect(),
+            processes: Arc::clone(processes),
+            profile: OnceLock::from(profile),
+            make: Box::new(StackProfile::default),
+        },
+    );
+}
+
+fn add_tables(catalog: &mut Catalog, stacks: Stacks) {
+    let stacks = Arc::new(stacks);
     dumps::add(catalog, &stacks);
     tree::add(catalog, &stacks);
     sums::add(catalog, &stacks);
@@ -57,7 +82,7 @@ pub fn add(catalog: &mut Catalog, heaps: &Arc<NativeHeaps>, processes: &Arc<Proc
         name: "heaptap_live",
         module: None,
         about: "What the last dump of each process and heap holds, by call stack.",
-        sql: "SELECT d.id AS dump_id, d.ts, d.upid, d.heap_name, s.stack_id, s.size, s.count, \
+        sql: "SELECT d.id AS dump_id, d.ts, d.upid, d.process, d.heap_name, s.stack_id, s.size, s.count, \
               s.alloc_size, s.alloc_count, n.name, n.library, n.source_file, n.line_number, \
               n.stack \
               FROM heaptap_dump d \

@@ -6,6 +6,7 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod content;
+mod page;
 mod plans;
 mod sums;
 

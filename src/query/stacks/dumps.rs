@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use super::{Stacks, VIEWS, figure};
 use crate::profile::DumpKind;
-use crate::query::native::time_of;
 use crate::query::table::{Catalog, Cell, Column, Rows, Schema};
 use crate::stacks::NodeId;
 
@@ -82,12 +81,11 @@ struct Dumps {
 
 impl Rows for Dumps {
     fn len(&self) -> usize {
-        self.stacks.heaps.dumps.len()
+        self.stacks.facts.len()
     }
 
     fn cell(&self, row: usize, column: usize) -> Cell<'_> {
-        let dump = &self.stacks.heaps.dumps[row];
-        let name = &self.stacks.heaps.names[row];
+        let facts = &self.stacks.facts[row];
         let total = |at: usize| -> Cell<'_> {
             let dump = self.stacks.dump(row);
             let sum = dump.column(VIEWS[at]).map(|column| {
@@ -97,35 +95,38 @@ impl Rows for Dumps {
             });
             sum.into()
         };
+        let flags = &facts.flags;
         match column {
             0 => row.into(),
-            1 => name.index.into(),
-            2 => name.label.as_deref().into(),
-            3 => time_of(dump).into(),
-            4 => dump.wall_time_ns.map(Cell::bits).unwrap_or(Cell::Null),
-            5 => self.stacks.processes.upid(dump.pid).into(),
-            6 => Cell::bits(dump.pid),
-            7 => (!dump.process.is_empty())
-                .then_some(dump.process.as_str())
-                .into(),
-            8 => dump.heap.as_str().into(),
+            1 => facts.index.into(),
+            2 => facts.label.as_deref().into(),
+            3 => facts.time_ns.map(Cell::bits).unwrap_or(Cell::Null),
+            4 => facts.wall_time_ns.map(Cell::bits).unwrap_or(Cell::Null),
+            5 => self.stacks.processes.upid(facts.pid).into(),
+            6 => Cell::bits(facts.pid),
+            7 => known(&facts.process).into(),
+            8 => known(&facts.heap).into(),
             9 => Cell::flag(self.last[row]),
-            10 => Cell::text(match dump.kind {
+            10 => Cell::text(match facts.kind {
                 DumpKind::Cumulative => "cumulative",
                 DumpKind::AtMaximum => "at-maximum",
                 DumpKind::AllocationsOnly => "allocations-only",
             }),
-            11 => Cell::bits(dump.sampling_interval_bytes),
+            11 => Cell::bits(facts.sampling_interval_bytes),
             12..=15 => total(column - 12),
-            16 => Cell::flag(dump.flags.from_startup),
-            17 => Cell::flag(dump.unfinished),
-            18 => Cell::flag(dump.flags.disconnected),
-            19 => Cell::flag(dump.flags.buffer_overran),
-            20 => Cell::flag(dump.flags.buffer_corrupted),
-            21 => Cell::flag(dump.flags.hit_guardrail),
-            _ => Cell::flag(dump.flags.rejected_concurrent),
+            16 => Cell::flag(flags.from_startup),
+            17 => Cell::flag(facts.unfinished),
+            18 => Cell::flag(flags.disconnected),
+            19 => Cell::flag(flags.buffer_overran),
+            20 => Cell::flag(flags.buffer_corrupted),
+            21 => Cell::flag(flags.hit_guardrail),
+            _ => Cell::flag(flags.rejected_concurrent),
         }
     }
+}
+
+fn known(text: &str) -> Option<&str> {
+    (!text.is_empty()).then_some(text)
 }
 
 struct Samples {
@@ -173,7 +174,7 @@ fn stack_id(node: NodeId) -> Cell<'static> {
 pub(super) fn add(catalog: &mut Catalog, stacks: &Arc<Stacks>) {
     let of = Arc::clone(stacks);
     catalog.table(&DUMPS, move || {
-        let dumps = &of.heaps.dumps;
+        let dumps = &of.facts;
         let mut later = HashSet::new();
         let of_end = dumps.iter().rev();
         let mut last: Vec<bool> = of_end

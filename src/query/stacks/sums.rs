@@ -232,7 +232,7 @@ fn dump_of(
     name: &str,
     arguments: &[Argument],
 ) -> Result<Option<usize>, TableError> {
-    let count = stacks.heaps.dumps.len();
+    let count = stacks.facts.len();
     let wrong = || {
         TableError(format!(
             "{name} wants the id of a dump, 0 to {}: SELECT id, ts, process, heap_name FROM \
