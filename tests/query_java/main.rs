@@ -3,6 +3,7 @@
 //! and a query that names no ids gives the same rows in both. Runs on `fixtures/heap_graphs`; with
 //! HEAPTAP_RECORDINGS=FOLDER on all recordings in the folders `java` and `native` below it too.
 
+mod docs;
 mod documented;
 mod flamegraphs;
 mod sides;

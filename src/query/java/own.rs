@@ -45,7 +45,7 @@ static OBJECTS: Schema = Schema {
         ),
         Column::text("root", "why it is a root itself"),
         Column::text("text", "of a string, where the dump has it"),
-        Column::text("path", "how a root reaches it, through which fields"),
+        Column::text("path", "how a root reaches it, through which fields").hidden(),
     ],
 };
 
@@ -95,8 +95,8 @@ pub(super) fn add(catalog: &mut Catalog, heaps: &LazyHeaps) {
     let lazy = heaps.clone();
     catalog.table(&OBJECTS, move || {
         let heaps = lazy.get()?;
-        let distances = heaps.all().iter().map(|_| OnceLock::new()).collect();
-        Ok(Arc::new(Objects { heaps, distances }))
+        let ways = heaps.all().iter().map(|_| OnceLock::new()).collect();
+        Ok(Arc::new(Objects { heaps, ways }))
     });
     let lazy = heaps.clone();
     catalog.table(&CLASSES, move || Ok(Arc::new(Classes::of(lazy.get()?))));
@@ -125,23 +125,6 @@ fn path(heap: &Heap, object: ObjectIndex) -> Path {
     paths::shortest(&heap.graph, heap.best_paths(), Follow::default(), object)
 }
 
-/// In one line: `system class: class lab.Lab .CACHE-> java.util.ArrayList .elementData-> …`.
-fn in_words(heap: &Heap, path: &Path) -> String {
-    let mut text = String::new();
-    if let Some(root) = &path.root {
-        let _ = write!(text, "{root}: ");
-    }
-    for step in &path.steps {
-        if let Some(link) = &step.link {
-            text.push(' ');
-            text += &field(&link.place);
-            text += "-> ";
-        }
-        text += &label::object_name(&heap.graph, step.object);
-    }
-    text
-}
-
 fn field(place: &Place) -> String {
     match place {
         Place::Field(name) | Place::Static(name) => format!(".{name}"),
@@ -151,17 +134,80 @@ fn field(place: &Place) -> String {
     }
 }
 
+/// Where the paths of a dump's objects begin, and how long they are.
+struct Ways {
+    /// By object; `u32::MAX` for garbage.
+    distances: Vec<u32>,
+    /// By object, the root; itself for garbage.
+    roots: Vec<ObjectIndex>,
+}
+
+impl Ways {
+    fn of(heap: &Heap) -> Ways {
+        let paths = heap.best_paths();
+        let mut roots: Vec<ObjectIndex> = heap.graph.objects().collect();
+        for &object in paths.order() {
+            if let Some(parent) = paths.parent(object) {
+                roots[object.at()] = roots[parent.at()];
+            }
+        }
+        Ways {
+            distances: paths.distances(),
+            roots,
+        }
+    }
+}
+
+/// So many steps of a path stand in a line: a list may be a million long.
+const STEPS_IN_WORDS: usize = 40;
+
 struct Objects {
     heaps: Arc<Heaps>,
     /// By dump.
-    distances: Vec<OnceLock<Vec<u32>>>,
+    ways: Vec<OnceLock<Ways>>,
 }
 
 impl Objects {
+    fn ways(&self, row: usize, heap: &Heap) -> &Ways {
+        self.ways[self.heaps.position(row)].get_or_init(|| Ways::of(heap))
+    }
+
     fn distance(&self, row: usize, heap: &Heap, object: ObjectIndex) -> Option<u32> {
-        let at = self.heaps.position(row);
-        let distances = self.distances[at].get_or_init(|| heap.best_paths().distances());
-        Some(distances[object.at()]).filter(|&distance| distance != u32::MAX)
+        let distance = self.ways(row, heap).distances[object.at()];
+        (distance != u32::MAX).then_some(distance)
+    }
+
+    /// The path in a line: `system class: class lab.Lab .CACHE-> java.util.ArrayList
+    /// .elementData-> …`.
+    fn path_in_words(&self, row: usize, heap: &Heap, object: ObjectIndex) -> String {
+        let graph = &heap.graph;
+        let paths = heap.best_paths();
+        let mut steps = vec![object];
+        let mut at = object;
+        while let Some(parent) = paths.parent(at) {
+            if steps.len() > STEPS_IN_WORDS {
+                break;
+            }
+            steps.push(parent);
+            at = parent;
+        }
+        let root = self.ways(row, heap).roots[object.at()];
+        let mut text = String::new();
+        if let Some(reason) = paths::root_reason(graph, root) {
+            let _ = write!(text, "{reason}: ");
+        }
+        text += &label::object_name(graph, root);
+        if at != root {
+            let left_out = self.distance(row, heap, at).unwrap_or_default();
+            let _ = write!(text, " … {left_out} references …");
+        }
+        for pair in steps.windows(2).rev() {
+            let (target, owner) = (pair[0], pair[1]);
+            let link = paths::link(graph, owner, target, Follow::default());
+            let name = label::object_name(graph, target);
+            let _ = write!(text, " {}-> {name}", field(&link.place));
+        }
+        text
     }
 }
 
@@ -192,7 +238,7 @@ impl Rows for Objects {
             12 => self.distance(row, heap, object).into(),
             13 => graph.root_kind(object).map(|kind| kind.in_words()).into(),
             14 => graph.contents().string(graph, object).into(),
-            _ => in_words(heap, &path(heap, object)).into(),
+            _ => self.path_in_words(row, heap, object).into(),
         }
     }
 

@@ -252,3 +252,25 @@ fn documented_joins_never_scan_in_the_inner_loop() {
         );
     }
 }
+
+#[test]
+fn the_path_to_the_end_of_a_long_list_is_cut_in_a_line_and_whole_in_steps() {
+    let mut list = String::from("n0 lab.Node 8 root=JNI_GLOBAL -> next:n1\n");
+    for at in 1..100 {
+        list += &format!("n{at} lab.Node 8 -> next:n{}\n", at + 1);
+    }
+    list += "n100 lab.Last 8\n";
+    let mut database = database(&[&list]);
+    let rows = ask(
+        &mut database,
+        "SELECT distance, path, (SELECT count() FROM heaptap_java_path(o.id))
+         FROM heaptap_java_object o WHERE class = 'lab.Last'",
+    );
+    let [row] = &rows[..] else { panic!("{rows:?}") };
+    assert!(
+        row.starts_with("100|JNI global: lab.Node … 60 references … .next-> lab.Node"),
+        "{row}"
+    );
+    assert!(row.ends_with(".next-> lab.Last|101"), "{row}");
+    assert_eq!(row.matches("->").count(), 40);
+}
