@@ -427,9 +427,9 @@ mod tests {
         let text = written(Form::Table, &[(&["number", "text", "x"], ROWS)]);
         assert_eq!(
             text,
-            "             number  text           x\n\
+            "             number  text          x\n\
              9223372036854775807  a\u{fffd}[2J,\"b\"  NULL\n                 \
-             -1                1.0\n"
+             -1              1.0\n"
         );
     }
 
