@@ -22,7 +22,7 @@ import { Stage, type Scene } from "./scene";
 import { decodeState, encodeState, type State, type Tab } from "./state";
 import { firstState, growth, availableTabs, TAB_TITLES } from "./start";
 import { SumView } from "./sumview";
-import { summary } from "./summary";
+import { summary, type Grown, type Total } from "./summary";
 import { ThemeSwitch } from "./theme";
 import { Timeline } from "./timeline";
 import { Toolbar } from "./toolbar";
@@ -168,7 +168,7 @@ export class App {
   /** Shows the first scene; resolves when it is drawn. */
   async begin(): Promise<void> {
     history.replaceState({ at: 0 }, "", location.hash || undefined);
-    this.fillCards([], null);
+    this.fillCards([], null, true);
     await this.apply();
     this.readyAfter = performance.now();
     this.root.dataset["ready"] = "true";
@@ -176,16 +176,16 @@ export class App {
       // What grew over all dumps is another pass over the stacks: after the first picture.
       setTimeout(() => {
         const grown = growth(this.profile, this.stage, this.start);
-        if (grown) this.fillCards(grown.rows, grown.total);
+        this.fillCards(grown.rows, grown.total, false);
       });
     }
   }
 
-  private fillCards(rows: Parameters<typeof summary>[3], total: Parameters<typeof summary>[4]): void {
+  private fillCards(rows: Grown[], total: Total | null, waits: boolean): void {
     const last = this.header.series[this.header.dumps[this.start.dump]?.series ?? 0]?.dumps ?? [];
     fill(
       this.cards,
-      summary(this.header, this.start.dump, this.javas, rows, total, {
+      summary(this.header, this.start.dump, this.javas, rows, total, waits && this.header.dumps.length > 1, {
         tab: (tab) => {
           this.change({ tab });
           this.panel.focus({ preventScroll: true });
@@ -280,7 +280,7 @@ export class App {
     }
     const frames = hitsByFrame(this.profile, names, pattern.library);
     const sum = this.stage.matchedBy(scene, frames);
-    const whole = scene.shown.after.total[0]!;
+    const whole = scene.shown.after.sum;
     const hits = new Uint8Array(scene.keys.count);
     for (let frame = 0; frame < frames.length; frame++) if (frames[frame]) hits[scene.keys.ofFrame[frame]!] = 1;
     const functions = names.reduce((count, hit) => count + hit, 0);

@@ -1,15 +1,17 @@
 // What changed between two dumps, by function: what grew, what shrank, what is new, what is gone;
 // each with its sampling interval, and what lies within noise said to be noise.
 
+import { certain } from "./chance";
 import { fill, h, name } from "./dom";
 import { change, interval } from "./estimate";
 import { libraryName } from "./keys";
-import { isNoise, type Range } from "./noise";
+import type { Range } from "./noise";
 import type { Profile } from "./profile";
-import type { Figure, Scene, Stage } from "./scene";
-import { sumsByKey, type Sums } from "./functions";
+import type { Scene, Stage } from "./scene";
+import { selfByKey } from "./functions";
 import { measureOf } from "./profile";
 import { Table } from "./table";
+import type { Column } from "./values";
 import { amount, signed } from "./units";
 
 export interface ChangeRow {
@@ -20,6 +22,8 @@ export interface ChangeRow {
   after: number;
   kind: "new" | "gone" | "grew" | "shrank";
   range: Range | null;
+  /** Whether it stands out from sampling noise, given how many functions there are. */
+  certain: boolean | null;
 }
 
 const KINDS = ["all", "new", "gone", "grew", "shrank"] as const;
@@ -78,7 +82,7 @@ export class ChangesView {
     this.rows = changeRows(this.profile, this.stage, scene);
     this.table = this.make(scene);
     fill(this.host, this.table.element);
-    const total = this.stage.figure(scene, scene.measure, (column) => column.total[0]!);
+    const total = this.stage.figure(scene, scene.measure, (column) => column.sum);
     const times = this.profile.header.diff?.per?.times ?? 1;
     const per = this.profile.header.diff?.per ? ` per ${this.profile.header.diff.per.word}` : "";
     const figure = total.range ? change(total.range, scene.unit, times) : signed((total.after - total.before) / times, scene.unit);
@@ -97,7 +101,7 @@ export class ChangesView {
           title: "What",
           sort: () => 0,
           cell: (row) => {
-            const noise = row.range !== null && isNoise(row.range);
+            const noise = row.certain === false;
             return h("span", { class: `tag ${noise ? "noise" : row.kind}` }, noise ? "within noise" : row.kind);
           },
         },
@@ -137,7 +141,7 @@ export class ChangesView {
     const rows = this.rows.filter(
       (row) =>
         (this.chosen === "all" || row.kind === this.chosen) &&
-        !(this.hideNoise.checked && row.range && isNoise(row.range)),
+        !(this.hideNoise.checked && row.certain === false),
     );
     const by: Record<string, (row: ChangeRow) => number | string> = {
       label: (row) => row.label,
@@ -163,25 +167,27 @@ export function changeRows(profile: Profile, stage: Stage, scene: Scene): Change
   const { state } = scene;
   if (state.base === null) return [];
   const keys = stage.keysBy("function");
-  // The intervals want other measures too: sums of all that the two dumps have.
-  const sums = new Map<unknown, Sums>();
-  const sumOf = (column: { self: Float64Array; total: Float64Array }): Sums => {
+  // The intervals want other columns too, each summed by function once.
+  const sums = new Map<Column, Float64Array>();
+  const selfOf = (column: Column): Float64Array => {
     let made = sums.get(column);
-    if (!made) sums.set(column, (made = sumsByKey(profile, scene.selection, keys, column)));
+    if (!made) sums.set(column, (made = selfByKey(profile, scene.selection, keys, column)));
     return made;
   };
-  const after = stage.sumsOf(scene, "function", state.dump, scene.measure);
-  const base = profile.dumps[state.base]!;
-  const index = measureOf(base, profile.dumps[state.dump]!.facts.measures[scene.measure]!.name);
-  const before = index < 0 ? null : stage.sumsOf(scene, "function", state.base, index);
+  const after = selfOf(scene.columns.get(state.dump, scene.measure));
+  const index = measureOf(profile.dumps[state.base]!, profile.dumps[state.dump]!.facts.measures[scene.measure]!.name);
+  const before = index < 0 ? null : selfOf(scene.columns.get(state.base, index));
+  const held: number[] = [];
+  for (let key = 0; key < keys.count; key++) if (after[key] !== 0 || (before && before[key] !== 0)) held.push(key);
+  // Those that did not change count among the tested ones, too.
+  const ranges = held.map((key) => stage.figure(scene, scene.measure, (column) => selfOf(column)[key]!).range);
+  const sure = certain(ranges);
   const rows: ChangeRow[] = [];
-  for (let key = 0; key < keys.count; key++) {
-    const now = after.self[key]!;
-    const then = before?.self[key] ?? 0;
-    if (now === then) continue;
-    const figure: Figure = stage.figure(scene, scene.measure, (column) => sumOf(column).self[key]!);
-    const frame = keys.frameOf[key]!;
-    const id = profile.frames.function[frame]!;
+  held.forEach((key, i) => {
+    const now = after[key]!;
+    const then = before?.[key] ?? 0;
+    if (now === then) return;
+    const id = profile.frames.function[keys.frameOf[key]!]!;
     rows.push({
       key,
       label: profile.texts[profile.functions.name[id]!] ?? "",
@@ -189,8 +195,9 @@ export function changeRows(profile: Profile, stage: Stage, scene: Scene): Change
       before: then,
       after: now,
       kind: then === 0 ? "new" : now === 0 ? "gone" : now > then ? "grew" : "shrank",
-      range: figure.range,
+      range: ranges[i]!,
+      certain: sure[i]!,
     });
-  }
+  });
   return rows;
 }

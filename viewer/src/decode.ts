@@ -215,7 +215,7 @@ function readDump(bytes: Uint8Array, header: Header, place: number, earlier: Dum
   let node = 0;
   for (let i = 0; i < nodes.length; i++) nodes[i] = node += reader.varint();
   reader.check();
-  const columns: Float64Array[] = [];
+  const columns: (Float64Array | Int32Array)[] = [];
   for (const measure of facts.measures) {
     const column = new Float64Array(facts.rows);
     for (let i = 0; i < column.length; i++) column[i] = reader.zigzag();
@@ -224,10 +224,17 @@ function readDump(bytes: Uint8Array, header: Header, place: number, earlier: Dum
       const other = columns[measure.from.measure]!;
       for (let i = 0; i < column.length; i++) column[i]! += measure.from.times * other[i]!;
     }
-    columns.push(column);
+    columns.push(narrowed(column));
   }
   const dump = { facts, nodes, columns };
   return facts.base === null || facts.base === undefined ? dump : added(earlier[facts.base]!, dump);
+}
+
+/** A copy that takes no more room than it needs: many dumps stand beside each other. */
+function narrowed(column: Float64Array): Float64Array | Int32Array {
+  const narrow = new Int32Array(column);
+  for (let i = 0; i < column.length; i++) if (narrow[i] !== column[i]) return column.slice();
+  return narrow;
 }
 
 /** A dump that was stored as differences to another: row by row their sum. */
@@ -255,7 +262,7 @@ function added(base: Dump, delta: Dump): Dump {
   return {
     facts: delta.facts,
     nodes: nodes.slice(0, rows),
-    columns: columns.map((column) => column.slice(0, rows)),
+    columns: columns.map((column) => narrowed(column.subarray(0, rows))),
   };
 }
 

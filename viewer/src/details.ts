@@ -154,7 +154,7 @@ export class Details {
     const dump = profile.dumps[scene.state.dump]!.facts;
     const compared = scene.shown.before !== null;
     const times = profile.header.diff?.per?.times ?? 1;
-    const sum = (i: number) => stage.figure(scene, i, (column) => column.total[0]!);
+    const sum = (i: number) => stage.figure(scene, i, (column) => column.sum);
     const figure = sum(scene.measure);
     return [
       h("h2", null, compared ? "All that changed" : "All that is shown"),

@@ -36,6 +36,19 @@ export function sumsByKey(profile: Profile, selection: Selection, keys: Keys, co
   return { self, total };
 }
 
+/** Self values of a column by key. */
+export function selfByKey(profile: Profile, selection: Selection, keys: Keys, column: Column): Float64Array {
+  const { count, frame } = profile.nodes;
+  const { shown } = selection;
+  const self = new Float64Array(keys.count);
+  for (let node = 1; node < count; node++) {
+    const own = column.self[node]!;
+    const at = shown[node]!;
+    if (own !== 0 && at !== 0) self[keys.ofFrame[frame[at]!]!]! += own;
+  }
+  return self;
+}
+
 /** How much of a column lies in stacks with a shown frame that matches: each stack once. */
 export function matched(
   profile: Profile,

@@ -60,8 +60,8 @@ export class Tree {
     if (direction === "callers" || direction === "callees") {
       for (const node of pivots ?? []) this.count(this.root, node);
     } else {
-      this.root.after = shown.after.total[0]!;
-      this.root.before = shown.before?.total[0] ?? 0;
+      this.root.after = shown.after.sum;
+      this.root.before = shown.before?.sum ?? 0;
       this.root.weight = shown.weight[0]!;
       this.root.nodes = [0];
     }
@@ -75,7 +75,7 @@ export class Tree {
   /** A column summed over what a cell stands for. */
   sum(cell: Cell, column: Column): number {
     if (cell === this.root && this.direction !== "callers" && this.direction !== "callees") {
-      return column.total[0]!;
+      return column.sum;
     }
     const values = this.direction === "bottom-up" ? column.self : column.total;
     const nodes = cell === this.root ? (this.selection.pivots ?? []) : cell.nodes;

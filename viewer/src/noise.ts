@@ -12,6 +12,14 @@ export interface Range {
   samples: number;
   /** Every allocation was recorded: there is no error. */
   exact: boolean;
+  /** Of a change: what came and what went, in hits. */
+  moved?: { came: Moved; went: Moved };
+}
+
+/** One part of a change. */
+export interface Moved {
+  hits: number;
+  interval: number;
 }
 
 /** How a dump was sampled. */
@@ -99,6 +107,10 @@ export function ofChange(
     hits: up.hits + down.hits,
     samples: came.samples + (went?.samples ?? 0),
     exact: cameInterval === 1 && wentInterval === 1,
+    moved: {
+      came: { hits: Math.max(0, came.bytes) / cameInterval, interval: cameInterval },
+      went: { hits: Math.max(0, went?.bytes ?? 0) / wentInterval, interval: wentInterval },
+    },
   };
 }
 

@@ -45,8 +45,8 @@ export interface Nodes {
 export interface Dump {
   facts: DumpFacts;
   nodes: Int32Array;
-  /** One a measure. */
-  columns: Float64Array[];
+  /** One a measure; of 32 bits where its values fit. */
+  columns: (Float64Array | Int32Array)[];
 }
 
 export interface Library {

@@ -3,8 +3,8 @@
 // over callsites give the interval of the sum.
 
 import { ofBytes, ofChange, smallSamples, type Range, type Sampled, type Sampling } from "./noise";
-import { accumulate, measureOf, type Profile } from "./profile";
-import type { Column, Columns } from "./values";
+import { measureOf, type Profile } from "./profile";
+import { Column, type Columns } from "./values";
 
 /** Adds up a column over whatever a figure stands for. */
 export type Sum = (column: Column) => number;
@@ -57,7 +57,8 @@ export class Sureness {
     // Of one recording, later minus earlier; seen from the other side, signs turn.
     if (to < from) {
       const turned = this.between(to, from, view, sum);
-      return turned && { ...turned, value, low: -turned.high, high: -turned.low };
+      const moved = turned?.moved && { came: turned.moved.went, went: turned.moved.came };
+      return turned && { ...turned, value, low: -turned.high, high: -turned.low, moved };
     }
     const wider = { interval: Math.max(before.interval, after.interval), original: Math.min(before.original, after.original) };
     if (view === "alloc_space") {
@@ -87,7 +88,7 @@ export class Sureness {
   }
 
   private column(self: Float64Array): Column {
-    return { self, total: accumulate(this.profile.nodes, self.slice()) };
+    return new Column(this.profile.nodes, self);
   }
 
   /** Columns made of self values, with their sums over subtrees. */

@@ -12,7 +12,7 @@ import { measureOf, type Profile } from "./profile";
 import { Sureness, type Sum } from "./sampled";
 import { select, type FrameFilter, type Selection } from "./select";
 import type { State } from "./state";
-import { Columns, shownValues, type Column, type Shown } from "./values";
+import { Column, Columns, shownValues, type Shown } from "./values";
 
 /** A figure of one measure on both sides, with what is needed to say how sure it is. */
 export interface Figure {
@@ -159,7 +159,7 @@ export class Stage {
       const selection = select(this.profile, { filters: [], allFrames: false });
       const column = new Columns(this.profile, selection).get(place, dump.facts.default_measure);
       const { self } = sumsByKey(this.profile, selection, keys, column);
-      const whole = column.total[0] || 1;
+      const whole = column.sum || 1;
       const ranked = Array.from(self, (value, key) => {
         const id = this.profile.frames.function[keys.frameOf[key]!]!;
         return { name: libraryName(this.profile, this.profile.functions.library[id]!), share: value / whole };
@@ -234,6 +234,5 @@ export class Stage {
 const noise = new WeakMap<Cell, boolean>();
 
 function nothing(profile: Profile): Column {
-  const zeros = new Float64Array(profile.nodes.count);
-  return { self: zeros, total: zeros };
+  return new Column(profile.nodes, new Float64Array(profile.nodes.count));
 }

@@ -8,8 +8,7 @@ import { select } from "./select";
 import { Columns, shownValues } from "./values";
 import type { Scene } from "./scene";
 import type { State, Tab } from "./state";
-import { isNoise } from "./noise";
-import type { Grown } from "./summary";
+import type { Grown, Total } from "./summary";
 
 export const TAB_TITLES: Record<Tab, string> = {
   flame: "Flame graph",
@@ -78,19 +77,20 @@ export function growth(
   profile: Profile,
   stage: Stage,
   start: State,
-): { rows: Grown[]; total: { value: number; from: string; to: string } | null } | null {
+): { rows: Grown[]; total: Total | null } {
   const { header } = profile;
   const facts = header.dumps[start.dump];
-  if (!facts) return null;
+  const none = { rows: [], total: null };
+  if (!facts) return none;
   const dumps = header.series[facts.series]?.dumps ?? [];
   const from = start.base ?? (dumps.length > 1 ? dumps[0]! : null);
   const to = start.base === null ? dumps[dumps.length - 1] : start.dump;
-  if (from === null || to === undefined) return null;
+  if (from === null || to === undefined) return none;
   const last = header.dumps[to]!;
   const measure = last.measures.findIndex(({ view }) => view === "space");
   const index = measure >= 0 ? measure : last.default_measure;
   const before = header.dumps[from]!.measures.find(({ name }) => name === last.measures[index]!.name);
-  if (last.measures[index]!.unit !== "bytes") return null;
+  if (last.measures[index]!.unit !== "bytes") return none;
   const label = (place: number): string => header.dumps[place]!.label ?? `#${header.dumps[place]!.index}`;
   const total = { value: last.measures[index]!.total - (before?.total ?? 0), from: label(from), to: label(to) };
   const ranked = header.growth?.find((each) => each.series === facts.series);
@@ -122,7 +122,7 @@ export function growth(
     .sort((a, b) => b.after - b.before - (a.after - a.before))
     .slice(0, 3)
     .map((row) => {
-      const noise = row.range !== null && isNoise(row.range);
+      const noise = row.certain === false;
       return { label: row.label, value: row.after - row.before, says: row.label, verdict: noise ? "within-noise" : "grew", key: row.key };
     });
   return { rows, total };

@@ -15,6 +15,12 @@ export interface Grown {
   key: number | null;
 }
 
+export interface Total {
+  value: number;
+  from: string;
+  to: string;
+}
+
 export interface SummaryEvents {
   tab(tab: Tab): void;
   grown(row: Grown): void;
@@ -98,8 +104,12 @@ function where(header: Header, place: number): HTMLElement {
   return card;
 }
 
-function grew(rows: Grown[], total: { value: number; from: string; to: string } | null, events: SummaryEvents): HTMLElement {
+function grew(rows: Grown[], total: Total | null, waits: boolean, events: SummaryEvents): HTMLElement {
   const card = h("section", { class: "card", "aria-label": "What grew" }, h("h2", null, "Grew"));
+  if (!total && waits) {
+    card.append(h("p", { class: "soft" }, "Comparing the dumps …"));
+    return card;
+  }
   if (!total) {
     card.append(h("p", { class: "soft" }, "One dump tells what is held, not what grows. Record with labelled snapshots to see that."));
     return card;
@@ -159,14 +169,16 @@ export function summary(
   place: number,
   javas: JavaHeap[],
   rows: Grown[],
-  total: { value: number; from: string; to: string } | null,
+  total: Total | null,
+  /** Growth is still to be worked out. */
+  waits: boolean,
   events: SummaryEvents,
 ): HTMLElement {
   return h(
     "div",
     { class: "cards" },
     where(header, place),
-    header.dumps.length > 0 ? grew(rows, total, events) : null,
+    header.dumps.length > 0 ? grew(rows, total, waits, events) : null,
     open(header, javas, events),
   );
 }

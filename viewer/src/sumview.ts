@@ -125,7 +125,7 @@ export class SumView {
 
   private make(grouping: Grouping, compared: boolean, keys: Keys): Table<SumRow> {
     const unit = (): string => this.scene!.unit;
-    const whole = (): number => this.scene!.shown.after.total[0]!;
+    const whole = (): number => this.scene!.shown.after.sum;
     const columns: ColumnOf<SumRow>[] = [
       {
         id: "label",

@@ -1,23 +1,43 @@
 // The numbers of a view: for the chosen measure of a dump, or for the difference of two, what
 // each node holds itself and with its subtree. Made once a choice, then only read.
 
-import { accumulate, dense, type Dump, type Profile } from "./profile";
+import { accumulate, dense, type Dump, type Nodes, type Profile } from "./profile";
 import type { Selection } from "./select";
 
 /** Which width a box of a difference has. */
 export type DiffWidth = "after" | "before" | "change";
 
-/** Columns over all nodes. `self` and `total` are of the shown dump. */
-export interface Column {
-  self: Float64Array;
-  total: Float64Array;
+/** A column over all nodes: what each holds itself; what it holds with its subtree is worked out
+ * when first asked for, since many columns are only ever looked at as a whole. */
+export class Column {
+  private subtrees: Float64Array | null = null;
+  private all: number | null = null;
+
+  constructor(
+    private readonly nodes: Nodes,
+    readonly self: Float64Array,
+  ) {}
+
+  get total(): Float64Array {
+    return (this.subtrees ??= accumulate(this.nodes, this.self.slice()));
+  }
+
+  /** Over all nodes. */
+  get sum(): number {
+    if (this.all === null) {
+      let sum = 0;
+      for (let node = 0; node < this.self.length; node++) sum += this.self[node]!;
+      this.all = sum;
+    }
+    return this.all;
+  }
 }
 
-/** A measure of a dump, filtered: self values of kept callsites, and sums of subtrees. */
-export function column(profile: Profile, dump: Dump, measure: number, kept: Uint8Array): Column {
+/** A measure of a dump, filtered: self values of kept callsites. */
+function column(profile: Profile, dump: Dump, measure: number, kept: Uint8Array): Column {
   const self = dense(profile, dump, measure);
   for (let node = 0; node < self.length; node++) if (!kept[node]) self[node] = 0;
-  return { self, total: accumulate(profile.nodes, self.slice()) };
+  return new Column(profile.nodes, self);
 }
 
 /** What is shown. */
