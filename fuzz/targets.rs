@@ -18,6 +18,8 @@ use heaptap::hprof::records::{Header, Records};
 use heaptap::hprof::strip::{StripOptions, strip};
 use heaptap::hprof::sub_records::SubRecords;
 use heaptap::hprof::{Options, histogram, read};
+use heaptap::import::read_pprof;
+use heaptap::stacks::{JoinBy, join};
 use heaptap::symbolize::file::{Alone, SymbolFile, identify};
 use heaptap::trace::{DumpScanner, Surveyed, Trace, TraceError, read_packages};
 use std::convert::Infallible;
@@ -44,6 +46,23 @@ pub fn trace(bytes: &[u8]) {
     let mut scanner = DumpScanner::default();
     for piece in bytes.chunks(100) {
         scanner.push(piece);
+    }
+}
+
+/// Bytes as a pprof: read, joined with itself both ways, its numbers carried over.
+pub fn pprof(bytes: &[u8]) {
+    let Some(read) = read_pprof(bytes) else {
+        return;
+    };
+    let table = &read.profile.table;
+    for by in [JoinBy::Exact, JoinBy::Name] {
+        let joined = join(&[table, table], by);
+        assert_eq!(joined.nodes[0], joined.nodes[1]);
+        for dump in &read.profile.dumps {
+            let through = dump.values.through(&joined.nodes[0]);
+            assert!(through.nodes.len() <= dump.values.nodes.len());
+            assert!(through.nodes.is_sorted_by(|a, b| a < b));
+        }
     }
 }
 

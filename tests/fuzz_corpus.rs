@@ -23,6 +23,11 @@ fn traces() {
 }
 
 #[test]
+fn profiles() {
+    replay("pprof", targets::pprof);
+}
+
+#[test]
 fn heap_graphs() {
     replay("heap_graph", targets::heap_graph);
 }

@@ -2,6 +2,7 @@
 //! opened by a reader of its own. Readers that are not installed are skipped, and said so;
 //! `tests/run.sh` installs them.
 
+mod agreement;
 mod consumers;
 mod open;
 mod pprof;
