@@ -2,7 +2,7 @@
 //! tables of `query` against the pprofs of the same dumps, stack for stack. (The files for other
 //! tools are held to them by their own tests.)
 
-use crate::read::{Numbers, put};
+use crate::read::{self, Numbers, put};
 use crate::{assert_same, convert, fixture, heaptap, of_pprofs};
 use heaptap::names::{demangle, nameless};
 use heaptap::report::data::{Data, from_page};
@@ -201,4 +201,41 @@ fn top_report_and_query_have_the_numbers_of_the_pprofs() {
     for name in ["allheaps", "c_cont", "deep", "rust_cont_symbolized"] {
         all_agree(&fixture(&format!("conversions/{name}.pftrace")));
     }
+}
+
+/// A recording of Java and native code on the virtual phone, with labels and what `record` wrote
+/// itself.
+#[test]
+fn a_recording_of_the_demo_has_the_numbers_of_the_pprofs_beside_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = crate::command(folder.path())
+        .args(["demo", "-o", "rec"])
+        .env_remove("ANDROID_SERIAL")
+        .env("ADB_SERVER_SOCKET", "tcp:127.0.0.1:1")
+        .stdin(std::process::Stdio::null())
+        .output()
+        .expect("the binary runs");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    let recording = folder.path().join("rec");
+    let all = of_pprofs(&recording);
+    let native = read::files(&recording, ".pb.gz")
+        .iter()
+        .filter(|file| {
+            let name = file.file_name().expect("a name").to_string_lossy();
+            name.starts_with("heap_dump.")
+        })
+        .map(|file| read::index_of(file))
+        .collect::<BTreeSet<u32>>();
+    assert!(native.len() > 2, "there is a series");
+    let expected: Numbers = all
+        .into_iter()
+        .filter(|((dump, ..), _)| native.contains(dump))
+        .collect();
+    let mut shown = Numbers::new();
+    for &dump in &native {
+        of_top(&mut shown, folder.path(), &recording, dump);
+    }
+    assert_same(&expected, &shown, "top");
+    assert_same(&expected, &of_report(folder.path(), &recording), "report");
 }
