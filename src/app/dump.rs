@@ -89,9 +89,10 @@ pub async fn dump(
             }
             Err(failure) => return Err(failure),
         };
-        let Recorded::Finished(finished) = recorded else {
+        let Recorded::Finished(mut finished) = recorded else {
             return Ok(recorded);
         };
+        finished.journal.forget()?;
         let What::Java(spec, results) = &options.what else {
             return Ok(Recorded::Finished(finished));
         };

@@ -64,6 +64,38 @@ pub struct Finished {
     pub java: Option<JavaPlan>,
     /// What the exit code tells of; `None` where nothing is missing.
     pub class: Option<ErrorClass>,
+    /// Its journal, until nothing more is written to the folder.
+    pub journal: LastJournal,
+}
+
+/// The journal of a recording that is finished, but for a page that may still be written into its
+/// folder: who is killed over that leaves a session for `collect` to tidy up. Forgotten when it
+/// is dropped.
+#[derive(Default)]
+pub struct LastJournal(Option<Session>);
+
+impl std::fmt::Debug for LastJournal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let id = self.0.as_ref().map(Session::id);
+        f.debug_tuple("LastJournal").field(&id).finish()
+    }
+}
+
+impl LastJournal {
+    /// Forgets it, once.
+    ///
+    /// # Errors
+    /// Where the journal cannot be removed.
+    pub fn forget(&mut self) -> Result<(), SessionError> {
+        self.0.take().map_or(Ok(()), Session::forget)
+    }
+}
+
+impl Drop for LastJournal {
+    fn drop(&mut self) {
+        // The recording is whole; `status` still lists it, and `collect` ends it again.
+        let _ = self.forget();
+    }
 }
 
 /// Makes scanners for snapshots.
@@ -239,16 +271,15 @@ pub async fn finish(
         session.await_guard().await;
     }
     session.remove_remote().await;
-    let id = session.id().clone();
-    session.forget()?;
     Ok(Finished {
-        session: id,
+        session: session.id().clone(),
         output,
         manifest,
         heaps: converted.heaps,
         java_heaps: converted.java_heaps,
         java: plan.java,
         class,
+        journal: LastJournal(Some(session)),
     })
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use time::OffsetDateTime;
 
 use super::findings::{self, Finding};
-use super::finish::{EndedBy, Finished};
+use super::finish::{EndedBy, Finished, LastJournal};
 use super::java::{JavaError, JavaFile, JavaOptions, Steps};
 use super::java_summary::{self, JavaSummary};
 use super::manifest::{self, JAVA_HEAP, JavaDump, JavaFlags, JavaKind, Manifest, Original};
@@ -463,6 +463,7 @@ pub(super) async fn finish(
         java_heaps,
         java: plan.java,
         class,
+        journal: LastJournal::default(),
     })
 }
 

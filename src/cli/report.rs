@@ -135,9 +135,9 @@ pub struct LeaveArgs {
     pub no_report: bool,
 }
 
-/// Writes the page of a recording of native heaps into its folder: the last thing that is done with it, and
-/// nothing of the recording depends on it. `more` are folders beside it whose heaps belong to
-/// it, too.
+/// Writes the page of a recording of native heaps into its folder: the last thing that is done
+/// with it, and nothing of the recording depends on it. `more` are folders beside it whose heaps
+/// belong to it, too.
 pub(super) async fn leave(ctx: &Context, args: LeaveArgs, finished: &Finished, more: &[&Path]) {
     let dumps = &finished.manifest.dumps.native;
     if args.no_report || dumps.iter().all(|dump| dump.file.is_none()) {
