@@ -1,7 +1,7 @@
 //! `heaptap demo`: the main job on the virtual phone, through the very code that `record` runs:
-//! record, two labelled snapshots, stop, fetch, name the frames, convert, summary; then a dump of
-//! the app's Java heap, and the leak in it that keeps most. The app's build, with its symbols and
-//! its mapping file, is put into a folder as Gradle would leave it.
+//! record, labelled snapshots round by round, stop, fetch, name the frames, convert, summary; then
+//! a dump of the app's Java heap, and the leak in it that keeps most. The app's build, with its
+//! symbols and its mapping file, is put into a folder as Gradle would leave it.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 use super::progress::{self, Show};
 use super::report::{self, LeaveArgs};
 use super::signals::watch_signals;
+use super::summary::quoted;
 use super::{Context, Outcome, Style, leaks};
 use crate::app::heap_files::{self, HeapFileOptions};
 use crate::app::names::{MappingOption, NameOptions};
@@ -46,10 +47,14 @@ const JAVA: &str = "java";
 const PHONE: &str = "android=14,build=userdebug,speed=8,obfuscated=yes";
 
 /// What is done, by the phone's clock since the start of the recording.
-const SCRIPT: [(Duration, Act); 3] = [
-    (Duration::from_secs(3), Act::Snapshot("before")),
-    (Duration::from_secs(9), Act::Snapshot("after")),
-    (Duration::from_secs(12), Act::Stop),
+const SCRIPT: [(Duration, Act); 7] = [
+    (Duration::from_millis(3_000), Act::Snapshot("before")),
+    (Duration::from_millis(4_500), Act::Snapshot("round-1")),
+    (Duration::from_millis(6_000), Act::Snapshot("round-2")),
+    (Duration::from_millis(7_500), Act::Snapshot("round-3")),
+    (Duration::from_millis(9_000), Act::Snapshot("round-4")),
+    (Duration::from_millis(10_500), Act::Snapshot("after")),
+    (Duration::from_millis(12_000), Act::Stop),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -169,6 +174,9 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
                 "  heaptap record -n com.example.app    record; s takes a snapshot, Ctrl-C ends it",
                 "  heaptap dump --hprof -n com.example.app",
                 "                                       its Java heap; heaptap leaks FOLDER finds leaks in it",
+                "  heaptap record -n com.example.app --snapshots",
+                "                                       and heaptap snapshot --label round-N after each round:",
+                "                                       heaptap leaks FOLDER tells what grows",
             ] {
                 ctx.console.say(line);
             }
@@ -320,8 +328,10 @@ mod tests {
         assert_eq!(say(&at(3)), snapshot("before"));
         assert_eq!(say(&at(20)), None, "still waiting for the first");
         assert_eq!(say(&taken), None);
-        assert_eq!(say(&at(21)), snapshot("after"));
-        assert_eq!(say(&taken), None);
+        for label in ["round-1", "round-2", "round-3", "round-4", "after"] {
+            assert_eq!(say(&at(21)), snapshot(label));
+            assert_eq!(say(&taken), None);
+        }
         assert_eq!(say(&at(22)), Some(Control::Stop));
         assert_eq!(say(&at(23)), None, "asked once");
     }

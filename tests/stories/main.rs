@@ -10,6 +10,8 @@ mod dump;
 mod faults;
 #[cfg(unix)]
 mod killed;
+#[cfg(unix)]
+mod leaks;
 mod old;
 mod record;
 #[cfg(unix)]

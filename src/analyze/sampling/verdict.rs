@@ -12,8 +12,6 @@ pub const MIN_HITS_TO_TEST: f64 = 5.0;
 pub const FALSE_DISCOVERIES: f64 = 0.05;
 /// Level at which each half has to show growth too: a single step is no leak.
 const LEVEL_OF_HALVES: f64 = 0.25;
-/// Level at which any of all sites that turn over may look like rising by chance.
-const LEVEL_OF_RISING: f64 = 0.01;
 /// Level below which the second half is called slower than the first.
 const LEVEL_OF_SLOWING: f64 = 0.01;
 
@@ -49,10 +47,8 @@ pub struct Evidence {
     pub rounds: [u32; 2],
     /// Whether it surely grew in each single round.
     pub in_every_round: bool,
-    /// How likely values in random order are to rise so steadily ([`super::growth::trend`]).
-    pub trend: f64,
-    /// Whether what it holds is replaced ([`turns_over`]).
-    pub turns_over: bool,
+    /// Whether it rises from dump to dump more steadily than chance explains ([`steady`]).
+    pub steady: bool,
     /// Whether [`benjamini_hochberg`] rejects "no growth" for it.
     pub significant: bool,
 }
@@ -65,14 +61,39 @@ pub fn turns_over(whole: &Turnover, allocated: &Sampled, freed: i64) -> bool {
         || freed > allocated.bytes() / 2 && freed > 0
 }
 
+/// How a site's size went from dump to dump.
+#[derive(Debug, Clone, Copy)]
+pub struct Course {
+    /// How likely values in random order are to rise so steadily ([`super::growth::trend`]).
+    pub trend: f64,
+    /// Whether what it holds is replaced ([`turns_over`]).
+    pub turns_over: bool,
+}
+
+/// Which of all tested sites rise steadily, over so many rounds. What is replaced goes up and
+/// down with the work of each round: of many sites some look like rising, and they are tested
+/// together. What only piles up rises by nature, and is held to less.
+pub fn steady(courses: &[Course], rounds: u32) -> Vec<bool> {
+    let orders: u64 = (2..=u64::from(rounds.min(10)) + 1).product();
+    let piles_up = f64::max(if rounds < 5 { 0.05 } else { 0.01 }, 1.0 / orders as f64);
+    let turning = courses.iter().filter(|course| course.turns_over);
+    let p_values: Vec<f64> = turning.map(|course| course.trend).collect();
+    let mut rejected = benjamini_hochberg(&p_values, FALSE_DISCOVERIES).into_iter();
+    courses
+        .iter()
+        .map(|course| match course.turns_over {
+            true => rejected.next().unwrap_or(false),
+            false => course.trend <= piles_up + 1e-12,
+        })
+        .collect()
+}
+
 /// Where so much of what is kept was released, a site turns over.
 const TURNOVER: f64 = 0.1;
 
 /// What counts as growth.
 #[derive(Debug, Clone, Copy)]
 pub struct Terms {
-    /// How many of all sites that were tested turn over: each may have risen by chance.
-    pub turning_over: u64,
     /// Bytes by which what is held may grow over the whole series and nobody minds.
     pub tolerance: f64,
     /// Whether data are missing: nothing is called noise then.
@@ -114,7 +135,7 @@ pub enum Doubt {
 pub fn judge(evidence: &Evidence, terms: &Terms) -> Verdict {
     let (_, high) = evidence.whole.limits(Z95_ONE_SIDED);
     let doubt = if evidence.significant {
-        match doubt_of_repetition(evidence, terms) {
+        match doubt_of_repetition(evidence) {
             None => {
                 return Verdict::Grows {
                     below_tolerance: high <= terms.tolerance,
@@ -135,7 +156,7 @@ pub fn judge(evidence: &Evidence, terms: &Terms) -> Verdict {
 }
 
 /// Whether what grew for certain grew again and again, and seems to go on.
-fn doubt_of_repetition(evidence: &Evidence, terms: &Terms) -> Option<Doubt> {
+fn doubt_of_repetition(evidence: &Evidence) -> Option<Doubt> {
     let Some(halves) = &evidence.halves else {
         return Some(Doubt::TooFewRounds);
     };
@@ -160,15 +181,7 @@ fn doubt_of_repetition(evidence: &Evidence, terms: &Terms) -> Option<Doubt> {
     if slows(halves, evidence.rounds) {
         return Some(Doubt::Slowing);
     }
-    // What is replaced goes up and down with the work of each round: of so many sites none may
-    // look like rising by chance. What only piles up rises by nature, and is held to less.
-    let level = if evidence.turns_over {
-        LEVEL_OF_RISING / terms.turning_over.max(1) as f64
-    } else {
-        let orders: u64 = (2..=u64::from(rounds.min(10)) + 1).product();
-        f64::max(if rounds < 5 { 0.05 } else { 0.01 }, 1.0 / orders as f64)
-    };
-    if evidence.trend > level + 1e-12 {
+    if !evidence.steady {
         return Some(if rounds < 5 {
             Doubt::TooFewRounds
         } else {
@@ -222,14 +235,12 @@ mod tests {
             halves: Some(halves),
             rounds: [5, 5],
             in_every_round: false,
-            trend: 0.001,
-            turns_over: false,
+            steady: true,
             significant: true,
         }
     }
 
     const TERMS: Terms = Terms {
-        turning_over: 3,
         tolerance: 10.0 * T as f64,
         incomplete: false,
     };
@@ -248,16 +259,22 @@ mod tests {
         let slowing = evidence((60, 0), (4, 0));
         assert_eq!(judge(&slowing, &TERMS), Verdict::CantTell(Doubt::Slowing));
         let unsteady = Evidence {
-            trend: 0.006,
-            turns_over: true,
+            steady: false,
             ..evidence((20, 3), (18, 5))
         };
         assert_eq!(judge(&unsteady, &TERMS), Verdict::CantTell(Doubt::Unsteady));
-        let alone = Terms {
-            turning_over: 1,
-            ..TERMS
-        };
-        assert!(matches!(judge(&unsteady, &alone), Verdict::Grows { .. }));
+    }
+
+    #[test]
+    fn of_many_that_are_replaced_some_rise_by_chance() {
+        let course = |trend, turns_over| Course { trend, turns_over };
+        let mut courses = vec![course(0.006, true), course(0.006, false)];
+        assert_eq!(steady(&courses, 10), [true, true]);
+        courses.extend([course(0.5, true); 50]);
+        assert_eq!(steady(&courses, 10)[..2], [false, true]);
+        // Of three dumps the rising order is 1 in 6.
+        assert_eq!(steady(&[course(1.0 / 6.0, false)], 2), [true]);
+        assert_eq!(steady(&[course(1.0 / 6.0, true)], 2), [false]);
     }
 
     #[test]

@@ -240,11 +240,11 @@ impl Units {
         shown: &Shown<'_>,
         callsites: &Callsites,
         heap: &HeapSeries<'_>,
-        wanted: &[bool],
+        wanted: &[usize],
     ) -> HashMap<usize, Vec<i64>> {
-        let units = wanted.iter().enumerate().filter(|(_, wanted)| **wanted);
-        let mut held: HashMap<usize, Vec<i64>> = units
-            .map(|(unit, _)| (unit, vec![0; heap.dumps.len()]))
+        let mut held: HashMap<usize, Vec<i64>> = wanted
+            .iter()
+            .map(|unit| (*unit, vec![0; heap.dumps.len()]))
             .collect();
         if held.is_empty() {
             return held;

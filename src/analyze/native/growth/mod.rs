@@ -20,7 +20,8 @@ use super::own::own_frames;
 use super::shown::{Shown, ShownId};
 use crate::analyze::sampling::plan::{self, Decider};
 use crate::analyze::sampling::verdict::{
-    Doubt, Evidence, FALSE_DISCOVERIES, MIN_HITS_TO_TEST, Terms, Verdict, benjamini_hochberg, judge,
+    Course, Doubt, Evidence, FALSE_DISCOVERIES, MIN_HITS_TO_TEST, Terms, Verdict,
+    benjamini_hochberg, judge, steady,
 };
 use crate::analyze::sampling::{Estimate, Interval, Rate, Sampled, Turnover, growth};
 use crate::stacks::{Dump, FrameId, StackTable};
@@ -135,7 +136,6 @@ pub struct Growth<'a> {
     pub totals: Vec<Total>,
     /// Callsites that had samples enough to be tested.
     pub tested: u64,
-    turning_over: u64,
     rule: Rule,
     rounds: Vec<u32>,
 }
@@ -150,6 +150,16 @@ pub struct Total {
     /// The smallest leak, in bytes per iteration, that would have been found at a callsite that
     /// replaces nothing, with 80 % power.
     pub detectable: f64,
+}
+
+/// What tests say of the units of a level.
+struct Tested {
+    /// Whether it surely grew.
+    significant: Vec<bool>,
+    /// Whether it rises steadily.
+    steady: Vec<bool>,
+    /// The round in which nearly all of its growth came.
+    steps: HashMap<usize, u32>,
 }
 
 /// A heap that is judged.
@@ -197,11 +207,10 @@ impl<'a> Growth<'a> {
             sites: Vec::new(),
             totals: Vec::new(),
             tested: 0,
-            turning_over: 0,
             rule,
             rounds: heaps.iter().map(rounds_of).collect(),
         };
-        let significant = growth.test(&levels);
+        let tested = growth.test(heaps, &callsites, &levels);
         for (heap, series) in heaps.iter().enumerate() {
             let judged = Judged {
                 heap,
@@ -209,7 +218,7 @@ impl<'a> Growth<'a> {
                 callsites: &callsites,
                 by_owner: &by_owner,
             };
-            growth.judge(&judged, &levels[heap], &significant[heap]);
+            growth.judge(&judged, &levels[heap], &tested[heap]);
         }
         growth.sites.sort_by_key(|site| {
             let order = match site.verdict {
@@ -290,43 +299,67 @@ impl<'a> Growth<'a> {
         churn
     }
 
-    /// Which units of each heap and level surely grew, by one test over all of them.
-    fn test(&mut self, levels: &[[Units; 2]]) -> Vec<[Vec<bool>; 2]> {
+    /// What tests over all units of a level and heap say, by one test over all of them.
+    fn test(
+        &mut self,
+        heaps: &[HeapSeries<'_>],
+        callsites: &Callsites,
+        levels: &[[Units; 2]],
+    ) -> Vec<[Tested; 2]> {
         let mut p_values = Vec::new();
         let mut places = Vec::new();
+        let mut all: Vec<[Tested; 2]> = Vec::new();
         for (heap, units) in levels.iter().enumerate() {
-            for (level, units) in units.iter().enumerate() {
+            let tested = [0, 1].map(|level| {
+                let units = &units[level];
                 // A line of one callsite has been tested as that.
                 let least = if level == 0 { 1 } else { 2 };
-                for (unit, turnover) in units.whole.iter().enumerate() {
-                    let tests = turnover.hits() >= MIN_HITS_TO_TEST || turnover.is_exact();
-                    if units.callsites[unit] >= least && tests {
-                        p_values.push(turnover.sign_test());
-                        places.push((heap, level, unit));
+                let tests = |unit: &usize| {
+                    let whole = &units.whole[*unit];
+                    units.callsites[*unit] >= least
+                        && (whole.hits() >= MIN_HITS_TO_TEST || whole.is_exact())
+                };
+                let wanted: Vec<usize> = (0..units.whole.len()).filter(tests).collect();
+                for &unit in &wanted {
+                    p_values.push(units.whole[unit].sign_test());
+                    places.push((heap, level, unit));
+                }
+                let held = units.held_of(&self.shown, callsites, &heaps[heap], &wanted);
+                let course = |unit: &usize| Course {
+                    trend: growth::trend(&thinned(&held[unit])),
+                    turns_over: units.turns_over(*unit),
+                };
+                let courses: Vec<Course> = wanted.iter().map(course).collect();
+                let mut tested = Tested {
+                    significant: vec![false; units.whole.len()],
+                    steady: vec![false; units.whole.len()],
+                    steps: HashMap::new(),
+                };
+                let rises = steady(&courses, self.rounds[heap]);
+                for (&unit, rises) in wanted.iter().zip(rises) {
+                    tested.steady[unit] = rises;
+                    if let Some(step) = step_of(&held[&unit]) {
+                        tested.steps.insert(unit, step);
                     }
                 }
-            }
+                tested
+            });
+            all.push(tested);
         }
         self.tested = p_values.len() as u64;
-        let mut significant: Vec<[Vec<bool>; 2]> = levels
-            .iter()
-            .map(|units| [0, 1].map(|level| vec![false; units[level].whole.len()]))
-            .collect();
         let rejected = benjamini_hochberg(&p_values, FALSE_DISCOVERIES);
         for (rejected, (heap, level, unit)) in rejected.into_iter().zip(places) {
-            significant[heap][level][unit] = rejected;
-            let turns = levels[heap][level].turns_over(unit);
-            self.turning_over += u64::from(level == 0 && turns);
+            all[heap][level].significant[unit] = rejected;
         }
-        significant
+        all
     }
 
-    fn judge(&mut self, of: &Judged<'_>, levels: &[Units; 2], significant: &[Vec<bool>; 2]) {
+    fn judge(&mut self, of: &Judged<'_>, levels: &[Units; 2], tested: &[Tested; 2]) {
         let (heap, series) = (of.heap, of.series);
-        let sites: Vec<Site> = self.sites_of(of, &levels[0], &significant[0], |unit| {
+        let sites: Vec<Site> = self.sites_of(of, &levels[0], &tested[0], |unit| {
             Unit::Callsite(of.callsites.ids[unit])
         });
-        let lines = self.sites_of(of, &levels[1], &significant[1], |unit| {
+        let lines = self.sites_of(of, &levels[1], &tested[1], |unit| {
             Unit::Line(GroupId(unit as u32))
         });
         // How many callsites of each line grow, and whether one does.
@@ -376,32 +409,28 @@ impl<'a> Growth<'a> {
         &self,
         of: &Judged<'_>,
         units: &Units,
-        significant: &[bool],
+        tested: &Tested,
         named: impl Fn(usize) -> Unit,
     ) -> Vec<Site> {
         let (heap, series) = (of.heap, of.series);
         let terms = Terms {
-            turning_over: self.turning_over,
             tolerance: self.rule.tolerance * self.iterations(heap),
             incomplete: series.incomplete,
         };
-        let held = units.held_of(&self.shown, of.callsites, series, significant);
         let wanted = |unit: &usize| match named(*unit) {
             Unit::Callsite(_) => units.callsites[*unit] > 0,
-            Unit::Line(_) => significant[*unit],
+            Unit::Line(_) => tested.significant[*unit],
         };
         (0..units.whole.len())
             .filter(wanted)
             .map(|unit| {
-                let values = held.get(&unit).map_or(&[][..], Vec::as_slice);
                 let evidence = Evidence {
                     whole: units.whole[unit],
                     halves: units.halves(unit),
                     rounds: units.rounds,
                     in_every_round: units.in_every_round[unit],
-                    trend: growth::trend(&thinned(values)),
-                    turns_over: units.turns_over(unit),
-                    significant: significant[unit],
+                    steady: tested.steady[unit],
+                    significant: tested.significant[unit],
                 };
                 let grown = units.whole[unit].estimate();
                 Site {
@@ -415,7 +444,7 @@ impl<'a> Growth<'a> {
                     allocated: units.allocated[unit],
                     freed: units.freed[unit],
                     in_every_round: evidence.in_every_round,
-                    step: step_of(values),
+                    step: tested.steps.get(&unit).copied(),
                     turnover: units.whole[unit],
                 }
             })

@@ -2,8 +2,8 @@
 
 use super::super::growth::trend;
 use super::super::verdict::{
-    Evidence, FALSE_DISCOVERIES, MIN_HITS_TO_TEST, Terms, Verdict, benjamini_hochberg, judge,
-    turns_over,
+    Course, Evidence, FALSE_DISCOVERIES, MIN_HITS_TO_TEST, Terms, Verdict, benjamini_hochberg,
+    judge, steady, turns_over,
 };
 use super::super::{Counters, Interval, Turnover};
 use super::Effort;
@@ -109,23 +109,33 @@ fn verdicts(dumps: &[Vec<Counters>], tolerance: f64) -> Vec<Verdict> {
         let freed = last.freed() - first.freed();
         turns_over(&whole[at], &allocated.allocated(interval), freed)
     };
-    let turning_over = tested.iter().filter(|at| replaces(**at)).count() as u64;
+    let courses: Vec<Course> = tested
+        .iter()
+        .map(|&at| {
+            let held: Vec<i64> = dumps[at].iter().map(|dump| dump.space).collect();
+            Course {
+                trend: trend(&held),
+                turns_over: replaces(at),
+            }
+        })
+        .collect();
+    let mut rises = vec![false; dumps.len()];
+    for (steady, &at) in steady(&courses, ROUNDS as u32).into_iter().zip(&tested) {
+        rises[at] = steady;
+    }
     dumps
         .iter()
         .enumerate()
         .map(|(at, site)| {
-            let held: Vec<i64> = site.iter().map(|dump| dump.space).collect();
             let evidence = Evidence {
                 whole: whole[at],
                 halves: Some([turnover(site, 0, middle), turnover(site, middle, ROUNDS)]),
                 rounds: [middle as u32, (ROUNDS - middle) as u32],
                 in_every_round: false,
-                trend: trend(&held),
-                turns_over: replaces(at),
+                steady: rises[at],
                 significant: significant[at],
             };
             let terms = Terms {
-                turning_over,
                 tolerance: tolerance * ROUNDS as f64,
                 incomplete: false,
             };
