@@ -159,6 +159,10 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             let java = finished.output.join(JAVA);
             report::leave(ctx, args.leave, &finished, &[]).await;
             let outcome = progress::finished(ctx, &finished, progress::Asked::Demo);
+            ctx.console.say(format_args!(
+                "  what grows with every round, and how sure that is:\n    heaptap leaks {}",
+                quoted(&finished.output.display().to_string())
+            ));
             dump_java(ctx, device, &store, &java, &options.names).await?;
             // The same page, with the Java heap.
             report::leave(ctx, args.leave, &finished, &[&java]).await;

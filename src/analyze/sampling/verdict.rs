@@ -45,6 +45,8 @@ pub struct Evidence {
     pub halves: Option<[Turnover; 2]>,
     /// Rounds of each half.
     pub rounds: [u32; 2],
+    /// How long each half took, in any unit, where that is known.
+    pub spans: Option<[f64; 2]>,
     /// Whether it surely grew in each single round.
     pub in_every_round: bool,
     /// Whether it rises from dump to dump more steadily than chance explains ([`steady`]).
@@ -178,7 +180,9 @@ fn doubt_of_repetition(evidence: &Evidence) -> Option<Doubt> {
             Doubt::TooFewRounds
         });
     }
-    if slows(halves, evidence.rounds) {
+    // Rounds may differ in length: what is slower by rounds and not by time has not slowed.
+    let by_rounds = evidence.rounds.map(|k| f64::from(k.max(1)));
+    if slows(halves, by_rounds) && evidence.spans.is_none_or(|spans| slows(halves, spans)) {
         return Some(Doubt::Slowing);
     }
     if !evidence.steady {
@@ -191,12 +195,12 @@ fn doubt_of_repetition(evidence: &Evidence) -> Option<Doubt> {
     None
 }
 
-/// Whether the second half grew by much less than the first, and not by chance.
-fn slows(halves: &[Turnover; 2], rounds: [u32; 2]) -> bool {
+/// Whether the second half, of this length, grew by much less than the first, and not by chance.
+fn slows(halves: &[Turnover; 2], lengths: [f64; 2]) -> bool {
     let net = |half: &Turnover| half.net().max(0) as f64;
     let [first, second] = [net(&halves[0]), net(&halves[1])];
-    let [k1, k2] = rounds.map(|k| f64::from(k.max(1)));
-    if second / k2 >= 0.5 * first / k1 {
+    let [k1, k2] = lengths;
+    if !(k1 > 0.0 && k2 > 0.0) || second / k2 >= 0.5 * first / k1 {
         return false;
     }
     if halves[0].is_exact() {
@@ -234,6 +238,7 @@ mod tests {
             whole: halves[0].plus(halves[1]),
             halves: Some(halves),
             rounds: [5, 5],
+            spans: None,
             in_every_round: false,
             steady: true,
             significant: true,
@@ -258,6 +263,11 @@ mod tests {
         assert_eq!(judge(&step, &TERMS), Verdict::CantTell(Doubt::OneStep));
         let slowing = evidence((60, 0), (4, 0));
         assert_eq!(judge(&slowing, &TERMS), Verdict::CantTell(Doubt::Slowing));
+        let uneven = Evidence {
+            spans: Some([15.0, 1.0]),
+            ..slowing
+        };
+        assert!(matches!(judge(&uneven, &TERMS), Verdict::Grows { .. }));
         let unsteady = Evidence {
             steady: false,
             ..evidence((20, 3), (18, 5))

@@ -417,6 +417,7 @@ impl<'a> Growth<'a> {
             tolerance: self.rule.tolerance * self.iterations(heap),
             incomplete: series.incomplete,
         };
+        let spans = spans_of(series);
         let wanted = |unit: &usize| match named(*unit) {
             Unit::Callsite(_) => units.callsites[*unit] > 0,
             Unit::Line(_) => tested.significant[*unit],
@@ -428,6 +429,7 @@ impl<'a> Growth<'a> {
                     whole: units.whole[unit],
                     halves: units.halves(unit),
                     rounds: units.rounds,
+                    spans,
                     in_every_round: units.in_every_round[unit],
                     steady: tested.steady[unit],
                     significant: tested.significant[unit],
@@ -481,6 +483,14 @@ fn step_of(held: &[i64]) -> Option<u32> {
         .enumerate()
         .max_by_key(|(at, by)| (*by, Reverse(*at)))?;
     (grown > 0 && most as f64 >= 0.9 * grown as f64).then_some(round as u32)
+}
+
+/// How long each half of a series took, where its dumps say when they were.
+fn spans_of(heap: &HeapSeries<'_>) -> Option<[f64; 2]> {
+    let time = |at: usize| Some(heap.dumps.get(at)?.0.facts.time_ns? as f64);
+    let last = heap.dumps.len().checked_sub(1)?;
+    let (first, middle, last) = (time(0)?, time(last / 2)?, time(last)?);
+    Some([middle - first, last - middle])
 }
 
 fn rounds_of(heap: &HeapSeries<'_>) -> u32 {
