@@ -95,8 +95,13 @@ fn grouped(number: u64) -> String {
     thousands(i64::try_from(number).unwrap_or(i64::MAX))
 }
 
-/// Commands one would want next for the Java heaps of a folder, each with what it is good for.
-pub(super) fn next_commands(folder: &Path, manifest: &Manifest) -> Vec<(String, String)> {
+/// Commands one would want next for the Java heaps of a folder, each with what it is good for;
+/// of a folder that has native heaps, too, without what was named for those.
+pub(super) fn next_commands(
+    folder: &Path,
+    manifest: &Manifest,
+    beside_native: bool,
+) -> Vec<(String, String)> {
     let with_file: Vec<&JavaDump> = manifest
         .dumps
         .java
@@ -121,26 +126,29 @@ pub(super) fn next_commands(folder: &Path, manifest: &Manifest) -> Vec<(String, 
         true => format!(" --process {}", last.pid),
         false => String::new(),
     };
+    let java = if beside_native { " --java" } else { "" };
     let mut next = vec![
         (
             "destroyed activities and other leaks, with who holds them:".to_owned(),
-            format!("heaptap leaks {place}{of_process}"),
+            format!("heaptap leaks {place}{of_process}{java}"),
         ),
         (
             "who retains what, by class, package or object:".to_owned(),
-            format!("heaptap top {place}{of_process}"),
-        ),
-        (
-            "all of it on one page:".to_owned(),
-            format!("heaptap report {place}{of_process}"),
+            format!("heaptap top {place}{of_process}{java}"),
         ),
     ];
+    if !beside_native {
+        next.push((
+            "all of it on one page:".to_owned(),
+            format!("heaptap report {place}{of_process}"),
+        ));
+    }
     let first = with_file.iter().find(|dump| dump.pid == last.pid);
     if let Some(first) = first.filter(|first| first.index != last.index) {
         next.push((
             "what grew from the first dump to the last:".to_owned(),
             format!(
-                "heaptap diff {place}@{} {place}@{}",
+                "heaptap diff {place}@{} {place}@{}{java}",
                 first.index, last.index
             ),
         ));

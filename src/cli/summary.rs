@@ -102,7 +102,8 @@ pub fn tell(
         ));
     }
     next.extend(next_commands(folder, manifest, heaps));
-    next.extend(java_summary::next_commands(folder, manifest));
+    let beside_native = !next.is_empty();
+    next.extend(java_summary::next_commands(folder, manifest, beside_native));
     if !next.is_empty() {
         console.say(format_args!(
             "\n{}",
@@ -483,17 +484,18 @@ fn next_commands(
     let Some(last) = mine.last() else {
         return next;
     };
-    let what = match heap.kind {
-        DumpKind::Cumulative => "what is held, as a flame graph in the browser:",
-        DumpKind::AtMaximum => "what was held at the maximum, as a flame graph in the browser:",
-        DumpKind::AllocationsOnly => "what was allocated, as a flame graph in the browser:",
+    let place = quoted(&near(folder).display().to_string());
+    let several = manifest.dumps.native.iter().any(|d| d.pid != heap.pid);
+    let process = match several {
+        true => format!(" --process {}", heap.pid),
+        false => String::new(),
     };
-    if let Some(last) = file(last) {
-        next.push((
-            what.to_owned(),
-            format!("go tool pprof -symbolize=none -http=: {last}"),
-        ));
-    }
+    let what = match heap.kind {
+        DumpKind::Cumulative => "where the memory went:",
+        DumpKind::AtMaximum => "where the memory went when it was most:",
+        DumpKind::AllocationsOnly => "who allocated most:",
+    };
+    next.push((what.to_owned(), format!("heaptap top {place}{process}")));
     // Labels tell which dumps are worth comparing; without, the ends of the series.
     let labelled: Vec<&&manifest::Dump> = mine.iter().filter(|d| d.label.is_some()).collect();
     let pair = match labelled.as_slice() {
@@ -504,12 +506,16 @@ fn next_commands(
     };
     if let Some((from, to)) = pair
         && heap.kind == DumpKind::Cumulative
-        && let (Some(base), Some(goal)) = (file(from), file(to))
     {
         let name = |dump: &manifest::Dump, other: &str| {
             dump.label
                 .as_ref()
                 .map_or(other.to_owned(), |l| format!("{:?}", l.name))
+        };
+        let side = |dump: &manifest::Dump| {
+            let which = dump.label.as_ref().map(|label| label.name.clone());
+            let which = which.unwrap_or_else(|| dump.index.to_string());
+            quoted(&format!("{}@{which}", near(folder).display()))
         };
         next.push((
             format!(
@@ -517,7 +523,23 @@ fn next_commands(
                 name(from, "the first dump"),
                 name(to, "the last")
             ),
-            format!("go tool pprof -symbolize=none -top -diff_base={base} {goal}"),
+            format!("heaptap diff {} {}{process}", side(from), side(to)),
+        ));
+        if mine.len() > 2 {
+            next.push((
+                "what grows from dump to dump, and whether that is a leak:".to_owned(),
+                format!("heaptap leaks {place}{process}"),
+            ));
+        }
+    }
+    next.push((
+        "all of it as a page, with flame graphs:".to_owned(),
+        format!("heaptap report {place} --open"),
+    ));
+    if let Some(last) = file(last) {
+        next.push((
+            "the same in other tools:".to_owned(),
+            format!("go tool pprof -symbolize=none -http=: {last}"),
         ));
     }
     next

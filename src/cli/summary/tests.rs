@@ -170,22 +170,23 @@ fn the_next_commands_fit_the_recording() {
     assert_eq!(
         commands(&manifest, &heap),
         [
-            "what is held, as a flame graph in the browser: go tool pprof -symbolize=none -http=: \
+            "where the memory went: heaptap top 'my out'",
+            "what grew from \"after-login\" to the last: heaptap diff 'my out@after-login' 'my out@2'",
+            "what grows from dump to dump, and whether that is a leak: heaptap leaks 'my out'",
+            "all of it as a page, with flame graphs: heaptap report 'my out' --open",
+            "the same in other tools: go tool pprof -symbolize=none -http=: \
              'my out/heap_dump.2.4242.libc.malloc.pb.gz'",
-            "what grew from \"after-login\" to the last: go tool pprof -symbolize=none -top \
-             -diff_base='my out/heap_dump.1.4242.libc.malloc.pb.gz' \
-             'my out/heap_dump.2.4242.libc.malloc.pb.gz'"
         ]
-        .map(|c| c.replace('/', std::path::MAIN_SEPARATOR_STR))
+        .map(|c| c.replace("out/", &format!("out{}", std::path::MAIN_SEPARATOR)))
     );
     // Heaps without frees cannot be compared by what is held.
     let art = HeapSummary {
         kind: DumpKind::AllocationsOnly,
         ..heap.clone()
     };
-    assert_eq!(commands(&manifest, &art).len(), 1);
+    assert_eq!(commands(&manifest, &art).len(), 3);
     manifest.dumps.native.truncate(1);
-    assert_eq!(commands(&manifest, &heap).len(), 1);
+    assert_eq!(commands(&manifest, &heap).len(), 3);
     manifest.dumps.native.clear();
     assert_eq!(commands(&manifest, &heap), Vec::<String>::new());
 }
