@@ -12,6 +12,7 @@ import { selfByKey } from "./functions";
 import { measureOf } from "./profile";
 import { Table } from "./table";
 import type { Column } from "./values";
+import { VERDICTS } from "./summary";
 import { amount, signed } from "./units";
 
 export interface ChangeRow {
@@ -33,6 +34,7 @@ export class ChangesView {
   readonly element: HTMLElement;
   private readonly host = h("div", { class: "fill" });
   private readonly words = h("p", { class: "hint" });
+  private readonly verdicts = h("div");
   private readonly buttons = new Map<Chosen, HTMLButtonElement>();
   private chosen: Chosen = "all";
   private rows: ChangeRow[] = [];
@@ -64,13 +66,40 @@ export class ChangesView {
         h("label", { class: "check" }, this.hideNoise, "Leave out what is within noise"),
       ),
       this.words,
+      this.verdicts,
       this.host,
+    );
+  }
+
+  /** What `heaptap leaks` says of the series, each verdict in its sentence. */
+  private showVerdicts(series: number): void {
+    const growth = this.profile.header.growth?.find((each) => each.series === series);
+    if (!growth || growth.sites.length === 0) {
+      fill(this.verdicts);
+      return;
+    }
+    const grows = growth.sites.filter((site) => site.verdict === "grows").length;
+    fill(
+      this.verdicts,
+      h(
+        "details",
+        { class: "card" },
+        h("summary", null, `Over ${growth.rounds} rounds: ${grows} of ${growth.sites.length} callsites grow for certain`),
+        h(
+          "ul",
+          { class: "verdicts" },
+          ...growth.sites.slice(0, 50).map((site) =>
+            h("li", null, h("span", { class: `tag ${site.verdict}` }, VERDICTS[site.verdict] ?? site.verdict), " ", name(site.function), h("p", { class: "soft" }, name(site.says))),
+          ),
+        ),
+      ),
     );
   }
 
   show(scene: Scene): void {
     this.scene = scene;
     const { state } = scene;
+    this.showVerdicts(this.profile.dumps[state.dump]!.facts.series);
     if (state.base === null) {
       fill(this.host, h("p", { class: "empty" }, "Nothing to compare with: drag on the timeline from one dump to another, or choose Compare with."));
       this.table = null;

@@ -28,7 +28,7 @@ export interface SummaryEvents {
 }
 
 /** What the verdicts of `heaptap leaks` say. */
-const VERDICTS: Record<string, string> = {
+export const VERDICTS: Record<string, string> = {
   grows: "grows",
   grew: "grew",
   "within-noise": "within noise",
@@ -152,7 +152,7 @@ function open(header: Header, javas: JavaHeap[], events: SummaryEvents): HTMLEle
   }
   const names = header.symbolization;
   if (names && names.missing.length > 0) {
-    const share = names.share_unnamed ? `${percent(names.share_unnamed, 1)} of the memory` : `${thousands(names.frames_unnamed)} frames`;
+    const share = names.share_unnamed ? `${percent(names.share_unnamed, 1)} of the memory` : names.frames_unnamed === 1 ? "1 frame" : `${thousands(names.frames_unnamed)} frames`;
     go(`${names.missing.length} ${names.missing.length === 1 ? "library has" : "libraries have"} no symbols`, "info", share);
   }
   if (header.dumps.length > 0) {

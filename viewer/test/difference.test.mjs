@@ -89,6 +89,7 @@ test("19b: growth within the sampling noise is said to be noise, and is grey", a
   );
   assert.equal(tags["SkBitmap::allocPixels()"], "grew");
   assert.equal(tags["operator()(byte[], int)"], "within noise");
+  assert.match(await page.locator(".pane details").textContent(), /Over 2 rounds: 1 of 2.*grows.*Level::load.*can't tell.*8 more rounds would decide/s);
   // The same figures by hand: notes on sampling, differences of one recording.
   const ranges = await inApp(page, (app) => Object.fromEntries(app.changes.rows.map((row) => [row.label, row.range])));
   const z = 1.959963984540054;

@@ -66,6 +66,17 @@ export function game() {
         ],
       },
       warnings: [{ kind: "buffer-overran", message: "The shared buffer overran 2 times: figures are lower bounds.", help: "Record with --shmem-size 16MiB.", dumps: [1] }],
+      growth: [
+        {
+          series: 0,
+          per: "iteration",
+          rounds: 2,
+          sites: [
+            { node: 4, function: "Level::load(std::string const&)", library: "libgame.so", per_round: { value: 245760, low: 185000, high: 308000 }, verdict: "grows", says: "Grows by 240 KiB an iteration: what Level::load allocates is kept." },
+            { node: 5, function: "operator()(byte[], int)", library: "libhwui.so", per_round: { value: 20480, low: -19200, high: 60400 }, verdict: "cant-tell", says: "8 more rounds would decide." },
+          ],
+        },
+      ],
       commands: [{ what: "as a table", command: "heaptap top rec" }],
       symbolization: {
         frames_named: 812,
