@@ -128,18 +128,28 @@ mod tests {
         assert_eq!(
             drawn,
             [
-                "0",
-                "1",
-                "├ 2",
-                "│ 3",
-                "├ 4",
-                "│ ├ 5",
-                "│ ├ 6",
+                "├ 0",
+                "│ 1",
+                "│ ├ 2",
+                "│ │ 3",
+                "│ ├ 4",
+                "│ │ ├ 5",
+                "│ │ ├ 6",
+                "│ │ └ more",
                 "│ └ more",
-                "└ more",
-                "more"
+                "└ more"
             ]
         );
+    }
+
+    #[test]
+    fn a_root_with_one_line_below_it_takes_no_room() {
+        let nodes = [(None, false), (Some(0), true), (Some(1), false)];
+        let leads: Vec<String> = lines(&nodes, false)
+            .into_iter()
+            .map(|(_, lead)| lead)
+            .collect();
+        assert_eq!(leads, ["", "", "├ ", "└ "]);
     }
 
     #[test]
