@@ -24,8 +24,10 @@ use std::cmp::Reverse;
 const ROWS: usize = 200;
 /// Rows of the list of packages.
 const PACKAGES: usize = 60;
-/// Nodes of the dominator tree that are shown.
-const NODES: usize = 4000;
+/// Nodes of the dominator tree that are shown; the viewer has more.
+const NODES: usize = 2000;
+/// Holders of a class that are shown.
+const HOLDERS: usize = 300;
 
 /// What the page shows: all of it computed, nothing looked up.
 pub struct JavaPage<'a> {
@@ -425,9 +427,12 @@ fn held(html: &mut Html, page: &JavaPage<'_>, number: usize) {
             Some(first) => vec![(first.holders.iter(), 0)],
             None => continue,
         };
+        let mut left = HOLDERS;
         while let Some((more, depth)) = open.last_mut() {
             let depth = *depth;
-            let Some(&at) = more.next() else {
+            let next = more.next().filter(|_| left > 0);
+            left = left.saturating_sub(1);
+            let Some(&at) = next else {
                 open.pop();
                 if !open.is_empty() {
                     html.add(format_args!("</details>\n"));
@@ -457,6 +462,13 @@ fn held(html: &mut Html, page: &JavaPage<'_>, number: usize) {
                 html.add(format_args!("<details{unfolded}><summary>{line}</summary>"));
                 open.push((node.holders.iter(), depth + 1));
             }
+        }
+        let left_out = holders.nodes.len().saturating_sub(HOLDERS);
+        if left_out > 0 {
+            html.add(format_args!(
+                "<p class=\"note\">About {} more are left out.</p>\n",
+                thousands(left_out as u64)
+            ));
         }
     }
 }
