@@ -65,22 +65,6 @@ pub enum LookError {
         /// What there is, in words.
         there: String,
     },
-    /// Dumps of several processes, and none named.
-    #[error("{name} has heap profiles of several processes")]
-    SeveralProcesses {
-        /// The input.
-        name: String,
-        /// What there is, in words.
-        there: String,
-    },
-    /// Several dumps, where one is wanted.
-    #[error("{name} names several dumps")]
-    SeveralDumps {
-        /// The input.
-        name: String,
-        /// What there is, in words.
-        there: String,
-    },
     /// Whoever asked did not want to wait.
     #[error("interrupted while names were looked up")]
     Interrupted,
@@ -98,9 +82,7 @@ impl Classified for LookError {
             LookError::Interrupted => ErrorClass::Interrupted,
             LookError::JavaOnly { .. }
             | LookError::NoSuchDump { .. }
-            | LookError::NoSuchHeap { .. }
-            | LookError::SeveralProcesses { .. }
-            | LookError::SeveralDumps { .. } => ErrorClass::Usage,
+            | LookError::NoSuchHeap { .. } => ErrorClass::Usage,
         }
     }
 
@@ -115,8 +97,6 @@ impl Classified for LookError {
             LookError::NoSuchDump { .. } => "no-such-dump",
             LookError::NoSuchProcess { .. } => "no-such-process",
             LookError::NoSuchHeap { .. } => "no-such-heap",
-            LookError::SeveralProcesses { .. } => "several-processes",
-            LookError::SeveralDumps { .. } => "several-dumps",
             LookError::Interrupted => "interrupted",
         }
     }
@@ -140,12 +120,6 @@ impl Classified for LookError {
             LookError::NoSuchDump { there, .. }
             | LookError::NoSuchProcess { there, .. }
             | LookError::NoSuchHeap { there, .. } => format!("it has {there}"),
-            LookError::SeveralProcesses { there, .. } => {
-                format!("name one with --process: it has {there}")
-            }
-            LookError::SeveralDumps { there, .. } => {
-                format!("name one of them with --dump: {there}")
-            }
             LookError::Interrupted => return None,
         })
     }

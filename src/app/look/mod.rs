@@ -15,7 +15,7 @@ mod traces;
 pub use crate::app::java::{JavaInput, Steps, Which};
 pub use choice::{Wanted, is_process};
 pub use error::LookError;
-pub use native::{ListedDump, NativeFile, One};
+pub use native::{ListedDump, NativeFile};
 pub(in crate::app) use open::listed;
 pub use open::{Look, LookOptions, NativeSource, native, open, source};
 pub use traces::LookTrace;
