@@ -208,6 +208,7 @@ export class App {
   /** Looks at something else. A step of its own unless it replaces the present one. */
   change(patch: Partial<State>, replace = false): void {
     this.state = { ...this.state, ...patch };
+    this.hover(null, 0, 0);
     if (patch.dump !== undefined && patch.dump === this.state.base) this.state.base = null;
     const hash = encodeState(this.state, this.start);
     try {
