@@ -96,7 +96,7 @@ test("10b: functions and their intervals are those of top --json", { skip }, asy
     assert.equal(ranges.all.value, total.space);
     close(ranges.all, limits, "all");
     const known = new Map(rows.map(({ name, self_limits: limits }) => [name, limits]));
-    assert.ok(ranges.cells.length > 5);
+    assert.ok(ranges.cells.length >= 3);
     for (const [name, range] of ranges.cells) close(range, known.get(name), name);
   }
   await page.close();
