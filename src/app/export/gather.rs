@@ -86,6 +86,9 @@ pub(super) struct Gathered {
     pub was_named: bool,
     /// What there is to choose from.
     pub there: String,
+    /// What is added to the indices of Java heaps: without a manifest they come after native
+    /// ones, as `convert` numbers them for pprofs.
+    after: u32,
 }
 
 /// Reads all that is meant. Tables of Java objects are written on the way: a heap is only in
@@ -107,6 +110,7 @@ pub(super) fn gather(
         class: None,
         was_named: !named.is_empty(),
         there: String::new(),
+        after: 0,
     };
     let mut there: Vec<String> = Vec::new();
     let mut unmeant = None;
@@ -122,6 +126,9 @@ pub(super) fn gather(
             has_native = true;
             has_java = file.java_dumps > 0;
             gathered.class = file.class();
+            if file.manifest.is_none() {
+                gathered.after = file.listed.len() as u32;
+            }
             there.extend(file.listed.iter().map(|dump| dump.describe()));
             gathered.findings = file.findings;
             gathered.profile = file.profile;
@@ -198,14 +205,18 @@ fn add_java(
     };
     let mut classes = Vec::from_iter(gathered.class);
     for at in chosen {
+        if request.look.watch.is_cancelled() {
+            return Err(LookError::Interrupted.into());
+        }
         let listed = &file.dumps()[at];
-        there.push(format!("@{} (a Java heap)", listed.index));
+        there.push(format!("@{} (a Java heap)", listed.index + gathered.after));
         let pids = &request.selection.pids;
         if !pids.is_empty() && !listed.pid.is_some_and(|pid| pids.contains(&pid)) {
             continue;
         }
         let heap = file.read(at)?;
-        let facts = facts(&heap);
+        let mut facts = facts(&heap);
+        facts.index += gathered.after;
         if !takes(&request.selection, &facts) {
             continue;
         }

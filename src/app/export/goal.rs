@@ -1,6 +1,8 @@
 //! Where files go: standard output, one file, or a folder. A file has its name once it is whole.
 
 use super::{ExportError, Format};
+use crate::app::look::LookError;
+use crate::app::naming::Watch;
 use crate::app::packet_files::WholeFile;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -84,11 +86,21 @@ fn check(path: &Path, input: &Path, force: bool) -> Result<(), ExportError> {
 pub(super) struct Sink<'a> {
     goal: &'a Goal,
     stdout: &'a mut (dyn Write + Send),
+    watch: &'a Watch,
 }
 
 impl<'a> Sink<'a> {
-    pub(super) fn new(goal: &'a Goal, stdout: &'a mut (dyn Write + Send)) -> Sink<'a> {
-        Sink { goal, stdout }
+    /// Whoever cancels the watch ends the file that is being written, and leaves none.
+    pub(super) fn new(
+        goal: &'a Goal,
+        stdout: &'a mut (dyn Write + Send),
+        watch: &'a Watch,
+    ) -> Sink<'a> {
+        Sink {
+            goal,
+            stdout,
+            watch,
+        }
     }
 
     /// Writes a file, called `name` where it goes into a folder: where it is then, and its size.
@@ -103,19 +115,20 @@ impl<'a> Sink<'a> {
             Goal::Folder(folder) => folder.join(name),
         };
         let written = match self.goal {
-            Goal::Stdout => match put(self.stdout, write) {
+            Goal::Stdout => match put(self.stdout, self.watch, write) {
                 // Whoever read it has left, and does not want the rest.
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
                 written => written,
             },
             Goal::File(_) | Goal::Folder(_) => WholeFile::create(&path).and_then(|mut file| {
-                let bytes = put(&mut file, write)?;
+                let bytes = put(&mut file, self.watch, write)?;
                 file.finish()?;
                 Ok(bytes)
             }),
         };
         match written {
             Ok(bytes) => Ok((path, bytes)),
+            Err(_) if self.watch.is_cancelled() => Err(LookError::Interrupted.into()),
             Err(source) => Err(ExportError::Write { path, source }),
         }
     }
@@ -123,11 +136,13 @@ impl<'a> Sink<'a> {
 
 fn put(
     out: &mut (dyn Write + Send),
+    watch: &Watch,
     write: impl FnOnce(&mut Counted<'_>) -> io::Result<()>,
 ) -> io::Result<u64> {
     let mut counted = Counted {
         out: BufWriter::with_capacity(256 << 10, out),
         bytes: 0,
+        watch,
     };
     write(&mut counted)?;
     counted.out.flush()?;
@@ -138,10 +153,20 @@ fn put(
 pub(super) struct Counted<'a> {
     out: BufWriter<&'a mut (dyn Write + Send)>,
     bytes: u64,
+    watch: &'a Watch,
+}
+
+/// Fails once whoever asked does not want to wait any more.
+pub(super) fn unless_cancelled(watch: &Watch) -> io::Result<()> {
+    match watch.is_cancelled() {
+        true => Err(io::Error::other("cancelled")),
+        false => Ok(()),
+    }
 }
 
 impl Write for Counted<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        unless_cancelled(self.watch)?;
         let written = self.out.write(bytes)?;
         self.bytes += written as u64;
         Ok(written)

@@ -129,7 +129,9 @@ pub fn export(
     steps: &Steps,
 ) -> Result<Exported, ExportError> {
     let mut tables = match (request.format, goal) {
-        (Format::Parquet, Goal::Folder(folder)) => Some(tables::Folder::new(folder)),
+        (Format::Parquet, Goal::Folder(folder)) => {
+            Some(tables::Folder::new(folder, &request.look.watch))
+        }
         _ => None,
     };
     let mut gathered = gather::gather(request, tables.as_mut(), steps)?;
@@ -142,7 +144,7 @@ pub fn export(
         class: gathered.class,
         findings: std::mem::take(&mut gathered.findings),
     };
-    let mut sink = Sink::new(goal, stdout);
+    let mut sink = Sink::new(goal, stdout, &request.look.watch);
     match (request.format, tables) {
         (Format::Parquet, Some(mut tables)) => {
             tables.write(&chosen, gathered.java)?;

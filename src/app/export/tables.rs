@@ -1,6 +1,9 @@
 //! A folder of Parquet tables while it is written.
 
+use super::goal::unless_cancelled;
 use super::{ExportError, File};
+use crate::app::look::LookError;
+use crate::app::naming::Watch;
 use crate::app::packet_files::WholeFile;
 use crate::export::chosen::Chosen;
 use crate::export::parquet::{self, Files, JavaTables};
@@ -16,9 +19,10 @@ pub(super) struct Folder {
 
 impl Folder {
     /// Nothing is written yet.
-    pub(super) fn new(path: &Path) -> Folder {
+    pub(super) fn new(path: &Path, watch: &Watch) -> Folder {
         Folder {
             files: Written {
+                watch: watch.clone(),
                 folder: path.to_owned(),
                 done: Vec::new(),
             },
@@ -58,6 +62,9 @@ impl Folder {
     }
 
     fn unwritable(&self, source: io::Error) -> ExportError {
+        if self.files.watch.is_cancelled() {
+            return LookError::Interrupted.into();
+        }
         ExportError::Write {
             path: self.files.folder.clone(),
             source,
@@ -66,6 +73,7 @@ impl Folder {
 }
 
 struct Written {
+    watch: Watch,
     folder: PathBuf,
     done: Vec<File>,
 }
@@ -75,10 +83,12 @@ struct TableFile {
     file: WholeFile,
     path: PathBuf,
     bytes: u64,
+    watch: Watch,
 }
 
 impl Write for TableFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        unless_cancelled(&self.watch)?;
         let written = self.file.write(bytes)?;
         self.bytes += written as u64;
         Ok(written)
@@ -98,6 +108,7 @@ impl Files for Written {
             file: WholeFile::create(&path)?,
             path,
             bytes: 0,
+            watch: self.watch.clone(),
         })
     }
 
