@@ -297,9 +297,13 @@ mod tests {
     fn a_page_is_shown_of_what_is_no_trace() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = |name: &str| folder.path().join(name);
-        std::fs::write(path("dump.hprof"), "JAVA PROFILE 1.0.3\0\0\0\0\x04").expect("written");
+        let fixture = |name: &str, goal: &str| {
+            let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
+            std::fs::copy(fixtures.join(name), path(goal)).expect("copied");
+        };
+        fixture("hprof/android-a.hprof.gz", "dump.hprof");
+        fixture("conversions/c_cont.pftrace", "raw-trace");
         std::fs::write(path("notes.txt"), "not a heap").expect("written");
-        std::fs::write(path("raw-trace"), b"\x0a\x05\x08\x01\x52\x01\x61").expect("written");
         let shown = |path: &Path, report| choose(path, report);
         assert!(matches!(
             shown(&path("dump.hprof"), false),
