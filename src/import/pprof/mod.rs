@@ -43,6 +43,8 @@ pub struct PprofDamage {
     pub cut: bool,
     /// Messages that break off.
     pub messages: u64,
+    /// Columns that were not read: no tool writes so many.
+    pub columns: u64,
     /// Samples without a value for each column, or with more.
     pub samples: u64,
     /// References to locations that are not there.
@@ -53,12 +55,15 @@ pub struct PprofDamage {
     pub strings: u64,
     /// Stacks that were cut since the profile multiplies beyond its size.
     pub cut_stacks: u64,
+    /// Samples that were left out for the same reason.
+    pub dropped_samples: u64,
 }
 
 impl fmt::Display for PprofDamage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let counted = [
             (self.messages, "messages that break off"),
+            (self.columns, "columns too many"),
             (self.samples, "samples whose values do not fit the columns"),
             (self.locations, "frames of locations that are not there"),
             (self.functions, "lines of functions that are not there"),
@@ -66,6 +71,10 @@ impl fmt::Display for PprofDamage {
             (
                 self.cut_stacks,
                 "stacks that multiply beyond the size of the file",
+            ),
+            (
+                self.dropped_samples,
+                "samples left out, whose missing values multiply beyond the size of the file",
             ),
         ];
         let mut parts: Vec<String> = Vec::new();

@@ -20,16 +20,21 @@ use crate::stacks::{
 /// one to three a byte.
 const STEPS_PER_BYTE: usize = 32;
 const STEPS: usize = 1 << 20;
+/// What a value that a sample does not give costs of them: the input does not pay for it.
+const STEPS_PER_MISSING_VALUE: usize = 8;
 /// Text that names may demangle to, likewise.
 const TEXT_PER_BYTE: usize = 32;
 const TEXT: usize = 1 << 22;
+/// Columns that are read; tools write up to a dozen.
+const COLUMNS: usize = 64;
 
 type Ids = HashMap<u64, u32, FastHash>;
 
 /// Reads a profile as one dump. What it says of itself in comments is not looked at.
 pub(super) fn build(message: &Message<'_>, size: usize, damage: &mut PprofDamage) -> StackProfile {
     let mut columns: Vec<Column> = Vec::new();
-    for sample_type in &message.sample_types {
+    damage.columns = message.sample_types.len().saturating_sub(COLUMNS) as u64;
+    for sample_type in message.sample_types.iter().take(COLUMNS) {
         let mut word = |index| {
             let text = message.string(index);
             damage.strings += u64::from(text.is_none());
@@ -55,8 +60,13 @@ pub(super) fn build(message: &Message<'_>, size: usize, damage: &mut PprofDamage
     };
     let mut rows: Vec<(NodeId, u32)> = Vec::with_capacity(message.samples.len());
     let mut values: Vec<i64> = Vec::new();
-    for (sample, row) in message.samples.iter().zip(0u32..) {
-        rows.push((builder.sample(sample, &columns, &mut values), row));
+    for sample in &message.samples {
+        let Ok(row) = u32::try_from(rows.len()) else {
+            break;
+        };
+        if let Some(node) = builder.sample(sample, &columns, &mut values) {
+            rows.push((node, row));
+        }
     }
     let width = columns.len();
     let values = Values::sum(rows, width, |column, row| {
@@ -114,11 +124,19 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    /// Reads a sample: its callsite, and one value a column behind `values`.
-    fn sample(&mut self, bytes: &[u8], columns: &[Column], values: &mut Vec<i64>) -> NodeId {
+    /// Reads a sample: its callsite, and one value a column behind `values`. `None`, and nothing
+    /// behind them, where there is no room for the values that it lacks.
+    fn sample(
+        &mut self,
+        bytes: &[u8],
+        columns: &[Column],
+        values: &mut Vec<i64>,
+    ) -> Option<NodeId> {
+        let unread = self.damage.columns;
         let mut locations: Vec<u64> = Vec::new();
         let first = values.len();
         let mut broken = false;
+        let mut beyond = 0u64;
         let read = each(bytes, |number, value| match number {
             1 => broken |= value.numbers(|id| locations.push(id)).is_err(),
             2 => {
@@ -127,16 +145,26 @@ impl Builder<'_> {
                     if let Some(column) = columns.get(at) {
                         values.push((number as i64).saturating_mul(column.scale));
                     } else {
-                        broken = true;
+                        beyond += 1;
                     }
                 });
                 broken |= read.is_err();
             }
             _ => {}
         });
-        broken |= read.is_err() || values.len() - first < columns.len();
-        values.resize(first + columns.len(), 0);
+        let missing = columns.len() - (values.len() - first);
+        broken |= read.is_err() || missing > 0 || beyond > unread;
         self.damage.samples += u64::from(broken);
+        let Some(left) = self
+            .steps_left
+            .checked_sub(missing * STEPS_PER_MISSING_VALUE)
+        else {
+            values.truncate(first);
+            self.damage.dropped_samples += 1;
+            return None;
+        };
+        self.steps_left = left;
+        values.resize(first + columns.len(), 0);
         let mut node = NodeId::ROOT;
         for id in locations.into_iter().rev() {
             let Some((start, end)) = self.run(id) else {
@@ -152,7 +180,7 @@ impl Builder<'_> {
                 node = self.table.child(node, self.run_frames[at]);
             }
         }
-        node
+        Some(node)
     }
 
     /// The frames of a location.

@@ -358,6 +358,27 @@ fn a_small_file_makes_no_endless_stacks() {
     assert_eq!(sum, 50, "numbers stay");
 }
 
+#[test]
+fn columns_that_no_sample_fills_take_no_memory_beyond_measure() {
+    let many = 100_000;
+    let one = wire().packed(2, &[7]);
+    let full = wire().packed(2, &[7; 100]);
+    let mut profile = wire().message(2, one).message(2, full);
+    for _ in 0..many {
+        profile = profile.message(1, wire()).message(2, wire());
+    }
+    let read = read_pprof(&profile.0).unwrap();
+    let damage = read.damage.unwrap();
+    assert_eq!(damage.columns, many - 64);
+    assert_eq!(damage.samples, many + 1, "the full one is not to blame");
+    assert!(damage.dropped_samples > many / 2, "{damage}");
+    assert!(damage.to_string().contains("99936 columns too many"));
+    let dump = &read.profile.dumps[0];
+    assert_eq!(dump.measures.len(), 64);
+    let sums = dump.values.columns.iter().map(|column| column[0]);
+    assert_eq!(sums.collect::<Vec<_>>()[..2], [14, 7]);
+}
+
 proptest! {
     /// Bytes that were changed at random are read without a panic, and columns stay even.
     #[test]
