@@ -4,6 +4,7 @@
 use super::findings::Finding;
 use crate::error::ErrorClass;
 use crate::profile::{Health, HeapRequest, Recording};
+use crate::units::thousands;
 
 fn finding(
     kind: &'static str,
@@ -42,6 +43,22 @@ pub fn packing(name: &str, what: String) -> Finding {
         format!("{name}: {what}; what came before was read"),
         FETCH_AGAIN,
     )
+}
+
+/// Frames were not expanded: inlining makes more of the stacks than any program does.
+pub fn unexpanded(frames: u64) -> Option<Finding> {
+    (frames > 0).then(|| {
+        finding(
+            "stacks-multiply",
+            ErrorClass::BadInput,
+            format!(
+                "{} frames stand without the functions inlined into them: their symbols multiply \
+                 the stacks beyond measure",
+                thousands(frames)
+            ),
+            "sums are right; symbolize the trace again for the names",
+        )
+    })
 }
 
 /// What loss and damage mean.

@@ -80,6 +80,13 @@ impl View {
     }
 }
 
+/// Nodes that may be made for each frame of the stacks, and beside them. Real traces make less
+/// than one: stacks share what they begin with, and a frame stands for one to three functions.
+const NODES_PER_FRAME: usize = 8;
+const NODES: usize = 1 << 22;
+/// Nodes that may be made at all.
+const MOST_NODES: usize = 1 << 31;
+
 /// Ways to annotate a frame.
 const ANNOTATIONS: usize = 6;
 
@@ -100,6 +107,9 @@ pub struct Projector<'a> {
     libraries: Vec<Option<LibraryId>>,
     /// By callsite; the root is not yet, but for a callsite without frames.
     nodes: Vec<NodeId>,
+    /// Nodes up to which frames are expanded.
+    limit: usize,
+    unexpanded: u64,
     made: StackProfile,
 }
 
@@ -118,6 +128,8 @@ impl<'a> Projector<'a> {
             run_frames: Vec::new(),
             libraries: vec![None; tables.mappings().len()],
             nodes: vec![NodeId::ROOT; tables.callsite_count()],
+            limit: NODES,
+            unexpanded: 0,
             made: StackProfile::default(),
         }
     }
@@ -139,6 +151,12 @@ impl<'a> Projector<'a> {
             default_measure,
             values,
         });
+    }
+
+    /// Frames that stand without what was inlined into them, since inlining multiplies the
+    /// stacks beyond what any program does.
+    pub fn unexpanded(&self) -> u64 {
+        self.unexpanded
     }
 
     /// The profile of all dumps that were added.
@@ -177,6 +195,8 @@ impl<'a> Projector<'a> {
             }
             ends.push(runs.len());
         }
+        let more = runs.len().saturating_mul(NODES_PER_FRAME);
+        self.limit = self.limit.saturating_add(more).min(MOST_NODES);
         let span = |at: u32| span(&ends, at);
         let mut parted: Vec<(u32, u32)> = (0..new.len() as u32).map(|at| (0, at)).collect();
         let mut open = vec![(0..parted.len(), 0usize, NodeId::ROOT)];
@@ -213,12 +233,20 @@ impl<'a> Projector<'a> {
         }
     }
 
-    /// The callsite of a run called from `node`.
+    /// The callsite of a run called from `node`: of its function alone, where all that is inlined
+    /// into it would be too much.
     fn step(&mut self, node: NodeId, run: u32) -> NodeId {
         let frames = &self.run_frames[span(&self.run_ends, run - 1)];
         let table = &mut self.made.table;
+        let kept = match table.node_count() {
+            there if there + frames.len() <= self.limit => frames.len(),
+            there if there < MOST_NODES => 1,
+            _ => 0,
+        };
+        self.unexpanded += u64::from(kept < frames.len());
         frames
             .iter()
+            .take(kept)
             .fold(node, |node, &frame| table.child(node, frame))
     }
 
@@ -366,6 +394,37 @@ mod tests {
         let plain = ProjectOptions { annotations: false };
         let profile = project(&recording, &[HeapDump::default()], plain);
         assert_eq!(profile.table.node_count(), 1, "only what has numbers");
+    }
+
+    #[test]
+    fn inlining_that_multiplies_beyond_measure_is_not_expanded() {
+        let mut recording = Recording::default();
+        let load = frame(&mut recording, "load", "/x/libapp.so", 1);
+        let lines: Vec<Line> = (0..200)
+            .map(|line| Line {
+                function: recording.tables.intern_str("grow"),
+                linkage: recording.tables.intern_str("grow"),
+                file: recording.tables.intern_str("load.cc"),
+                line,
+            })
+            .collect();
+        let row = recording.symbols.add_lines(&lines).unwrap();
+        recording.symbols.set_lines(profile::FrameId(load), row);
+        let callsite = recording.tables.intern_callsite(&[load; 50]);
+        let dump = HeapDump {
+            samples: vec![(callsite, figures(100))],
+            ..HeapDump::default()
+        };
+        let mut projector = Projector::new(&recording, ProjectOptions::default());
+        projector.limit = 1;
+        projector.add(&dump, Facts::of(&dump, 0));
+        assert_eq!(projector.unexpanded(), 48);
+        let profile = projector.finish();
+        // The root, two frames with all that is inlined, and the others' functions alone.
+        assert_eq!(profile.table.node_count(), 1 + 2 * 200 + 48);
+        assert_eq!(profile.dumps[0].column(View::Space), Some(&[100][..]));
+        let all = project(&recording, &[dump], ProjectOptions::default());
+        assert_eq!(all.table.node_count(), 1 + 50 * 200);
     }
 
     #[test]

@@ -265,6 +265,8 @@ impl<'a> Reading<'a> {
         for (place, dump) in last {
             add(place, &dump, self.listed[place].facts.clone());
         }
+        let unexpanded = trace_findings::unexpanded(projector.unexpanded());
+        self.findings.extend(unexpanded);
         self.profiles.push(projector.finish());
         coverage.finish(&recording, &trace.named, &mut self.tally);
         self.places.push(places);
