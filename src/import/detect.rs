@@ -91,7 +91,18 @@ impl Kind {
 }
 
 impl Kind {
-    /// What to do instead, where an HPROF is wanted, or a heap of either kind.
+    /// What to do instead, where heaps of any kind are wanted.
+    pub fn help_with_heaps(self) -> &'static str {
+        match self {
+            Kind::Elf | Kind::Html | Kind::Empty | Kind::Zeros | Kind::Bzip2 => self.help(),
+            _ => {
+                "give a trace (a recording's folder, *.pftrace), a pprof (*.pb.gz), or an HPROF \
+                 as `am dumpheap` or `jmap -dump` writes it"
+            }
+        }
+    }
+
+    /// What to do instead, where an HPROF is wanted, or a Java heap.
     pub fn help_with_hprof(self) -> &'static str {
         match self {
             Kind::Trace => "it is a Perfetto trace: `heaptap top` and `heaptap convert` read it",

@@ -107,3 +107,22 @@ fn no_heap(error: ImportError) -> ImportError {
         error => error,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Classified;
+
+    #[test]
+    fn who_gives_something_else_hears_of_all_kinds() {
+        let Err(error) = open_heaps_stream(&b"just some words"[..], "notes") else {
+            panic!("words are no heap")
+        };
+        assert_eq!(error.kind(), "not-a-heap");
+        assert!(error.to_string().starts_with("notes holds no heap: it is "));
+        let help = error.help().unwrap();
+        for kind in ["trace", "pprof", "HPROF"] {
+            assert!(help.contains(kind), "{help}");
+        }
+    }
+}

@@ -172,7 +172,9 @@ fn open_either(
         },
         _ => match traces() {
             Ok(found) => Ok(JavaSource::Traces(found)),
-            Err(ImportError::NotATrace { name, what }) => Err(ImportError::NotAHeap { name, what }),
+            Err(ImportError::NotATrace { name, what }) => {
+                Err(ImportError::NotAJavaHeap { name, what })
+            }
             Err(error) => Err(error),
         },
     }

@@ -67,9 +67,17 @@ pub enum ImportError {
         /// What it is.
         what: Kind,
     },
-    /// Neither a trace nor an HPROF.
-    #[error("{name} holds no Java heap: it is {what}")]
+    /// Neither a trace nor a pprof nor an HPROF.
+    #[error("{name} holds no heap: it is {what}")]
     NotAHeap {
+        /// The input.
+        name: String,
+        /// What it is.
+        what: Kind,
+    },
+    /// Neither a trace nor an HPROF, where a Java heap is wanted.
+    #[error("{name} holds no Java heap: it is {what}")]
+    NotAJavaHeap {
         /// The input.
         name: String,
         /// What it is.
@@ -138,7 +146,7 @@ impl Classified for ImportError {
             ImportError::Unwritable { .. } => "temporary-unwritable",
             ImportError::NotATrace { .. } => "not-a-trace",
             ImportError::NotAnHprof { .. } => "not-an-hprof",
-            ImportError::NotAHeap { .. } => "not-a-heap",
+            ImportError::NotAHeap { .. } | ImportError::NotAJavaHeap { .. } => "not-a-heap",
             ImportError::NoHprofInside { .. } => "no-hprof-inside",
             ImportError::SeveralHprofs { .. } => "several-hprofs",
             ImportError::NoTraceInside { .. } => "no-trace-inside",
@@ -150,7 +158,8 @@ impl Classified for ImportError {
     fn help(&self) -> Option<String> {
         Some(match self {
             ImportError::NotATrace { what, .. } => what.help().to_owned(),
-            ImportError::NotAnHprof { what, .. } | ImportError::NotAHeap { what, .. } => {
+            ImportError::NotAHeap { what, .. } => what.help_with_heaps().to_owned(),
+            ImportError::NotAnHprof { what, .. } | ImportError::NotAJavaHeap { what, .. } => {
                 what.help_with_hprof().to_owned()
             }
             ImportError::NoHprofInside { .. } => {
