@@ -2,6 +2,7 @@
 //! gives it away once; what that UI does not read goes to a page of `report`'s.
 
 use super::findings::Finding;
+use super::report::is_page;
 use super::trace_findings;
 use crate::error::{Classified, ErrorClass};
 use crate::import::{self, ImportError, OpenTrace};
@@ -46,6 +47,12 @@ pub enum OpenError {
         /// What the system says.
         source: io::Error,
     },
+    /// It listens, and can take no connection.
+    #[error("can't take connections on 127.0.0.1")]
+    NoConnections {
+        /// What the system says.
+        source: io::Error,
+    },
     /// Nobody came in time.
     #[error("nobody fetched the trace within {}", HumanDuration(*.0))]
     NotFetched(Duration),
@@ -59,9 +66,11 @@ impl Classified for OpenError {
         match self {
             OpenError::Import(error) => error.class(),
             OpenError::SeveralTraces { .. } | OpenError::BadUi(_) => ErrorClass::Usage,
-            OpenError::PortBusy { .. } | OpenError::Listen { .. } | OpenError::NotFetched(_) => {
-                ErrorClass::HostWrite
-            }
+            OpenError::PortBusy { .. }
+            | OpenError::Listen { .. }
+            | OpenError::NoConnections { .. } => ErrorClass::HostWrite,
+            // This host did its part; what came of it is not known.
+            OpenError::NotFetched(_) => ErrorClass::Inconclusive,
         }
     }
 
@@ -70,7 +79,7 @@ impl Classified for OpenError {
             OpenError::Import(error) => error.kind(),
             OpenError::SeveralTraces { .. } => "several-traces",
             OpenError::PortBusy { .. } => "port-busy",
-            OpenError::Listen { .. } => "no-listener",
+            OpenError::Listen { .. } | OpenError::NoConnections { .. } => "no-listener",
             OpenError::NotFetched(_) => "trace-not-fetched",
             OpenError::BadUi(_) => "bad-ui",
         }
@@ -87,6 +96,11 @@ impl Classified for OpenError {
                  fetches from port {UI_PORT} alone; or --page, which does without it"
             ),
             OpenError::Listen { .. } => "--page takes any port that is free".to_owned(),
+            OpenError::NoConnections { .. } => {
+                "this host has too little of something, such as open files: end other programs, \
+                 and try again"
+                    .to_owned()
+            }
             OpenError::NotFetched(_) => {
                 "the browser may have asked for leave to reach this computer: allow it; --page \
                  does without, --timeout waits longer"
@@ -122,12 +136,15 @@ impl TraceToShow {
     }
 }
 
-/// Decides what is shown of an input: of a recording's folder the symbolized trace, else the raw
-/// one; a page of what is no trace, and where `report` asks for it.
+/// Decides what is shown of an input: a page of heaptap's as it is; of a recording's folder the
+/// symbolized trace, else the raw one; a page of what is no trace, and where `report` asks for it.
 ///
 /// # Errors
 /// Where the input is nothing that can be shown, or can't be read.
 pub fn choose(path: &Path, report: bool) -> Result<Shown, OpenError> {
+    if is_page(path) {
+        return Ok(Shown::Page(path.to_owned()));
+    }
     let page = || match path.join(REPORT) {
         page if path.is_dir() && page.is_file() => Shown::Page(page),
         _ => Shown::NoPageYet,
@@ -209,9 +226,19 @@ impl Ui {
         if !known || host.is_empty() || !host.chars().all(plain) || !path.chars().all(fits) {
             return Err(bad());
         }
+        let host = host.to_ascii_lowercase();
+        // Browsers leave the usual port out of an origin.
+        let usual = match scheme {
+            "https" => ":443",
+            _ => ":80",
+        };
+        let host = host.strip_suffix(usual).unwrap_or(&host);
+        if host.is_empty() {
+            return Err(bad());
+        }
         Ok(Ui {
             address: address.trim_end_matches('/').to_owned(),
-            origin: format!("{scheme}://{}", host.to_ascii_lowercase()),
+            origin: format!("{scheme}://{host}"),
         })
     }
 }
@@ -281,9 +308,22 @@ mod tests {
             of("http://127.0.0.1:10000/v49.0/"),
             some("http://127.0.0.1:10000/v49.0", "http://127.0.0.1:10000")
         );
+        for (address, origin) in [
+            ("https://ui.perfetto.dev:443", UI),
+            ("https://UI.perfetto.dev:443/v49.0", UI),
+            ("http://localhost:80/", "http://localhost"),
+            ("http://[::1]:80", "http://[::1]"),
+            ("https://x:80", "https://x:80"),
+            ("http://x:443", "http://x:443"),
+            ("http://x:8080", "http://x:8080"),
+        ] {
+            let found = of(address).map(|ui| ui.1);
+            assert_eq!(found.as_deref(), Some(origin), "{address}");
+        }
         for bad in [
             "",
             "ui.perfetto.dev",
+            "https://:443",
             "file:///x",
             "https://",
             "https://a b",
@@ -321,5 +361,28 @@ mod tests {
             Err(OpenError::Import(_))
         ));
         assert!(matches!(shown(folder.path(), false), Ok(Shown::Trace(_))));
+    }
+
+    #[test]
+    fn a_page_of_ours_is_shown_itself_and_no_other() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let page = folder.path().join(REPORT);
+        let head = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n";
+        let ours = format!("{head}{} 0.1.0\">", crate::report::MARK);
+        std::fs::write(&page, ours).expect("written");
+        for report in [false, true] {
+            let shown = choose(&page, report);
+            assert!(matches!(shown, Ok(Shown::Page(path)) if path == page));
+        }
+        // What somebody else wrote may run anything.
+        std::fs::write(&page, head).expect("written");
+        assert!(matches!(choose(&page, false), Err(OpenError::Import(_))));
+    }
+
+    #[test]
+    fn a_trace_that_nobody_fetched_is_no_fault_of_this_host() {
+        let error = OpenError::NotFetched(Duration::from_secs(300));
+        assert_eq!(error.class(), ErrorClass::Inconclusive);
+        assert_eq!(error.kind(), "trace-not-fetched");
     }
 }

@@ -689,10 +689,19 @@ fn is_replaceable(path: &Path) -> bool {
     if !metadata.is_file() || metadata.len() == 0 {
         return true;
     }
+    is_page(path)
+}
+
+/// Whether a file is a page that heaptap wrote, of any version.
+pub fn is_page(path: &Path) -> bool {
+    // Opening a pipe would wait for whoever writes to it.
+    if !path.is_file() {
+        return false;
+    }
     let mut head = Vec::new();
     let read = std::fs::File::open(path).and_then(|file| file.take(1024).read_to_end(&mut head));
     let head = String::from_utf8_lossy(&head);
-    read.is_ok() && head.contains(report::MARK)
+    read.is_ok() && head.starts_with("<!doctype html") && head.contains(report::MARK)
 }
 
 #[cfg(test)]

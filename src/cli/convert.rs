@@ -33,7 +33,8 @@ pub struct Args {
     #[arg(value_name = "INPUT")]
     pub input: OsString,
     /// A folder, which must be empty or new; of other formats than pprof also a file, or - for
-    /// stdout [default: heaptap-<INPUT>-<time>, or a file called after INPUT]
+    /// stdout [default: heaptap-<INPUT>-<time>, of other formats with the format behind it, or a
+    /// file called after INPUT]
     #[arg(short, long, value_name = "FILE|DIR")]
     pub output: Option<PathBuf>,
     /// What to write

@@ -215,7 +215,11 @@ fn goal(args: &Args, format: export::Format, stem: &str) -> Goal {
     match (&args.output, has_folder) {
         (Some(output), true) => Goal::of(output, format),
         (Some(output), false) => Goal::of(output, format).into_file(&file),
-        (None, true) => Goal::Folder(default_name(stem, OffsetDateTime::now_utc()).into()),
+        // Two formats of one input, asked for in one second, are two folders.
+        (None, true) => {
+            let name = default_name(stem, OffsetDateTime::now_utc());
+            Goal::Folder(format!("{name}-{}", format.ending()).into())
+        }
         (None, false) => Goal::File(PathBuf::from(file)),
     }
 }

@@ -18,7 +18,7 @@ use crate::app::report::{ReportInput, ReportRequest};
 use crate::error::{ErrorClass, Failure};
 use crate::heap_graph::Follow;
 use crate::net::{Ended, Told};
-use crate::units::{ByteSize, parse_duration};
+use crate::units::{ByteSize, HumanDuration, parse_duration};
 
 /// Flags of `open`.
 #[derive(Debug, clap::Args)]
@@ -27,7 +27,7 @@ use crate::units::{ByteSize, parse_duration};
     heaptap open rec --report               the recording's report.html (needs nothing)\n  \
     heaptap open rec --print-url            for a browser that you start yourself")]
 pub struct Args {
-    /// A recording's folder or a trace; of an HPROF or a pprof the report is shown
+    /// A recording's folder, a trace or a report's page; of an HPROF or a pprof the report is shown
     #[arg(value_name = "INPUT")]
     pub input: OsString,
     /// Show report.html in place of the trace; it is made where it is missing
@@ -147,6 +147,11 @@ async fn show_trace(
             "the UI needs the network; `heaptap open {input} --report` does not"
         ));
     }
+    // Told before the wait, so that it is not taken for a hang.
+    console.say(format_args!(
+        "serving until it is fetched, at most {} (Ctrl-C ends it)",
+        HumanDuration(args.timeout)
+    ));
     let teller = console.clone();
     let server = given.server.serve(args.timeout, move |told| match told {
         Told::Fetching => teller.detail("the trace is being fetched"),
@@ -154,11 +159,12 @@ async fn show_trace(
     });
     tokio::select! {
         ended = server => match ended {
-            Ended::Fetched => {
+            Ok(Ended::Fetched) => {
                 console.say(format_args!("the browser has the trace ({size})"));
                 Ok(Outcome::Done)
             }
-            Ended::TimedOut => Err(OpenError::NotFetched(args.timeout).into()),
+            Ok(Ended::TimedOut) => Err(OpenError::NotFetched(args.timeout).into()),
+            Err(source) => Err(OpenError::NoConnections { source }.into()),
         },
         _ = signals.recv() => {
             let message = "interrupted before the trace was fetched";

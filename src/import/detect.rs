@@ -170,9 +170,13 @@ fn text_kind(head: &[u8]) -> Option<Kind> {
         return None;
     }
     let start = text.trim_start();
+    let begins = |start: &str, tag: &str| {
+        let head = start.get(..tag.len());
+        head.is_some_and(|head| head.eq_ignore_ascii_case(tag))
+    };
     Some(if start.starts_with(['{', '[']) {
         Kind::Json
-    } else if start.starts_with("<!DOCTYPE") || start.to_ascii_lowercase().starts_with("<html") {
+    } else if ["<!doctype", "<html"].iter().any(|tag| begins(start, tag)) {
         Kind::Html
     } else {
         Kind::Text
@@ -238,6 +242,7 @@ mod tests {
             (b"\x0a\x04\x08\x05\x50\x01", Kind::Trace),
             (b"{\"traceEvents\":[]}", Kind::Json),
             (b"<!DOCTYPE html>", Kind::Html),
+            (b"<!doctype html>", Kind::Html),
             (b"# tracer: nop\n", Kind::Text),
             (b"\x01\x02\x03", Kind::Unknown),
             (b"\x0a", Kind::Text),

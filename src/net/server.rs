@@ -30,6 +30,10 @@ const TURN_PATIENCE: Duration = Duration::from_secs(5);
 const LARGEST_HEAD: usize = 16 << 10;
 /// Connections at one time: a browser keeps six.
 const MOST_CONNECTIONS: usize = 16;
+/// How long is waited after a connection that could not be taken.
+const FAILURE_PAUSE: Duration = Duration::from_millis(100);
+/// So many of them in a row are borne.
+const MOST_FAILURES: u32 = 50;
 
 /// A file, and who may have it.
 pub struct Offer {
@@ -145,39 +149,60 @@ impl Server {
 
     /// Answers until the file was fetched whole, or nobody has fetched any of it for `patience`.
     /// Events are told as they happen.
+    ///
+    /// # Errors
+    /// Where again and again no connection can be taken, and none is left.
     pub async fn serve(
         self,
         patience: Duration,
         told: impl Fn(Told) + Send + Sync + 'static,
-    ) -> Ended {
+    ) -> io::Result<Ended> {
         let told: Arc<dyn Fn(Told) + Send + Sync> = Arc::new(told);
         let mut connections: JoinSet<Connection> = JoinSet::new();
         let mut deadline = Instant::now() + patience;
+        let mut failures = 0;
+        let mut resume = Instant::now();
         loop {
             let is_full = connections.len() >= MOST_CONNECTIONS;
             tokio::select! {
-                accepted = self.listener.accept(), if !is_full => {
-                    // A connection that failed before it began is nobody's.
-                    if let Ok((stream, _)) = accepted {
+                accepted = accept_from(&self.listener, resume), if !is_full => match accepted {
+                    Ok(stream) => {
+                        failures = 0;
                         let (shared, told) = (Arc::clone(&self.shared), Arc::clone(&told));
                         connections.spawn(attend(stream, shared, told));
                     }
-                }
+                    Err(error) if failures >= MOST_FAILURES && connections.is_empty() => {
+                        return Err(error);
+                    }
+                    // One that failed before it began is nobody's. Where the host has no file
+                    // descriptors left, the next attempt would fail at once, and for ever.
+                    Err(_) => {
+                        failures += 1;
+                        resume = Instant::now() + FAILURE_PAUSE;
+                    }
+                },
                 Some(ended) = connections.join_next() => match ended {
-                    Ok(Connection::Whole) => return Ended::Fetched,
+                    Ok(Connection::Whole) => return Ok(Ended::Fetched),
                     Ok(Connection::Broken) => deadline = Instant::now() + patience,
                     Ok(Connection::Idle) | Err(_) => {}
                 },
                 () = sleep_until(deadline) => {
                     // Whoever is fetching has a deadline of its own.
                     match self.shared.source.try_lock() {
-                        Ok(_) => return Ended::TimedOut,
+                        Ok(_) => return Ok(Ended::TimedOut),
                         Err(_) => deadline = Instant::now() + patience,
                     }
                 }
             }
         }
     }
+}
+
+/// Takes the next connection, not before `resume`.
+async fn accept_from(listener: &TcpListener, resume: Instant) -> io::Result<TcpStream> {
+    sleep_until(resume).await;
+    let (stream, _) = listener.accept().await?;
+    Ok(stream)
 }
 
 /// What came of a connection.
@@ -337,5 +362,33 @@ fn in_url(name: &str) -> String {
     match name.trim_matches('.') {
         "" => "trace".to_owned(),
         name => name.to_owned(),
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use std::os::fd::AsFd as _;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_takes_no_connection_any_more_ends() {
+        let offer = Offer {
+            source: Box::new(io::Cursor::new(b"trace".to_vec())),
+            name: "trace".to_owned(),
+            origin: "https://ui.perfetto.dev".to_owned(),
+            page: false,
+        };
+        let server = Server::bind(0, offer).await.expect("a free port");
+        let shared = server.listener.as_fd().try_clone_to_owned();
+        let shared = std::net::TcpStream::from(shared.expect("a descriptor"));
+        // Linux fails every accept() on a socket that was shut down.
+        let shut = shared.shutdown(std::net::Shutdown::Both);
+        shut.expect("it is shut down");
+        let begin = Instant::now();
+        let ended = server.serve(Duration::from_secs(300), |_| {}).await;
+        assert!(ended.is_err(), "{ended:?}");
+        let borne = FAILURE_PAUSE * MOST_FAILURES;
+        let took = begin.elapsed();
+        assert!(took >= borne && took < borne * 2, "{took:?}");
     }
 }

@@ -37,7 +37,10 @@ async fn serve(source: impl Read + Seek + Send + 'static, page: bool) -> Served 
     let told: Arc<Mutex<Vec<Told>>> = Arc::default();
     let ended = tokio::spawn({
         let told = Arc::clone(&told);
-        server.serve(PATIENCE, move |what| told.lock().unwrap().push(what))
+        async move {
+            let serving = server.serve(PATIENCE, move |what| told.lock().unwrap().push(what));
+            serving.await.expect("it takes connections")
+        }
     });
     Served {
         ended,

@@ -123,7 +123,11 @@ fn who_does_not_come_is_not_waited_for() {
     let arguments = ["open", &path, "--print-url", "--page", "--timeout", "10ms"];
     let output = heaptap(folder.path(), &arguments);
     let told = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(11), "{told}");
+    assert_eq!(output.status.code(), Some(12), "{told}");
+    assert!(
+        told.contains("serving until it is fetched, at most 10 ms (Ctrl-C ends it)"),
+        "{told}"
+    );
     assert!(
         told.contains("nobody fetched the trace within 10 ms"),
         "{told}"
@@ -152,6 +156,10 @@ fn what_the_ui_does_not_read_is_shown_as_a_page() {
     );
     let page = std::fs::read_to_string(page).expect("it was made");
     assert!(page.starts_with("<!doctype html>"), "{page:.100}");
+    let page = "android-a.hprof.gz.html";
+    let again = heaptap(folder.path(), &["open", page, "--print-url"]);
+    assert_eq!(again.status.code(), Some(0));
+    assert_eq!(again.stdout, url.as_bytes(), "the page itself is opened");
     std::fs::write(folder.path().join("notes"), "no heap").expect("it can be written");
     for (arguments, code) in [
         (["open", "notes", "--print-url"], 8),

@@ -47,6 +47,9 @@ pub enum ExportError {
     /// The input would be overwritten.
     #[error("{} is the input", .0.display())]
     IsInput(PathBuf),
+    /// A file of the recording that is read would be overwritten.
+    #[error("{} is a file of the recording itself", .0.display())]
+    IsOfInput(PathBuf),
     /// A file can't be written.
     #[error("cannot write {}", path.display())]
     Write {
@@ -74,7 +77,8 @@ impl Classified for ExportError {
             | ExportError::NoSuchView { .. }
             | ExportError::TablesToFile
             | ExportError::Taken(_)
-            | ExportError::IsInput(_) => ErrorClass::Usage,
+            | ExportError::IsInput(_)
+            | ExportError::IsOfInput(_) => ErrorClass::Usage,
             ExportError::Write { .. } | ExportError::Temporary { .. } => ErrorClass::HostWrite,
         }
     }
@@ -89,7 +93,7 @@ impl Classified for ExportError {
             ExportError::NoSuchView { .. } => "no-such-view",
             ExportError::TablesToFile => "needs-folder",
             ExportError::Taken(_) => "output-taken",
-            ExportError::IsInput(_) => "output-is-input",
+            ExportError::IsInput(_) | ExportError::IsOfInput(_) => "output-is-input",
             ExportError::Write { .. } => "output-unwritable",
             ExportError::Temporary { .. } => "temporary-unwritable",
         }
@@ -107,7 +111,9 @@ impl Classified for ExportError {
             ExportError::NoSuchView { there, .. } => format!("there are {there}"),
             ExportError::TablesToFile => "name a folder with -o".to_owned(),
             ExportError::Taken(_) => "name another file, or --force to overwrite it".to_owned(),
-            ExportError::IsInput(_) => "name another file with -o".to_owned(),
+            ExportError::IsInput(_) | ExportError::IsOfInput(_) => {
+                "name another file with -o".to_owned()
+            }
             ExportError::Write { .. } => {
                 "make room there, or name another place with -o".to_owned()
             }

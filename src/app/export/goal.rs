@@ -1,9 +1,12 @@
 //! Where files go: standard output, one file, or a folder. A file has its name once it is whole.
 
 use super::{ExportError, Format};
+use crate::app::finish::RAW_TRACE;
 use crate::app::look::LookError;
+use crate::app::manifest;
 use crate::app::naming::Watch;
-use crate::app::packet_files::WholeFile;
+use crate::app::packet_files::{DEOBFUSCATION, SYMBOLIZED_TRACE, SYMBOLS, WholeFile};
+use std::ffi::OsStr;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -46,11 +49,12 @@ impl Goal {
         }
     }
 
-    /// Refuses to overwrite the input, and other files unless `force` is given. A pipe or a
-    /// device is written to as it is.
+    /// Refuses to overwrite the input and, where that is a recording's folder, what the recording
+    /// consists of; and other files unless `force` is given. A pipe or a device is written to as
+    /// it is.
     ///
     /// # Errors
-    /// Where the file is there already.
+    /// Where the file is there already, or has the name of one of the recording's.
     pub fn check(&self, input: &Path, force: bool) -> Result<(), ExportError> {
         let Goal::File(path) = self else {
             return Ok(());
@@ -75,11 +79,41 @@ fn check(path: &Path, input: &Path, force: bool) -> Result<(), ExportError> {
     if real(path).is_some() && real(path) == real(input) {
         return Err(ExportError::IsInput(path.to_owned()));
     }
+    // A link to one of its files counts as that file.
+    let beside = || Some(real(parent(path))?.join(path.file_name()?));
+    if let (Some(goal), Some(folder)) = (real(path).or_else(beside), real(input))
+        && folder.is_dir()
+        && goal.parent() == Some(&*folder)
+        && goal.file_name().is_some_and(is_of_recording)
+    {
+        return Err(ExportError::IsOfInput(path.to_owned()));
+    }
     let is_file = std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
     match is_file && !force {
         true => Err(ExportError::Taken(path.to_owned())),
         false => Ok(()),
     }
+}
+
+/// The folder of a path as it was typed.
+fn parent(path: &Path) -> &Path {
+    let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
+    parent.unwrap_or(Path::new("."))
+}
+
+/// Whether a recording's own file has the name: what cannot be made again, and what is made of
+/// it. On some systems capitals do not tell names apart.
+fn is_of_recording(name: &OsStr) -> bool {
+    let name = name.to_string_lossy().to_ascii_lowercase();
+    let fixed = [
+        RAW_TRACE,
+        SYMBOLIZED_TRACE,
+        SYMBOLS,
+        DEOBFUSCATION,
+        manifest::FILE_NAME,
+    ];
+    let is_dump = name.starts_with("heap_dump.") || name.starts_with("java_heap_dump.");
+    fixed.contains(&&*name) || is_dump || name.ends_with(".hprof")
 }
 
 /// Writes files to a goal.
@@ -218,5 +252,32 @@ mod tests {
             goal.check(&file, true),
             Err(ExportError::IsInput(_))
         ));
+    }
+
+    #[test]
+    fn a_recordings_own_files_are_never_overwritten() {
+        let folder = tempfile::tempdir().unwrap();
+        let input = folder.path().join("rec");
+        std::fs::create_dir_all(input.join("more")).unwrap();
+        std::fs::write(input.join("raw-trace"), "trace").unwrap();
+        for name in [
+            "raw-trace",
+            "symbolized-trace",
+            "Manifest.JSON",
+            "symbols",
+            "deobfuscation-packets",
+            "heap_dump.0.7.libc.malloc.pb.gz",
+            "java_heap_dump.1.7.pb.gz",
+            "app.hprof",
+            "more/../raw-trace",
+        ] {
+            let checked = Goal::File(input.join(name)).check(&input, true);
+            assert!(matches!(checked, Err(ExportError::IsOfInput(_))), "{name}");
+        }
+        // What is made of a recording may stand in its folder, and such names elsewhere.
+        for path in ["rec/mine.json", "raw-trace", "rec/more/symbols", "no/x"] {
+            let goal = Goal::File(folder.path().join(path));
+            assert!(goal.check(&input, true).is_ok(), "{path}");
+        }
     }
 }

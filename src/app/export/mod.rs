@@ -19,6 +19,7 @@ use crate::error::ErrorClass;
 use crate::export::chosen::{Chosen, ChosenDump};
 use crate::export::{csv, folded, json, speedscope, svg};
 use crate::stacks::{Measure, StackProfile};
+use crate::untrusted::shown;
 use gather::Gathered;
 use goal::Sink;
 use std::io::{self, Write};
@@ -221,8 +222,27 @@ fn write_each(
             });
         }
     }
+    exported.findings.extend(one.and_then(|one| {
+        let view = exported.files.first().and_then(|file| file.view.as_deref());
+        others_left_out(chosen, one, view.unwrap_or_default())
+    }));
     exported.dumps = one.map_or(exported.dumps, |_| 1);
     Ok(())
+}
+
+/// Which dump a file holds, where there are others that could have been meant.
+fn others_left_out(chosen: &Chosen<'_>, one: usize, view: &str) -> Option<Finding> {
+    let (dump, count) = (&chosen.dumps[one], chosen.dumps.len());
+    (count > 1).then(|| Finding {
+        kind: "one-dump-written",
+        class: None,
+        message: format!(
+            "written is 1 of {count} dumps: {}, {view}",
+            shown(&dump.title())
+        ),
+        help: Some("name another with --dump, or a folder with -o for all".to_owned()),
+        pid: Some(dump.dump.facts.pid).filter(|&pid| pid != 0),
+    })
 }
 
 /// That a format has no place for numbers below zero.
@@ -323,16 +343,38 @@ fn file_name(dump: &ChosenDump<'_>, measure: &Measure, format: Format) -> String
     format!("{name}.{}", format.ending())
 }
 
-/// What an input is called without its folder and endings; a folder's own name.
+/// Endings that tell what an input is. Names of packages and heaps have dots of their own.
+const ENDINGS: [&str; 6] = [
+    ".gz",
+    ".zst",
+    ".pftrace",
+    ".perfetto-trace",
+    ".hprof",
+    ".pb",
+];
+
+/// What an input is called without its folder and endings, as part of a file name; a folder's own
+/// name.
 pub fn stem(path: &Path) -> String {
     let absolute = std::path::absolute(path);
     let path = absolute.as_deref().unwrap_or(path);
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     if path.is_dir() {
-        return name.into_owned();
+        return super::output::file_name(&name);
     }
-    let stem = name.split('.').find(|part| !part.is_empty());
-    stem.unwrap_or("trace").to_owned()
+    let ending = |name: &str| {
+        let lower = name.to_ascii_lowercase();
+        let ending = ENDINGS.iter().find(|ending| lower.ends_with(**ending));
+        ending.map(|ending| ending.len())
+    };
+    let mut stem = &*name;
+    while let Some(length) = ending(stem) {
+        stem = &stem[..stem.len() - length];
+    }
+    match stem.trim_matches('.') {
+        "" => "trace".to_owned(),
+        _ => super::output::file_name(stem),
+    }
 }
 
 /// An input that comes on standard input, kept until it has been read.
@@ -353,5 +395,61 @@ impl Spooled {
     /// Where it is.
     pub fn path(&self) -> &Path {
         self.0.path()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_input_keeps_all_of_its_name_but_the_endings() {
+        for (path, name) in [
+            ("x/com.example.app.hprof", "com.example.app"),
+            ("com.example.other.HPROF.gz", "com.example.other"),
+            (
+                "heap_dump.0.7890.libc.malloc.pb.gz",
+                "heap_dump.0.7890.libc.malloc",
+            ),
+            ("mine.pftrace.zst", "mine"),
+            ("mine.perfetto-trace", "mine"),
+            ("raw-trace", "raw-trace"),
+            (".pftrace", "trace"),
+            ("..gz", "trace"),
+            ("con.hprof", "_con"),
+            ("a?b.pftrace", "a_b"),
+            ("größe.pb", "größe"),
+        ] {
+            assert_eq!(stem(Path::new(path)), name, "{path}");
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        let folder = folder.path().join("com.example.gz");
+        std::fs::create_dir(&folder).expect("made");
+        assert_eq!(stem(&folder), "com.example.gz");
+    }
+
+    #[test]
+    fn it_is_told_which_of_several_dumps_is_written() {
+        let dump = |index| crate::stacks::Dump {
+            facts: crate::stacks::Facts {
+                index,
+                heap: "libc.malloc".to_owned(),
+                ..Default::default()
+            },
+            ..Default::default()
+        };
+        let mut profile = StackProfile::default();
+        profile.dumps.push(dump(0));
+        assert_eq!(
+            others_left_out(&Chosen::all(&profile), 0, "space"),
+            None,
+            "it is the only one"
+        );
+        profile.dumps.extend([dump(1), dump(2)]);
+        let told = others_left_out(&Chosen::all(&profile), 2, "space");
+        assert_eq!(
+            told.expect("there are others").message,
+            "written is 1 of 3 dumps: libc.malloc @2, space"
+        );
     }
 }
