@@ -659,6 +659,14 @@ fn comments(dump: &HeapDump, findings: &[Finding]) -> Vec<String> {
     if !dump.flags.from_startup && !dump.flags.rejected_concurrent {
         comments.push("hooked while it ran; what it allocated before is unseen".to_owned());
     }
+    // In words that are read again: a dump without its last part is no round of a series.
+    let mut flags = dump.flags.words();
+    if dump.unfinished {
+        flags.push("unfinished".to_owned());
+    }
+    if !flags.is_empty() {
+        comments.push(format!("flags: {}", flags.join(", ")));
+    }
     comments.extend(findings.iter().map(|finding| finding.message.clone()));
     comments
 }

@@ -122,11 +122,11 @@ pub enum Command {
     Collect(sessions::CollectArgs),
     /// Convert a trace recorded anywhere to gzipped pprof
     Convert(convert::Args),
-    /// Where the memory went: a table by class, object, package …
+    /// Where the memory went: by function, library, callsite; Java by class, object …
     Top(Box<top::Args>),
     /// What leaks, what grew between dumps, what is wasted
     Leaks(Box<leaks::Args>),
-    /// What changed between two dumps: by class, by place, leaks
+    /// What changed between two dumps: by function, library; Java by class, place, leaks
     Diff(Box<diff::Args>),
     /// What holds Java objects: the path from a root, all paths merged, one object in full
     Paths(paths::Args),

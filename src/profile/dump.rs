@@ -59,6 +59,46 @@ pub struct DumpFlags {
     pub client_error: u32,
 }
 
+/// Before the number of a client's error.
+const CLIENT_ERROR: &str = "client_error=";
+
+impl DumpFlags {
+    /// The flags that say why data are missing, in words that [`DumpFlags::set`] knows again:
+    /// `disconnected`, `client_error=1`.
+    pub fn words(&self) -> Vec<String> {
+        let named = [
+            (self.rejected_concurrent, "rejected_concurrent"),
+            (self.disconnected, "disconnected"),
+            (self.buffer_overran, "buffer_overran"),
+            (self.buffer_corrupted, "buffer_corrupted"),
+            (self.hit_guardrail, "hit_guardrail"),
+        ];
+        let set = named.into_iter().filter(|(is_set, _)| *is_set);
+        let mut words: Vec<String> = set.map(|(_, word)| word.to_owned()).collect();
+        if self.client_error != 0 {
+            words.push(format!("{CLIENT_ERROR}{}", self.client_error));
+        }
+        words
+    }
+
+    /// Sets the flag that a word stands for; words it does not know are left alone.
+    pub fn set(&mut self, word: &str) {
+        match word {
+            "rejected_concurrent" => self.rejected_concurrent = true,
+            "disconnected" => self.disconnected = true,
+            "buffer_overran" => self.buffer_overran = true,
+            "buffer_corrupted" => self.buffer_corrupted = true,
+            "hit_guardrail" => self.hit_guardrail = true,
+            _ => {
+                let number = word.strip_prefix(CLIENT_ERROR);
+                if let Some(error) = number.and_then(|number| number.parse().ok()) {
+                    self.client_error = error;
+                }
+            }
+        }
+    }
+}
+
 /// One heap of one process at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HeapDump {

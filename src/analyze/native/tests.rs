@@ -287,9 +287,17 @@ fn trees(
             .sum();
         assert_eq!(leaf, *self_value, "{wanted}");
     }
-    let began: i64 = inverted.nodes.iter().map(|node| node.own[0]).sum();
     if sums.own[0].iter().all(|value| *value >= 0) {
-        assert_eq!(began, sums.cumulative[0][0] - sums.own[0][0]);
+        let own: i64 = inverted.nodes.iter().map(|node| node.own[0]).sum();
+        assert_eq!(own, sums.cumulative[0][0] - sums.own[0][0]);
+    }
+    for node in &inverted.nodes {
+        let own = if node.depth == 0 {
+            node.cumulative[0]
+        } else {
+            0
+        };
+        assert_eq!(node.own[0], own, "self is the allocating function's");
     }
     assert_eq!(tree.total, inverted.total);
 }

@@ -46,7 +46,7 @@ pub struct Node {
     pub depth: usize,
     /// Whose it is.
     pub group: GroupId,
-    /// Of stacks that end here, by column; in an inverted tree, of those that begin here.
+    /// Of stacks that end here, by column; in an inverted tree those stand at the top.
     pub own: Vec<i64>,
     /// Of stacks that pass here, by column.
     pub cumulative: Vec<i64>,
@@ -336,12 +336,12 @@ impl Tree {
             let at = tree.nodes.len();
             let room = pruning.most.saturating_sub(at + 1 + pending.len());
             let cumulative = sum(&callers.stacks);
-            let (ended, going): (Vec<_>, Vec<_>) = callers
-                .stacks
-                .into_iter()
-                .partition(|(_, next)| *next == ShownId::ROOT);
-            let own = sum(&ended);
-            let (chosen, left_out) = expand(going, depth + 1, room);
+            // What a stack holds is that of the method that allocates, not of its callers.
+            let own = match above {
+                None => cumulative.clone(),
+                Some(_) => vec![0; columns],
+            };
+            let (chosen, left_out) = expand(callers.stacks, depth + 1, room);
             tree.nodes.push(Node {
                 above,
                 depth,

@@ -19,9 +19,9 @@ use crate::analyze::native::table::{Key, Table};
 use crate::analyze::native::tree::{LeftOut, Pruning, Tree};
 use crate::analyze::sampling::Sampled;
 use crate::app::java::facts::Warning;
-use crate::app::look::NativeFile;
+use crate::app::look::{ListedDump, NativeFile};
 use crate::error::{Classified, ErrorClass};
-use crate::stacks::{Dump, Measure, StackTable, Unit, Values, View};
+use crate::stacks::{Dump, Facts, Measure, StackTable, Unit, Values, View};
 
 /// What is asked.
 #[derive(Debug, Clone)]
@@ -145,6 +145,10 @@ pub struct HeapReport {
     pub total_limits: Option<Limits>,
     /// Sums of what the filter leaves.
     pub shown: Figures,
+    /// The last dump while the process was there, where it has left by this one and holds less
+    /// than half of what it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before_leaving: Option<u32>,
     /// Whether frames of allocators or of the Java runtime were taken out.
     pub hides_frames: bool,
     /// Rows, where a table was asked for.
@@ -222,7 +226,7 @@ pub struct TreeNode {
     /// The library, by its file name, where it stands for a function, a line or a callsite.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub library: Option<String>,
-    /// Of stacks that end there (in an inverted tree: that begin there), by view.
+    /// Of stacks that end there, by view; in an inverted tree those stand at the top.
     #[serde(rename = "self")]
     pub own: Figures,
     /// Of stacks that pass there, by view.
@@ -303,6 +307,25 @@ fn viewed(dump: &Dump, name: Option<&str>) -> Option<usize> {
         measure.view.is_some_and(|view| view.name() == name) || measure.name == name
     };
     dump.measures.iter().position(is)
+}
+
+/// Index of the last dump of a heap while its process was there, where `facts` is of one after
+/// that which holds less than half as much: what a process gave back as it ended says nothing.
+fn before_leaving(facts: &Facts, listed: &[ListedDump]) -> Option<u32> {
+    let held = |dump: &ListedDump| dump.totals.as_ref()?.space;
+    let is_before = |other: &&ListedDump| {
+        let other = &other.facts;
+        other.index < facts.index && (other.pid, &other.heap) == (facts.pid, &facts.heap)
+    };
+    let this = listed
+        .iter()
+        .find(|dump| dump.facts.index == facts.index && facts.flags.disconnected)?;
+    let there = listed
+        .iter()
+        .filter(is_before)
+        .filter(|dump| !dump.facts.flags.disconnected)
+        .max_by_key(|dump| dump.facts.index)?;
+    (held(this)?.saturating_mul(2) < held(there)?).then_some(there.facts.index)
 }
 
 /// One dump, looked at.
@@ -409,6 +432,7 @@ impl<'a> Looker<'a> {
             total: self.figures(&whole),
             total_limits: self.limits(&whole),
             shown: self.figures(&left),
+            before_leaving: before_leaving(&self.dump.facts, &self.file.listed),
             hides_frames: shown.took_out(),
             rows: rows.map(|(rows, ..)| rows),
             rows_total,
@@ -515,3 +539,6 @@ impl<'a> Looker<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

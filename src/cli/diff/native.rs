@@ -41,11 +41,13 @@ pub(super) fn show(console: &Console, report: &DiffReport) {
     console.data(format_args!("\n{}", console.styled(Style::Dim, note)));
 }
 
-/// ` a second`, where growth is divided.
-fn per(report: &DiffReport) -> String {
-    report
-        .per
-        .map_or_else(String::new, |per| format!(" a {per}"))
+/// ` a second`, ` an iteration`, where growth is divided.
+fn per(report: &DiffReport) -> &'static str {
+    match report.per {
+        None => "",
+        Some("iteration") => " an iteration",
+        Some(_) => " a second",
+    }
 }
 
 /// `20.1 MiB → 25.3 MiB held: +5.2 MiB ± 0.3`
@@ -105,6 +107,11 @@ fn cells(growth: &Growth) -> (String, String) {
     }
 }
 
+/// Whether "no growth" lies outside the limits.
+fn leaves_out_zero(growth: &Growth) -> bool {
+    growth.low.is_some_and(|low| low > 0.0) || growth.high.is_some_and(|high| high < 0.0)
+}
+
 fn show_rows(console: &Console, report: &DiffReport, heap: &HeapDiff) {
     let has_limits = heap.total.growth.low.is_some();
     let change = |row: &DiffRow| match report.sort {
@@ -138,6 +145,13 @@ fn show_rows(console: &Console, report: &DiffReport, heap: &HeapDiff) {
         let mut note = format!("within the sampling noise: {}", thousands(all as u64));
         if all > noise.len() {
             note += &format!(", the {} largest (--noise shows all)", noise.len());
+        }
+        // A row's interval is its own; whether it is certain is asked of all of them at once.
+        if noise.iter().any(|row| leaves_out_zero(&change(row).growth)) {
+            let tested = thousands((heap.rows_certain + all) as u64);
+            note += &format!(
+                "; with {tested} rows tested together, chance explains intervals that leave out 0"
+            );
         }
         console.data(format_args!("\n{}", console.styled(Style::Strong, note)));
         console.data(table(console, report, &noise, change));

@@ -118,7 +118,8 @@ fn show_heap(console: &Console, heap: &HeapRow) {
             ByteSize(heap.detectable_bytes_per_iteration.ceil() as u64)
         ),
     };
-    let text = format!("{name}: {rounds}, {names}; {sampled}");
+    let dumps = thousands(heap.dumps.len() as u64);
+    let text = format!("{name}: {dumps} dumps, {rounds}: {names}; {sampled}");
     paragraph(console, "", &untrusted::shown(&text), Style::Dim);
     let held = heap.dumps.last().map_or(0, |dump| dump.space.max(0) as u64);
     let text = format!(

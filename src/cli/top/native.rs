@@ -8,6 +8,7 @@ use super::branches::{self, Line};
 use crate::app::top::{Figures, HeapReport, TopReport, TreeReport};
 use crate::stacks::View;
 use crate::units::{ByteSize, thousands};
+use crate::untrusted;
 
 /// From so many columns on there is room for one more view, and for all of them.
 const ROOM_FOR_ALLOCATED: usize = 110;
@@ -21,6 +22,13 @@ pub(super) fn show(console: &Console, report: &TopReport, input: &str) {
         }
         heading(console, &heap.dump);
         console.data(totals(console, report, heap));
+        if let Some(before) = heap.before_leaving {
+            let note = format!(
+                "the process had left by then: the last dump before is {}@{before}",
+                heap.dump.path
+            );
+            console.data(console.styled(Style::Help, untrusted::shown(&note)));
+        }
         console.data("");
         match (&heap.rows, &heap.tree) {
             (Some(_), _) => rows(console, report, heap),
@@ -259,10 +267,15 @@ fn footer(console: &Console, report: &TopReport, input: &str) {
             "allocators and the Java runtime's frames are not shown (--all-frames)".to_owned(),
         );
     }
-    if report.heaps.iter().any(|heap| {
-        heap.total_limits
-            .is_some_and(|limits| !limits.estimate.exact)
-    }) {
+    let is_sampled = |heap: &HeapReport| {
+        let limits = heap.total_limits.as_ref();
+        limits.is_some_and(|limits| !limits.estimate.exact)
+    };
+    if report
+        .heaps
+        .iter()
+        .any(|heap| heap.rows.is_some() && is_sampled(heap))
+    {
         notes.push("95 %: where the true value lies, sampling error only".to_owned());
     }
     if report.heaps.iter().any(is_all_but_freed) {

@@ -36,9 +36,18 @@ pub(super) fn fill(dump: &mut Dump, message: &Message<'_>, comments: &[String]) 
         facts.process = process.to_owned();
         facts.heap = heap.to_owned();
         facts.flags.from_startup = !comments.iter().any(|c| c.starts_with(HOOKED_LATE));
+        for words in comments.iter().filter_map(|c| c.strip_prefix(FLAGS)) {
+            for word in words.split(", ") {
+                facts.flags.set(word);
+                facts.unfinished |= word == UNFINISHED;
+            }
+        }
     }
 }
 
 /// Remarks of our own profiles, by which they are known.
 const AT_MAXIMUM: &str = "space and objects are those of the moment when the heap was largest";
 const HOOKED_LATE: &str = "hooked while it ran";
+/// `flags: disconnected, unfinished`: why data are missing.
+const FLAGS: &str = "flags: ";
+const UNFINISHED: &str = "unfinished";

@@ -239,6 +239,32 @@ fn columns_of_perfetto_and_others_are_known() {
 }
 
 #[test]
+fn our_own_profiles_say_why_data_are_missing() {
+    let flags = crate::profile::DumpFlags {
+        rejected_concurrent: true,
+        disconnected: true,
+        buffer_overran: true,
+        buffer_corrupted: true,
+        hit_guardrail: true,
+        client_error: 2,
+        from_startup: true,
+    };
+    let words = format!(
+        "flags: {}, unfinished, unheard_of",
+        flags.words().join(", ")
+    );
+    let comments = ["heaptap 0.1.0: pid 7, a, heap x", &words];
+    let read = read_pprof(&one(&[("space", "bytes")], "f", "/x", &comments).0).unwrap();
+    let facts = &read.profile.dumps[0].facts;
+    assert_eq!(facts.flags, flags);
+    assert!(facts.unfinished);
+    let whole = ["heaptap 0.1.0: pid 7, a, heap x"];
+    let read = read_pprof(&one(&[("space", "bytes")], "f", "/x", &whole).0).unwrap();
+    let facts = &read.profile.dumps[0].facts;
+    assert!(facts.flags.words().is_empty() && !facts.unfinished);
+}
+
+#[test]
 fn our_own_profiles_say_whose_they_are() {
     let comments = [
         "heaptap 0.1.0: pid 2050, com.example.app:remote, heap libc.malloc",

@@ -78,6 +78,8 @@ struct Inputs {
 
 /// What is known of a file.
 struct FileFacts {
+    /// As it was typed.
+    name: String,
     /// API level; 0 where unknown.
     sdk: u64,
     /// Whether it says of itself since when it was recorded: a trace, not a pprof.
@@ -172,6 +174,7 @@ pub fn of_file(file: &NativeFile, limit: usize) -> Option<NativeLeaksDocument> {
             })
             .collect(),
         files: vec![FileFacts {
+            name: file.path.display().to_string(),
             sdk: file.system.sdk,
             is_trace: file.symbolization.is_some(),
         }],
@@ -185,6 +188,7 @@ impl Inputs {
         let facts = files
             .iter()
             .map(|file| FileFacts {
+                name: file.path.display().to_string(),
                 sdk: file.system.sdk,
                 is_trace: file.symbolization.is_some(),
             })

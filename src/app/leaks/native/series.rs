@@ -2,7 +2,7 @@
 //! program; the labelled ones where there are enough, without warm-up, up to where data are
 //! missing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Inputs, NativeLeaksError, NativeLeaksRequest, Opened};
 use crate::analyze::native::growth::series::{continue_counters, continues};
@@ -60,17 +60,27 @@ pub(super) fn series_of(
     request: &NativeLeaksRequest,
 ) -> Result<Vec<Series>, NativeLeaksError> {
     let mut refused = Vec::new();
-    let mut lives: BTreeMap<(String, u64), BTreeMap<&str, Vec<&Opened>>> = BTreeMap::new();
-    let one_file = inputs.files.len() == 1;
+    let mut lives: BTreeMap<Life, BTreeMap<&str, Vec<&Opened>>> = BTreeMap::new();
+    let mut others: BTreeMap<Life, BTreeSet<(usize, u64)>> = BTreeMap::new();
+    let last = last_dumps(inputs);
     for opened in &inputs.dumps {
         let facts = &opened.dump.facts;
         if let Some(why) = nothing_held(&opened.dump) {
             refused.push((opened, why));
             continue;
         }
-        // In one file a process id is one life; over several files a name is one program.
-        let pid = if one_file { facts.pid } else { 0 };
-        let heaps = lives.entry((facts.process.clone(), pid)).or_default();
+        let life = Life::of(inputs, opened);
+        // A second process of that name in a recording is no round of the first.
+        if life.pid == 0
+            && last
+                .get(&place(opened))
+                .is_some_and(|l| l.facts.pid != facts.pid)
+        {
+            let left_out = (opened.file, facts.pid);
+            others.entry(life).or_default().insert(left_out);
+            continue;
+        }
+        let heaps = lives.entry(life).or_default();
         heaps.entry(&facts.heap).or_default().push(opened);
     }
     if lives.is_empty()
@@ -85,11 +95,13 @@ pub(super) fn series_of(
     let mut short = Vec::new();
     let mut cut_short = None;
     let restarts = restarts(lives.keys());
-    for ((process, pid), heaps) in lives {
+    for (life, heaps) in lives {
+        let left_out = others.remove(&life);
+        let Life { process, pid, .. } = life;
         let mut series = Series {
             pid,
             heaps: Vec::new(),
-            notes: Vec::new(),
+            notes: left_out.map_or_else(Vec::new, |pids| other_processes(inputs, &pids)),
             incomplete: false,
             process,
         };
@@ -181,11 +193,73 @@ pub(super) fn series_of(
     Ok(all)
 }
 
+/// Whose dumps are compared with one another.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Life {
+    process: String,
+    /// 0 where a name is one program over several files.
+    pid: u64,
+    /// The file, where the process is nothing beyond it.
+    file: Option<usize>,
+}
+
+impl Life {
+    fn of(inputs: &Inputs, opened: &Opened) -> Life {
+        let facts = &opened.dump.facts;
+        let is_alone = inputs.files.len() == 1;
+        // Over several files a name is one program. Without one the id says nothing beyond its
+        // recording, of which pprofs may be several files.
+        let has_name = !facts.process.is_empty();
+        let is_trace = inputs.files[opened.file].is_trace;
+        Life {
+            process: facts.process.clone(),
+            pid: if is_alone || !has_name { facts.pid } else { 0 },
+            file: (!is_alone && !has_name && is_trace).then_some(opened.file),
+        }
+    }
+}
+
+/// File, process and heap of a dump.
+fn place(opened: &Opened) -> (usize, &str, &str) {
+    let facts = &opened.dump.facts;
+    (opened.file, &facts.process, &facts.heap)
+}
+
+/// The last dump of each file, process and heap.
+fn last_dumps(inputs: &Inputs) -> BTreeMap<(usize, &str, &str), &Dump> {
+    let mut last: BTreeMap<_, &Dump> = BTreeMap::new();
+    let when = |dump: &Dump| (dump.facts.time_ns, dump.facts.index);
+    for opened in &inputs.dumps {
+        let known = last.entry(place(opened)).or_insert(&opened.dump);
+        if when(&opened.dump) > when(known) {
+            *known = &opened.dump;
+        }
+    }
+    last
+}
+
+/// Which processes of a name were left out for another of the same recording.
+fn other_processes(inputs: &Inputs, pids: &BTreeSet<(usize, u64)>) -> Vec<String> {
+    let mut by_file: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+    for (file, pid) in pids {
+        by_file.entry(*file).or_default().push(pid.to_string());
+    }
+    let note = |(file, pids): (usize, Vec<String>)| {
+        format!(
+            "{} has several processes of that name: the one dumped last is compared, and pid {} \
+             is left out",
+            inputs.files[file].name,
+            pids.join(", ")
+        )
+    };
+    by_file.into_iter().map(note).collect()
+}
+
 /// Processes that were started more than once.
-fn restarts<'a>(lives: impl Iterator<Item = &'a (String, u64)>) -> Vec<String> {
+fn restarts<'a>(lives: impl Iterator<Item = &'a Life>) -> Vec<String> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for (process, _) in lives.filter(|(process, _)| !process.is_empty()) {
-        *counts.entry(process).or_default() += 1;
+    for life in lives.filter(|life| !life.process.is_empty()) {
+        *counts.entry(&life.process).or_default() += 1;
     }
     counts
         .into_iter()
@@ -379,3 +453,6 @@ fn count(n: usize, what: &str) -> String {
         n => format!("{} {what}s", thousands(n as u64)),
     }
 }
+
+#[cfg(test)]
+mod tests;
