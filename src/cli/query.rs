@@ -24,6 +24,7 @@ use crate::query::{CopiedTable, Database, Limits, QueryError};
 use crate::units::{ByteSize, parse_duration, thousands};
 use crate::untrusted::shown;
 use output::{Form, Output};
+use prompt::Piece;
 
 mod output;
 mod prompt;
@@ -130,11 +131,26 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         return Ok(Outcome::from(class));
     }
     let mut database = database;
-    if let Some(sql) = sql {
-        let output = Output::new(console.clone(), form);
-        let (back, ran) = execute(ctx, database, sql, output).await?;
-        ran?;
-        database = back;
+    // Commands give text: where a program reads, they are no statements.
+    let pieces = match (sql, form) {
+        (None, _) => Vec::new(),
+        (Some(sql), Form::Table) => prompt::pieces(&sql),
+        (Some(sql), _) => vec![Piece::Statements(sql)],
+    };
+    for piece in pieces {
+        match piece {
+            Piece::Command(command) => {
+                if !prompt::dot(console, &database, &command)? {
+                    break;
+                }
+            }
+            Piece::Statements(sql) => {
+                let output = Output::new(console.clone(), form);
+                let (back, ran) = execute(ctx, database, sql, output).await?;
+                ran?;
+                database = back;
+            }
+        }
     }
     if let Some(file) = args.to {
         write_copy(ctx, database, file).await?;

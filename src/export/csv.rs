@@ -123,8 +123,8 @@ fn spell(stack: &mut String, table: &StackTable, leaf: NodeId) {
     }
 }
 
-/// A text as a cell.
-fn cell(text: &str) -> Cow<'_, str> {
+/// A text as a cell: quoted where it has to be, no formula, no control character.
+pub fn cell(text: &str) -> Cow<'_, str> {
     let is_formula = text.trim_start().starts_with([
         '=', '+', '-', '@', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}',
     ]) || text.starts_with(['\t', '\r']);

@@ -15,7 +15,7 @@ pub mod parquet;
 pub mod pprof;
 pub mod speedscope;
 pub mod svg;
-mod text;
+pub mod text;
 mod wire;
 
 #[cfg(test)]

@@ -58,9 +58,13 @@ pub(super) fn xml(text: &str) -> String {
 /// A value as JSON. Characters that act on a terminal or turn the direction of writing are
 /// escaped: what is read is the same, what is seen is what is there.
 pub(super) fn put_json(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
-    let text = serde_json::to_string(value)?;
+    out.write_all(escaped_json(serde_json::to_string(value)?).as_bytes())
+}
+
+/// JSON with those characters escaped. They stand in texts alone, where an escape means the same.
+pub fn escaped_json(text: String) -> String {
     if text.is_ascii() || !text.contains(is_unsafe) {
-        return out.write_all(text.as_bytes());
+        return text;
     }
     let mut safe = String::with_capacity(text.len() + 16);
     for c in text.chars() {
@@ -74,7 +78,7 @@ pub(super) fn put_json(out: &mut impl Write, value: &impl Serialize) -> io::Resu
             safe.push(c);
         }
     }
-    out.write_all(safe.as_bytes())
+    safe
 }
 
 /// Writes items with commas between them.

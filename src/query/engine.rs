@@ -14,7 +14,7 @@ use rusqlite::{Connection, Error, ErrorCode, InterruptHandle};
 
 use super::error::QueryError;
 use super::functions;
-use super::prepass::{self, Action, Macro, Macros, Prepared, WorkedCall};
+use super::prepass::{self, Action, Macro, Macros, Prepared, Replacing, WorkedCall};
 use super::table::{Access, Catalog, MacroCall, Schema, Source, Work, WorkedMacro};
 use super::vtab;
 
@@ -192,9 +192,11 @@ impl Database {
 
     fn fill(&mut self, catalog: Catalog) -> Result<(), Error> {
         let memory = i64::try_from(self.limits.memory_bytes).unwrap_or(i64::MAX);
+        // Replacing a table renames the new one; views that read the old one read that from then
+        // on, and need not fit yet.
         self.connection.execute_batch(&format!(
             "PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = ON; \
-             PRAGMA hard_heap_limit = {memory};"
+             PRAGMA legacy_alter_table = ON; PRAGMA hard_heap_limit = {memory};"
         ))?;
         functions::add(&self.connection)?;
         self.modules.extend(catalog.modules);
@@ -329,12 +331,12 @@ impl Database {
         Ok(())
     }
 
-    /// Drops what was worked out for a statement that has run.
+    /// Drops what was worked out for a statement that has run or failed.
     fn forget(&self, calls: &[WorkedCall]) {
         for call in calls {
             let drop = format!("DROP TABLE IF EXISTS temp.{}", call.table);
-            let dropped = self.in_mode(Mode::Own, || self.connection.execute_batch(&drop));
-            debug_assert!(dropped.is_ok(), "nothing reads {} any more", call.table);
+            // What can't be dropped, as when memory is short, goes with the database.
+            let _ = self.in_mode(Mode::Own, || self.connection.execute_batch(&drop));
         }
     }
 
@@ -445,10 +447,9 @@ impl Database {
         let prepared = prepass::prepare(sql, statement, &self.macros)
             .map_err(|refusal| QueryError::refused(refusal, sql))?;
         let until = self.limits.time.map(|time| Instant::now() + time);
-        *self.deadline.lock().unwrap_or_else(PoisonError::into_inner) = until;
-        let fail = |error| self.failure(error, &prepared, sql, until);
-        self.work_out(&prepared.worked).map_err(fail)?;
-        match &prepared.action {
+        self.set_deadline(until);
+        let worked = self.work_out(&prepared.worked);
+        let (done, is_read_later) = match &prepared.action {
             Action::Include(module) => {
                 self.include(module, prepared.origin_of(0), sql)?;
                 return Ok(ControlFlow::Continue(()));
@@ -458,24 +459,48 @@ impl Database {
                 return Ok(ControlFlow::Continue(()));
             }
             Action::Read => {
-                let flow = self.in_mode(Mode::Read, || self.read(&prepared.sql, sink));
-                self.forget(&prepared.worked);
-                return flow.map_err(fail);
+                let mut read = || self.in_mode(Mode::Read, || self.read(&prepared.sql, sink));
+                (worked.and_then(|()| read()), false)
             }
-            Action::Create { replacing } => {
-                if let Some(sql) = replacing {
-                    self.in_mode(Mode::Drop, || self.connection.execute_batch(sql))
-                        .map_err(fail)?;
-                }
-                let created = self.in_mode(Mode::Create, || self.change(&prepared.sql));
-                created.map_err(fail)?;
+            Action::Create { replacing, is_view } => {
+                let created = worked.and_then(|()| match replacing {
+                    Some(replacing) => self.replace(&prepared.sql, replacing),
+                    None => self.in_mode(Mode::Create, || self.change(&prepared.sql)),
+                });
+                (created.map(ControlFlow::Continue), *is_view)
             }
             Action::Drop => {
                 let dropped = self.in_mode(Mode::Drop, || self.change(&prepared.sql));
-                dropped.map_err(fail)?;
+                (dropped.map(ControlFlow::Continue), false)
             }
+        };
+        let done = done.map_err(|error| self.failure(error, &prepared, sql, until));
+        // What follows is short, and has to be done however late it is.
+        self.set_deadline(None);
+        if done.is_err() || !is_read_later {
+            self.forget(&prepared.worked);
         }
-        Ok(ControlFlow::Continue(()))
+        done
+    }
+
+    fn set_deadline(&self, until: Option<Instant>) {
+        *self.deadline.lock().unwrap_or_else(PoisonError::into_inner) = until;
+    }
+
+    /// Makes something in the place of an older one, which stays if that fails.
+    fn replace(&self, sql: &str, replacing: &Replacing) -> Result<(), Error> {
+        let own = |sql: &str| self.in_mode(Mode::Own, || self.connection.execute_batch(sql));
+        own("SAVEPOINT replacing")?;
+        let made = own(&replacing.before)
+            .and_then(|()| self.in_mode(Mode::Create, || self.change(sql)))
+            .and_then(|()| own(&replacing.after))
+            .and_then(|()| own("RELEASE replacing"));
+        if made.is_err() {
+            self.set_deadline(None);
+            // Where SQLite has taken all back by itself there is no savepoint any more.
+            let _ = own("ROLLBACK TO replacing; RELEASE replacing");
+        }
+        made
     }
 
     /// Prepared apart from being run, so that errors know where they are.

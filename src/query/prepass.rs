@@ -75,8 +75,10 @@ pub enum Action {
     Read,
     /// Makes a temporary table, view or index.
     Create {
-        /// What to run first, where an older one is to be replaced.
-        replacing: Option<String>,
+        /// Where an older one is to be replaced.
+        replacing: Option<Replacing>,
+        /// It is a view: what it calls is read whenever it is.
+        is_view: bool,
     },
     /// Drops a temporary table, view or index.
     Drop,
@@ -85,6 +87,18 @@ pub enum Action {
     /// Defines a macro or function.
     Define(String, Macro),
 }
+
+/// What to run around a statement whose result takes the place of an older one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replacing {
+    /// Before it; empty for nothing.
+    pub before: String,
+    /// After it; empty for nothing.
+    pub after: String,
+}
+
+/// What a table is called until it takes the place of an older one, which it may be made of.
+const REPLACEMENT: &str = "\"_replacement\"";
 
 /// A statement for SQLite.
 #[derive(Debug, Clone)]
@@ -283,6 +297,16 @@ pub fn prepare(sql: &str, statement: &Range<usize>, macros: &Macros) -> Result<P
 }
 
 fn refused(offset: usize, word: &str) -> Refusal {
+    if word == "." {
+        return Refusal::new(
+            offset,
+            "a command such as .tables stands on a line of its own",
+        )
+        .with_help(
+            "commands give text, not JSON or CSV; \
+                 `SELECT name FROM sqlite_master` lists tables and views",
+        );
+    }
     let help = REFUSED.iter().find(|(known, _)| *known == word);
     let (message, help) = match help {
         Some((_, help)) => (format!("{word} is not done here"), (*help).to_owned()),
@@ -407,11 +431,27 @@ fn create_from_select(
         ));
     }
     let mut rewriting = Rewriting::new(reader.sql, macros);
-    let head = format!("CREATE TEMP {kind} {unless}{} AS ", quoted(&name));
+    let name = quoted(&name);
+    let is_view = kind == "VIEW";
+    let (made, replacing) = match (replace, is_view) {
+        (false, _) => (name.as_str(), None),
+        (true, true) => {
+            let before = format!("DROP VIEW IF EXISTS temp.{name}");
+            let after = String::new();
+            (name.as_str(), Some(Replacing { before, after }))
+        }
+        (true, false) => {
+            let before = String::new();
+            let after = format!(
+                "DROP TABLE IF EXISTS temp.{name}; ALTER TABLE temp.{REPLACEMENT} RENAME TO {name}"
+            );
+            (REPLACEMENT, Some(Replacing { before, after }))
+        }
+    };
+    let head = format!("CREATE TEMP {kind} {unless}{made} AS ");
     rewriting.insert(&head, offset);
     rewriting.tokens(&reader.tokens[reader.next..])?;
-    let replacing = replace.then(|| format!("DROP {kind} IF EXISTS temp.{}", quoted(&name)));
-    Ok(rewriting.finish(Action::Create { replacing }))
+    Ok(rewriting.finish(Action::Create { replacing, is_view }))
 }
 
 /// `INDEX name ON table(columns)`, of a table that a statement made.
@@ -436,7 +476,11 @@ fn create_index(mut reader: Reader<'_>, replace: bool) -> Result<Prepared, Refus
     );
     Ok(Prepared {
         action: Action::Create {
-            replacing: replace.then(|| format!("DROP INDEX IF EXISTS temp.{}", quoted(&name))),
+            replacing: replace.then(|| Replacing {
+                before: format!("DROP INDEX IF EXISTS temp.{}", quoted(&name)),
+                after: String::new(),
+            }),
+            is_view: false,
         },
         sql,
         worked: Vec::new(),

@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::cli::table::cut_end;
 use crate::cli::{Console, Style};
+use crate::export::csv::cell;
+use crate::export::text::escaped_json;
 use crate::query::{Sink, Value};
 use crate::units::hex;
 use crate::untrusted::shown;
@@ -228,14 +230,13 @@ fn plain(value: &Value<'_>) -> String {
 }
 
 fn push_json_text(to: &mut String, text: &str) {
-    *to += &serde_json::Value::from(text).to_string();
+    *to += &escaped_json(serde_json::Value::from(text).to_string());
 }
 
 fn push_csv(to: &mut String, text: &str) {
-    if text.is_empty() || text.contains(['"', ',', '\n', '\r']) {
-        let _ = write!(to, "\"{}\"", text.replace('"', "\"\""));
-    } else {
-        *to += text;
+    match text {
+        "" => *to += "\"\"",
+        text => *to += &cell(text),
     }
 }
 
@@ -450,7 +451,25 @@ mod tests {
         let text = written(Form::Csv, &[(&["n", "t,", "x"], ROWS)]);
         assert_eq!(
             text,
-            "n,\"t,\",x\r\n9223372036854775807,\"a\u{1b}[2J,\"\"b\"\"\",\r\n-1,\"\",1.0\r\n"
+            "n,\"t,\",x\r\n9223372036854775807,\"a\u{fffd}[2J,\"\"b\"\"\",\r\n-1,\"\",1.0\r\n"
+        );
+    }
+
+    #[test]
+    fn no_form_lets_a_formula_or_a_control_character_through() {
+        let rows: &[&[Value<'_>]] = &[&[
+            Value::Text(b"=cmd()"),
+            Value::Int(-1),
+            Value::Text("\u{9b}2J\u{202e}".as_bytes()),
+        ]];
+        let names: &[&str] = &["@name", "n", "t"];
+        assert_eq!(
+            written(Form::Csv, &[(names, rows)]),
+            "'@name,n,t\r\n'=cmd(),-1,\u{fffd}2J\u{fffd}\r\n"
+        );
+        assert_eq!(
+            written(Form::JsonLines, &[(names, rows)]),
+            "{\"@name\":\"=cmd()\",\"n\":-1,\"t\":\"\\u009b2J\\u202e\"}\n"
         );
     }
 

@@ -205,8 +205,10 @@ pub(super) async fn converse(
             }
         }
         if let Some(command) = typed.trim().strip_prefix('.') {
-            if !dot(console, &database, command)? {
-                break;
+            match dot(console, &database, command) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(failure) => complain(console, &failure),
             }
             lines = Some(editor);
             continue;
@@ -229,14 +231,7 @@ pub(super) async fn converse(
                     ),
                 ));
             }
-            Err(failure) => {
-                let label = console.on_stderr(Style::Error, "error");
-                console.complain(format_args!("{label}: {}", failure.message));
-                if let Some(help) = &failure.help {
-                    let label = console.on_stderr(Style::Help, "help");
-                    console.complain(format_args!(" {label}: {help}"));
-                }
-            }
+            Err(failure) => complain(console, &failure),
         }
         if let Some(helper) = editor.helper_mut() {
             *helper = words(&database);
@@ -244,6 +239,16 @@ pub(super) async fn converse(
         lines = Some(editor);
     }
     Ok(())
+}
+
+/// Says what went wrong; the prompt goes on.
+fn complain(console: &Console, failure: &Failure) {
+    let label = console.on_stderr(Style::Error, "error");
+    console.complain(format_args!("{label}: {}", failure.message));
+    if let Some(help) = &failure.help {
+        let label = console.on_stderr(Style::Help, "help");
+        console.complain(format_args!(" {label}: {help}"));
+    }
 }
 
 fn failed(error: ReadlineError) -> Failure {
@@ -280,8 +285,42 @@ fn history_file() -> Option<PathBuf> {
     Some(store.folder().parent()?.join("query-history"))
 }
 
+/// A part of a text of statements, in which a line may be a command.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Piece {
+    /// Without its dot.
+    Command(String),
+    /// With empty lines for those before it, so that an error tells its line of the whole.
+    Statements(String),
+}
+
+/// The parts of a text in order. A command begins its line, where no statement is unfinished.
+pub(super) fn pieces(text: &str) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    let mut open = String::new();
+    for (number, line) in text.split_inclusive('\n').enumerate() {
+        match line.trim().strip_prefix('.') {
+            Some(command) if prepass::is_complete(&open) => {
+                if !open.trim().is_empty() {
+                    pieces.push(Piece::Statements(std::mem::take(&mut open)));
+                }
+                pieces.push(Piece::Command(command.to_owned()));
+                open = "\n".repeat(number + 1);
+            }
+            _ => open += line,
+        }
+    }
+    if !open.trim().is_empty() {
+        pieces.push(Piece::Statements(open));
+    }
+    pieces
+}
+
 /// Does a command; whether there is more to come.
-fn dot(console: &Console, database: &Database, typed: &str) -> Result<bool, Failure> {
+///
+/// # Errors
+/// Where there is no such command or table.
+pub(super) fn dot(console: &Console, database: &Database, typed: &str) -> Result<bool, Failure> {
     let typed = typed.trim_end_matches(';');
     let (command, rest) = typed.split_once(char::is_whitespace).unwrap_or((typed, ""));
     let rest = rest.trim();
@@ -307,16 +346,19 @@ fn dot(console: &Console, database: &Database, typed: &str) -> Result<bool, Fail
                 .find(|table| table.name.eq_ignore_ascii_case(wanted))
             {
                 Some(table) => schema(console, table),
-                None => console.complain(format_args!(
-                    "there is no table `{}`; .tables lists them",
-                    shown(wanted)
-                )),
+                None => {
+                    let message = format!("there is no table `{}`", shown(wanted));
+                    return Err(Failure::new(ErrorClass::Usage, "sql", message)
+                        .with_help(".tables lists them"));
+                }
             }
         }
-        other => console.complain(format_args!(
-            "there is no command .{}; .help lists them",
-            shown(other)
-        )),
+        other => {
+            let message = format!("there is no command .{}", shown(other));
+            return Err(
+                Failure::new(ErrorClass::Usage, "sql", message).with_help(".help lists them")
+            );
+        }
     }
     Ok(true)
 }
@@ -393,6 +435,24 @@ mod tests {
         assert_eq!(fitting("é ord"), (3, vec!["ORDER BY".to_owned()]));
         assert_eq!(fitting(" .ta"), (1, vec![".tables".to_owned()]));
         assert_eq!(fitting("SELECT ").1, Vec::<String>::new());
+    }
+
+    #[test]
+    fn commands_stand_between_statements() {
+        let statements = |text: &str| Piece::Statements(text.to_owned());
+        let command = |text: &str| Piece::Command(text.to_owned());
+        assert_eq!(pieces(".tables\n"), [command("tables")]);
+        assert_eq!(
+            pieces("SELECT 1;\n  .schema t\n.help\nSELECT\n.5;"),
+            [
+                statements("SELECT 1;\n"),
+                command("schema t"),
+                command("help"),
+                statements("\n\n\nSELECT\n.5;")
+            ]
+        );
+        assert_eq!(pieces("SELECT 1\n.help"), [statements("SELECT 1\n.help")]);
+        assert_eq!(pieces(" \n"), []);
     }
 
     #[test]

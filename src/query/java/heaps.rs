@@ -237,7 +237,8 @@ impl Heaps {
                 dump.facts.time_ns = dump.graph.facts.time_ns;
             }
         }
-        dumps.sort_by_key(|dump| dump.facts.time_ns);
+        // As the column shows it, which is declared sorted.
+        dumps.sort_by_key(|dump| dump.facts.time_ns as i64);
         let (mut objects, mut classes, mut references) = (0usize, 0usize, 0usize);
         let mut heaps = Vec::with_capacity(dumps.len());
         for dump in dumps {

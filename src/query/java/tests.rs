@@ -32,13 +32,18 @@ impl JavaHeaps for Heaps {
 }
 
 fn database(texts: &[&str]) -> Database {
-    let facts = |at: usize| JavaHeapFacts {
+    let times: Vec<u64> = (1..=texts.len() as u64).map(|at| 10 * at).collect();
+    database_at(texts, &times)
+}
+
+fn database_at(texts: &[&str], times: &[u64]) -> Database {
+    let facts = |&time_ns: &u64| JavaHeapFacts {
         pid: Some(7),
         process: "lab".to_owned(),
-        time_ns: 10 * (at as u64 + 1),
+        time_ns,
         ..JavaHeapFacts::default()
     };
-    let list = (0..texts.len()).map(facts).collect();
+    let list = times.iter().map(facts).collect();
     let graphs = texts.iter().map(|text| Arc::new(dsl::heap(text).graph));
     let heaps: Arc<dyn JavaHeaps> = Arc::new(Heaps(list, graphs.collect()));
     let mut processes = Processes::default();
@@ -86,6 +91,19 @@ fn ask(database: &mut Database, sql: &str) -> Vec<String> {
             .is_continue()
     );
     lines.0
+}
+
+#[test]
+fn times_beyond_what_a_column_holds_are_found_where_they_are_shown() {
+    let mut database = database_at(&[HEAP, HEAP], &[10, u64::MAX]);
+    let rows = ask(
+        &mut database,
+        "SELECT graph_sample_ts, count(*) FROM heap_graph_object WHERE graph_sample_ts < 0
+         GROUP BY 1",
+    );
+    assert_eq!(rows, ["-1|7"]);
+    let ordered = "SELECT DISTINCT graph_sample_ts FROM heap_graph_object ORDER BY 1";
+    assert_eq!(ask(&mut database, ordered), ["-1", "10"]);
 }
 
 #[test]

@@ -175,6 +175,58 @@ fn macros_may_be_called_in_each_other_and_in_views() {
 }
 
 #[test]
+fn what_was_worked_out_goes_unless_a_view_reads_it() {
+    let mut database = database();
+    let left = |database: &mut Database| {
+        let mut rows = Rows(Vec::new());
+        let sql = "SELECT count(*) AS n FROM sqlite_temp_master WHERE name GLOB '_macro_*'";
+        let _ = database.run(sql, &mut rows).unwrap();
+        rows.0[1].clone()
+    };
+    let call = "graph_reachable_bfs!((SELECT 1 AS source_node_id, 2 AS dest_node_id),
+                                     (SELECT 1 AS node_id))";
+    for (sql, succeeds, expected) in [
+        (format!("SELECT * FROM {call}"), true, "0"),
+        (
+            format!("CREATE PERFETTO TABLE t AS SELECT * FROM {call}"),
+            true,
+            "0",
+        ),
+        (
+            format!("CREATE OR REPLACE PERFETTO TABLE t AS SELECT * FROM {call}"),
+            true,
+            "0",
+        ),
+        (
+            format!("CREATE PERFETTO TABLE t AS SELECT * FROM {call}"),
+            false,
+            "0",
+        ),
+        (format!("SELECT nothing FROM {call}"), false, "0"),
+        (
+            format!("SELECT * FROM {call}, graph_reachable_bfs!(nowhere, (SELECT 1 AS node_id))"),
+            false,
+            "0",
+        ),
+        (
+            format!("CREATE PERFETTO VIEW v AS SELECT * FROM {call}"),
+            true,
+            "1",
+        ),
+        (
+            format!("CREATE PERFETTO VIEW v AS SELECT * FROM {call}"),
+            false,
+            "1",
+        ),
+        ("SELECT * FROM v".to_owned(), true, "1"),
+    ] {
+        let done = database.run(&sql, &mut Rows(Vec::new()));
+        assert_eq!(done.is_ok(), succeeds, "{sql}");
+        assert_eq!(left(&mut database), expected, "{sql}");
+    }
+}
+
+#[test]
 fn what_is_wrong_in_an_argument_is_said() {
     let refused = |sql: &str| {
         let mut rows = Rows(Vec::new());

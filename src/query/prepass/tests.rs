@@ -39,8 +39,14 @@ fn tables_and_views_become_temporary() {
     let table =
         plain("create or replace perfetto table \"my t\" (a INT, b STRING) AS SELECT 1 AS a");
     assert_eq!(table.sql, "CREATE TEMP TABLE \"my t\" AS SELECT 1 AS a");
-    let replacing = Some("DROP TABLE IF EXISTS temp.\"my t\"".to_owned());
-    assert_eq!(table.action, Action::Create { replacing });
+    let replacing = Some(Replacing {
+        before: String::new(),
+        after: "DROP TABLE IF EXISTS temp.\"my t\"; \
+                ALTER TABLE temp.\"_replacement\" RENAME TO \"my t\""
+            .to_owned(),
+    });
+    let is_view = false;
+    assert_eq!(table.action, Action::Create { replacing, is_view });
     // An error in the SELECT points into it.
     let typed = "create or replace perfetto table \"my t\" (a INT, b STRING) AS SELECT 1 AS a";
     let at = table.sql.find("SELECT").unwrap();
