@@ -145,6 +145,7 @@ fn the_demo_leaves_a_recording_that_names_the_leak() {
     );
 
     leaks_name_what_was_planted(&folder, &stderr);
+    java_heaps_beside_the_recording_belong_to_it(&folder);
 
     let last = manifest.dumps.native[6].file.as_ref().expect("a profile");
     let profile = read_profile(&folder.join(last));
@@ -169,10 +170,48 @@ fn the_demo_leaves_a_recording_that_names_the_leak() {
     top_of_pprof(&folder.join(last));
 }
 
+/// The page is the same again, and whoever asks for Java heaps is shown those in `java`.
+fn java_heaps_beside_the_recording_belong_to_it(folder: &Path) {
+    let run = |args: &[&str], input: &Path| {
+        let run = Command::new(env!("CARGO_BIN_EXE_heaptap"))
+            .args(args)
+            .arg(input)
+            .output()
+            .expect("the binary runs");
+        let stderr = String::from_utf8_lossy(&run.stderr).into_owned();
+        assert_eq!(run.status.code(), Some(0), "{args:?}: {stderr}");
+        String::from_utf8(run.stdout).expect("UTF-8")
+    };
+    // But for when it was written.
+    let page = || {
+        let page = std::fs::read_to_string(folder.join("report.html")).expect("a page");
+        let (_, body) = page
+            .split_once("id=\"heaptap-static\"")
+            .expect("a part to read");
+        let (body, _) = body.split_once("Page written").expect("the facts");
+        body.to_owned()
+    };
+    let left = page();
+    assert!(left.contains("DetailActivity"), "with the Java heap");
+    run(&["report"], folder);
+    assert_eq!(page(), left);
+    let java = folder.join("java");
+    for args in [
+        &["top", "--java"][..],
+        &["leaks", "--java"],
+        &["paths", "--class", "DetailActivity"],
+    ] {
+        assert_eq!(run(args, folder), run(args, &java), "{args:?}");
+    }
+    // A native dump that is named stands alone.
+    run(&["report", "--dump", "1"], folder);
+    assert!(!page().contains("DetailActivity"));
+}
+
 /// The demo's next command tells the two leaks, the larger first, and accuses nobody else.
 fn leaks_name_what_was_planted(folder: &Path, stderr: &str) {
     let next = format!("heaptap leaks {}", folder.display());
-    assert!(stderr.contains(&next), "{stderr}");
+    assert_eq!(stderr.matches(&next).count(), 1, "{stderr}");
     let run = Command::new(env!("CARGO_BIN_EXE_heaptap"))
         .args(["leaks", "--json", "--fail"])
         .arg(folder)

@@ -15,5 +15,5 @@ pub mod top;
 pub use error::JavaError;
 pub use heap::{JavaHeap, Steps, of_losses};
 pub use input::{JavaInput, Which};
-pub(in crate::app) use open::manifest_of;
-pub use open::{JavaFile, JavaOptions, Listed, open};
+pub use open::{FOLDER, JavaFile, JavaOptions, Listed, open};
+pub(in crate::app) use open::{lying_in, manifest_of};

@@ -6,9 +6,8 @@ mod native;
 mod unseen;
 
 use super::findings::Finding;
-use super::java::{JavaError, JavaFile, JavaOptions, Steps};
+use super::java::{JavaError, JavaFile, JavaOptions, Steps, lying_in as java_lying_in};
 use super::look::{self, Look, LookError, LookOptions, NativeFile, Wanted, Which};
-use super::manifest::Manifest;
 use super::names::MappingOption;
 use super::packet_files::WholeFile;
 use crate::error::{Classified, ErrorClass};
@@ -298,10 +297,12 @@ fn open(
             Err(error) => return Err(error.into()),
         }
     }
+    // What lies beside the dumps of a recording is no dump that could be named.
+    let beside = || input.wanted == Wanted::All && java_lying_in(&input.path).is_some();
     let has_java = opened
         .native
         .as_ref()
-        .is_none_or(|file| file.java_dumps > 0);
+        .is_none_or(|file| file.java_dumps > 0 || beside());
     // A heap of a name is a native one.
     if has_java && request.look.heap.is_none() {
         let found = add_java(&mut opened, input, request, number, steps);
@@ -373,32 +374,17 @@ fn add_java(
             pid: None,
         });
     }
-    let manifest = opened
-        .native
-        .as_ref()
-        .and_then(|file| file.manifest.clone());
     for (at, dump) in chosen.into_iter().enumerate() {
-        let index = file.dumps()[dump].index;
+        let wall_ms = file.dumps()[dump].time.map(milliseconds);
         let heap = file.read(dump)?;
         let class = heap.class();
         opened.findings.extend(heap.findings.iter().cloned());
         opened.class = ErrorClass::first_of([opened.class, class].into_iter().flatten());
-        let wall_ms = manifest.as_ref().and_then(|m| java_time(m, index));
         opened
             .java
             .push(java::part(&heap, wall_ms, number + at, steps));
     }
     Ok(())
-}
-
-/// When a Java heap was dumped, as the manifest has it.
-fn java_time(manifest: &Manifest, index: u32) -> Option<f64> {
-    let dump = manifest
-        .dumps
-        .java
-        .iter()
-        .find(|dump| dump.index == index)?;
-    Some(milliseconds(dump.time?))
 }
 
 fn milliseconds(moment: OffsetDateTime) -> f64 {

@@ -22,7 +22,8 @@ use super::{
         heaptap doctor                       are this computer and the phone ready?\n  \
         heaptap record -n com.example.app    record; `s` takes a snapshot, Ctrl-C ends it\n\n\
         Exit codes: 0 done, 2 usage, 3 no device, 4 not eligible, 5 device failed,\n\
-        6 incomplete, 7 no samples, 8 damaged input, 10 not fetched yet, 11 cannot write here.\n\
+        6 incomplete, 7 no samples, 8 damaged input, 9 over budget or leaking, 10 not fetched yet,\n\
+        11 cannot write here, 12 too little data or within noise.\n\
         docs/errors.md has them all."
 )]
 pub struct Cli {
@@ -120,7 +121,7 @@ pub enum Command {
     Stop(sessions::StopArgs),
     /// Fetch a recording that is still on its device
     Collect(sessions::CollectArgs),
-    /// Convert a trace recorded anywhere to gzipped pprof
+    /// Convert a trace recorded anywhere: to gzipped pprofs, to formats of other viewers, to tables
     Convert(convert::Args),
     /// Where the memory went: by function, library, callsite; Java by class, object …
     Top(Box<top::Args>),
@@ -132,7 +133,7 @@ pub enum Command {
     Paths(paths::Args),
     /// Ask with SQL: Perfetto's tables, over native and Java heaps
     Query(Box<query::Args>),
-    /// Write a page about a Java heap: who retains it, leaks, classes, ways to roots
+    /// Write a page about native and Java heaps: flame graphs, what grew, leaks, ways to roots
     Report(Box<report::Args>),
     /// Open a trace in Perfetto's UI, or the report of anything, in the browser
     Open(open::Args),

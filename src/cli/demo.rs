@@ -13,9 +13,9 @@ use tokio::sync::mpsc;
 use super::progress::{self, Show};
 use super::report::{self, LeaveArgs};
 use super::signals::watch_signals;
-use super::summary::quoted;
 use super::{Context, Outcome, Style, leaks};
 use crate::app::heap_files::{self, HeapFileOptions};
+use crate::app::java::FOLDER;
 use crate::app::names::{MappingOption, NameOptions};
 use crate::app::output::default_name;
 use crate::app::record::{self, RecordEvent, RecordOptions, Recorded, Tell};
@@ -41,8 +41,6 @@ pub struct Args {
 
 /// The app on the virtual phone that leaks.
 const APP: &str = "com.example.app";
-/// The folder of the Java heap, inside that of the recording.
-const JAVA: &str = "java";
 /// A phone on which the shell may ask for snapshots; its clock runs faster than ours.
 const PHONE: &str = "android=14,build=userdebug,speed=8,obfuscated=yes";
 
@@ -156,16 +154,12 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         .await?;
     match recorded {
         Recorded::Finished(finished) => {
-            let java = finished.output.join(JAVA);
-            report::leave(ctx, args.leave, &finished, &[]).await;
+            let java = finished.output.join(FOLDER);
+            report::leave(ctx, args.leave, &finished).await;
             let outcome = progress::finished(ctx, &finished, progress::Asked::Demo);
-            ctx.console.say(format_args!(
-                "  what grows with every round, and how sure that is:\n    heaptap leaks {}",
-                quoted(&finished.output.display().to_string())
-            ));
             dump_java(ctx, device, &store, &java, &options.names).await?;
             // The same page, with the Java heap.
-            report::leave(ctx, args.leave, &finished, &[&java]).await;
+            report::leave(ctx, args.leave, &finished).await;
             // In JSON there is one document.
             if !ctx.console.is_json() {
                 leaks::show_gravest(ctx, java, options.names).await?;

@@ -132,7 +132,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             Ok(Outcome::Done)
         }
         Recorded::Finished(finished) => {
-            report::leave(ctx, args.leave, &finished, &[]).await;
+            report::leave(ctx, args.leave, &finished).await;
             Ok(progress::finished(ctx, &finished, asked))
         }
     }

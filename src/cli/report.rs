@@ -28,7 +28,8 @@ pub struct Args {
     /// A recording's folder, a trace, a pprof or an HPROF; PATH@LABEL, PATH@N or PATH@last for
     /// one dump
     ///
-    /// Of several, all dumps stand on one timeline, callsites joined by name.
+    /// Of several, all dumps stand on one timeline, callsites joined by name. A recording without
+    /// Java heaps shows those of a recording in its folder that is called java.
     #[arg(value_name = "INPUT", required = true)]
     pub inputs: Vec<OsString>,
     /// Show the difference to this input or dump
@@ -136,23 +137,21 @@ pub struct LeaveArgs {
 }
 
 /// Writes the page of a recording of native heaps into its folder: the last thing that is done
-/// with it, and nothing of the recording depends on it. `more` are folders beside it whose heaps
-/// belong to it, too.
-pub(super) async fn leave(ctx: &Context, args: LeaveArgs, finished: &Finished, more: &[&Path]) {
+/// with it, and nothing of the recording depends on it.
+pub(super) async fn leave(ctx: &Context, args: LeaveArgs, finished: &Finished) {
     let dumps = &finished.manifest.dumps.native;
     if args.no_report || dumps.iter().all(|dump| dump.file.is_none()) {
         return;
     }
     let folder = finished.output.as_path();
-    let input = |path: &Path| ReportInput {
-        path: path.to_owned(),
+    let input = ReportInput {
+        path: folder.to_owned(),
         wanted: Wanted::All,
         mappings: Vec::new(),
     };
-    let folders = std::iter::once(folder).chain(more.iter().copied());
     let java = JavaArgs::default();
     let request = ReportRequest {
-        inputs: folders.map(input).collect(),
+        inputs: vec![input],
         base: None,
         per: None,
         look: NativeArgs::default().options(&java),

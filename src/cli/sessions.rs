@@ -205,7 +205,7 @@ pub async fn stop(ctx: &Context, args: StopArgs) -> Result<Outcome, Failure> {
         .await?;
     match stopped {
         Stopped::Finished(finished) => {
-            report::leave(ctx, args.leave, &finished, &[]).await;
+            report::leave(ctx, args.leave, &finished).await;
             Ok(progress::finished(ctx, &finished, args.names.asked()))
         }
         Stopped::LeftToRecorder {
@@ -274,7 +274,7 @@ pub async fn collect(ctx: &Context, args: CollectArgs) -> Result<Outcome, Failur
             .await
         })
         .await?;
-    report::leave(ctx, args.leave, &finished, &[]).await;
+    report::leave(ctx, args.leave, &finished).await;
     Ok(progress::finished(ctx, &finished, args.names.asked()))
 }
 

@@ -1,9 +1,9 @@
 // Where a report opens, and what it says has grown.
 
-import type { Header } from "./format";
+import type { GrowthSite, Header } from "./format";
 import type { Profile } from "./profile";
 import type { Stage } from "./scene";
-import { changeRows } from "./changes";
+import { changeRows, type ChangeRow } from "./changes";
 import { select } from "./select";
 import { Columns, shownValues } from "./values";
 import type { Scene } from "./scene";
@@ -93,19 +93,6 @@ export function growth(
   if (last.measures[index]!.unit !== "bytes") return none;
   const label = (place: number): string => header.dumps[place]!.label ?? `#${header.dumps[place]!.index}`;
   const total = { value: last.measures[index]!.total - (before?.total ?? 0), from: label(from), to: label(to) };
-  const ranked = header.growth?.find((each) => each.series === facts.series);
-  if (ranked && start.base === null) {
-    const rows = ranked.sites
-      .filter((site) => site.verdict !== "within-noise")
-      .map((site) => ({
-        label: site.function,
-        value: site.per_round.value * ranked.rounds,
-        says: site.says,
-        verdict: site.verdict,
-        key: null,
-      }));
-    return { rows, total };
-  }
   const selection = select(profile, { filters: [], allFrames: false });
   const columns = new Columns(profile, selection);
   const state: State = { ...start, dump: to, base: from };
@@ -117,13 +104,22 @@ export function growth(
     measure: index,
     shown: shownValues(profile, after, null, "after"),
   } as unknown as Scene;
+  // `heaptap leaks` judges the rounds between the dumps: its verdicts stand beside what differs
+  // between the two of the headline, and what grows for certain comes first.
+  const ranked = start.base === null ? header.growth?.find((each) => each.series === facts.series) : undefined;
+  const order = ["grows", "cant-tell", "within-noise"];
+  const judged = (row: ChangeRow): GrowthSite | undefined =>
+    ranked?.sites
+      .filter((site) => site.function === row.label)
+      .sort((a, b) => order.indexOf(a.verdict) - order.indexOf(b.verdict))[0];
   const rows = changeRows(profile, stage, scene)
     .filter((row) => row.after > row.before)
-    .sort((a, b) => b.after - b.before - (a.after - a.before))
-    .slice(0, 3)
     .map((row) => {
-      const noise = row.certain === false;
-      return { label: row.label, value: row.after - row.before, says: row.label, verdict: noise ? "within-noise" : "grew", key: row.key };
-    });
+      const site = judged(row);
+      const verdict = site?.verdict ?? (row.certain === false ? "within-noise" : "grew");
+      return { label: row.label, value: row.after - row.before, says: site?.says ?? row.label, verdict, key: row.key };
+    })
+    .sort((a, b) => Number(b.verdict === "grows") - Number(a.verdict === "grows") || b.value - a.value)
+    .slice(0, 3);
   return { rows, total };
 }

@@ -79,6 +79,20 @@ test("19: what is new and what is gone is listed, with both sides exact", async 
   await page.close();
 });
 
+test("what grew: the rows are of the two dumps of the headline, with the verdicts of all rounds", async () => {
+  const page = await chromium.open(game());
+  const card = page.locator('.cards section[aria-label="What grew"]');
+  await card.locator(".tag").first().waitFor();
+  assert.match(await card.locator(".headline").textContent(), /^\+1\.3 MiB before → level 3$/);
+  const rows = await card.locator(".ranked button").evaluateAll((all) => all.map((row) => [...row.children].map((part) => part.textContent)));
+  assert.deepEqual(rows, [
+    ["Level::load(std::string const&)", "+480.0 KiB", "grows"],
+    ["SkBitmap::allocPixels()", "+800.0 KiB", "grew"],
+    ["operator()(byte[], int)", "+40.0 KiB", "can't tell"],
+  ]);
+  await page.close();
+});
+
 test("19b: growth within the sampling noise is said to be noise, and is grey", async () => {
   const page = await chromium.open(game());
   await look(page, { tab: "changes", dump: 2, base: 0 });

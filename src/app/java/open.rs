@@ -17,6 +17,7 @@ use crate::heap_graph::{Follow, HeapGraph, Reachable, SizeModel};
 use crate::hprof;
 use crate::import::{self, HprofInput, JavaSource};
 use crate::trace::{Surveyed, Trace};
+use time::OffsetDateTime;
 
 /// How to open an input.
 #[derive(Debug, Clone, Default)]
@@ -44,6 +45,8 @@ pub struct Listed {
     pub process: String,
     /// Trace time in ns; an HPROF has none.
     pub time_ns: Option<u64>,
+    /// Wall time, as the manifest has it.
+    pub time: Option<OffsetDateTime>,
     place: Place,
 }
 
@@ -85,12 +88,15 @@ pub struct JavaFile {
 }
 
 impl JavaFile {
-    /// Opens an input and lists its dumps: reads a trace once, and of an HPROF nothing.
+    /// Opens an input and lists its dumps: reads a trace once, and of an HPROF nothing. Of a
+    /// recording without Java heaps, those in its folder `java` are taken.
     ///
     /// # Errors
     /// Where it holds no Java heap, or none of the process that the options name, or can't be
     /// read.
     pub fn open(path: &Path, options: JavaOptions, steps: &Steps) -> Result<JavaFile, JavaError> {
+        let lying = lying_in(path);
+        let path = lying.as_deref().unwrap_or(path);
         let mut file = JavaFile {
             path: path.to_owned(),
             maps: Maps::open(&options.names)?,
@@ -176,6 +182,7 @@ impl JavaFile {
                 pid,
                 process: if process.is_empty() { named } else { process }.to_owned(),
                 time_ns: None,
+                time: entry.and_then(|entry| entry.time),
                 place,
             }
         };
@@ -378,6 +385,23 @@ pub fn open(input: &JavaInput, options: JavaOptions, steps: &Steps) -> Result<Ja
     let mut file = JavaFile::open(&input.path, options, steps)?;
     let at = file.choose(input.which.as_ref())?;
     file.read(at)
+}
+
+/// The folder, in that of a recording, of Java heaps that were dumped beside it.
+pub const FOLDER: &str = "java";
+
+/// Where the Java heaps of a recording that has none of its own are: a recording of such that
+/// lies directly in its folder as `java`, as `demo` leaves it.
+pub(in crate::app) fn lying_in(path: &Path) -> Option<PathBuf> {
+    let has_java = |folder: &Path| {
+        let is_recording = folder.join(manifest::FILE_NAME).is_file();
+        let manifest = is_recording
+            .then(|| Manifest::read(folder).ok())
+            .flatten()?;
+        Some(!manifest.dumps.java.is_empty())
+    };
+    let inner = path.join(FOLDER);
+    (!has_java(path)? && has_java(&inner)?).then_some(inner)
 }
 
 /// The manifest of the recording that the input is or lies in. One that cannot be read says

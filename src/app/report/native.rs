@@ -283,7 +283,10 @@ pub(super) fn commands(input: &Path, file: Option<&NativeFile>, has_java: bool) 
             "Java objects that leak",
             format!("heaptap leaks{java} {input}"),
         );
-        add("what holds a class", format!("heaptap paths {input} CLASS"));
+        add(
+            "what holds a class",
+            format!("heaptap paths {input} --class CLASS"),
+        );
     }
     all
 }
