@@ -38,7 +38,10 @@ fn what_only_reads_stays_as_it_is() {
 fn tables_and_views_become_temporary() {
     let table =
         plain("create or replace perfetto table \"my t\" (a INT, b STRING) AS SELECT 1 AS a");
-    assert_eq!(table.sql, "CREATE TEMP TABLE \"my t\" AS SELECT 1 AS a");
+    assert_eq!(
+        table.sql,
+        "CREATE TEMP TABLE \"_replacement\" AS SELECT 1 AS a"
+    );
     let replacing = Some(Replacing {
         before: String::new(),
         after: "DROP TABLE IF EXISTS temp.\"my t\"; \
