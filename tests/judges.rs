@@ -52,6 +52,9 @@ fn first_row(table: &str) -> &str {
     rows.nth(1).expect("a table with a row")
 }
 
+/// The demo's snapshot `after`, by its index; `before` is the first.
+const AFTER: usize = 5;
+
 #[test]
 fn go_pprof_names_the_demos_leak_first() {
     if Command::new("go").arg("version").output().is_err() {
@@ -66,7 +69,7 @@ fn go_pprof_names_the_demos_leak_first() {
         String::from_utf8_lossy(&output.stderr)
     );
     let profiles = profiles(folder.path());
-    assert_eq!(profiles.len(), 3, "two snapshots and the end: {profiles:?}");
+    assert_eq!(profiles.len(), 7, "six snapshots and the end: {profiles:?}");
     for profile in &profiles {
         // The default view is what is still held.
         let table = pprof(&["-top"], profile);
@@ -84,7 +87,7 @@ fn go_pprof_names_the_demos_leak_first() {
     assert!(table.contains("telemetry.h:43 (inline)"), "{table}");
     // Between the snapshots it is the leak that grew.
     let base = format!("-diff_base={}", profiles[0].display());
-    let table = pprof(&["-top", &base], &profiles[1]);
+    let table = pprof(&["-top", &base], &profiles[AFTER]);
     assert!(first_row(&table).contains(LEAK), "{table}");
 }
 
@@ -252,7 +255,7 @@ fn differences_are_those_that_pprof_computes() {
         );
         let theirs = pprof(
             &["-top", "-nodecount=1000", "-nodefraction=0", &index, &base],
-            &profiles[1],
+            &profiles[AFTER],
         );
         let rows = |table: &str| -> std::collections::BTreeSet<String> {
             let rows = table.lines().skip_while(|line| !line.contains("flat%"));
