@@ -12,6 +12,7 @@
 mod dump;
 mod health;
 pub(crate) mod index;
+pub(crate) mod interned;
 mod name_maps;
 mod recording;
 mod symbols;

@@ -4,6 +4,7 @@
 //! leaf first: no allocation per frame or callsite, and one or two bytes a frame.
 
 use super::index::{Index, Seed};
+use super::interned::{Interned, Texts, next_id, span};
 use crate::units::BuildId;
 
 /// Index of an interned string in [`Tables`]; 0 is the empty string.
@@ -55,68 +56,22 @@ pub struct Frame {
 }
 
 /// Strings, mappings, frames and callsites. Append-only: an id once given stays valid.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Tables {
     seed: Seed,
-    text: String,
-    text_ends: Vec<usize>,
-    text_index: Index,
-    mappings: Vec<Mapping>,
-    mapping_index: Index,
-    frames: Vec<Frame>,
-    frame_index: Index,
+    texts: Texts,
+    mappings: Interned<Mapping>,
+    frames: Interned<Frame>,
     /// Of each callsite its frames, id + 1 as a varint (LEB128), leaf first.
     stacks: Vec<u8>,
     stack_ends: Vec<usize>,
     stack_index: Index,
 }
 
-impl Default for Tables {
-    fn default() -> Self {
-        let mut tables = Tables {
-            seed: Seed::default(),
-            text: String::new(),
-            text_ends: Vec::new(),
-            text_index: Index::default(),
-            mappings: Vec::new(),
-            mapping_index: Index::default(),
-            frames: Vec::new(),
-            frame_index: Index::default(),
-            stacks: Vec::new(),
-            stack_ends: Vec::new(),
-            stack_index: Index::default(),
-        };
-        tables.intern_str("");
-        tables
-    }
-}
-
-/// The part of a flat array that belongs to entry `id`, given where each entry ends.
-#[inline]
-fn span(ends: &[usize], id: u32) -> std::ops::Range<usize> {
-    let id = id as usize;
-    let start = if id == 0 { 0 } else { ends[id - 1] };
-    start..ends[id]
-}
-
-fn next_id(len: usize) -> u32 {
-    u32::try_from(len).expect("a table outgrows memory before it has 2^32 entries")
-}
-
 impl Tables {
     /// The id of a text.
     pub fn intern_str(&mut self, text: &str) -> StringId {
-        let hash = self.seed.bytes(text.as_bytes());
-        let next = next_id(self.text_ends.len());
-        let (all, ends) = (&self.text, &self.text_ends);
-        let (id, there) = self.text_index.find_or_insert(hash, next, |id| {
-            all.as_bytes()[span(ends, id)] == *text.as_bytes()
-        });
-        if !there {
-            self.text.push_str(text);
-            self.text_ends.push(self.text.len());
-        }
-        StringId(id)
+        StringId(self.texts.id(text))
     }
 
     /// The id of a text that may not be UTF-8; what is not becomes U+FFFD.
@@ -139,15 +94,7 @@ impl Tables {
             .fold(self.seed.bytes(&mapping.build_id.0), |hash, word| {
                 self.seed.number(hash.rotate_left(5) ^ word)
             });
-        let next = next_id(self.mappings.len());
-        let mappings = &self.mappings;
-        let (id, there) = self
-            .mapping_index
-            .find_or_insert(hash, next, |id| mappings[id as usize] == mapping);
-        if !there {
-            self.mappings.push(mapping);
-        }
-        MappingId(id)
+        MappingId(self.mappings.id(hash, mapping))
     }
 
     /// The id of a frame.
@@ -161,15 +108,7 @@ impl Tables {
         let hash = self
             .seed
             .number(hash ^ (u64::from(frame.line) << 32 | u64::from(frame.file.0)));
-        let next = next_id(self.frames.len());
-        let frames = &self.frames;
-        let (id, there) = self
-            .frame_index
-            .find_or_insert(hash, next, |id| frames[id as usize] == frame);
-        if !there {
-            self.frames.push(frame);
-        }
-        FrameId(id)
+        FrameId(self.frames.id(hash, frame))
     }
 
     /// The id of a callstack, given as raw [`FrameId`]s, leaf first.
@@ -201,17 +140,17 @@ impl Tables {
 
     /// The text of an id of these tables.
     pub fn string(&self, id: StringId) -> &str {
-        &self.text[span(&self.text_ends, id.0)]
+        self.texts.get(id.0)
     }
 
     /// The mapping of an id of these tables.
     pub fn mapping(&self, id: MappingId) -> &Mapping {
-        &self.mappings[id.0 as usize]
+        &self.mappings.all()[id.0 as usize]
     }
 
     /// The frame of an id of these tables.
     pub fn frame(&self, id: FrameId) -> &Frame {
-        &self.frames[id.0 as usize]
+        &self.frames.all()[id.0 as usize]
     }
 
     /// The frames of a callsite, leaf first.
@@ -238,17 +177,17 @@ impl Tables {
 
     /// All mappings, in order of their ids.
     pub fn mappings(&self) -> &[Mapping] {
-        &self.mappings
+        self.mappings.all()
     }
 
     /// All frames, in order of their ids.
     pub fn frames(&self) -> &[Frame] {
-        &self.frames
+        self.frames.all()
     }
 
     /// Number of distinct strings.
     pub fn string_count(&self) -> usize {
-        self.text_ends.len()
+        self.texts.len()
     }
 
     /// Number of distinct callsites.
@@ -258,12 +197,10 @@ impl Tables {
 
     /// Gives back what only interning needs, once nothing more will be interned.
     pub(crate) fn seal(&mut self) {
-        self.text_index = Index::default();
-        self.mapping_index = Index::default();
-        self.frame_index = Index::default();
+        self.texts.seal();
+        self.mappings.seal();
+        self.frames.seal();
         self.stack_index = Index::default();
-        self.text.shrink_to_fit();
-        self.frames.shrink_to_fit();
         self.stacks.shrink_to_fit();
         self.stack_ends.shrink_to_fit();
     }

@@ -5,7 +5,8 @@
 use super::annotation::{Annotation, Classes, Walk};
 use super::dump::{Dump, Facts, Measure, StackProfile, Values, View};
 use super::naming::FrameNamer;
-use super::table::{Frame, FrameId, Function, Kind, Library, LibraryId, NodeId, span};
+use super::table::{Frame, FrameId, Function, Kind, Library, LibraryId, NodeId};
+use crate::profile::interned::span;
 use crate::profile::{self, CallsiteId, DumpKind, Figures, HeapDump, Recording};
 
 /// How stacks are named.

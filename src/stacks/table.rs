@@ -2,7 +2,8 @@
 //! tree of callsites. Append-only; ids are dense, given in order of first appearance, and a
 //! node's parent always has a smaller id than the node.
 
-use crate::profile::index::{Index, Seed};
+use crate::profile::index::Seed;
+use crate::profile::interned::{Interned, Texts};
 
 /// Index of a text; 0 is the empty one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -86,41 +87,25 @@ struct Node {
 #[derive(Debug, Clone)]
 pub struct StackTable {
     seed: Seed,
-    text: String,
-    text_ends: Vec<usize>,
-    text_index: Index,
-    libraries: Vec<Library>,
-    library_index: Index,
-    functions: Vec<Function>,
-    function_index: Index,
-    frames: Vec<Frame>,
-    frame_index: Index,
+    texts: Texts,
+    libraries: Interned<Library>,
+    functions: Interned<Function>,
+    frames: Interned<Frame>,
     /// The root stands first, with a frame that means nothing.
-    nodes: Vec<Node>,
-    node_index: Index,
+    nodes: Interned<Node>,
 }
 
 impl Default for StackTable {
     fn default() -> Self {
-        let root = Node {
-            parent: NodeId::ROOT,
-            frame: FrameId(u32::MAX),
-        };
         let mut table = StackTable {
             seed: Seed::default(),
-            text: String::new(),
-            text_ends: Vec::new(),
-            text_index: Index::default(),
-            libraries: Vec::new(),
-            library_index: Index::default(),
-            functions: Vec::new(),
-            function_index: Index::default(),
-            frames: Vec::new(),
-            frame_index: Index::default(),
-            nodes: vec![root],
-            node_index: Index::default(),
+            texts: Texts::default(),
+            libraries: Interned::default(),
+            functions: Interned::default(),
+            frames: Interned::default(),
+            nodes: Interned::default(),
         };
-        table.text("");
+        table.child(NodeId::ROOT, FrameId(u32::MAX));
         table.library(Library::default());
         table
     }
@@ -130,38 +115,16 @@ fn pair(high: u32, low: u32) -> u64 {
     u64::from(high) << 32 | u64::from(low)
 }
 
-fn next_id(len: usize) -> u32 {
-    u32::try_from(len).expect("a table outgrows memory before it has 2^32 entries")
-}
-
 impl StackTable {
     /// The id of a text.
     pub fn text(&mut self, text: &str) -> TextId {
-        let hash = self.seed.bytes(text.as_bytes());
-        let next = next_id(self.text_ends.len());
-        let (all, ends) = (&self.text, &self.text_ends);
-        let (id, there) = self.text_index.find_or_insert(hash, next, |id| {
-            all.as_bytes()[span(ends, id)] == *text.as_bytes()
-        });
-        if !there {
-            self.text.push_str(text);
-            self.text_ends.push(self.text.len());
-        }
-        TextId(id)
+        TextId(self.texts.id(text))
     }
 
     /// The id of a library.
     pub fn library(&mut self, library: Library) -> LibraryId {
         let hash = self.seed.number(pair(library.path.0, library.build_id.0));
-        let next = next_id(self.libraries.len());
-        let all = &self.libraries;
-        let (id, there) = self
-            .library_index
-            .find_or_insert(hash, next, |id| all[id as usize] == library);
-        if !there {
-            self.libraries.push(library);
-        }
-        LibraryId(id)
+        LibraryId(self.libraries.id(hash, library))
     }
 
     /// The id of a function.
@@ -171,15 +134,7 @@ impl StackTable {
             .number(pair(function.name.0, function.system_name.0));
         let rest = pair(function.library.0, function.kind as u32);
         let hash = self.seed.number(names ^ rest);
-        let next = next_id(self.functions.len());
-        let all = &self.functions;
-        let (id, there) = self
-            .function_index
-            .find_or_insert(hash, next, |id| all[id as usize] == function);
-        if !there {
-            self.functions.push(function);
-        }
-        FunctionId(id)
+        FunctionId(self.functions.id(hash, function))
     }
 
     /// The id of a frame.
@@ -187,82 +142,66 @@ impl StackTable {
         let place = self.seed.number(pair(frame.file.0, frame.line));
         let function = pair(frame.function.0, u32::from(frame.inlined));
         let hash = self.seed.number(place ^ function);
-        let next = next_id(self.frames.len());
-        let all = &self.frames;
-        let (id, there) = self
-            .frame_index
-            .find_or_insert(hash, next, |id| all[id as usize] == frame);
-        if !there {
-            self.frames.push(frame);
-        }
-        FrameId(id)
+        FrameId(self.frames.id(hash, frame))
     }
 
     /// The callsite of `frame` called from `parent`.
     pub fn child(&mut self, parent: NodeId, frame: FrameId) -> NodeId {
         let node = Node { parent, frame };
         let hash = self.seed.number(pair(parent.0, frame.0));
-        let next = next_id(self.nodes.len());
-        let all = &self.nodes;
-        let (id, there) = self
-            .node_index
-            .find_or_insert(hash, next, |id| all[id as usize] == node);
-        if !there {
-            self.nodes.push(node);
-        }
-        NodeId(id)
+        NodeId(self.nodes.id(hash, node))
     }
 
     /// The text of an id.
     pub fn text_of(&self, id: TextId) -> &str {
-        &self.text[span(&self.text_ends, id.0)]
+        self.texts.get(id.0)
     }
 
     /// All libraries, in order of their ids.
     pub fn libraries(&self) -> &[Library] {
-        &self.libraries
+        self.libraries.all()
     }
 
     /// All functions, in order of their ids.
     pub fn functions(&self) -> &[Function] {
-        &self.functions
+        self.functions.all()
     }
 
     /// All frames, in order of their ids.
     pub fn frames(&self) -> &[Frame] {
-        &self.frames
+        self.frames.all()
     }
 
     /// Number of texts.
     pub fn text_count(&self) -> usize {
-        self.text_ends.len()
+        self.texts.len()
     }
 
     /// Number of callsites, the root among them.
     pub fn node_count(&self) -> usize {
-        self.nodes.len()
+        self.nodes.all().len()
     }
 
     /// Who called a callsite; the root for those called by nobody, and for the root.
     pub fn parent(&self, node: NodeId) -> NodeId {
-        self.nodes[node.0 as usize].parent
+        self.nodes.all()[node.0 as usize].parent
     }
 
     /// The frame of a callsite; `None` for the root.
     pub fn frame_of(&self, node: NodeId) -> Option<FrameId> {
-        (node != NodeId::ROOT).then(|| self.nodes[node.0 as usize].frame)
+        (node != NodeId::ROOT).then(|| self.nodes.all()[node.0 as usize].frame)
     }
 
     /// The function of a callsite; `None` for the root.
     pub fn function_of(&self, node: NodeId) -> Option<FunctionId> {
         let frame = self.frame_of(node)?;
-        Some(self.frames[frame.0 as usize].function)
+        Some(self.frames.all()[frame.0 as usize].function)
     }
 
     /// A callsite's shown function name; empty for the root.
     pub fn name_of(&self, node: NodeId) -> &str {
         match self.function_of(node) {
-            Some(function) => self.text_of(self.functions[function.0 as usize].name),
+            Some(function) => self.text_of(self.functions.all()[function.0 as usize].name),
             None => "",
         }
     }
@@ -272,13 +211,6 @@ impl StackTable {
         let next = |node: &NodeId| Some(self.parent(*node));
         std::iter::successors(Some(leaf), next).take_while(|node| *node != NodeId::ROOT)
     }
-}
-
-/// The part of a flat array that belongs to entry `id`, given where each entry ends.
-pub(super) fn span(ends: &[usize], id: u32) -> std::ops::Range<usize> {
-    let id = id as usize;
-    let start = if id == 0 { 0 } else { ends[id - 1] };
-    start..ends[id]
 }
 
 #[cfg(test)]
