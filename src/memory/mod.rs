@@ -1,0 +1,13 @@
+//! The memory of a process as the system sees it: what `dumpsys meminfo`, smaps, the kernel's
+//! status files, the allocator and the garbage collector say, read from their texts into plain
+//! types, and put on one clock. Knows no device and no trace: whoever fetched a text or decoded
+//! a packet hands it over.
+//!
+//! | module | owns |
+//! |---|---|
+//! | `timeline` | what was read at which moment, of which process; the lines of `memory.jsonl` |
+//!
+//! Sizes are bytes everywhere, also where the source counts kB; times are ns of the phone's
+//! BOOTTIME.
+
+pub mod timeline;
