@@ -8,6 +8,7 @@ use super::deduped::Deduped;
 use super::findings::{self, Finding};
 use super::java_profiles::Pending;
 use super::java_summary::JavaSummary;
+use super::lists::in_words;
 use super::manifest;
 use super::manifest::JAVA_HEAP;
 use super::maps::{Maps, MapsError, Renamed, UsedMap};
@@ -141,24 +142,15 @@ impl Choices {
 
     /// All of them in a sentence, as far as that is worth reading.
     fn describe(&self) -> String {
-        fn list(all: impl ExactSizeIterator<Item = String>) -> String {
-            const MOST: usize = 12;
-            let more = all.len().saturating_sub(MOST);
-            let mut shown: Vec<String> = all.take(MOST).collect();
-            if more > 0 {
-                shown.push(format!("and {more} more"));
-            }
-            shown.join(", ")
-        }
         let process = |(pid, name): (&u64, &String)| match name.as_str() {
             "" => pid.to_string(),
             name => format!("{pid} ({name})"),
         };
         format!(
             "the trace has the processes {}; the heaps {}; dumps at {} ns",
-            list(self.processes.iter().map(process)),
-            list(self.heaps.iter().cloned()),
-            list(self.times.iter().map(u64::to_string)),
+            in_words(self.processes.iter().map(process)),
+            in_words(self.heaps.iter().cloned()),
+            in_words(self.times.iter().map(u64::to_string)),
         )
     }
 }

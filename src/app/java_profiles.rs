@@ -17,8 +17,8 @@ use crate::error::ErrorClass;
 use crate::export::gzip::Gzip;
 use crate::export::java_pprof::{self, JavaProfile};
 use crate::export::pprof::SampleNames;
-use crate::heap_graph::{Dominators, Follow, HeapGraph, ObjectIndex, ShortestPaths};
-use crate::trace::{JavaDump, OutOfMemory, Trace};
+use crate::heap_graph::{Dominators, Follow, HeapGraph, ObjectIndex, OutOfMemory, ShortestPaths};
+use crate::trace::{JavaDump, Trace};
 
 /// How Java heaps become profiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -27,6 +27,7 @@ pub mod java_profiles;
 pub mod java_summary;
 pub mod labels;
 pub mod leaks;
+mod lists;
 pub mod look;
 pub mod manifest;
 pub mod maps;

@@ -16,7 +16,7 @@ use super::{recorded, trace_findings};
 use crate::error::{Classified, ErrorClass};
 use crate::heap_graph::HeapGraph;
 use crate::profile::{Health, HeapDump, Recording};
-use crate::query::java::{JavaHeapFacts, JavaHeaps, OutOfMemory, ThrownFrame};
+use crate::query::java::{JavaHeapFacts, JavaHeaps};
 use crate::query::native::{DumpName, NativeHeaps, NativeHeapsBuilder};
 use crate::query::{
     Catalog, CopiedTable, Database, Limits, Processes, QueryError, TableError, flamegraph, java,
@@ -317,27 +317,12 @@ impl Contents {
 }
 
 fn facts_of(dump: &crate::trace::JavaDump) -> JavaHeapFacts {
-    let out_of_memory = dump.out_of_memory.as_ref().map(|error| OutOfMemory {
-        allocation_bytes: error.allocation_bytes,
-        free_bytes: error.free_bytes,
-        free_until_oom_bytes: error.free_until_oom_bytes,
-        message: error.message.clone(),
-        stack: error
-            .stack
-            .iter()
-            .map(|frame| ThrownFrame {
-                method: frame.method.clone(),
-                file: frame.file.clone(),
-                line: frame.line,
-            })
-            .collect(),
-    });
     JavaHeapFacts {
         pid: Some(dump.pid),
         process: dump.process.clone(),
         time_ns: dump.time_ns,
         reason: dump.out_of_memory.as_ref().map(|_| "OOME".to_owned()),
-        out_of_memory,
+        out_of_memory: dump.out_of_memory.clone(),
     }
 }
 

@@ -3,8 +3,8 @@
 
 use super::console::{Console, Style};
 use crate::app::java::facts::{Figures, HeapFacts};
+use crate::export::csv;
 use crate::units::{ByteSize, thousands};
-use crate::untrusted;
 
 /// Says which heap it is, and how it was looked at.
 pub(super) fn heading(console: &Console, heap: &HeapFacts) {
@@ -102,7 +102,7 @@ pub(super) fn signed_count(count: i64) -> String {
     }
 }
 
-/// A line of CSV. Text that a spreadsheet would take for a formula gets a quote before it.
+/// A line of CSV.
 pub(super) fn csv_line(cells: &[Cell<'_>]) -> String {
     let mut line = String::new();
     for (at, cell) in cells.iter().enumerate() {
@@ -113,19 +113,7 @@ pub(super) fn csv_line(cells: &[Cell<'_>]) -> String {
             Cell::Number(number) => line += &number.to_string(),
             Cell::Real(number) => line += &number.to_string(),
             Cell::Nothing => {}
-            Cell::Text(text) => {
-                let text = untrusted::shown(text);
-                let formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
-                let guarded = if formula {
-                    format!("'{text}")
-                } else {
-                    text.into_owned()
-                };
-                match guarded.contains([',', '"', '\n', '\r']) {
-                    true => line += &format!("\"{}\"", guarded.replace('"', "\"\"")),
-                    false => line += &guarded,
-                }
-            }
+            Cell::Text(text) => line += &csv::cell(text),
         }
     }
     line.push('\n');

@@ -36,6 +36,7 @@ mod graph;
 mod id_set;
 mod ids;
 mod object_set;
+mod out_of_memory;
 mod reach;
 mod referrers;
 mod root;
@@ -53,6 +54,7 @@ pub use graph::{DumpFacts, DumpSource, HeapGraph, HeapKind, Losses, Referent, Si
 pub use id_set::{Ids, IdsBuilder};
 pub use ids::{ClassIndex, ObjectId, ObjectIndex};
 pub use object_set::ObjectSet;
+pub use out_of_memory::{OutOfMemory, ThrownFrame};
 pub use reach::{Reachable, RootRank, ShortestPaths, Walk};
 pub use referrers::Referrers;
 pub use root::{Root, RootKind};

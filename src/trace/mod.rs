@@ -53,7 +53,7 @@ pub(crate) mod wire;
 
 pub use dumps::Trace;
 pub use framing::Source;
-pub use java::{JavaDump, OutOfMemory, ThrownFrame};
+pub use java::JavaDump;
 pub use scan::{CompleteDump, DumpScanner};
 pub use surveyed::Surveyed;
 

@@ -4,7 +4,7 @@ use super::Recording;
 use heaptap::app::maps::{HeapMaps, Maps};
 use heaptap::app::names::NameOptions;
 use heaptap::heap_graph::HeapGraph;
-use heaptap::query::java::{JavaHeapFacts, JavaHeaps, OutOfMemory};
+use heaptap::query::java::{JavaHeapFacts, JavaHeaps};
 use heaptap::query::native::NativeHeapsBuilder;
 use heaptap::query::{
     self as query, Catalog, Database, Processes, QueryError, Sink, TableError, flamegraph, java,
@@ -75,13 +75,7 @@ pub fn open(path: &Path) -> Database {
             process: dump.process.clone(),
             time_ns: dump.time_ns,
             reason: dump.out_of_memory.as_ref().map(|_| "OOME".to_owned()),
-            out_of_memory: dump.out_of_memory.as_ref().map(|error| OutOfMemory {
-                allocation_bytes: error.allocation_bytes,
-                free_bytes: error.free_bytes,
-                free_until_oom_bytes: error.free_until_oom_bytes,
-                message: error.message.clone(),
-                ..OutOfMemory::default()
-            }),
+            out_of_memory: dump.out_of_memory.clone(),
         }
     });
     let list = list.collect();

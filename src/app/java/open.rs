@@ -7,6 +7,7 @@ use super::error::JavaError;
 use super::heap::{JavaHeap, Steps};
 use super::input::{JavaInput, Which};
 use crate::app::findings::Finding;
+use crate::app::lists::in_words;
 use crate::app::look::is_process;
 use crate::app::manifest::{self, JavaKind, Manifest, ManifestError};
 use crate::app::maps::{HeapMaps, Maps};
@@ -418,14 +419,4 @@ pub(in crate::app) fn manifest_of(path: &Path) -> Result<Option<Manifest>, Manif
 
 fn is_of(dump: &Listed, process: &str) -> bool {
     is_process(process, dump.pid, &dump.process)
-}
-
-fn in_words(all: impl ExactSizeIterator<Item = String>) -> String {
-    const MOST: usize = 12;
-    let more = all.len().saturating_sub(MOST);
-    let mut shown: Vec<String> = all.take(MOST).collect();
-    if more > 0 {
-        shown.push(format!("and {more} more"));
-    }
-    shown.join(", ")
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::error::LookError;
 use super::native::ListedDump;
 use crate::app::java::Which;
+use crate::app::lists::in_words;
 use crate::eligibility::names::{is_pattern, matches_native};
 use crate::stacks::Facts;
 
@@ -141,15 +142,4 @@ pub(super) fn heaps<'a>(all: impl Iterator<Item = &'a Facts>) -> String {
         })
         .collect();
     in_words(names.into_iter())
-}
-
-/// A list, as far as that is worth reading.
-pub(super) fn in_words(all: impl ExactSizeIterator<Item = String>) -> String {
-    const MOST: usize = 12;
-    let more = all.len().saturating_sub(MOST);
-    let mut shown: Vec<String> = all.take(MOST).collect();
-    if more > 0 {
-        shown.push(format!("and {more} more"));
-    }
-    shown.join(", ")
 }

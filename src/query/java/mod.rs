@@ -30,7 +30,7 @@ use std::sync::Arc;
 
 use super::processes::Processes;
 use super::table::{Catalog, TableError};
-use crate::heap_graph::HeapGraph;
+use crate::heap_graph::{HeapGraph, OutOfMemory};
 pub(super) use heaps::Heaps;
 pub use heaps::LazyHeaps;
 
@@ -47,32 +47,6 @@ pub struct JavaHeapFacts {
     pub reason: Option<String>,
     /// The OutOfMemoryError that it was dumped at.
     pub out_of_memory: Option<OutOfMemory>,
-}
-
-/// An OutOfMemoryError at which a heap was dumped.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct OutOfMemory {
-    /// Bytes of the allocation that failed.
-    pub allocation_bytes: u64,
-    /// Bytes free in the heap.
-    pub free_bytes: u64,
-    /// Bytes that could still have been allocated.
-    pub free_until_oom_bytes: u64,
-    /// The error's message; empty where there is none.
-    pub message: String,
-    /// Where it was thrown, the throwing frame first.
-    pub stack: Vec<ThrownFrame>,
-}
-
-/// A frame of the stack at which an error was thrown.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ThrownFrame {
-    /// The method with its class.
-    pub method: String,
-    /// The source file; empty where not known.
-    pub file: String,
-    /// The line; 0 where not known.
-    pub line: u32,
 }
 
 /// The Java heaps of an input, each read when a table first needs it.

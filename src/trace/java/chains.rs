@@ -2,7 +2,7 @@
 //! one sequence up to one with `continued` unset, or up to number 0 of another dump; chains with one process and one time are one
 //! dump. Packets are numbered from 0 within a chain.
 
-use super::out_of_memory::OutOfMemory;
+use crate::heap_graph::OutOfMemory;
 use crate::trace::reader::Place;
 use crate::trace::wire::{Fields, WireError};
 use std::collections::BTreeMap;

@@ -44,13 +44,12 @@ mod tests;
 
 pub(super) use chains::{Chains, JavaPlan};
 pub(super) use out_of_memory::{KnownPackages, read_art_metadata};
-pub use out_of_memory::{OutOfMemory, ThrownFrame};
 
 use super::TraceError;
 use super::clocks::{Clock, Clocks};
 use super::dumps::Trace;
 use super::packet::{Packet, payload};
-use crate::heap_graph::HeapGraph;
+use crate::heap_graph::{HeapGraph, OutOfMemory};
 use crate::profile::Recording;
 
 /// A Java heap dump of a trace, before it is decoded.
