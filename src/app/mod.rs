@@ -44,6 +44,7 @@ pub mod report;
 pub mod sessions;
 pub mod summary;
 pub mod symbolize;
+pub mod timeline;
 pub mod top;
 pub mod trace_findings;
 pub mod what;
