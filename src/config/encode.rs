@@ -15,7 +15,7 @@ use crate::proto::perfetto::{
 /// The data source that samples native heaps.
 pub const HEAPPROFD: &str = "android.heapprofd";
 const PACKAGES_LIST: &str = "android.packages_list";
-const PROCESS_STATS: &str = "linux.process_stats";
+pub(super) const PROCESS_STATS: &str = "linux.process_stats";
 
 /// The service drains its buffers into the file this often. heap_profile leaves 5 s, in which
 /// a large dump overwrites its own beginning.
@@ -89,6 +89,7 @@ impl CaptureSpec {
             processes: self.process_names,
         };
         put_lists(&mut config, lists);
+        self.beside.put(&mut config);
         config.duration_ms = self
             .duration
             .map(|d| u32::try_from(d.as_millis()).unwrap_or(u32::MAX));
@@ -248,7 +249,7 @@ pub(super) fn heapprofd_in(config: &mut TraceConfig) -> &mut HeapprofdConfig {
         .get_or_insert_default()
 }
 
-fn is(name: &'static str) -> impl Fn(&DataSource) -> bool {
+pub(super) fn is(name: &'static str) -> impl Fn(&DataSource) -> bool {
     move |source| source.config.as_ref().is_some_and(|c| c.name() == name)
 }
 

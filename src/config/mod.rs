@@ -8,6 +8,7 @@
 //! flags, --set ───────────┘        (resolve)         (rules)                  (encode)
 //! ```
 
+mod beside;
 mod encode;
 mod error;
 mod file;
@@ -19,6 +20,7 @@ mod rules;
 mod text;
 mod yaml;
 
+pub use beside::Beside;
 pub use encode::{EncodedConfig, HEAPPROFD, Surroundings};
 pub use error::ConfigError;
 pub use file::ConfigFile;
@@ -88,6 +90,8 @@ pub struct CaptureSpec {
     pub packages_list: bool,
     /// Record the names of processes, so that the trace tells whose heap it holds.
     pub process_names: bool,
+    /// Other figures of the same time, in the same trace.
+    pub beside: Beside,
     /// A config to start from: what it sets and this struct does not know is kept.
     pub template: TraceConfig,
 }
@@ -111,6 +115,7 @@ impl Default for CaptureSpec {
             disable_fork_teardown: false,
             packages_list: true,
             process_names: true,
+            beside: Beside::default(),
             template: TraceConfig::default(),
         }
     }

@@ -53,6 +53,7 @@ impl CaptureSpec {
                 why: "no process would be left to profile",
             });
         }
+        self.beside.validate()?;
         self.check_template()
     }
 

@@ -289,7 +289,10 @@ pub(super) fn process_stats(kernel: &Kernel, sequence: u32) -> pb::TracePacket {
         .collect();
     pb::TracePacket {
         timestamp: Some(kernel.clock.boot()),
-        process_stats: Some(pb::ProcessStats { processes }),
+        process_stats: Some(pb::ProcessStats {
+            processes,
+            ..Default::default()
+        }),
         trusted_packet_sequence_id: Some(sequence),
         ..service()
     }

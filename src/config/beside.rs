@@ -1,0 +1,300 @@
+//! What Perfetto itself records of memory beside the heaps, in the same trace: resident memory
+//! of processes, the phone's memory, collections of the Java runtime. Owns these sources' config
+//! and their buffers.
+//!
+//! Each source has a buffer of its own, so that none of them can push out a dump, and no dump
+//! can push out their figures. A source that a template has already, and that records the same,
+//! is left as it is.
+
+use std::time::Duration;
+
+use super::encode::{self, PROCESS_STATS};
+use super::{ConfigError, rules};
+use crate::proto::perfetto::process_stats_config::Quirks;
+use crate::proto::perfetto::trace_config::DataSource;
+use crate::proto::perfetto::{
+    FtraceConfig, MeminfoCounters, ProcessStatsConfig, SysStatsConfig, TraceConfig,
+};
+
+const SYS_STATS: &str = "linux.sys_stats";
+const FTRACE: &str = "linux.ftrace";
+/// What ART calls its collections and its heap's size under.
+const DALVIK: &str = "dalvik";
+
+/// A sample of 500 processes is some 20 KiB, and the service drains each second.
+const PROCESS_STATS_BUFFER_KB: u32 = 4 << 10;
+const SYS_STATS_BUFFER_KB: u32 = 512;
+/// Every process with a Java heap reports each collection, and each time its heap grows by a
+/// thread's next buffer.
+const FTRACE_BUFFER_KB: u32 = 16 << 10;
+
+/// traced_probes takes shorter periods for these.
+const LEAST_PROCESS_PERIOD: Duration = Duration::from_millis(100);
+const LEAST_SYSTEM_PERIOD: Duration = Duration::from_millis(10);
+/// And no longer ones.
+const LONGEST_PERIOD: Duration = Duration::from_secs(3600);
+
+const COUNTERS: [MeminfoCounters; 5] = [
+    MeminfoCounters::MeminfoMemTotal,
+    MeminfoCounters::MeminfoMemFree,
+    MeminfoCounters::MeminfoMemAvailable,
+    MeminfoCounters::MeminfoSwapTotal,
+    MeminfoCounters::MeminfoSwapFree,
+];
+
+/// What is recorded beside the heaps, in the same trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Beside {
+    /// Resident memory and swap of every process, with this period (`linux.process_stats`).
+    pub processes: Option<Duration>,
+    /// The phone's free and available memory, with this period (`linux.sys_stats`).
+    pub system: Option<Duration>,
+    /// Each collection of each Java heap, and the heap's size (`linux.ftrace`, atrace category
+    /// `dalvik`).
+    pub collections: bool,
+}
+
+impl Beside {
+    /// The usual period.
+    pub const PERIOD: Duration = Duration::from_secs(1);
+
+    /// Whether nothing is recorded beside.
+    pub fn is_empty(&self) -> bool {
+        *self == Beside::default()
+    }
+
+    pub(super) fn validate(&self) -> Result<(), ConfigError> {
+        for (option, period, least) in [
+            ("processes' period", self.processes, LEAST_PROCESS_PERIOD),
+            ("the system's period", self.system, LEAST_SYSTEM_PERIOD),
+        ] {
+            let Some(period) = period else { continue };
+            rules::check_millis(option, period)?;
+            if period < least || period > LONGEST_PERIOD {
+                return Err(ConfigError::bad_value(
+                    option,
+                    format!("{period:?}"),
+                    format!("the phone samples at most every {least:?} and at least every hour"),
+                    "1s is usual",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the sources that are wanted and not there yet.
+    pub(super) fn put(&self, config: &mut TraceConfig) {
+        if let Some(period) = self.processes
+            && !config.data_sources.iter().any(polls_processes)
+        {
+            let source = add(config, PROCESS_STATS, PROCESS_STATS_BUFFER_KB);
+            let mut stats = ProcessStatsConfig {
+                proc_stats_poll_ms: Some(millis(period)),
+                ..ProcessStatsConfig::default()
+            };
+            // The list of names has its own source; those of processes that start later come
+            // with their first figures.
+            stats.push_quirks(Quirks::DisableInitialDump);
+            stats.push_quirks(Quirks::DisableOnDemand);
+            source.config.get_or_insert_default().process_stats_config = Some(stats);
+        }
+        if let Some(period) = self.system
+            && !config.data_sources.iter().any(polls_memory)
+        {
+            let source = add(config, SYS_STATS, SYS_STATS_BUFFER_KB);
+            let mut stats = SysStatsConfig {
+                meminfo_period_ms: Some(millis(period)),
+                ..SysStatsConfig::default()
+            };
+            for counter in COUNTERS {
+                stats.push_meminfo_counters(counter);
+            }
+            source.config.get_or_insert_default().sys_stats_config = Some(stats);
+        }
+        if self.collections && !config.data_sources.iter().any(traces_dalvik) {
+            let source = add(config, FTRACE, FTRACE_BUFFER_KB);
+            source.config.get_or_insert_default().ftrace_config = Some(FtraceConfig {
+                // atrace's categories imply it; said so, it needs no table of theirs.
+                ftrace_events: vec!["ftrace/print".to_owned()],
+                atrace_categories: vec![DALVIK.to_owned()],
+                ..FtraceConfig::default()
+            });
+        }
+    }
+}
+
+fn add<'a>(config: &'a mut TraceConfig, name: &str, buffer_kb: u32) -> &'a mut DataSource {
+    let buffer = u32::try_from(config.buffers.len()).unwrap_or(u32::MAX);
+    config.buffers.push(encode::ring(buffer_kb));
+    let at = config.data_sources.len();
+    config.data_sources.push(encode::source(name, buffer));
+    &mut config.data_sources[at]
+}
+
+fn millis(period: Duration) -> u32 {
+    u32::try_from(period.as_millis()).unwrap_or(u32::MAX)
+}
+
+fn polls_processes(source: &DataSource) -> bool {
+    let config = source.config.as_ref();
+    config
+        .and_then(|c| c.process_stats_config.as_ref())
+        .is_some_and(|stats| encode::is(PROCESS_STATS)(source) && stats.proc_stats_poll_ms() > 0)
+}
+
+fn polls_memory(source: &DataSource) -> bool {
+    let config = source.config.as_ref();
+    config
+        .and_then(|c| c.sys_stats_config.as_ref())
+        .is_some_and(|stats| {
+            let wanted =
+                |counter: &MeminfoCounters| stats.meminfo_counters().any(|c| c == *counter);
+            encode::is(SYS_STATS)(source)
+            && stats.meminfo_period_ms() > 0
+            // None named means all.
+            && (stats.meminfo_counters.is_empty() || COUNTERS.iter().all(wanted))
+        })
+}
+
+fn traces_dalvik(source: &DataSource) -> bool {
+    let config = source.config.as_ref();
+    config
+        .and_then(|c| c.ftrace_config.as_ref())
+        .is_some_and(|ftrace| {
+            let mut categories = ftrace.atrace_categories.iter();
+            encode::is(FTRACE)(source) && categories.any(|c| c == DALVIK || c == "*")
+            // A filter may leave out what is needed.
+            && ftrace.print_filter.is_none()
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{CaptureSpec, Surroundings, Targets, parse_text};
+    use super::*;
+
+    fn spec(beside: Beside, template: &str) -> CaptureSpec {
+        CaptureSpec {
+            targets: Targets {
+                names: vec!["com.example.app".to_owned()],
+                ..Targets::default()
+            },
+            beside,
+            template: parse_text(template).unwrap(),
+            ..CaptureSpec::default()
+        }
+    }
+
+    fn all() -> Beside {
+        Beside {
+            processes: Some(Beside::PERIOD),
+            system: Some(Beside::PERIOD),
+            collections: true,
+        }
+    }
+
+    /// Names of the sources, each with its buffer.
+    fn sources(spec: &CaptureSpec) -> Vec<(String, u32)> {
+        let config = spec.encode(&Surroundings::default()).unwrap().config;
+        let sources = config
+            .data_sources
+            .iter()
+            .map(|s| s.config.as_ref().unwrap());
+        let sources: Vec<_> = sources
+            .map(|c| (c.name().to_owned(), c.target_buffer()))
+            .collect();
+        assert!(
+            sources
+                .iter()
+                .all(|s| (s.1 as usize) < config.buffers.len())
+        );
+        sources
+    }
+
+    #[test]
+    fn each_source_has_a_buffer_of_its_own_and_heapprofd_is_as_without() {
+        let with = spec(all(), "");
+        let without = spec(Beside::default(), "");
+        let named = |name: &str, buffer| (name.to_owned(), buffer);
+        assert_eq!(
+            sources(&with),
+            [
+                named("android.heapprofd", 0),
+                named("android.packages_list", 1),
+                named("linux.process_stats", 1),
+                named("linux.process_stats", 2),
+                named("linux.sys_stats", 3),
+                named("linux.ftrace", 4),
+            ]
+        );
+        let encoded = |spec: &CaptureSpec| spec.encode(&Surroundings::default()).unwrap();
+        let (with, without) = (encoded(&with), encoded(&without));
+        let at = without
+            .text
+            .find("duration_ms")
+            .unwrap_or(without.text.len());
+        assert!(at > 0);
+        assert_eq!(with.config.data_sources[..3], without.config.data_sources);
+        assert_eq!(with.config.buffers[..2], without.config.buffers);
+        assert_eq!(parse_text(&with.text).unwrap(), with.config);
+        for line in [
+            "proc_stats_poll_ms: 1000",
+            "meminfo_period_ms: 1000",
+            "meminfo_counters: MEMINFO_MEM_AVAILABLE",
+            "atrace_categories: \"dalvik\"",
+            "ftrace_events: \"ftrace/print\"",
+        ] {
+            assert!(
+                with.text.lines().any(|l| l.trim() == line),
+                "{line}\n{}",
+                with.text
+            );
+            assert!(!without.text.contains(line));
+        }
+    }
+
+    #[test]
+    fn what_a_template_records_is_not_recorded_twice() {
+        let template = "
+            buffers { size_kb: 65536 }
+            buffers { size_kb: 4096 }
+            data_sources { config { name: \"linux.process_stats\" target_buffer: 1
+                process_stats_config { scan_all_processes_on_start: true proc_stats_poll_ms: 500 } } }
+            data_sources { config { name: \"linux.sys_stats\" target_buffer: 1
+                sys_stats_config { meminfo_period_ms: 250 } } }
+            data_sources { config { name: \"linux.ftrace\" target_buffer: 1
+                ftrace_config { atrace_categories: \"dalvik\" atrace_categories: \"am\"
+                    buffer_size_kb: 8192 } } }";
+        let count =
+            |name: &str, spec: &CaptureSpec| sources(spec).iter().filter(|s| s.0 == name).count();
+        let same = spec(all(), template);
+        for name in ["linux.process_stats", "linux.sys_stats", "linux.ftrace"] {
+            assert_eq!(count(name, &same), 1, "{name}");
+        }
+        // A source that records something else stays, and ours stands beside it.
+        let other = template
+            .replace("proc_stats_poll_ms: 500", "")
+            .replace(
+                "meminfo_period_ms: 250",
+                "meminfo_period_ms: 250 meminfo_counters: MEMINFO_CACHED",
+            )
+            .replace("atrace_categories: \"dalvik\"", "");
+        let other = spec(all(), &other);
+        for name in ["linux.process_stats", "linux.sys_stats", "linux.ftrace"] {
+            assert_eq!(count(name, &other), 2, "{name}");
+        }
+    }
+
+    #[test]
+    fn periods_that_the_phone_does_not_take_are_refused() {
+        let of = |millis| Beside {
+            processes: Some(Duration::from_millis(millis)),
+            ..Beside::default()
+        };
+        assert!(spec(of(100), "").validate().is_ok());
+        for millis in [0, 99, 3_600_001] {
+            let error = spec(of(millis), "").validate().unwrap_err().to_string();
+            assert!(error.contains("period"), "{error}");
+        }
+    }
+}
