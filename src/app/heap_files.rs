@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use time::OffsetDateTime;
 
+use super::beside::With;
 use super::findings::{self, Finding};
 use super::finish::{EndedBy, Finished, LastJournal};
 use super::java::{JavaError, JavaFile, JavaOptions, Steps};
@@ -309,6 +310,7 @@ async fn opening(
             buffer_bytes: 0,
             dominators: false,
         }),
+        with: With::default(),
     };
     let silence_ms = u64::try_from(options.silence.as_millis()).unwrap_or(u64::MAX);
     let dumps = u64::try_from(files.len()).unwrap_or(u64::MAX);

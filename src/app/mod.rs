@@ -2,6 +2,7 @@
 //! never prints.
 
 pub mod apps;
+pub mod beside;
 pub mod browser;
 mod causes;
 pub mod check;

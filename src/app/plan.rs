@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 
+use super::beside::With;
 use super::manifest;
 use super::names::NameOptions;
 use crate::eligibility::{Answer, Assessment, BuildType, DeviceFacts, Known, Scope};
@@ -45,6 +46,9 @@ pub struct Plan {
     /// What is to be known of a dump of Java heaps; `None` where a native heap is recorded.
     #[serde(default)]
     pub java: Option<JavaPlan>,
+    /// What is recorded beside the native heap.
+    #[serde(default)]
+    pub with: With,
 }
 
 /// What finishing has to know of a dump of Java heaps.

@@ -10,6 +10,7 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use time::OffsetDateTime;
 
+use super::beside::{Beside, BesideEvent, With};
 use super::device_libs::PullEvent;
 use super::dump::Again;
 use super::finish::{self, EndedBy, Finished};
@@ -35,6 +36,8 @@ use crate::session::{
 pub struct RecordOptions {
     /// What to record; targets as they were given.
     pub what: What,
+    /// What to record beside it.
+    pub with: With,
     /// The folder for the results; a name of its own where `None`.
     pub output: Option<PathBuf>,
     /// Record even where no target looks eligible.
@@ -68,6 +71,8 @@ pub enum RecordEvent {
     Session(SessionEvent),
     /// A library of the phone is fetched.
     Library(PullEvent),
+    /// Beside the recording.
+    Beside(BesideEvent),
     /// Another step.
     Step(Step),
 }
@@ -269,10 +274,12 @@ pub(super) async fn run_to_end(
 ) -> Result<Finished, Failure> {
     let scan = finish::new_scan();
     let plan = Plan::read(&session.opening().plan)?;
-    if plan.java.is_some_and(|java| java.watch) {
+    if plan.java.as_ref().is_some_and(|java| java.watch) {
         session.end_with_dumps(&scan);
     }
+    let beside = Beside::begin(&session, &plan, tell);
     let followed = session.follow(controls, &scan).await?;
+    beside.last(followed);
     let ended_by = match followed {
         FollowEnd::StopAsked | FollowEnd::Complete => match session.stop(controls).await? {
             session::Ending::Over if followed == FollowEnd::Complete => EndedBy::Complete,
@@ -282,6 +289,7 @@ pub(super) async fn run_to_end(
         FollowEnd::Rebooted => EndedBy::Reboot,
         FollowEnd::Over => EndedBy::Itself,
     };
+    beside.end(controls).await;
     finish::finish(session, ended_by, None, controls, tell).await
 }
 
@@ -391,6 +399,7 @@ async fn opening(
         annotations: options.pprof.annotations,
         names: options.names.clone(),
         java: fitted.java.clone(),
+        with: options.with,
     };
     for package in launched {
         plan.without_pids(&pids_of(package, assessment));

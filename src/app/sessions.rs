@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 use time::OffsetDateTime;
 
+use super::beside::With;
 use super::choice::{self, Purpose, Scope};
 use super::finish::{self, EndedBy, Finished};
 use super::manifest::Manifest;
@@ -480,6 +481,7 @@ async fn adopt(
         annotations: true,
         names: NameOptions::default(),
         java: None,
+        with: With::default(),
     };
     let opening = Opening {
         version: JOURNAL_VERSION,

@@ -14,6 +14,7 @@ use super::progress::{self, Show};
 use super::report::{self, LeaveArgs};
 use super::signals::watch_signals;
 use super::{Context, Outcome, Style, leaks};
+use crate::app::beside::With;
 use crate::app::heap_files::{self, HeapFileOptions};
 use crate::app::java::FOLDER;
 use crate::app::names::{MappingOption, NameOptions};
@@ -281,6 +282,7 @@ fn options(output: Option<PathBuf>, names: NameOptions) -> Result<RecordOptions,
     };
     Ok(RecordOptions {
         what: What::Native(Box::new(config::resolve(None, &asked)?.spec)),
+        with: With::default(),
         output: Some(
             output.unwrap_or_else(|| default_name("demo", OffsetDateTime::now_utc()).into()),
         ),

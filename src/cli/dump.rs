@@ -13,6 +13,7 @@ use super::names_args::NamesArgs;
 use super::progress::{self, Show};
 use super::signals::watch_signals;
 use super::{Context, Outcome};
+use crate::app::beside::With;
 use crate::app::dump;
 use crate::app::heap_files::{self, HeapFileOptions};
 use crate::app::maps::Maps;
@@ -229,6 +230,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
                 dominators: args.dominators,
             },
         ),
+        with: With::default(),
         output: args.output,
         force: args.force,
         launch: false,

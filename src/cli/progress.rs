@@ -17,6 +17,7 @@ use super::names_args::NamesArgs;
 use super::report::PAGE;
 use super::signals::Signal;
 use super::{Context, Outcome, Style, java_summary, summary};
+use crate::app::beside::BesideEvent;
 use crate::app::device_libs::{DeviceLibs, PullEvent, PullLibs};
 use crate::app::finish::Finished;
 use crate::app::naming::Watch;
@@ -26,6 +27,7 @@ use crate::error::Failure;
 use crate::names::module;
 use crate::session::{Control, Controls, Progress, SessionEvent, SnapshotWay};
 use crate::units::{ByteSize, HumanDuration};
+use crate::untrusted::shown;
 
 /// Shows what happens, and passes on what is asked for.
 pub(super) struct Show {
@@ -155,6 +157,7 @@ impl Show {
             RecordEvent::Checked(checked) => self.checked(checked),
             RecordEvent::Session(event) => self.session(event),
             RecordEvent::Library(event) => self.library(event),
+            RecordEvent::Beside(event) => self.beside(event),
             RecordEvent::Step(step) => self.step(step),
         }
         self.draw();
@@ -234,6 +237,30 @@ impl Show {
                     done + 1
                 ),
             );
+        }
+    }
+
+    fn beside(&self, event: &BesideEvent) {
+        match event {
+            BesideEvent::Captured {
+                label,
+                taken,
+                missed,
+            } => {
+                let at = match label.as_str() {
+                    "" => "at the end".to_owned(),
+                    label => format!("snapshot {}", shown(label)),
+                };
+                let words: Vec<&str> = taken.iter().map(|source| source.word()).collect();
+                if !words.is_empty() {
+                    self.console
+                        .say(format_args!("{at}: {} taken", words.join(", ")));
+                }
+                for (source, why) in missed {
+                    self.console
+                        .warn(format_args!("{at}: no {source}: {}", shown(why)));
+                }
+            }
         }
     }
 

@@ -12,6 +12,7 @@ use super::progress::{self, Show};
 use super::report::{self, LeaveArgs};
 use super::signals::watch_signals;
 use super::{Context, Outcome};
+use crate::app::beside::Source;
 use crate::app::maps::Maps;
 use crate::app::record::{self, RecordOptions, Recorded};
 use crate::app::what::What;
@@ -26,7 +27,8 @@ use crate::session::{SessionError, SessionId, SnapshotWay, Store};
     heaptap record -n com.example.app                      until Ctrl-C; `s` takes a snapshot\n  \
     heaptap record -n com.example.app -d 30s -o out        30 seconds into out/\n  \
     heaptap record -n com.example.app --launch --no-running  from the first allocation on\n  \
-    heaptap record -n com.example.app --heaps com.android.art  Java allocations")]
+    heaptap record -n com.example.app --heaps com.android.art  Java allocations\n  \
+    heaptap record -n com.example.app --with meminfo,gc,java  and what else its memory does")]
 pub struct Args {
     /// Which processes.
     #[command(flatten)]
@@ -34,6 +36,21 @@ pub struct Args {
     /// What to record.
     #[command(flatten)]
     pub capture: CaptureArgs,
+    /// What to record beside it: java,meminfo,smaps,gc or all
+    ///
+    /// meminfo: samples of the process's memory all along, and the whole of dumpsys meminfo at
+    /// each label. gc: garbage collections. java: a Java heap graph at each label. smaps: the
+    /// mappings at each label. All on one clock, in the same folder; docs/beside.md tells what
+    /// each costs.
+    #[arg(
+        long,
+        value_name = "WHAT",
+        value_enum,
+        value_delimiter = ',',
+        hide_possible_values = true,
+        help_heading = "What to record"
+    )]
+    pub with: Vec<WithArg>,
     /// The folder to write to; must be empty or new [default: heaptap-TARGET-TIME]
     #[arg(short, long, value_name = "DIR", value_hint = clap::ValueHint::DirPath, help_heading = "How to record")]
     pub output: Option<PathBuf>,
@@ -80,6 +97,33 @@ pub struct Args {
     pub names: NamesArgs,
 }
 
+/// A word of `--with`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum WithArg {
+    /// A Java heap graph at each label.
+    Java,
+    /// How the memory divides.
+    Meminfo,
+    /// Mappings at each label.
+    Smaps,
+    /// Garbage collections.
+    Gc,
+    /// All of them.
+    All,
+}
+
+impl WithArg {
+    fn sources(self) -> Vec<Source> {
+        match self {
+            WithArg::Java => vec![Source::Java],
+            WithArg::Meminfo => vec![Source::Meminfo],
+            WithArg::Smaps => vec![Source::Smaps],
+            WithArg::Gc => vec![Source::Gc],
+            WithArg::All => Source::ALL.to_vec(),
+        }
+    }
+}
+
 /// Runs the command.
 ///
 /// # Errors
@@ -98,6 +142,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let store = Store::of_user()?;
     let options = RecordOptions {
         what: What::Native(Box::new(resolved.spec)),
+        with: args.with.iter().flat_map(|with| with.sources()).collect(),
         output: args.output,
         force: args.force,
         launch: args.launch || resolved.launch,

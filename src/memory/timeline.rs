@@ -59,6 +59,12 @@ pub enum Seen {
     Ours(Ours),
     /// Something that could not be read, told once.
     Unread(Unread),
+    /// A file was written beside the timeline.
+    Kept(Kept),
+    /// What a label should have had taken, and has not.
+    Missed(Missed),
+    /// Nothing could be seen for a while: no sample, no log.
+    Gap(Gap),
 }
 
 /// Where a figure comes from.
@@ -268,6 +274,43 @@ pub struct Unread {
     /// What was tried.
     pub source: Source,
     /// Why not.
+    pub why: String,
+}
+
+/// A file beside the timeline: what a label had taken, whole.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kept {
+    /// What it holds: `meminfo`, `smaps`, `java-heap`, `malloc-info` …
+    pub what: String,
+    /// Its name in the recording's folder, with forward slashes.
+    pub file: String,
+    /// The label it was taken for; empty for the end of the recording.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub label: String,
+    /// The label's place among the labels, from 1; the end comes after the last.
+    pub number: u32,
+}
+
+/// What a label should have had taken, and has not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Missed {
+    /// As in [`Kept::what`].
+    pub what: String,
+    /// As in [`Kept::label`].
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub label: String,
+    /// As in [`Kept::number`].
+    pub number: u32,
+    /// Why.
+    pub why: String,
+}
+
+/// A time of which nothing is known: the cable was out, or nobody looked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gap {
+    /// Its end, BOOTTIME ns; `boot_ns` is its begin.
+    pub until_ns: u64,
+    /// Why.
     pub why: String,
 }
 

@@ -20,6 +20,7 @@ mod guard;
 mod heap_files;
 mod id;
 mod journal;
+mod labels;
 mod probe;
 mod pull;
 mod remote;
@@ -43,11 +44,14 @@ pub use id::{ParseSessionIdError, SessionId};
 pub use journal::{
     BootId, Chronicle, HEAP_FILES_VERSION, JOURNAL_VERSION, Label, Opening, ProcessKey,
 };
+pub use labels::LabelWatch;
 pub use probe::{Moment, is_phone_of, moment};
 pub use pull::{RawTrace, remove_parts};
 pub use remote::{RemoteTrace, fixed_path, remote_traces, writer_of};
 pub use session::Session;
-pub use snapshot::{DumpScan, NewScan, SeenDump, Snapshot, SnapshotWay, take_snapshot};
+pub use snapshot::{
+    DumpScan, NewScan, SeenDump, Snapshot, SnapshotWay, matching_processes, take_snapshot,
+};
 pub use start::Background;
 pub use stop::{Ending, stop_for_another};
 pub use store::{STATE_DIR_VAR, SessionLock, Store};

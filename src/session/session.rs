@@ -164,6 +164,10 @@ impl Session {
         self.reread().map(|_| ())
     }
 
+    pub(super) fn journal_path(&self) -> &std::path::Path {
+        self.journal.path()
+    }
+
     pub(super) fn store(&self) -> &Store {
         &self.store
     }

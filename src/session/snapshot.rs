@@ -376,6 +376,18 @@ pub(super) async fn target_pids(
     Ok(pids)
 }
 
+/// Processes that match the targets of a session now and have a name, ordered by id.
+///
+/// # Errors
+/// Where the device cannot be asked.
+pub async fn matching_processes(
+    device: &Device,
+    chronicle: &Chronicle,
+) -> Result<Vec<(u32, String)>, SessionError> {
+    let pids = target_pids(device, chronicle).await?;
+    Ok(names(device, pids).await)
+}
+
 /// The names of those of `pids` that have one by now. Whoever is gone keeps its number for a
 /// name.
 pub(super) async fn names(

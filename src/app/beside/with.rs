@@ -1,0 +1,117 @@
+//! What is recorded beside the native heap: `--with java,meminfo,smaps,gc`.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// What is recorded beside the native heap.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct With {
+    /// A Java heap graph at each label.
+    pub java: bool,
+    /// How the process's memory divides, all along; whole at each label.
+    pub meminfo: bool,
+    /// Its mappings at each label.
+    pub smaps: bool,
+    /// Garbage collections.
+    pub gc: bool,
+}
+
+/// One of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Source {
+    /// [`With::java`].
+    Java,
+    /// [`With::meminfo`].
+    Meminfo,
+    /// [`With::smaps`].
+    Smaps,
+    /// [`With::gc`].
+    Gc,
+}
+
+impl Source {
+    /// All of them, in the order in which they are named.
+    pub const ALL: [Source; 4] = [Source::Java, Source::Meminfo, Source::Smaps, Source::Gc];
+
+    /// As it is typed.
+    pub fn word(self) -> &'static str {
+        match self {
+            Source::Java => "java",
+            Source::Meminfo => "meminfo",
+            Source::Smaps => "smaps",
+            Source::Gc => "gc",
+        }
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+impl With {
+    /// Whether nothing is recorded beside.
+    pub fn is_empty(self) -> bool {
+        self == With::default()
+    }
+
+    /// Whether something is read from the phone all along, not only at labels.
+    pub fn observes(self) -> bool {
+        self.meminfo || self.gc
+    }
+
+    /// What is recorded.
+    pub fn sources(self) -> impl Iterator<Item = Source> {
+        Source::ALL
+            .into_iter()
+            .filter(move |source| self.has(*source))
+    }
+
+    /// Whether `source` is recorded.
+    pub fn has(self, source: Source) -> bool {
+        match source {
+            Source::Java => self.java,
+            Source::Meminfo => self.meminfo,
+            Source::Smaps => self.smaps,
+            Source::Gc => self.gc,
+        }
+    }
+}
+
+impl FromIterator<Source> for With {
+    fn from_iter<T: IntoIterator<Item = Source>>(sources: T) -> Self {
+        let mut with = With::default();
+        for source in sources {
+            match source {
+                Source::Java => with.java = true,
+                Source::Meminfo => with.meminfo = true,
+                Source::Smaps => with.smaps = true,
+                Source::Gc => with.gc = true,
+            }
+        }
+        with
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_asked_for_is_what_there_is() {
+        let with: With = [Source::Gc, Source::Java, Source::Gc].into_iter().collect();
+        let words: Vec<&str> = with.sources().map(Source::word).collect();
+        assert_eq!(words, ["java", "gc"]);
+        assert!(with.observes() && !with.is_empty());
+        assert!(With::default().is_empty());
+    }
+
+    #[test]
+    fn a_journal_of_before_has_none() {
+        assert_eq!(serde_json::from_str::<With>("{}").unwrap(), With::default());
+    }
+}

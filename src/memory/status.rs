@@ -1,0 +1,201 @@
+//! `/proc/PID/status` and its neighbours: what the kernel counts of a process, in a text that
+//! costs it next to nothing to write. Kernels before 4.5 know no parts of the resident set;
+//! kernel threads and zombies have no memory at all.
+
+use super::timeline::{Resident, Source};
+
+/// What `/proc/PID/status` says.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Status {
+    /// The thread's name: at most 15 bytes of the process's.
+    pub name: String,
+    /// `R`, `S`, `D`, `Z` …
+    pub state: Option<char>,
+    /// The process (Tgid).
+    pub pid: Option<u32>,
+    /// Its parent.
+    pub parent: Option<u32>,
+    /// Its real user id.
+    pub uid: Option<u32>,
+    /// VmRSS, bytes; absent where it has no memory.
+    pub rss: Option<u64>,
+    /// RssAnon.
+    pub anon: Option<u64>,
+    /// RssFile.
+    pub file: Option<u64>,
+    /// RssShmem.
+    pub shmem: Option<u64>,
+    /// VmSwap.
+    pub swap: Option<u64>,
+    /// VmHWM.
+    pub peak: Option<u64>,
+    /// VmSize.
+    pub virtual_size: Option<u64>,
+    /// Threads.
+    pub threads: Option<u32>,
+}
+
+impl Status {
+    /// Reads the text; fields that it lacks stay absent. `None` where no field is there.
+    pub fn parse(text: &str) -> Option<Status> {
+        let mut status = Status::default();
+        let mut found = false;
+        for line in text.lines() {
+            let Some((field, value)) = line.split_once(':') else {
+                continue;
+            };
+            let value = value.trim();
+            let first = value.split_whitespace().next().unwrap_or("");
+            let mut known = true;
+            match field {
+                "Name" => value.clone_into(&mut status.name),
+                "State" => status.state = value.chars().next(),
+                "Tgid" => status.pid = first.parse().ok(),
+                "PPid" => status.parent = first.parse().ok(),
+                "Uid" => status.uid = first.parse().ok(),
+                "VmRSS" => status.rss = kilobytes(value),
+                "RssAnon" => status.anon = kilobytes(value),
+                "RssFile" => status.file = kilobytes(value),
+                "RssShmem" => status.shmem = kilobytes(value),
+                "VmSwap" => status.swap = kilobytes(value),
+                "VmHWM" => status.peak = kilobytes(value),
+                "VmSize" => status.virtual_size = kilobytes(value),
+                "Threads" => status.threads = first.parse().ok(),
+                _ => known = false,
+            }
+            found |= known;
+        }
+        found.then_some(status)
+    }
+
+    /// Whether it has ended and only waits for its parent to take note.
+    pub fn is_dead(&self) -> bool {
+        matches!(self.state, Some('Z' | 'X'))
+    }
+
+    /// What is resident; `None` for what has no memory.
+    pub fn resident(&self, oom_score_adj: Option<i32>) -> Option<Resident> {
+        Some(Resident {
+            source: Source::Status,
+            rss: self.rss?,
+            anon: self.anon,
+            file: self.file,
+            shmem: self.shmem,
+            swap: self.swap,
+            peak: self.peak,
+            oom_score_adj,
+        })
+    }
+}
+
+/// `  1234 kB` in bytes.
+fn kilobytes(value: &str) -> Option<u64> {
+    let (number, unit) = value.split_once(char::is_whitespace)?;
+    (unit.trim() == "kB")
+        .then(|| number.parse::<u64>().ok()?.checked_mul(1024))
+        .flatten()
+}
+
+/// The first number of `/proc/uptime`, in ns of BOOTTIME; its resolution is 10 ms.
+pub fn uptime_ns(text: &str) -> Option<u64> {
+    seconds_ns(text.split_whitespace().next()?)
+}
+
+/// Seconds with a fraction in ns: `12.34`, `1700000000.123456789`.
+pub fn seconds_ns(text: &str) -> Option<u64> {
+    let (seconds, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    if !digits(seconds) || !digits(fraction) {
+        return None;
+    }
+    let nanos: String = fraction
+        .chars()
+        .chain("000000000".chars())
+        .take(9)
+        .collect();
+    seconds
+        .parse::<u64>()
+        .ok()?
+        .checked_mul(1_000_000_000)?
+        .checked_add(nanos.parse().ok()?)
+}
+
+/// The time that a process has spent on a CPU, in clock ticks, from `/proc/PID/stat`: its own
+/// (utime, stime) and that of children it has waited for (cutime, cstime).
+pub fn cpu_ticks(stat: &str) -> Option<u64> {
+    // The name in field 2 may hold blanks and parentheses.
+    let (_, rest) = stat.rsplit_once(')')?;
+    let fields: Vec<&str> = rest.split_whitespace().take(15).collect();
+    let ticks = fields.get(11..15)?;
+    ticks.iter().try_fold(0u64, |sum, field| {
+        // Children's are signed.
+        sum.checked_add(field.parse::<i64>().ok()?.max(0).unsigned_abs())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "Name:\te.myapplicatio\nUmask:\t0077\nState:\tS (sleeping)\nTgid:\t4321\n\
+        Pid:\t4321\nPPid:\t612\nUid:\t10123\t10123\t10123\t10123\nVmPeak:\t 5000000 kB\n\
+        VmSize:\t 4900000 kB\nVmHWM:\t  220000 kB\nVmRSS:\t  180000 kB\nRssAnon:\t   90000 kB\n\
+        RssFile:\t   89000 kB\nRssShmem:\t    1000 kB\nVmSwap:\t     512 kB\nThreads:\t42\n";
+
+    #[test]
+    fn the_fields_are_read_in_bytes() {
+        let status = Status::parse(TEXT).unwrap();
+        assert_eq!(status.pid, Some(4321));
+        assert_eq!(status.parent, Some(612));
+        assert_eq!(status.uid, Some(10123));
+        assert_eq!(status.threads, Some(42));
+        let resident = status.resident(Some(-900)).unwrap();
+        assert_eq!(resident.rss, 180_000 * 1024);
+        assert_eq!(resident.anon, Some(90_000 * 1024));
+        assert_eq!(resident.file, Some(89_000 * 1024));
+        assert_eq!(resident.shmem, Some(1000 * 1024));
+        assert_eq!(resident.swap, Some(512 * 1024));
+        assert_eq!(resident.peak, Some(220_000 * 1024));
+        assert_eq!(resident.oom_score_adj, Some(-900));
+    }
+
+    #[test]
+    fn an_old_kernel_has_no_parts_and_a_zombie_no_memory() {
+        let old = Status::parse("Name:\tx\nVmRSS:\t 4 kB\n").unwrap();
+        let resident = old.resident(None).unwrap();
+        assert_eq!((resident.rss, resident.anon), (4096, None));
+        let zombie = Status::parse("Name:\tx\nState:\tZ (zombie)\n").unwrap();
+        assert!(zombie.is_dead() && zombie.resident(None).is_none());
+        assert_eq!(Status::parse("cat: /proc/1: No such file"), None);
+        assert_eq!(Status::parse(""), None);
+    }
+
+    #[test]
+    fn numbers_that_make_no_sense_are_absent() {
+        let text = "VmRSS:\t99999999999999999999 kB\nVmSwap:\t18446744073709551615 kB\n\
+            VmHWM:\t-1 kB\nRssAnon:\t5 pages\nRssFile:\nUid:\tx\n";
+        let status = Status::parse(text).unwrap();
+        assert_eq!(status, Status::default());
+    }
+
+    #[test]
+    fn clocks() {
+        assert_eq!(uptime_ns("12.34 99.1\n"), Some(12_340_000_000));
+        assert_eq!(
+            seconds_ns("1700000000.123456789"),
+            Some(1_700_000_000_123_456_789)
+        );
+        assert_eq!(seconds_ns("7"), Some(7_000_000_000));
+        for odd in ["", ".", "1.", ".5", "-1.0", "1.x", "99999999999999.0"] {
+            assert_eq!(seconds_ns(odd), None, "{odd}");
+        }
+    }
+
+    #[test]
+    fn cpu_time_counts_children() {
+        let stat = "7 (a) b) S 1 7 7 0 -1 4194560 1 2 3 4 10 20 30 40 20 0 1 0 99";
+        assert_eq!(cpu_ticks(stat), Some(100));
+        assert_eq!(cpu_ticks("7 (a) S 1 2"), None);
+        assert_eq!(cpu_ticks(""), None);
+    }
+}
