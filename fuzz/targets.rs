@@ -19,6 +19,7 @@ use heaptap::hprof::strip::{StripOptions, strip};
 use heaptap::hprof::sub_records::SubRecords;
 use heaptap::hprof::{Options, histogram, read};
 use heaptap::import::read_pprof;
+use heaptap::memory::gc::{self, Axis, Row, Splitter};
 use heaptap::stacks::{JoinBy, join};
 use heaptap::symbolize::file::{Alone, SymbolFile, identify};
 use heaptap::trace::{DumpScanner, Surveyed, Trace, TraceError, read_packages};
@@ -309,5 +310,19 @@ pub fn hprof_tools(bytes: &[u8]) {
         let mut again = Vec::new();
         strip(&out, options, &mut again).expect("a header");
         assert!(again == out, "stripped is stripped");
+    }
+}
+
+/// Bytes as a log of the phone: each line in any format, what it says of collections.
+pub fn gc_log(bytes: &[u8]) {
+    let mut splitter = Splitter::default();
+    let mut axis = Axis::default();
+    for bytes in bytes.split(|byte| *byte == b'\n') {
+        let text = String::from_utf8_lossy(bytes);
+        if let Row::Line(line) = splitter.line(&text) {
+            gc::parse_event(&line);
+            gc::chatty(&line);
+            line.time.map(|time| axis.ns(time));
+        }
     }
 }

@@ -66,3 +66,8 @@ fn graphs_of_heap_dumps() {
 fn rewritten_heap_dumps() {
     replay("hprof_tools", targets::hprof_tools);
 }
+
+#[test]
+fn logs_of_collections() {
+    replay("gc_log", targets::gc_log);
+}

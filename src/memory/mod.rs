@@ -5,11 +5,13 @@
 //!
 //! | module | owns |
 //! |---|---|
+//! | `gc` | garbage collections as the runtimes log them, and what they tell |
 //! | `status` | `/proc/PID/status`: resident memory by the kernel's count |
 //! | `timeline` | what was read at which moment, of which process; the lines of `memory.jsonl` |
 //!
 //! Sizes are bytes everywhere, also where the source counts kB; times are ns of the phone's
 //! BOOTTIME.
 
+pub mod gc;
 pub mod status;
 pub mod timeline;

@@ -1,0 +1,95 @@
+//! Dalvik's lines: collections of Android 1.5 to 4.4, and waits for the concurrent one.
+
+use super::message::{Blocked, Logged, Runtime, Steps};
+use super::size::{Printed, duration, kilobytes, plain};
+use crate::memory::timeline::{Collection, Source};
+
+/// `REASON freed …`, where the reason is `GC` or `GC_…`.
+pub(super) fn collection(message: &str) -> Option<Logged> {
+    let (reason, body) = message.split_once(" freed ")?;
+    let known = reason == "GC" || reason.starts_with("GC_");
+    if !known || reason.contains(char::is_whitespace) {
+        return None;
+    }
+    let mut logged = Logged {
+        runtime: Runtime::Dalvik,
+        collection: Collection {
+            source: Some(Source::Log),
+            reason: reason.to_owned(),
+            ..Collection::default()
+        },
+        free_percent: None,
+        external: None,
+        sampled: false,
+        steps: Steps::default(),
+        unread: Vec::new(),
+    };
+    for (at, part) in body.split(", ").enumerate() {
+        let part = part.trim();
+        if at == 0 {
+            freed(part, &mut logged)?;
+        } else if segment(part, &mut logged).is_none() && logged.unread.len() < 8 {
+            logged.unread.push(part.to_owned());
+        }
+    }
+    Some(logged)
+}
+
+/// `2049K`, `<1K`; up to Android 2.2 `3184 objects / 205496 bytes in 67ms`.
+fn freed(part: &str, logged: &mut Logged) -> Option<()> {
+    let bytes = match part.split_once(" objects / ") {
+        Some((objects, rest)) => {
+            let (bytes, took) = rest.split_once(" in ")?;
+            logged.collection.freed_objects = Some(plain(objects)?);
+            // The app stands still for all of it.
+            logged.collection.duration = Some(duration(took)?);
+            match bytes.strip_suffix(" bytes") {
+                Some(bytes) => Printed {
+                    bytes: i64::try_from(plain(bytes)?).ok()?,
+                    step: 1,
+                },
+                None => kilobytes(bytes)?,
+            }
+        }
+        None => kilobytes(part)?,
+    };
+    logged.collection.freed_bytes = Some(bytes.bytes);
+    logged.steps.freed = bytes.step;
+    Some(())
+}
+
+/// One of the parts behind the first.
+fn segment(part: &str, logged: &mut Logged) -> Option<()> {
+    if let Some(text) = part.strip_prefix("paused ") {
+        logged.collection.pauses = text.split('+').map(duration).collect::<Option<_>>()?;
+    } else if let Some(text) = part.strip_prefix("total ") {
+        logged.collection.duration = Some(duration(text)?);
+    } else if let Some(text) = part.strip_prefix("external ") {
+        let (used, limit) = pair(text)?;
+        logged.external = Some((used.unsigned()?, limit.unsigned()?));
+    } else {
+        let (percent, text) = part.split_once("% free ")?;
+        let (live, total) = pair(text)?;
+        (logged.collection.live, logged.collection.total) =
+            (Some(live.unsigned()?), Some(total.unsigned()?));
+        logged.free_percent = percent.parse().ok();
+        (logged.steps.live, logged.steps.total) = (live.step, total.step);
+    }
+    Some(())
+}
+
+/// `3571K/9991K`.
+fn pair(text: &str) -> Option<(Printed, Printed)> {
+    let (used, limit) = text.split_once('/')?;
+    Some((kilobytes(used)?, kilobytes(limit)?))
+}
+
+/// `WAIT_FOR_CONCURRENT_GC blocked 16ms`.
+pub(super) fn blocked(message: &str) -> Option<Blocked> {
+    let took = message.strip_prefix("WAIT_FOR_CONCURRENT_GC blocked ")?;
+    Some(Blocked {
+        ns: duration(took.trim())?,
+        reason: None,
+        on: Some("GC_CONCURRENT".to_owned()),
+    })
+}

@@ -1,0 +1,693 @@
+//! Lines of the phone's log, in any format that `logcat -v` prints and in those that Android
+//! Studio, Eclipse and `flutter run` copy: who said what at which time. Each line is judged by
+//! itself, so that a log pasted from several is read, too; only `-v long` needs the line
+//! before, which [`Splitter`] remembers.
+
+use super::size::plain;
+use super::stamp::Stamp;
+
+/// How a line is laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Format {
+    /// `I/tag( 123): message`
+    Brief,
+    /// `MM-DD HH:MM:SS.mmm I/tag( 123): message`
+    Time,
+    /// `MM-DD HH:MM:SS.mmm  123  456 I tag: message`
+    Threadtime,
+    /// `I( 123) message  (tag)`
+    Process,
+    /// `I( 123: 456) message`
+    Thread,
+    /// `I/tag: message`
+    Tag,
+    /// `message`
+    Raw,
+    /// `[ MM-DD HH:MM:SS.mmm 123: 456 I/tag ]`, then the message in lines of its own.
+    Long,
+    /// `YYYY-MM-DD HH:MM:SS.mmm 123-456 tag package I message`, as Android Studio copies it.
+    Studio,
+}
+
+/// A line of a log. What its format leaves out is `None`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogLine<'a> {
+    /// How it was laid out.
+    pub format: Format,
+    /// When.
+    pub time: Option<Stamp>,
+    /// Whose: a number, or a short name (`-v uid`).
+    pub uid: Option<&'a str>,
+    /// The process.
+    pub pid: Option<u32>,
+    /// The thread.
+    pub tid: Option<u32>,
+    /// `V`, `D`, `I`, `W`, `E`, `F`; `A` in Android Studio.
+    pub level: Option<char>,
+    /// The tag, without the spaces around it.
+    pub tag: Option<&'a str>,
+    /// The package, where Android Studio names it.
+    pub package: Option<&'a str>,
+    /// What it says.
+    pub message: &'a str,
+}
+
+/// What a line of a log file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Row<'a> {
+    /// A line of the log.
+    Line(LogLine<'a>),
+    /// `--------- beginning of main` and the like.
+    Divider,
+    /// Nothing to read: a blank line, or the head of a line of `-v long`.
+    Nothing,
+}
+
+/// Reads one line, with or without its end. None where it is no line of a log: blank, or
+/// `--------- beginning of main`. A line of no known form is `raw`. The head of a line of
+/// `-v long` has an empty message: use [`Splitter`] where that format may come.
+pub fn parse_line(text: &str) -> Option<LogLine<'_>> {
+    let text = bare(text);
+    if text.trim().is_empty() || is_divider(text) {
+        return None;
+    }
+    let line = without_tool(text);
+    let known = timed(line)
+        .or_else(|| long_head(line))
+        .or_else(|| leveled(line, None));
+    Some(known.unwrap_or(LogLine {
+        message: text,
+        ..LogLine::empty(Format::Raw)
+    }))
+}
+
+/// Reads the lines of one file, one after another.
+#[derive(Debug, Clone, Default)]
+pub struct Splitter {
+    /// The head of a line of `-v long`, whose message follows.
+    head: Option<String>,
+}
+
+impl Splitter {
+    /// Reads the next line.
+    pub fn line<'a>(&'a mut self, text: &'a str) -> Row<'a> {
+        if is_divider(bare(text)) {
+            self.head = None;
+            return Row::Divider;
+        }
+        let Some(line) = parse_line(text) else {
+            return Row::Nothing;
+        };
+        match line.format {
+            Format::Long => {
+                self.head = Some(bare(text).to_owned());
+                Row::Nothing
+            }
+            // A body may look like many things; a time in front is not one of them.
+            Format::Time | Format::Threadtime | Format::Studio => {
+                self.head = None;
+                Row::Line(line)
+            }
+            _ => match self.head.as_deref().and_then(parse_line) {
+                Some(head) => Row::Line(LogLine {
+                    message: bare(text),
+                    ..head
+                }),
+                None => Row::Line(line),
+            },
+        }
+    }
+}
+
+impl<'a> LogLine<'a> {
+    fn empty(format: Format) -> LogLine<'a> {
+        LogLine {
+            format,
+            time: None,
+            uid: None,
+            pid: None,
+            tid: None,
+            level: None,
+            tag: None,
+            package: None,
+            message: "",
+        }
+    }
+}
+
+/// Without the line's end and the colours of `-v color`.
+fn bare(text: &str) -> &str {
+    let mut text = text.trim_end_matches(['\r', '\n']);
+    while let Some(rest) = text.strip_prefix("\x1b[") {
+        let Some(end) = rest.find('m').filter(|end| *end <= 16) else {
+            break;
+        };
+        text = &rest[end + 1..];
+    }
+    loop {
+        let Some(start) = text.rfind("\x1b[") else {
+            return text;
+        };
+        let code = &text[start + 2..];
+        let sgr = code
+            .strip_suffix('m')
+            .is_some_and(|c| c.bytes().all(|b| b.is_ascii_digit() || b == b';'));
+        if !sgr {
+            return text;
+        }
+        text = text[..start].trim_end_matches('\r');
+    }
+}
+
+fn is_divider(text: &str) -> bool {
+    text.starts_with("--------- beginning of") || text.starts_with("--------- switch to")
+}
+
+/// Without what tools put in front of the lines they pass on: `[+123 ms] ` of `flutter run -v`,
+/// the commas of some test servers.
+fn without_tool(text: &str) -> &str {
+    let text = text.trim_start_matches(',');
+    let Some(rest) = text.strip_prefix('[') else {
+        return text;
+    };
+    let Some((inside, rest)) = rest.split_once("] ") else {
+        return text;
+    };
+    let took = inside.trim().trim_start_matches('+').strip_suffix(" ms");
+    match took.is_some_and(|number| plain(&number.replace(',', "")).is_some()) {
+        true => rest,
+        false => text,
+    }
+}
+
+/// Lines that begin with a time.
+fn timed(text: &str) -> Option<LogLine<'_>> {
+    let (time, rest) = Stamp::parse(text)?;
+    // Eclipse puts a colon behind the time.
+    let rest = rest.strip_prefix(':').unwrap_or(rest);
+    if !rest.starts_with([' ', '\t']) {
+        return None;
+    }
+    let rest = rest.trim_start();
+    leveled(rest, Some(time))
+        .or_else(|| threadtime(rest, time))
+        .or_else(|| studio(rest, time))
+}
+
+fn level(text: &str) -> Option<char> {
+    text.chars().next().filter(|c| "VDIWEFSA".contains(*c))
+}
+
+fn pid(text: &str) -> Option<u32> {
+    text.trim().parse().ok()
+}
+
+/// `[UID] PID TID L tag: message`.
+fn threadtime(text: &str, time: Stamp) -> Option<LogLine<'_>> {
+    let mut rest = text;
+    let mut word = || -> Option<&str> {
+        let (word, after) = rest.split_once([' ', '\t'])?;
+        rest = after.trim_start();
+        Some(word)
+    };
+    let (first, second, third) = (word()?, word()?, word()?);
+    let is_level = |word: &str| word.len() == 1 && level(word).is_some();
+    let (uid, ids, letter) = if is_level(third) {
+        (None, (first, second), third)
+    } else {
+        (Some(first), (second, third), word()?)
+    };
+    if !is_level(letter) {
+        return None;
+    }
+    let (tag, message) = tagged(rest)?;
+    Some(LogLine {
+        time: Some(time),
+        uid,
+        pid: Some(pid(ids.0)?),
+        tid: Some(pid(ids.1)?),
+        level: level(letter),
+        tag: Some(tag),
+        message,
+        ..LogLine::empty(Format::Threadtime)
+    })
+}
+
+/// `tag    : message`; an empty tag stands as nothing before the colon.
+fn tagged(text: &str) -> Option<(&str, &str)> {
+    let (tag, message) = match text.split_once(": ") {
+        Some(parts) => parts,
+        // An empty message.
+        None => (text.strip_suffix(':')?, ""),
+    };
+    Some((tag.trim(), message))
+}
+
+/// `I/tag( 123): message`, `I/tag: message`, `I( 123) message  (tag)`, `I( 123: 456) message`.
+fn leveled(text: &str, time: Option<Stamp>) -> Option<LogLine<'_>> {
+    let letter = level(text)?;
+    let rest = &text[1..];
+    if let Some(rest) = rest.strip_prefix('/') {
+        return slashed(rest, letter, time);
+    }
+    if time.is_some() {
+        return None;
+    }
+    let (inside, message) = rest.strip_prefix('(')?.split_once(')')?;
+    let message = message.strip_prefix(' ').unwrap_or(message);
+    // With `-v uid`, the brackets of `process` look like those of `thread`; but it names the
+    // tag at the end.
+    let named = message
+        .strip_suffix(')')
+        .and_then(|m| m.rsplit_once("  ("))
+        .zip(owner(inside));
+    Some(match (named, owner(inside)) {
+        (Some(((message, tag), (uid, pid))), _) => LogLine {
+            uid,
+            pid: Some(pid),
+            level: Some(letter),
+            tag: Some(tag.trim()),
+            message,
+            ..LogLine::empty(Format::Process)
+        },
+        (None, Some((None, pid))) => LogLine {
+            pid: Some(pid),
+            level: Some(letter),
+            message,
+            ..LogLine::empty(Format::Process)
+        },
+        _ => {
+            let (uid, pid, tid) = thread_of(inside)?;
+            LogLine {
+                uid,
+                pid: Some(pid),
+                tid: Some(tid),
+                level: Some(letter),
+                message,
+                ..LogLine::empty(Format::Thread)
+            }
+        }
+    })
+}
+
+/// What follows `I/`.
+fn slashed(rest: &str, letter: char, time: Option<Stamp>) -> Option<LogLine<'_>> {
+    // The tag may hold brackets of its own: the first that hold a number and end in a colon.
+    let mut from = 0;
+    while let Some(open) = rest[from..].find('(').map(|at| at + from) {
+        // A tag is short and has no colon before a space: what follows is a message.
+        if open > 128 || rest[..open].contains(": ") {
+            break;
+        }
+        let Some(close) = rest[open..].find(')').map(|at| at + open) else {
+            break;
+        };
+        let behind = &rest[close + 1..];
+        if let (Some((uid, pid)), Some(message)) =
+            (owner(&rest[open + 1..close]), behind.strip_prefix(':'))
+        {
+            return Some(LogLine {
+                time,
+                uid,
+                pid: Some(pid),
+                level: Some(letter),
+                tag: Some(rest[..open].trim()),
+                message: message.strip_prefix(' ').unwrap_or(message),
+                ..LogLine::empty(match time {
+                    Some(_) => Format::Time,
+                    None => Format::Brief,
+                })
+            });
+        }
+        from = open + 1;
+    }
+    let (tag, message) = tagged(rest)?;
+    Some(LogLine {
+        time,
+        level: Some(letter),
+        tag: Some(tag),
+        message,
+        ..LogLine::empty(match time {
+            Some(_) => Format::Time,
+            None => Format::Tag,
+        })
+    })
+}
+
+/// Numbers, or a name and numbers, with colons between them.
+fn colons(inside: &str) -> Option<[Option<&str>; 3]> {
+    let mut parts = inside.split(':').map(str::trim);
+    let three = [parts.next(), parts.next(), parts.next()];
+    parts.next().is_none().then_some(three)
+}
+
+/// `[UID:]PID`.
+fn owner(inside: &str) -> Option<(Option<&str>, u32)> {
+    match colons(inside)? {
+        [Some(id), None, None] => Some((None, pid(id)?)),
+        [Some(uid), Some(id), None] if is_user(uid) => Some((Some(uid), pid(id)?)),
+        _ => None,
+    }
+}
+
+/// A number, or a name as short as logcat prints one.
+fn is_user(uid: &str) -> bool {
+    !uid.is_empty() && uid.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+}
+
+/// `[UID:]PID:TID`.
+fn thread_of(inside: &str) -> Option<(Option<&str>, u32, u32)> {
+    match colons(inside)? {
+        [Some(id), Some(tid), None] => Some((None, pid(id)?, pid(tid)?)),
+        [Some(uid), Some(id), Some(tid)] if is_user(uid) => Some((Some(uid), pid(id)?, pid(tid)?)),
+        _ => None,
+    }
+}
+
+/// `[ TIME [UID:]PID:TID L/tag ]`.
+fn long_head(text: &str) -> Option<LogLine<'_>> {
+    // Heads are remembered, and tags are short.
+    let text = (text.len() <= 1024).then_some(text)?;
+    let inside = text.strip_prefix("[ ")?.strip_suffix(" ]")?;
+    let (time, rest) = Stamp::parse(inside)?;
+    let slash = rest.find('/')?;
+    let letter = level(rest.get(slash.checked_sub(1)?..)?)?;
+    let (uid, id, tid) = thread_of(&rest[..slash - 1])?;
+    Some(LogLine {
+        time: Some(time),
+        uid,
+        pid: Some(id),
+        tid: Some(tid),
+        level: Some(letter),
+        tag: Some(rest[slash + 1..].trim()),
+        ..LogLine::empty(Format::Long)
+    })
+}
+
+/// `PID-TID tag package I message`, and the older `PID-TID/package I/tag: message`.
+fn studio(text: &str, time: Stamp) -> Option<LogLine<'_>> {
+    let end = text.find([' ', '\t', '/'])?;
+    let (process, thread) = text[..end].split_once('-')?;
+    let ids = (pid(process)?, pid(thread)?);
+    let line = LogLine {
+        time: Some(time),
+        pid: Some(ids.0),
+        tid: Some(ids.1),
+        ..LogLine::empty(Format::Studio)
+    };
+    if let Some(rest) = text[end..].strip_prefix('/') {
+        let (package, rest) = rest.split_once(' ')?;
+        let inner = slashed(rest.trim_start().get(2..)?, level(rest.trim_start())?, None)?;
+        return Some(LogLine {
+            level: inner.level,
+            tag: inner.tag,
+            package: (package != "?").then_some(package),
+            message: inner.message,
+            ..line
+        });
+    }
+    // Columns are padded to widths that the user chooses, and each but the level may be
+    // switched off: the level is the first letter that stands alone.
+    let rest = &text[end..];
+    let mut columns: [Option<&str>; 2] = [None, None];
+    let mut seen = 0;
+    let mut at = 0;
+    loop {
+        let start = at + rest[at..].find(|c: char| !c.is_whitespace())?;
+        let stop = rest[start..]
+            .find(char::is_whitespace)
+            .map_or(rest.len(), |length| start + length);
+        let word = &rest[start..stop];
+        if word.len() == 1 && level(word).is_some() {
+            let message = rest[stop..].trim_start();
+            return Some(LogLine {
+                level: level(word),
+                tag: columns[0],
+                package: columns[1],
+                message,
+                ..line
+            });
+        }
+        // A tag of several words pushes the package on: the last word is the package.
+        match seen {
+            0 => columns[0] = Some(word),
+            _ => columns[1] = Some(word),
+        }
+        seen += 1;
+        if seen > 8 {
+            return None;
+        }
+        at = stop;
+    }
+}
+
+/// What `chatty` says of lines that the phone's log left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Chatty {
+    /// The line before, of the same process, came so many times more.
+    Identical(u64),
+    /// So many lines of the process were thrown away.
+    Expired(u64),
+}
+
+/// Reads the message of a line of the tag `chatty`: `uid=10123(u0_a123) com.example identical
+/// 3 lines`.
+pub fn chatty(line: &LogLine<'_>) -> Option<Chatty> {
+    if line.tag != Some("chatty") {
+        return None;
+    }
+    let mut words = line.message.split_whitespace().rev();
+    let (unit, count, what) = (words.next()?, words.next()?, words.next()?);
+    let count = plain(count)?;
+    match (what, unit) {
+        ("identical", "line" | "lines") => Some(Chatty::Identical(count)),
+        ("expire", "line" | "lines") => Some(Chatty::Expired(count)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> LogLine<'_> {
+        parse_line(text).unwrap()
+    }
+
+    #[test]
+    fn each_format_gives_what_it_prints() {
+        for (text, format, pid, tid, tag) in [
+            (
+                "I/art     ( 2345): hello",
+                Format::Brief,
+                Some(2345),
+                None,
+                Some("art"),
+            ),
+            (
+                "I/a(b) c(10123: 2345): hello",
+                Format::Brief,
+                Some(2345),
+                None,
+                Some("a(b) c"),
+            ),
+            (
+                "01-02 03:04:05.678 I/art     ( 2345): hello",
+                Format::Time,
+                Some(2345),
+                None,
+                Some("art"),
+            ),
+            (
+                "01-02 03:04:05.678: I/art(2345): hello",
+                Format::Time,
+                Some(2345),
+                None,
+                Some("art"),
+            ),
+            (
+                "01-02 03:04:05.678  2345  2350 I art     : hello",
+                Format::Threadtime,
+                Some(2345),
+                Some(2350),
+                Some("art"),
+            ),
+            (
+                "01-02 03:04:05.678 10123  2345  2350 I art     : hello",
+                Format::Threadtime,
+                Some(2345),
+                Some(2350),
+                Some("art"),
+            ),
+            (
+                "2026-01-02 03:04:05.678901 +0100 u0_a1  2345  2350 I art     : hello",
+                Format::Threadtime,
+                Some(2345),
+                Some(2350),
+                Some("art"),
+            ),
+            (
+                "         1773748800.123  2345  2350 I art     : hello",
+                Format::Threadtime,
+                Some(2345),
+                Some(2350),
+                Some("art"),
+            ),
+            (
+                "   123.456  2345  2350 I art     : hello",
+                Format::Threadtime,
+                Some(2345),
+                Some(2350),
+                Some("art"),
+            ),
+            (
+                "I( 2345) hello  (art)",
+                Format::Process,
+                Some(2345),
+                None,
+                Some("art"),
+            ),
+            (
+                "I( 2345: 2350) hello",
+                Format::Thread,
+                Some(2345),
+                Some(2350),
+                None,
+            ),
+            (
+                "I(10123: 2345: 2350) hello",
+                Format::Thread,
+                Some(2345),
+                Some(2350),
+                None,
+            ),
+            ("I/art     : hello", Format::Tag, None, None, Some("art")),
+            ("hello", Format::Raw, None, None, None),
+            (
+                "01-02 03:04:05.678 2345-2350/com.example.app I/art: hello",
+                Format::Studio,
+                Some(2345),
+                Some(2350),
+                Some("art"),
+            ),
+            (
+                "01-02 03:04:05.678 2345-2350/? I/art: hello",
+                Format::Studio,
+                Some(2345),
+                Some(2350),
+                Some("art"),
+            ),
+            (
+                "2026-01-02 03:04:05.678  2345-2350  art                     com.example.app          I  hello",
+                Format::Studio,
+                Some(2345),
+                Some(2350),
+                Some("art"),
+            ),
+            (
+                "\x1b[38;5;75m01-02 03:04:05.678  2345  2350 I art     : hello\x1b[0m\r\n",
+                Format::Threadtime,
+                Some(2345),
+                Some(2350),
+                Some("art"),
+            ),
+            (
+                ",I/art     ( 2345): hello\r\r\n",
+                Format::Brief,
+                Some(2345),
+                None,
+                Some("art"),
+            ),
+            (
+                "[+1,733 ms] I/art     ( 2345): hello",
+                Format::Brief,
+                Some(2345),
+                None,
+                Some("art"),
+            ),
+        ] {
+            let line = parsed(text);
+            assert_eq!(
+                (line.format, line.pid, line.tid, line.tag, line.message),
+                (format, pid, tid, tag, "hello"),
+                "{text}"
+            );
+            let timed = !matches!(
+                format,
+                Format::Brief | Format::Process | Format::Thread | Format::Tag | Format::Raw
+            );
+            assert_eq!(line.time.is_some(), timed, "{text}");
+            assert_eq!(line.level, (format != Format::Raw).then_some('I'), "{text}");
+        }
+        assert_eq!(
+            parsed("01-02 03:04:05.678 10123  2345  2350 I art: x").uid,
+            Some("10123")
+        );
+        assert_eq!(parsed("I/art(10123: 2345): x").uid, Some("10123"));
+        assert_eq!(parsed("I/art( root: 2345): x").uid, Some("root"));
+        assert_eq!(
+            parsed("01-02 03:04:05.678 5-6/com.example I/art: x").package,
+            Some("com.example")
+        );
+        for text in [
+            "",
+            "  \r\n",
+            "--------- beginning of main",
+            "--------- switch to system\r",
+        ] {
+            assert_eq!(parse_line(text), None);
+        }
+    }
+
+    #[test]
+    fn the_message_of_a_long_line_stands_below_its_head() {
+        let mut splitter = Splitter::default();
+        let mut found = Vec::new();
+        for text in [
+            "--------- beginning of main",
+            "[ 09-11 12:52:56.962   188:  189 I/art ]",
+            "one",
+            "",
+            "I/two: still the body",
+            "",
+            "[ 2026-09-11 12:52:57.000 10123: 190: 191 W/a b ]\r",
+            "three\r",
+            "09-11 12:52:58.000   7   8 I x: four",
+            "five",
+        ] {
+            if let Row::Line(line) = splitter.line(text) {
+                found.push((
+                    line.pid,
+                    line.tid,
+                    line.tag.map(str::to_owned),
+                    line.message.to_owned(),
+                ));
+            }
+        }
+        let row = |pid, tid, tag: Option<&str>, message: &str| {
+            (pid, tid, tag.map(str::to_owned), message.to_owned())
+        };
+        assert_eq!(
+            found,
+            [
+                row(Some(188), Some(189), Some("art"), "one"),
+                row(Some(188), Some(189), Some("art"), "I/two: still the body"),
+                row(Some(190), Some(191), Some("a b"), "three"),
+                row(Some(7), Some(8), Some("x"), "four"),
+                row(None, None, None, "five"),
+            ]
+        );
+    }
+
+    #[test]
+    fn chatty_says_what_was_left_out() {
+        let line = parsed(
+            "01-02 03:04:05.678  5  6 I chatty  : uid=1000(system) Binder:5_1 identical 3 lines",
+        );
+        assert_eq!(chatty(&line), Some(Chatty::Identical(3)));
+        let line = parsed("01-02 03:04:05.678  5  6 I chatty  : uid=1000 expire 1 line");
+        assert_eq!(chatty(&line), Some(Chatty::Expired(1)));
+        assert_eq!(chatty(&parsed("I/chatty(5): identical 3")), None);
+        assert_eq!(chatty(&parsed("I/other(5): identical 3 lines")), None);
+    }
+}

@@ -1,0 +1,304 @@
+//! Lines of every Android version with their values, from `fixtures/gclog`; with
+//! HEAPTAP_DEVICE_TEXTS=FOLDER also logs of real phones in its folder `gclog`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::super::*;
+use crate::memory::timeline::Collection;
+
+const LOG: &str = include_str!("../../../../fixtures/gclog/gc_forms.log");
+const EXPECTED: &str = include_str!("../../../../fixtures/gclog/gc_forms.expected.json");
+
+fn logged(message: &str) -> Logged {
+    match parse_message(None, message) {
+        Some(Event::Collection(logged)) => *logged,
+        other => panic!("{message}: {other:?}"),
+    }
+}
+
+/// Everything that is known of a line, by the names of the expected values.
+fn found(text: &str) -> BTreeMap<&'static str, Value> {
+    let line = parse_line(text).expect("a line");
+    let mut found = BTreeMap::new();
+    found.insert("pid", line.pid.into());
+    found.insert("tid", line.tid.into());
+    found.insert("tag", line.tag.into());
+    found.insert("uid", line.uid.and_then(|u| u.parse::<u64>().ok()).into());
+    match parse_event(&line) {
+        Some(Event::Collection(logged)) => {
+            let Logged {
+                runtime,
+                collection,
+                free_percent,
+                external,
+                sampled,
+                unread,
+                ..
+            } = *logged;
+            assert_eq!(unread, Vec::<String>::new(), "{text}");
+            let runtime_name = match runtime {
+                Runtime::Dalvik => "dalvik",
+                Runtime::Art => "art",
+            };
+            found.insert("rt", runtime_name.into());
+            let us = |ns: u64| ns / 1000;
+            let Collection {
+                reason,
+                collector,
+                freed_objects,
+                freed_bytes,
+                freed_large,
+                live,
+                total,
+                pauses,
+                duration,
+                ..
+            } = collection;
+            found.insert("reason", reason.clone().into());
+            found.insert("cause", reason.into());
+            found.insert("collector", collector.into());
+            found.insert("freed_objects", freed_objects.into());
+            found.insert("freed_bytes", freed_bytes.into());
+            found.insert("los_objects", freed_large.map(|l| l.0).into());
+            found.insert("los_bytes", freed_large.map(|l| l.1).into());
+            found.insert("free_pct", free_percent.into());
+            found.insert("used_bytes", live.into());
+            found.insert("heap_bytes", total.into());
+            found.insert("ext_used", external.map(|e| e.0).into());
+            found.insert("ext_limit", external.map(|e| e.1).into());
+            found.insert(
+                "pauses_us",
+                pauses.into_iter().map(us).collect::<Vec<_>>().into(),
+            );
+            found.insert("total_us", duration.map(us).into());
+            found.insert("sampled", sampled.into());
+        }
+        Some(Event::Blocked(blocked)) => {
+            found.insert("blocked_us", (blocked.ns / 1000).into());
+            found.insert("cause", blocked.reason.into());
+        }
+        Some(Event::OutOfMemory(_)) => {
+            found.insert("oom", true.into());
+        }
+        _ => {
+            found.insert("other", true.into());
+        }
+    }
+    found
+}
+
+#[test]
+fn every_form_gives_its_values() {
+    let expected: Vec<BTreeMap<String, Value>> = serde_json::from_str(EXPECTED).unwrap();
+    let lines: Vec<&str> = LOG.lines().collect();
+    assert_eq!(lines.len(), 40);
+    assert_eq!(expected.len(), lines.len());
+    let mut compared = 0;
+    for (text, row) in lines.iter().zip(&expected) {
+        let found = found(text);
+        let collected = found.contains_key("collector");
+        for (key, value) in row {
+            match key.as_str() {
+                "line" | "note" => {}
+                "rt" if !collected => {}
+                key => {
+                    assert_eq!(found.get(key), Some(value), "{key} of {text}");
+                    compared += 1;
+                }
+            }
+        }
+        let wants = row.contains_key("reason")
+            || row.contains_key("cause") && !row.contains_key("blocked_us");
+        let wants = wants || row.contains_key("collector");
+        assert_eq!(collected, wants, "{text}");
+    }
+    assert!(compared > 100, "{compared} values were compared");
+}
+
+#[test]
+fn lesser_lines_are_told_apart() {
+    let of = |message: &str| parse_message(Some("art"), message);
+    assert_eq!(
+        of("Clamp target GC heap from 193MB to 192MB"),
+        Some(Event::Clamp {
+            from: 193 << 20,
+            to: 192 << 20
+        })
+    );
+    assert_eq!(
+        of("Clamp target GC heap from 25.500MB to 24.000MB"),
+        Some(Event::Clamp {
+            from: 51 << 19,
+            to: 24 << 20
+        })
+    );
+    assert_eq!(
+        of("Grow heap (frag case) to 17.500MB for 79892-byte allocation"),
+        Some(Event::GrowHeap {
+            to: 35 << 19,
+            wanted: Some(79_892)
+        })
+    );
+    assert_eq!(
+        of("Forcing collection of SoftReferences for 12MB allocation"),
+        Some(Event::SoftReferences {
+            wanted: Some(12 << 20)
+        })
+    );
+    assert_eq!(
+        of("Forcing collection of SoftReferences for 1234-byte allocation"),
+        Some(Event::SoftReferences { wanted: Some(1234) })
+    );
+    for text in [
+        "SIGUSR1 forcing GC (no HPROF)",
+        "SIGUSR1 forcing GC (no HPROF) and profile save",
+    ] {
+        assert_eq!(of(text), Some(Event::Forced));
+    }
+    assert_eq!(
+        of("Waiting for a blocking GC NativeAlloc"),
+        Some(Event::Blocking {
+            reason: "NativeAlloc".to_owned(),
+            waits: true
+        })
+    );
+    assert_eq!(
+        of("Starting a blocking GC Explicit"),
+        Some(Event::Blocking {
+            reason: "Explicit".to_owned(),
+            waits: false
+        })
+    );
+    assert_eq!(
+        of("WaitForGcToComplete blocked Alloc on Background for 12.5ms"),
+        Some(Event::Blocked(Blocked {
+            ns: 12_500_000,
+            reason: Some("Alloc".to_owned()),
+            on: Some("Background".to_owned()),
+        }))
+    );
+    // Words that a runtime may say one day are kept; those of others are none of it.
+    assert_eq!(of("Skipping GC since heap is small"), Some(Event::Other));
+    assert_eq!(
+        of("WaitForGcToComplete did something else"),
+        Some(Event::Other)
+    );
+    assert_eq!(
+        parse_message(Some("MyApp"), "Skipping GC since heap is small"),
+        None
+    );
+    assert_eq!(of("Late-enabling -Xcheck:jni"), None);
+    assert_eq!(of("GCM registered"), None);
+}
+
+#[test]
+fn rare_values_are_read() {
+    // Nothing but the first part need be whole.
+    let one = logged(
+        "Background concurrent copying GC freed -12(-384KB) AllocSpace objects, 0(0B) LOS objects, 12% free, 10GB/12GB, paused  total 0",
+    );
+    assert_eq!(one.collection.freed_objects, None);
+    assert_eq!(one.collection.freed_bytes, Some(-384 << 10));
+    assert!(one.collection.pauses.is_empty());
+    assert_eq!(one.collection.duration, Some(0));
+    assert_eq!(
+        (one.collection.live, one.steps.live),
+        (Some(10 << 30), 1 << 30)
+    );
+    let one = logged(
+        "Explicit new shiny (4 threads) GC freed 18446744073709551615(7MB) AllocSpace objects, 3 regions evacuated, 33% free, 25MB/38MB, paused 1us,2us,3us total 67.216ms (cpu 12ms)",
+    );
+    assert_eq!(one.collection.collector, "new shiny (4 threads)");
+    assert_eq!(one.collection.freed_objects, Some(u64::MAX));
+    assert_eq!(one.collection.pauses, [1000, 2000, 3000]);
+    assert_eq!(one.unread, ["3 regions evacuated", "(cpu 12ms)"]);
+    let one = logged("Explicit GC freed 7MB AllocSpace bytes");
+    assert_eq!(
+        (one.collection.collector.as_str(), one.steps.freed),
+        ("", 1 << 20)
+    );
+    let one = logged("GC freed 3184 objects / 205496 bytes in 67ms");
+    assert_eq!(one.collection.freed_bytes, Some(205_496));
+    assert_eq!(one.collection.duration, Some(67_000_000));
+    for text in [
+        "Explicit concurrent copying GC freed",
+        "Explicit concurrent copying GC freed 7 AllocSpace objects",
+        " GC freed 7MB AllocSpace bytes",
+        "GC_ freed lots",
+        "He freed 7K, paused 1ms",
+    ] {
+        assert!(
+            !matches!(parse_message(None, text), Some(Event::Collection(_))),
+            "{text}"
+        );
+    }
+}
+
+fn device_texts() -> Option<PathBuf> {
+    Some(Path::new(&std::env::var_os("HEAPTAP_DEVICE_TEXTS")?).join("gclog"))
+}
+
+/// Three lines, the same in each format that a real logcat printed.
+#[test]
+fn a_real_phone_s_lines_come_out_of_every_format() {
+    let Some(folder) = device_texts() else {
+        println!("skipped: HEAPTAP_DEVICE_TEXTS is not set");
+        return;
+    };
+    let lines = [
+        (
+            188,
+            'I',
+            "lowmemorykiller",
+            "Using psi monitors for memory pressure detection",
+        ),
+        (188, 'I', "lowmemorykiller", "Process polling is supported"),
+        (
+            187,
+            'W',
+            "auditd",
+            "type=2000 audit(0.0:1): state=initialized audit_enabled=0 res=1",
+        ),
+    ];
+    let mut formats = 0;
+    for name in [
+        "brief",
+        "long",
+        "process",
+        "raw",
+        "tag",
+        "thread",
+        "threadtime",
+        "time",
+    ] {
+        let path = folder.join(format!("andlogview_format_{name}.txt"));
+        let text = std::fs::read_to_string(path).expect("the sample");
+        let mut splitter = Splitter::default();
+        let mut seen = 0;
+        for row in text.lines() {
+            let Row::Line(line) = splitter.line(row) else {
+                continue;
+            };
+            let (pid, level, tag, message) = lines[seen];
+            seen += 1;
+            let known = |there: bool| !matches!(name, "raw") && there;
+            assert_eq!(line.message, message, "{name}");
+            assert_eq!(line.level, known(true).then_some(level), "{name}");
+            assert_eq!(line.pid, known(name != "tag").then_some(pid), "{name}");
+            assert_eq!(line.tag, known(name != "thread").then_some(tag), "{name}");
+            assert_eq!(
+                line.time.is_some(),
+                matches!(name, "time" | "threadtime" | "long"),
+                "{name}"
+            );
+            let threads = matches!(name, "thread" | "threadtime" | "long");
+            assert_eq!(line.tid, threads.then_some(pid), "{name}");
+        }
+        assert_eq!(seen, lines.len(), "{name}");
+        formats += 1;
+    }
+    assert_eq!(formats, 8);
+}
