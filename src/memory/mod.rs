@@ -6,6 +6,7 @@
 //! | module | owns |
 //! |---|---|
 //! | `gc` | garbage collections as the runtimes log them, and what they tell |
+//! | `meminfo` | `dumpsys meminfo` in every form |
 //! | `status` | `/proc/PID/status`: resident memory by the kernel's count |
 //! | `timeline` | what was read at which moment, of which process; the lines of `memory.jsonl` |
 //!
@@ -13,5 +14,6 @@
 //! BOOTTIME.
 
 pub mod gc;
+pub mod meminfo;
 pub mod status;
 pub mod timeline;

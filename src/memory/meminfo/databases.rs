@@ -1,0 +1,151 @@
+//! The databases that an app has open: a line each, with or without cache statistics of their
+//! own (Android 14 on), and pools.
+
+use super::line::{self, Lines};
+use super::number;
+
+/// A database, or a pool of connections to it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Database {
+    /// Its name or path.
+    pub name: String,
+    /// Size of a page, bytes.
+    pub page: Option<i64>,
+    /// Size of the database, bytes.
+    pub size: Option<i64>,
+    /// Bytes of lookaside memory.
+    pub lookaside: Option<i64>,
+    /// Hits, misses and size of the cache of statements as printed: `151/32/18`, `1k/21/3`, or
+    /// three columns.
+    pub cache: Vec<String>,
+    /// Whether the figures are those of a pool of connections.
+    pub pool: bool,
+}
+
+/// The databases.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Databases {
+    /// A line each, headers and headings between them.
+    pub lines: Lines<Database>,
+}
+
+/// The columns that fields before the cache end in.
+const ENDS: [usize; 3] = [10, 19, 34];
+
+impl Databases {
+    pub(super) fn read(lines: &[&str]) -> Databases {
+        let mut databases = Databases::default();
+        let mut pool = false;
+        for raw in lines {
+            pool = (pool || raw.trim() == "POOL STATS") && raw.trim() != "PER CONNECTION STATS";
+            match database(raw) {
+                Some(mut found) => {
+                    found.pool = pool;
+                    let printed = print(&found);
+                    databases.lines.push(found, &printed, raw);
+                }
+                None => databases.lines.text(raw),
+            }
+        }
+        databases
+    }
+
+    pub(super) fn write(&self, out: &mut Vec<String>) {
+        self.lines.write(out, print);
+    }
+
+    /// Lines that are neither a database nor a header.
+    pub(super) fn unknown(&self) -> Vec<&str> {
+        let header = |line: &str| {
+            line.ends_with("Dbname") || matches!(line.trim(), "PER CONNECTION STATS" | "POOL STATS")
+        };
+        self.lines.unknown().filter(|line| !header(line)).collect()
+    }
+
+    pub(super) fn odd(&self) -> usize {
+        self.lines.odd()
+    }
+}
+
+/// Whether it is a cache in one field: `151/32/18`.
+fn is_cache(word: &str) -> bool {
+    let number = |part: &str| {
+        let part = part.strip_suffix('k').unwrap_or(part);
+        number::integer(part).is_some()
+    };
+    word.split('/').count() == 3 && word.split('/').all(number)
+}
+
+fn database(text: &str) -> Option<Database> {
+    let words = line::words(text);
+    let mut found = Database::default();
+    let mut fields = Vec::new();
+    for word in words.iter().take(6) {
+        if is_cache(word.text) {
+            found.cache.push(word.text.to_owned());
+            break;
+        }
+        match number::integer(word.text) {
+            Some((value, _)) => fields.push((value, word)),
+            None => break,
+        }
+    }
+    if found.cache.is_empty() {
+        // Three columns of cache statistics; what is before them may be blank.
+        let cache = fields.split_off(fields.len().checked_sub(3)?);
+        found.cache = cache.iter().map(|(_, word)| word.text.to_owned()).collect();
+    }
+    let used = fields.len() + found.cache.len();
+    let last = words.get(used.checked_sub(1)?)?;
+    let rest = text.get(last.from + last.text.len()..)?;
+    found.name = rest
+        .strip_prefix("  ")
+        .or(rest.strip_prefix(' '))?
+        .to_owned();
+    if found.name.trim().is_empty() {
+        return None;
+    }
+    let mut places = [None; 3];
+    let all = fields.len() == 3;
+    for (at, (value, word)) in fields.into_iter().enumerate() {
+        let place = match all {
+            true => Some(at),
+            false => ENDS.iter().position(|end| *end == word.end),
+        };
+        *places.get_mut(place?)? = Some(value);
+    }
+    let [page, size, lookaside] = places;
+    found.page = bytes(page)?;
+    found.size = bytes(size)?;
+    found.lookaside = lookaside;
+    Some(found)
+}
+
+/// `Some(None)` for a blank field, `None` for one that no size holds.
+fn bytes(kb: Option<i64>) -> Option<Option<i64>> {
+    match kb {
+        Some(kb) => number::bytes(kb).map(Some),
+        None => Some(None),
+    }
+}
+
+fn print(database: &Database) -> String {
+    let blank = |value: Option<i64>| value.map_or(" ".to_owned(), |value| value.to_string());
+    let kb = |bytes: Option<i64>| blank(bytes.map(|bytes| bytes / 1024));
+    let first = [
+        kb(database.page),
+        kb(database.size),
+        blank(database.lookaside),
+    ];
+    let mut fields: Vec<(usize, &str)> = Vec::new();
+    if !database.pool {
+        fields.extend([8, 8, 14].into_iter().zip(first.iter().map(String::as_str)));
+    }
+    let width = match (database.cache.len(), database.pool) {
+        (1, _) => 14,
+        (_, true) => 13,
+        (_, false) => 5,
+    };
+    fields.extend(database.cache.iter().map(|cache| (width, cache.as_str())));
+    format!("  {}  {}", line::fields(fields), database.name)
+}

@@ -1,0 +1,221 @@
+//! `dumpsys meminfo` in every form since Android 4, as one model: processes with their table,
+//! App Summary, objects and databases; the whole phone; the forms for scripts. Columns and rows
+//! are known by their names, what is not known is kept, and every text comes back as it was.
+//!
+//! | module | owns |
+//! |---|---|
+//! | `number` | integers in the digits of any locale |
+//! | `line` | lines that were read, and those that were not |
+//! | `table` | columns and rows of the table and of Dalvik Details |
+//! | `pairs` | `name: number` lines: App Summary, Objects, SQL, Native Allocations |
+//! | `databases` | databases and pools |
+//! | `process` | one process and its sections |
+//! | `parts` | how a process's memory divides, by App Summary's rules; whether sums are right |
+
+mod databases;
+mod line;
+mod number;
+mod pairs;
+mod parts;
+mod process;
+mod table;
+
+pub use databases::{Database, Databases};
+pub use line::{Line, Lines};
+pub use number::Digits;
+pub use pairs::{Entry, Group, Pairs};
+pub use parts::{Rule, Sum};
+pub use process::{Body, Process, Section};
+pub use table::{Column, Heading, Headings, Row, Table};
+
+/// What `dumpsys meminfo` printed.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Meminfo {
+    /// Its pieces, in order.
+    pub pieces: Vec<Piece>,
+    /// Whether lines end as on Windows, which some adb and pseudo-terminals do.
+    pub(crate) crlf: bool,
+    /// Whether the last line has no end.
+    pub(crate) torn: bool,
+}
+
+/// A piece of what was printed.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Piece {
+    /// What the clocks said.
+    Clocks(Clocks),
+    /// A process.
+    Process(Process),
+    /// There is none of this name or pid.
+    NoProcess(String),
+    /// Lines that are none of these: blank ones, the preamble, what other programs printed.
+    Text(Lines<()>),
+}
+
+/// The phone's clocks when it was asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Clocks {
+    /// Since boot, without deep sleep, ms.
+    pub uptime_ms: u64,
+    /// Since boot, ms: BOOTTIME.
+    pub realtime_ms: u64,
+}
+
+const NO_PROCESS: &str = "No process found for: ";
+
+/// Whether a line says that the phone could not ask the app.
+pub(crate) fn is_trouble(line: &str) -> bool {
+    let rest = line.trim_start().strip_prefix("Got ");
+    let failure = rest.and_then(|rest| rest.split([' ', '!', ':']).next());
+    failure.is_some_and(|word| word.ends_with("Exception"))
+        || line.starts_with("*** SERVICE 'meminfo' DUMP TIMEOUT")
+        || line.starts_with("Can't find service: meminfo")
+}
+
+fn clocks(line: &str) -> Option<Clocks> {
+    let rest = line.strip_prefix("Uptime: ")?;
+    let (uptime, realtime) = rest.split_once(" Realtime: ")?;
+    let clocks = Clocks {
+        uptime_ms: uptime.parse().ok()?,
+        realtime_ms: realtime.parse().ok()?,
+    };
+    (print_clocks(&clocks) == line).then_some(clocks)
+}
+
+fn print_clocks(clocks: &Clocks) -> String {
+    format!(
+        "Uptime: {} Realtime: {}",
+        clocks.uptime_ms, clocks.realtime_ms
+    )
+}
+
+impl Meminfo {
+    /// Reads a text. Never fails: what is not understood is kept as text.
+    pub fn parse(text: &str) -> Meminfo {
+        let mut meminfo = Meminfo {
+            torn: !text.is_empty() && !text.ends_with('\n'),
+            ..Meminfo::default()
+        };
+        let body = text.strip_suffix('\n').unwrap_or(text);
+        if text.is_empty() {
+            return meminfo;
+        }
+        let mut lines: Vec<&str> = body.split('\n').collect();
+        let ended = lines.len() - usize::from(meminfo.torn);
+        meminfo.crlf = ended > 0 && lines[..ended].iter().all(|line| line.ends_with('\r'));
+        if meminfo.crlf {
+            for line in &mut lines[..ended] {
+                *line = line.strip_suffix('\r').unwrap_or(line);
+            }
+        }
+        meminfo.read(&lines);
+        meminfo
+    }
+
+    fn read(&mut self, lines: &[&str]) {
+        let mut at = 0;
+        while at < lines.len() {
+            let line = lines[at];
+            if let Some((pid, name)) = process::heading(line) {
+                let usual = format!("** MEMINFO in pid {pid} [{name}] **") == line;
+                let process = Process {
+                    pid: Some(pid),
+                    name: Some(name.to_owned()),
+                    heading: (!usual).then(|| line.to_owned()),
+                    ..Process::default()
+                };
+                at = self.process(process, lines, at + 1);
+            } else if process::table_head(&lines[at..]).is_some() {
+                at = self.process(Process::default(), lines, at);
+            } else {
+                self.line(line);
+                at += 1;
+            }
+        }
+    }
+
+    /// Reads a process up to where the next piece begins.
+    fn process(&mut self, mut process: Process, lines: &[&str], from: usize) -> usize {
+        let ends = |line: &&str| {
+            process::heading(line).is_some()
+                || line.starts_with("Uptime: ")
+                || line.starts_with("Total ")
+                || line.starts_with(NO_PROCESS)
+                || line.starts_with("Applications Memory Usage")
+        };
+        let end = lines[from..].iter().position(ends);
+        let end = end.map_or(lines.len(), |found| from + found);
+        process.read(&lines[from..end]);
+        self.pieces.push(Piece::Process(process));
+        end
+    }
+
+    fn line(&mut self, line: &str) {
+        if let Some(clocks) = clocks(line) {
+            self.pieces.push(Piece::Clocks(clocks));
+        } else if let Some(target) = line.strip_prefix(NO_PROCESS) {
+            self.pieces.push(Piece::NoProcess(target.to_owned()));
+        } else if let Some(Piece::Text(text)) = self.pieces.last_mut() {
+            text.text(line);
+        } else {
+            let mut text = Lines::default();
+            text.text(line);
+            self.pieces.push(Piece::Text(text));
+        }
+    }
+
+    /// The text again, byte for byte.
+    pub fn render(&self) -> String {
+        let mut lines = Vec::new();
+        for piece in &self.pieces {
+            match piece {
+                Piece::Clocks(clocks) => lines.push(print_clocks(clocks)),
+                Piece::Process(process) => process.write(&mut lines),
+                Piece::NoProcess(target) => lines.push(format!("{NO_PROCESS}{target}")),
+                Piece::Text(text) => text.write(&mut lines, |()| String::new()),
+            }
+        }
+        let end = if self.crlf { "\r\n" } else { "\n" };
+        let mut text = lines.join(end);
+        if !self.torn && !self.pieces.is_empty() {
+            text.push_str(end);
+        }
+        text
+    }
+
+    /// The processes.
+    pub fn processes(&self) -> impl Iterator<Item = &Process> {
+        self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Process(process) => Some(process),
+            _ => None,
+        })
+    }
+
+    /// The phone's clocks when it began.
+    pub fn clocks(&self) -> Option<Clocks> {
+        self.pieces.iter().find_map(|piece| match piece {
+            Piece::Clocks(clocks) => Some(*clocks),
+            _ => None,
+        })
+    }
+
+    /// What was asked for where the phone knows no such process.
+    pub fn no_process(&self) -> Option<&str> {
+        self.pieces.iter().find_map(|piece| match piece {
+            Piece::NoProcess(target) => Some(target.as_str()),
+            _ => None,
+        })
+    }
+
+    /// Why the phone could not tell all, in its words.
+    pub fn trouble(&self) -> Option<&str> {
+        self.pieces.iter().find_map(|piece| match piece {
+            Piece::Process(process) => process.trouble(),
+            Piece::Text(text) => text.unknown().find(|line| is_trouble(line)),
+            _ => None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

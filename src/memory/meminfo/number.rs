@@ -1,0 +1,100 @@
+//! Integers as the phone prints them: digits of the app's locale (Android 8 and older format
+//! objects and summaries with it), and negative ones.
+
+/// Zeros of the scripts whose digits a locale of Android may use, Latin first.
+const ZEROS: [char; 12] = [
+    '0', '\u{660}', '\u{6f0}', '\u{966}', '\u{9e6}', '\u{a66}', '\u{ae6}', '\u{c66}', '\u{e50}',
+    '\u{f20}', '\u{1040}', '\u{17e0}',
+];
+
+/// The digits of a number: the script's zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Digits(char);
+
+impl Default for Digits {
+    fn default() -> Self {
+        Digits('0')
+    }
+}
+
+impl Digits {
+    /// All digits that are understood.
+    pub fn all() -> impl Iterator<Item = Digits> {
+        ZEROS.into_iter().map(Digits)
+    }
+
+    fn of(c: char) -> Option<(Digits, u8)> {
+        ZEROS.into_iter().find_map(|zero| {
+            let digit = (c as u32).checked_sub(zero as u32)?;
+            (digit < 10).then_some((Digits(zero), digit as u8))
+        })
+    }
+
+    /// The number in these digits.
+    pub fn write(self, number: i64) -> String {
+        let text = number.to_string();
+        match self.0 {
+            '0' => text,
+            zero => text
+                .chars()
+                .map(|c| match c.to_digit(10) {
+                    Some(digit) => char::from_u32(zero as u32 + digit).unwrap_or(c),
+                    None => c,
+                })
+                .collect(),
+        }
+    }
+}
+
+/// A whole token as an integer.
+pub fn integer(token: &str) -> Option<(i64, Digits)> {
+    let unmarked = token.trim_start_matches(['\u{61c}', '\u{200e}', '\u{200f}']);
+    let (negative, digits) = match unmarked.strip_prefix(['-', '\u{2212}']) {
+        Some(rest) => (true, rest),
+        None => (false, unmarked),
+    };
+    let mut script = None;
+    let mut value: i64 = 0;
+    for c in digits.chars() {
+        let (of, digit) = Digits::of(c)?;
+        if *script.get_or_insert(of) != of {
+            return None;
+        }
+        let digit = i64::from(digit);
+        value = value.checked_mul(10)?;
+        value = match negative {
+            true => value.checked_sub(digit)?,
+            false => value.checked_add(digit)?,
+        };
+    }
+    Some((value, script?))
+}
+
+/// A count of kB as bytes.
+pub fn bytes(kb: i64) -> Option<i64> {
+    kb.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_of_every_script_come_back_as_they_were() {
+        for digits in Digits::all() {
+            for number in [0, 7, 1234567890, -45, i64::MAX, i64::MIN] {
+                assert_eq!(integer(&digits.write(number)), Some((number, digits)));
+            }
+        }
+        assert_eq!(integer("\u{61c}-٣").map(|n| n.0), Some(-3));
+        for token in ["", "-", "1٢", "9223372036854775808", "12K", "+1", "1,2"] {
+            assert_eq!(integer(token), None, "{token}");
+        }
+    }
+
+    #[test]
+    fn kilobytes_that_no_size_holds_are_none() {
+        assert_eq!(bytes(-3), Some(-3072));
+        assert_eq!(bytes(i64::MAX), None);
+    }
+}

@@ -1,0 +1,290 @@
+//! One process of `dumpsys meminfo`: its sections in the order in which they came.
+
+use super::line::Lines;
+use super::pairs::Pairs;
+use super::table::{self, Headings, Table};
+
+/// One process.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Process {
+    /// Its pid; `None` where the text says none (native processes without `-a` or `-s`).
+    pub pid: Option<u32>,
+    /// Its name; `None` where the text says none.
+    pub name: Option<String>,
+    /// What is told of it.
+    pub sections: Vec<Section>,
+    /// The line that names it where it is written otherwise than usual.
+    pub(super) heading: Option<String>,
+}
+
+/// A part of what is told of a process: the line that heads it, where it has one, and its lines.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Section {
+    /// Its heading, without the space before; `None` for the table and what precedes it.
+    pub title: Option<String>,
+    /// What follows.
+    pub body: Body,
+    /// The lines of the heading where they are written otherwise than usual.
+    pub(super) heading: Option<Vec<String>>,
+}
+
+/// What a section holds.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Body {
+    /// The table of mappings by kind.
+    Table(Table),
+    /// Parts of the Dalvik rows: subsets, never to be added.
+    Details(Table),
+    /// App Summary.
+    Summary(Pairs),
+    /// Objects, SQL, Native Allocations: counts by name.
+    Counts(Pairs),
+    /// Databases.
+    Databases(super::databases::Databases),
+    /// Free text: Asset Allocations, Unreachable memory, and whatever is not known.
+    Text(Lines<()>),
+}
+
+/// Headings of sections, without the space before.
+pub(super) const DALVIK_DETAILS: &str = "Dalvik Details";
+pub(super) const APP_SUMMARY: &str = "App Summary";
+pub(super) const OBJECTS: &str = "Objects";
+pub(super) const SQL: &str = "SQL";
+pub(super) const NATIVE_ALLOCATIONS: &str = "Native Allocations";
+pub(super) const DATABASES: &str = "DATABASES";
+
+/// Whether a line heads a section: one space, words, and nothing that a row has.
+pub(super) fn title(line: &str) -> Option<&str> {
+    let name = line.strip_prefix(' ')?;
+    let begins = name.chars().next().is_some_and(char::is_alphabetic);
+    let words = name.chars().all(|c| c.is_alphabetic() || c == ' ');
+    (begins && words && name.len() <= 64 && !name.ends_with(' ')).then_some(name)
+}
+
+/// Whether the line begins what is told of a process: `** MEMINFO in pid 42 [name] **`.
+pub(super) fn heading(line: &str) -> Option<(u32, &str)> {
+    let rest = line.trim().strip_prefix("** MEMINFO in pid ")?;
+    let (pid, rest) = rest.split_once(' ')?;
+    let name = rest.strip_prefix('[')?.strip_suffix("**")?.trim_end();
+    Some((pid.parse().ok()?, name.strip_suffix(']')?))
+}
+
+/// How many lines the headers of a table at the begin of `lines` take, dashes included.
+pub(super) fn table_head(lines: &[&str]) -> Option<usize> {
+    let at = lines
+        .iter()
+        .take(4)
+        .position(|line| table::is_dashes(line))?;
+    let words = |line: &&str| {
+        !line.trim().is_empty() && line.starts_with("      ") && !line.contains([':', '*'])
+    };
+    let headers = at > 0 && lines[..at].iter().all(words);
+    headers.then_some(at + 1)
+}
+
+impl Process {
+    /// Reads what stands under the heading.
+    pub(super) fn read(&mut self, lines: &[&str]) {
+        let mut headings = Headings::default();
+        let mut at = 0;
+        while at < lines.len() {
+            let title = title(lines[at]);
+            let head = match title {
+                Some(_) => 1,
+                None => table_head(&lines[at..]).unwrap_or(0),
+            };
+            let body = at + head;
+            let rest = &lines[body..];
+            let ends = |(offset, line): (usize, &&str)| {
+                self::title(line).is_some()
+                    || (line.starts_with("      ") && table_head(&rest[offset..]).is_some())
+            };
+            // A section without a head has at least the line that it begins with.
+            let skip = usize::from(head == 0);
+            let end = rest.iter().enumerate().skip(skip).position(ends);
+            let end = end.map_or(lines.len(), |found| body + skip + found);
+            let section = section(title, &lines[at..body], &lines[body..end], &mut headings);
+            self.sections.push(section);
+            at = end;
+        }
+    }
+
+    pub(super) fn write(&self, out: &mut Vec<String>) {
+        match (&self.heading, self.pid, &self.name) {
+            (Some(heading), ..) => out.push(heading.clone()),
+            (None, Some(pid), Some(name)) => {
+                out.push(format!("** MEMINFO in pid {pid} [{name}] **"))
+            }
+            _ => {}
+        }
+        for section in &self.sections {
+            section.write(out);
+        }
+    }
+
+    /// The table of mappings by kind.
+    pub fn table(&self) -> Option<&Table> {
+        self.sections
+            .iter()
+            .find_map(|section| match &section.body {
+                Body::Table(table) => Some(table),
+                _ => None,
+            })
+    }
+
+    /// Parts of the Dalvik rows.
+    pub fn details(&self) -> Option<&Table> {
+        self.sections
+            .iter()
+            .find_map(|section| match &section.body {
+                Body::Details(table) => Some(table),
+                _ => None,
+            })
+    }
+
+    /// App Summary.
+    pub fn summary(&self) -> Option<&Pairs> {
+        self.sections
+            .iter()
+            .find_map(|section| match &section.body {
+                Body::Summary(pairs) => Some(pairs),
+                _ => None,
+            })
+    }
+
+    /// The counts under a heading: `Objects`, `SQL`, `Native Allocations`.
+    pub fn counts(&self, title: &str) -> Option<&Pairs> {
+        self.sections
+            .iter()
+            .find_map(|section| match &section.body {
+                Body::Counts(pairs) if section.title.as_deref() == Some(title) => Some(pairs),
+                _ => None,
+            })
+    }
+
+    /// How many instances of something the app counted.
+    pub fn object(&self, name: &str) -> Option<i64> {
+        self.counts(OBJECTS)?.value(name)
+    }
+
+    /// The databases.
+    pub fn databases(&self) -> Option<&super::databases::Databases> {
+        self.sections
+            .iter()
+            .find_map(|section| match &section.body {
+                Body::Databases(databases) => Some(databases),
+                _ => None,
+            })
+    }
+
+    /// The free text under a heading, and any other lines that are not understood, with their
+    /// headings.
+    pub fn texts(&self) -> impl Iterator<Item = (Option<&str>, &str)> {
+        self.sections.iter().flat_map(|section| {
+            let title = section.title.as_deref();
+            section.unknown().into_iter().map(move |line| (title, line))
+        })
+    }
+
+    /// Why the phone could not tell all, in its words: the app died or did not answer.
+    pub fn trouble(&self) -> Option<&str> {
+        self.texts()
+            .map(|(_, line)| line)
+            .find(|line| super::is_trouble(line))
+    }
+}
+
+/// Reads one section.
+fn section(title: Option<&str>, head: &[&str], lines: &[&str], shared: &mut Headings) -> Section {
+    let mut heading = None;
+    let body = match title {
+        None if !head.is_empty() => match Headings::read(head) {
+            Some(headings) => {
+                if headings.print() != head {
+                    heading = Some(head.iter().map(|line| (*line).to_owned()).collect());
+                }
+                shared.clone_from(&headings);
+                Body::Table(table_of(headings, lines))
+            }
+            None => Body::Text(text_of(head.iter().chain(lines))),
+        },
+        Some(DALVIK_DETAILS) if !shared.columns.is_empty() => {
+            Body::Details(table_of(shared.clone(), lines))
+        }
+        Some(APP_SUMMARY) => Body::Summary(Pairs::read(lines)),
+        Some(OBJECTS | SQL | NATIVE_ALLOCATIONS) => Body::Counts(Pairs::read(lines)),
+        Some(DATABASES) => Body::Databases(super::databases::Databases::read(lines)),
+        _ => Body::Text(text_of(lines.iter())),
+    };
+    Section {
+        title: title.map(str::to_owned),
+        body,
+        heading,
+    }
+}
+
+fn table_of(headings: Headings, lines: &[&str]) -> Table {
+    let mut table = Table::new(headings);
+    for line in lines {
+        table.line(line);
+    }
+    table
+}
+
+fn text_of<'a>(lines: impl Iterator<Item = &'a &'a str>) -> Lines<()> {
+    let mut text = Lines::default();
+    lines.for_each(|line| text.text(line));
+    text
+}
+
+impl Section {
+    fn write(&self, out: &mut Vec<String>) {
+        match (&self.heading, &self.title, &self.body) {
+            (Some(lines), ..) => out.extend(lines.iter().cloned()),
+            (None, Some(title), _) => out.push(format!(" {title}")),
+            (None, None, Body::Table(table)) => out.extend(table.headings.print()),
+            _ => {}
+        }
+        match &self.body {
+            Body::Table(table) | Body::Details(table) => table.write_rows(out),
+            Body::Summary(pairs) | Body::Counts(pairs) => pairs.write(out),
+            Body::Databases(databases) => databases.write(out),
+            Body::Text(lines) => lines.write(out, |()| String::new()),
+        }
+    }
+
+    /// The lines that are not understood.
+    pub fn unknown(&self) -> Vec<&str> {
+        match &self.body {
+            Body::Table(table) | Body::Details(table) => table.rows.unknown().collect(),
+            Body::Summary(pairs) | Body::Counts(pairs) => pairs
+                .groups
+                .unknown()
+                .filter(|line| !is_ornament(line))
+                .collect(),
+            Body::Databases(databases) => databases.unknown(),
+            Body::Text(lines) => lines.unknown().collect(),
+        }
+    }
+
+    /// How many lines are spaced otherwise than the layout prints them.
+    pub fn odd(&self) -> usize {
+        usize::from(self.heading.is_some())
+            + match &self.body {
+                Body::Table(table) | Body::Details(table) => table.rows.odd(),
+                Body::Summary(pairs) | Body::Counts(pairs) => pairs.groups.odd(),
+                Body::Databases(databases) => databases.odd(),
+                Body::Text(_) => 0,
+            }
+    }
+}
+
+/// Headers and dashes above numbers, which tell nothing by themselves.
+fn is_ornament(line: &str) -> bool {
+    let ornament = |word: &str| {
+        word.bytes().all(|byte| byte == b'-')
+            || word == "Count"
+            || word.to_ascii_lowercase().ends_with("(kb)")
+    };
+    line.split_whitespace().all(ornament)
+}

@@ -1,0 +1,261 @@
+//! Texts of every layout, written here by hand.
+
+use super::*;
+use crate::memory::timeline::Source;
+
+/// Android 4.3: no Private Clean, no swap.
+const OLD: &str = "\
+Applications Memory Usage (kB):
+Uptime: 100 Realtime: 200
+
+** MEMINFO in pid 12 [com.example.app] **
+                         Shared  Private     Heap     Heap     Heap
+                   Pss    Dirty    Dirty     Size    Alloc     Free
+                ------   ------   ------   ------   ------   ------
+       Native       20        8       18    11296     7927      408
+       Dalvik    11976     4696    11916    13388     7454     5934
+    Other dev       56       56        0
+     .so mmap     2507     2028      620
+      Unknown    13094      504    13092
+        TOTAL    27653     7292    25646    24684    15381     6342
+ 
+ Objects
+               Views:      115         ViewRootImpl:        1
+         AppContexts:        6           Activities:        1
+    Death Recipients:        0
+ 
+ SQL
+         MEMORY_USED:      462
+  PAGECACHE_OVERFLOW:       83          MALLOC_SIZE:       62
+ 
+ DATABASES
+      pgsz     dbsz   Lookaside(b)          cache  Dbname
+         4       48             37        11/22/4  /data/data/com.example.app/databases/my notes.db
+                                           0/12/0  (attached) temp
+ 
+ Asset Allocations
+    zip:/data/app/base.apk:/assets/font.ttf: 132K
+";
+
+/// Android 14: SwapPss, RSS, details, a label that overflows, pools, native allocations.
+const NEW: &str = "\
+Applications Memory Usage (in Kilobytes):
+Uptime: 277172845 Realtime: 423847246
+
+** MEMINFO in pid 21936 [com.example.app:remote] **
+                   Pss  Private  Private  SwapPss      Rss     Heap     Heap     Heap
+                 Total    Dirty    Clean    Dirty    Total     Size    Alloc     Free
+                ------   ------   ------   ------   ------   ------   ------   ------
+  Native Heap    16840    16804        0     6764    19428    34024    25037     5553
+  Dalvik Heap     9110     9032        0      136    13164    36444     9111    27333
+ Dalvik Other     2345     2300        0       12     4000                           
+     .so mmap     1000      100       50        0    30000                           
+    .art mmap      700      600       10       30      900                           
+    GL mtrack      500      500        0        0      500                           
+  Vendor blob       30       -4        0        0       40                           
+        TOTAL    37467    29332       60     6942    68032    70468    34148    32886
+ 
+ Dalvik Details
+        .Heap     3613     3347      266        0     4000                           
+.CompilerMetadata       46       44        0        0       86                           
+      .AppJIT       46       44        6        0       86                           
+ 
+ App Summary
+                       Pss(KB)                        Rss(KB)
+                        ------                         ------
+           Java Heap:     9642                          14064
+         Native Heap:    16804                          19428
+                Code:      200                          30086
+               Stack:        0                              0
+            Graphics:      500                            500
+       Private Other:     2246
+              System:     8075
+             Unknown:                                    4000
+ 
+           TOTAL PSS:    37467            TOTAL RSS:    68032       TOTAL SWAP PSS:     6942
+ 
+ Objects
+               Views:       24         ViewRootImpl:        3
+    Death Recipients:        0             WebViews:        0
+ 
+ Native Allocations
+                         Count                      Total(kB)
+   Bitmap (malloced):        3                           1200
+Bitmap (nonmalloced):        1                             20
+ 
+ SQL
+         MEMORY_USED:        0
+  PAGECACHE_OVERFLOW:        0          MALLOC_SIZE:        0
+ 
+ DATABASES
+      pgsz     dbsz   Lookaside(b) cache hits cache misses cache size  Dbname
+PER CONNECTION STATS
+         4       20             58     5    20     6  /data/user/0/a b.db
+                                       0     1     2  (attached) temp
+POOL STATS
+     cache hits  cache misses    cache size  Dbname
+              5            21            26  /data/user/0/a b.db
+";
+
+fn only(meminfo: &Meminfo) -> &Process {
+    let processes: Vec<&Process> = meminfo.processes().collect();
+    assert_eq!(processes.len(), 1);
+    processes[0]
+}
+
+fn odd(process: &Process) -> usize {
+    process.sections.iter().map(Section::odd).sum()
+}
+
+#[test]
+fn dalviks_columns_are_read_and_come_back() {
+    let meminfo = Meminfo::parse(OLD);
+    assert_eq!(meminfo.render(), OLD);
+    let process = only(&meminfo);
+    assert_eq!(odd(process), 0, "{process:#?}");
+    assert_eq!(process.pid, Some(12));
+    assert_eq!(meminfo.clocks().map(|c| c.realtime_ms), Some(200));
+    let table = process.table().unwrap();
+    assert_eq!(
+        table.cell("Dalvik", &Column::PrivateDirty),
+        Some(11916 * 1024)
+    );
+    assert_eq!(table.cell("Other dev", &Column::HeapSize), None);
+    assert!(table.sums().iter().all(|sum| sum.difference() == 0));
+    assert_eq!(process.object("Activities"), Some(1));
+    let databases: Vec<&Database> = process.databases().unwrap().lines.values().collect();
+    assert_eq!(
+        databases[0].name,
+        "/data/data/com.example.app/databases/my notes.db"
+    );
+    assert_eq!(
+        (databases[1].page, databases[1].cache[0].as_str()),
+        (None, "0/12/0")
+    );
+    let parts = process.parts(Source::Meminfo).unwrap();
+    assert_eq!(parts.native, 18 * 1024);
+    assert_eq!(parts.java_heap.unwrap().alloc, 7454 * 1024);
+    assert_eq!(parts.system, (27653 - 25646) * 1024);
+    assert_eq!((parts.swap, parts.total_rss), (None, None));
+}
+
+#[test]
+fn todays_columns_are_read_and_come_back() {
+    let meminfo = Meminfo::parse(NEW);
+    assert_eq!(meminfo.render(), NEW);
+    let process = only(&meminfo);
+    assert_eq!(odd(process), 0, "{process:#?}");
+    assert_eq!(process.texts().count(), 0);
+    let table = process.table().unwrap();
+    assert_eq!(
+        table.cell("Vendor blob", &Column::PrivateDirty),
+        Some(-4 * 1024)
+    );
+    let details = process.details().unwrap();
+    assert_eq!(
+        details.cell(".CompilerMetadata", &Column::Rss),
+        Some(86 * 1024)
+    );
+    for sum in table.sums() {
+        assert_eq!(sum.difference(), 0, "{sum:?}");
+    }
+    let summary = process.summary().unwrap();
+    assert_eq!(summary.under("Unknown", "Rss(KB)"), Some(4000));
+    assert_eq!(summary.under("Unknown", "Pss(KB)"), None);
+    let allocations = process.counts("Native Allocations").unwrap();
+    assert_eq!(
+        allocations.under("Bitmap (nonmalloced)", "Total(kB)"),
+        Some(20)
+    );
+    let databases = process.databases().unwrap();
+    assert_eq!(databases.lines.values().count(), 3);
+}
+
+#[test]
+fn what_the_summary_says_is_what_the_table_gives() {
+    let meminfo = Meminfo::parse(NEW);
+    let said = only(&meminfo).parts(Source::Meminfo).unwrap();
+    assert_eq!(said.java_heap.unwrap().size, 36444 * 1024);
+    let mut bare = only(&meminfo).clone();
+    bare.sections
+        .retain(|section| section.title.as_deref() != Some("App Summary"));
+    assert_eq!(bare.parts(Source::Meminfo).unwrap(), said);
+}
+
+#[test]
+fn without_the_app_heaps_have_no_figures() {
+    let local = NEW.replace("34024    25037     5553", "    0        0        0");
+    let local = local.split(" \n App Summary").next().unwrap();
+    let local = local.split(" \n Dalvik Details").next().unwrap();
+    let meminfo = Meminfo::parse(local);
+    assert_eq!(meminfo.render(), local);
+    let parts = only(&meminfo).parts(Source::MeminfoLocal).unwrap();
+    assert_eq!(parts.native_heap, None);
+    assert_eq!(parts.native, 16804 * 1024);
+}
+
+#[test]
+fn a_native_process_has_neither_name_nor_pid() {
+    let text = NEW.replace("** MEMINFO in pid 21936 [com.example.app:remote] **\n", "");
+    let meminfo = Meminfo::parse(&text);
+    assert_eq!(meminfo.render(), text);
+    let process = only(&meminfo);
+    assert_eq!((process.pid, &process.name), (None, &None));
+    assert!(process.table().is_some());
+}
+
+#[test]
+fn a_process_that_is_missing_or_dies_is_told() {
+    let none = Meminfo::parse("No process found for: com.example.app\n");
+    assert_eq!(none.no_process(), Some("com.example.app"));
+    let dying = "Uptime: 1 Realtime: 2\n\n** MEMINFO in pid 3 [a] **\nGot RemoteException!\n";
+    let dying = Meminfo::parse(dying);
+    assert_eq!(dying.trouble(), Some("Got RemoteException!"));
+    assert_eq!(only(&dying).parts(Source::Meminfo), None);
+}
+
+#[test]
+fn lines_of_windows_and_torn_ends_come_back() {
+    let crlf = NEW.replace('\n', "\r\n");
+    let meminfo = Meminfo::parse(&crlf);
+    assert_eq!(odd(only(&meminfo)), 0);
+    assert_eq!(meminfo.render(), crlf);
+    for end in 0..NEW.len() {
+        assert_eq!(Meminfo::parse(&NEW[..end]).render(), &NEW[..end]);
+    }
+    for text in ["\r\n", "\n", "a\r\nb", "a\r\nb\n", "\r"] {
+        assert_eq!(Meminfo::parse(text).render(), text);
+    }
+}
+
+#[test]
+fn digits_of_an_apps_locale_are_read() {
+    let arabic = NEW.replace(
+        "      24         ViewRootImpl:        3",
+        "      ٢٤         ViewRootImpl:        ٣",
+    );
+    let meminfo = Meminfo::parse(&arabic);
+    assert_eq!(meminfo.render(), arabic);
+    assert_eq!(only(&meminfo).object("ViewRootImpl"), Some(3));
+    assert_eq!(odd(only(&meminfo)), 0);
+}
+
+#[test]
+fn columns_go_by_their_headers() {
+    let text = "\
+Applications Memory Usage (in Kilobytes):
+                   Rss   Vendor     Heap
+                 Total    Stuff     Size
+                ------   ------   ------
+  Native Heap        7                 9
+";
+    let meminfo = Meminfo::parse(text);
+    assert_eq!(meminfo.render(), text);
+    let table = only(&meminfo).table().unwrap();
+    assert_eq!(table.cell("Native Heap", &Column::Rss), Some(7 * 1024));
+    assert_eq!(
+        table.cell("Native Heap", &Column::Other("Vendor Stuff".into())),
+        None
+    );
+    assert_eq!(table.cell("Native Heap", &Column::HeapSize), Some(9 * 1024));
+}
