@@ -13,6 +13,7 @@ use super::io::{Stop, WriteError};
 use super::logcat::Log;
 use super::packages::Package;
 use super::process::{Delivered, Pid, Process, Processes, Role, SHELL};
+use super::screen::Screen;
 use super::spec::PhoneSpec;
 use super::tracing::Tracing;
 
@@ -28,6 +29,7 @@ pub(crate) struct State {
     pub(crate) tracing: Tracing,
     pub(crate) foreground: String,
     pub(crate) screen_on: bool,
+    pub(crate) screen: Screen,
 }
 
 /// Who acts: uid, groups and SELinux domain.

@@ -29,6 +29,7 @@ mod population;
 mod process;
 mod procfs;
 mod properties;
+mod screen;
 mod server;
 mod shell;
 mod spec;
@@ -42,7 +43,7 @@ pub use self::image::{MAPPING, unstripped_libraries};
 pub use self::java::{JavaDumpKind, JavaDumpTruth, PlantTruth, Retained};
 use self::kernel::Kernel;
 use self::server::{Link, Server};
-pub use self::spec::{Abi, AppState, BuildType, Names, PhoneSpec, SpecError};
+pub use self::spec::{Abi, AppState, BuildType, Names, PhoneSpec, ScreenState, SpecError};
 pub use self::tracing::{DumpTruth, RecordingTruth, SiteTruth};
 
 /// A running adb server with its phones. Dropping it ends both.

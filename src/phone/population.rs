@@ -10,7 +10,8 @@ use super::logcat::Log;
 use super::packages::{self, APP, Package};
 use super::process::{NOBODY, Pid, Process, Processes, ROOT, Role};
 use super::properties;
-use super::spec::{AppState, PhoneSpec};
+use super::screen::{self, Screen};
+use super::spec::{AppState, PhoneSpec, ScreenState};
 use super::tracing::Tracing;
 
 /// The state of a phone that has booted.
@@ -24,8 +25,9 @@ pub(crate) fn boot(spec: &PhoneSpec, serial: &str, clock: &Clock, faults: &Fault
         boot_id: String::new(),
         log: Log::default(),
         tracing: Tracing::default(),
-        foreground: "com.google.android.apps.nexuslauncher".to_owned(),
-        screen_on: true,
+        foreground: screen::LAUNCHER.to_owned(),
+        screen_on: spec.screen == ScreenState::On,
+        screen: Screen::new(spec),
     };
     for package in &state.packages {
         let list = format!("{}\n", package.list_line(spec.android));
@@ -55,6 +57,8 @@ pub(crate) fn reboot(
     state.enforcing = spec.enforcing;
     state.log = Log::default();
     state.tracing.reboot();
+    state.screen.reboot();
+    state.foreground = screen::LAUNCHER.to_owned();
     start_all(state, spec, clock);
 }
 
@@ -385,6 +389,7 @@ fn start_all(state: &mut State, spec: &PhoneSpec, clock: &Clock) {
             p.oom_score_adj = if p.frozen { 905 } else { 0 };
         }
     }
+    screen::begin(state);
     state.processes.skip_to(9_100);
     let real = clock.at(0).real;
     for (ms, tag, text) in [
@@ -557,21 +562,4 @@ pub(crate) fn start_package(state: &mut State, package: &Package, user: u32, now
         started += 1;
     }
     started
-}
-
-/// `am force-stop`: ends every process of a package; true where there was one.
-pub(crate) fn stop_package(state: &mut State, name: &str, user: Option<u32>) -> bool {
-    let doomed: Vec<Pid> = state
-        .processes
-        .iter()
-        .filter(|p| {
-            matches!(&p.role, Role::App { package, user: u, .. }
-                if package == name && user.is_none_or(|user| user == *u))
-        })
-        .map(|p| p.pid)
-        .collect();
-    for pid in &doomed {
-        state.processes.end(*pid, 137);
-    }
-    !doomed.is_empty()
 }

@@ -42,6 +42,19 @@ pub enum AppState {
     Heavy,
 }
 
+/// How the screen is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ScreenState {
+    /// On, and nothing to unlock.
+    On,
+    /// Off; no lock screen.
+    Off,
+    /// Off; a lock screen that goes with a swipe.
+    Locked,
+    /// Off; a lock screen that asks for a PIN.
+    Pin,
+}
+
 /// Which functions of native libraries have names in traces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Names {
@@ -71,6 +84,8 @@ pub struct PhoneSpec {
     pub seed: u64,
     /// State of `com.example.app`.
     pub app: AppState,
+    /// How the screen is found.
+    pub screen: ScreenState,
     /// Callsites of a heavy app.
     pub sites: u32,
     /// Objects on the Java heap of `com.example.app`, about, besides what the app is about.
@@ -142,6 +157,7 @@ impl Default for PhoneSpec {
             speed: 1.0,
             seed: 1,
             app: AppState::Running,
+            screen: ScreenState::On,
             sites: 100_000,
             java: 20_000,
             oom: None,
@@ -197,7 +213,7 @@ impl crate::error::Classified for SpecError {
 
 impl PhoneSpec {
     /// Every key of the SPEC.
-    pub const KEYS: [&'static str; 19] = [
+    pub const KEYS: [&'static str; 20] = [
         "android",
         "build",
         "abi",
@@ -206,6 +222,7 @@ impl PhoneSpec {
         "speed",
         "seed",
         "app",
+        "screen",
         "sites",
         "java",
         "oom",
@@ -311,6 +328,15 @@ impl PhoneSpec {
                     _ => return Err(bad("running, idle, frozen, stopped or heavy")),
                 };
             }
+            "screen" => {
+                self.screen = match value {
+                    "on" => ScreenState::On,
+                    "off" => ScreenState::Off,
+                    "locked" => ScreenState::Locked,
+                    "pin" => ScreenState::Pin,
+                    _ => return Err(bad("on, off, locked or pin")),
+                };
+            }
             "sites" => {
                 self.sites = value
                     .parse()
@@ -413,13 +439,14 @@ mod tests {
     fn every_key_is_taken() {
         let spec = PhoneSpec::parse(
             "android=11, build=userdebug,abi=x86_64,serial=abc:5555,devices=2,speed=50,seed=9,\
-             app=idle,sites=10,java=7,oom=3,stripped=no,obfuscated=yes,names=exported,space=2g,perfetto=54,trace=/tmp/x,selinux=permissive,\
+             app=idle,screen=pin,sites=10,java=7,oom=3,stripped=no,obfuscated=yes,names=exported,space=2g,perfetto=54,trace=/tmp/x,selinux=permissive,\
              fault=pull-cut@100#2+no-exit,fault=traced-off",
         )
         .expect("valid");
         assert_eq!((spec.android, spec.sdk()), (11, 30));
         assert_eq!(spec.build, BuildType::Userdebug);
         assert_eq!(spec.app, AppState::Idle);
+        assert_eq!(spec.screen, ScreenState::Pin);
         assert!(!spec.stripped && spec.obfuscated);
         assert_eq!(spec.names, Names::Exported);
         assert_eq!(spec.space, 2 << 30);

@@ -1,14 +1,27 @@
-//! am, monkey, input, wm, settings: starting and stopping apps, and what they show.
+//! am: starting and stopping apps, asking them for memory.
 
 use super::packages::take_user;
 use super::{Cmd, Done};
+use crate::phone::kernel::State;
 use crate::phone::packages::Package;
-use crate::phone::population;
-use crate::phone::process::Role;
+use crate::phone::process::{Process, Role};
+use crate::phone::screen::{self, Deed, Launch, Now, UI_HIDDEN, Why};
 use crate::phone::tracing;
 
+/// What `am force-stop` writes into the history of exits.
+const FORCE_STOP: Why<'static> = Why {
+    reason: (10, "USER REQUESTED"),
+    subreason: (21, "FORCE STOP"),
+    description: "stop by user request",
+};
+const KILL: Why<'static> = Why {
+    reason: (13, "OTHER KILLS BY SYSTEM"),
+    subreason: (0, "UNKNOWN"),
+    description: "kill background",
+};
+
 /// The package of `PKG/.Activity` or `PKG`.
-fn package_of(cmd: &Cmd, component: &str) -> Option<Package> {
+pub(super) fn package_of(cmd: &Cmd, component: &str) -> Option<Package> {
     let name = component.split('/').next().unwrap_or(component);
     let state = cmd.kernel.state();
     state.packages.iter().find(|p| p.name == name).cloned()
@@ -28,6 +41,9 @@ pub(super) fn am(cmd: &mut Cmd) -> Done {
         cmd.out("Activity manager (activity) commands:\n  help\n      Print this help text.\n")?;
         return Ok(1);
     };
+    // Without --user it means every user.
+    let only = if given { user } else { None };
+    let now = Now::of(&cmd.kernel);
     match verb.as_str() {
         "get-current-user" => {
             cmd.out("0\n")?;
@@ -39,23 +55,39 @@ pub(super) fn am(cmd: &mut Cmd) -> Done {
                 cmd.err("Error: Argument expected after \"force-stop\"\n")?;
                 return Ok(255);
             };
-            // Without --user it means every user.
-            let only = if given { user } else { None };
-            population::stop_package(&mut cmd.kernel.state(), name, only);
+            let from = format!("stop {name} due to from pid {}", cmd.pid);
+            let why = Why {
+                description: &from,
+                ..FORCE_STOP
+            };
+            screen::stop(&mut cmd.kernel.state(), name, only, why, true, now);
             cmd.kernel.events.notify();
             Ok(0)
         }
         "kill" => {
             if let Some(name) = rest.last() {
-                let background = {
-                    let state = cmd.kernel.state();
-                    state.foreground != *name
-                };
-                if background {
-                    population::stop_package(&mut cmd.kernel.state(), name, None);
-                    cmd.kernel.events.notify();
+                let mut state = cmd.kernel.state();
+                if state.foreground != *name {
+                    screen::stop(&mut state, name, None, KILL, false, now);
                 }
+                drop(state);
+                cmd.kernel.events.notify();
             }
+            Ok(0)
+        }
+        "crash" => {
+            let Some(name) = rest.last() else {
+                cmd.err("Error: Argument expected after \"crash\"\n")?;
+                return Ok(255);
+            };
+            let mut state = cmd.kernel.state();
+            if let Some(p) = find_process(&state, name, only) {
+                let what = "android.app.RemoteServiceException$CrashedByAdbException: \
+                            shell-induced crash";
+                screen::crash(&mut state, p.pid, what, now);
+            }
+            drop(state);
+            cmd.kernel.events.notify();
             Ok(0)
         }
         "broadcast" => {
@@ -69,7 +101,8 @@ pub(super) fn am(cmd: &mut Cmd) -> Done {
             cmd.out("Broadcasting: Intent { flg=0x400000 }\nBroadcast completed: result=0\n")?;
             Ok(0)
         }
-        "send-trim-memory" | "compact" | "freeze" | "unfreeze" => freeze(cmd, verb, rest),
+        "send-trim-memory" => trim(cmd, rest, only),
+        "compact" | "freeze" | "unfreeze" => freeze(cmd, verb, rest),
         "get-config" => {
             cmd.out("config: mcc310-en-rUS-ldltr-sw411dp-v34\n")?;
             Ok(0)
@@ -84,6 +117,79 @@ pub(super) fn am(cmd: &mut Cmd) -> Done {
             cmd.err(&format!("Unknown command: {other}\n"))?;
             Ok(255)
         }
+    }
+}
+
+/// An app's process by its name or pid.
+fn find_process(state: &State, name: &str, user: Option<u32>) -> Option<Process> {
+    let fits = |p: &&Process| {
+        matches!(&p.role, Role::App { user: u, .. } if user.is_none_or(|user| user == *u))
+            && (p.name() == name || p.pid.to_string() == name)
+    };
+    state.processes.iter().find(fits).cloned()
+}
+
+/// What a refused call looks like: Java's exception, and exit status 255.
+fn exception(cmd: &Cmd, verb: &str, what: &str, place: &str) -> Done {
+    let of = match cmd.kernel.spec.android {
+        10 => String::new(),
+        _ => format!(" '{verb}'"),
+    };
+    cmd.err(&format!(
+        "\nException occurred while executing{of}:\njava.lang.IllegalArgumentException: {what}\n\
+         \tat com.android.server.am.ActivityManagerService.{place}(ActivityManagerService.java:3601)\n\
+         \tat com.android.server.am.ActivityManagerShellCommand.onCommand(ActivityManagerShellCommand.java:310)\n\
+         \tat android.os.ShellCommand.exec(ShellCommand.java:104)\n\
+         \tat android.os.Binder.execTransact(Binder.java:1028)\n"
+    ))?;
+    Ok(255)
+}
+
+/// `send-trim-memory PROCESS LEVEL`: levels only rise as long as an app is out of sight, and
+/// those for apps out of sight are refused in front.
+fn trim(cmd: &mut Cmd, rest: &[String], user: Option<u32>) -> Done {
+    const PLACE: &str = "setProcessMemoryTrimLevel";
+    let [name, level] = rest else {
+        cmd.err("Error: Argument expected after \"send-trim-memory\"\n")?;
+        return Ok(255);
+    };
+    let level = match level.as_str() {
+        "RUNNING_MODERATE" => 5,
+        "RUNNING_LOW" => 10,
+        "RUNNING_CRITICAL" => 15,
+        "HIDDEN" => UI_HIDDEN,
+        "BACKGROUND" => 40,
+        "MODERATE" => 60,
+        "COMPLETE" => 80,
+        other => match other.parse() {
+            Ok(level) if cmd.kernel.spec.android >= 12 => level,
+            _ => {
+                cmd.err(&format!("Error: Unknown level option: {other}\n"))?;
+                return Ok(255);
+            }
+        },
+    };
+    let now = Now::of(&cmd.kernel);
+    let refusal = {
+        let mut state = cmd.kernel.state();
+        match find_process(&state, name, user) {
+            None => Some(format!("Unknown process: {name}")),
+            Some(p) if state.screen.trim_level(p.pid, now.boot) >= level => {
+                Some("Unable to set a higher trim level than current level".to_owned())
+            }
+            Some(p) if level >= 40 && p.oom_score_adj <= 100 => {
+                Some("Unable to set a background trim level on a foreground process".to_owned())
+            }
+            Some(p) => {
+                state.screen.note(p.pid, now.boot, Deed::Trimmed(level));
+                None
+            }
+        }
+    };
+    cmd.kernel.events.notify();
+    match refusal {
+        Some(what) => exception(cmd, "send-trim-memory", &what, PLACE),
+        None => Ok(0),
     }
 }
 
@@ -116,106 +222,169 @@ fn freeze(cmd: &mut Cmd, verb: &str, rest: &[String]) -> Done {
     Ok(0)
 }
 
-fn start(cmd: &mut Cmd, rest: &[String], user: u32) -> Done {
-    let value = |flag: &str| {
-        let at = rest.iter().position(|a| a == flag)?;
-        rest.get(at + 1)
+/// What an intent on the command line asks for.
+#[derive(Default)]
+struct Intent {
+    action: Option<String>,
+    data: Option<String>,
+    categories: Vec<String>,
+    flags: Option<String>,
+    package: Option<String>,
+    component: Option<String>,
+    wait: bool,
+    stop: bool,
+    clear_task: bool,
+}
+
+impl Intent {
+    fn parse(args: &[String]) -> Result<Intent, String> {
+        let mut intent = Intent::default();
+        let mut args = args.iter();
+        while let Some(arg) = args.next() {
+            let mut value = || {
+                let missing = || format!("Argument expected after \"{arg}\"");
+                args.next().cloned().ok_or_else(missing)
+            };
+            match arg.as_str() {
+                "-W" => intent.wait = true,
+                "-S" => intent.stop = true,
+                "-a" => intent.action = Some(value()?),
+                "-d" => intent.data = Some(value()?),
+                "-c" => intent.categories.push(value()?),
+                "-n" => intent.component = Some(value()?),
+                "-p" => intent.package = Some(value()?),
+                "-f" => {
+                    let text = value()?;
+                    let hex = text.strip_prefix("0x");
+                    let flags = hex.map_or(text.parse(), |h| u32::from_str_radix(h, 16));
+                    let flags = flags.map_err(|_| format!("Bad flags: {text}"))?;
+                    intent.clear_task |= flags & 0x8000 != 0;
+                    intent.flags = Some(format!("0x{flags:x}"));
+                }
+                "--activity-clear-task" => intent.clear_task = true,
+                a if a.starts_with("--activity-") => {}
+                a if a.starts_with('-') => return Err(format!("Unknown option: {a}")),
+                a if a.contains("://") => intent.data = Some(a.to_owned()),
+                a if a.contains('/') => intent.component = Some(a.to_owned()),
+                a => intent.package = Some(a.to_owned()),
+            }
+        }
+        Ok(intent)
+    }
+
+    fn text(&self) -> String {
+        let mut words = Vec::new();
+        words.extend(self.action.as_ref().map(|a| format!("act={a}")));
+        if !self.categories.is_empty() {
+            words.push(format!("cat=[{}]", self.categories.join(",")));
+        }
+        words.extend(self.data.as_ref().map(|d| format!("dat={d}")));
+        words.extend(self.flags.as_ref().map(|f| format!("flg={f}")));
+        words.extend(self.package.as_ref().map(|p| format!("pkg={p}")));
+        words.extend(self.component.as_ref().map(|c| format!("cmp={c}")));
+        format!("Intent {{ {} }}", words.join(" "))
+    }
+
+    /// Package and class of what it would start.
+    fn resolve(&self, cmd: &Cmd, user: u32) -> Option<(Package, String)> {
+        let settings = "android.settings.SETTINGS";
+        let name = match (&self.component, &self.package) {
+            (Some(component), _) => component.clone(),
+            (None, Some(package)) => package.clone(),
+            (None, None) if self.action.as_deref() == Some(settings) => {
+                "com.android.settings".to_owned()
+            }
+            (None, None) => return None,
+        };
+        let package = package_of(cmd, &name).filter(|p| p.users.contains(&user))?;
+        let main = package.activity?;
+        let is_link = self.action.as_deref() == Some("android.intent.action.VIEW");
+        let class = match (is_link, &self.data) {
+            (true, Some(data)) => link_activity(package.name, data)?,
+            _ => main,
+        };
+        Some((package, class.to_owned()))
+    }
+}
+
+/// The activity of an app that opens a link.
+fn link_activity(package: &str, uri: &str) -> Option<&'static str> {
+    let opens = match package {
+        "com.example.app" => {
+            uri.starts_with("https://www.example.com/") || uri.starts_with("example:")
+        }
+        "com.example.browser" => uri.starts_with("https:") || uri.starts_with("http:"),
+        _ => false,
     };
-    let component = value("-n")
-        .or_else(|| value("-p"))
-        .or_else(|| rest.last().filter(|a| !a.starts_with('-')));
-    let Some(component) = component.cloned() else {
+    opens.then_some(".ui.DetailActivity")
+}
+
+fn start(cmd: &mut Cmd, rest: &[String], user: u32) -> Done {
+    let intent = match Intent::parse(rest) {
+        Ok(intent) => intent,
+        Err(what) => {
+            cmd.err(&format!("Error: {what}\n"))?;
+            return Ok(255);
+        }
+    };
+    if intent.component.is_none() && intent.package.is_none() && intent.action.is_none() {
         cmd.err("Error: Intent is empty\n")?;
         return Ok(1);
-    };
-    let package = package_of(cmd, &component).filter(|p| p.users.contains(&user));
-    cmd.out(&format!("Starting: Intent {{ cmp={component} }}\n"))?;
-    let Some(package) = package.filter(|p| p.activity.is_some()) else {
-        cmd.err(&format!(
-            "Error type 3\nError: Activity class {{{component}}} does not exist.\n"
-        ))?;
-        return Ok(1);
-    };
-    let stops = rest.iter().any(|a| a == "-S");
-    launch(cmd, &package, user, stops);
-    if rest.iter().any(|a| a == "-W") {
-        cmd.out("Status: ok\nLaunchState: COLD\nTotalTime: 412\nWaitTime: 415\nComplete\n")?;
     }
-    Ok(0)
-}
-
-/// Brings a package to the foreground, starting its processes where they don't run.
-fn launch(cmd: &Cmd, package: &Package, user: u32, stop_first: bool) {
-    let now = cmd.kernel.clock.boot();
+    cmd.out(&format!("Starting: {}\n", intent.text()))?;
+    let Some((package, class)) = intent.resolve(cmd, user) else {
+        // Old ones tell of it on stderr alone.
+        let status = u8::from(cmd.kernel.spec.android >= 11);
+        let text = match &intent.component {
+            Some(component) => {
+                format!("Error type 3\nError: Activity class {{{component}}} does not exist.\n")
+            }
+            None => format!(
+                "Error: Activity not started, unable to resolve {}\n",
+                intent.text()
+            ),
+        };
+        cmd.err(&text)?;
+        return Ok(status);
+    };
+    let now = Now::of(&cmd.kernel);
     let mut state = cmd.kernel.state();
-    if stop_first {
-        population::stop_package(&mut state, package.name, Some(user));
+    if intent.stop {
+        screen::stop(&mut state, package.name, Some(user), FORCE_STOP, true, now);
     }
-    state.foreground = package.name.to_owned();
-    population::start_package(&mut state, package, user, now);
-    let pids: Vec<u32> = state
-        .processes
-        .iter()
-        .filter(|p| matches!(&p.role, Role::App { package: name, .. } if *name == package.name))
-        .map(|p| p.pid)
-        .collect();
-    for pid in pids {
-        if let Some(p) = state.processes.get_mut(pid) {
-            p.frozen = false;
-            p.oom_score_adj = 0;
-        }
-    }
+    let launch = screen::start(&mut state, &package, user, &class, intent.clear_task, now);
     drop(state);
     cmd.kernel.events.notify();
-}
-
-pub(super) fn monkey(cmd: &mut Cmd) -> Done {
-    let args = cmd.args();
-    let at = args.iter().position(|a| a == "-p");
-    let name = at.and_then(|i| args.get(i + 1)).cloned();
-    let count = args.last().and_then(|a| a.parse::<u32>().ok());
-    let (Some(name), Some(count)) = (name, count) else {
-        cmd.err("usage: monkey [-p ALLOWED_PACKAGE] COUNT\n")?;
-        return Ok(255);
-    };
-    let Some(package) = package_of(cmd, &name).filter(|p| p.activity.is_some()) else {
-        cmd.out("** No activities found to run, monkey aborted.\n")?;
-        return Ok(252);
-    };
-    launch(cmd, &package, 0, false);
-    cmd.out(&format!("Events injected: {count}\n## Network stats: elapsed time=12ms (0ms mobile, 0ms wifi, 12ms not connected)\n"))?;
-    Ok(0)
-}
-
-pub(super) fn input(cmd: &mut Cmd) -> Done {
-    let args = cmd.args();
-    let key = args.iter().map(String::as_str).collect::<Vec<_>>();
-    let mut state = cmd.kernel.state();
-    match key[..] {
-        ["keyevent", "KEYCODE_HOME" | "HOME" | "3"] => {
-            state.foreground = "com.google.android.apps.nexuslauncher".to_owned();
-        }
-        ["keyevent", "KEYCODE_POWER" | "POWER" | "26"] => state.screen_on = !state.screen_on,
-        ["keyevent", "KEYCODE_WAKEUP" | "WAKEUP" | "224"] => state.screen_on = true,
-        ["keyevent", "KEYCODE_SLEEP" | "SLEEP" | "223"] => state.screen_on = false,
-        _ => {}
+    match launch {
+        Launch::Hot => cmd.err(
+            "Warning: Activity not started, its current task has been brought to the front\n",
+        )?,
+        Launch::Nothing => cmd.err(
+            "Warning: Activity not started, intent has been delivered to currently running \
+             top-most instance.\n",
+        )?,
+        Launch::Cold | Launch::Warm => {}
+    }
+    if intent.wait {
+        let (word, ms) = match launch {
+            Launch::Cold => ("COLD", 412),
+            Launch::Warm => ("WARM", 96),
+            Launch::Hot => ("HOT", 51),
+            Launch::Nothing => ("UNKNOWN (0)", 0),
+        };
+        wait(cmd, ms)?;
+        cmd.out(&format!(
+            "Status: ok\nLaunchState: {word}\nActivity: {}/{class}\nTotalTime: {ms}\nWaitTime: {}\nComplete\n",
+            package.name,
+            ms + 3
+        ))?;
     }
     Ok(0)
 }
 
-pub(super) fn wm(cmd: &mut Cmd) -> Done {
-    match cmd.args().first().map(String::as_str) {
-        Some("size") => cmd.out("Physical size: 1080x2400\n")?,
-        Some("density") => cmd.out("Physical density: 420\n")?,
-        _ => {}
-    }
-    Ok(0)
-}
-
-pub(super) fn settings(cmd: &mut Cmd) -> Done {
-    let args = cmd.args();
-    if args.first().is_some_and(|a| a == "get") {
-        cmd.out("null\n")?;
-    }
-    Ok(0)
+/// Lets milliseconds of the phone pass.
+pub(super) fn wait(cmd: &Cmd, ms: u64) -> Result<(), super::Halt> {
+    let until = cmd.kernel.clock.boot() + ms * crate::phone::clock::MILLI;
+    cmd.kernel.block(cmd.pid, Some(until), || None::<()>)?;
+    Ok(())
 }

@@ -29,8 +29,7 @@ pub(super) fn dumpsys(cmd: &mut Cmd) -> Done {
         "meminfo" => meminfo(cmd, rest)?,
         "battery" => cmd.out("Current Battery Service state:\n  AC powered: false\n  USB powered: true\n  level: 87\n  scale: 100\n")?,
         "window" => {
-            let top = cmd.kernel.state().foreground.clone();
-            cmd.out(&format!("WINDOW MANAGER WINDOWS (dumpsys window windows)\n  mCurrentFocus=Window{{4c0de u0 {top}/{top}.MainActivity}}\n"))?;
+            cmd.out(&super::front::windows(cmd))?;
         }
         other => {
             cmd.err(&format!("Can't find service: {other}\n"))?;
@@ -118,9 +117,8 @@ fn activity(cmd: &Cmd, rest: &[String]) -> Result<(), super::Halt> {
         .collect();
     drop(state);
     match rest.first().map(String::as_str) {
-        Some("activities" | "top" | "a") => cmd.out(&format!(
-            "ACTIVITY MANAGER ACTIVITIES (dumpsys activity activities)\n  ResumedActivity: ActivityRecord{{5d1f6a7 u0 {top}/.MainActivity t12}}\n  topResumedActivity=ActivityRecord{{5d1f6a7 u0 {top}/.MainActivity t12}}\n"
-        )),
+        Some("activities" | "a") => cmd.out(&super::front::activities(cmd)),
+        Some("top") => cmd.out(&super::front::top(cmd)),
         Some("processes" | "p" | "lru") => {
             let wanted = rest.get(1);
             let mut out = "ACTIVITY MANAGER RUNNING PROCESSES (dumpsys activity processes)\n  All known processes:\n".to_owned();
@@ -144,7 +142,9 @@ fn activity(cmd: &Cmd, rest: &[String]) -> Result<(), super::Halt> {
             }
             cmd.out(&out)
         }
-        Some("exit-info") => cmd.out("ACTIVITY MANAGER PROCESS EXIT INFO (dumpsys activity exit-info)\n"),
+        Some("exit-info") if cmd.kernel.spec.android >= 11 => {
+            cmd.out(&super::front::exits(cmd, rest.get(1)))
+        }
         Some("settings") => cmd.out("ACTIVITY MANAGER SETTINGS (dumpsys activity settings) activity_manager_constants:\n  use_freezer=true\n"),
         _ => cmd.out(&format!("ACTIVITY MANAGER (dumpsys activity)\n  mFocusedApp={top}\n")),
     }

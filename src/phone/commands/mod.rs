@@ -6,6 +6,8 @@ mod dumpheap;
 mod dumpsys;
 mod files;
 pub(crate) mod format;
+mod front;
+mod input;
 mod launch;
 mod packages;
 mod perfetto;
@@ -85,7 +87,7 @@ const PROGRAMS: &[(&str, Program)] = &[
     ("head", text::head),
     ("hostname", system::hostname),
     ("id", system::id),
-    ("input", activity::input),
+    ("input", input::input),
     ("kill", processes::kill),
     ("killall", processes::killall),
     ("ln", files::ln),
@@ -94,7 +96,7 @@ const PROGRAMS: &[(&str, Program)] = &[
     ("ls", files::ls),
     ("md5sum", text::digest),
     ("mkdir", files::mkdir),
-    ("monkey", activity::monkey),
+    ("monkey", input::monkey),
     ("mv", files::mv),
     ("nohup", launch::nohup),
     ("perfetto", perfetto::perfetto),
@@ -116,7 +118,7 @@ const PROGRAMS: &[(&str, Program)] = &[
     ("setenforce", system::setenforce),
     ("setprop", system::setprop),
     ("setsid", launch::setsid),
-    ("settings", activity::settings),
+    ("settings", input::settings),
     ("sh", launch::sh),
     ("sha256sum", text::digest),
     ("simpleperf_app_runner", packages::simpleperf_app_runner),
@@ -124,6 +126,7 @@ const PROGRAMS: &[(&str, Program)] = &[
     ("sort", text::sort),
     ("stat", storage::stat),
     ("su", launch::su),
+    ("svc", input::svc),
     ("sync", system::yes),
     ("tail", text::tail),
     ("tee", text::tee),
@@ -140,7 +143,7 @@ const PROGRAMS: &[(&str, Program)] = &[
     ("wc", text::wc),
     ("which", launch::which),
     ("whoami", system::id),
-    ("wm", activity::wm),
+    ("wm", input::wm),
     ("xargs", launch::xargs),
     ("xxd", text::xxd),
 ];

@@ -39,7 +39,8 @@ pub(super) fn example(s: &mut Skeleton<'_>) -> Vec<Plant> {
     let presenter = feed_screen(s, feed, http, &mut plants);
     plants.push(leaked_activity(s, application));
     plants.push(detached_fragment(s, presenter, http));
-    plants.push(listeners(s));
+    let destroyed = destroyed_screens(s, application);
+    plants.push(listeners(s, &destroyed));
     plants.push(detached_view(s, feed));
     plants.push(thumbnails(s, application));
     plants.push(sparse(s));
@@ -49,6 +50,13 @@ pub(super) fn example(s: &mut Skeleton<'_>) -> Vec<Plant> {
     let stream = s.b.object(APP, "java.io.FileInputStream", &[]);
     s.b.root(stream, RootKind::JniLocal, 1);
     s.finalizable(stream);
+    if !destroyed.is_empty() {
+        plants.push(Plant::new(
+            "recreated-activities",
+            "com.example.app.telemetry.Telemetry.listeners",
+            destroyed,
+        ));
+    }
     plants
 }
 
@@ -360,8 +368,36 @@ fn detached_fragment(s: &mut Skeleton<'_>, presenter: Obj, http: Obj) -> Plant {
     )
 }
 
-/// Listeners that nobody unregisters.
-fn listeners(s: &mut Skeleton<'_>) -> Plant {
+/// Screens that were destroyed since the process began: by the screen's turning, by going back.
+/// Each has joined the list of listeners and never leaves it.
+fn destroyed_screens(s: &mut Skeleton<'_>, application: Obj) -> Vec<Obj> {
+    (0..s.inputs.life.destroyed)
+        .map(|n| {
+            let screen = s.activity("com.example.app.ui.FeedActivity", application, false);
+            let view = s.view(
+                "com.example.app.ui.FeedView",
+                screen.activity,
+                Some(screen.content),
+            );
+            s.b.set(view, "mWindowAttachCount", 1);
+            let rows: Vec<Obj> = (0..8)
+                .map(|row| {
+                    let label = s.view("android.widget.TextView", screen.activity, Some(view));
+                    let text = format!("Article {row}, as screen {n} showed it");
+                    let text = s.b.string(APP, &text);
+                    s.b.set(label, "mText", text);
+                    label
+                })
+                .collect();
+            s.children(view, &rows);
+            s.children(screen.content, &[view]);
+            screen.activity
+        })
+        .collect()
+}
+
+/// Listeners that nobody unregisters, and screens among them.
+fn listeners(s: &mut Skeleton<'_>, screens: &[Obj]) -> Plant {
     let count = s.inputs.life.listeners;
     let all: Vec<Obj> = (0..count)
         .map(|n| {
@@ -379,11 +415,12 @@ fn listeners(s: &mut Skeleton<'_>) -> Plant {
         })
         .collect();
     // ArrayList grows by half.
+    let entries: Vec<Obj> = all.iter().chain(screens).copied().collect();
     let mut capacity = 10;
-    while capacity < all.len() {
+    while capacity < entries.len() {
         capacity += capacity / 2;
     }
-    let list = list(&mut s.b, APP, &all, capacity);
+    let list = list(&mut s.b, APP, &entries, capacity);
     let telemetry = s.b.object(
         APP,
         "com.example.app.telemetry.Telemetry",

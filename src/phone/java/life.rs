@@ -4,6 +4,7 @@
 use crate::phone::clock::{BootNs, SECOND};
 use crate::phone::kernel::Kernel;
 use crate::phone::process::Process;
+use crate::phone::screen::Deed;
 
 /// Listeners that are registered before anybody looks.
 const LISTENERS_AT_START: u64 = 40;
@@ -19,6 +20,9 @@ const GARBAGE_PER_SECOND: u64 = 30;
 const COLLECTION_EVERY: u64 = 10;
 const GARBAGE_AT_LEAST: u64 = 25;
 
+/// Requests to save memory on which `com.example.app` drops what it can load again.
+const EMPTIES_CACHES: [u32; 5] = [10, 15, 40, 60, 80];
+
 /// Numbers of one process at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Life {
@@ -28,6 +32,8 @@ pub(crate) struct Life {
     pub(crate) thumbnails: u32,
     /// Groups of unreachable objects that no collection has taken yet.
     pub(crate) garbage: u32,
+    /// Activities that were destroyed and that the list of listeners still holds.
+    pub(crate) destroyed: u32,
 }
 
 impl Life {
@@ -40,7 +46,20 @@ impl Life {
         } else {
             moment.saturating_sub(since)
         };
-        Life::after(awake)
+        let state = kernel.state();
+        let mut life = Life::after(awake);
+        for (at, deed) in state.screen.deeds(process.pid, moment) {
+            match deed {
+                Deed::Destroyed => life.destroyed += 1,
+                // The cache is emptied, and fills again.
+                Deed::Trimmed(level) if !asleep && EMPTIES_CACHES.contains(&level) => {
+                    let since = (moment - at) / SECOND;
+                    life.thumbnails = since.min(MOST_THUMBNAILS) as u32;
+                }
+                Deed::Trimmed(_) => {}
+            }
+        }
+        life
     }
 
     /// The numbers after so many nanoseconds of activity.
@@ -56,6 +75,7 @@ impl Life {
                 u128::from(LISTENERS_PER_SECOND),
                 MOST_LISTENERS,
             ),
+            destroyed: 0,
             thumbnails: grown(THUMBNAILS_AT_START, 1, MOST_THUMBNAILS),
             garbage: (GARBAGE_AT_LEAST + since_collection * GARBAGE_PER_SECOND / SECOND) as u32,
         }

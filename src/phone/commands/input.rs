@@ -1,0 +1,347 @@
+//! input, wm, settings, svc: keys and touches, the display, what a phone is set to.
+
+use super::activity::wait;
+use super::{Cmd, Done};
+use crate::phone::packages::APP;
+use crate::phone::screen::{self, LAUNCHER, Now, Screen};
+
+/// Keys that mean something here, by their names without `KEYCODE_`, and their numbers.
+const KEYS: [(&str, u32); 24] = [
+    ("HOME", 3),
+    ("BACK", 4),
+    ("DPAD_UP", 19),
+    ("DPAD_DOWN", 20),
+    ("DPAD_LEFT", 21),
+    ("DPAD_RIGHT", 22),
+    ("DPAD_CENTER", 23),
+    ("VOLUME_UP", 24),
+    ("VOLUME_DOWN", 25),
+    ("POWER", 26),
+    ("CAMERA", 27),
+    ("TAB", 61),
+    ("SPACE", 62),
+    ("ENTER", 66),
+    ("DEL", 67),
+    ("MENU", 82),
+    ("SEARCH", 84),
+    ("PAGE_UP", 92),
+    ("PAGE_DOWN", 93),
+    ("ESCAPE", 111),
+    ("APP_SWITCH", 187),
+    ("SLEEP", 223),
+    ("WAKEUP", 224),
+    ("SOFT_SLEEP", 276),
+];
+
+fn key(name: &str) -> Option<&'static str> {
+    let plain = name.strip_prefix("KEYCODE_").unwrap_or(name);
+    let fits = |(known, code): &&(&str, u32)| *known == plain || code.to_string() == plain;
+    KEYS.iter().find(fits).map(|(known, _)| *known)
+}
+
+pub(super) fn input(cmd: &mut Cmd) -> Done {
+    let mut args = cmd.args();
+    // `input [SOURCE] [-d DISPLAY] COMMAND …`
+    let sources = ["touchscreen", "keyboard", "touchpad", "dpad", "mouse"];
+    if args.first().is_some_and(|a| sources.contains(&a.as_str())) {
+        args.remove(0);
+    }
+    if args.first().is_some_and(|a| a == "-d") && args.len() > 1 {
+        args.drain(..2);
+    }
+    let Some((verb, rest)) = args.split_first() else {
+        cmd.err("Usage: input [<source>] [-d DISPLAY_ID] <command> [<arg>...]\n")?;
+        return Ok(255);
+    };
+    let numbers: Option<Vec<f32>> = rest.iter().map(|a| a.parse().ok()).collect();
+    match (verb.as_str(), numbers) {
+        ("keyevent", _) => {
+            for name in rest.iter().filter(|a| !a.starts_with("--")) {
+                match key(name) {
+                    Some(known) => press(cmd, known),
+                    None if name.parse::<u32>().is_ok_and(|n| n < 320) => {}
+                    None => return invalid(cmd, verb),
+                }
+            }
+        }
+        ("tap", Some(at)) if at.len() == 2 => {}
+        ("swipe" | "draganddrop", Some(at)) if at.len() == 4 || at.len() == 5 => {
+            let ms = at.get(4).copied().unwrap_or(300.0);
+            wait(cmd, ms.clamp(0.0, 60_000.0) as u64)?;
+            // A swipe over a lock screen that asks for nothing opens it.
+            unlock(cmd);
+        }
+        ("text", _) if rest.len() == 1 => {}
+        _ => return invalid(cmd, verb),
+    }
+    cmd.kernel.events.notify();
+    Ok(0)
+}
+
+fn invalid(cmd: &Cmd, verb: &str) -> Done {
+    cmd.err(&format!(
+        "Error: Invalid arguments for command: {verb}\nUsage: input [<source>] [-d DISPLAY_ID] <command> [<arg>...]\n"
+    ))?;
+    Ok(255)
+}
+
+fn press(cmd: &Cmd, key: &str) {
+    let (now, android) = (Now::of(&cmd.kernel), cmd.kernel.spec.android);
+    let mut state = cmd.kernel.state();
+    match key {
+        "HOME" => screen::home(&mut state, now),
+        "BACK" => screen::back(&mut state, android, now),
+        "APP_SWITCH" => {
+            // Once it shows the list, again at once it goes to the app before.
+            let again = state
+                .screen
+                .recents
+                .is_some_and(|at| now.boot.saturating_sub(at) < 3 * crate::phone::clock::SECOND);
+            state.screen.recents = (!again).then_some(now.boot);
+            if again {
+                screen::previous_app(&mut state, now);
+            }
+        }
+        "POWER" | "SLEEP" | "SOFT_SLEEP" | "WAKEUP" => {
+            let on = match key {
+                "POWER" => !state.screen_on,
+                key => key == "WAKEUP",
+            };
+            if state.screen_on && !on {
+                state.screen.locked = state.screen.locks;
+            }
+            state.screen_on = on;
+        }
+        _ => {}
+    }
+}
+
+fn unlock(cmd: &Cmd) {
+    let mut state = cmd.kernel.state();
+    if state.screen_on && !state.screen.pin {
+        state.screen.locked = false;
+    }
+}
+
+pub(super) fn wm(cmd: &mut Cmd) -> Done {
+    let args = cmd.args();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    let android = cmd.kernel.spec.android;
+    match words[..] {
+        ["size"] => cmd.out("Physical size: 1080x2400\n")?,
+        ["density"] => cmd.out("Physical density: 420\n")?,
+        ["dismiss-keyguard"] => unlock(cmd),
+        ["set-user-rotation", ref rest @ ..] if android < 12 => return rotation(cmd, rest),
+        ["user-rotation", ref rest @ ..] if android >= 12 => {
+            let rest = match rest {
+                ["-d", _, rest @ ..] => rest,
+                rest => rest,
+            };
+            if rest.is_empty() {
+                let state = cmd.kernel.state();
+                let get = |key| state.screen.setting("system", key).map(str::to_owned);
+                let text = match get("accelerometer_rotation").as_deref() {
+                    Some("1") => "free\n".to_owned(),
+                    _ => format!("lock {}\n", get("user_rotation").unwrap_or("0".to_owned())),
+                };
+                drop(state);
+                cmd.out(&text)?;
+                return Ok(0);
+            }
+            return rotation(cmd, rest);
+        }
+        [other, ..] => {
+            cmd.err(&format!("Unknown command: {other}\n"))?;
+            return Ok(255);
+        }
+        [] => {}
+    }
+    Ok(0)
+}
+
+/// `free` or `lock [0..3]`, which the settings keep.
+fn rotation(cmd: &Cmd, rest: &[&str]) -> Done {
+    let now = Now::of(&cmd.kernel);
+    let lock = match rest {
+        ["free"] => None,
+        ["lock"] => Some(cmd.kernel.state().screen.rotation),
+        ["lock", n] => match n.parse::<u32>().ok().filter(|n| *n < 4) {
+            Some(n) => Some(n),
+            None => {
+                cmd.err(&format!("Error: rotation can only be 0, 1, 2 or 3: {n}\n"))?;
+                return Ok(255);
+            }
+        },
+        _ => {
+            cmd.err("Error: argument needs to be either -d, free or lock.\n")?;
+            return Ok(255);
+        }
+    };
+    let mut state = cmd.kernel.state();
+    if let Some(n) = lock {
+        screen::set(
+            &mut state,
+            "system",
+            "user_rotation",
+            Some(&n.to_string()),
+            now,
+        );
+    }
+    let accelerometer = if lock.is_some() { "0" } else { "1" };
+    screen::set(
+        &mut state,
+        "system",
+        "accelerometer_rotation",
+        Some(accelerometer),
+        now,
+    );
+    drop(state);
+    cmd.kernel.events.notify();
+    Ok(0)
+}
+
+pub(super) fn settings(cmd: &mut Cmd) -> Done {
+    let mut args = cmd.args();
+    super::packages::take_user(&mut args);
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    let known = |space: &str| ["system", "secure", "global"].contains(&space);
+    let now = Now::of(&cmd.kernel);
+    match words[..] {
+        ["get", space, key] if known(space) => {
+            let value = {
+                let state = cmd.kernel.state();
+                let value = state.screen.setting(space, key);
+                value.unwrap_or("null").to_owned()
+            };
+            cmd.out(&format!("{value}\n"))?;
+        }
+        ["put", space, key, value, ..] if known(space) => {
+            screen::set(&mut cmd.kernel.state(), space, key, Some(value), now);
+            cmd.kernel.events.notify();
+        }
+        ["delete", space, key] if known(space) => {
+            let had = screen::set(&mut cmd.kernel.state(), space, key, None, now);
+            cmd.kernel.events.notify();
+            cmd.out(&format!("Deleted {} rows\n", u8::from(had)))?;
+        }
+        ["list", space] if known(space) => {
+            let text: String = {
+                let state = cmd.kernel.state();
+                let all = state.screen.settings_of(space);
+                all.map(|(key, value)| format!("{key}={value}\n")).collect()
+            };
+            cmd.out(&text)?;
+        }
+        _ => {
+            cmd.err("Invalid command or arguments\n")?;
+            return Ok(255);
+        }
+    }
+    Ok(0)
+}
+
+/// `svc power stayon …`.
+pub(super) fn svc(cmd: &mut Cmd) -> Done {
+    let args = cmd.args();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    let value = match words[..] {
+        ["power", "stayon", "true"] if cmd.kernel.spec.android >= 13 => "15",
+        ["power", "stayon", "true"] => "7",
+        ["power", "stayon", "false"] => "0",
+        ["power", "stayon", "ac"] => "1",
+        ["power", "stayon", "usb"] => "2",
+        ["power", "stayon", "wireless"] => "4",
+        _ => {
+            cmd.err("Control the power manager\n\nusage: svc power stayon [true|false|usb|ac|wireless|dock]\n")?;
+            return Ok(255);
+        }
+    };
+    let now = Now::of(&cmd.kernel);
+    let key = "stay_on_while_plugged_in";
+    screen::set(&mut cmd.kernel.state(), "global", key, Some(value), now);
+    cmd.kernel.events.notify();
+    Ok(0)
+}
+
+/// Kinds of events and how many in a hundred monkey sends of each.
+const EVENTS: [(&str, u32); 5] = [
+    ("Touch", 40),
+    ("Trackball", 25),
+    ("Key", 20),
+    ("AppSwitch", 10),
+    ("Flip", 5),
+];
+
+/// `monkey -p PKG -s SEED --throttle MS … COUNT`: events that follow from the seed alone. One in
+/// 50 turns the screen; at its end rotation is free, whatever it was before.
+pub(super) fn monkey(cmd: &mut Cmd) -> Done {
+    let args = cmd.args();
+    let value = |flag: &str| {
+        let at = args.iter().position(|a| a == flag)?;
+        args.get(at + 1)
+    };
+    let number = |flag: &str| value(flag).and_then(|v| v.parse::<u64>().ok());
+    let count = args.last().and_then(|a| a.parse::<u64>().ok());
+    let (Some(name), Some(count)) = (value("-p").cloned(), count) else {
+        cmd.err("usage: monkey [-p ALLOWED_PACKAGE] COUNT\n")?;
+        return Ok(255);
+    };
+    let verbose = args.iter().any(|a| a == "-v");
+    let found = super::activity::package_of(cmd, &name);
+    let Some((package, main)) = found.and_then(|p| p.activity.map(|a| (p, a))) else {
+        cmd.out("** No activities found to run, monkey aborted.\n")?;
+        return Ok(252);
+    };
+    let seed = number("-s").unwrap_or(0);
+    let throttle = number("--throttle").unwrap_or(0);
+    if verbose {
+        let shares = EVENTS.iter().enumerate();
+        let shares: String = shares
+            .map(|(n, (_, share))| format!("//   {n}: {share}.0%\n"))
+            .collect();
+        cmd.out(&format!(
+            ":Monkey: seed={seed} count={count}\n:AllowPackage: {name}\n// Event percentages:\n{shares}:Switch: #Intent;action=android.intent.action.MAIN;category=android.intent.category.LAUNCHER;launchFlags=0x10200000;component={name}/{name}{main};end\n"
+        ))?;
+    }
+    let now = Now::of(&cmd.kernel);
+    screen::start(&mut cmd.kernel.state(), &package, 0, main, false, now);
+    cmd.kernel.events.notify();
+    let began = cmd.kernel.clock.boot();
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut turned = false;
+    for sent in 0..count {
+        let kind = random.u32(..100);
+        if sent % 50 == 49 {
+            let degree = random.u32(..4);
+            if verbose {
+                cmd.out(&format!(
+                    ":Sending rotation degree={degree}, persist=false\n"
+                ))?;
+            }
+            rotation(cmd, &["lock", ["0", "1", "2", "3"][degree as usize % 4]])?;
+            turned = true;
+        } else if kind < 2 && name == APP {
+            press(cmd, "BACK");
+        } else if Screen::front(&cmd.kernel.state()).is_none_or(|t| t.package == LAUNCHER) {
+            let now = Now::of(&cmd.kernel);
+            screen::start(&mut cmd.kernel.state(), &package, 0, main, false, now);
+        }
+        // What the app takes for an event, and the pause that was asked for.
+        wait(cmd, throttle + 4)?;
+    }
+    if turned {
+        rotation(cmd, &["free"])?;
+    }
+    let elapsed = (cmd.kernel.clock.boot() - began) / crate::phone::clock::MILLI;
+    cmd.out(&format!("Events injected: {count}\n"))?;
+    if verbose {
+        cmd.out(":Sending rotation degree=0, persist=false\n:Dropped: keys=0 pointers=0 trackballs=0 flips=0 rotations=0\n")?;
+    }
+    cmd.out(&format!(
+        "## Network stats: elapsed time={elapsed}ms (0ms mobile, 0ms wifi, {elapsed}ms not connected)\n"
+    ))?;
+    if verbose {
+        cmd.out("// Monkey finished\n")?;
+    }
+    Ok(0)
+}

@@ -1,0 +1,387 @@
+//! What an action comes to on a phone: the exact commands, and what is looked at after each.
+//! The one place that knows how releases differ; a dry run prints what stands here.
+
+use std::time::Duration;
+
+use super::action::{Action, Monkey, Trim, TrimLevel};
+use super::error::ProvokeError;
+use super::{Plan, Target};
+use crate::device::Command;
+
+/// What is known of a phone when its commands are made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Phone {
+    /// As adb knows it.
+    pub serial: String,
+    /// `ro.build.version.sdk`.
+    pub sdk: u32,
+    /// What the app's icon starts, as `package/.Activity`; `None` where it has none.
+    pub launcher: Option<String>,
+    /// Whether the screen is turned upright or upside down at the start: the first turn is to
+    /// the side then.
+    pub upright: bool,
+}
+
+/// One command and what is looked at afterwards.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Deed {
+    /// The command.
+    pub command: Command,
+    /// What is looked at.
+    pub(super) check: Check,
+    /// It is repeated until the app has left the front, at most so often.
+    pub(super) at_most: u32,
+}
+
+/// What is looked at after a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Check {
+    /// That it was not refused.
+    Accepted,
+    /// That the activity in front was created anew.
+    Recreated,
+    /// That the app is not in front.
+    Background,
+    /// That the app is in front; `true` where it has to be another activity than before.
+    Launched { anew: bool },
+    /// That another app is in front.
+    OtherInFront,
+    /// That the app was asked.
+    Trimmed(TrimLevel),
+    /// How many events it sent.
+    Monkey { events: u32, seed: u32 },
+    /// That its processes have ended.
+    Ended,
+    /// It takes its time, and nothing is to be seen.
+    Wait(Duration),
+}
+
+/// Presses of BACK after which an app is given up.
+const BACKS: u32 = 8;
+/// FLAG_ACTIVITY_NEW_TASK and FLAG_ACTIVITY_RESET_TASK_IF_NEEDED: as a launcher starts.
+const AS_ICON: &str = "0x10200000";
+/// FLAG_ACTIVITY_NEW_TASK and FLAG_ACTIVITY_CLEAR_TASK.
+const EMPTY_TASK: &str = "0x10008000";
+
+/// Android 10, 12, 13.
+const Q: u32 = 29;
+const S: u32 = 31;
+const T: u32 = 33;
+
+impl Deed {
+    fn new(command: Command, check: Check) -> Deed {
+        Deed {
+            command,
+            check,
+            at_most: 1,
+        }
+    }
+
+    /// The command as it is sent to the device's shell, and what is special about it.
+    pub fn note(&self) -> Option<String> {
+        (self.at_most > 1).then(|| {
+            format!(
+                "again until the app has left the front, {} times at most",
+                self.at_most
+            )
+        })
+    }
+}
+
+/// Turns the screen and keeps it so.
+pub(super) fn turn(phone: &Phone, to: u32) -> Vec<Deed> {
+    let to = to.to_string();
+    let deed = |command| Deed::new(command, Check::Accepted);
+    let mut deeds = match phone.sdk {
+        S.. => vec![deed(
+            Command::program("wm").args(["user-rotation", "lock"]).arg(to),
+        )],
+        Q..S => vec![deed(
+            Command::program("wm").args(["set-user-rotation", "lock"]).arg(to),
+        )],
+        _ => {
+            let put = |key, value| {
+                Command::program("settings").args(["put", "system", key, value])
+            };
+            vec![
+                deed(put("accelerometer_rotation", "0")),
+                deed(put("user_rotation", &to)),
+            ]
+        }
+    };
+    if let Some(last) = deeds.last_mut() {
+        last.check = Check::Recreated;
+    }
+    deeds
+}
+
+/// What each doing of an action comes to.
+pub(super) fn of(
+    action: &Action,
+    plan: &Plan,
+    phone: &Phone,
+    round: u32,
+) -> Result<Vec<Vec<Deed>>, ProvokeError> {
+    let target = &plan.target;
+    let start = || start(phone, target, AS_ICON, false);
+    let home = || Deed::new(press("KEYCODE_HOME"), Check::Background);
+    let one = |deed: Deed| Ok(vec![vec![deed]]);
+    let input = |args: Vec<String>, takes: Duration| {
+        let check = Check::Wait(takes + AFTER_INPUT);
+        Deed::new(Command::program("input").args(args), check)
+    };
+    let repeated = |times: u32, deeds: Vec<Deed>| Ok(vec![deeds; times as usize]);
+    let process = &target.process;
+    match action {
+        Action::Rotate(times) => {
+            let first = u32::from(phone.upright);
+            let turns = (0..*times).map(|n| turn(phone, (first + n) % 2));
+            Ok(turns.collect())
+        }
+        Action::HomeAndBack(times) => repeated(*times, vec![home(), start()?]),
+        Action::SwitchApps(times) => {
+            let settings = with_user(Command::program("am").args(["start", "-W"]), target.user)
+                .args(["-a", "android.settings.SETTINGS"]);
+            let other = Deed::new(settings, Check::OtherInFront);
+            repeated(*times, vec![other, start()?])
+        }
+        Action::RestartActivity(times) => {
+            let mut back = Deed::new(press("KEYCODE_BACK"), Check::Background);
+            back.at_most = BACKS;
+            let anew = self::start(phone, target, EMPTY_TASK, true)?;
+            repeated(*times, vec![back, anew])
+        }
+        Action::Trim(Trim::Level(level)) => {
+            let ask = trim(target, *level);
+            match level.is_for_background() {
+                true => Ok(vec![vec![home(), ask, start()?]]),
+                false => one(ask),
+            }
+        }
+        Action::Trim(Trim::All) => {
+            let mut deeds = Vec::new();
+            for level in TrimLevel::ALL {
+                match level {
+                    // The system sends it by itself, and refuses to send it again.
+                    TrimLevel::Hidden => deeds.push(home()),
+                    level => deeds.push(trim(target, level)),
+                }
+            }
+            deeds.push(start()?);
+            Ok(vec![deeds])
+        }
+        Action::Monkey(monkey) => {
+            let seed = monkey.seed.unwrap_or(plan.seed).wrapping_add(round - 1);
+            one(self::monkey(target, monkey, seed))
+        }
+        Action::DeepLink(uri) => {
+            let open = with_user(Command::program("am").args(["start", "-W"]), target.user)
+                .args(["-a", "android.intent.action.VIEW", "-d"])
+                .arg(uri)
+                .arg("-p")
+                .arg(&target.package);
+            one(Deed::new(open, Check::Launched { anew: false }))
+        }
+        Action::Tap(at) => one(input(
+            vec!["tap".to_owned(), at.x.to_string(), at.y.to_string()],
+            Duration::ZERO,
+        )),
+        Action::Swipe(swipe) => {
+            let (from, to) = (swipe.from, swipe.to);
+            let mut args = vec!["swipe".to_owned()];
+            args.extend([from.x, from.y, to.x, to.y].map(|n| n.to_string()));
+            args.push(swipe.takes.as_millis().to_string());
+            // The command itself lasts as long as the finger moves.
+            one(input(args, Duration::ZERO))
+        }
+        Action::Key(key) => one(input(
+            vec!["keyevent".to_owned(), key.code()],
+            Duration::ZERO,
+        )),
+        Action::Text(text) => one(input(
+            vec!["text".to_owned(), text.replace(' ', "%s")],
+            Duration::ZERO,
+        )),
+        Action::Wait(long) => {
+            let seconds = format!("{}.{:03}", long.as_secs(), long.subsec_millis());
+            let sleep = Command::program("sleep").arg(seconds);
+            one(Deed::new(sleep, Check::Wait(*long)))
+        }
+        Action::Start => one(start()?),
+        Action::Home => one(home()),
+        Action::ForceStop => {
+            let stop = with_user(Command::program("am").arg("force-stop"), target.user);
+            one(Deed::new(stop.arg(&target.package), Check::Ended))
+        }
+        Action::Kill => {
+            let kill = with_user(Command::program("am").arg("kill"), target.user);
+            let kill = Deed::new(kill.arg(&target.package), Check::Ended);
+            Ok(vec![vec![home(), kill]])
+        }
+        Action::Crash => {
+            let crash = with_user(Command::program("am").arg("crash"), target.user);
+            one(Deed::new(crash.arg(process), Check::Ended))
+        }
+        Action::Compact if phone.sdk < T => Err(ProvokeError::NotOnThisAndroid {
+            serial: phone.serial.clone(),
+            action: action.to_string(),
+            why: "it needs Android 13",
+        }),
+        Action::Compact => {
+            let compact = Command::program("am").args(["compact", "full"]).arg(process);
+            one(Deed::new(compact, Check::Accepted))
+        }
+    }
+}
+
+/// What an app is given after an input before it is looked at.
+const AFTER_INPUT: Duration = Duration::from_millis(300);
+
+/// Starts the app as its icon does, or with an empty task.
+pub(super) fn start(
+    phone: &Phone,
+    target: &Target,
+    flags: &str,
+    anew: bool,
+) -> Result<Deed, ProvokeError> {
+    let Some(component) = &phone.launcher else {
+        return Err(ProvokeError::NoActivity {
+            serial: phone.serial.clone(),
+            package: target.package.clone(),
+            why: "it has none that its icon would start, or is not installed".to_owned(),
+        });
+    };
+    let command = with_user(Command::program("am").args(["start", "-W"]), target.user)
+        .args([
+            "-a",
+            "android.intent.action.MAIN",
+            "-c",
+            "android.intent.category.LAUNCHER",
+            "-f",
+        ])
+        .args([flags, "-n", component]);
+    Ok(Deed::new(command, Check::Launched { anew }))
+}
+
+/// As the app's icon does.
+pub(super) fn start_as_icon(phone: &Phone, target: &Target) -> Result<Deed, ProvokeError> {
+    start(phone, target, AS_ICON, false)
+}
+
+fn trim(target: &Target, level: TrimLevel) -> Deed {
+    let command = with_user(Command::program("am").arg("send-trim-memory"), target.user);
+    let command = command.arg(&target.process).arg(level.word());
+    Deed::new(command, Check::Trimmed(level))
+}
+
+/// monkey tells its pid first: it goes on where the cable is pulled, and has to be ended then.
+const MONKEY: &str = r#"echo heaptap-monkey $$; exec monkey "$@""#;
+
+fn monkey(target: &Target, monkey: &Monkey, seed: u32) -> Deed {
+    let events = monkey.events;
+    let command = Command::script(MONKEY)
+        .called("sending random events")
+        .args(["-p", &target.package, "-s"])
+        .arg(seed.to_string())
+        .arg("--throttle")
+        .arg(monkey.throttle.as_millis().to_string())
+        .args([
+            "--pct-syskeys",
+            "0",
+            "--ignore-crashes",
+            "--ignore-timeouts",
+            "--ignore-security-exceptions",
+            "-v",
+        ])
+        .arg(events.to_string());
+    Deed::new(command, Check::Monkey { events, seed })
+}
+
+pub(super) fn press(key: &str) -> Command {
+    Command::program("input").args(["keyevent", key])
+}
+
+pub(super) fn with_user(command: Command, user: Option<u32>) -> Command {
+    match user {
+        Some(user) => command.arg("--user").arg(user.to_string()),
+        None => command,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(sdk: u32, action: &str) -> Vec<Vec<String>> {
+        let target = Target::parse("com.example.app", Some(10)).unwrap();
+        let action: Action = action.parse().unwrap();
+        let plan = Plan::new(target, vec![action.clone()]);
+        let phone = Phone {
+            serial: "S".to_owned(),
+            sdk,
+            launcher: Some("com.example.app/.Main".to_owned()),
+            upright: true,
+        };
+        let all = of(&action, &plan, &phone, 1).unwrap();
+        let text = |d: &Deed| d.command.text().to_owned();
+        all.iter().map(|each| each.iter().map(text).collect()).collect()
+    }
+
+    #[test]
+    fn the_screen_turns_in_the_words_of_each_release() {
+        let settings = "settings put system accelerometer_rotation 0";
+        let first = |sdk| lines(sdk, "rotate:2")[0].clone();
+        assert_eq!(first(28), [settings, "settings put system user_rotation 1"]);
+        assert_eq!(first(29), ["wm set-user-rotation lock 1"]);
+        assert_eq!(first(30), ["wm set-user-rotation lock 1"]);
+        assert_eq!(first(31), ["wm user-rotation lock 1"]);
+        assert_eq!(lines(34, "rotate:3").concat()[1], "wm user-rotation lock 0");
+    }
+
+    #[test]
+    fn what_a_user_wrote_reaches_no_shell_unquoted() {
+        let link = &lines(34, "deep-link:a:$(reboot)'&x=1")[0][0];
+        assert!(link.contains(r"-d 'a:$(reboot)'\''&x=1' -p"), "{link}");
+        assert_eq!(lines(34, "text:it's;id")[0][0], r"input text 'it'\''s;id'");
+        assert_eq!(lines(34, "text:a b")[0][0], "input text a%sb");
+    }
+
+    #[test]
+    fn trims_rise_and_those_for_the_background_come_behind_home() {
+        let all = lines(34, "trim:all").concat();
+        let words: Vec<&str> = all.iter().filter_map(|l| l.split(' ').next_back()).collect();
+        assert_eq!(
+            words,
+            [
+                "RUNNING_MODERATE",
+                "RUNNING_LOW",
+                "RUNNING_CRITICAL",
+                "KEYCODE_HOME",
+                "BACKGROUND",
+                "MODERATE",
+                "COMPLETE",
+                "com.example.app/.Main",
+            ]
+        );
+        assert!(all[0].starts_with("am send-trim-memory --user 10 com.example.app "));
+    }
+
+    #[test]
+    fn a_later_round_has_a_later_seed_and_old_phones_lack_compact() {
+        let target = Target::parse("a", None).unwrap();
+        let action: Action = "monkey:9,seed=7".parse().unwrap();
+        let plan = Plan::new(target, vec![]);
+        let mut phone = Phone {
+            serial: "S".to_owned(),
+            sdk: 30,
+            launcher: None,
+            upright: false,
+        };
+        let second = of(&action, &plan, &phone, 2).unwrap();
+        assert!(second[0][0].command.text().contains(" -s 8 --throttle 100 "));
+        assert!(of(&Action::Compact, &plan, &phone, 1).is_err());
+        phone.sdk = 33;
+        assert!(of(&Action::Compact, &plan, &phone, 1).is_ok());
+        assert!(of(&Action::Start, &plan, &phone, 1).is_err());
+    }
+}

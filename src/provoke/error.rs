@@ -1,0 +1,212 @@
+//! What can go wrong while an app is provoked.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::device::DeviceError;
+use crate::error::{Classified, ErrorClass};
+use crate::untrusted::shown;
+
+/// Why provoking failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProvokeError {
+    /// The phone.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// No name of a package.
+    #[error("{text:?} is no name of a package or process")]
+    BadTarget {
+        /// What was given.
+        text: String,
+    },
+    /// It has nothing to start, or is not there.
+    #[error("{package} has no activity that could be started on {serial}: {why}")]
+    NoActivity {
+        /// The phone.
+        serial: String,
+        /// The app.
+        package: String,
+        /// The phone's words, or ours.
+        why: String,
+    },
+    /// It runs nowhere.
+    #[error("{process} does not run on {serial}")]
+    NotRunning {
+        /// The phone.
+        serial: String,
+        /// Its name.
+        process: String,
+    },
+    /// The lock screen stays.
+    #[error("the screen of {serial} is locked, and {what} needs it")]
+    Locked {
+        /// The phone.
+        serial: String,
+        /// The action.
+        what: String,
+    },
+    /// The phone refused a command.
+    #[error("{serial} refused `{command}`: {why}")]
+    Refused {
+        /// The phone.
+        serial: String,
+        /// The command.
+        command: String,
+        /// Its words.
+        why: String,
+    },
+    /// An action that this release does not have.
+    #[error("{action} is not possible on {serial}: {why}")]
+    NotOnThisAndroid {
+        /// The phone.
+        serial: String,
+        /// The action.
+        action: String,
+        /// Since when it is.
+        why: &'static str,
+    },
+    /// An answer that makes no sense.
+    #[error("{serial} answered oddly when asked for {what}: {}", shown(text))]
+    Odd {
+        /// The phone.
+        serial: String,
+        /// What was asked for.
+        what: &'static str,
+        /// The answer's beginning.
+        text: String,
+    },
+    /// It dies again and again.
+    #[error("{process} on {serial} died {times} times in a row: {why}")]
+    KeepsDying {
+        /// The phone.
+        serial: String,
+        /// The process.
+        process: String,
+        /// How often.
+        times: u32,
+        /// Why the last time.
+        why: String,
+    },
+    /// Something was not put back.
+    #[error("{serial} is not as it was: {what}")]
+    NotPutBack {
+        /// The phone.
+        serial: String,
+        /// What.
+        what: String,
+    },
+    /// Another heaptap is at work on this phone.
+    #[error("another heaptap is provoking on {serial}")]
+    Busy {
+        /// The phone.
+        serial: String,
+    },
+    /// A journal that belongs to another phone.
+    #[error("what is to be put back on {serial} was noted of another phone ({noted})")]
+    OtherPhone {
+        /// The phone.
+        serial: String,
+        /// The serial number that was noted.
+        noted: String,
+    },
+    /// The journal.
+    #[error("cannot keep what is to be put back in {}", path.display())]
+    Journal {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The user.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl ProvokeError {
+    /// Whether the phone may be there again later.
+    pub fn is_connection(&self) -> bool {
+        matches!(self, ProvokeError::Device(error) if error.is_connection())
+    }
+}
+
+impl Classified for ProvokeError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            ProvokeError::Device(error) => error.class(),
+            ProvokeError::BadTarget { .. } => ErrorClass::Usage,
+            ProvokeError::NoActivity { .. } | ProvokeError::NotRunning { .. } => {
+                ErrorClass::NotEligible
+            }
+            ProvokeError::Locked { .. }
+            | ProvokeError::Refused { .. }
+            | ProvokeError::NotOnThisAndroid { .. }
+            | ProvokeError::Odd { .. }
+            | ProvokeError::NotPutBack { .. }
+            | ProvokeError::Busy { .. }
+            | ProvokeError::OtherPhone { .. } => ErrorClass::Device,
+            ProvokeError::KeepsDying { .. } => ErrorClass::Incomplete,
+            ProvokeError::Journal { .. } => ErrorClass::HostWrite,
+            ProvokeError::Interrupted => ErrorClass::Interrupted,
+        }
+    }
+
+    fn kind(&self) -> &'static str {
+        match self {
+            ProvokeError::Device(error) => error.kind(),
+            ProvokeError::BadTarget { .. } => "bad-target",
+            ProvokeError::NoActivity { .. } => "no-activity",
+            ProvokeError::NotRunning { .. } => "not-running",
+            ProvokeError::Locked { .. } => "screen-locked",
+            ProvokeError::Refused { .. } => "refused",
+            ProvokeError::NotOnThisAndroid { .. } => "not-on-this-android",
+            ProvokeError::Odd { .. } => "odd-answer",
+            ProvokeError::KeepsDying { .. } => "keeps-dying",
+            ProvokeError::NotPutBack { .. } => "not-put-back",
+            ProvokeError::Busy { .. } => "provoke-busy",
+            ProvokeError::OtherPhone { .. } => "other-phone",
+            ProvokeError::Journal { .. } => "journal-unwritable",
+            ProvokeError::Interrupted => "interrupted",
+        }
+    }
+
+    fn help(&self) -> Option<String> {
+        match self {
+            ProvokeError::Device(error) => error.help(),
+            ProvokeError::BadTarget { .. } => {
+                Some("name a package such as com.example.app; `heaptap apps` lists them".to_owned())
+            }
+            ProvokeError::NoActivity { .. } => Some(
+                "`heaptap apps` lists what is installed; --user names another user's app; an app \
+                 without an icon can be opened by deep-link"
+                    .to_owned(),
+            ),
+            ProvokeError::NotRunning { .. } => {
+                Some("put `start` before the action".to_owned())
+            }
+            ProvokeError::Locked { .. } => Some(
+                "unlock it by hand: a PIN, pattern or password can't be entered from here"
+                    .to_owned(),
+            ),
+            ProvokeError::Refused { .. } | ProvokeError::NotOnThisAndroid { .. } => {
+                Some("`heaptap provoke --list` tells what each action needs".to_owned())
+            }
+            ProvokeError::NotPutBack { serial, .. } => {
+                Some(format!("run `heaptap provoke --restore -s {serial}`"))
+            }
+            ProvokeError::Busy { .. } => {
+                Some("wait until it ends, or end it with Ctrl-C: it then puts the phone back".to_owned())
+            }
+            ProvokeError::OtherPhone { .. } => {
+                Some("connect that phone, and run `heaptap provoke --restore` again".to_owned())
+            }
+            ProvokeError::KeepsDying { .. } => {
+                Some("`heaptap gc` and the phone's log tell more; repair that first".to_owned())
+            }
+            ProvokeError::Journal { .. } => {
+                Some("make room there, or name another folder by HEAPTAP_STATE_DIR".to_owned())
+            }
+            ProvokeError::Odd { .. } | ProvokeError::Interrupted => None,
+        }
+    }
+}

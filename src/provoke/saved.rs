@@ -1,0 +1,308 @@
+//! What a phone was set to before it was changed: noted on this host before the first change,
+//! so that it is put back whatever becomes of this process and of the cable.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::deeds::press;
+use super::error::ProvokeError;
+use super::look::{QUICK, run_quick};
+use super::read;
+use crate::device::{Command, Device};
+
+/// A setting and what it was.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Setting {
+    /// `system`, `global`.
+    pub space: String,
+    /// Its name.
+    pub key: String,
+    /// Its value; `None` where it had none.
+    pub value: Option<String>,
+}
+
+impl Setting {
+    pub(super) fn command(&self) -> Command {
+        let command = Command::program("settings");
+        match &self.value {
+            Some(value) => command.arg("put").args([&self.space, &self.key, value]),
+            None => command.arg("delete").args([&self.space, &self.key]),
+        }
+    }
+}
+
+/// All that is to be put back on one phone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Saved {
+    /// As adb knew it.
+    pub serial: String,
+    /// `ro.serialno`: what adb calls a serial may be an address that another phone has by now.
+    pub hardware_serial: String,
+    /// For whom it was changed.
+    pub package: String,
+    /// Settings, in the order in which they are put back.
+    pub settings: Vec<Setting>,
+    /// The screen was off.
+    pub screen_off: bool,
+    /// Pid of a monkey that may still run.
+    #[serde(default)]
+    pub monkey: Option<u32>,
+}
+
+/// What was put back.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct PutBack {
+    /// The phone.
+    pub serial: String,
+    /// Settings, each as `name=value`, or `name deleted`.
+    pub settings: Vec<String>,
+    /// A monkey that still ran was ended.
+    pub monkey_ended: bool,
+    /// The screen was switched off again.
+    pub screen_off: bool,
+}
+
+/// The folder of these notes.
+#[derive(Debug, Clone)]
+pub struct Journals {
+    folder: PathBuf,
+}
+
+/// The right to change a phone, held until dropped.
+#[derive(Debug)]
+pub struct Lock {
+    // Closing the file lets the lock go.
+    _file: File,
+}
+
+impl Journals {
+    /// Those below the state folder `folder`.
+    ///
+    /// # Errors
+    /// Where it cannot be created.
+    pub fn in_folder(folder: &Path) -> Result<Journals, ProvokeError> {
+        let folder = folder.join("provoke");
+        match std::fs::create_dir_all(&folder) {
+            Ok(()) => Ok(Journals { folder }),
+            Err(source) => Err(ProvokeError::Journal {
+                path: folder,
+                source,
+            }),
+        }
+    }
+
+    fn path(&self, serial: &str, ending: &str) -> PathBuf {
+        // A serial may hold anything that a file name may not.
+        let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
+        let mut name = String::new();
+        for byte in serial.bytes().take(60) {
+            match plain(byte) {
+                true => name.push(char::from(byte)),
+                false => name.push_str(&format!("_{byte:02x}")),
+            }
+        }
+        self.folder.join(format!("{name}.{ending}"))
+    }
+
+    /// Takes the right to change a phone.
+    ///
+    /// # Errors
+    /// [`ProvokeError::Busy`] where another process has it.
+    pub fn lock(&self, serial: &str) -> Result<Lock, ProvokeError> {
+        let path = self.path(serial, "lock");
+        let mut options = OpenOptions::new();
+        let options = options.read(true).write(true).create(true).truncate(false);
+        let fail = |source| ProvokeError::Journal {
+            path: path.clone(),
+            source,
+        };
+        let file = options.open(&path).map_err(fail)?;
+        match fs4::FileExt::try_lock(&file) {
+            Ok(()) => Ok(Lock { _file: file }),
+            Err(fs4::TryLockError::WouldBlock) => Err(ProvokeError::Busy {
+                serial: serial.to_owned(),
+            }),
+            Err(fs4::TryLockError::Error(source)) => Err(fail(source)),
+        }
+    }
+
+    /// Notes what is to be put back; whole on the disk when this returns.
+    ///
+    /// # Errors
+    /// Where this host cannot write.
+    pub fn note(&self, saved: &Saved) -> Result<(), ProvokeError> {
+        let path = self.path(&saved.serial, "json");
+        let write = || -> io::Result<()> {
+            let bytes = serde_json::to_vec_pretty(saved)?;
+            let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
+            file.write_all(&bytes)?;
+            file.as_file().sync_all()?;
+            file.persist(&path).map_err(|e| e.error)?;
+            #[cfg(unix)]
+            File::open(&self.folder)?.sync_all()?;
+            Ok(())
+        };
+        write().map_err(|source| ProvokeError::Journal {
+            path: path.clone(),
+            source,
+        })
+    }
+
+    /// What is to be put back on a phone; `None` where nothing is.
+    ///
+    /// # Errors
+    /// Where the note cannot be read.
+    pub fn of(&self, serial: &str) -> Result<Option<Saved>, ProvokeError> {
+        let path = self.path(serial, "json");
+        let read = match std::fs::read(&path) {
+            Ok(bytes) => serde_json::from_slice(&bytes).map_err(io::Error::from),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => Err(error),
+        };
+        match read {
+            Ok(saved) => Ok(Some(saved)),
+            Err(source) => Err(ProvokeError::Journal { path, source }),
+        }
+    }
+
+    /// The phones on which something is to be put back, by their serials.
+    pub fn phones(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let notes = entries.filter(|e| e.path().extension().is_some_and(|x| x == "json"));
+        let saved = notes.filter_map(|e| {
+            let bytes = std::fs::read(e.path()).ok()?;
+            serde_json::from_slice::<Saved>(&bytes).ok()
+        });
+        let mut serials: Vec<String> = saved.map(|s| s.serial).collect();
+        serials.sort();
+        serials
+    }
+
+    /// Everything is as it was.
+    ///
+    /// # Errors
+    /// Where the note cannot be removed.
+    pub fn forget(&self, serial: &str) -> Result<(), ProvokeError> {
+        let path = self.path(serial, "json");
+        match std::fs::remove_file(&path) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                Err(ProvokeError::Journal { path, source })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Ends a monkey, unless its pid is somebody else's by now.
+const END_MONKEY: &str = r#"if grep -q monkey /proc/$1/cmdline 2>/dev/null; then
+  kill -KILL $1 && echo ended
+fi"#;
+
+/// How long `settings` may take: it is a program of Android's runtime.
+const SLOW: Duration = Duration::from_secs(30);
+
+/// Puts back what was noted of a phone, and makes sure of it.
+///
+/// # Errors
+/// Where the phone cannot be reached, is another one, or does not take a value: the note stays.
+pub async fn put_back(
+    device: &Device,
+    journals: &Journals,
+    saved: &Saved,
+) -> Result<PutBack, ProvokeError> {
+    let serial = device.serial().to_owned();
+    let command = Command::program("getprop").arg("ro.serialno");
+    let answer = device.run(&command, QUICK).await?;
+    let hardware = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
+    if !saved.hardware_serial.is_empty() && hardware != saved.hardware_serial {
+        return Err(ProvokeError::OtherPhone {
+            serial,
+            noted: saved.hardware_serial.clone(),
+        });
+    }
+    let mut done = PutBack {
+        serial: serial.clone(),
+        ..PutBack::default()
+    };
+    if let Some(pid) = saved.monkey {
+        let script = Command::script(END_MONKEY).called("ending monkey");
+        let answer = device.run(&script.arg(pid.to_string()), QUICK).await?;
+        done.monkey_ended = answer.stdout.starts_with(b"ended");
+    }
+    for setting in &saved.settings {
+        run_quick(device, &setting.command(), SLOW).await?;
+        let get = Command::program("settings").args(["get", &setting.space, &setting.key]);
+        let answer = device.run(&get, SLOW).await?;
+        let text = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
+        let now = (text != "null").then_some(text);
+        if now != setting.value {
+            return Err(ProvokeError::NotPutBack {
+                serial,
+                what: format!(
+                    "{} is {} and was {}",
+                    setting.key,
+                    now.as_deref().unwrap_or("not set"),
+                    setting.value.as_deref().unwrap_or("not set")
+                ),
+            });
+        }
+        done.settings.push(match &setting.value {
+            Some(value) => format!("{}={value}", setting.key),
+            None => format!("{} deleted", setting.key),
+        });
+    }
+    if saved.screen_off {
+        let answer = device.run(&press("KEYCODE_SLEEP"), SLOW).await?;
+        let out = String::from_utf8_lossy(&answer.stdout);
+        let err = String::from_utf8_lossy(&answer.stderr);
+        // A phone without that key goes to sleep by itself.
+        done.screen_off = read::complaint(answer.exit, &out, &err).is_none();
+    }
+    journals.forget(&saved.serial)?;
+    Ok(done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_is_kept_until_it_is_forgotten() {
+        let folder = tempfile::tempdir().unwrap();
+        let journals = Journals::in_folder(folder.path()).unwrap();
+        let saved = Saved {
+            serial: "10.0.0.7:5555/../x".to_owned(),
+            hardware_serial: "R5".to_owned(),
+            package: "a.b".to_owned(),
+            settings: vec![Setting {
+                space: "system".to_owned(),
+                key: "user_rotation".to_owned(),
+                value: None,
+            }],
+            screen_off: true,
+            monkey: None,
+        };
+        assert_eq!(journals.of(&saved.serial).unwrap(), None);
+        journals.note(&saved).unwrap();
+        assert_eq!(journals.of(&saved.serial).unwrap(), Some(saved.clone()));
+        assert_eq!(journals.phones(), [saved.serial.clone()]);
+        journals.forget(&saved.serial).unwrap();
+        journals.forget(&saved.serial).unwrap();
+        assert!(journals.phones().is_empty());
+    }
+
+    #[test]
+    fn two_do_not_change_one_phone() {
+        let folder = tempfile::tempdir().unwrap();
+        let journals = Journals::in_folder(folder.path()).unwrap();
+        let held = journals.lock("a").unwrap();
+        assert!(matches!(journals.lock("a"), Err(ProvokeError::Busy { .. })));
+        journals.lock("b").unwrap();
+        drop(held);
+        journals.lock("a").unwrap();
+    }
+}
