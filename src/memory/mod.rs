@@ -6,7 +6,10 @@
 //! | module | owns |
 //! |---|---|
 //! | `gc` | garbage collections as the runtimes log them, and what they tell |
+//! | `malloc_info` | what the allocator says of itself |
 //! | `meminfo` | `dumpsys meminfo` in every form |
+//! | `reconcile` | figures of one process side by side, and what lies between them |
+//! | `smaps` | what a process has mapped |
 //! | `status` | `/proc/PID/status`: resident memory by the kernel's count |
 //! | `timeline` | what was read at which moment, of which process; the lines of `memory.jsonl` |
 //!
@@ -14,6 +17,9 @@
 //! BOOTTIME.
 
 pub mod gc;
+pub mod malloc_info;
 pub mod meminfo;
+pub mod reconcile;
+pub mod smaps;
 pub mod status;
 pub mod timeline;

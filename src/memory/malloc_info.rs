@@ -1,0 +1,366 @@
+//! What the allocator says of itself: the XML of `malloc_info(3)`, which `am dumpheap -m`
+//! writes. Its elements nest at most three deep and carry numbers alone, so a scanner of tags
+//! and text is enough; it needs no more memory than the names of open elements.
+//!
+//! | version | whose | what is live |
+//! |---|---|---|
+//! | `jemalloc-1` | jemalloc (to Android 10, and where memory is low) | large, huge and bins of each heap; `<bin>`s are part of the bins |
+//! | `scudo-1` | Scudo (Android 11) | sizes times counts; of its primary allocator only: what is larger is mapped by itself and not listed |
+//! | `debug-malloc-1` | malloc debug | sizes times totals of each allocation |
+
+use serde::{Deserialize, Serialize};
+
+use crate::untrusted::shown;
+
+/// Which allocator wrote it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Version {
+    /// jemalloc.
+    Jemalloc,
+    /// Scudo.
+    Scudo,
+    /// malloc debug.
+    Debug,
+    /// Another; read by the elements that it shares with these.
+    Other(String),
+}
+
+impl Version {
+    /// What it calls itself.
+    pub fn name(&self) -> &str {
+        match self {
+            Version::Jemalloc => "jemalloc-1",
+            Version::Scudo => "scudo-1",
+            Version::Debug => "debug-malloc-1",
+            Version::Other(name) => name,
+        }
+    }
+}
+
+/// What the allocator says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MallocInfo {
+    /// Who says it.
+    pub version: Version,
+    /// Allocated and not freed, bytes.
+    pub live: u64,
+    /// Number of live allocations, where it tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
+    /// Number of heaps (arenas).
+    pub heaps: u64,
+    /// Of `live` what jemalloc counts as large and huge.
+    pub large: u64,
+    /// The text ended before its elements were closed: `live` is too low.
+    pub cut: bool,
+    /// Numbers that are none: they are left out.
+    pub strange: u64,
+}
+
+impl MallocInfo {
+    /// Whether large allocations are missing from `live`.
+    pub fn is_of_small_only(&self) -> bool {
+        self.version == Version::Scudo
+    }
+}
+
+/// Why a text is no malloc_info.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MallocInfoError {
+    /// It is empty: the allocator does not tell (HWASan does not).
+    #[error("it is empty")]
+    Empty,
+    /// It has no `<malloc>` element.
+    #[error("no <malloc> element in it; it begins with {begin:?}")]
+    NotMallocInfo {
+        /// What it begins with, safe to show.
+        begin: String,
+    },
+}
+
+/// Elements nest three deep; what is deeper is none of ours.
+const DEEPEST: usize = 16;
+const LONGEST_NAME: usize = 64;
+
+#[derive(Default)]
+struct Scan {
+    open: Vec<String>,
+    /// Elements opened below [`DEEPEST`].
+    deeper: usize,
+    version: Option<Version>,
+    live: u64,
+    count: u64,
+    large: u64,
+    heaps: u64,
+    strange: u64,
+    /// `<size>` and `<total>` of the `<allocation>` that is open.
+    allocation: (Option<u64>, Option<u64>),
+    closed: bool,
+}
+
+/// Reads the XML.
+///
+/// # Errors
+/// Where it is none of an allocator's.
+pub fn parse(text: &[u8]) -> Result<MallocInfo, MallocInfoError> {
+    let text = String::from_utf8_lossy(text);
+    if text.trim().is_empty() {
+        return Err(MallocInfoError::Empty);
+    }
+    let mut scan = Scan::default();
+    let mut rest = &*text;
+    let mut torn = false;
+    while let Some(at) = rest.find('<') {
+        scan.text(rest[..at].trim());
+        rest = &rest[at..];
+        let end = match rest.strip_prefix("<!--") {
+            Some(comment) => comment.find("-->").map(|end| end + "<!--".len() + 2),
+            None => rest.find('>'),
+        };
+        let Some(end) = end else {
+            torn = true;
+            break;
+        };
+        let tag = &rest[1..end];
+        rest = &rest[end + 1..];
+        if !tag.starts_with(['?', '!']) {
+            scan.tag(tag);
+        }
+        if scan.closed {
+            break;
+        }
+    }
+    let Some(version) = scan.version else {
+        let begin = text.trim_start().chars().take(60).collect::<String>();
+        return Err(MallocInfoError::NotMallocInfo {
+            begin: shown(&begin).into_owned(),
+        });
+    };
+    let counts = matches!(version, Version::Scudo | Version::Debug) || scan.count > 0;
+    Ok(MallocInfo {
+        version,
+        live: scan.live,
+        count: counts.then_some(scan.count),
+        heaps: scan.heaps,
+        large: scan.large,
+        cut: torn || !scan.closed,
+        strange: scan.strange,
+    })
+}
+
+impl Scan {
+    fn tag(&mut self, tag: &str) {
+        if let Some(name) = tag.strip_prefix('/') {
+            self.close(name.trim());
+            return;
+        }
+        let (tag, is_empty) = match tag.strip_suffix('/') {
+            Some(tag) => (tag, true),
+            None => (tag, false),
+        };
+        let tag = tag.trim();
+        let end = tag.find(char::is_whitespace).unwrap_or(tag.len());
+        let (name, attributes) = tag.split_at(end);
+        self.element(name, attributes);
+        if is_empty {
+            if self.open.is_empty() && name == "malloc" {
+                self.closed = true;
+            }
+            return;
+        }
+        match self.open.len() < DEEPEST {
+            true => self.open.push(name.chars().take(LONGEST_NAME).collect()),
+            false => self.deeper += 1,
+        }
+    }
+
+    fn element(&mut self, name: &str, attributes: &str) {
+        if self.open.is_empty() && name == "malloc" && self.version.is_none() {
+            self.version = Some(match attribute(attributes, "version").unwrap_or_default() {
+                "jemalloc-1" => Version::Jemalloc,
+                "scudo-1" => Version::Scudo,
+                "debug-malloc-1" => Version::Debug,
+                other => {
+                    let name = other.chars().take(LONGEST_NAME).collect::<String>();
+                    Version::Other(shown(&name).into_owned())
+                }
+            });
+        }
+        if self.version.is_none() {
+            return;
+        }
+        match (self.open.len(), name) {
+            (1, "heap") => self.heaps += 1,
+            (1, "allocation") => self.allocation = (None, None),
+            (1, "alloc") => {
+                let number = |name| attribute(attributes, name)?.trim().parse::<u64>().ok();
+                match (number("size"), number("count")) {
+                    (Some(size), Some(count)) => self.add(size, count),
+                    _ => self.strange += 1,
+                }
+            }
+            // Another allocator's sum.
+            (1, "summary") => {
+                if let Some(live) = attribute(attributes, "allocated") {
+                    match live.trim().parse() {
+                        Ok(live) => self.live = self.live.saturating_add(live),
+                        Err(_) => self.strange += 1,
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn add(&mut self, size: u64, count: u64) {
+        self.live = self.live.saturating_add(size.saturating_mul(count));
+        self.count = self.count.saturating_add(count);
+    }
+
+    fn text(&mut self, text: &str) {
+        if text.is_empty() || self.version.is_none() || self.deeper > 0 {
+            return;
+        }
+        let mut open = self.open.iter().map(String::as_str);
+        let path = (open.next(), open.next(), open.next(), open.next());
+        let what = match path {
+            (_, Some("heap"), Some(what), None) => what,
+            (_, Some("allocation"), Some(what @ ("size" | "total")), None) => what,
+            (_, Some(what @ "current_allocated"), None, None) => what,
+            _ => return,
+        };
+        let is_wanted = matches!(
+            what,
+            "allocated-large"
+                | "allocated-huge"
+                | "allocated-bins"
+                | "size"
+                | "total"
+                | "current_allocated"
+        );
+        if !is_wanted {
+            return;
+        }
+        let Ok(number) = text.parse::<u64>() else {
+            self.strange += 1;
+            return;
+        };
+        match what {
+            "size" => self.allocation.0 = Some(number),
+            "total" => self.allocation.1 = Some(number),
+            _ => {
+                self.live = self.live.saturating_add(number);
+                if matches!(what, "allocated-large" | "allocated-huge") {
+                    self.large = self.large.saturating_add(number);
+                }
+            }
+        }
+    }
+
+    fn close(&mut self, name: &str) {
+        if self.deeper > 0 {
+            self.deeper -= 1;
+            return;
+        }
+        // What closes something else than was opened closes up to it, if it is open at all.
+        let Some(at) = self.open.iter().rposition(|open| open == name) else {
+            self.strange += 1;
+            return;
+        };
+        self.open.truncate(at);
+        if at == 1 && name == "allocation" {
+            match std::mem::take(&mut self.allocation) {
+                (Some(size), Some(total)) => self.add(size, total),
+                _ => self.strange += 1,
+            }
+        }
+        self.closed |= at == 0 && name == "malloc" && self.version.is_some();
+    }
+}
+
+/// The value of an attribute: `name="value"` or with single quotes.
+fn attribute<'a>(attributes: &'a str, name: &str) -> Option<&'a str> {
+    let mut rest = attributes;
+    loop {
+        rest = rest.trim_start();
+        let (key, after) = rest.split_once('=')?;
+        let after = after.trim_start();
+        let quote = after.chars().next().filter(|c| matches!(c, '"' | '\''))?;
+        let (value, after) = after[1..].split_once(quote)?;
+        if key.trim() == name {
+            return Some(value);
+        }
+        rest = after;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jemalloc_counts_large_huge_and_bins_and_not_each_bin_again() {
+        let text = br#"<malloc version="jemalloc-1"><heap nr="0">
+            <allocated-large>4096</allocated-large><allocated-huge>0</allocated-huge>
+            <allocated-bins>1500</allocated-bins><bins-total>2</bins-total>
+            <bin nr="0"><allocated>500</allocated><nmalloc>70</nmalloc><ndalloc>8</ndalloc></bin>
+            <bin nr="1"><allocated>1000</allocated><nmalloc>9</nmalloc><ndalloc>1</ndalloc></bin>
+            </heap><heap nr="1"><allocated-large>0</allocated-large>
+            <allocated-huge>2097152</allocated-huge><allocated-bins>4</allocated-bins></heap>
+            </malloc>"#;
+        let info = parse(text).unwrap();
+        assert_eq!(info.version, Version::Jemalloc);
+        assert_eq!(info.live, 4096 + 1500 + 2_097_152 + 4);
+        assert_eq!((info.heaps, info.large), (2, 4096 + 2_097_152));
+        assert_eq!(info.count, None);
+        assert!(!info.cut);
+        assert_eq!(info.strange, 0);
+    }
+
+    #[test]
+    fn scudo_counts_sizes_times_counts() {
+        let text = "<malloc version=\"scudo-1\">\n<alloc size=\"16\" count=\"3\"/>\n\
+                    <alloc size='100' count='2'/>\n</malloc>\n";
+        let info = parse(text.as_bytes()).unwrap();
+        assert_eq!((info.live, info.count), (248, Some(5)));
+        assert!(info.is_of_small_only() && !info.cut);
+    }
+
+    #[test]
+    fn malloc_debug_counts_sizes_times_totals() {
+        let text = "<malloc version=\"debug-malloc-1\"><allocation nr=\"0\"><size>32</size>\
+                    <total>10</total></allocation><allocation nr=\"1\"><size>8</size>\
+                    <total>1</total></allocation></malloc>";
+        let info = parse(text.as_bytes()).unwrap();
+        assert_eq!((info.live, info.count), (328, Some(11)));
+    }
+
+    #[test]
+    fn what_is_cut_off_says_so_and_what_is_none_is_refused() {
+        let info = parse(b"<malloc version=\"scudo-1\"><alloc size=\"16\" count=\"3\"/><alloc si");
+        let info = info.unwrap();
+        assert!(info.cut);
+        assert_eq!(info.live, 48);
+        assert_eq!(parse(b" \n"), Err(MallocInfoError::Empty));
+        let none = parse(b"Error: Unknown option: -m\x1b[31m").unwrap_err();
+        assert!(
+            matches!(none, MallocInfoError::NotMallocInfo { begin } if begin.contains("-m\u{fffd}"))
+        );
+    }
+
+    #[test]
+    fn numbers_beyond_all_bounds_and_depths_do_no_harm() {
+        let huge = u64::MAX;
+        let text = format!(
+            "<malloc version=\"scudo-1\"><alloc size=\"{huge}\" count=\"{huge}\"/>\
+             <alloc size=\"-1\" count=\"1\"/><alloc/>{}",
+            "<a>".repeat(100_000)
+        );
+        let info = parse(text.as_bytes()).unwrap();
+        assert_eq!(info.live, u64::MAX);
+        assert_eq!(info.strange, 2);
+        assert!(info.cut);
+    }
+}

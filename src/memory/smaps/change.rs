@@ -1,0 +1,122 @@
+//! Two of them side by side: what grew, what came, what went.
+
+use std::collections::BTreeMap;
+
+use super::{By, Field, Form, Group, Smaps, Sums};
+
+/// A group before and after.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// What it is.
+    pub group: Group,
+    /// Number of mappings before and after.
+    pub count: (u64, u64),
+    /// Figures before; `None` where it was not there.
+    pub before: Option<Sums>,
+    /// Figures after; `None` where it is not there any more.
+    pub after: Option<Sums>,
+}
+
+impl Change {
+    /// By how much a figure changed; `None` where neither side knows it.
+    pub fn delta(&self, field: Field) -> Option<i64> {
+        delta(self.before.as_ref(), self.after.as_ref(), field)
+    }
+
+    /// By how much private dirty pages and swap changed: what the process costs more.
+    pub fn cost(&self) -> i64 {
+        let cost = |sums: &Option<Sums>| sums.map_or(0, |sums| sums.dirty_and_swapped());
+        difference(cost(&self.before), cost(&self.after))
+    }
+}
+
+fn difference(before: u64, after: u64) -> i64 {
+    let difference = i128::from(after) - i128::from(before);
+    i64::try_from(difference).unwrap_or(if difference < 0 { i64::MIN } else { i64::MAX })
+}
+
+fn delta(before: Option<&Sums>, after: Option<&Sums>, field: Field) -> Option<i64> {
+    let get = |sums: Option<&Sums>| match sums {
+        // What is not there takes nothing; what is there but does not tell is not known.
+        None => Some(0),
+        Some(sums) => sums.get(field),
+    };
+    if before.is_none() && after.is_none() {
+        return None;
+    }
+    Some(difference(get(before)?, get(after)?))
+}
+
+/// All that differs.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Changes {
+    /// What changed most first; groups without any change are left out, but counted.
+    pub rows: Vec<Change>,
+    /// How many groups did not change.
+    pub unchanged: usize,
+    /// Of all mappings, before and after.
+    pub totals: (Sums, Sums),
+    /// Number of mappings before and after.
+    pub count: (u64, u64),
+}
+
+impl Changes {
+    /// By how much the whole changed; `None` where a side does not know it.
+    pub fn total(&self, field: Field) -> Option<i64> {
+        delta(Some(&self.totals.0), Some(&self.totals.1), field)
+    }
+}
+
+/// What changed from one to the other. A side that is one sum has no groups.
+pub fn changes(before: &Smaps, after: &Smaps, by: By) -> Changes {
+    let (was, is) = (before.groups(by), after.groups(by));
+    let mut all: BTreeMap<Group, Change> = BTreeMap::new();
+    let mut changes = Changes {
+        totals: (was.total, is.total),
+        count: (was.count, is.count),
+        ..Changes::default()
+    };
+    if before.form == Form::Rollup || after.form == Form::Rollup {
+        return changes;
+    }
+    let new = |group: &Group| Change {
+        group: group.clone(),
+        count: (0, 0),
+        before: None,
+        after: None,
+    };
+    for row in &was.rows {
+        let change = all
+            .entry(row.group.clone())
+            .or_insert_with(|| new(&row.group));
+        change.count.0 = row.count;
+        change.before = Some(row.sums);
+    }
+    for row in &is.rows {
+        let change = all
+            .entry(row.group.clone())
+            .or_insert_with(|| new(&row.group));
+        change.count.1 = row.count;
+        change.after = Some(row.sums);
+    }
+    let groups = all.len();
+    changes.rows = all
+        .into_values()
+        .filter(|change| change.before != change.after || change.count.0 != change.count.1)
+        .collect();
+    changes.unchanged = groups - changes.rows.len();
+    let weight = |change: &Change| {
+        let of = |field| change.delta(field).unwrap_or(0).unsigned_abs();
+        (
+            change.cost().unsigned_abs(),
+            of(Field::Pss),
+            of(Field::Rss),
+            of(Field::Size),
+        )
+    };
+    changes.rows.sort_by(|a, b| {
+        let by_name = || a.group.cmp(&b.group);
+        weight(b).cmp(&weight(a)).then_with(by_name)
+    });
+    changes
+}

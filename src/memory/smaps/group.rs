@@ -1,0 +1,163 @@
+//! Sums over mappings: by the rows of meminfo, by file or named area, by mapping.
+
+use std::collections::HashMap;
+
+use super::names::{library_name, stable};
+use super::{Field, Form, Kind, Mapping, Smaps, SubKind, Sums};
+
+/// What is summed up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum By {
+    /// Rows of meminfo, with those of its Dalvik Details below them.
+    #[default]
+    Kind,
+    /// Files with all their segments, named areas.
+    Library,
+    /// Mappings; those that differ in nothing but their address are one.
+    Mapping,
+}
+
+/// What is told apart; equal in two runs for what is the same.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Group {
+    /// The row of meminfo.
+    pub kind: Kind,
+    /// The row of meminfo's Dalvik Details.
+    pub sub: Option<SubKind>,
+    /// The file or area; empty by kind.
+    pub name: String,
+    /// `r-xp`; empty but by mapping.
+    pub permissions: String,
+    /// Offset in the file; 0 but by mapping.
+    pub offset: u64,
+}
+
+impl Group {
+    /// What it is called in a list.
+    pub fn label(&self) -> String {
+        match (self.name.is_empty(), self.sub) {
+            (true, Some(sub)) => format!("{} {}", self.kind.label(), sub.label()),
+            (true, None) => self.kind.label().to_owned(),
+            (false, _) => self.name.clone(),
+        }
+    }
+}
+
+/// A group's figures.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Grouped {
+    /// What it is.
+    pub group: Group,
+    /// Number of mappings.
+    pub count: u64,
+    /// Address of the first; 0 where the source has none.
+    pub start: u64,
+    /// Its sums, bytes.
+    pub sums: Sums,
+}
+
+/// Sums of all mappings.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Groups {
+    /// By kind in meminfo's order, each followed by its parts; otherwise the largest first.
+    pub rows: Vec<Grouped>,
+    /// Of all. Rows by kind that have a `sub` are part of the row before and not counted again.
+    pub total: Sums,
+    /// Number of mappings.
+    pub count: u64,
+}
+
+impl Groups {
+    /// A row of meminfo; `None` where nothing counts as it.
+    pub fn kind(&self, kind: Kind) -> Option<&Grouped> {
+        let mut rows = self.rows.iter();
+        rows.find(|row| row.group.kind == kind && row.group.sub.is_none())
+    }
+}
+
+impl Smaps {
+    /// Sums. A single sum of a process (`smaps_rollup`) has no rows.
+    pub fn groups(&self, by: By) -> Groups {
+        let mut groups = Groups {
+            total: self.total(),
+            count: self.count(),
+            ..Groups::default()
+        };
+        if self.form == Form::Rollup {
+            return groups;
+        }
+        let mut places: HashMap<Group, usize> = HashMap::new();
+        let rows = &mut groups.rows;
+        let mut add = |group: Group, mapping: &Mapping| {
+            let place = *places.entry(group).or_insert_with_key(|group| {
+                rows.push(Grouped {
+                    group: group.clone(),
+                    count: 0,
+                    start: mapping.start,
+                    sums: Sums::default(),
+                });
+                rows.len() - 1
+            });
+            let row = &mut rows[place];
+            row.count = row.count.saturating_add(mapping.count);
+            row.sums += &mapping.sums;
+        };
+        // The library whose memory a mapping behind it is.
+        let mut library: Option<(u64, String)> = None;
+        for (mapping, kind, sub) in self.classified() {
+            let mut group = Group {
+                kind,
+                sub: None,
+                name: String::new(),
+                permissions: String::new(),
+                offset: 0,
+            };
+            let behind = library.take_if(|(end, _)| *end == mapping.start && mapping.end > 0);
+            let is_bss = matches!(mapping.name.as_str(), "" | "[anon:.bss]");
+            match by {
+                By::Kind => {
+                    if sub.is_some() {
+                        let part = Group {
+                            sub,
+                            ..group.clone()
+                        };
+                        add(part, mapping);
+                    }
+                }
+                By::Library => {
+                    group.name = match (&behind, is_bss) {
+                        (Some((_, name)), true) => name.clone(),
+                        _ => library_name(&mapping.name).into_owned(),
+                    };
+                    if let (Some(_), true) = (&behind, is_bss) {
+                        group.kind = Kind::SoMmap;
+                    }
+                    let is_library = group.kind == Kind::SoMmap && !is_bss;
+                    library = is_library.then(|| (mapping.end, group.name.clone()));
+                }
+                By::Mapping => {
+                    group.sub = sub;
+                    group.name = match mapping.name.as_str() {
+                        "" => library_name("").into_owned(),
+                        name => stable(name).into_owned(),
+                    };
+                    group.permissions.clone_from(&mapping.permissions);
+                    group.offset = mapping.offset;
+                }
+            }
+            add(group, mapping);
+        }
+        match by {
+            By::Kind => rows.sort_by(|a, b| a.group.cmp(&b.group)),
+            _ => rows.sort_by(|a, b| {
+                let size = |row: &Grouped| {
+                    let pss = row.sums.of(Field::Pss).saturating_add(row.sums.swapped());
+                    (pss, row.sums.of(Field::Rss), row.sums.of(Field::Size))
+                };
+                let by_name = || a.group.cmp(&b.group);
+                size(b).cmp(&size(a)).then_with(by_name)
+            }),
+        }
+        groups
+    }
+}

@@ -1,0 +1,295 @@
+//! Which row of `dumpsys meminfo` a mapping counts as. The rules are those by which the system
+//! adds up its own table, so that sums here are its rows; names alone decide, but for the memory
+//! behind a library.
+
+use super::{Mapping, Smaps};
+
+/// A row of meminfo's table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    /// What malloc got: `[heap]`, `[anon:libc_malloc]`, `[anon:scudo:…]`, `[anon:GWP-ASan…]`.
+    NativeHeap,
+    /// Java objects.
+    DalvikHeap,
+    /// What else the runtime needs.
+    DalvikOther,
+    /// Stacks of threads.
+    Stack,
+    /// Windows of database cursors.
+    Cursor,
+    /// Other memory shared through `/dev/ashmem`.
+    Ashmem,
+    /// Memory of the graphics driver that is mapped.
+    GfxDev,
+    /// Mappings of other devices.
+    OtherDev,
+    /// Native libraries, with the memory behind them.
+    SoMmap,
+    /// Java archives.
+    JarMmap,
+    /// Packages: resources, code that was not taken out.
+    ApkMmap,
+    /// Fonts.
+    TtfMmap,
+    /// Java code: .dex, .odex, .vdex.
+    DexMmap,
+    /// Compiled Java code.
+    OatMmap,
+    /// Images of Java heaps.
+    ArtMmap,
+    /// Other files and named memory.
+    OtherMmap,
+    /// Memory without a name, or with one that the program gave.
+    Unknown,
+}
+
+impl Kind {
+    /// All of them, in the order of meminfo's table.
+    pub const ALL: [Kind; 17] = [
+        Kind::NativeHeap,
+        Kind::DalvikHeap,
+        Kind::DalvikOther,
+        Kind::Stack,
+        Kind::Cursor,
+        Kind::Ashmem,
+        Kind::GfxDev,
+        Kind::OtherDev,
+        Kind::SoMmap,
+        Kind::JarMmap,
+        Kind::ApkMmap,
+        Kind::TtfMmap,
+        Kind::DexMmap,
+        Kind::OatMmap,
+        Kind::ArtMmap,
+        Kind::OtherMmap,
+        Kind::Unknown,
+    ];
+
+    /// What meminfo calls it.
+    pub fn label(self) -> &'static str {
+        match self {
+            Kind::NativeHeap => "Native Heap",
+            Kind::DalvikHeap => "Dalvik Heap",
+            Kind::DalvikOther => "Dalvik Other",
+            Kind::Stack => "Stack",
+            Kind::Cursor => "Cursor",
+            Kind::Ashmem => "Ashmem",
+            Kind::GfxDev => "Gfx dev",
+            Kind::OtherDev => "Other dev",
+            Kind::SoMmap => ".so mmap",
+            Kind::JarMmap => ".jar mmap",
+            Kind::ApkMmap => ".apk mmap",
+            Kind::TtfMmap => ".ttf mmap",
+            Kind::DexMmap => ".dex mmap",
+            Kind::OatMmap => ".oat mmap",
+            Kind::ArtMmap => ".art mmap",
+            Kind::OtherMmap => "Other mmap",
+            Kind::Unknown => "Unknown",
+        }
+    }
+}
+
+/// A row of meminfo's Dalvik Details: part of a [`Kind`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum SubKind {
+    /// Ordinary objects.
+    Heap,
+    /// Large objects.
+    LargeObjects,
+    /// Objects from before the app was forked.
+    Zygote,
+    /// Objects that stay where they are.
+    NonMoving,
+    /// Classes, methods and fields.
+    LinearAlloc,
+    /// The collector's own tables.
+    Gc,
+    /// Compiled code of the zygote.
+    ZygoteJit,
+    /// Compiled code of the app.
+    AppJit,
+    /// The compiler's metadata.
+    CompilerMetadata,
+    /// Tables of JNI references.
+    IndirectRef,
+    /// Java code of the system.
+    BootVdex,
+    /// Java code of the app.
+    AppDex,
+    /// Verified Java code of the app.
+    AppVdex,
+    /// Heap image of the app.
+    AppArt,
+    /// Heap image of the system.
+    BootArt,
+}
+
+impl SubKind {
+    /// What meminfo calls it.
+    pub fn label(self) -> &'static str {
+        match self {
+            SubKind::Heap => ".Heap",
+            SubKind::LargeObjects => ".LOS",
+            SubKind::Zygote => ".Zygote",
+            SubKind::NonMoving => ".NonMoving",
+            SubKind::LinearAlloc => ".LinearAlloc",
+            SubKind::Gc => ".GC",
+            SubKind::ZygoteJit => ".ZygoteJIT",
+            SubKind::AppJit => ".AppJIT",
+            SubKind::CompilerMetadata => ".CompilerMetadata",
+            SubKind::IndirectRef => ".IndirectRef",
+            SubKind::BootVdex => ".Boot vdex",
+            SubKind::AppDex => ".App dex",
+            SubKind::AppVdex => ".App vdex",
+            SubKind::AppArt => ".App art",
+            SubKind::BootArt => ".Boot art",
+        }
+    }
+}
+
+/// Kinds by names, and `None` for what has none.
+pub(super) fn of_name(name: &str) -> Option<(Kind, Option<SubKind>)> {
+    let begins = |what: &str| name.starts_with(what);
+    let ends = |what: &str| name.ends_with(what);
+    let of_system = || ["@boot", "/boot", "/apex"].iter().any(|w| name.contains(w));
+    const NATIVE: [&str; 4] = [
+        "[heap]",
+        "[anon:libc_malloc]",
+        "[anon:scudo:",
+        "[anon:GWP-ASan",
+    ];
+    let plain = |kind| Some((kind, None));
+    let with = |kind, sub| Some((kind, Some(sub)));
+    if name.is_empty() {
+        return None;
+    }
+    // As libc's memory was called where the kernel could not name any (Android 4).
+    if NATIVE.iter().any(|what| begins(what)) || begins("/dev/ashmem/libc malloc") {
+        return plain(Kind::NativeHeap);
+    }
+    if begins("[stack") || begins("[anon:stack_and_tls:") {
+        return plain(Kind::Stack);
+    }
+    if ends(".so") {
+        return plain(Kind::SoMmap);
+    }
+    if ends(".jar") {
+        return plain(Kind::JarMmap);
+    }
+    if ends(".apk") {
+        return plain(Kind::ApkMmap);
+    }
+    if ends(".ttf") {
+        return plain(Kind::TtfMmap);
+    }
+    if ends(".odex") || (name.len() > 4 && name.contains(".dex")) {
+        return with(Kind::DexMmap, SubKind::AppDex);
+    }
+    if ends(".vdex") {
+        let sub = match of_system() {
+            true => SubKind::BootVdex,
+            false => SubKind::AppVdex,
+        };
+        return with(Kind::DexMmap, sub);
+    }
+    if ends(".oat") {
+        return plain(Kind::OatMmap);
+    }
+    if ends(".art") || ends(".art]") {
+        let sub = match of_system() {
+            true => SubKind::BootArt,
+            false => SubKind::AppArt,
+        };
+        return with(Kind::ArtMmap, sub);
+    }
+    if begins("/dev/") {
+        return of_device(name);
+    }
+    if begins("/memfd:jit-cache") {
+        return with(Kind::DalvikOther, SubKind::AppJit);
+    }
+    if begins("/memfd:jit-zygote-cache") {
+        return with(Kind::DalvikOther, SubKind::ZygoteJit);
+    }
+    if let Some(space) = name.strip_prefix("[anon:dalvik-") {
+        return Some(of_runtime(space));
+    }
+    plain(match begins("[anon:") {
+        true => Kind::Unknown,
+        false => Kind::OtherMmap,
+    })
+}
+
+fn of_device(name: &str) -> Option<(Kind, Option<SubKind>)> {
+    let begins = |what: &str| name.starts_with(what);
+    Some(if begins("/dev/kgsl-3d0") {
+        (Kind::GfxDev, None)
+    } else if begins("/dev/ashmem/CursorWindow") {
+        (Kind::Cursor, None)
+    } else if begins("/dev/ashmem/jit-zygote-cache") {
+        (Kind::DalvikOther, Some(SubKind::ZygoteJit))
+    } else if let Some(space) = name.strip_prefix("/dev/ashmem/dalvik-") {
+        // Before Android 10 the runtime's memory was ashmem, which has its name from it.
+        of_runtime(space)
+    } else if begins("/dev/ashmem") {
+        (Kind::Ashmem, None)
+    } else {
+        (Kind::OtherDev, None)
+    })
+}
+
+/// Memory of the Java runtime, by what it calls it.
+fn of_runtime(space: &str) -> (Kind, Option<SubKind>) {
+    // As Dalvik itself called the memory of its objects.
+    if space == "heap" {
+        return (Kind::DalvikHeap, Some(SubKind::Heap));
+    }
+    const SPACES: [(&str, Kind, SubKind); 11] = [
+        ("LinearAlloc", Kind::DalvikOther, SubKind::LinearAlloc),
+        ("alloc space", Kind::DalvikHeap, SubKind::Heap),
+        ("main space", Kind::DalvikHeap, SubKind::Heap),
+        (
+            "large object space",
+            Kind::DalvikHeap,
+            SubKind::LargeObjects,
+        ),
+        (
+            "free list large object space",
+            Kind::DalvikHeap,
+            SubKind::LargeObjects,
+        ),
+        ("non moving space", Kind::DalvikHeap, SubKind::NonMoving),
+        ("zygote space", Kind::DalvikHeap, SubKind::Zygote),
+        ("indirect ref", Kind::DalvikOther, SubKind::IndirectRef),
+        ("jit-code-cache", Kind::DalvikOther, SubKind::AppJit),
+        ("data-code-cache", Kind::DalvikOther, SubKind::AppJit),
+        (
+            "CompilerMetadata",
+            Kind::DalvikOther,
+            SubKind::CompilerMetadata,
+        ),
+    ];
+    let known = SPACES.iter().find(|(begin, _, _)| space.starts_with(begin));
+    known.map_or((Kind::DalvikOther, Some(SubKind::Gc)), |&(_, kind, sub)| {
+        (kind, Some(sub))
+    })
+}
+
+impl Smaps {
+    /// Each mapping with its kind, in order.
+    pub fn classified(&self) -> impl Iterator<Item = (&Mapping, Kind, Option<SubKind>)> {
+        let mut before: Option<(u64, Kind)> = None;
+        self.mappings.iter().map(move |mapping| {
+            let (kind, sub) = of_name(&mapping.name).unwrap_or_else(|| {
+                let behind_library =
+                    mapping.end > 0 && before == Some((mapping.start, Kind::SoMmap));
+                match behind_library {
+                    true => (Kind::SoMmap, None),
+                    false => (Kind::Unknown, None),
+                }
+            });
+            before = Some((mapping.end, kind));
+            (mapping, kind, sub)
+        })
+    }
+}

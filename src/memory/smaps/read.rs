@@ -1,0 +1,237 @@
+//! `/proc/PID/smaps` and `smaps_rollup`, line by line. Any kernel's: fields that are not known
+//! are added up by name and kept, lines that are none of smaps are counted and a few of them
+//! kept. Memory follows the number of mappings, which is bounded, not the length of lines.
+
+use super::{Field, Form, Mapping, Smaps, showmap};
+use crate::untrusted::shown_bytes;
+
+/// More mappings are none: a process may have 65,530, unless somebody raised that.
+const MOST_MAPPINGS: usize = 1 << 20;
+/// What is kept of a line.
+const LONGEST_LINE: usize = 16 << 10;
+/// What is kept of a mapping's name; paths have at most 4,096 bytes.
+const LONGEST_NAME: usize = 8 << 10;
+/// Lines kept that are none of smaps.
+const STRANGE_KEPT: usize = 8;
+/// Names of unknown figures kept; a kernel has about ten.
+const OTHERS_KEPT: usize = 64;
+
+/// Why a text is no smaps.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SmapsError {
+    /// Nothing in it is a mapping.
+    #[error("no mapping in it: {}", match first_line.as_str() { "" => "it is empty", line => line })]
+    NotSmaps {
+        /// What it begins with, safe to show.
+        first_line: String,
+    },
+    /// No process has that many mappings.
+    #[error("more than {MOST_MAPPINGS} mappings")]
+    TooMany,
+}
+
+/// Reads a text of any form: smaps, smaps_rollup, showmap's table, its CSV or JSON.
+///
+/// # Errors
+/// Where nothing in it is a mapping.
+pub fn parse(text: &[u8]) -> Result<Smaps, SmapsError> {
+    if let Some(smaps) = showmap::parse(text) {
+        return smaps;
+    }
+    let mut reader = Reader::default();
+    reader.feed(text)?;
+    reader.finish()
+}
+
+/// Reads smaps as it comes, in pieces of any length.
+#[derive(Debug, Default)]
+pub struct Reader {
+    smaps: Smaps,
+    /// The begin of a line whose end is still to come.
+    line: Vec<u8>,
+    /// The mapping that is being read.
+    mapping: Option<Mapping>,
+}
+
+impl Reader {
+    /// Takes the next piece.
+    ///
+    /// # Errors
+    /// Where there are more mappings than any process has.
+    pub fn feed(&mut self, mut piece: &[u8]) -> Result<(), SmapsError> {
+        while let Some(end) = memchr::memchr(b'\n', piece) {
+            let (line, rest) = piece.split_at(end);
+            piece = &rest[1..];
+            if self.line.is_empty() {
+                self.line(line)?;
+            } else {
+                self.keep(line);
+                let whole = std::mem::take(&mut self.line);
+                self.line(&whole)?;
+            }
+        }
+        self.keep(piece);
+        Ok(())
+    }
+
+    /// All has come.
+    ///
+    /// # Errors
+    /// Where nothing in it was a mapping.
+    pub fn finish(mut self) -> Result<Smaps, SmapsError> {
+        let last = std::mem::take(&mut self.line);
+        self.smaps.cut = !last.is_empty();
+        self.line(&last)?;
+        self.close()?;
+        if self.smaps.mappings.is_empty() {
+            let first_line = self.smaps.strange.first().cloned().unwrap_or_default();
+            return Err(SmapsError::NotSmaps { first_line });
+        }
+        // A mapping without any figure, where others have some, was cut off behind its line.
+        let has_figures = |mapping: &Mapping| mapping.sums != super::Sums::default();
+        let mappings = &self.smaps.mappings;
+        self.smaps.cut |= mappings.len() > 1
+            && mappings.first().is_some_and(has_figures)
+            && !mappings.last().is_some_and(has_figures);
+        Ok(self.smaps)
+    }
+
+    fn keep(&mut self, piece: &[u8]) {
+        let room = LONGEST_LINE.saturating_sub(self.line.len());
+        self.line.extend_from_slice(&piece[..piece.len().min(room)]);
+    }
+
+    fn close(&mut self) -> Result<(), SmapsError> {
+        if let Some(mapping) = self.mapping.take() {
+            if self.smaps.mappings.len() >= MOST_MAPPINGS {
+                return Err(SmapsError::TooMany);
+            }
+            self.smaps.mappings.push(mapping);
+        }
+        Ok(())
+    }
+
+    fn line(&mut self, line: &[u8]) -> Result<(), SmapsError> {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let line = &line[..line.len().min(LONGEST_LINE)];
+        if line.iter().all(u8::is_ascii_whitespace) {
+            return Ok(());
+        }
+        let text = String::from_utf8_lossy(line);
+        if let Some(mapping) = heading(&text) {
+            self.close()?;
+            if mapping.name == "[rollup]" {
+                self.smaps.form = Form::Rollup;
+            }
+            self.mapping = Some(mapping);
+        } else if !self.figure(&text) {
+            self.smaps.strange_count += 1;
+            if self.smaps.strange.len() < STRANGE_KEPT {
+                self.smaps.strange.push(shown_bytes(line));
+            }
+        }
+        Ok(())
+    }
+
+    /// A line below a mapping's: whether it is one.
+    fn figure(&mut self, line: &str) -> bool {
+        let Some(mapping) = &mut self.mapping else {
+            return false;
+        };
+        let Some((key, value)) = line.split_once(':') else {
+            return false;
+        };
+        let is_key = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        if key.is_empty() || !key.chars().all(is_key) {
+            return false;
+        }
+        let value = value.trim();
+        match key {
+            "VmFlags" => {
+                mapping.flags = value.chars().take(256).collect();
+                return true;
+            }
+            // Kernels of Android 5 to 8 tell the name of anonymous memory in a line of its own.
+            "Name" => {
+                if mapping.name.is_empty() {
+                    set_name(mapping, value);
+                }
+                return true;
+            }
+            _ => {}
+        }
+        let (number, unit) = match value.split_once(' ') {
+            Some((number, unit)) => (number, unit.trim()),
+            None => (value, ""),
+        };
+        let Ok(number) = number.parse::<u64>() else {
+            return false;
+        };
+        let bytes = match unit {
+            "kB" => number.saturating_mul(1024),
+            // `THPeligible: 0`, `ProtectionKey: 0`: no sizes.
+            "" => return true,
+            _ => return false,
+        };
+        match Field::of_kernel(key) {
+            Some(field) => mapping.sums.set(field, bytes),
+            // The same for every mapping: no sum.
+            None if matches!(key, "KernelPageSize" | "MMUPageSize") => {}
+            None => {
+                let others = &mut self.smaps.others;
+                if others.contains_key(key) || others.len() < OTHERS_KEPT {
+                    let sum = others.entry(key.to_owned()).or_default();
+                    *sum = sum.saturating_add(bytes);
+                }
+            }
+        }
+        true
+    }
+}
+
+/// `7b6c2e3000-7b6c37f000 r-xp 00051000 fe:2d 51       /apex/…/libc.so`
+fn heading(line: &str) -> Option<Mapping> {
+    let (addresses, rest) = line.split_once(' ')?;
+    let (start, end) = addresses.split_once('-')?;
+    let hex = |text: &str| match text.len() {
+        1..=16 => u64::from_str_radix(text, 16).ok(),
+        _ => None,
+    };
+    let (start, end) = (hex(start)?, hex(end)?);
+    let (permissions, rest) = rest.trim_start().split_once(' ')?;
+    if permissions.len() != 4 || !permissions.bytes().all(|b| b"rwxsp-".contains(&b)) {
+        return None;
+    }
+    let (offset, rest) = rest.trim_start().split_once(' ')?;
+    let offset = hex(offset)?;
+    let (device, rest) = rest.trim_start().split_once(' ')?;
+    let (major, minor) = device.split_once(':')?;
+    hex(major)?;
+    hex(minor)?;
+    let rest = rest.trim_start();
+    let inode = rest.find(' ').unwrap_or(rest.len());
+    let (inode, name) = rest.split_at(inode);
+    inode.parse::<u64>().ok()?;
+    let mut mapping = Mapping {
+        start,
+        end: end.max(start),
+        permissions: permissions.to_owned(),
+        offset,
+        count: 1,
+        ..Mapping::default()
+    };
+    set_name(&mut mapping, name.trim_start());
+    Some(mapping)
+}
+
+/// Sets the name without the kernel's remark that the file is gone.
+pub(super) fn set_name(mapping: &mut Mapping, name: &str) {
+    let kept = name.strip_suffix(" (deleted)");
+    mapping.deleted = kept.is_some();
+    let name = kept.unwrap_or(name);
+    let mut end = name.len().min(LONGEST_NAME);
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    mapping.name = name[..end].to_owned();
+}
