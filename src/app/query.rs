@@ -15,9 +15,11 @@ use super::manifest::Manifest;
 use super::{recorded, trace_findings};
 use crate::error::{Classified, ErrorClass};
 use crate::heap_graph::HeapGraph;
+use crate::memory::smaps::SmapsRows;
 use crate::profile::{Health, HeapDump, Recording};
 use crate::query::java::{JavaHeapFacts, JavaHeaps};
 use crate::query::native::{DumpName, NativeHeaps, NativeHeapsBuilder};
+use crate::query::smaps::{self, SmapsSource};
 use crate::query::{
     Catalog, CopiedTable, Database, Limits, Processes, QueryError, TableError, flamegraph, java,
     modules, native, processes, stacks, system,
@@ -210,13 +212,19 @@ fn of_trace(
         .filter(|(_, dump)| takes(dump.pid, &dump.process))
         .map(|(at, dump)| (at, facts_of(dump)))
         .unzip();
-    if natives.dumps.is_empty() && facts.is_empty() {
+    let mappings: Vec<usize> = (0..)
+        .zip(opened.trace.smaps())
+        .filter(|(_, smaps)| takes(smaps.pid, &smaps.process))
+        .map(|(at, _)| at)
+        .collect();
+    if natives.dumps.is_empty() && facts.is_empty() && mappings.is_empty() {
         let why = trace_findings::why_empty(&recording, &health, false);
         findings.extend(why);
     }
     let heaps = TraceHeaps {
         facts,
         places,
+        mappings,
         trace: Mutex::new(opened),
     };
     let contents = Contents {
@@ -226,7 +234,7 @@ fn of_trace(
         names,
     };
     Ok(QueryFile {
-        database: contents.into_database(Arc::new(heaps), options.limits)?,
+        database: contents.into_database(&Arc::new(heaps), options.limits)?,
         findings,
     })
 }
@@ -268,7 +276,7 @@ fn of_hprofs(path: &Path, options: QueryOptions, steps: &Steps) -> Result<QueryF
         names: BTreeMap::new(),
     };
     Ok(QueryFile {
-        database: contents.into_database(Arc::new(heaps), options.limits)?,
+        database: contents.into_database(&Arc::new(heaps), options.limits)?,
         findings: Vec::new(),
     })
 }
@@ -284,9 +292,11 @@ struct Contents {
 impl Contents {
     fn into_database(
         self,
-        heaps: Arc<dyn JavaHeaps>,
+        heaps: &Arc<impl JavaHeaps + SmapsSource + 'static>,
         limits: Limits,
     ) -> Result<Database, QueryError> {
+        let mappings: Arc<dyn SmapsSource> = Arc::clone(heaps) as _;
+        let heaps: Arc<dyn JavaHeaps> = Arc::clone(heaps) as _;
         let mut known = Processes::of(&self.recording);
         for dump in &self.natives.dumps {
             known.enter_named(dump.pid, &dump.process);
@@ -301,6 +311,9 @@ impl Contents {
                 known.enter_named(pid, &heap.process);
             }
         }
+        for pid in mappings.pids() {
+            known.enter(pid);
+        }
         let known = Arc::new(known);
         let natives = Arc::new(self.natives);
         let mut catalog = Catalog::default();
@@ -312,6 +325,7 @@ impl Contents {
         let graphs = java::add(&mut catalog, &heaps, &known);
         flamegraph::add(&mut catalog, Some(&natives), Some(&graphs), &known);
         modules::add(&mut catalog, &natives);
+        smaps::add(&mut catalog, mappings, &known);
         Database::open_with(catalog, limits)
     }
 }
@@ -331,7 +345,28 @@ struct TraceHeaps {
     facts: Vec<JavaHeapFacts>,
     /// Where each stands among the dumps of the trace.
     places: Vec<usize>,
+    /// Which of its moments of mappings are wanted.
+    mappings: Vec<usize>,
     trace: Mutex<LookTrace>,
+}
+
+impl SmapsSource for TraceHeaps {
+    fn pids(&self) -> Vec<u64> {
+        let opened = self.trace.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = opened.trace.smaps();
+        self.mappings.iter().map(|&at| all[at].pid).collect()
+    }
+
+    fn read(&self) -> Result<Vec<(u64, u64, SmapsRows)>, TableError> {
+        let mut opened = self.trace.lock().unwrap_or_else(PoisonError::into_inner);
+        let read = |&at: &usize| {
+            let rows = opened.trace.read_smaps(at);
+            let rows = rows.map_err(|error| TableError(error.to_string()))?;
+            let facts = &opened.trace.smaps()[at];
+            Ok((facts.pid, facts.time_ns, rows))
+        };
+        self.mappings.iter().map(read).collect()
+    }
 }
 
 impl JavaHeaps for TraceHeaps {
@@ -353,6 +388,17 @@ impl JavaHeaps for TraceHeaps {
 struct HprofHeaps {
     facts: Vec<JavaHeapFacts>,
     file: Mutex<JavaFile>,
+}
+
+/// Files of one heap hold no mappings.
+impl SmapsSource for HprofHeaps {
+    fn pids(&self) -> Vec<u64> {
+        Vec::new()
+    }
+
+    fn read(&self) -> Result<Vec<(u64, u64, SmapsRows)>, TableError> {
+        Ok(Vec::new())
+    }
 }
 
 impl JavaHeaps for HprofHeaps {

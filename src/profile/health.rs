@@ -53,6 +53,8 @@ pub struct Health {
     /// The trace stops before the tracing service said that it was done: the file was cut off,
     /// or the service was killed.
     pub ends_early: bool,
+    /// Packets of mappings that contradict themselves or break off.
+    pub smaps_errors: u64,
     /// Packets of Java heap dumps, which are not profiles of the native heap.
     pub heap_graph_packets: u64,
     /// All profile packets, also those that hold nothing.

@@ -15,6 +15,7 @@
 //! | `stacks` | tables of our own over native heaps |
 //! | `system` | packages, counters, what is known of the recording |
 //! | `java` | tables of Java heaps |
+//! | `smaps` | mappings of processes |
 //! | `flamegraph` | `experimental_flamegraph`, over both |
 //! | `modules` | modules of Perfetto's library |
 //! | `vtab` | how SQLite plans over and walks through a table |
@@ -30,6 +31,7 @@ pub mod modules;
 pub mod native;
 pub mod prepass;
 pub mod processes;
+pub mod smaps;
 pub mod stacks;
 pub mod system;
 mod table;

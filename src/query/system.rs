@@ -279,6 +279,12 @@ fn stats(heaps: &NativeHeaps, health: &Health) -> Vec<Vec<Cell<'static>>> {
             "samples that contradict those before them",
         ),
         (
+            "smaps_parser_errors",
+            health.smaps_errors,
+            ERROR,
+            "packets of mappings that contradict themselves",
+        ),
+        (
             "packages_list_has_read_errors",
             u64::from(heaps.recording.packages_incomplete),
             ERROR,

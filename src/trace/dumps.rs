@@ -14,6 +14,7 @@ use super::packet::{Packet, payload};
 use super::profile_packet::{Header, Outline, each_part, each_sample};
 use super::reader::PlaceReader;
 use super::series::{Key, Series, Taken};
+use super::smaps::{SmapsFacts, SmapsPlan};
 use super::surveyed::Surveyed;
 use crate::profile::{CallsiteId, DumpKind, Health, HeapDump, Recording};
 use std::collections::HashMap;
@@ -30,6 +31,8 @@ pub struct Trace {
     pub(super) runs: Runs,
     pub(super) java_dumps: Vec<JavaDump>,
     pub(super) java_plans: Vec<JavaPlan>,
+    pub(super) smaps: Vec<SmapsFacts>,
+    pub(super) smaps_plans: Vec<SmapsPlan>,
     pub(super) reader: PlaceReader,
 }
 

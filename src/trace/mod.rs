@@ -26,6 +26,7 @@
 //! | `order` | which packets belong together, and in which order |
 //! | `profile_packet`, `series`, `dumps` | the second reading: samples, sums, dumps |
 //! | `java` | Java heap dumps: which there are, and each as a graph |
+//! | `smaps` | what processes had mapped |
 //! | `scan` | which dumps are complete in a trace that is still being written |
 
 mod bundle;
@@ -46,6 +47,7 @@ mod reader;
 mod scan;
 mod series;
 mod service_counters;
+mod smaps;
 mod survey;
 mod surveyed;
 mod symbols;
@@ -55,6 +57,7 @@ pub use dumps::Trace;
 pub use framing::Source;
 pub use java::JavaDump;
 pub use scan::{CompleteDump, DumpScanner};
+pub use smaps::SmapsFacts;
 pub use surveyed::Surveyed;
 
 use crate::error::{Classified, ErrorClass};

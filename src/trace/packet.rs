@@ -17,6 +17,7 @@ pub(super) mod payload {
     pub(in crate::trace) const HEAP_GRAPH: u32 = 56;
     pub(in crate::trace) const MODULE_SYMBOLS: u32 = 61;
     pub(in crate::trace) const DEOBFUSCATION: u32 = 64;
+    pub(in crate::trace) const SMAPS: u32 = 68;
     pub(in crate::trace) const SERVICE_EVENT: u32 = 69;
     pub(in crate::trace) const ART_METADATA: u32 = 131;
     pub(in crate::trace) const ZSTD: u32 = 133;
@@ -62,6 +63,7 @@ impl<'a> Packet<'a> {
                             | HEAP_GRAPH
                             | MODULE_SYMBOLS
                             | DEOBFUSCATION
+                            | SMAPS
                             | SERVICE_EVENT
                             | ART_METADATA
                             | ZSTD

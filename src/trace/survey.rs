@@ -12,6 +12,7 @@ use super::packet::{Packet, payload};
 use super::profile_packet::Outline;
 use super::reader::{Inner, Place};
 use super::service_counters;
+use super::smaps::SmapsPlans;
 use super::symbols::ModuleSymbols;
 use super::wire::WireError;
 use crate::profile::{Health, NameMaps, Recording};
@@ -27,6 +28,7 @@ pub(super) struct Survey {
     pub(super) interning: Interning,
     pub(super) entries: Vec<Entry>,
     pub(super) java: java::Chains,
+    pub(super) smaps: SmapsPlans,
     pub(super) symbols: ModuleSymbols,
     pub(super) name_maps: NameMaps,
     /// Up to where the source breaks off inside a packet.
@@ -99,6 +101,7 @@ impl Survey {
         survey.health.damage.truncate(32);
         survey.health.damage_count += health.damage_count;
         survey.health.sequences_with_loss = survey.lossy.len() as u64;
+        survey.health.smaps_errors = survey.smaps.errors;
         survey.whole_bytes = packets.whole_bytes();
         survey.health.ends_early = survey.ending.cut_short();
         Ok((survey, packets.into_window()))
@@ -170,6 +173,7 @@ impl Survey {
                 self.note(outcome, place, "interned data");
             }
         }
+        let mut smaps_seen = 0;
         for &(kind, message) in &packet.payloads {
             let recording = &mut self.recording;
             let (outcome, what) = match kind {
@@ -227,6 +231,14 @@ impl Survey {
                     (
                         self.java.add(message, id, place, timestamp),
                         "a packet of a Java heap dump",
+                    )
+                }
+                payload::SMAPS => {
+                    let nth = smaps_seen;
+                    smaps_seen += 1;
+                    (
+                        self.smaps.add(message, place, nth, timestamp),
+                        "a packet of mappings",
                     )
                 }
                 payload::ART_METADATA => {

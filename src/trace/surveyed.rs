@@ -12,6 +12,7 @@ use super::order::{Entry, Runs, arrange};
 use super::packet::{Packet, payload};
 use super::profile_packet::{Header, each_part, each_sample};
 use super::reader::PlaceReader;
+use super::smaps::{self, SmapsPlan};
 use super::survey::Survey;
 use crate::profile::{CallsiteId, FrameId, Health, NameMaps, Recording, Tables};
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -28,6 +29,7 @@ pub struct Surveyed {
     entries: Vec<Entry>,
     runs: Runs,
     java: Vec<JavaPlan>,
+    smaps: Vec<SmapsPlan>,
     reader: PlaceReader,
     whole_bytes: u64,
 }
@@ -47,6 +49,7 @@ impl Surveyed {
             mut interning,
             mut entries,
             java,
+            smaps,
             symbols,
             name_maps,
             whole_bytes,
@@ -83,6 +86,7 @@ impl Surveyed {
             entries,
             runs,
             java: java.finish(),
+            smaps: smaps.finish(),
             reader,
             whole_bytes,
         })
@@ -136,6 +140,7 @@ impl Surveyed {
     pub fn seal(mut self) -> Trace {
         self.recording.tables.seal();
         let java_dumps = java::list(&self.java, &self.recording, &self.clocks);
+        let smaps = smaps::list(&self.smaps, &self.recording);
         Trace {
             recording: Arc::new(self.recording),
             health: self.health,
@@ -146,6 +151,8 @@ impl Surveyed {
             runs: self.runs,
             java_dumps,
             java_plans: self.java,
+            smaps,
+            smaps_plans: self.smaps,
             reader: self.reader,
         }
     }

@@ -6,6 +6,7 @@
 //! |---|---|
 //! | `read` | the kernel's text, line by line, of any size |
 //! | `showmap` | showmap's table, CSV and JSON |
+//! | `recorded` | rows of a trace |
 //! | `kind` | which row of meminfo a mapping counts as |
 //! | `names` | names that are the same in the next run |
 //! | `group` | sums by kind, library and mapping |
@@ -16,6 +17,7 @@ mod group;
 mod kind;
 mod names;
 mod read;
+mod recorded;
 mod showmap;
 #[cfg(test)]
 mod tests;
@@ -25,6 +27,7 @@ pub use group::{By, Group, Grouped, Groups};
 pub use kind::{Kind, SubKind};
 pub use names::{library_name, stable};
 pub use read::{Reader, SmapsError, parse};
+pub use recorded::{Module, SmapsRow, SmapsRows, SmapsWriter};
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
@@ -158,6 +161,10 @@ impl Sums {
     }
 }
 
+#[allow(
+    clippy::suspicious_op_assign_impl,
+    reason = "what either side knows is known of the sum"
+)]
 impl AddAssign<&Sums> for Sums {
     fn add_assign(&mut self, other: &Sums) {
         for (sum, more) in self.bytes.iter_mut().zip(other.bytes) {

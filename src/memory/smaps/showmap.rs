@@ -150,7 +150,7 @@ fn of_table(text: &str, heading: usize) -> Result<Smaps, SmapsError> {
     let names = lines.nth(heading).unwrap_or_default();
     let mut columns = Vec::new();
     let (mut clean, mut dirty, mut mapped, mut large, mut addresses) = (0, 0, 0, 0, 0);
-    let mut nth = |count: &mut u32| {
+    let nth = |count: &mut u32| {
         *count += 1;
         *count == 1
     };

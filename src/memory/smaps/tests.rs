@@ -43,73 +43,73 @@ const LIB: &str = "/data/app/~~Xy1_-a==/com.example.app-Zz9_Q==/lib/arm64/libexa
 fn phone() -> Text {
     Text::new()
         .map(
-            (0x12c0_0000, 0x32c0_0000),
+            (0x12c00000, 0x32c00000),
             "rw-p",
             "[anon:dalvik-main space (region space)]",
             [9000, 9000, 0, 0, 9000, 100],
         )
         .map(
-            (0x7000_0000, 0x7100_0000),
+            (0x70000000, 0x71000000),
             "rw-p",
             "[anon:dalvik-/system/framework/boot.art]",
             [700, 100, 600, 0, 40, 0],
         )
         .map(
-            (0xb400_0070_0000_0000, 0xb400_0070_0400_0000),
+            (0xb400007000000000, 0xb400007004000000),
             "rw-p",
             "[anon:scudo:primary]",
             [20000, 20000, 0, 0, 20000, 500],
         )
         .map(
-            (0xb400_0071_0000_0000, 0xb400_0071_0100_0000),
+            (0xb400007100000000, 0xb400007101000000),
             "rw-p",
             "[anon:scudo:secondary]",
             [3000, 3000, 0, 0, 3000, 0],
         )
         .map(
-            (0x7b6c_2e30_00, 0x7b6c_37f0_00),
+            (0x7b6c2e3000, 0x7b6c37f000),
             "r-xp",
             LIB,
             [400, 300, 200, 200, 0, 0],
         )
         .map(
-            (0x7b6c_37f0_00, 0x7b6c_3800_00),
+            (0x7b6c37f000, 0x7b6c380000),
             "rw-p",
             LIB,
             [4, 4, 0, 0, 4, 0],
         )
         .map(
-            (0x7b6c_3800_00, 0x7b6c_3840_00),
+            (0x7b6c380000, 0x7b6c384000),
             "rw-p",
             "",
             [16, 16, 0, 0, 16, 0],
         )
         .map(
-            (0x7b6c_3900_00, 0x7b6c_3940_00),
+            (0x7b6c390000, 0x7b6c394000),
             "rw-p",
             "",
             [12, 12, 0, 0, 12, 0],
         )
         .map(
-            (0x7b6d_0000_00, 0x7b6d_0100_00),
+            (0x7b6d000000, 0x7b6d010000),
             "rw-s",
             "/memfd:jit-cache (deleted)",
             [50, 50, 0, 0, 50, 0],
         )
         .map(
-            (0x7b6e_0000_00, 0x7b6e_0100_00),
+            (0x7b6e000000, 0x7b6e010000),
             "rw-p",
             "[anon:stack_and_tls:4711]",
             [32, 32, 0, 0, 32, 8],
         )
         .map(
-            (0x7b6f_0000_00, 0x7b6f_0100_00),
+            (0x7b6f000000, 0x7b6f010000),
             "rw-s",
             "/dev/kgsl-3d0",
             [64, 64, 0, 64, 0, 0],
         )
         .map(
-            (0x7b70_0000_00, 0x7b70_0100_00),
+            (0x7b70000000, 0x7b70010000),
             "r--s",
             "/data/a file with blanks.db (deleted)",
             [8, 8, 0, 8, 0, 0],
@@ -129,7 +129,7 @@ fn a_mapping_keeps_what_the_kernel_says_of_it() {
     assert_eq!(file.permissions, "r--s");
     assert_eq!(file.flags, "rd wr mr mw me ac");
     let heap = &smaps.mappings[2];
-    assert_eq!(heap.start, 0xb400_0070_0000_0000);
+    assert_eq!(heap.start, 0xb400007000000000);
     assert_eq!(heap.sums.get(Field::PrivateDirty), Some(20000 << 10));
     assert_eq!(heap.sums.get(Field::Size), Some(64 << 20));
     // What is not interpreted is added up, not lost; page sizes are no sum.
@@ -241,7 +241,7 @@ fn what_differs_from_run_to_run_alone_is_no_difference() {
         let from_memory = format!(
             "[anon:dalvik-classes2.dex extracted in memory from /data/app/~~{random}==/com.example.app-{random}==/base.apk!classes2.dex]"
         );
-        let base = 0x7000_0000 + u64::from(pid) * 0x1000;
+        let base = 0x70000000 + u64::from(pid) * 0x1000;
         Text::new()
             .map((base, base + 0x4000), "r--p", &apk, [16, 16, 0, 16, 0, 0])
             .map(

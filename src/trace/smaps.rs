@@ -1,0 +1,446 @@
+//! `SmapsPacket` (field 68): what a process had mapped, as ART's heap dumps (`dump_smaps`) and
+//! Perfetto's own data source write it: an entry a mapping, or columns for all of them. The first
+//! reading keeps places, processes and times; [`Trace::read_smaps`] decodes one.
+//!
+//! Columns are all of one length or absent. Where they are not, rows end with the shortest, as
+//! Perfetto reads them. What is absent is not known, which Perfetto's table shows as 0.
+
+use std::sync::Arc;
+
+use super::TraceError;
+use super::dumps::Trace;
+use super::packet::{Packet, payload};
+use super::reader::Place;
+use super::wire::{Fields, Value, WireError};
+use crate::memory::smaps::{Field, Module, SmapsRow, SmapsRows, SmapsWriter, Sums};
+use crate::profile::Recording;
+
+/// No process has more mappings; a packet that says so is damaged.
+const MOST_ROWS: usize = 1 << 20;
+
+/// Mappings of a process in a trace, before they are decoded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SmapsFacts {
+    /// Process id.
+    pub pid: u64,
+    /// Process name; empty where the trace does not tell.
+    pub process: String,
+    /// Trace time, ns, as its packet has it.
+    pub time_ns: u64,
+    /// Who wrote it.
+    pub writer: SmapsWriter,
+}
+
+/// Where one stands in the trace.
+#[derive(Debug, Clone)]
+pub(super) struct SmapsPlan {
+    place: Place,
+    /// Which of its packet's.
+    nth: usize,
+    pid: u64,
+    writer: SmapsWriter,
+    time_ns: u64,
+}
+
+/// Those of a trace, as they are found.
+#[derive(Debug, Default)]
+pub(super) struct SmapsPlans {
+    all: Vec<SmapsPlan>,
+    /// Packets that contradict themselves.
+    pub(super) errors: u64,
+}
+
+impl SmapsPlans {
+    /// Takes note of one. `nth`: which it is in its packet.
+    ///
+    /// # Errors
+    /// Where the message is no wire format; what was read before counts.
+    pub(super) fn add(
+        &mut self,
+        message: &[u8],
+        place: Place,
+        nth: usize,
+        time_ns: u64,
+    ) -> Result<(), WireError> {
+        let (mut pid, mut writer) = (0, SmapsWriter::Unknown);
+        let mut fields = Fields::new(message);
+        let outcome = loop {
+            match fields.next() {
+                Ok(Some((1, value))) => pid = value.number(),
+                Ok(Some((4, value))) => writer = SmapsWriter::of_number(value.number()),
+                Ok(Some(_)) => {}
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(error),
+            }
+        };
+        self.errors += u64::from(read(message).damaged);
+        self.all.push(SmapsPlan {
+            place,
+            nth,
+            pid,
+            writer,
+            time_ns,
+        });
+        outcome
+    }
+
+    /// All, in order of their time.
+    pub(super) fn finish(mut self) -> Vec<SmapsPlan> {
+        self.all.sort_by_key(|plan| plan.time_ns);
+        self.all
+    }
+}
+
+/// What the first reading tells of them.
+pub(super) fn list(plans: &[SmapsPlan], recording: &Recording) -> Vec<SmapsFacts> {
+    let of_plan = |plan: &SmapsPlan| SmapsFacts {
+        pid: plan.pid,
+        process: recording
+            .processes
+            .get(&plan.pid)
+            .map(|process| process.name.clone())
+            .unwrap_or_default(),
+        time_ns: plan.time_ns,
+        writer: plan.writer,
+    };
+    plans.iter().map(of_plan).collect()
+}
+
+impl Trace {
+    /// What processes had mapped, in order of time.
+    pub fn smaps(&self) -> &[SmapsFacts] {
+        &self.smaps
+    }
+
+    /// Decodes one of [`Trace::smaps`]. Keeps nothing of it: a second call decodes again.
+    ///
+    /// # Errors
+    /// Where the source can't be read. What is missing or damaged is marked.
+    pub fn read_smaps(&mut self, at: usize) -> Result<SmapsRows, TraceError> {
+        let lost = || SmapsRows {
+            damaged: true,
+            ..SmapsRows::default()
+        };
+        let Some(plan) = self.smaps_plans.get(at) else {
+            return Ok(lost());
+        };
+        let Some(body) = self.reader.body(plan.place)? else {
+            return Ok(lost());
+        };
+        let (packet, _) = Packet::read(body);
+        let message = packet.all(payload::SMAPS).nth(plan.nth);
+        Ok(message.map_or_else(lost, read))
+    }
+}
+
+/// Reads a packet. Columns go before entries where a packet has both, as in Perfetto.
+fn read(message: &[u8]) -> SmapsRows {
+    let mut made = SmapsRows::default();
+    let mut packed = None;
+    let mut fields = Fields::new(message);
+    loop {
+        match fields.next() {
+            Ok(Some((2, value))) if made.rows.len() < MOST_ROWS => {
+                let (row, outcome) = entry(value.bytes());
+                made.rows.push(row);
+                made.damaged |= outcome.is_err();
+            }
+            Ok(Some((2, _))) => made.damaged = true,
+            Ok(Some((3, value))) => packed = Some(value.bytes()),
+            Ok(Some(_)) => {}
+            Ok(None) => break,
+            Err(_) => {
+                made.damaged = true;
+                break;
+            }
+        }
+    }
+    match packed {
+        Some(columns) => {
+            let damaged = made.damaged;
+            let mut made = columns_of(columns);
+            made.damaged |= damaged;
+            made
+        }
+        None => made,
+    }
+}
+
+fn bytes_of(kb: u64) -> u64 {
+    kb.saturating_mul(1024)
+}
+
+fn entry(message: &[u8]) -> (SmapsRow, Result<(), WireError>) {
+    let mut row = SmapsRow {
+        count: 1,
+        ..SmapsRow::default()
+    };
+    let mut module = Module::default();
+    let mut fields = Fields::new(message);
+    let outcome = loop {
+        let (number, value) = match fields.next() {
+            Ok(Some(field)) => field,
+            Ok(None) => break Ok(()),
+            Err(error) => break Err(error),
+        };
+        let field = match number {
+            2 => Field::Size,
+            3 => Field::PrivateDirty,
+            4 => Field::Swap,
+            11 => Field::PrivateClean,
+            12 => Field::SharedDirty,
+            13 => Field::SharedClean,
+            14 => Field::Locked,
+            15 => Field::Pss,
+            other => {
+                match other {
+                    1 => row.path = Some(value.text().into()),
+                    5 => module.file_name = Some(value.text()),
+                    6 => module.start_address = value.number(),
+                    7 => module.timestamp = value.number(),
+                    8 => module.debug_id = Some(value.text()),
+                    9 => module.debug_path = Some(value.text()),
+                    10 => module.protection_flags = value.number() as u32,
+                    _ => {}
+                }
+                continue;
+            }
+        };
+        row.sums.set(field, bytes_of(value.number()));
+    };
+    if module != Module::default() {
+        row.module = Some(Box::new(module));
+    }
+    (row, outcome)
+}
+
+/// The figures' columns by field number.
+const COLUMNS: [(u32, Field); 12] = [
+    (4, Field::Size),
+    (5, Field::Rss),
+    (6, Field::Anonymous),
+    (7, Field::Swap),
+    (8, Field::SharedClean),
+    (9, Field::SharedDirty),
+    (10, Field::PrivateClean),
+    (11, Field::PrivateDirty),
+    (12, Field::Locked),
+    (13, Field::Pss),
+    (14, Field::PssDirty),
+    (15, Field::SwapPss),
+];
+
+/// Adds the numbers of a column; whether all of them are there.
+fn take(column: &mut Vec<u64>, value: Value<'_>) -> bool {
+    let mut whole = true;
+    let outcome = value.numbers(|number| match column.len() < MOST_ROWS {
+        true => column.push(number),
+        false => whole = false,
+    });
+    whole && outcome.is_ok()
+}
+
+fn columns_of(message: &[u8]) -> SmapsRows {
+    let mut strings: Vec<Arc<str>> = Vec::new();
+    let (mut names, mut counts) = (Vec::new(), None);
+    let mut columns: [Vec<u64>; COLUMNS.len()] = Default::default();
+    let mut made = SmapsRows::default();
+    let mut fields = Fields::new(message);
+    loop {
+        let (number, value) = match fields.next() {
+            Ok(Some(field)) => field,
+            Ok(None) => break,
+            Err(_) => {
+                made.damaged = true;
+                break;
+            }
+        };
+        made.damaged |= !match number {
+            1 if strings.len() < MOST_ROWS => {
+                strings.push(value.text().into());
+                true
+            }
+            1 => false,
+            2 => take(&mut names, value),
+            3 => take(counts.get_or_insert_default(), value),
+            number => match COLUMNS.iter().position(|column| column.0 == number) {
+                Some(at) => take(&mut columns[at], value),
+                None => true,
+            },
+        };
+    }
+    made.aggregated = counts.is_some();
+    // The column that every row has: of names, or of counts, then a row a string.
+    let key = counts.as_ref().unwrap_or(&names);
+    let lengths = columns.iter().map(Vec::len).filter(|length| *length > 0);
+    let length = lengths.clone().fold(key.len(), usize::min);
+    made.damaged |= lengths.clone().any(|other| other != key.len());
+    made.damaged |= made.aggregated && key.len() != strings.len();
+    made.damaged |= made.aggregated && !names.is_empty();
+    made.rows
+        .reserve_exact(length.min(strings.len().max(names.len())));
+    for at in 0..length {
+        let name = match made.aggregated {
+            true => at,
+            false => usize::try_from(names[at]).unwrap_or(usize::MAX),
+        };
+        let Some(path) = strings.get(name) else {
+            made.damaged = true;
+            break;
+        };
+        let mut sums = Sums::default();
+        for ((_, field), column) in COLUMNS.iter().zip(&columns) {
+            if let Some(kb) = column.get(at) {
+                sums.set(*field, bytes_of(*kb));
+            }
+        }
+        made.rows.push(SmapsRow {
+            path: Some(Arc::clone(path)),
+            count: counts.as_ref().map_or(1, |counts| counts[at]),
+            sums,
+            module: None,
+        });
+    }
+    made
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::smaps::Form;
+
+    fn varint(mut number: u64, out: &mut Vec<u8>) {
+        while number >= 0x80 {
+            out.push(number as u8 | 0x80);
+            number >>= 7;
+        }
+        out.push(number as u8);
+    }
+
+    fn number(field: u32, value: u64) -> Vec<u8> {
+        let mut out = Vec::new();
+        varint(u64::from(field) << 3, &mut out);
+        varint(value, &mut out);
+        out
+    }
+
+    fn bytes(field: u32, value: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        varint(u64::from(field) << 3 | 2, &mut out);
+        varint(value.len() as u64, &mut out);
+        out.extend_from_slice(value);
+        out
+    }
+
+    fn column(field: u32, numbers: &[u64]) -> Vec<u8> {
+        let mut packed = Vec::new();
+        for value in numbers {
+            varint(*value, &mut packed);
+        }
+        bytes(field, &packed)
+    }
+
+    fn open(packets: &[Vec<u8>]) -> Trace {
+        let trace: Vec<u8> = packets
+            .iter()
+            .flat_map(|smaps| {
+                let packet = [number(8, 77), number(10, 1), bytes(68, smaps)].concat();
+                bytes(1, &packet)
+            })
+            .collect();
+        Trace::open(Box::new(std::io::Cursor::new(trace))).unwrap()
+    }
+
+    #[test]
+    fn entries_come_with_what_they_say_and_no_more() {
+        let path = "/memfd:jit-cache (deleted)";
+        let mapping = [
+            bytes(1, path.as_bytes()),
+            number(2, 64),
+            number(3, 20),
+            number(15, 21),
+            number(6, 0x1000),
+        ]
+        .concat();
+        let packet = [
+            number(1, 7),
+            bytes(2, &mapping),
+            bytes(2, &[]),
+            number(4, 2),
+        ]
+        .concat();
+        let mut trace = open(&[packet]);
+        assert_eq!(
+            trace.smaps(),
+            [SmapsFacts {
+                pid: 7,
+                process: String::new(),
+                time_ns: 77,
+                writer: SmapsWriter::ArtPostFork,
+            }]
+        );
+        let made = trace.read_smaps(0).unwrap();
+        assert!(!made.damaged && !made.aggregated);
+        let row = &made.rows[0];
+        assert_eq!(
+            (row.trimmed(), row.is_deleted()),
+            (Some("/memfd:jit-cache"), true)
+        );
+        assert_eq!(row.sums.get(Field::PrivateDirty), Some(20 << 10));
+        assert_eq!(row.sums.get(Field::Rss), None);
+        assert_eq!(made.rows[1].path, None);
+        let smaps = made.to_smaps();
+        assert_eq!(smaps.mappings[0].end, 0x1000 + (64 << 10));
+        assert!(smaps.mappings[0].deleted);
+        assert_eq!(trace.health().smaps_errors, 0);
+    }
+
+    #[test]
+    fn columns_by_mapping_and_by_name() {
+        let table = [bytes(1, b""), bytes(1, b"/a.so"), bytes(1, b"[heap]")].concat();
+        let by_mapping = [
+            &table[..],
+            &column(2, &[1, 2, 1, 0]),
+            &column(4, &[10, 20, 30, 40]),
+            &column(13, &[1, 2, 3, 300]),
+        ]
+        .concat();
+        let by_name = [&table[..], &column(3, &[0, 2, 1]), &column(5, &[0, 5, 6])].concat();
+        let packet = |columns: &[u8]| [number(1, 9), bytes(3, columns), number(4, 3)].concat();
+        let mut trace = open(&[packet(&by_mapping), packet(&by_name)]);
+        let mappings = trace.read_smaps(0).unwrap();
+        let names: Vec<&str> = mappings
+            .rows
+            .iter()
+            .map(|r| r.path.as_deref().unwrap())
+            .collect();
+        assert_eq!(names, ["/a.so", "[heap]", "/a.so", ""]);
+        assert_eq!(mappings.rows[3].sums.get(Field::Pss), Some(300 << 10));
+        assert!(!mappings.damaged);
+        let sums = trace.read_smaps(1).unwrap();
+        assert!(sums.aggregated && !sums.damaged);
+        assert_eq!(sums.rows[1].count, 2);
+        assert_eq!(sums.rows[2].sums.get(Field::Rss), Some(6 << 10));
+        assert_eq!(sums.to_smaps().form, Form::ByName);
+        assert_eq!(trace.health().smaps_errors, 0);
+    }
+
+    #[test]
+    fn columns_of_unequal_length_end_with_the_shortest_and_are_counted() {
+        let table = [bytes(1, b""), bytes(1, b"/a.so")].concat();
+        let short = [&table[..], &column(2, &[1, 1, 1]), &column(4, &[10, 20])].concat();
+        let wrong = [&table[..], &column(2, &[1, 9, 1]), &column(4, &[1, 2, 3])].concat();
+        let cut = [&table[..], &column(2, &[1, 1]), &bytes(4, &[1, 0x80])].concat();
+        let packet = |columns: &[u8]| bytes(3, columns);
+        let mut trace = open(&[packet(&short), packet(&wrong), packet(&cut)]);
+        let rows: Vec<usize> = (0..3)
+            .map(|at| {
+                let made = trace.read_smaps(at).unwrap();
+                assert!(made.damaged);
+                made.rows.len()
+            })
+            .collect();
+        assert_eq!(rows, [2, 1, 1]);
+        assert_eq!(trace.health().smaps_errors, 3);
+    }
+}
