@@ -20,9 +20,10 @@ use heaptap::hprof::sub_records::SubRecords;
 use heaptap::hprof::{Options, histogram, read};
 use heaptap::import::read_pprof;
 use heaptap::memory::gc::{self, Axis, Row, Splitter};
+use heaptap::memory::timeline::Timeline;
 use heaptap::stacks::{JoinBy, join};
 use heaptap::symbolize::file::{Alone, SymbolFile, identify};
-use heaptap::trace::{DumpScanner, Surveyed, Trace, TraceError, read_packages};
+use heaptap::trace::{DumpScanner, MemoryWanted, Surveyed, Trace, TraceError, read_packages};
 use std::convert::Infallible;
 use std::io::Cursor;
 use std::num::NonZero;
@@ -30,7 +31,8 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Bytes as a trace: decoded, encoded, compressed; and as one that is still being written.
+/// Bytes as a trace: decoded, encoded, compressed; its figures of memory; and as one that is
+/// still being written.
 pub fn trace(bytes: &[u8]) {
     let Ok(mut trace) = Surveyed::read(Box::new(Cursor::new(bytes.to_vec()))) else {
         return;
@@ -43,6 +45,17 @@ pub fn trace(bytes: &[u8]) {
         gzip.compress(&pprof.encode(&dump, &[]));
         Ok(())
     });
+    for every_counter in [false, true] {
+        let wanted = MemoryWanted {
+            pids: None,
+            every_counter,
+        };
+        if let Ok(memory) = trace.memory(&wanted) {
+            let lines: String = memory.timeline.entries.iter().map(|e| e.line()).collect();
+            let (back, strange) = Timeline::parse(&lines);
+            assert_eq!((back, strange), (memory.timeline, 0));
+        }
+    }
     read_packages(bytes);
     let mut scanner = DumpScanner::default();
     for piece in bytes.chunks(100) {

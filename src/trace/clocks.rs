@@ -25,7 +25,8 @@ impl Clock {
         Clock { id, sequence: 0 }
     }
 
-    fn of(id: u32, sequence: u32) -> Clock {
+    /// The clock of an id on a sequence.
+    pub(super) fn of(id: u32, sequence: u32) -> Clock {
         Clock {
             id,
             sequence: if (64..128).contains(&id) { sequence } else { 0 },
@@ -116,6 +117,17 @@ impl Clocks {
             }
         }
         None
+    }
+
+    /// What the snapshots that know both clocks say of them, in order of `from`.
+    pub(super) fn pairs(&self, from: Clock, to: Clock) -> Vec<(u64, u64)> {
+        let both = |snapshot: &Box<[(Clock, u64)]>| {
+            Some((value_of(snapshot, from)?, value_of(snapshot, to)?))
+        };
+        let mut pairs: Vec<(u64, u64)> = self.snapshots.iter().filter_map(both).collect();
+        // Stable: a later snapshot of the same time stands behind.
+        pairs.sort_by_key(|pair| pair.0);
+        pairs
     }
 
     fn hop(&self, from: Clock, time: u64, to: Clock) -> Option<u64> {

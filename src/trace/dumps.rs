@@ -9,6 +9,7 @@ use super::callstacks::{Callstacks, Position};
 use super::clocks::{Clock, Clocks};
 use super::framing::Source;
 use super::java::{JavaDump, JavaPlan};
+use super::memory::{MemoryWanted, Places, TraceMemory};
 use super::order::{Entry, RunId, Runs};
 use super::packet::{Packet, payload};
 use super::profile_packet::{Header, Outline, each_part, each_sample};
@@ -33,6 +34,7 @@ pub struct Trace {
     pub(super) java_plans: Vec<JavaPlan>,
     pub(super) smaps: Vec<SmapsFacts>,
     pub(super) smaps_plans: Vec<SmapsPlan>,
+    pub(super) memory: Places,
     pub(super) reader: PlaceReader,
 }
 
@@ -58,6 +60,23 @@ impl Trace {
     /// Loss and damage as far as the first reading found them.
     pub fn health(&self) -> &Health {
         &self.health
+    }
+
+    /// Whether the trace may hold figures of memory beside heaps: [`Trace::memory`] tells.
+    pub fn has_memory(&self) -> bool {
+        !self.memory.is_empty()
+    }
+
+    /// What the trace says of memory beside heaps: resident memory, the phone's, collections of
+    /// Java heaps. Reads those packets again, and no others.
+    ///
+    /// # Errors
+    /// Where the source can't be read; damage in it is no error.
+    pub fn memory(&mut self, wanted: &MemoryWanted) -> Result<TraceMemory, TraceError> {
+        let recording = &self.recording;
+        Ok(self
+            .memory
+            .read(&mut self.reader, &self.clocks, recording, wanted)?)
     }
 
     /// Reads all dumps and gives each to `sink` as soon as it is complete. Dumps of one heap

@@ -27,6 +27,7 @@
 //! | `profile_packet`, `series`, `dumps` | the second reading: samples, sums, dumps |
 //! | `java` | Java heap dumps: which there are, and each as a graph |
 //! | `smaps` | what processes had mapped |
+//! | `memory` | figures of memory beside heaps: processes, the phone, collections |
 //! | `scan` | which dumps are complete in a trace that is still being written |
 
 mod bundle;
@@ -38,6 +39,7 @@ mod framing;
 mod iids;
 mod interning;
 mod java;
+mod memory;
 mod metadata;
 mod order;
 mod packet;
@@ -56,6 +58,7 @@ pub(crate) mod wire;
 pub use dumps::Trace;
 pub use framing::Source;
 pub use java::JavaDump;
+pub use memory::{MemoryLoss, MemoryWanted, TraceMemory};
 pub use scan::{CompleteDump, DumpScanner};
 pub use smaps::SmapsFacts;
 pub use surveyed::Surveyed;

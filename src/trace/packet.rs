@@ -5,8 +5,11 @@ use super::wire::{Fields, Value, WireError};
 
 /// Payloads heaptap reads, by field number of `TracePacket`.
 pub(super) mod payload {
+    pub(in crate::trace) const FTRACE_EVENTS: u32 = 1;
     pub(in crate::trace) const PROCESS_TREE: u32 = 2;
     pub(in crate::trace) const CLOCK_SNAPSHOT: u32 = 6;
+    pub(in crate::trace) const SYS_STATS: u32 = 7;
+    pub(in crate::trace) const PROCESS_STATS: u32 = 9;
     pub(in crate::trace) const INTERNED_DATA: u32 = 12;
     pub(in crate::trace) const TRACE_CONFIG: u32 = 33;
     pub(in crate::trace) const TRACE_STATS: u32 = 35;
@@ -24,11 +27,29 @@ pub(super) mod payload {
 }
 use payload::*;
 
+/// `TracePacket.trace_packet_defaults`.
+const DEFAULTS: u32 = 59;
+
+/// `TracePacketDefaults.timestamp_clock_id`. Damage in it is told by nothing but its clock.
+fn clock_of(defaults: &[u8]) -> Option<u32> {
+    let mut fields = Fields::new(defaults);
+    while let Ok(Some((number, value))) = fields.next() {
+        if number == 58 {
+            return Some(value.number() as u32);
+        }
+    }
+    None
+}
+
 /// A packet's stamps and payloads.
 #[derive(Debug, Default)]
 pub(super) struct Packet<'a> {
     /// In the sequence's clock; absent on packets without a time of their own.
     pub(super) timestamp: Option<u64>,
+    /// The clock of its timestamp, where it says.
+    pub(super) clock: Option<u32>,
+    /// The clock of its sequence from here on, where it sets one.
+    pub(super) default_clock: Option<u32>,
     /// Sequence of its writer; 0 where the packet has none.
     pub(super) sequence: u32,
     /// A new generation of interned data begins.
@@ -51,8 +72,11 @@ impl<'a> Packet<'a> {
                 Ok(Some((number, Value::Bytes(bytes)))) => {
                     if matches!(
                         number,
-                        PROCESS_TREE
+                        FTRACE_EVENTS
+                            | PROCESS_TREE
                             | CLOCK_SNAPSHOT
+                            | SYS_STATS
+                            | PROCESS_STATS
                             | INTERNED_DATA
                             | TRACE_CONFIG
                             | TRACE_STATS
@@ -69,6 +93,8 @@ impl<'a> Packet<'a> {
                             | ZSTD
                     ) {
                         packet.payloads.push((number, bytes));
+                    } else if number == DEFAULTS {
+                        packet.default_clock = clock_of(bytes).or(packet.default_clock);
                     }
                 }
                 Ok(Some((number, value))) => match number {
@@ -77,6 +103,7 @@ impl<'a> Packet<'a> {
                     13 => packet.clears_state |= value.number() & 1 != 0,
                     41 => packet.clears_state |= value.flag(),
                     42 => packet.previous_dropped = value.flag(),
+                    58 => packet.clock = Some(value.number() as u32),
                     87 => packet.first_on_sequence = value.flag(),
                     _ => {}
                 },

@@ -10,9 +10,9 @@ use std::io;
 const KEPT: usize = 8;
 /// What inflating a bundle costs however small it is, in inflated bytes.
 const PER_BUNDLE: u64 = 16 << 10;
-/// A trace is read twice after the first reading; this often each of its bundles may be inflated
+/// A trace is read a few times after the first reading; this often each of its bundles may be inflated
 /// however large it is.
-const VISITS: u64 = 4;
+const VISITS: u64 = 6;
 
 /// Where a packet stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

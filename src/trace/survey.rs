@@ -6,6 +6,7 @@ use super::deobfuscation;
 use super::framing::{Packets, Window};
 use super::interning::{Interning, Layout, ScopeId};
 use super::java;
+use super::memory;
 use super::metadata::{self, Ending, ServiceEvent};
 use super::order::Entry;
 use super::packet::{Packet, payload};
@@ -29,6 +30,7 @@ pub(super) struct Survey {
     pub(super) entries: Vec<Entry>,
     pub(super) java: java::Chains,
     pub(super) smaps: SmapsPlans,
+    pub(super) memory: memory::Places,
     pub(super) symbols: ModuleSymbols,
     pub(super) name_maps: NameMaps,
     /// Up to where the source breaks off inside a packet.
@@ -148,6 +150,7 @@ impl Survey {
             self.now = self.now.max(time);
         }
         let timestamp = packet.timestamp.unwrap_or(self.now);
+        self.memory.add(packet, place);
         if id != 0 {
             let known = self.sequences.contains_key(&id);
             if packet.previous_dropped && known && !packet.clears_state && !packet.first_on_sequence

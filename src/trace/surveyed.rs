@@ -8,6 +8,7 @@ use super::dumps::Trace;
 use super::framing::{Source, Window};
 use super::interning::{LOST_CALLSTACK, ScopeId, lost_frame};
 use super::java::{self, JavaPlan};
+use super::memory;
 use super::order::{Entry, Runs, arrange};
 use super::packet::{Packet, payload};
 use super::profile_packet::{Header, each_part, each_sample};
@@ -30,6 +31,7 @@ pub struct Surveyed {
     runs: Runs,
     java: Vec<JavaPlan>,
     smaps: Vec<SmapsPlan>,
+    memory: memory::Places,
     reader: PlaceReader,
     whole_bytes: u64,
 }
@@ -50,6 +52,7 @@ impl Surveyed {
             mut entries,
             java,
             smaps,
+            memory,
             symbols,
             name_maps,
             whole_bytes,
@@ -87,6 +90,7 @@ impl Surveyed {
             runs,
             java: java.finish(),
             smaps: smaps.finish(),
+            memory,
             reader,
             whole_bytes,
         })
@@ -153,6 +157,7 @@ impl Surveyed {
             java_plans: self.java,
             smaps,
             smaps_plans: self.smaps,
+            memory: self.memory,
             reader: self.reader,
         }
     }

@@ -1,0 +1,117 @@
+//! `ProcessStats` (9): what the kernel counts for each process. A packet may leave out what has
+//! not changed since the one before, so figures are carried on.
+
+use std::collections::HashMap;
+
+use super::Sink;
+use crate::memory::timeline::{Resident, Seen, Source};
+use crate::trace::wire::{Fields, WireError};
+
+/// The last figures of each process, bytes.
+#[derive(Debug, Default)]
+pub(super) struct ProcessStats {
+    last: HashMap<u32, Figures>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Figures {
+    rss: Option<u64>,
+    anon: Option<u64>,
+    file: Option<u64>,
+    shmem: Option<u64>,
+    swap: Option<u64>,
+    peak: Option<u64>,
+    oom_score_adj: Option<i32>,
+}
+
+impl ProcessStats {
+    /// Reads a packet; what stands before damage counts.
+    pub(super) fn read(
+        &mut self,
+        message: &[u8],
+        now: u64,
+        sink: &mut Sink,
+    ) -> Result<(), WireError> {
+        let mut fields = Fields::new(message);
+        while let Some((number, value)) = fields.next()? {
+            if number == 1 {
+                self.process(value.bytes(), now, sink)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn process(&mut self, message: &[u8], now: u64, sink: &mut Sink) -> Result<(), WireError> {
+        let mut pid = 0;
+        let mut new = Figures::default();
+        let mut fields = Fields::new(message);
+        while let Some((number, value)) = fields.next()? {
+            let field = match number {
+                1 => {
+                    // An i32.
+                    pid = value.number() as u32;
+                    continue;
+                }
+                3 => &mut new.rss,
+                4 => &mut new.anon,
+                5 => &mut new.file,
+                6 => &mut new.shmem,
+                7 => &mut new.swap,
+                9 => &mut new.peak,
+                10 => {
+                    let score = value.number() as i64;
+                    new.oom_score_adj = i32::try_from(score).ok();
+                    continue;
+                }
+                _ => continue,
+            };
+            *field = Some(value.number().saturating_mul(1024));
+        }
+        if !sink.wants(pid) || new.is_empty() {
+            return Ok(());
+        }
+        let known = self.last.entry(pid).or_default();
+        known.take(&new);
+        // The parts are all there is where a packet of an older phone leaves out the sum.
+        let parts = [known.anon, known.file, known.shmem];
+        let sum = || parts.iter().flatten().copied().reduce(u64::saturating_add);
+        let Some(rss) = known.rss.or_else(sum) else {
+            return Ok(());
+        };
+        let resident = Resident {
+            source: Source::ProcessStats,
+            rss,
+            anon: known.anon,
+            file: known.file,
+            shmem: known.shmem,
+            swap: known.swap,
+            peak: known.peak,
+            oom_score_adj: known.oom_score_adj,
+        };
+        sink.see(now, pid, Seen::Resident(resident));
+        Ok(())
+    }
+}
+
+impl Figures {
+    fn is_empty(&self) -> bool {
+        let sizes = [
+            self.rss, self.anon, self.file, self.shmem, self.swap, self.peak,
+        ];
+        sizes.iter().all(Option::is_none) && self.oom_score_adj.is_none()
+    }
+
+    fn take(&mut self, new: &Figures) {
+        for (mine, theirs) in [
+            (&mut self.rss, new.rss),
+            (&mut self.anon, new.anon),
+            (&mut self.file, new.file),
+            (&mut self.shmem, new.shmem),
+            (&mut self.swap, new.swap),
+            (&mut self.peak, new.peak),
+        ] {
+            *mine = theirs.or(*mine);
+        }
+        self.oom_score_adj = new.oom_score_adj.or(self.oom_score_adj);
+    }
+}

@@ -1,0 +1,50 @@
+//! `SysStats` (7), as far as it tells of memory: lines of /proc/meminfo by number.
+
+use super::Sink;
+use crate::memory::timeline::{Seen, Source, System};
+use crate::trace::wire::{Fields, WireError};
+
+const MEM_TOTAL: u64 = 1;
+const MEM_FREE: u64 = 2;
+const MEM_AVAILABLE: u64 = 3;
+const SWAP_FREE: u64 = 16;
+
+/// Reads a packet; one without any of these lines says nothing.
+pub(super) fn read(message: &[u8], now: u64, sink: &mut Sink) -> Result<(), WireError> {
+    let mut system = System {
+        source: Source::SysStats,
+        total: None,
+        available: None,
+        free: None,
+        swap_free: None,
+    };
+    let mut says = false;
+    let mut fields = Fields::new(message);
+    while let Some((number, value)) = fields.next()? {
+        if number != 1 {
+            continue;
+        }
+        let (mut key, mut kb) = (0, None);
+        let mut line = Fields::new(value.bytes());
+        while let Some((number, value)) = line.next()? {
+            match number {
+                1 => key = value.number(),
+                2 => kb = Some(value.number()),
+                _ => {}
+            }
+        }
+        let figure = match key {
+            MEM_TOTAL => &mut system.total,
+            MEM_FREE => &mut system.free,
+            MEM_AVAILABLE => &mut system.available,
+            SWAP_FREE => &mut system.swap_free,
+            _ => continue,
+        };
+        *figure = kb.map(|kb| kb.saturating_mul(1024));
+        says |= figure.is_some();
+    }
+    if says {
+        sink.see(now, 0, Seen::System(system));
+    }
+    Ok(())
+}
