@@ -121,10 +121,9 @@ impl Clocks {
 
     /// What the snapshots that know both clocks say of them, in order of `from`.
     pub(super) fn pairs(&self, from: Clock, to: Clock) -> Vec<(u64, u64)> {
-        let both = |snapshot: &Box<[(Clock, u64)]>| {
-            Some((value_of(snapshot, from)?, value_of(snapshot, to)?))
-        };
-        let mut pairs: Vec<(u64, u64)> = self.snapshots.iter().filter_map(both).collect();
+        let both =
+            |snapshot: &[(Clock, u64)]| Some((value_of(snapshot, from)?, value_of(snapshot, to)?));
+        let mut pairs: Vec<(u64, u64)> = self.snapshots.iter().filter_map(|s| both(s)).collect();
         // Stable: a later snapshot of the same time stands behind.
         pairs.sort_by_key(|pair| pair.0);
         pairs
