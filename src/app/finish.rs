@@ -250,6 +250,7 @@ pub async fn finish(
         native: converted.dumps,
         java: converted.java,
     };
+    manifest.java_allocations = manifest::JavaAllocations::of(&manifest.dumps.native);
     bind_labels(&mut manifest, &chronicle);
     note_startup(&mut manifest);
     if let Err(error) = manifest.write(&output) {

@@ -6,7 +6,8 @@ mod java;
 mod symbolization;
 
 pub use java::{
-    DumpKey, Dumps, JAVA_HEAP, JavaDump, JavaFlags, JavaKind, JavaSums, JavaTotals, Original,
+    DumpKey, Dumps, JAVA_HEAP, JavaAllocations, JavaDump, JavaFlags, JavaKind, JavaSums,
+    JavaTotals, Original,
 };
 pub use symbolization::{
     CutLibrary, LookedIn, MappingFile, MissingLibrary, NamedLibrary, NearestFile, SymbolFile,
@@ -57,6 +58,9 @@ pub struct Manifest {
     pub profiles: Option<Profiles>,
     /// Every dump found, in order of time; `<n>` in file names is the index here.
     pub dumps: Dumps,
+    /// How Java allocations were recorded, where any were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub java_allocations: Option<JavaAllocations>,
     /// Every label asked for, bound to dumps or not.
     pub labels: Vec<Label>,
     /// How many frames carry names, and whose libraries do not.
@@ -415,6 +419,7 @@ impl Default for Manifest {
             trace: None,
             profiles: None,
             dumps: Dumps::default(),
+            java_allocations: None,
             labels: Vec::new(),
             symbolization: None,
             warnings: Vec::new(),
@@ -637,6 +642,12 @@ mod tests {
                     lag_ms: 120,
                 }],
             }],
+            java_allocations: Some(JavaAllocations {
+                by: "heapprofd".to_owned(),
+                heap: "com.android.art".to_owned(),
+                tells: vec!["stack".to_owned()],
+                lacks: vec!["class".to_owned()],
+            }),
             symbolization: Some(symbolization()),
             warnings: vec![Warning {
                 kind: "buffer-overran".to_owned(),

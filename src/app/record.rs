@@ -10,7 +10,7 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use time::OffsetDateTime;
 
-use super::beside::{Beside, BesideEvent, With};
+use super::beside::{self, Beside, BesideEvent, With};
 use super::device_libs::PullEvent;
 use super::dump::Again;
 use super::finish::{self, EndedBy, Finished};
@@ -344,10 +344,14 @@ async fn prepare(
         folder,
     )
     .await?;
+    let impossible = || beside::java_impossible(&facts, &assessment);
+    let notices = fitted.notices.into_iter().map(|notice| notice.message);
     tell(RecordEvent::Checked(Checked {
         device: describe(&facts),
         findings: worth_saying(&assessment, what.scope(), options.launch),
-        notices: fitted.notices.into_iter().map(|n| n.message).collect(),
+        notices: notices
+            .chain(options.with.java.then(impossible).flatten())
+            .collect(),
         snapshots: opening.snapshots.clone(),
         output: folder.path().to_owned(),
     }));

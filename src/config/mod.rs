@@ -28,7 +28,7 @@ pub use heap_file::{BitmapFormat, HeapFileSpec};
 pub use java::{JAVA_HPROF, JAVA_HPROF_OOM, JavaSpec, Patience};
 pub use options::{FieldSetting, Options, Resolved, resolve};
 pub use preset::{PRESETS, Preset};
-pub use rules::Notice;
+pub use rules::{JAVA_HEAP, Notice};
 pub use text::{parse_text, print_text};
 
 #[cfg(test)]
@@ -72,6 +72,8 @@ pub struct CaptureSpec {
     pub heaps: Vec<String>,
     /// All heaps.
     pub all_heaps: bool,
+    /// Java allocations were asked for, in whatever way the phone has.
+    pub java_allocations: bool,
     /// Shared memory for samples, bytes.
     pub shmem_bytes: u64,
     /// Block the client when the shared memory is full.
@@ -106,6 +108,7 @@ impl Default for CaptureSpec {
             continuous: None,
             heaps: Vec::new(),
             all_heaps: false,
+            java_allocations: false,
             shmem_bytes: 8 << 20,
             block_client: true,
             block_client_timeout: None,

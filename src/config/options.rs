@@ -4,7 +4,11 @@
 use std::time::Duration;
 
 use super::encode::heapprofd_in;
-use super::{CaptureSpec, ConfigError, ConfigFile, Notice, Targets, text};
+use super::{CaptureSpec, ConfigError, ConfigFile, JAVA_HEAP, Notice, Targets, text};
+
+/// What suits Java allocations, as configs/java-allocations.yaml has it.
+const JAVA_INTERVAL: u64 = 16 << 10;
+const JAVA_SHMEM: u64 = 32 << 20;
 
 /// Options as given by flags or by a YAML config; `None` and empty mean not given.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -21,6 +25,8 @@ pub struct Options {
     pub heaps: Vec<String>,
     /// All heaps.
     pub all_heaps: Option<bool>,
+    /// The heap of Java allocations, with what suits it where nothing else is said.
+    pub java_allocations: bool,
     /// Shared memory, bytes.
     pub shmem_bytes: Option<u64>,
     /// Block the client when the shared memory is full.
@@ -152,6 +158,11 @@ impl Options {
             self.heaps.clear();
             self.all_heaps = Some(true);
         }
+        if flags.java_allocations {
+            self.heaps.clear();
+            self.all_heaps = None;
+            self.java_allocations = true;
+        }
         over(&mut self.shmem_bytes, &flags.shmem_bytes);
         over(&mut self.block_client, &flags.block_client);
         over(&mut self.block_client_timeout, &flags.block_client_timeout);
@@ -193,6 +204,16 @@ impl Options {
         }
         if let Some(all) = self.all_heaps {
             spec.all_heaps = all;
+        }
+        if self.java_allocations {
+            spec.heaps = vec![JAVA_HEAP.to_owned()];
+            spec.all_heaps = false;
+            spec.java_allocations = true;
+            if super::encode::heapprofd_of(&spec.template).is_none() {
+                // Java code allocates much and often: as the preset has it.
+                spec.interval_bytes = self.interval_bytes.unwrap_or(JAVA_INTERVAL);
+                spec.shmem_bytes = JAVA_SHMEM;
+            }
         }
         put(&mut spec.shmem_bytes, &self.shmem_bytes);
         put(&mut spec.block_client, &self.block_client);

@@ -36,6 +36,9 @@ const MIN_SHMEM: u64 = 8192;
 const MAX_SHMEM: u64 = 256 << 20;
 const DEFAULT_HEAP: &str = "libc.malloc";
 
+/// The heap of Java allocations: ART reports them to heapprofd since Android 12.
+pub const JAVA_HEAP: &str = "com.android.art";
+
 impl CaptureSpec {
     /// Refuses what is known to fail, to record nothing, or to harm the target.
     ///
@@ -205,6 +208,24 @@ impl CaptureSpec {
                 sdk,
                 why: "it has no heapprofd",
             });
+        }
+        if spec.java_allocations {
+            if sdk < 31 {
+                return Err(ConfigError::TooOld {
+                    option: "--java-allocations",
+                    needs: 12,
+                    sdk,
+                    why: "its runtime tells heapprofd of no allocation. Its own tracking of \
+                          them is a debugger's to ask for (JDWP), of debuggable apps, and \
+                          heaptap has none",
+                });
+            }
+            notices.push(Notice::new(
+                "java-allocations",
+                "Java allocations come from heapprofd (heap com.android.art): with stacks and \
+                 sizes, without classes and threads; what is freed is not known, so this finds \
+                 churn, not leaks (heaptap dump finds those)",
+            ));
         }
         if sdk < 31 {
             if spec.heaps == [DEFAULT_HEAP] {

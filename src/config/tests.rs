@@ -584,3 +584,35 @@ fn unknown_names_in_files_are_refused_with_their_place() {
     let error = ConfigFile::load(Path::new("no-such-preset")).expect_err("no file");
     assert!(error.help().unwrap().contains("leak-hunt"), "{error}");
 }
+
+#[test]
+fn java_allocations_are_arts_heap_with_what_suits_it() {
+    let options = Options {
+        java_allocations: true,
+        ..named("a")
+    };
+    let spec = spec_of(&options);
+    assert_eq!(spec.heaps, ["com.android.art"]);
+    let preset = ConfigFile::load(Path::new("java-allocations")).unwrap();
+    let preset = resolve(Some(&preset), &named("a")).unwrap().spec;
+    let sizes = |spec: &CaptureSpec| (spec.interval_bytes, spec.shmem_bytes, spec.heaps.clone());
+    assert_eq!(sizes(&spec), sizes(&preset));
+    let own = Options {
+        interval_bytes: Some(512),
+        ..options.clone()
+    };
+    assert_eq!(spec_of(&own).interval_bytes, 512);
+    let (_, notices) = spec.for_sdk(34).unwrap();
+    let told = &notices[0].message;
+    for lack in ["without classes and threads", "what is freed is not known"] {
+        assert!(told.contains(lack), "{told}");
+    }
+    let error = spec.for_sdk(30).unwrap_err();
+    assert_eq!(error.class(), ErrorClass::NotEligible);
+    let error = error.to_string();
+    assert!(
+        error.contains("--java-allocations needs Android 12"),
+        "{error}"
+    );
+    assert!(error.contains("debuggable"), "{error}");
+}

@@ -1,8 +1,243 @@
-//! `--with java`: a Java heap graph of each process at each label.
+//! `--with java`: a Java heap graph of each process at each label, by a short session of its own
+//! beside the one that runs, as `dump` records it. The heaps of all labels stand in one
+//! recording in the folder `java`, where `report`, `leaks`, `diff` and `query` look for them.
+//!
+//! Each session records into a folder of its own first, `java/02-after-login`, which a session
+//! that was cut off leaves for `collect`; then its trace is appended to that of the labels
+//! before (traces one behind the other are a trace), and its dumps follow theirs.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::Path;
+use std::sync::Arc;
+
+use sha2::{Digest as _, Sha256};
 
 use super::at::{At, NotTaken};
+use crate::app::dump;
+use crate::app::finish::{Finished, RAW_TRACE};
+use crate::app::java::FOLDER;
+use crate::app::manifest::{self, BoundLabel, JavaDump, Label, LabelledDump, Manifest};
+use crate::app::names::NameOptions;
+use crate::app::output::file_name;
+use crate::app::record::{RecordOptions, Recorded, Tell};
+use crate::app::what::{JavaResults, What};
+use crate::config::{JavaSpec, Targets};
+use crate::eligibility::{Assessment, DeviceFacts, Scope};
+use crate::error::Failure;
+use crate::export::pprof::PprofOptions;
+use crate::session::{self, Store};
+use crate::units::hex;
+
+/// Why no Java heap will be taken at any label, told before anything is recorded; `None` where
+/// one may be.
+pub(in crate::app) fn impossible(facts: &DeviceFacts, assessment: &Assessment) -> Option<String> {
+    let too_old = facts
+        .api()
+        .and_then(|api| JavaSpec::default().for_sdk(api).err())
+        .map(|error| error.to_string());
+    let why = too_old.or_else(|| Some(assessment.refusal(Scope::Java)?.to_string()))?;
+    Some(format!("--with java takes no Java heap here: {why}"))
+}
 
 /// Takes it.
-pub(super) async fn capture(_at: &At) -> Result<(), NotTaken> {
+pub(super) async fn capture(at: &At) -> Result<(), NotTaken> {
+    let folder = at.folder.join(FOLDER);
+    std::fs::create_dir_all(&folder)?;
+    let label = match at.label.as_str() {
+        "" => "end".to_owned(),
+        label => file_name(label),
+    };
+    let own = folder.join(format!("{:02}-{label}", at.number));
+    let pids: Vec<u32> = at.processes.iter().map(|(pid, _)| *pid).collect();
+    let options = RecordOptions {
+        what: What::Java(
+            JavaSpec {
+                targets: Targets {
+                    pids: pids.clone(),
+                    ..Targets::default()
+                },
+                ..JavaSpec::default()
+            },
+            JavaResults::default(),
+        ),
+        with: super::With::default(),
+        output: Some(own.clone()),
+        force: false,
+        launch: false,
+        snapshots: None,
+        detach: false,
+        retry_overrun: false,
+        disable_selinux: false,
+        user: None,
+        pprof: PprofOptions::default(),
+        names: NameOptions::default(),
+    };
+    let store = Store::of_user()?;
+    let from_ns = session::moment(&at.device).await?.boot_ns;
+    // Nobody asks this session for anything: whoever ends the recording waits for it, or leaves
+    // it to `collect`.
+    let (_ask, mut controls) = tokio::sync::mpsc::unbounded_channel();
+    let quiet: Tell = Arc::new(|_| {});
+    let dumping = dump::dump(&at.device, &store, &options, &mut controls, &quiet);
+    let recorded = Box::pin(dumping).await;
+    // The app stood still for its fork, and the child that wrote the heap doubled it meanwhile.
+    if let Ok(now) = session::moment(&at.device).await {
+        for pid in &pids {
+            at.ours("java-dump", *pid, from_ns, now.boot_ns);
+        }
+    }
+    let finished = match recorded {
+        Ok(Recorded::Finished(finished)) => *finished,
+        Ok(Recorded::Detached { .. }) => return Err(because("it was left running")),
+        Err(failure) => return Err(because(&in_words(&failure))),
+    };
+    if finished.manifest.dumps.java.is_empty() {
+        let why = finished
+            .manifest
+            .warnings
+            .first()
+            .map(|w| w.message.clone());
+        return Err(because(&why.unwrap_or_else(|| "no heap came".to_owned())));
+    }
+    let moment = Moment {
+        label: at.label.clone(),
+        asked_ns: at.boot_ns,
+    };
+    let goal = folder.clone();
+    let merged = tokio::task::spawn_blocking(move || join(&goal, finished, &moment)).await;
+    let dumps = match merged {
+        Ok(Ok(dumps)) => dumps,
+        Ok(Err(error)) => {
+            let kept = own.display();
+            return Err(because(&format!(
+                "it stands by itself in {kept}, since it could not be put to the others: {error}"
+            )));
+        }
+        Err(_) => return Err(because("putting it to the others was interrupted")),
+    };
+    for dump in dumps {
+        let pid = u32::try_from(dump.pid).unwrap_or(u32::MAX);
+        let file = dump.file.as_deref().unwrap_or(RAW_TRACE);
+        let when = dump.time_ns.unwrap_or(from_ns);
+        at.kept("java-heap", pid, Some(when), format!("{FOLDER}/{file}"));
+    }
     Ok(())
+}
+
+fn because(why: &str) -> NotTaken {
+    NotTaken::Because(why.to_owned())
+}
+
+fn in_words(failure: &Failure) -> String {
+    failure.message.clone()
+}
+
+/// What a heap was taken for.
+struct Moment {
+    label: String,
+    asked_ns: u64,
+}
+
+/// Puts a finished dump behind those that stand in `folder`; its own folder is gone then. Gives
+/// its dumps as they stand there now. Until the manifest is written, what stood there before is
+/// whole: what is behind the trace's known size is nobody's.
+fn join(folder: &Path, mut finished: Finished, moment: &Moment) -> io::Result<Vec<JavaDump>> {
+    let from = finished.output.clone();
+    finished.journal.forget().map_err(io::Error::other)?;
+    let new = finished.manifest;
+    let mut all = match Manifest::read(folder) {
+        Ok(manifest) => manifest,
+        Err(_) if !folder.join(manifest::FILE_NAME).exists() => Manifest {
+            dumps: manifest::Dumps::default(),
+            warnings: Vec::new(),
+            labels: Vec::new(),
+            trace: None,
+            ..new.clone()
+        },
+        Err(error) => return Err(io::Error::other(error)),
+    };
+    let before = all.trace.as_ref().map_or(0, |trace| trace.size);
+    let (size, sha256) = append(&folder.join(RAW_TRACE), before, &from.join(RAW_TRACE))?;
+    all.trace = Some(manifest::TraceFile {
+        file: RAW_TRACE.to_owned(),
+        size,
+        sha256,
+    });
+    let first = u32::try_from(all.dumps.len()).unwrap_or(u32::MAX);
+    let mut bound = Vec::new();
+    let mut added = Vec::new();
+    for mut dump in new.dumps.java {
+        dump.index = dump.index.saturating_add(first);
+        if let Some(file) = &dump.file {
+            let name = format!("java_heap_dump.{}.{}.pb.gz", dump.index, dump.pid);
+            std::fs::rename(from.join(file), folder.join(&name))?;
+            dump.file = Some(name);
+        }
+        let made = dump.time_ns.unwrap_or(moment.asked_ns);
+        let lag_ms = made.saturating_sub(moment.asked_ns) / 1_000_000;
+        if !moment.label.is_empty() {
+            let name = moment.label.clone();
+            dump.label = Some(BoundLabel { name, lag_ms });
+        }
+        let index = dump.index;
+        bound.push(LabelledDump { index, lag_ms });
+        added.push(dump);
+    }
+    all.dumps.java.extend(added.iter().cloned());
+    if !moment.label.is_empty() {
+        all.labels.push(Label {
+            name: moment.label.clone(),
+            requested_ns: moment.asked_ns,
+            dumps: bound,
+        });
+    }
+    for mut warning in new.warnings {
+        for index in &mut warning.dumps {
+            *index = index.saturating_add(first);
+        }
+        all.warnings.push(warning);
+    }
+    all.outcome.complete &= new.outcome.complete;
+    if all.outcome.exit_code == 0 {
+        all.outcome.exit_code = new.outcome.exit_code;
+    }
+    all.write(folder).map_err(io::Error::other)?;
+    // Ours alone: what else somebody put there keeps the folder.
+    for name in [RAW_TRACE, manifest::FILE_NAME] {
+        let _ = std::fs::remove_file(from.join(name));
+    }
+    let _ = std::fs::remove_dir(&from);
+    Ok(added)
+}
+
+/// Copies `from` behind the first `before` bytes of `to`. Size and SHA-256 of the whole.
+fn append(to: &Path, before: u64, from: &Path) -> io::Result<(u64, String)> {
+    let mut goal = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(to)?;
+    if goal.metadata()?.len() < before {
+        return Err(io::Error::other(
+            "the trace of the labels before is cut off",
+        ));
+    }
+    goal.set_len(before)?;
+    goal.seek(SeekFrom::Start(before))?;
+    io::copy(&mut File::open(from)?, &mut goal)?;
+    goal.flush()?;
+    goal.sync_all()?;
+    goal.seek(SeekFrom::Start(0))?;
+    let (mut hash, mut size) = (Sha256::new(), 0u64);
+    let mut block = vec![0; 1 << 20];
+    loop {
+        let read = goal.read(&mut block)?;
+        if read == 0 {
+            return Ok((size, hex(&hash.finalize())));
+        }
+        hash.update(&block[..read]);
+        size = size.saturating_add(read as u64);
+    }
 }

@@ -27,6 +27,7 @@ use tokio::task::JoinSet;
 
 use self::at::{At, NotTaken};
 pub use self::file::TimelineFile;
+pub(super) use self::java::impossible as java_impossible;
 pub use self::with::{Source, With};
 use super::plan::Plan;
 use super::record::{RecordEvent, Tell};

@@ -57,6 +57,36 @@ pub struct JavaDump {
     pub complete: bool,
 }
 
+/// How Java allocations were recorded, and what that way leaves out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JavaAllocations {
+    /// `heapprofd`.
+    pub by: String,
+    /// The heap of their dumps.
+    pub heap: String,
+    /// What is known of each: `stack`, `size`.
+    pub tells: Vec<String>,
+    /// What is not: `class`, `thread`, `free`.
+    pub lacks: Vec<String>,
+}
+
+impl JavaAllocations {
+    /// What is to be said of a recording's dumps; `None` where none of them holds Java
+    /// allocations.
+    pub fn of(dumps: &[Dump]) -> Option<JavaAllocations> {
+        let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
+        let any = dumps
+            .iter()
+            .any(|dump| dump.heap == crate::config::JAVA_HEAP);
+        any.then(|| JavaAllocations {
+            by: "heapprofd".to_owned(),
+            heap: crate::config::JAVA_HEAP.to_owned(),
+            tells: words(&["stack", "size"]),
+            lacks: words(&["class", "thread", "free"]),
+        })
+    }
+}
+
 /// The name of the heap of every [`JavaDump`].
 pub const JAVA_HEAP: &str = "java";
 
