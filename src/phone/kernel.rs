@@ -11,6 +11,7 @@ use super::faults::{FaultKind, Faults};
 use super::fs::{FileData, Tree};
 use super::io::{Stop, WriteError};
 use super::logcat::Log;
+use super::memory::Memory;
 use super::packages::Package;
 use super::process::{Delivered, Pid, Process, Processes, Role, SHELL};
 use super::screen::Screen;
@@ -87,6 +88,7 @@ pub(crate) struct Kernel {
     pub(crate) clock: Clock,
     pub(crate) events: Arc<Events>,
     pub(crate) faults: Arc<Faults>,
+    pub(crate) memory: Memory,
     state: Mutex<State>,
     requests: Mutex<Vec<String>>,
     commands: AtomicU32,
@@ -102,6 +104,7 @@ impl Kernel {
             clock,
             events: Arc::default(),
             faults,
+            memory: Memory::default(),
             state: Mutex::new(state),
             requests: Mutex::default(),
             commands: AtomicU32::new(0),
@@ -143,6 +146,7 @@ impl Kernel {
     pub(crate) fn reboot(&self) {
         let mut state = self.state();
         self.clock.reboot();
+        self.memory.clear();
         super::population::reboot(
             &mut state,
             &self.spec,

@@ -24,6 +24,9 @@ mod io;
 mod java;
 mod kernel;
 mod logcat;
+// Its callers come one by one.
+#[allow(dead_code, unused_imports)]
+mod memory;
 mod packages;
 mod population;
 mod process;

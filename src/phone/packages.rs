@@ -1,6 +1,7 @@
 //! The installed packages: what their manifests allow, where they came from, which processes
 //! they have, and the verdict of heapprofd's CanProfile on a uid.
 
+use super::process::{Process, Role};
 use super::spec::{BuildType, PhoneSpec};
 
 /// What a manifest says on profiling.
@@ -200,6 +201,14 @@ impl Package {
         }
         line
     }
+}
+
+/// The package that a process belongs to.
+pub(crate) fn of_process(packages: &[Package], process: &Process) -> Option<Package> {
+    let Role::App { package, .. } = &process.role else {
+        return None;
+    };
+    packages.iter().find(|p| p.name == package).cloned()
 }
 
 /// heapprofd's decision on a process of `uid` for a session started over adb, and its reason

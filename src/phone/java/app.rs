@@ -4,6 +4,7 @@
 use super::framework::Skeleton;
 use super::heap::{Obj, RootKind, Space, Value};
 use super::screens::Screen;
+use super::size::list_capacity;
 use super::structures::{Picture, array_map, hash_map, list, string_hash};
 use super::truth::Plant;
 
@@ -368,6 +369,14 @@ fn detached_fragment(s: &mut Skeleton<'_>, presenter: Obj, http: Obj) -> Plant {
     )
 }
 
+/// Rows of a screen.
+pub(super) const ROWS: u32 = 8;
+
+/// What a row of the n-th destroyed screen says.
+pub(super) fn row_text(row: u32, n: u32) -> String {
+    format!("Article {row}, as screen {n} showed it")
+}
+
 /// Screens that were destroyed since the process began: by the screen's turning, by going back.
 /// Each has joined the list of listeners and never leaves it.
 fn destroyed_screens(s: &mut Skeleton<'_>, application: Obj) -> Vec<Obj> {
@@ -380,11 +389,10 @@ fn destroyed_screens(s: &mut Skeleton<'_>, application: Obj) -> Vec<Obj> {
                 Some(screen.content),
             );
             s.b.set(view, "mWindowAttachCount", 1);
-            let rows: Vec<Obj> = (0..8)
+            let rows: Vec<Obj> = (0..ROWS)
                 .map(|row| {
                     let label = s.view("android.widget.TextView", screen.activity, Some(view));
-                    let text = format!("Article {row}, as screen {n} showed it");
-                    let text = s.b.string(APP, &text);
+                    let text = s.b.string(APP, &row_text(row, n));
                     s.b.set(label, "mText", text);
                     label
                 })
@@ -396,13 +404,23 @@ fn destroyed_screens(s: &mut Skeleton<'_>, application: Obj) -> Vec<Obj> {
         .collect()
 }
 
+/// What the n-th listener calls its screen.
+pub(super) fn listener_name(n: u32) -> String {
+    format!("screen-{n}")
+}
+
+/// What the n-th dropped builder holds.
+pub(super) fn garbage_line(n: u32) -> String {
+    format!("a line that was logged, number {n}")
+}
+
 /// Listeners that nobody unregisters, and screens among them.
 fn listeners(s: &mut Skeleton<'_>, screens: &[Obj]) -> Plant {
     let count = s.inputs.life.listeners;
     let all: Vec<Obj> = (0..count)
         .map(|n| {
             let history = s.b.bytes(APP, vec![n as u8; LISTENER_HISTORY_BYTES]);
-            let screen = s.b.string(APP, &format!("screen-{n}"));
+            let screen = s.b.string(APP, &listener_name(n));
             s.b.object(
                 APP,
                 "com.example.app.telemetry.ScreenListener",
@@ -414,13 +432,8 @@ fn listeners(s: &mut Skeleton<'_>, screens: &[Obj]) -> Plant {
             )
         })
         .collect();
-    // ArrayList grows by half.
     let entries: Vec<Obj> = all.iter().chain(screens).copied().collect();
-    let mut capacity = 10;
-    while capacity < entries.len() {
-        capacity += capacity / 2;
-    }
-    let list = list(&mut s.b, APP, &entries, capacity);
+    let list = list(&mut s.b, APP, &entries, list_capacity(entries.len()));
     let telemetry = s.b.object(
         APP,
         "com.example.app.telemetry.Telemetry",
@@ -555,7 +568,7 @@ fn garbage(s: &mut Skeleton<'_>) -> Plant {
     let mut all = Vec::new();
     for n in 0..s.inputs.life.garbage {
         let text =
-            s.b.chars(APP, &format!("a line that was logged, number {n}"));
+            s.b.chars(APP, &garbage_line(n));
         let builder =
             s.b.object(APP, "java.lang.StringBuilder", &[("value", text.into())]);
         all.extend([text, builder]);

@@ -1,10 +1,11 @@
 //! What an app has done up to a moment, in numbers: how many listeners it registered, thumbnails
-//! it cached, objects it dropped. A pure function of time, from which the heap is built.
+//! it cached, objects it dropped. A pure function of time and of what happened to the process,
+//! from which the heap is built.
 
 use crate::phone::clock::{BootNs, SECOND};
 use crate::phone::kernel::Kernel;
+use crate::phone::memory::{COLLECTION_EVERY, History};
 use crate::phone::process::Process;
-use crate::phone::screen::Deed;
 
 /// Listeners that are registered before anybody looks.
 const LISTENERS_AT_START: u64 = 40;
@@ -15,13 +16,9 @@ const MOST_LISTENERS: u64 = 5_000;
 /// Thumbnails in the cache at the start, and how many it holds at most; one more each second.
 const THUMBNAILS_AT_START: u64 = 24;
 const MOST_THUMBNAILS: u64 = 96;
-/// Objects dropped each second, and the seconds between two collections.
+/// Objects dropped each second, and what a quick collection leaves of them.
 const GARBAGE_PER_SECOND: u64 = 30;
-const COLLECTION_EVERY: u64 = 10;
 const GARBAGE_AT_LEAST: u64 = 25;
-
-/// Requests to save memory on which `com.example.app` drops what it can load again.
-const EMPTIES_CACHES: [u32; 5] = [10, 15, 40, 60, 80];
 
 /// Numbers of one process at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,54 +33,64 @@ pub(crate) struct Life {
     pub(crate) destroyed: u32,
 }
 
+fn grown(awake: u64, start: u64, per_second: u64, most: u64) -> u32 {
+    let count = u128::from(awake) * u128::from(per_second) / u128::from(SECOND);
+    (start + count as u64).min(most) as u32
+}
+
 impl Life {
     /// The numbers of `process` at `moment`; a process that sleeps stands still.
     pub(crate) fn of(kernel: &Kernel, process: &Process, moment: BootNs) -> Life {
-        let since = process.started.max(kernel.clock.appeared());
-        let asleep = process.frozen || process.idle || process.stopped;
-        let awake = if asleep {
-            0
-        } else {
-            moment.saturating_sub(since)
-        };
-        let state = kernel.state();
+        kernel.memory.life(kernel, process, moment)
+    }
+
+    /// The numbers at `moment` of a process with this history.
+    pub(crate) fn at(history: &History, moment: BootNs) -> Life {
+        let awake = history.awake(moment);
         let mut life = Life::after(awake);
-        for (at, deed) in state.screen.deeds(process.pid, moment) {
-            match deed {
-                Deed::Destroyed => life.destroyed += 1,
-                // The cache is emptied, and fills again.
-                Deed::Trimmed(level) if !asleep && EMPTIES_CACHES.contains(&level) => {
-                    let since = (moment - at) / SECOND;
-                    life.thumbnails = since.min(MOST_THUMBNAILS) as u32;
-                }
-                Deed::Trimmed(_) => {}
+        // A cache that gave way to others fills again from nothing.
+        if let Some(emptied) = history.last_trim(moment) {
+            life.thumbnails = grown(awake - history.awake(emptied), 0, 1, MOST_THUMBNAILS);
+        }
+        // A collection that was asked for takes all.
+        let natural = awake / COLLECTION_EVERY * COLLECTION_EVERY;
+        if let Some(asked) = history.last_request(moment) {
+            let asked = history.awake(asked);
+            if asked >= natural {
+                life.garbage = ((awake - asked) * GARBAGE_PER_SECOND / SECOND) as u32;
             }
         }
+        life.destroyed = history.destroyed(moment);
         life
     }
 
     /// The numbers after so many nanoseconds of activity.
     fn after(awake: u64) -> Life {
-        let grown = |start: u64, per_second, most: u64| {
-            let count = start + (u128::from(awake) * per_second / u128::from(SECOND)) as u64;
-            count.min(most) as u32
-        };
-        let since_collection = awake % (COLLECTION_EVERY * SECOND);
+        let since_collection = awake % COLLECTION_EVERY;
         Life {
             listeners: grown(
+                awake,
                 LISTENERS_AT_START,
-                u128::from(LISTENERS_PER_SECOND),
+                LISTENERS_PER_SECOND,
                 MOST_LISTENERS,
             ),
-            destroyed: 0,
-            thumbnails: grown(THUMBNAILS_AT_START, 1, MOST_THUMBNAILS),
+            thumbnails: grown(awake, THUMBNAILS_AT_START, 1, MOST_THUMBNAILS),
             garbage: (GARBAGE_AT_LEAST + since_collection * GARBAGE_PER_SECOND / SECOND) as u32,
+            destroyed: 0,
         }
     }
 
     /// After a collection was asked for.
     pub(crate) fn collected(self) -> Life {
         Life { garbage: 0, ..self }
+    }
+
+    /// After a collection that came by itself.
+    pub(crate) fn swept(self) -> Life {
+        Life {
+            garbage: self.garbage.min(GARBAGE_AT_LEAST as u32),
+            ..self
+        }
     }
 }
 

@@ -11,24 +11,27 @@ mod hprof;
 mod life;
 mod pictures;
 mod screens;
+mod size;
 mod structures;
 mod tables;
 mod truth;
 
 pub(crate) use graph::messages;
 pub(crate) use hprof::file as hprof_file;
+pub(crate) use life::Life;
 pub(crate) use pictures::PictureFormat;
+pub(crate) use size::{Model, Sizes};
 pub use truth::{JavaDumpKind, JavaDumpTruth, PlantTruth, Retained};
 
 use self::framework::Skeleton;
 use self::heap::JavaHeap;
-use self::life::Life;
 use self::truth::Plant;
 use super::clock::BootNs;
-use super::kernel::Kernel;
+use super::kernel::{Kernel, State};
 use super::packages::APP;
 use super::process::{Pid, Process, Role as ProcessRole};
 use super::properties::model;
+use super::spec::PhoneSpec;
 
 /// Whose heap it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,8 +74,17 @@ impl Inputs {
     /// What the heap of `process` follows from at `moment`; `None` where it has no Java.
     pub(crate) fn of(kernel: &Kernel, process: &Process, moment: BootNs) -> Option<Inputs> {
         let life = Life::of(kernel, process, moment);
-        let spec = &kernel.spec;
-        let state = kernel.state();
+        Inputs::within(&kernel.spec, &kernel.state(), process, life, moment)
+    }
+
+    /// As [`Inputs::of`], of a phone whose state is at hand.
+    pub(crate) fn within(
+        spec: &PhoneSpec,
+        state: &State,
+        process: &Process,
+        life: Life,
+        moment: BootNs,
+    ) -> Option<Inputs> {
         let (role, package) = match &process.role {
             ProcessRole::App { package, .. } if package == APP => {
                 let main = process.name() == APP;
@@ -110,6 +122,34 @@ impl Inputs {
             life,
             moment,
         })
+    }
+
+    /// Those of `com.example.app`, with few other objects.
+    #[cfg(test)]
+    fn for_tests(android: u32, obfuscated: bool) -> Inputs {
+        Inputs {
+            android,
+            sdk: android + 19 + u32::from(android >= 13),
+            model: model(android).0,
+            obfuscated,
+            role: Role::Example,
+            pid: 6_201,
+            uid: 10_234,
+            process: APP.to_owned(),
+            package: APP.to_owned(),
+            version: 42,
+            apk: "/data/app/base.apk".to_owned(),
+            has_activity: true,
+            neighbours: Vec::new(),
+            background: 300,
+            life: Life {
+                listeners: 1,
+                thumbnails: 1,
+                garbage: 0,
+                recreated: 0,
+            },
+            moment: 0,
+        }
     }
 
     /// After a collection that was asked for.

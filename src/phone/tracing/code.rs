@@ -8,9 +8,8 @@ use std::sync::Arc;
 use super::workload::{FrameDef, Life, MappingDef, Phase, Site, hash, mix};
 use crate::phone::image::{Function, image};
 use crate::phone::installed::{Mapped, mapped, obfuscated};
-use crate::phone::kernel::Kernel;
 use crate::phone::packages::Package;
-use crate::phone::process::{Process, Role};
+use crate::phone::process::Process;
 use crate::phone::spec::{Abi, Names, PhoneSpec};
 
 /// Collects the mappings and frames of one process.
@@ -33,21 +32,14 @@ enum Source {
 }
 
 impl Builder {
-    pub(super) fn new(kernel: &Kernel, process: &Process) -> Builder {
-        let package = match &process.role {
-            Role::App { package, .. } => {
-                let state = kernel.state();
-                state.packages.iter().find(|p| p.name == package).cloned()
-            }
-            _ => None,
-        };
+    pub(super) fn new(spec: &PhoneSpec, package: Option<Package>, process: &Process) -> Builder {
         Builder {
             mappings: Vec::new(),
             frames: Vec::new(),
             known: BTreeMap::new(),
             paths: BTreeMap::new(),
-            abi: kernel.spec.abi.of_process(process.bits_32),
-            spec: kernel.spec.clone(),
+            abi: spec.abi.of_process(process.bits_32),
+            spec: spec.clone(),
             package,
         }
     }

@@ -8,6 +8,7 @@ mod dump;
 mod heapprofd;
 mod interner;
 mod java_hprof;
+mod live;
 mod malloc_info;
 mod oom;
 mod packets;
@@ -20,6 +21,7 @@ mod workload;
 
 use std::collections::BTreeMap;
 
+pub(crate) use live::{Blocks, Flow, LiveHeaps, rounded};
 pub(crate) use malloc_info::malloc_info;
 pub(crate) use oom::{Oom, run_out};
 pub(crate) use truth::JavaDump;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use crate::phone::clock::{BootNs, MILLI};
 use crate::phone::kernel::Kernel;
-use crate::phone::packages::APP;
+use crate::phone::packages::{self, APP, Package};
 use crate::phone::process::{Process, Role};
-use crate::phone::spec::AppState;
+use crate::phone::spec::{AppState, PhoneSpec};
 
 /// Allocations happen on this grid.
 pub(super) const TICK: u64 = 10 * MILLI;
@@ -115,11 +115,17 @@ pub(super) fn hash(text: &str) -> u64 {
 impl Workload {
     /// What `process` allocates on this phone.
     pub(super) fn of(kernel: &Kernel, process: &Process) -> Workload {
+        let package = packages::of_process(&kernel.state().packages, process);
+        Self::build(&kernel.spec, package, process)
+    }
+
+    /// What `process` of a package allocates on such a phone.
+    pub(super) fn build(spec: &PhoneSpec, package: Option<Package>, process: &Process) -> Workload {
         let name = process.name();
-        let heavy = kernel.spec.app == AppState::Heavy && name == APP;
-        let mut builder = super::code::Builder::new(kernel, process);
+        let heavy = spec.app == AppState::Heavy && name == APP;
+        let mut builder = super::code::Builder::new(spec, package, process);
         let heaps = match &process.role {
-            Role::App { .. } if heavy => builder.heavy(kernel.spec.sites as usize),
+            Role::App { .. } if heavy => builder.heavy(spec.sites as usize),
             Role::App { .. } if name.contains(':') => builder.service(),
             Role::App { .. } => builder.app(),
             _ => builder.daemon(),
@@ -128,7 +134,7 @@ impl Workload {
             mappings: builder.mappings,
             frames: builder.frames,
             heaps,
-            seed: mix(&[kernel.spec.seed, hash(name)]),
+            seed: mix(&[spec.seed, hash(name)]),
         }
     }
 
@@ -140,50 +146,56 @@ impl Workload {
         started: BootNs,
         out: &mut Vec<Allocation>,
     ) {
-        self.allocations_of(heap, tick, started, &|_| true, out);
+        out.clear();
+        self.in_turn(heap, tick, started, out);
+        let HeapDef { sites, in_turn, .. } = &self.heaps[heap];
+        let turns = in_turn.map_or(0, |(turns, _)| turns);
+        for (index, site) in sites.iter().enumerate().skip(turns) {
+            self.allocations_at(heap, (index, site), tick, started, out);
+        }
     }
 
-    /// As [`Workload::allocations`], of those sites only that `wanted` takes.
-    pub(super) fn allocations_of(
+    /// What the sites that take turns allocate during a tick.
+    pub(super) fn in_turn(
         &self,
         heap: usize,
         tick: u64,
         started: BootNs,
-        wanted: &dyn Fn(&Site) -> bool,
         out: &mut Vec<Allocation>,
     ) {
-        out.clear();
         let HeapDef { sites, in_turn, .. } = &self.heaps[heap];
         let since = (tick * TICK).saturating_sub(started) / TICK;
-        let ms = TICK / MILLI;
-        let mut first = 0;
         if let Some((turns, per_tick)) = *in_turn {
             let from = since as usize * per_tick % turns;
-            for (index, site) in sites
-                .iter()
-                .enumerate()
-                .take(turns)
-                .skip(from)
-                .take(per_tick)
-                .filter(|(_, site)| wanted(site))
-            {
+            let now = sites.iter().enumerate().take(turns).skip(from);
+            for (index, site) in now.take(per_tick) {
                 self.allocate(heap, index, site, tick, 1, out);
             }
-            first = turns;
         }
-        let rest = sites.iter().enumerate().skip(first);
-        for (index, site) in rest.filter(|(_, site)| wanted(site)) {
-            let count = match site.phase {
-                Phase::First(limit) if since * ms >= limit => 0,
-                Phase::Burst { period, on } if since * ms % period >= on => 0,
-                _ => {
-                    let rate = site.per_second * ms as f64 / 1_000.0;
-                    ((since + 1) as f64 * rate) as u64 - (since as f64 * rate) as u64
-                }
-            };
-            if count > 0 {
-                self.allocate(heap, index, site, tick, count, out);
+    }
+
+    /// What one site, by its place in its heap, allocates during a tick; not one that waits for
+    /// its turn.
+    pub(super) fn allocations_at(
+        &self,
+        heap: usize,
+        (index, site): (usize, &Site),
+        tick: u64,
+        started: BootNs,
+        out: &mut Vec<Allocation>,
+    ) {
+        let since = (tick * TICK).saturating_sub(started) / TICK;
+        let ms = TICK / MILLI;
+        let count = match site.phase {
+            Phase::First(limit) if since * ms >= limit => 0,
+            Phase::Burst { period, on } if since * ms % period >= on => 0,
+            _ => {
+                let rate = site.per_second * ms as f64 / 1_000.0;
+                ((since + 1) as f64 * rate) as u64 - (since as f64 * rate) as u64
             }
+        };
+        if count > 0 {
+            self.allocate(heap, index, site, tick, count, out);
         }
     }
 

@@ -1,0 +1,321 @@
+//! How large a Java heap is, without filling it: what it holds at the start is built once, what
+//! each listener, thumbnail, dropped object and destroyed activity adds is the difference of two
+//! small heaps. The sums are those of the heap itself (a test holds them to it).
+
+use super::app::{ROWS, garbage_line, listener_name, row_text};
+use super::heap::{ALIGNMENT, JavaHeap, Obj, STRING_BYTES, Space};
+use super::life::Life;
+use super::{Inputs, Role, build};
+
+/// Where the large object space lies.
+const LARGE: std::ops::Range<u32> = 0x4000_0000..0x6f00_0000;
+
+/// What a heap holds, in bytes as ART gives them out, and how many of what.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Sizes([i64; Sizes::KINDS]);
+
+impl Sizes {
+    const KINDS: usize = 15;
+    const SMALL: usize = 0;
+    const LARGE: usize = 1;
+    const SMALL_OBJECTS: usize = 2;
+    const LARGE_OBJECTS: usize = 3;
+    const ZYGOTE: usize = 4;
+    const IMAGE: usize = 5;
+    const NATIVE: usize = 6;
+    /// Classes whose instances the app counts for `dumpsys meminfo`, from here on.
+    const COUNTED: usize = 7;
+
+    fn get(&self, kind: usize) -> u64 {
+        self.0[kind].max(0) as u64
+    }
+
+    /// Bytes of the app's own objects outside the large object space.
+    pub(crate) fn small(&self) -> u64 {
+        self.get(Self::SMALL)
+    }
+
+    /// Bytes in the large object space.
+    pub(crate) fn large(&self) -> u64 {
+        self.get(Self::LARGE)
+    }
+
+    /// Objects outside the large object space.
+    pub(crate) fn small_objects(&self) -> u64 {
+        self.get(Self::SMALL_OBJECTS)
+    }
+
+    /// Objects in the large object space.
+    pub(crate) fn large_objects(&self) -> u64 {
+        self.get(Self::LARGE_OBJECTS)
+    }
+
+    /// Bytes that the zygote allocated before it forked.
+    pub(crate) fn zygote(&self) -> u64 {
+        self.get(Self::ZYGOTE)
+    }
+
+    /// Bytes of the boot image that the heap uses.
+    pub(crate) fn image(&self) -> u64 {
+        self.get(Self::IMAGE)
+    }
+
+    /// Bytes outside the heap that its bitmaps keep.
+    pub(crate) fn native(&self) -> u64 {
+        self.get(Self::NATIVE)
+    }
+
+    /// All that the app allocated after the fork.
+    pub(crate) fn own(&self) -> u64 {
+        self.small() + self.large()
+    }
+
+    /// Instances of one of [`COUNTED`] and what descends from it.
+    pub(crate) fn instances(&self, class: &str) -> u64 {
+        let at = COUNTED.iter().position(|c| *c == class);
+        at.map_or(0, |at| self.get(Self::COUNTED + at))
+    }
+
+    fn of(heap: &JavaHeap) -> Sizes {
+        let mut sizes = Sizes::default();
+        for object in heap.all() {
+            let bytes = heap.bytes(object).next_multiple_of(ALIGNMENT) as i64;
+            let of = heap.object(object);
+            let kind = match of.space {
+                Space::Image => Self::IMAGE,
+                Space::Zygote => Self::ZYGOTE,
+                Space::App if LARGE.contains(&of.address) => {
+                    sizes.0[Self::LARGE_OBJECTS] += 1;
+                    Self::LARGE
+                }
+                Space::App => {
+                    sizes.0[Self::SMALL_OBJECTS] += 1;
+                    Self::SMALL
+                }
+            };
+            sizes.0[kind] += bytes;
+        }
+        sizes.0[Self::NATIVE] = heap.natives().iter().map(|(_, n)| *n as i64).sum();
+        for (at, name) in COUNTED.iter().enumerate() {
+            let Some(wanted) = heap.find_class(name) else {
+                continue;
+            };
+            let is = |o: &Obj| {
+                let of = heap.object(*o);
+                matches!(of.body, super::heap::Body::Instance(_))
+                    && heap.ancestry(of.class).any(|c| c == wanted)
+            };
+            sizes.0[Self::COUNTED + at] = heap.all().filter(is).count() as i64;
+        }
+        sizes
+    }
+
+    pub(crate) fn plus(self, other: Sizes) -> Sizes {
+        self.add(other, 1)
+    }
+
+    pub(crate) fn minus(self, other: Sizes) -> Sizes {
+        self.add(other, -1)
+    }
+
+    fn add(mut self, other: Sizes, times: i64) -> Sizes {
+        for (a, b) in self.0.iter_mut().zip(other.0) {
+            *a += b * times;
+        }
+        self
+    }
+
+    fn small_more(mut self, bytes: i64) -> Sizes {
+        self.0[Self::SMALL] += bytes;
+        self
+    }
+}
+
+/// Classes whose instances are counted.
+const COUNTED: [&str; Sizes::KINDS - Sizes::COUNTED] = [
+    "android.view.View",
+    "android.view.ViewRootImpl",
+    "android.app.ContextImpl",
+    "android.app.Activity",
+    "android.content.res.AssetManager",
+    "android.os.Binder",
+    "android.os.BinderProxy",
+    "android.graphics.Bitmap",
+];
+
+/// The size of a process's Java heap as a function of its life.
+#[derive(Debug)]
+pub(crate) struct Model {
+    /// One listener, one thumbnail, no garbage.
+    base: Sizes,
+    grows: Option<Growth>,
+}
+
+/// What each of them adds.
+#[derive(Debug)]
+struct Growth {
+    /// A listener, its name left out.
+    listener: Sizes,
+    thumbnail: Sizes,
+    /// A destroyed screen, the texts of its rows left out.
+    destroyed: Sizes,
+    /// What comes with the first dropped objects.
+    first_garbage: Sizes,
+    /// A dropped builder, its text left out.
+    builder: Sizes,
+    /// A pair that holds each other.
+    pair: Sizes,
+}
+
+fn string_bytes(text: &str) -> i64 {
+    (u64::from(STRING_BYTES) + text.len() as u64).next_multiple_of(ALIGNMENT) as i64
+}
+
+fn chars_bytes(text: &str) -> i64 {
+    (12 + 2 * text.len() as u64).next_multiple_of(ALIGNMENT) as i64
+}
+
+/// Texts of a destroyed screen.
+fn rows_bytes(screen: u32) -> i64 {
+    let rows = 0..ROWS;
+    rows.map(|row| string_bytes(&row_text(row, screen))).sum()
+}
+
+fn slots_bytes(slots: usize) -> i64 {
+    (12 + 4 * slots as u64).next_multiple_of(ALIGNMENT) as i64
+}
+
+/// Slots of an ArrayList that grew to hold so many.
+pub(super) fn list_capacity(count: usize) -> usize {
+    let mut capacity = 10;
+    while capacity < count {
+        capacity += capacity / 2;
+    }
+    capacity
+}
+
+impl Model {
+    /// Measures the heaps that `inputs` lead to.
+    pub(crate) fn of(inputs: &Inputs) -> Model {
+        let life = Life {
+            listeners: 1,
+            thumbnails: 1,
+            garbage: 0,
+            destroyed: 0,
+        };
+        let measured = |inputs: &Inputs, life: Life| {
+            let inputs = Inputs {
+                life,
+                ..inputs.clone()
+            };
+            Sizes::of(&build(&inputs, None).0)
+        };
+        let base = measured(inputs, life);
+        if inputs.role != Role::Example {
+            return Model { base, grows: None };
+        }
+        let small = Inputs {
+            background: 0,
+            ..inputs.clone()
+        };
+        let zero = measured(&small, life);
+        let more = |life: Life| measured(&small, life).minus(zero);
+        let garbage = |garbage| more(Life { garbage, ..life });
+        let destroyed = |destroyed| more(Life { destroyed, ..life });
+        let text = |n: u32| -chars_bytes(&garbage_line(n));
+        let builder = garbage(2).minus(garbage(1)).small_more(text(1));
+        let pair = garbage(6).minus(garbage(5)).small_more(text(5));
+        let pair = pair.minus(builder);
+        let listener = more(Life {
+            listeners: 2,
+            ..life
+        });
+        let first = garbage(1).minus(builder).minus(pair).small_more(text(0));
+        let grows = Growth {
+            listener: listener.small_more(-string_bytes(&listener_name(1))),
+            thumbnail: more(Life {
+                thumbnails: 2,
+                ..life
+            }),
+            destroyed: destroyed(2)
+                .minus(destroyed(1))
+                .small_more(-rows_bytes(1)),
+            first_garbage: first,
+            builder,
+            pair,
+        };
+        Model {
+            base,
+            grows: Some(grows),
+        }
+    }
+
+    /// What can be reached, and what nobody took away yet.
+    pub(crate) fn at(&self, life: &Life) -> (Sizes, Sizes) {
+        let mut live = self.base;
+        let mut dropped = Sizes::default();
+        let Some(grows) = &self.grows else {
+            return (live, dropped);
+        };
+        live = live.add(grows.listener, i64::from(life.listeners) - 1);
+        let names: i64 = (1..life.listeners)
+            .map(|n| string_bytes(&listener_name(n)))
+            .sum();
+        let entries = life.listeners as usize + life.destroyed as usize;
+        let slots = slots_bytes(list_capacity(entries));
+        live = live.small_more(names + slots - slots_bytes(list_capacity(1)));
+        live = live.add(grows.thumbnail, i64::from(life.thumbnails) - 1);
+        live = live.add(grows.destroyed, i64::from(life.destroyed));
+        let rows: i64 = (0..life.destroyed).map(rows_bytes).sum();
+        live = live.small_more(rows);
+        if life.garbage > 0 {
+            dropped = grows.first_garbage;
+        }
+        for n in 0..life.garbage {
+            let text = chars_bytes(&garbage_line(n));
+            dropped = dropped.plus(grows.builder).small_more(text);
+            // The text is an object, too: it came with the builder's difference.
+            if n % 5 == 0 {
+                dropped = dropped.plus(grows.pair);
+            }
+        }
+        (live, dropped)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_are_those_of_the_heap() {
+        for (android, obfuscated) in [(10, false), (14, false), (16, true)] {
+            let inputs = Inputs::for_tests(android, obfuscated);
+            let model = Model::of(&inputs);
+            for (listeners, thumbnails, garbage, destroyed) in [
+                (40, 24, 25, 0),
+                (1, 1, 0, 0),
+                (67, 31, 1, 0),
+                (512, 96, 6, 0),
+                (1_203, 96, 325, 0),
+                (40, 0, 3, 0),
+                (40, 24, 25, 3),
+                (45, 24, 25, 120),
+            ] {
+                let life = Life {
+                    listeners,
+                    thumbnails,
+                    garbage,
+                    destroyed,
+                };
+                let inputs = Inputs {
+                    life,
+                    ..inputs.clone()
+                };
+                let whole = Sizes::of(&build(&inputs, None).0);
+                let (live, dropped) = model.at(&life);
+                assert_eq!(live.plus(dropped), whole, "{android} {life:?}");
+            }
+        }
+    }
+}

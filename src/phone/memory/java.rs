@@ -1,0 +1,327 @@
+//! The Java heap of a process over time: what is live, what was dropped since the last
+//! collection, and the collections themselves. Follows from the same life as heap graphs, and
+//! from what the workload of ART's own heap allocates.
+
+use super::history::{History, Request};
+use super::{Android, COLLECTION_EVERY, mix};
+use crate::phone::clock::{BootNs, MILLI, SECOND};
+use crate::phone::java::{Life, Model, Sizes};
+use crate::phone::tracing::Flow;
+
+/// Until a young process holds what it holds ever after, of what comes and goes.
+const RAMP: u64 = 2 * SECOND;
+/// Objects of so many bytes lie in the large object space.
+pub(super) const LARGE_BYTES: u64 = 12 << 10;
+/// From which total time, and from which pause on, ART writes a line where a user may notice.
+const LONG_COLLECTION: u64 = 100 * MILLI;
+const LONG_PAUSE: u64 = 5 * MILLI;
+
+/// Limits of a heap, as the properties give them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Limits {
+    /// Where an OutOfMemoryError is thrown.
+    pub(crate) growth: u64,
+    pub(crate) min_free: u64,
+    pub(crate) max_free: u64,
+    /// Hundredths of the heap that shall be in use after a collection.
+    pub(crate) utilization: u64,
+}
+
+/// The Java heap at a moment, bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct JavaHeapState {
+    /// What can be reached: the objects of a heap graph but those that were dropped.
+    pub(crate) live: Sizes,
+    /// Objects of a heap graph that were dropped and not collected yet.
+    pub(crate) dropped: Sizes,
+    /// What came and went besides: held for a moment, or dropped since the last collection.
+    pub(crate) passing: Passing,
+    /// What ART gives out before it collects.
+    pub(crate) footprint: u64,
+    pub(crate) limits: Limits,
+}
+
+/// Objects that are no part of a heap graph: temporary ones.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Passing {
+    pub(crate) small: u64,
+    pub(crate) small_objects: u64,
+    pub(crate) large: u64,
+    pub(crate) large_objects: u64,
+}
+
+impl JavaHeapState {
+    /// `Runtime.totalMemory() - freeMemory()`: what was given out, the zygote's part included.
+    pub(crate) fn allocated(&self) -> u64 {
+        self.live.zygote() + self.small() + self.large()
+    }
+
+    /// Bytes outside the large object space, after the fork.
+    pub(crate) fn small(&self) -> u64 {
+        self.live.small() + self.dropped.small() + self.passing.small
+    }
+
+    /// Bytes in the large object space.
+    pub(crate) fn large(&self) -> u64 {
+        self.live.large() + self.dropped.large() + self.passing.large
+    }
+
+    /// `Runtime.totalMemory()`.
+    pub(crate) fn total(&self) -> u64 {
+        self.footprint.max(self.allocated())
+    }
+}
+
+/// A collection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Collection {
+    /// When it ended, and what it took.
+    pub(crate) ends: BootNs,
+    pub(crate) duration: u64,
+    pub(crate) pauses: Vec<u64>,
+    /// `Background`, `Explicit` …
+    pub(crate) cause: &'static str,
+    /// `concurrent copying` …
+    pub(crate) collector: &'static str,
+    pub(crate) freed_objects: u64,
+    pub(crate) freed_bytes: u64,
+    pub(crate) freed_large_objects: u64,
+    pub(crate) freed_large_bytes: u64,
+    /// What was given out before it, what is afterwards, and the heap's size then.
+    pub(crate) before: u64,
+    pub(crate) live: u64,
+    pub(crate) total: u64,
+    /// Whether ART writes a line about it, where a user may notice the pause.
+    pub(crate) long: bool,
+}
+
+impl Collection {
+    /// When it began.
+    pub(crate) fn begins(&self) -> BootNs {
+        self.ends.saturating_sub(self.duration)
+    }
+
+    /// Whether ART writes a line; `noticed`: the process is one whose pauses a user may notice.
+    pub(crate) fn logged(&self, noticed: bool) -> bool {
+        self.cause == "Explicit" || (noticed && self.long)
+    }
+}
+
+/// What the Java heap of one process follows from.
+pub(super) struct JavaHeap<'a> {
+    pub(super) model: &'a Model,
+    pub(super) flow: Flow,
+    pub(super) history: &'a History,
+    pub(super) limits: Limits,
+    pub(super) android: Android,
+    /// Of the phone and the process.
+    pub(super) seed: u64,
+}
+
+/// A collection that is to come or has been.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Why {
+    /// The n-th that the runtime made by itself.
+    Natural(u64),
+    Asked(Request),
+}
+
+impl JavaHeap<'_> {
+    /// The heap at a moment.
+    pub(super) fn at(&self, moment: BootNs) -> JavaHeapState {
+        let life = Life::at(self.history, moment);
+        let (live, dropped) = self.model.at(&life);
+        let awake = self.history.awake(moment);
+        let since = self.collected_at(moment, awake);
+        let passing = self.passing(since, awake - since);
+        let mut state = JavaHeapState {
+            live,
+            dropped,
+            passing,
+            footprint: 0,
+            limits: self.limits,
+        };
+        state.footprint = self.footprint(moment, since, awake);
+        state
+    }
+
+    /// How long the process had run at its last collection.
+    fn collected_at(&self, moment: BootNs, awake: u64) -> u64 {
+        let natural = awake / COLLECTION_EVERY * COLLECTION_EVERY;
+        let asked = self.history.last_request(moment);
+        asked.map_or(natural, |at| natural.max(self.history.awake(at)))
+    }
+
+    /// What comes and goes: held at the last collection, and allocated since.
+    fn passing(&self, collected: u64, since: u64) -> Passing {
+        let ramp = collected.min(RAMP) as f64 / RAMP as f64;
+        let seconds = since as f64 / SECOND as f64;
+        let sum = |held: f64, rate: f64| (held * ramp + rate * seconds) as u64;
+        let flow = &self.flow;
+        Passing {
+            small: sum(flow.held_small.1, flow.small.1) & !7,
+            small_objects: sum(flow.held_small.0, flow.small.0),
+            large: sum(flow.held_large.1, flow.large.1) & !0xfff,
+            large_objects: sum(flow.held_large.0, flow.large.0),
+        }
+    }
+
+    /// What ART lets the heap grow to, decided at the last collection.
+    fn footprint(&self, moment: BootNs, collected: u64, awake: u64) -> u64 {
+        let at = match collected == awake {
+            true => moment,
+            false => self.history.moment(collected, moment).unwrap_or(moment),
+        };
+        let mut life = Life::at(self.history, at);
+        if self.history.last_request(moment).is_none_or(|t| t < at) {
+            life = life.swept();
+        }
+        let (live, dropped) = self.model.at(&life);
+        let held = self.passing(collected, 0);
+        let live = live.zygote() + live.own() + dropped.own() + held.small + held.large;
+        let Limits {
+            growth,
+            min_free,
+            max_free,
+            utilization,
+        } = self.limits;
+        // Apps on the screen get twice the room; and the runtime keeps its pace.
+        let room = (live * 100 / utilization.max(1)).saturating_sub(live);
+        let room = room.clamp(min_free, max_free.max(min_free)) * 2;
+        let soon = (self.flow.small.1 + self.flow.large.1) * COLLECTION_EVERY as f64;
+        let soon = soon * 1.1 / SECOND as f64;
+        let target = (live + room.max(soon as u64)).next_multiple_of(4096);
+        target.min(growth).max(live)
+    }
+
+    /// Collections that ended after `from`, up to `to`, in order.
+    pub(super) fn collections(&self, from: BootNs, to: BootNs) -> Vec<Collection> {
+        let due = self.due(from, to);
+        due.into_iter()
+            .map(|(at, why)| self.collection(at, why))
+            .collect()
+    }
+
+    fn due(&self, from: BootNs, to: BootNs) -> Vec<(BootNs, Why)> {
+        let numbers = |at| self.history.awake(at) / COLLECTION_EVERY;
+        let mut due: Vec<(BootNs, Why)> = (numbers(from) + 1..=numbers(to))
+            .filter_map(|n| {
+                let at = self.history.moment(n * COLLECTION_EVERY, to)?;
+                Some((at, Why::Natural(n)))
+            })
+            .collect();
+        let asked = self.history.requests().iter();
+        let asked = asked.filter(|(at, _)| (from + 1..=to).contains(at));
+        due.extend(asked.map(|(at, request)| (*at, Why::Asked(*request))));
+        due.sort_by_key(|(at, _)| *at);
+        due
+    }
+
+    /// As [`JavaHeap::collections`], of those only that ART writes a line about.
+    pub(super) fn logged(&self, from: BootNs, to: BootNs, noticed: bool) -> Vec<Collection> {
+        let due = self.due(from, to).into_iter();
+        let due = due.filter(|(at, why)| {
+            matches!(why, Why::Asked(Request::Explicit)) || (noticed && self.timing(*at, *why).long)
+        });
+        due.map(|(at, why)| self.collection(at, why)).collect()
+    }
+
+    fn timing(&self, at: BootNs, why: Why) -> Timing {
+        let number = match why {
+            Why::Natural(n) => n,
+            Why::Asked(_) => at,
+        };
+        let random = mix(&[self.seed, number, 0x6763]);
+        let young = match (why, self.android) {
+            // Before 16 the compacting collector knows no generations.
+            (Why::Asked(_), _) | (_, Android::Compacting) => false,
+            (Why::Natural(n), _) => n % 4 != 0,
+        };
+        let spread = |low: u64, high: u64, shift: u32| {
+            // Rarely long, mostly short.
+            let part = (random >> shift & 0xff) * (random >> shift >> 8 & 0xff);
+            low + (high - low) * part / (255 * 255)
+        };
+        let (duration, pauses) = match (self.android, young) {
+            (Android::Copying, true) => (
+                spread(18 * MILLI, 120 * MILLI, 0),
+                vec![spread(40_000, 260_000, 16), spread(30_000, 400_000, 24)],
+            ),
+            (Android::Copying, false) => (
+                spread(62 * MILLI, 260 * MILLI, 0),
+                vec![spread(60_000, 420_000, 16), spread(40_000, 600_000, 24)],
+            ),
+            (_, true) => (
+                spread(12 * MILLI, 110 * MILLI, 0),
+                vec![spread(60_000, 400_000, 16), spread(700_000, 8 * MILLI, 24)],
+            ),
+            (_, false) => (
+                spread(48 * MILLI, 320 * MILLI, 0),
+                vec![spread(120_000, 900_000, 16), spread(900_000, 9 * MILLI, 24)],
+            ),
+        };
+        let cause = match why {
+            Why::Asked(Request::Explicit) => "Explicit",
+            Why::Asked(Request::Alloc) => "Alloc",
+            Why::Natural(n) if n % 7 == 5 => "NativeAlloc",
+            Why::Natural(_) => "Background",
+        };
+        let collector = match (self.android, young) {
+            (Android::Copying, true) => "young concurrent copying",
+            (Android::Copying, false) => "concurrent copying",
+            (_, true) => "young concurrent mark compact",
+            (_, false) => "concurrent mark compact",
+        };
+        let long = duration > LONG_COLLECTION
+            || (cause == "Alloc" && duration > LONG_PAUSE)
+            || pauses.iter().any(|p| *p >= LONG_PAUSE);
+        Timing {
+            duration,
+            pauses,
+            cause,
+            collector,
+            long,
+        }
+    }
+
+    fn collection(&self, at: BootNs, why: Why) -> Collection {
+        let timing = self.timing(at, why);
+        let (before, after) = (self.at(at.saturating_sub(1)), self.at(at));
+        let objects = |state: &JavaHeapState, large: bool| {
+            if large {
+                state.live.large_objects()
+                    + state.dropped.large_objects()
+                    + state.passing.large_objects
+            } else {
+                state.live.small_objects()
+                    + state.dropped.small_objects()
+                    + state.passing.small_objects
+            }
+        };
+        let freed = |large| objects(&before, large).saturating_sub(objects(&after, large));
+        Collection {
+            ends: at,
+            duration: timing.duration,
+            pauses: timing.pauses,
+            cause: timing.cause,
+            collector: timing.collector,
+            freed_objects: freed(false),
+            freed_bytes: before.small().saturating_sub(after.small()),
+            freed_large_objects: freed(true),
+            freed_large_bytes: before.large().saturating_sub(after.large()),
+            before: before.allocated(),
+            live: after.allocated(),
+            total: after.total(),
+            long: timing.long,
+        }
+    }
+}
+
+/// What is known of a collection without looking at the heap.
+struct Timing {
+    duration: u64,
+    pauses: Vec<u64>,
+    cause: &'static str,
+    collector: &'static str,
+    long: bool,
+}

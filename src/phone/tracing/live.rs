@@ -1,0 +1,228 @@
+//! What a process's heaps hold at a moment: the same workload that heapprofd samples, summed up.
+//! What is never freed is summed once and carried on; what is freed is found in the last span of
+//! its life.
+
+use std::collections::BTreeMap;
+
+use super::workload::{Allocation, Life, Site, TICK, Workload};
+use crate::phone::clock::{BootNs, MILLI};
+use crate::phone::memory::History;
+use crate::phone::packages::Package;
+use crate::phone::process::Process;
+use crate::phone::spec::PhoneSpec;
+
+/// Sizes are rounded up to it, as Android's allocators do for small ones.
+pub(crate) const GRANULE: u64 = 16;
+
+/// Blocks that a heap holds.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Blocks {
+    /// Bytes that were asked for.
+    pub(crate) bytes: u64,
+    pub(crate) count: u64,
+    /// How many of each rounded size.
+    pub(crate) sizes: BTreeMap<u64, u64>,
+}
+
+impl Blocks {
+    pub(crate) fn add(&mut self, size: u64, count: u64) {
+        self.bytes += size * count;
+        self.count += count;
+        *self.sizes.entry(rounded(size)).or_insert(0) += count;
+    }
+
+    fn join(&mut self, other: &Blocks) {
+        self.bytes += other.bytes;
+        self.count += other.count;
+        for (size, count) in &other.sizes {
+            *self.sizes.entry(*size).or_insert(0) += count;
+        }
+    }
+
+    /// Bytes as the allocator gives them out.
+    pub(crate) fn rounded(&self) -> u64 {
+        self.sizes.iter().map(|(size, count)| size * count).sum()
+    }
+}
+
+/// As the allocator gives it out.
+pub(crate) fn rounded(size: u64) -> u64 {
+    size.max(1).next_multiple_of(GRANULE)
+}
+
+/// One heap of a process, and what of it is summed up already.
+#[derive(Debug)]
+struct Heap {
+    place: usize,
+    forever: Blocks,
+    /// First tick that is not in `forever`.
+    next: u64,
+}
+
+/// The heaps of a process.
+#[derive(Debug)]
+pub(crate) struct LiveHeaps {
+    workload: Workload,
+    started: BootNs,
+    heaps: Vec<Heap>,
+}
+
+/// Of what a heap gets in some time, on average.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Flow {
+    /// Objects and bytes a second, those of at least a certain size apart.
+    pub(crate) small: (f64, f64),
+    pub(crate) large: (f64, f64),
+    /// Of these, objects and bytes that are held at any time.
+    pub(crate) held_small: (f64, f64),
+    pub(crate) held_large: (f64, f64),
+}
+
+impl LiveHeaps {
+    pub(crate) fn new(spec: &PhoneSpec, package: Option<Package>, process: &Process) -> LiveHeaps {
+        let workload = Workload::build(spec, package, process);
+        let heaps = (0..workload.heaps.len())
+            .map(|place| Heap {
+                place,
+                forever: Blocks::default(),
+                next: 0,
+            })
+            .collect();
+        LiveHeaps {
+            workload,
+            started: process.started,
+            heaps,
+        }
+    }
+
+    /// What the heap of this name holds at `now`.
+    pub(crate) fn at(&mut self, name: &str, history: &History, now: BootNs) -> Blocks {
+        let Some(place) = self.workload.heaps.iter().position(|h| h.name == name) else {
+            return Blocks::default();
+        };
+        let last = now / TICK;
+        let spans = history.spans(now);
+        let mut heap = Heap {
+            place,
+            forever: Blocks::default(),
+            next: 0,
+        };
+        // Looking back is rare: it starts anew and leaves what is summed up alone.
+        let back = self.heaps[place].next > last + 1;
+        if !back {
+            std::mem::swap(&mut heap, &mut self.heaps[place]);
+        }
+        self.advance(&mut heap, &spans, last);
+        let mut held = heap.forever.clone();
+        held.join(&self.passing(place, &spans, last));
+        if !back {
+            self.heaps[place] = heap;
+        }
+        held
+    }
+
+    /// Sums up what is never freed, to the end of tick `last`.
+    fn advance(&self, heap: &mut Heap, spans: &[(BootNs, BootNs)], last: u64) {
+        let forever = |s: &Site| matches!(s.life, Life::Forever);
+        let sites = &self.workload.heaps[heap.place].sites;
+        if sites.iter().any(forever) {
+            let mut out = Vec::new();
+            for tick in ticks(spans, heap.next, last) {
+                for (index, site) in sites.iter().enumerate().filter(|(_, s)| forever(s)) {
+                    self.of_site(heap.place, index, site, tick, &mut out);
+                }
+                out.drain(..).for_each(|a| heap.forever.add(a.size, 1));
+            }
+        }
+        heap.next = last + 1;
+    }
+
+    fn of_site(
+        &self,
+        place: usize,
+        index: usize,
+        site: &Site,
+        tick: u64,
+        out: &mut Vec<Allocation>,
+    ) {
+        self.workload
+            .allocations_at(place, (index, site), tick, self.started, out);
+    }
+
+    /// What will be freed, at the end of tick `last`.
+    fn passing(&self, place: usize, spans: &[(BootNs, BootNs)], last: u64) -> Blocks {
+        let mut held = Blocks::default();
+        let mut out: Vec<Allocation> = Vec::new();
+        let def = &self.workload.heaps[place];
+        let mut keep = |out: &mut Vec<Allocation>| {
+            let live = out
+                .drain(..)
+                .filter(|a| a.freed_at.is_some_and(|at| at > last));
+            live.for_each(|a| held.add(a.size, 1));
+        };
+        let turns = def.in_turn.map_or(0, |(turns, _)| turns);
+        let longest = |sites: &[Site]| {
+            let lives = sites.iter().filter_map(|s| match s.life {
+                Life::Forever => None,
+                Life::Millis(_, to) => Some(to * MILLI / TICK + 2),
+            });
+            lives.max()
+        };
+        if let Some(window) = longest(&def.sites[..turns]) {
+            for tick in ticks(spans, last.saturating_sub(window), last) {
+                self.workload.in_turn(place, tick, self.started, &mut out);
+                keep(&mut out);
+            }
+        }
+        for (index, site) in def.sites.iter().enumerate().skip(turns) {
+            let Some(window) = longest(std::slice::from_ref(site)) else {
+                continue;
+            };
+            for tick in ticks(spans, last.saturating_sub(window), last) {
+                self.of_site(place, index, site, tick, &mut out);
+                keep(&mut out);
+            }
+        }
+        held
+    }
+
+    /// What the heap of this name gets, on average, objects of `large` bytes and more apart.
+    pub(crate) fn flow(&self, name: &str, large: u64) -> Flow {
+        let mut flow = Flow::default();
+        let heaps = self.workload.heaps.iter().filter(|h| h.name == name);
+        for site in heaps.flat_map(|h| &h.sites) {
+            let (low, high) = site.size;
+            let width = (high - low + 1) as f64;
+            let big = (high + 1).saturating_sub(large.max(low)) as f64 / width;
+            let (low_to, high_from) = (high.min(large.saturating_sub(1)), low.max(large));
+            let mean_small = (low + low_to) as f64 / 2.0;
+            let mean_large = (high_from + high) as f64 / 2.0;
+            let life = match site.life {
+                Life::Forever => 0.0,
+                Life::Millis(from, to) => (from + to) as f64 / 2_000.0,
+            };
+            for (share, mean, rate, held) in [
+                (1.0 - big, mean_small, &mut flow.small, &mut flow.held_small),
+                (big, mean_large, &mut flow.large, &mut flow.held_large),
+            ] {
+                if share <= 0.0 {
+                    continue;
+                }
+                let count = site.per_second * share;
+                rate.0 += count;
+                rate.1 += count * mean;
+                held.0 += count * life;
+                held.1 += count * mean * life;
+            }
+        }
+        flow
+    }
+}
+
+/// Ticks from `first` to `last` in which the process ran.
+fn ticks(spans: &[(BootNs, BootNs)], first: u64, last: u64) -> impl Iterator<Item = u64> + '_ {
+    spans.iter().flat_map(move |(from, to)| {
+        let from = from.div_ceil(TICK).max(first);
+        from..(to / TICK).min(last) + 1
+    })
+}
