@@ -129,6 +129,10 @@ fault_kinds! {
     DumpheapShort = "dumpheap-short",
     /// The app dies with VALUE bytes (default: half) of `am dumpheap` written.
     DumpheapDies = "dumpheap-dies",
+    /// `dumpsys meminfo` never answers.
+    MeminfoHang = "meminfo-hang",
+    /// The app dies while `dumpsys meminfo` asks it.
+    MeminfoDies = "meminfo-dies",
     /// The finished trace is cut to VALUE bytes (default: half).
     Truncate = "truncate",
     /// Every second profile packet is lost.

@@ -11,7 +11,7 @@ use super::faults::{FaultKind, Faults};
 use super::fs::{FileData, Tree};
 use super::io::{Stop, WriteError};
 use super::logcat::Log;
-use super::memory::Memory;
+use super::memory::{self, Event, Memory};
 use super::packages::Package;
 use super::process::{Delivered, Pid, Process, Processes, Role, SHELL};
 use super::screen::Screen;
@@ -266,15 +266,27 @@ impl Kernel {
         if !super::access::may_signal(&state, cred, &target) {
             return Delivered::Denied;
         }
-        let delivered =
-            if target.argv[0].ends_with("/heapprofd") && signal == super::process::SIGUSR1 {
-                state.tracing.dump_requests += 1;
-                Delivered::Alive
-            } else {
-                state.processes.signal(cred.uid, pid, signal)
-            };
+        let now = self.clock.boot();
+        let sleeps = match signal {
+            super::process::SIGSTOP => Some(true),
+            super::process::SIGCONT => Some(false),
+            _ => None,
+        };
+        if let Some(asleep) = sleeps {
+            let event = Event::Asleep(asleep || target.frozen || target.idle);
+            self.memory.note(self, &state, &target, now, event);
+        }
+        let collects = signal == super::process::SIGUSR1 && memory::has_java(&target);
+        let delivered = if collects {
+            memory::on_signal(self, &mut state, &target, now);
+            Delivered::Alive
+        } else if target.argv[0].ends_with("/heapprofd") && signal == super::process::SIGUSR1 {
+            state.tracing.dump_requests += 1;
+            Delivered::Alive
+        } else {
+            state.processes.signal(cred.uid, pid, signal)
+        };
         if delivered == Delivered::Ended {
-            let now = self.clock.boot();
             super::population::after_death(&mut state, &target, now);
         }
         drop(state);
@@ -308,7 +320,9 @@ impl Kernel {
 
     /// Writes a line into the log.
     pub(crate) fn log(&self, pid: Pid, level: char, tag: &str, text: &str) {
-        let now = self.clock.real();
-        self.state().log.add(now, pid, level, tag, text);
+        let (boot, time) = (self.clock.boot(), self.clock.real());
+        let mut state = self.state();
+        let uid = state.processes.get(pid).map_or(1_000, |p| p.uid);
+        state.log.add((boot, time), (pid, uid), level, tag, text);
     }
 }

@@ -1,6 +1,8 @@
 //! The phone's log: lines with time, process, level and tag, and the filters and formats of
 //! `logcat`.
 
+use super::clock::BootNs;
+use super::commands::user_name;
 use super::process::Pid;
 
 /// Lines that the log keeps.
@@ -11,29 +13,65 @@ const CAPACITY: usize = 20_000;
 pub(crate) struct LogLine {
     /// Wall clock, nanoseconds since the epoch.
     pub(crate) time: u64,
+    pub(crate) boot: BootNs,
     pub(crate) pid: Pid,
+    pub(crate) tid: Pid,
+    pub(crate) uid: u32,
     pub(crate) level: char,
     pub(crate) tag: String,
     pub(crate) text: String,
 }
 
+impl LogLine {
+    /// The buffer that it lies in.
+    pub(crate) fn buffer(&self) -> &'static str {
+        match (self.tag.as_str(), self.uid) {
+            ("AndroidRuntime", _) => "crash",
+            (_, 1_000) => "system",
+            _ => "main",
+        }
+    }
+}
+
 /// The log.
 #[derive(Default)]
 pub(crate) struct Log {
-    lines: std::collections::VecDeque<LogLine>,
+    /// In the order of their times, each with its number.
+    lines: std::collections::VecDeque<(u64, LogLine)>,
     /// Lines ever added: a follower asks for those after the ones it saw.
     added: u64,
 }
 
 impl Log {
-    pub(crate) fn add(&mut self, time: u64, pid: Pid, level: char, tag: &str, text: &str) {
+    /// Adds a line where its time belongs: some are written a moment late.
+    pub(crate) fn insert(&mut self, line: LogLine) {
         if self.lines.len() == CAPACITY {
             self.lines.pop_front();
         }
         self.added += 1;
-        self.lines.push_back(LogLine {
+        let mut at = self.lines.len();
+        // By the boot clock: the wall clock may have jumped.
+        while at > 0 && self.lines[at - 1].1.boot > line.boot {
+            at -= 1;
+        }
+        self.lines.insert(at, (self.added, line));
+    }
+
+    /// As [`Log::insert`], of a process (pid and uid) at a moment (boot and wall clock).
+    pub(crate) fn add(
+        &mut self,
+        (boot, time): (BootNs, u64),
+        (pid, uid): (Pid, u32),
+        level: char,
+        tag: &str,
+        text: &str,
+    ) {
+        self.insert(LogLine {
             time,
+            boot,
             pid,
+            tid: pid,
+            uid,
             level,
             tag: tag.to_owned(),
             text: text.to_owned(),
@@ -44,11 +82,15 @@ impl Log {
         self.lines.clear();
     }
 
-    /// The lines after the first `seen` ever added, and how many there were by now.
+    /// The lines after the first `seen` ever added, by time, and how many there were by now.
     pub(crate) fn after(&self, seen: u64) -> (Vec<LogLine>, u64) {
-        let fresh = (self.added - seen.min(self.added)) as usize;
-        let skip = self.lines.len().saturating_sub(fresh);
-        (self.lines.iter().skip(skip).cloned().collect(), self.added)
+        let fresh = self.lines.iter().filter(|(number, _)| *number > seen);
+        (fresh.map(|(_, line)| line.clone()).collect(), self.added)
+    }
+
+    /// Lines ever added.
+    pub(crate) fn added(&self) -> u64 {
+        self.added
     }
 }
 
@@ -92,26 +134,138 @@ impl LogFilter {
     }
 }
 
-impl LogLine {
-    /// The line in one of logcat's formats.
-    pub(crate) fn format(&self, format: &str) -> String {
-        let (time, pid) = (timestamp(self.time), self.pid);
+/// How lines are written: a format and what modifies it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Format {
+    shape: &'static str,
+    year: bool,
+    zone: bool,
+    epoch: bool,
+    monotonic: bool,
+    digits: usize,
+    uid: bool,
+    color: bool,
+}
+
+/// Formats that `-v` knows.
+const SHAPES: [&str; 8] = [
+    "brief",
+    "long",
+    "process",
+    "raw",
+    "tag",
+    "thread",
+    "threadtime",
+    "time",
+];
+
+impl Default for Format {
+    fn default() -> Format {
+        Format {
+            shape: "threadtime",
+            year: false,
+            zone: false,
+            epoch: false,
+            monotonic: false,
+            digits: 3,
+            uid: false,
+            color: false,
+        }
+    }
+}
+
+impl Format {
+    /// One word of `-v`; false where it is none.
+    pub(crate) fn set(&mut self, word: &str) -> bool {
+        if let Some(shape) = SHAPES.iter().find(|s| **s == word) {
+            self.shape = shape;
+            return true;
+        }
+        match word {
+            "year" => self.year = true,
+            "zone" | "UTC" => self.zone |= word == "zone",
+            "epoch" => self.epoch = true,
+            "monotonic" => self.monotonic = true,
+            "usec" => self.digits = 6,
+            "nsec" => self.digits = 9,
+            "uid" => self.uid = true,
+            "color" | "colour" => self.color = true,
+            "printable" | "descriptive" => {}
+            _ => return false,
+        }
+        true
+    }
+
+    fn time(&self, line: &LogLine) -> String {
+        let nanos = if self.monotonic { line.boot } else { line.time };
+        let (seconds, fraction) = (nanos / 1_000_000_000, nanos % 1_000_000_000);
+        let fraction = format!("{fraction:09}");
+        let fraction = &fraction[..self.digits];
+        if self.monotonic {
+            return format!("{seconds:>6}.{fraction}");
+        }
+        if self.epoch {
+            return format!("{seconds:>19}.{fraction}");
+        }
+        let time = time::OffsetDateTime::from_unix_timestamp(seconds as i64)
+            .unwrap_or(time::OffsetDateTime::UNIX_EPOCH);
+        let mut text = format!(
+            "{:02}-{:02} {:02}:{:02}:{:02}.{fraction}",
+            u8::from(time.month()),
+            time.day(),
+            time.hour(),
+            time.minute(),
+            time.second(),
+        );
+        if self.year {
+            text.insert_str(0, &format!("{:04}-", time.year()));
+        }
+        if self.zone {
+            text.push_str(" +0000");
+        }
+        text
+    }
+
+    /// The line, with its end.
+    pub(crate) fn line(&self, line: &LogLine) -> String {
         let LogLine {
-            level, tag, text, ..
-        } = self;
-        match format {
-            "brief" => format!("{level}/{tag:<8}({pid:>5}): {text}"),
-            "process" => format!("{level}({pid:>5}) {text}  ({tag})"),
+            pid,
+            tid,
+            level,
+            tag,
+            text,
+            ..
+        } = line;
+        let time = self.time(line);
+        // Names of users only where they have room.
+        let name = user_name(line.uid);
+        let user = match (self.uid, name.len() <= 5) {
+            (false, _) => String::new(),
+            (true, true) => format!("{name:>5}:"),
+            (true, false) => format!("{:>5}:", line.uid),
+        };
+        let spaced = user.replace(':', " ");
+        let written = match self.shape {
+            "brief" => format!("{level}/{tag:<8}({user}{pid:>5}): {text}"),
+            "process" => format!("{level}({user}{pid:>5}) {text}  ({tag})"),
+            "thread" => format!("{level}({user}{pid:>5}:{tid:>5}) {text}"),
             "tag" => format!("{level}/{tag:<8}: {text}"),
             "raw" => text.clone(),
-            "time" => format!("{time} {level}/{tag:<8}({pid:>5}): {text}"),
-            "epoch" => format!(
-                "{:>19}.{:03} {pid:>5} {pid:>5} {level} {tag:<8}: {text}",
-                self.time / 1_000_000_000,
-                self.time / 1_000_000 % 1_000
-            ),
-            _ => format!("{time} {pid:>5} {pid:>5} {level} {tag:<8}: {text}"),
+            "time" => format!("{time} {level}/{tag:<8}({user}{pid:>5}): {text}"),
+            "long" => format!("[ {time} {user}{pid:>5}:{tid:>5} {level}/{tag:<8} ]\n{text}\n"),
+            _ => format!("{time} {spaced}{pid:>5} {tid:>5} {level} {tag:<8}: {text}"),
+        };
+        if !self.color {
+            return format!("{written}\n");
         }
+        let color = match level {
+            'D' => 75,
+            'I' => 40,
+            'W' => 166,
+            'E' | 'F' => 196,
+            _ => 231,
+        };
+        format!("\x1b[38;5;{color}m{written}\x1b[0m\n")
     }
 }
 
@@ -134,15 +288,21 @@ pub(crate) fn timestamp(real_ns: u64) -> String {
 mod tests {
     use super::*;
 
-    #[test]
-    fn filters_follow_the_tag_then_the_star() {
-        let line = |tag: &str, level| LogLine {
-            time: 0,
+    fn line(tag: &str, level: char) -> LogLine {
+        LogLine {
+            time: 1_700_000_000_123_456_789,
+            boot: 77_001_000_000,
             pid: 7,
+            tid: 9,
+            uid: 10_234,
             level,
             tag: tag.to_owned(),
             text: "t".to_owned(),
-        };
+        }
+    }
+
+    #[test]
+    fn filters_follow_the_tag_then_the_star() {
         let mut only = LogFilter::default();
         only.silence();
         assert!(only.add("perfetto:*") && only.add("libc:W"));
@@ -150,5 +310,59 @@ mod tests {
         assert!(only.passes(&line("libc", 'E')) && !only.passes(&line("libc", 'I')));
         assert!(!only.passes(&line("other", 'F')));
         assert!(LogFilter::default().passes(&line("other", 'V')));
+    }
+
+    #[test]
+    fn formats_are_logcats() {
+        for (words, expected) in [
+            (&["brief"][..], "I/tag     (    7): t\n"),
+            (&["thread"], "I(    7:    9) t\n"),
+            (
+                &["threadtime"],
+                "11-14 22:13:20.123     7     9 I tag     : t\n",
+            ),
+            (
+                &["threadtime", "epoch"],
+                "         1700000000.123     7     9 I tag     : t\n",
+            ),
+            (
+                &["time", "year", "zone", "usec"],
+                "2023-11-14 22:13:20.123456 +0000 I/tag     (    7): t\n",
+            ),
+            (&["monotonic"], "    77.001     7     9 I tag     : t\n"),
+            (
+                &["threadtime", "uid"],
+                "11-14 22:13:20.123 u0_a234     7     9 I tag     : t\n",
+            ),
+            (
+                &["long"],
+                "[ 11-14 22:13:20.123     7:    9 I/tag      ]\nt\n\n",
+            ),
+        ] {
+            let mut format = Format::default();
+            assert!(words.iter().all(|w| format.set(w)), "{words:?}");
+            let text = format.line(&line("tag", 'I')).replace("10234 ", "u0_a234 ");
+            assert_eq!(text, expected);
+        }
+        assert!(!Format::default().set("nonsense"));
+    }
+
+    #[test]
+    fn a_late_line_lies_where_its_time_is_and_a_follower_sees_it() {
+        let mut log = Log::default();
+        for boot in [5, 9] {
+            log.insert(LogLine {
+                boot,
+                ..line("a", 'I')
+            });
+        }
+        let (_, seen) = log.after(0);
+        log.insert(LogLine {
+            boot: 7,
+            ..line("late", 'I')
+        });
+        let tags: Vec<String> = log.after(0).0.into_iter().map(|l| l.tag).collect();
+        assert_eq!(tags, ["a", "late", "a"]);
+        assert_eq!(log.after(seen).0.len(), 1);
     }
 }

@@ -397,7 +397,8 @@ fn start_all(state: &mut State, spec: &PhoneSpec, clock: &Clock) {
         (14_310, "ActivityManager", "System now ready"),
         (21_004, "BootReceiver", "boot completed"),
     ] {
-        state.log.add(real + ms * MILLI, 1_204, 'I', tag, text);
+        let at = (ms * MILLI, real + ms * MILLI);
+        state.log.add(at, (1_204, 1_000), 'I', tag, text);
     }
     let apps: Vec<(Pid, String, BootNs)> = state
         .processes
@@ -407,9 +408,8 @@ fn start_all(state: &mut State, spec: &PhoneSpec, clock: &Clock) {
         .collect();
     for (pid, name, started) in apps {
         let text = format!("Start proc {pid}:{name} for top-activity");
-        state
-            .log
-            .add(real + started, 1_204, 'I', "ActivityManager", &text);
+        let at = (started, real + started);
+        state.log.add(at, (1_204, 1_000), 'I', "ActivityManager", &text);
     }
 }
 

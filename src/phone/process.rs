@@ -43,8 +43,8 @@ pub(crate) const SIGUSR1: u8 = 10;
 pub(crate) const SIGPIPE: u8 = 13;
 pub(crate) const SIGTERM: u8 = 15;
 const SIGCHLD: u8 = 17;
-const SIGCONT: u8 = 18;
-const SIGSTOP: u8 = 19;
+pub(crate) const SIGCONT: u8 = 18;
+pub(crate) const SIGSTOP: u8 = 19;
 
 /// The number of a signal given as `9`, `KILL` or `SIGKILL`.
 pub(crate) fn signal_number(name: &str) -> Option<u8> {

@@ -5,6 +5,7 @@ use super::clock::{MILLI, SECOND};
 use super::files::{Body, Entry};
 use super::fs::{DIRECTORY, Errno, FileData, LINK, REGULAR, Stat};
 use super::kernel::{Cred, Kernel, State};
+use super::memory::{Backing, Ledger, Mapping, Pages};
 use super::process::{Process, Role};
 
 const PID_FILES: [&str; 14] = [
@@ -83,7 +84,7 @@ pub(crate) fn lookup(
             0o440,
             format!("Linux version {} (build@host)\n", kernel_release(kernel)),
         )),
-        ["meminfo"] => Ok(text(kernel, 0, 0o444, meminfo())),
+        ["meminfo"] => Ok(text(kernel, 0, 0o444, meminfo(kernel, state))),
         ["sys"] => dir(&["kernel"]),
         ["sys", "kernel"] => dir(&["random", "ostype", "osrelease"]),
         ["sys", "kernel", "random"] => dir(&["boot_id"]),
@@ -100,7 +101,7 @@ pub(crate) fn lookup(
         [pid, ref rest @ ..] => {
             let pid = pid.parse().map_err(|_| Errno::NoEntry)?;
             let process = state.processes.get(pid).ok_or(Errno::NoEntry)?;
-            process_entry(kernel, cred, process, rest)
+            process_entry(kernel, state, cred, process, rest)
         }
         [] => Err(Errno::NoEntry),
     }
@@ -118,19 +119,46 @@ pub(crate) fn kernel_release(kernel: &Kernel) -> &'static str {
     }
 }
 
-fn meminfo() -> String {
-    "MemTotal:        7831084 kB\nMemFree:          214512 kB\nMemAvailable:    3120448 kB\n\
-     Buffers:            5120 kB\nCached:          2890240 kB\nSwapTotal:       3145724 kB\n\
-     SwapFree:        2411008 kB\n"
-        .to_owned()
+fn meminfo(kernel: &Kernel, state: &State) -> String {
+    let ram = kernel.memory.ram(kernel, state);
+    let mut text = String::new();
+    let mut field = |name: &str, kb: u64| {
+        text.push_str(&format!("{:<16}{kb:>8} kB\n", format!("{name}:")));
+    };
+    field("MemTotal", ram.total);
+    field("MemFree", ram.free);
+    field("MemAvailable", ram.available());
+    field("Buffers", ram.buffers);
+    field("Cached", ram.cached);
+    field("SwapCached", 1_204);
+    field("Active", ram.used * 2 / 3 + ram.cached / 2);
+    field("Inactive", ram.used / 3 + ram.cached / 2);
+    field("Mapped", ram.mapped);
+    field("Shmem", ram.shmem);
+    field("Slab", ram.slab);
+    field("SReclaimable", ram.slab / 3);
+    field("SUnreclaim", ram.slab - ram.slab / 3);
+    field("KernelStack", ram.stacks);
+    field("PageTables", ram.tables);
+    field("SwapTotal", ram.swap_total);
+    field("SwapFree", ram.swap_total - ram.swap_used);
+    field("VmallocUsed", ram.vmalloc);
+    text
 }
 
-fn process_entry(kernel: &Kernel, cred: &Cred, p: &Process, rest: &[&str]) -> Result<Entry, Errno> {
+fn process_entry(
+    kernel: &Kernel,
+    state: &State,
+    cred: &Cred,
+    p: &Process,
+    rest: &[&str],
+) -> Result<Entry, Errno> {
+    let ledger = || Ledger::of(kernel, state, p, kernel.clock.boot());
     let file = |mode: u32, contents: Vec<u8>| Ok(text(kernel, p.uid, mode, contents));
     // What ptrace may read is refused at open, not by mode.
-    let inspected = |contents: String| {
+    let inspected = |contents: &dyn Fn() -> String| {
         if may_inspect(cred, p) {
-            file(0o444, contents.into_bytes())
+            file(0o444, contents().into_bytes())
         } else {
             file(0o000, Vec::new())
         }
@@ -142,12 +170,9 @@ fn process_entry(kernel: &Kernel, cred: &Cred, p: &Process, rest: &[&str]) -> Re
         }
         ["cmdline"] => file(0o444, p.cmdline()),
         ["comm"] => file(0o644, format!("{}\n", p.comm()).into_bytes()),
-        ["stat"] => file(0o444, stat_line(p).into_bytes()),
-        ["statm"] => file(
-            0o444,
-            format!("{} {} 2600 5 0 20000 0\n", p.vsz_kb / 4, p.rss_kb / 4).into_bytes(),
-        ),
-        ["status"] => file(0o444, status(p).into_bytes()),
+        ["stat"] => file(0o444, stat_line(p, ledger().as_ref()).into_bytes()),
+        ["statm"] => file(0o444, statm(ledger().as_ref()).into_bytes()),
+        ["status"] => file(0o444, status(p, ledger().as_ref()).into_bytes()),
         ["oom_score_adj"] => file(0o644, format!("{}\n", p.oom_score_adj).into_bytes()),
         ["cgroup"] => {
             let freezer = if p.frozen { "/frozen" } else { "" };
@@ -170,7 +195,7 @@ fn process_entry(kernel: &Kernel, cred: &Cred, p: &Process, rest: &[&str]) -> Re
             Body::Directory(vec![p.pid.to_string()]),
         )),
         ["task", tid, rest @ ..] if tid.parse() == Ok(p.pid) => {
-            process_entry(kernel, cred, p, rest)
+            process_entry(kernel, state, cred, p, rest)
         }
         ["exe"] => {
             if may_inspect(cred, p) {
@@ -179,10 +204,10 @@ fn process_entry(kernel: &Kernel, cred: &Cred, p: &Process, rest: &[&str]) -> Re
                 Err(Errno::Access)
             }
         }
-        ["maps"] => inspected(maps(p)),
-        ["smaps"] => inspected(smaps(p)),
-        ["smaps_rollup"] => inspected(rollup(p)),
-        ["mem"] => inspected(String::new()),
+        ["maps"] => inspected(&|| maps(ledger().as_ref())),
+        ["smaps"] => inspected(&|| smaps(ledger().as_ref())),
+        ["smaps_rollup"] => inspected(&|| rollup(ledger().as_ref())),
+        ["mem"] => inspected(&String::new),
         _ => Err(Errno::NoEntry),
     }
 }
@@ -195,36 +220,57 @@ fn executable(p: &Process) -> String {
     }
 }
 
-fn stat_line(p: &Process) -> String {
-    // Start time is in ticks of 10 ms; 20 fields of no interest stand at plausible values.
+/// Pages: all, resident, of those shared, code, 0, data, 0.
+fn statm(ledger: Option<&Ledger>) -> String {
+    let Some(ledger) = ledger else {
+        return "0 0 0 0 0 0 0\n".to_owned();
+    };
+    let (_, file, shmem) = ledger.resident();
     format!(
-        "{} ({}) {} {} {} 0 0 -1 1077936448 52342 0 12 0 {} {} 0 0 20 0 {} 0 {} {} {} \
+        "{} {} {} 7 0 {} 0\n",
+        ledger.size_kb() / 4,
+        ledger.pages().rss() / 4,
+        (file + shmem) / 4,
+        ledger.size_kb() / 6,
+    )
+}
+
+fn stat_line(p: &Process, ledger: Option<&Ledger>) -> String {
+    // Start time is in ticks of 10 ms; fields of no interest stand at plausible values.
+    let size = ledger.map_or(0, |l| l.size_kb() * 1024);
+    let rss = ledger.map_or(0, |l| l.pages().rss() / 4);
+    let (user, system) = cpu_ticks(p, ledger);
+    format!(
+        "{} ({}) {} {} {} 0 0 -1 1077936448 {} 0 12 0 {user} {system} 0 0 20 0 {} 0 {} {size} {rss} \
          18446744073709551615 0 0 0 0 0 0 0 4612 1073775864 0 0 0 17 2 0 0 0 0 0 0 0 0 0 0 0 0 0\n",
         p.pid,
         p.comm(),
         p.state(),
         p.ppid,
         p.ppid,
-        p.rss_kb / 300,
-        p.rss_kb / 900,
-        threads(p),
+        rss * 3 / 2,
+        ledger.map_or(1, |l| l.threads),
         p.started / (10 * MILLI),
-        p.vsz_kb * 1024,
-        p.rss_kb / 4,
     )
 }
 
-fn threads(p: &Process) -> u32 {
-    match p.role {
-        Role::App { .. } => 38,
-        Role::SystemServer => 212,
-        Role::Zygote => 9,
-        Role::Native => 4,
-        Role::Kernel | Role::Command => 1,
-    }
+/// Ticks of 10 ms that a process has used, in its own code and in the kernel: some of its time
+/// awake, and its start.
+fn cpu_ticks(p: &Process, ledger: Option<&Ledger>) -> (u64, u64) {
+    let awake = ledger.map_or(0, |l| l.awake) / (10 * MILLI);
+    let start = match p.role {
+        Role::App { .. } | Role::SystemServer => 61,
+        _ => 2,
+    };
+    let share = match p.role {
+        Role::App { .. } if p.oom_score_adj <= 0 => 11,
+        Role::App { .. } | Role::SystemServer => 4,
+        _ => 1,
+    };
+    (start + awake * share / 100, start / 3 + awake * share / 300)
 }
 
-fn status(p: &Process) -> String {
+fn status(p: &Process, ledger: Option<&Ledger>) -> String {
     let state = match p.state() {
         'T' => "T (stopped)",
         'I' => "I (idle)",
@@ -239,24 +285,34 @@ fn status(p: &Process) -> String {
         pid = p.pid,
         u = p.uid,
     );
-    if p.role != Role::Kernel {
-        let (anon, file) = (p.rss_kb * 55 / 100, p.rss_kb * 44 / 100);
+    if let Some(ledger) = ledger {
+        let pages = ledger.pages();
+        let (size, rss) = (ledger.size_kb(), pages.rss());
+        let (anon, file, shmem) = ledger.resident();
+        let writable = |m: &&Mapping| m.permissions.contains('w');
+        let data: u64 = ledger.mappings.iter().filter(writable).map(Mapping::size_kb).sum();
+        let libraries = |m: &&Mapping| m.permissions.contains('x');
+        let code: u64 = ledger.mappings.iter().filter(libraries).map(Mapping::size_kb).sum();
         text.push_str(&format!(
-            "VmPeak:\t{:>8} kB\nVmSize:\t{:>8} kB\nVmHWM:\t{:>8} kB\nVmRSS:\t{:>8} kB\n\
-             RssAnon:\t{anon:>8} kB\nRssFile:\t{file:>8} kB\nRssShmem:\t{:>8} kB\n\
-             VmSwap:\t{:>8} kB\n",
-            p.vsz_kb + 1024,
-            p.vsz_kb,
-            p.rss_kb + p.rss_kb / 20,
-            p.rss_kb,
-            p.rss_kb - anon - file,
-            p.rss_kb / 8,
+            "VmPeak:\t{:>8} kB\nVmSize:\t{size:>8} kB\nVmLck:\t{:>8} kB\nVmPin:\t{:>8} kB\n\
+             VmHWM:\t{:>8} kB\nVmRSS:\t{rss:>8} kB\n\
+             RssAnon:\t{anon:>8} kB\nRssFile:\t{file:>8} kB\nRssShmem:\t{shmem:>8} kB\n\
+             VmData:\t{data:>8} kB\nVmStk:\t{:>8} kB\nVmExe:\t{:>8} kB\nVmLib:\t{code:>8} kB\n\
+             VmPTE:\t{:>8} kB\nVmSwap:\t{:>8} kB\n",
+            size + 1024,
+            0,
+            0,
+            rss + rss / 20,
+            8_192,
+            28,
+            rss / 96,
+            pages.swap,
         ));
     }
     text.push_str(&format!(
         "Threads:\t{}\nSigQ:\t0/28411\nSigPnd:\t{:016x}\nShdPnd:\t{:016x}\nSigBlk:\t{:016x}\n\
          SigIgn:\t{:016x}\nSigCgt:\t{:016x}\nvoluntary_ctxt_switches:\t4711\n",
-        threads(p),
+        ledger.map_or(1, |l| l.threads),
         0,
         signal_mask(&p.pending),
         0,
@@ -274,38 +330,89 @@ fn signal_mask<'a>(signals: impl IntoIterator<Item = &'a u8>) -> u64 {
         .fold(0, |mask, signal| mask | 1 << (signal - 1))
 }
 
-fn maps(p: &Process) -> String {
-    format!(
-        "12c00000-32c00000 rw-p 00000000 00:00 0                                  [anon:dalvik-main space (region space)]\n\
-         b400007a00000000-b400007a04000000 rw-p 00000000 00:00 0                  [anon:scudo:primary]\n\
-         7b6c2e3000-7b6c37f000 r-xp 00051000 fe:2d 51                             /apex/com.android.runtime/lib64/bionic/libc.so\n\
-         5f3a1c2000-5f3a1c6000 r-xp 00002000 fe:07 2116                           {}\n",
-        executable(p)
-    )
+/// A line of maps; names start in column 74 where the addresses leave room for that.
+fn maps_line(m: &Mapping) -> String {
+    let device = match m.backing {
+        Backing::File => "fe:2d",
+        Backing::Shared => "00:01",
+        Backing::Anonymous => "00:00",
+    };
+    let line = format!(
+        "{:08x}-{:08x} {} {:08x} {device} {}",
+        m.start, m.end, m.permissions, m.offset, m.inode
+    );
+    if m.name.is_empty() {
+        return format!("{line} \n");
+    }
+    format!("{line:<72} {}\n", m.name)
 }
 
-fn smaps(p: &Process) -> String {
-    maps(p)
-        .lines()
-        .map(|line| {
-            format!(
-                "{line}\nSize:{:>18} kB\nRss:{:>19} kB\nPss:{:>19} kB\nPrivate_Dirty:{:>9} kB\n",
-                65_536,
-                p.rss_kb / 4,
-                p.rss_kb / 5,
-                p.rss_kb / 6
-            )
-        })
-        .collect()
+fn maps(ledger: Option<&Ledger>) -> String {
+    let mappings = ledger.map_or(&[][..], |l| &l.mappings);
+    mappings.iter().map(maps_line).collect()
 }
 
-fn rollup(p: &Process) -> String {
+/// The fields of smaps and its rollup that tell of pages.
+fn pages(pages: &Pages, anonymous: u64, with_swap: bool) -> String {
+    let mut text = String::new();
+    let mut field = |name: &str, kb: u64| {
+        text.push_str(&format!("{:<16}{kb:>8} kB\n", format!("{name}:")));
+    };
+    field("Rss", pages.rss());
+    field("Pss", pages.pss);
+    field("Shared_Clean", pages.shared_clean);
+    field("Shared_Dirty", pages.shared_dirty);
+    field("Private_Clean", pages.private_clean);
+    field("Private_Dirty", pages.private_dirty);
+    field("Referenced", pages.rss());
+    field("Anonymous", anonymous);
+    field("LazyFree", 0);
+    field("AnonHugePages", 0);
+    field("ShmemPmdMapped", 0);
+    field("Shared_Hugetlb", 0);
+    field("Private_Hugetlb", 0);
+    if with_swap {
+        field("Swap", pages.swap);
+        field("SwapPss", pages.swap_pss);
+        field("Locked", 0);
+    }
+    text
+}
+
+fn smaps(ledger: Option<&Ledger>) -> String {
+    let mut text = String::new();
+    for m in ledger.map_or(&[][..], |l| &l.mappings) {
+        text.push_str(&maps_line(m));
+        text.push_str(&format!(
+            "Size:           {:>8} kB\nKernelPageSize: {:>8} kB\nMMUPageSize:    {:>8} kB\n",
+            m.size_kb(),
+            4,
+            4
+        ));
+        text.push_str(&pages(&m.pages, m.anonymous_kb(), true));
+        let flags: String = [('r', " rd"), ('w', " wr"), ('x', " ex")]
+            .iter()
+            .filter(|(c, _)| m.permissions.contains(*c))
+            .map(|(_, f)| *f)
+            .collect();
+        text.push_str(&format!("VmFlags:{flags} mr mw me ac \n"));
+    }
+    text
+}
+
+fn rollup(ledger: Option<&Ledger>) -> String {
+    let Some(ledger) = ledger else {
+        return String::new();
+    };
+    let ends = (ledger.mappings.first(), ledger.mappings.last());
+    let (start, end) = match ends {
+        (Some(first), Some(last)) => (first.start, last.end),
+        _ => (0, 0),
+    };
+    let line = format!("{start:08x}-{end:08x} ---p 00000000 00:00 0");
+    let (anonymous, ..) = ledger.resident();
     format!(
-        "12c00000-7fffffffff ---p 00000000 00:00 0                                [rollup]\n\
-         Rss:{:>20} kB\nPss:{:>20} kB\nPrivate_Dirty:{:>10} kB\nSwap:{:>19} kB\n",
-        p.rss_kb,
-        p.rss_kb * 7 / 10,
-        p.rss_kb / 2,
-        p.rss_kb / 8
+        "{line:<72} [rollup]\n{}",
+        pages(&ledger.pages(), anonymous, true)
     )
 }

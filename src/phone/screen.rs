@@ -469,7 +469,8 @@ pub(crate) fn crash(state: &mut State, pid: Pid, what: &str, now: Now) {
         what,
         "\tat android.os.Handler.dispatchMessage(Handler.java:106)",
     ] {
-        state.log.add(now.real, pid, 'E', "AndroidRuntime", line);
+        let at = (now.boot, now.real);
+        state.log.add(at, (pid, process.uid), 'E', "AndroidRuntime", line);
     }
     if let Role::App { package, user, .. } = &process.role {
         let mine = |t: &&mut Task| t.package == *package && t.user == *user;
@@ -509,9 +510,9 @@ fn end(state: &mut State, process: &Process, why: Why<'_>, now: Now) {
             process.pid, why.description
         ),
     };
-    state
-        .log
-        .add(now.real, 1_204, 'I', "ActivityManager", &text);
+    let at = (now.boot, now.real);
+    let server = (1_204, 1_000);
+    state.log.add(at, server, 'I', "ActivityManager", &text);
     let exit = Exit {
         real_ns: now.real,
         pid: process.pid,

@@ -3,6 +3,7 @@
 use super::packages::take_user;
 use super::{Cmd, Done};
 use crate::phone::kernel::State;
+use crate::phone::memory::Event;
 use crate::phone::packages::Package;
 use crate::phone::process::{Process, Role};
 use crate::phone::screen::{self, Deed, Launch, Now, UI_HIDDEN, Why};
@@ -209,7 +210,11 @@ fn freeze(cmd: &mut Cmd, verb: &str, rest: &[String]) -> Done {
             if let Some(p) = state.processes.get_mut(*pid)
                 && matches!(verb, "freeze" | "unfreeze")
             {
+                let before = p.clone();
                 p.frozen = verb == "freeze";
+                let event = Event::Asleep(p.frozen || p.idle || p.stopped);
+                let now = cmd.kernel.clock.boot();
+                cmd.kernel.memory.note(&cmd.kernel, &state, &before, now, event);
             }
         }
         !pids.is_empty()

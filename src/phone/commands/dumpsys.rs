@@ -26,7 +26,7 @@ pub(super) fn dumpsys(cmd: &mut Cmd) -> Done {
             ))?;
         }
         "activity" => activity(cmd, rest)?,
-        "meminfo" => meminfo(cmd, rest)?,
+        "meminfo" => super::meminfo::meminfo(cmd, rest)?,
         "battery" => cmd.out("Current Battery Service state:\n  AC powered: false\n  USB powered: true\n  level: 87\n  scale: 100\n")?,
         "window" => {
             cmd.out(&super::front::windows(cmd))?;
@@ -148,49 +148,4 @@ fn activity(cmd: &Cmd, rest: &[String]) -> Result<(), super::Halt> {
         Some("settings") => cmd.out("ACTIVITY MANAGER SETTINGS (dumpsys activity settings) activity_manager_constants:\n  use_freezer=true\n"),
         _ => cmd.out(&format!("ACTIVITY MANAGER (dumpsys activity)\n  mFocusedApp={top}\n")),
     }
-}
-
-fn meminfo(cmd: &Cmd, rest: &[String]) -> Result<(), super::Halt> {
-    let wanted = rest.iter().find(|a| !a.starts_with('-'));
-    let now = cmd.kernel.clock.boot() / 1_000_000;
-    let state = cmd.kernel.state();
-    let found: Vec<Process> = state
-        .processes
-        .iter()
-        .filter(|p| wanted.is_none_or(|w| p.name() == *w || p.pid.to_string() == *w))
-        .filter(|p| p.role != Role::Kernel)
-        .cloned()
-        .collect();
-    drop(state);
-    let Some(wanted) = wanted else {
-        let mut out = format!(
-            "Applications Memory Usage (in Kilobytes):\nUptime: {now} Realtime: {now}\n\nTotal PSS by process:\n"
-        );
-        for p in found {
-            out.push_str(&format!(
-                "    {:>8}K: {} (pid {})\n",
-                p.rss_kb * 7 / 10,
-                p.name(),
-                p.pid
-            ));
-        }
-        return cmd.out(&out);
-    };
-    let Some(p) = found.first() else {
-        return cmd.out(&format!("No process found for: {wanted}\n"));
-    };
-    let native = p.rss_kb * 3 / 10;
-    let dalvik = p.rss_kb * 2 / 10;
-    let total = p.rss_kb * 7 / 10;
-    cmd.out(&format!(
-        "Applications Memory Usage (in Kilobytes):\nUptime: {now} Realtime: {now}\n\n** MEMINFO in pid {} [{}] **\n                   Pss  Private  Private  SwapPss      Rss     Heap     Heap     Heap\n                 Total    Dirty    Clean    Dirty    Total     Size    Alloc     Free\n                ------   ------   ------   ------   ------   ------   ------   ------\n  Native Heap {native:>8} {native:>8}        0      112 {native:>8} {:>8} {native:>8}     1024\n  Dalvik Heap {dalvik:>8} {dalvik:>8}        0       64 {dalvik:>8} {:>8} {dalvik:>8}     2048\n        TOTAL {total:>8} {total:>8}        0      176 {:>8} {:>8} {:>8}     3072\n \n App Summary\n                       Pss(KB)                        Rss(KB)\n                        ------                         ------\n           Java Heap: {dalvik:>8}                          {dalvik:>8}\n         Native Heap: {native:>8}                          {native:>8}\n           TOTAL PSS: {total:>8}            TOTAL RSS: {:>8}      TOTAL SWAP PSS:      176\n",
-        p.pid,
-        p.name(),
-        native + 1024,
-        dalvik + 2048,
-        p.rss_kb,
-        native + dalvik + 3072,
-        native + dalvik,
-        p.rss_kb,
-    ))
 }

@@ -9,6 +9,8 @@ pub(crate) mod format;
 mod front;
 mod input;
 mod launch;
+mod logcat;
+mod meminfo;
 mod packages;
 mod perfetto;
 mod processes;
@@ -20,6 +22,7 @@ mod text;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+pub(crate) use self::files::user_name;
 use super::fs::Errno;
 use super::io::{Fd, Fds, Stop, WriteError};
 use super::kernel::{Cred, Kernel};
@@ -92,7 +95,7 @@ const PROGRAMS: &[(&str, Program)] = &[
     ("killall", processes::killall),
     ("ln", files::ln),
     ("log", system::log),
-    ("logcat", system::logcat),
+    ("logcat", logcat::logcat),
     ("ls", files::ls),
     ("md5sum", text::digest),
     ("mkdir", files::mkdir),

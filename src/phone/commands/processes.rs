@@ -3,10 +3,16 @@
 use super::files::user_name;
 use super::{Cmd, Done, flags};
 use crate::phone::logcat::timestamp;
+use crate::phone::memory::Ledger;
 use crate::phone::process::{Delivered, Pid, Process, Role, SIGNALS, signal_number};
 
 /// Columns that `ps -o` knows, their header and whether they are right-aligned.
-fn column(p: &Process, name: &str, now: u64) -> Option<String> {
+fn column(
+    p: &Process,
+    name: &str,
+    now: u64,
+    memory: &dyn Fn() -> Option<Ledger>,
+) -> Option<String> {
     Some(match name {
         "PID" | "TID" | "TGID" => p.pid.to_string(),
         "PPID" => p.ppid.to_string(),
@@ -14,8 +20,8 @@ fn column(p: &Process, name: &str, now: u64) -> Option<String> {
         "UID" => p.uid.to_string(),
         "GID" => p.uid.to_string(),
         "USER" | "RUSER" => user_name(p.uid),
-        "VSZ" | "VIRT" => p.vsz_kb.to_string(),
-        "RSS" | "RES" => p.rss_kb.to_string(),
+        "VSZ" | "VIRT" => memory().map_or(0, |l| l.size_kb()).to_string(),
+        "RSS" | "RES" => memory().map_or(0, |l| l.pages().rss()).to_string(),
         "WCHAN" => match p.role {
             Role::Kernel => "0".to_owned(),
             _ if p.frozen => "do_freezer_trap".to_owned(),
@@ -97,8 +103,15 @@ pub(super) fn ps(cmd: &mut Cmd) -> Done {
                 continue;
             }
             let mut row = Vec::new();
+            let ledger = std::cell::OnceCell::new();
+            let kernel = &cmd.kernel;
+            let boot = kernel.clock.boot();
+            let memory = || {
+                let ledger = ledger.get_or_init(|| Ledger::of(kernel, &state, p, boot));
+                ledger.clone()
+            };
             for c in &columns {
-                match column(p, c, now) {
+                match column(p, c, now, &memory) {
                     Some(text) => row.push(text),
                     None => bad = Some(c.clone()),
                 }

@@ -3,9 +3,8 @@
 use super::files::user_name;
 use super::{Cmd, Done, flags};
 use crate::phone::access::may_set_property;
-use crate::phone::clock::{MILLI, SECOND};
+use crate::phone::clock::SECOND;
 use crate::phone::fs::Errno;
-use crate::phone::logcat::LogFilter;
 use crate::phone::procfs::kernel_release;
 
 pub(super) fn yes(_cmd: &mut Cmd) -> Done {
@@ -250,78 +249,4 @@ pub(super) fn log(cmd: &mut Cmd) -> Done {
     let tag = value('t').unwrap_or_else(|| "log".to_owned());
     cmd.kernel.log(cmd.pid, level, &tag, &rest.join(" "));
     Ok(0)
-}
-
-pub(super) fn logcat(cmd: &mut Cmd) -> Done {
-    let mut filter = LogFilter::default();
-    let mut format = "threadtime".to_owned();
-    let (mut dump, mut tail, mut pid, mut clear) = (false, None, None, false);
-    let args = cmd.args();
-    let mut args = args.iter();
-    while let Some(arg) = args.next() {
-        let mut value = |inline: &str| match inline {
-            "" => args.next().cloned().unwrap_or_default(),
-            inline => inline.to_owned(),
-        };
-        match arg.as_str() {
-            "-d" => dump = true,
-            "-c" => clear = true,
-            "-s" => filter.silence(),
-            "-t" | "-T" => {
-                let text = value("");
-                tail = text.parse::<usize>().ok();
-                dump |= arg == "-t";
-            }
-            "-b" | "-e" | "-r" | "-n" => {
-                value("");
-            }
-            a if a.starts_with("-v") => {
-                let word = value(&a[2..]);
-                if !matches!(
-                    word.as_str(),
-                    "UTC" | "usec" | "color" | "year" | "printable"
-                ) {
-                    format = word;
-                }
-            }
-            a if a.starts_with("--pid=") => pid = a[6..].parse::<u32>().ok(),
-            a if a.starts_with("-b") => {}
-            a if a.starts_with('-') => {
-                cmd.err(&format!("logcat: unrecognized option '{a}'\n"))?;
-                return Ok(1);
-            }
-            a => {
-                if !filter.add(a) {
-                    cmd.err(&format!("Invalid filter expression '{a}'\n"))?;
-                    return Ok(1);
-                }
-            }
-        }
-    }
-    if clear {
-        cmd.kernel.state().log.clear();
-        return Ok(0);
-    }
-    cmd.out("--------- beginning of main\n")?;
-    let mut seen = 0;
-    loop {
-        let (mut lines, by_now) = cmd.kernel.state().log.after(seen);
-        seen = by_now;
-        lines.retain(|l| filter.passes(l) && pid.is_none_or(|p| p == l.pid));
-        if let Some(n) = tail.take() {
-            lines.drain(..lines.len().saturating_sub(n));
-        }
-        let text: String = lines
-            .iter()
-            .map(|l| format!("{}\n", l.format(&format)))
-            .collect();
-        cmd.out(&text)?;
-        if dump {
-            return Ok(0);
-        }
-        let kernel = cmd.kernel.clone();
-        let more = || (kernel.state().log.after(seen).1 > seen).then_some(());
-        let soon = cmd.kernel.clock.boot() + 500 * MILLI;
-        cmd.kernel.block(cmd.pid, Some(soon), more)?;
-    }
 }

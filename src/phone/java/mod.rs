@@ -146,7 +146,7 @@ impl Inputs {
                 listeners: 1,
                 thumbnails: 1,
                 garbage: 0,
-                recreated: 0,
+                destroyed: 0,
             },
             moment: 0,
         }
@@ -158,11 +158,6 @@ impl Inputs {
             life: self.life.collected(),
             ..self
         }
-    }
-
-    /// Bytes that ART has given out for it.
-    pub(crate) fn allocated_bytes(&self) -> u64 {
-        build(self, None).0.allocated_bytes()
     }
 
     /// The truth about a dump of this heap.

@@ -14,7 +14,6 @@ const LARGE: std::ops::Range<u32> = 0x4000_0000..0x6f00_0000;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Sizes([i64; Sizes::KINDS]);
 
-#[allow(dead_code)]
 impl Sizes {
     const KINDS: usize = 15;
     const SMALL: usize = 0;

@@ -1,15 +1,18 @@
 //! What happened to a process that its memory depends on: when it slept, when a collection was
-//! asked for, when it was told to give memory back, when its activities were made anew.
+//! asked for, and what the screen and the system did to it.
 
 use crate::phone::clock::{BootNs, SECOND};
+use crate::phone::screen::Deed;
 
 /// How long after its start a process is busy with starting.
 pub(super) const STARTUP: u64 = 2 * SECOND;
 /// Of each kind, the last so many are remembered.
 const MOST: usize = 1_000;
 
-/// From which level of `onTrimMemory` on apps empty their caches.
-const EMPTIES_CACHES: u32 = 10;
+/// Levels of `onTrimMemory` at which apps empty their caches.
+const EMPTIES_CACHES: [u32; 5] = [10, 15, 40, 60, 80];
+/// From this level on, the app is told that it is in the back.
+const IN_THE_BACK: u32 = 20;
 
 /// Something that happened to a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,12 +21,6 @@ pub(crate) enum Event {
     Asleep(bool),
     /// A collection was asked for.
     Collection(Request),
-    /// `onTrimMemory` with its level.
-    Trim(u32),
-    /// An activity was destroyed and created anew, as a rotation does.
-    Recreated,
-    /// It went to the back (true), or came to the front.
-    Hidden(bool),
 }
 
 /// Who asked for a collection.
@@ -44,9 +41,8 @@ pub(crate) struct History {
     pub(crate) begins: BootNs,
     sleeps: Vec<(BootNs, bool)>,
     requests: Vec<(BootNs, Request)>,
-    trims: Vec<(BootNs, u32)>,
-    recreated: Vec<BootNs>,
-    hidden: Vec<(BootNs, bool)>,
+    /// What the screen and the system did to it.
+    deeds: Vec<(BootNs, Deed)>,
 }
 
 fn bounded<T>(list: &mut Vec<T>, item: T) {
@@ -59,15 +55,13 @@ fn bounded<T>(list: &mut Vec<T>, item: T) {
 
 impl History {
     /// Of a process that was there when the phone appeared, or started since.
-    pub(super) fn new(started: BootNs, appeared: BootNs, asleep: bool, hidden: bool) -> History {
+    pub(super) fn new(started: BootNs, appeared: BootNs, asleep: bool) -> History {
         History {
             started,
             begins: started.max(appeared),
             sleeps: vec![(0, asleep)],
             requests: Vec::new(),
-            trims: Vec::new(),
-            recreated: Vec::new(),
-            hidden: vec![(0, hidden)],
+            deeds: Vec::new(),
         }
     }
 
@@ -80,18 +74,10 @@ impl History {
                     bounded(&mut self.sleeps, (at.max(last.0), asleep));
                 }
             }
-            Event::Hidden(hidden) => {
-                let last = self.hidden.last().copied().unwrap_or_default();
-                if last.1 != hidden {
-                    bounded(&mut self.hidden, (at.max(last.0), hidden));
-                }
-            }
             Event::Collection(request) => {
                 let after = self.requests.last().map_or(0, |(t, _)| t + 1);
                 bounded(&mut self.requests, (at.max(after), request));
             }
-            Event::Trim(level) => bounded(&mut self.trims, (at, level)),
-            Event::Recreated => bounded(&mut self.recreated, at),
         }
     }
 
@@ -148,22 +134,37 @@ impl History {
         &self.requests
     }
 
-    /// When the app last emptied its caches.
+    /// Knows of all that the screen and the system did to it so far.
+    pub(super) fn set_deeds(&mut self, deeds: Vec<(BootNs, Deed)>) {
+        self.deeds = deeds;
+    }
+
+    /// When the app last emptied its caches: one that sleeps does so no more.
     pub(crate) fn last_trim(&self, at: BootNs) -> Option<BootNs> {
-        let trims = self.trims.iter().rev();
-        let mut trims = trims.filter(|(t, level)| *t <= at && *level >= EMPTIES_CACHES);
-        trims.next().map(|(t, _)| *t)
+        let emptied = |(t, deed): &(BootNs, Deed)| {
+            let empties = matches!(deed, Deed::Trimmed(l) if EMPTIES_CACHES.contains(l));
+            (*t <= at && empties && !self.asleep(*t)).then_some(*t)
+        };
+        self.deeds.iter().rev().find_map(emptied)
     }
 
-    /// Activities that were made anew so far.
-    pub(crate) fn recreated(&self, at: BootNs) -> u32 {
-        self.recreated.iter().filter(|t| **t <= at).count() as u32
+    /// Activities that were destroyed so far.
+    pub(crate) fn destroyed(&self, at: BootNs) -> u32 {
+        let gone = |(t, deed): &&(BootNs, Deed)| *t <= at && matches!(deed, Deed::Destroyed);
+        self.deeds.iter().filter(gone).count() as u32
     }
 
-    /// Since when it is in the back.
-    pub(super) fn hidden_since(&self, at: BootNs) -> Option<BootNs> {
-        let (since, hidden) = Self::last(&self.hidden, at)?;
-        hidden.then_some(since.max(self.begins))
+    /// Since when it is in the back, if it is there.
+    pub(super) fn hidden_since(&self, at: BootNs) -> BootNs {
+        let told = |(t, deed): &(BootNs, Deed)| {
+            let told = matches!(deed, Deed::Trimmed(level) if *level >= IN_THE_BACK);
+            (*t <= at && told).then_some(*t)
+        };
+        self.deeds
+            .iter()
+            .rev()
+            .find_map(told)
+            .unwrap_or(self.started)
     }
 
     /// Whether no thread of it ran since it is known.
@@ -178,7 +179,7 @@ mod tests {
 
     #[test]
     fn sleep_stops_its_clock() {
-        let mut history = History::new(10 * SECOND, 100 * SECOND, false, false);
+        let mut history = History::new(10 * SECOND, 100 * SECOND, false);
         history.note(110 * SECOND, Event::Asleep(true));
         history.note(120 * SECOND, Event::Asleep(false));
         assert_eq!(history.awake(105 * SECOND), 5 * SECOND);
@@ -194,10 +195,10 @@ mod tests {
 
     #[test]
     fn a_cache_gives_way_only_where_memory_is_low() {
-        let mut history = History::new(0, 0, false, false);
-        history.note(5, Event::Trim(5));
-        assert_eq!(history.last_trim(9), None);
-        history.note(7, Event::Trim(40));
+        let mut history = History::new(0, 0, false);
+        history.set_deeds(vec![(5, Deed::Trimmed(5)), (6, Deed::Destroyed)]);
+        assert_eq!((history.last_trim(9), history.destroyed(9)), (None, 1));
+        history.set_deeds(vec![(7, Deed::Trimmed(40))]);
         assert_eq!(
             (history.last_trim(9), history.last_trim(6)),
             (Some(7), None)

@@ -5,14 +5,22 @@
 
 mod history;
 mod java;
+mod log;
+mod mappings;
 mod native;
+mod rows;
+mod system;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 pub(crate) use self::history::{Event, History, Request};
 pub(crate) use self::java::{Collection, JavaHeapState, Limits, Passing};
+pub(crate) use self::log::{log_tag, on_signal};
+pub(crate) use self::mappings::{Backing, Mapping, Pages};
 pub(crate) use self::native::NativeHeap;
+pub(crate) use self::rows::{Detail, Graphics, Row, Rows, Summary, Sums};
+pub(crate) use self::system::Ram;
 use super::clock::{BootNs, Clock, SECOND};
 use super::events::lock;
 use super::java::{Inputs, Life, Model};
@@ -80,6 +88,8 @@ struct Account {
 #[derive(Default)]
 pub(crate) struct Memory {
     accounts: Mutex<BTreeMap<(Pid, BootNs), Account>>,
+    /// What the whole phone's memory came to, and when that was summed up.
+    ram: Mutex<Option<(BootNs, Ram)>>,
 }
 
 /// Whether no thread of a process runs.
@@ -88,22 +98,25 @@ fn asleep(process: &Process) -> bool {
 }
 
 impl Memory {
-    fn history(&self, clock: &Clock, process: &Process) -> History {
-        let accounts = lock(&self.accounts);
-        match accounts.get(&(process.pid, process.started)) {
-            Some(account) => account.history.clone(),
-            None => first_history(clock, process),
-        }
-    }
-
     /// What an app has done up to `moment`.
-    pub(crate) fn life(&self, clock: &Clock, process: &Process, moment: BootNs) -> Life {
-        Life::at(&self.history(clock, process), moment)
+    pub(crate) fn life(&self, kernel: &Kernel, process: &Process, moment: BootNs) -> Life {
+        let state = kernel.state();
+        let mut history = {
+            let accounts = lock(&self.accounts);
+            let account = accounts.get(&(process.pid, process.started));
+            account.map_or_else(
+                || first_history(&kernel.clock, process),
+                |account| account.history.clone(),
+            )
+        };
+        history.set_deeds(state.screen.deeds(process.pid, moment).collect());
+        Life::at(&history, moment)
     }
 
     /// Forgets all: the phone was restarted.
     pub(crate) fn clear(&self) {
         lock(&self.accounts).clear();
+        *lock(&self.ram) = None;
     }
 
     /// Notes that something happened to a process. To be called before the process's own flags
@@ -151,12 +164,31 @@ impl Memory {
                 logged: process.started.max(kernel.clock.appeared()),
             }
         });
+        // Not everyone who wakes a process or puts it to sleep says so.
+        let now = kernel.clock.boot();
+        if account.history.asleep(now) != asleep(process) {
+            let event = Event::Asleep(asleep(process));
+            account.history.note(now, event);
+        }
         act(account)
+    }
+
+    /// Up to when the log has what ART wrote about a process.
+    fn logged(&self, process: &Process) -> Option<BootNs> {
+        let accounts = lock(&self.accounts);
+        let account = accounts.get(&(process.pid, process.started));
+        account.map(|account| account.logged)
+    }
+
+    fn set_logged(&self, process: &Process, to: BootNs) {
+        if let Some(account) = lock(&self.accounts).get_mut(&(process.pid, process.started)) {
+            account.logged = to;
+        }
     }
 
     /// The account of a process with its Java heap, where it has one.
     fn open(&self, kernel: &Kernel, state: &State, process: &Process, at: BootNs) -> Opened {
-        let (history, heaps, art, model) = self.with(kernel, state, process, |account| {
+        let (mut history, heaps, art, model) = self.with(kernel, state, process, |account| {
             (
                 account.history.clone(),
                 account.heaps.clone(),
@@ -164,6 +196,7 @@ impl Memory {
                 account.model.clone(),
             )
         });
+        history.set_deeds(state.screen.deeds(process.pid, at).collect());
         let model = model.or_else(|| {
             let life = Life::at(&history, at);
             let inputs = Inputs::within(&kernel.spec, state, process, life, at)?;
@@ -242,8 +275,7 @@ impl Opened {
 }
 
 fn first_history(clock: &Clock, process: &Process) -> History {
-    let hidden = process.oom_score_adj > 200;
-    History::new(process.started, clock.appeared(), asleep(process), hidden)
+    History::new(process.started, clock.appeared(), asleep(process))
 }
 
 /// Whether a runtime for Java runs in it.
@@ -286,6 +318,15 @@ pub(crate) struct Ledger {
     pub(crate) native: NativeHeap,
     /// `None` where no Java runs in it.
     pub(crate) java: Option<JavaHeapState>,
+    /// By address.
+    pub(crate) mappings: Vec<Mapping>,
+    pub(crate) graphics: Graphics,
+    /// All of its threads.
+    pub(crate) threads: u64,
+    /// How long it ran since the phone shows it, nanoseconds.
+    pub(crate) awake: u64,
+    /// What its databases hold in memory.
+    pub(crate) databases_kb: u64,
 }
 
 impl Ledger {
@@ -301,24 +342,56 @@ impl Ledger {
             return None;
         }
         let opened = kernel.memory.open(kernel, state, process, at);
-        let before = match has_java(process) || process.role == Role::Zygote {
+        let zygote = process.role == Role::Zygote;
+        let before = match has_java(process) || zygote {
             true => FROM_ZYGOTE,
             false => FROM_LINKER,
         };
+        let history = &opened.history;
+        let mut heaps = lock(&opened.heaps);
         let inherited = native::inherited(opened.seed, before);
-        let native = native::at(
-            &mut lock(&opened.heaps),
-            inherited,
-            &opened.history,
-            at,
-            opened.seed,
-        );
+        let native = native::at(&mut heaps, inherited, history, at, opened.seed);
+        let arena = heaps.at("com.example.arena", history, at).bytes;
+        let code = heaps.code();
+        let databases = heaps.flow_of("database");
+        drop(heaps);
         let java = opened.java().map(|heap| heap.at(at));
+        let package = packages::of_process(&state.packages, process);
+        let threads = threads(process);
+        let forked = |p: &&Process| has_java(p) || p.role == Role::Zygote;
+        let mappings = mappings::of(&mappings::Inputs {
+            spec: &kernel.spec,
+            package: package.as_ref(),
+            process,
+            history,
+            at,
+            native: &native,
+            java: java.as_ref(),
+            arena,
+            threads: threads - 1,
+            code: &code,
+            in_back: in_back(process),
+            sharers: state.processes.iter().filter(forked).count() as u64,
+            seed: opened.seed,
+        });
+        let shown = !asleep(process)
+            && package.as_ref().is_some_and(|p| p.name == state.foreground)
+            && !in_back(process);
         Some(Ledger {
             pid: process.pid,
             at,
+            graphics: graphics(
+                process,
+                java.as_ref(),
+                shown,
+                history.last_trim(at).is_some(),
+            ),
             native,
             java,
+            mappings,
+            threads,
+            awake: history.awake(at),
+            databases_kb: databases,
         })
     }
 
@@ -327,5 +400,83 @@ impl Ledger {
         let state = kernel.state();
         let process = state.processes.get(pid)?;
         Ledger::of(kernel, &state, process, kernel.clock.boot())
+    }
+
+    /// Pages of all mappings.
+    pub(crate) fn pages(&self) -> Pages {
+        let mut sum = Pages::default();
+        self.mappings.iter().for_each(|m| sum.add(&m.pages));
+        sum
+    }
+
+    /// VmSize, kB.
+    pub(crate) fn size_kb(&self) -> u64 {
+        self.mappings.iter().map(Mapping::size_kb).sum()
+    }
+
+    /// RssAnon, RssFile and RssShmem, kB.
+    pub(crate) fn resident(&self) -> (u64, u64, u64) {
+        let anonymous: u64 = self.mappings.iter().map(Mapping::anonymous_kb).sum();
+        let shared: u64 = self.mappings.iter().map(Mapping::shmem_kb).sum();
+        let all = self.pages().rss();
+        (anonymous, all - anonymous - shared, shared)
+    }
+
+    /// The rows of `dumpsys meminfo`.
+    pub(crate) fn rows(&self) -> Rows {
+        Rows::of(&self.mappings, self.graphics)
+    }
+}
+
+/// Whether a process is one that nobody would miss at once.
+fn in_back(process: &Process) -> bool {
+    process.oom_score_adj > 200
+}
+
+/// Threads of a process, the main one included.
+pub(crate) fn threads(process: &Process) -> u64 {
+    match process.role {
+        Role::App { .. } => 38,
+        Role::SystemServer => 212,
+        Role::Zygote => 9,
+        Role::Native => 4,
+        Role::Kernel | Role::Command => 1,
+    }
+}
+
+/// kB of a buffer of the whole screen.
+const SCREEN_KB: u64 = 1_080 * 2_400 * 4 / 1_024;
+/// What every app that draws has besides its pictures: glyphs, layers, shaders.
+const GPU_KB: u64 = 5_632;
+
+/// What the memtrack HAL tells: buffers of windows while they are on the screen, and textures.
+fn graphics(
+    process: &Process,
+    java: Option<&JavaHeapState>,
+    shown: bool,
+    trimmed: bool,
+) -> Graphics {
+    let Some(java) = java else {
+        // Who puts the windows together holds the screen's own buffers.
+        let composer = process.name().ends_with("/surfaceflinger");
+        return Graphics {
+            egl: if composer { 3 * SCREEN_KB } else { 0 },
+            ..Graphics::default()
+        };
+    };
+    let windows = java.live.instances("android.view.ViewRootImpl");
+    if windows == 0 {
+        return Graphics::default();
+    }
+    let pictures = (java.live.native() + java.dropped.native()) >> 10;
+    let other = match (shown, trimmed) {
+        (true, _) => GPU_KB,
+        (false, false) => GPU_KB / 2,
+        (false, true) => GPU_KB / 8,
+    };
+    Graphics {
+        egl: if shown { windows * 3 * SCREEN_KB } else { 0 },
+        gl: pictures + other,
+        other: 0,
     }
 }

@@ -8,6 +8,7 @@ use super::truth::DumpTruth;
 use crate::phone::clock::{BootNs, MILLI};
 use crate::phone::faults::FaultKind;
 use crate::phone::kernel::Kernel;
+use crate::phone::memory::Ledger;
 use crate::phone::packages;
 use crate::phone::process::{Pid, Process, Role};
 use crate::phone::shell::pattern;
@@ -335,7 +336,8 @@ impl HeapSource {
         }
         if self.config.min_anonymous_memory_kb() > 0
             && spec.android >= 11
-            && process.rss_kb * 55 / 100 < u64::from(self.config.min_anonymous_memory_kb())
+            && Ledger::of(kernel, &state, process, kernel.clock.boot())
+                .is_some_and(|l| l.resident().0 < u64::from(self.config.min_anonymous_memory_kb()))
         {
             return false;
         }

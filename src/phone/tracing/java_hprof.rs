@@ -10,6 +10,7 @@ use crate::phone::clock::{BootNs, MILLI};
 use crate::phone::faults::FaultKind;
 use crate::phone::java::{self, Inputs, JavaDumpKind};
 use crate::phone::kernel::Kernel;
+use crate::phone::memory::Ledger;
 use crate::phone::packages;
 use crate::phone::process::{Pid, Process, Role};
 use crate::phone::shell::pattern;
@@ -236,8 +237,9 @@ impl JavaSource {
         {
             return false;
         }
-        let anonymous = process.rss_kb * 55 / 100;
-        if anonymous < u64::from(self.config.min_anonymous_memory_kb()) {
+        let least = u64::from(self.config.min_anonymous_memory_kb());
+        let ledger = || Ledger::of(kernel, &state, process, kernel.clock.boot());
+        if least > 0 && ledger().is_some_and(|l| l.resident().0 < least) {
             return false;
         }
         if !self.config.target_installed_by.is_empty()

@@ -186,6 +186,27 @@ impl LiveHeaps {
         held
     }
 
+    /// Code that its stacks run through: path, start, end, offset in the file.
+    pub(crate) fn code(&self) -> Vec<(String, u64, u64, u64)> {
+        let mappings = self.workload.mappings.iter();
+        mappings
+            .map(|m| (m.path.clone(), m.start, m.end, m.exact_offset))
+            .collect()
+    }
+
+    /// kB that one site of malloc's heap holds, on average.
+    pub(crate) fn flow_of(&self, name: &str) -> u64 {
+        let sites = self.workload.heaps.first().map_or(&[][..], |h| &h.sites);
+        let site = sites.iter().find(|s| &*s.name == name);
+        site.map_or(0, |site| match site.life {
+            Life::Forever => 0,
+            Life::Millis(from, to) => {
+                let held = site.per_second * (from + to) as f64 / 2_000.0;
+                (held * (site.size.0 + site.size.1) as f64 / 2_048.0) as u64
+            }
+        })
+    }
+
     /// What the heap of this name gets, on average, objects of `large` bytes and more apart.
     pub(crate) fn flow(&self, name: &str, large: u64) -> Flow {
         let mut flow = Flow::default();

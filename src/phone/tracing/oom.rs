@@ -7,6 +7,7 @@ use crate::phone::installed::obfuscated;
 use crate::phone::io::Stop;
 use crate::phone::java::Inputs;
 use crate::phone::kernel::{Kernel, State};
+use crate::phone::memory::{Limits, limits};
 use crate::phone::packages::{APP, Package};
 use crate::phone::population;
 use crate::phone::process::{Pid, Process, Role, SIGINT, SIGTERM};
@@ -18,8 +19,6 @@ use super::recording::Outcome;
 pub(super) const TRIGGER: &str = "com.android.telemetry.art-outofmemory";
 /// The data source that dumps on it.
 pub(super) const SOURCE: &str = "android.java_hprof.oom";
-/// The largest heap that an app may have.
-const GROWTH_LIMIT: u64 = 256 << 20;
 /// What ART would let the heap grow to without a collection.
 const FOOTPRINT_SLACK: u64 = 6 << 20;
 /// What the app asks for in vain: an array of half a gigabyte.
@@ -48,7 +47,7 @@ pub(crate) fn run_out(kernel: &Kernel) -> bool {
     kernel.log(
         process.pid,
         'W',
-        "app.example.app",
+        &crate::phone::memory::log_tag(process.name()),
         &format!("Throwing OutOfMemoryError \"{text}\""),
     );
     let waited_for = {
@@ -79,15 +78,18 @@ pub(super) fn die(kernel: &Kernel, pid: Pid) {
     kernel.events.notify();
 }
 
-fn allocated(kernel: &Kernel, process: &Process, now: BootNs) -> u64 {
-    Inputs::of(kernel, process, now).map_or(0, |inputs| inputs.allocated_bytes())
+fn allocated(kernel: &Kernel, process: &Process, now: BootNs) -> (u64, Limits) {
+    let state = kernel.state();
+    let java = kernel.memory.java(kernel, &state, process, now);
+    (java.map_or(0, |j| j.allocated()), limits(&state))
 }
 
 fn message(kernel: &Kernel, process: &Process, now: BootNs) -> String {
-    let allocated = allocated(kernel, process, now);
-    let until = GROWTH_LIMIT.saturating_sub(allocated);
+    let (allocated, limits) = allocated(kernel, process, now);
+    let growth = limits.growth;
+    let until = growth.saturating_sub(allocated);
     format!(
-        "Failed to allocate a {ASKED} byte allocation with {} free bytes and {}MB until OOM, target footprint {}, growth limit {GROWTH_LIMIT}",
+        "Failed to allocate a {ASKED} byte allocation with {} free bytes and {}MB until OOM, target footprint {}, growth limit {growth}",
         FOOTPRINT_SLACK.min(until),
         until >> 20,
         allocated + FOOTPRINT_SLACK.min(until),
@@ -128,7 +130,8 @@ pub(super) fn metadata(
         ..Default::default()
     };
     if oom {
-        let until = GROWTH_LIMIT.saturating_sub(inputs.allocated_bytes());
+        let (allocated, limits) = allocated(kernel, process, inputs.moment);
+        let until = limits.growth.saturating_sub(allocated);
         metadata.oom_allocation_size = Some(ASKED);
         metadata.oom_total_bytes_free = Some(FOOTPRINT_SLACK.min(until));
         metadata.oom_free_bytes_until_oom = Some(until);

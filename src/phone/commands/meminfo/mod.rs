@@ -1,0 +1,349 @@
+//! `dumpsys meminfo`: options, which processes are meant, and the time that it takes: a walk of
+//! smaps in system_server, a collection in the app. The layouts are in [`table`] and [`system`].
+
+mod checkin;
+mod system;
+mod table;
+
+use super::{Cmd, Halt};
+use crate::phone::clock::{BootNs, MILLI};
+use crate::phone::faults::FaultKind;
+use crate::phone::memory::{Event, Ledger, Request, has_java};
+use crate::phone::process::{Pid, Process, Role};
+
+/// What the app is given until system_server turns away.
+const PATIENCE: u64 = 5_000 * MILLI;
+
+/// The options, as ActivityManagerService reads them.
+#[derive(Debug, Clone, Default)]
+struct Options {
+    details: bool,
+    full: bool,
+    dalvik: bool,
+    summary_only: bool,
+    swap: bool,
+    oom_only: bool,
+    local: bool,
+    packages: bool,
+    checkin: bool,
+    compact: bool,
+    unreachable: bool,
+    proto: bool,
+}
+
+/// A process as it was when its smaps were read, and as the app saw itself afterwards.
+struct Seen {
+    process: Process,
+    ledger: Ledger,
+    /// What the app counted after its collection; `None` where it was not asked.
+    inside: Option<Ledger>,
+}
+
+const HELP: &str = "meminfo dump options: [-a] [-d] [-c] [-s] [--oom] [process]
+  -a: include all available information for each process.
+  -d: include dalvik details.
+  -c: dump in a compact machine-parseable representation.
+  -s: dump only summary of application memory usage.
+  -S: dump also SwapPss.
+  --oom: only show processes organized by oom adj.
+  --local: only collect details locally, don't call process.
+  --package: interpret process arg as package, dumping all
+             processes that have loaded that package.
+  --checkin: dump data for a checkin
+  --proto: dump data to proto
+If [process] is specified it can be the name or 
+pid of a specific process to dump.
+";
+
+pub(super) fn meminfo(cmd: &mut Cmd, args: &[String]) -> Result<(), Halt> {
+    let mut options = Options::default();
+    let mut rest = args.iter();
+    let mut wanted = None;
+    for arg in rest.by_ref() {
+        match arg.as_str() {
+            "-a" => {
+                options.details = true;
+                options.full = true;
+                options.dalvik = true;
+                options.swap = true;
+            }
+            "-d" => options.dalvik = true,
+            "-c" => options.compact = true,
+            "-s" => {
+                options.details = true;
+                options.summary_only = true;
+            }
+            "-S" => options.swap = true,
+            "--unreachable" => options.unreachable = true,
+            "--oom" => options.oom_only = true,
+            "--local" => options.local = true,
+            "--package" => options.packages = true,
+            "--checkin" => options.checkin = true,
+            "--proto" => options.proto = true,
+            "-h" => return cmd.out(HELP),
+            unknown if unknown.starts_with('-') && unknown.len() > 1 => {
+                cmd.out(&format!("Unknown argument: {unknown}; use -h for help\n"))?;
+            }
+            name => {
+                wanted = Some(name.to_owned());
+                break;
+            }
+        }
+    }
+    if options.proto {
+        // No program of ours reads it; a phone without the process writes nothing, too.
+        return Ok(());
+    }
+    if cmd.kernel.faults.strikes(FaultKind::MeminfoHang).is_some() {
+        cmd.kernel.block(cmd.pid, None, || None::<()>)?;
+    }
+    let now = cmd.kernel.clock.boot();
+    let (found, native) = find(cmd, wanted.as_deref(), &options);
+    if let Some(name) = &wanted
+        && found.is_empty()
+    {
+        return cmd.out(&format!("No process found for: {name}\n"));
+    }
+    header(cmd, now, &options)?;
+    if native {
+        return natives(cmd, &found, &options);
+    }
+    let one = wanted.is_some() && (found.len() == 1 || options.packages);
+    let details = options.details || (!options.oom_only && (one || options.checkin));
+    let mut seen = Vec::new();
+    for process in found {
+        // Who died since the list was made is left out.
+        let Some(this) = look(cmd, process, &options, details)? else {
+            continue;
+        };
+        if details {
+            block(cmd, &this, &options)?;
+        }
+        seen.push(this);
+    }
+    if options.checkin || one {
+        return Ok(());
+    }
+    let whole = wanted.is_none();
+    system::print(cmd, &seen, &options, whole)
+}
+
+fn header(cmd: &Cmd, now: BootNs, options: &Options) -> Result<(), Halt> {
+    // Uptime leaves out the time asleep, Realtime does not.
+    let clock = cmd.kernel.clock.at(now);
+    let (uptime, realtime) = (clock.monotonic / MILLI, clock.boot / MILLI);
+    if options.checkin || options.compact {
+        if options.compact && !options.checkin {
+            cmd.out("version,1\n")?;
+        }
+        return cmd.out(&format!("time,{uptime},{realtime}\n"));
+    }
+    cmd.out(&format!(
+        "Applications Memory Usage (in Kilobytes):\nUptime: {uptime} Realtime: {realtime}\n"
+    ))
+}
+
+/// The processes that are meant, and whether they are native ones.
+fn find(cmd: &Cmd, wanted: Option<&str>, options: &Options) -> (Vec<Process>, bool) {
+    let state = cmd.kernel.state();
+    let java: Vec<Process> = state
+        .processes
+        .iter()
+        .filter(|p| has_java(p))
+        .cloned()
+        .collect();
+    let Some(wanted) = wanted else {
+        return (java, false);
+    };
+    let pid = wanted.parse::<Pid>().ok();
+    let is = |p: &&Process| {
+        let package = matches!(&p.role, Role::App { package, .. } if package == wanted);
+        // system_server is known to itself by another name.
+        let system = p.role == Role::SystemServer && wanted == "system";
+        Some(p.pid) == pid
+            || (options.packages && package)
+            || (!options.packages && (p.name() == wanted || system))
+    };
+    let found: Vec<Process> = java.iter().filter(is).cloned().collect();
+    if !found.is_empty() || options.packages {
+        return (found, false);
+    }
+    let native = |p: &&Process| {
+        let base = p.name().rsplit('/').next().unwrap_or_default();
+        let native = matches!(p.role, Role::Native | Role::Zygote);
+        native && (base == wanted || Some(p.pid) == pid)
+    };
+    let found: Vec<Process> = state.processes.iter().filter(native).cloned().collect();
+    (found, true)
+}
+
+/// How long system_server walks through smaps.
+fn walk(ledger: &Ledger) -> u64 {
+    let mappings = ledger.mappings.len() as u64;
+    6 * MILLI + mappings * MILLI / 6 + ledger.pages().rss() * 300
+}
+
+/// Looks at a process; `None` where it is gone already.
+fn look(
+    cmd: &Cmd,
+    process: Process,
+    options: &Options,
+    details: bool,
+) -> Result<Option<Seen>, Halt> {
+    let kernel = &cmd.kernel;
+    let began = kernel.clock.boot();
+    let Some(ledger) = Ledger::now(kernel, process.pid) else {
+        return Ok(None);
+    };
+    kernel.block(cmd.pid, Some(began + walk(&ledger)), || None::<()>)?;
+    let mut seen = Seen {
+        process,
+        ledger,
+        inside: None,
+    };
+    if !details || options.local {
+        return Ok(Some(seen));
+    }
+    if kernel.faults.strikes(FaultKind::MeminfoDies).is_some() {
+        kernel.state().processes.end(seen.process.pid, 137);
+        kernel.events.notify();
+        return Ok(Some(seen));
+    }
+    let stopped = {
+        let state = kernel.state();
+        state
+            .processes
+            .get(seen.process.pid)
+            .is_some_and(|p| p.stopped)
+    };
+    if stopped {
+        let until = kernel.clock.boot() + PATIENCE;
+        kernel.block(cmd.pid, Some(until), || None::<()>)?;
+        return Ok(Some(seen));
+    }
+    seen.inside = count(cmd, seen.process.pid)?;
+    Ok(Some(seen))
+}
+
+/// The app collects its garbage and counts what is left.
+fn count(cmd: &Cmd, pid: Pid) -> Result<Option<Ledger>, Halt> {
+    let kernel = &cmd.kernel;
+    let Some(took) = collect(kernel, pid) else {
+        return Ok(None);
+    };
+    let inside = Ledger::now(kernel, pid);
+    // Then it walks its heap once for each class that it counts.
+    let objects = inside
+        .as_ref()
+        .and_then(|l| l.java)
+        .map_or(0, |j| j.live.small_objects() + j.passing.small_objects);
+    let until = kernel.clock.boot() + took + 40 * MILLI + objects * 1_100;
+    kernel.block(cmd.pid, Some(until), || None::<()>)?;
+    Ok(inside)
+}
+
+/// Has a process collect at once, as `System.gc()` does; how long that takes.
+pub(super) fn collect(kernel: &crate::phone::kernel::Kernel, pid: Pid) -> Option<u64> {
+    let now = kernel.clock.boot();
+    let took = {
+        let state = kernel.state();
+        let process = state.processes.get(pid)?;
+        let event = Event::Collection(Request::Explicit);
+        kernel.memory.note(kernel, &state, process, now, event);
+        let made = kernel
+            .memory
+            .collections(kernel, &state, process, (now.saturating_sub(1), now));
+        made.last().map_or(0, |c| c.duration)
+    };
+    kernel.events.notify();
+    Some(took)
+}
+
+fn block(cmd: &Cmd, seen: &Seen, options: &Options) -> Result<(), Halt> {
+    let android = cmd.kernel.spec.android;
+    if options.checkin {
+        return cmd.out(&checkin::line(cmd, seen, options.local));
+    }
+    cmd.out(&format!(
+        "\n** MEMINFO in pid {} [{}] **\n",
+        seen.process.pid,
+        name(&seen.process)
+    ))?;
+    let rows = seen.ledger.rows();
+    let heaps = (!options.local)
+        .then_some(seen.inside.as_ref())
+        .flatten()
+        .map(table::heaps)
+        .unwrap_or_default();
+    if options.local {
+        return cmd.out(&table::table(&rows, heaps, android, options));
+    }
+    let Some(inside) = &seen.inside else {
+        let gone = cmd.kernel.state().processes.get(seen.process.pid).is_none();
+        return cmd.out(match gone {
+            true => "Got RemoteException!\n",
+            false => "Got IoException! java.io.IOException: Timeout\n",
+        });
+    };
+    cmd.out(&table::table(&rows, heaps, android, options))?;
+    if options.summary_only {
+        return Ok(());
+    }
+    let package = {
+        let state = cmd.kernel.state();
+        crate::phone::packages::of_process(&state.packages, &seen.process)
+    };
+    cmd.out(&table::objects(inside, package.as_ref(), android))?;
+    if options.unreachable {
+        cmd.out(" \n Unreachable memory\n  0 bytes in 0 unreachable allocations\n")?;
+    }
+    Ok(())
+}
+
+/// What system_server calls a process.
+fn name(process: &Process) -> String {
+    match process.role {
+        Role::SystemServer => "system".to_owned(),
+        Role::App { .. } => process.name().to_owned(),
+        _ => {
+            let base = process.name().rsplit('/').next();
+            base.unwrap_or_default().to_owned()
+        }
+    }
+}
+
+/// Native processes: the table alone, heap cells 0.
+fn natives(cmd: &Cmd, found: &[Process], options: &Options) -> Result<(), Halt> {
+    let android = cmd.kernel.spec.android;
+    for process in found {
+        let Some(ledger) = Ledger::now(&cmd.kernel, process.pid) else {
+            continue;
+        };
+        let until = cmd.kernel.clock.boot() + walk(&ledger);
+        cmd.kernel.block(cmd.pid, Some(until), || None::<()>)?;
+        let seen = Seen {
+            process: process.clone(),
+            ledger,
+            inside: None,
+        };
+        if options.checkin {
+            cmd.out(&checkin::line(cmd, &seen, true))?;
+            continue;
+        }
+        if options.details {
+            let name = name(process);
+            cmd.out(&format!(
+                "\n** MEMINFO in pid {} [{name}] **\n",
+                process.pid
+            ))?;
+        }
+        let rows = seen.ledger.rows();
+        cmd.out(&table::table(
+            &rows,
+            table::Heaps::default(),
+            android,
+            options,
+        ))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,309 @@
+//! The phone as a whole: processes, kinds of processes and kinds of memory by size, and what
+//! is left.
+
+use super::{Cmd, Halt, Options, Seen, name};
+use crate::phone::memory::{Ledger, Row};
+use crate::phone::process::{Process, Role};
+
+/// Kinds of processes by their place in line to be killed: least score, long and short label.
+const KINDS: [(i32, &str, &str); 16] = [
+    (-1_000, "Native", "native"),
+    (-900, "System", "sys"),
+    (-800, "Persistent", "pers"),
+    (-700, "Persistent Service", "persvc"),
+    (0, "Foreground", "fore"),
+    (100, "Visible", "vis"),
+    (200, "Perceptible", "percept"),
+    (225, "Perceptible Medium", "perceptm"),
+    (250, "Perceptible Low", "perceptl"),
+    (300, "Backup", "backup"),
+    (400, "Heavy Weight", "heavy"),
+    (500, "A Services", "servicea"),
+    (600, "Home", "home"),
+    (700, "Previous", "prev"),
+    (800, "B Services", "serviceb"),
+    (900, "Cached", "cached"),
+];
+
+fn kind(process: &Process) -> usize {
+    let score = match process.role {
+        Role::SystemServer => -900,
+        Role::App { .. } => process.oom_score_adj,
+        _ => -1_000,
+    };
+    KINDS
+        .iter()
+        .rposition(|(least, ..)| score >= *least)
+        .unwrap_or(0)
+}
+
+/// `%,9dK`.
+pub(super) fn kilobytes(kb: u64) -> String {
+    let digits = kb.to_string();
+    let mut text = String::new();
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(c);
+    }
+    format!("{text:>9}K")
+}
+
+/// A line of a list, and those below it.
+#[derive(Debug, Clone, Default)]
+struct Item {
+    label: String,
+    short: String,
+    /// Of a process: its pid, and whether it has activities.
+    process: Option<(u32, bool)>,
+    pss: u64,
+    swap: u64,
+    rss: u64,
+    below: Vec<Item>,
+}
+
+impl Item {
+    fn size(&self, rss: bool) -> u64 {
+        if rss { self.rss } else { self.pss }
+    }
+}
+
+fn item(process: &Process, ledger: &Ledger, android: u32) -> Item {
+    let rows = ledger.rows();
+    let sum = rows.sum();
+    let name = name(process);
+    let windows = ledger.java.is_some_and(|j| {
+        j.live.instances("android.app.Activity") > 0 && process.oom_score_adj < 900
+    });
+    let activities = if windows { " / activities" } else { "" };
+    let user = match process.uid / 100_000 {
+        0 => String::new(),
+        user if android >= 12 => format!(" (user {user})"),
+        _ => String::new(),
+    };
+    Item {
+        label: format!("{name} (pid {}{activities}){user}", process.pid),
+        short: name,
+        process: Some((process.pid, windows)),
+        pss: rows.total_pss(),
+        swap: sum.pages.swap_pss,
+        rss: sum.rss(),
+        below: Vec::new(),
+    }
+}
+
+fn list(out: &mut String, tag: &str, items: &[Item], options: &Options, rss: bool, depth: usize) {
+    let mut sorted: Vec<&Item> = items.iter().filter(|i| i.size(rss) > 0).collect();
+    sorted.sort_by_key(|i| std::cmp::Reverse(i.size(rss)));
+    for item in sorted {
+        if options.compact {
+            let swap = match options.swap && !rss {
+                true => item.swap.to_string(),
+                false => "N/A".to_owned(),
+            };
+            let size = item.size(rss);
+            match item.process {
+                Some((pid, windows)) => {
+                    let ends = if windows { "a" } else { "e" };
+                    out.push_str(&format!(
+                        "proc,{tag},{},{pid},{size},{swap},{ends}\n",
+                        item.short
+                    ));
+                }
+                None => out.push_str(&format!("{tag},{},{size},{swap}\n", item.short)),
+            }
+        } else {
+            let prefix = " ".repeat(2 + 4 * depth);
+            let size = kilobytes(item.size(rss));
+            if options.swap && !rss {
+                let swap = kilobytes(item.swap);
+                let label = &item.label;
+                out.push_str(&format!("{prefix}{size}: {label:<60} ({swap} in swap)\n"));
+            } else {
+                out.push_str(&format!("{prefix}{size}: {}\n", item.label));
+            }
+        }
+        list(out, &item.short, &item.below, options, rss, depth + 1);
+    }
+}
+
+pub(super) fn print(cmd: &Cmd, seen: &[Seen], options: &Options, whole: bool) -> Result<(), Halt> {
+    let android = cmd.kernel.spec.android;
+    let mut all: Vec<(Process, Ledger)> = seen
+        .iter()
+        .map(|s| (s.process.clone(), s.ledger.clone()))
+        .collect();
+    if whole {
+        let natives: Vec<Process> = {
+            let state = cmd.kernel.state();
+            let native = |p: &&Process| matches!(p.role, Role::Native | Role::Zygote);
+            state.processes.iter().filter(native).cloned().collect()
+        };
+        for process in natives {
+            let Some(ledger) = Ledger::now(&cmd.kernel, process.pid) else {
+                continue;
+            };
+            let until = cmd.kernel.clock.boot() + super::walk(&ledger);
+            cmd.kernel.block(cmd.pid, Some(until), || None::<()>)?;
+            all.push((process, ledger));
+        }
+    }
+    let mut kinds: Vec<Item> = KINDS
+        .iter()
+        .map(|(_, label, short)| Item {
+            label: (*label).to_owned(),
+            short: (*short).to_owned(),
+            ..Item::default()
+        })
+        .collect();
+    let categories = categories(&all);
+    let mut processes = Vec::new();
+    for (process, ledger) in &all {
+        let item = item(process, ledger, android);
+        let of = &mut kinds[kind(process)];
+        of.pss += item.pss;
+        of.swap += item.swap;
+        of.rss += item.rss;
+        of.below.push(item.clone());
+        processes.push(item);
+    }
+    let mut out = String::new();
+    for rss in [true, false] {
+        if rss && android < 11 {
+            continue;
+        }
+        let word = if rss { "RSS" } else { "PSS" };
+        let mut title = |out: &mut String, by: &str| {
+            if !options.compact {
+                out.push_str(&format!("\nTotal {word} by {by}:\n"));
+            }
+        };
+        if !options.compact && !options.oom_only {
+            title(&mut out, "process");
+            list(&mut out, "proc", &processes, options, rss, 0);
+        }
+        title(&mut out, "OOM adjustment");
+        list(&mut out, "oom", &kinds, options, rss, 0);
+        if !options.oom_only {
+            title(&mut out, "category");
+            list(&mut out, "cat", &categories, options, rss, 0);
+        }
+    }
+    cmd.out(&out)?;
+    if whole {
+        cmd.out(&tail(cmd, &all, options))?;
+    }
+    Ok(())
+}
+
+/// Memory by rows over all processes.
+fn categories(all: &[(Process, Ledger)]) -> Vec<Item> {
+    let tables: Vec<_> = all.iter().map(|(_, ledger)| ledger.rows()).collect();
+    let sum = |row: Row| {
+        let mut item = Item::default();
+        for table in &tables {
+            let sums = table.row(row);
+            item.pss += sums.pages.pss;
+            item.swap += sums.pages.swap_pss;
+            item.rss += sums.rss();
+        }
+        let label = match row {
+            Row::Native => "Native",
+            Row::Dalvik => "Dalvik",
+            other => other.label(),
+        };
+        item.label = label.to_owned();
+        item.short = label.to_owned();
+        item
+    };
+    Row::ALL.iter().map(|row| sum(*row)).collect()
+}
+
+/// What is below the lists: the phone's memory as a whole.
+fn tail(cmd: &Cmd, all: &[(Process, Ledger)], options: &Options) -> String {
+    let kernel = &cmd.kernel;
+    let (ram, limits) = {
+        let state = kernel.state();
+        let ram = kernel.memory.ram(kernel, &state);
+        (ram, crate::phone::memory::limits(&state))
+    };
+    let pss: u64 = all.iter().map(|(_, l)| l.rows().total_pss()).sum();
+    let cached: u64 = all
+        .iter()
+        .filter(|(p, _)| p.oom_score_adj >= 900 && p.role != Role::SystemServer)
+        .map(|(_, l)| l.rows().total_pss())
+        .sum();
+    let swapped: u64 = all.iter().map(|(_, l)| l.pages().swap_pss).sum();
+    let cached_kernel = ram.cached - ram.mapped - ram.shmem + ram.buffers + ram.slab / 3;
+    let free = cached + cached_kernel + ram.free;
+    let used = (pss - cached) + ram.kernel();
+    let lost = ram.total as i64
+        - (pss - swapped) as i64
+        - ram.free as i64
+        - cached_kernel as i64
+        - ram.kernel() as i64
+        - ram.zram() as i64;
+    let large = limits.growth * 2 >> 20;
+    let growth = limits.growth >> 20;
+    if options.compact {
+        return format!(
+            "ram,{},{free},{used}\nlostram,{lost}\nzram,{},{},{}\nksm,0,0,0,0\n\
+             tuning,{growth},{large},322560,high-end-gfx\n",
+            ram.total,
+            ram.zram(),
+            ram.swap_total,
+            ram.swap_total - ram.swap_used
+        );
+    }
+    let status = match ram.available() * 100 / ram.total {
+        0..=4 => "critical",
+        5..=8 => "low",
+        9..=12 => "moderate",
+        _ => "normal",
+    };
+    let kb = kilobytes;
+    let mut out = format!(
+        "\nTotal RAM: {} (status {status})\n Free RAM: {} ({} cached pss + {} cached kernel + {} free)\n",
+        kb(ram.total),
+        kb(free),
+        kb(cached),
+        kb(cached_kernel),
+        kb(ram.free)
+    );
+    let graphics = ram.graphics;
+    if kernel.spec.android >= 12 {
+        out.push_str(&format!(
+            "DMA-BUF: {} ({} mapped + {} unmapped)\nDMA-BUF Heaps: {}\nDMA-BUF Heaps pool: {}\n",
+            kb(graphics),
+            kb(graphics / 8),
+            kb(graphics - graphics / 8),
+            kb(graphics),
+            kb(graphics / 5)
+        ));
+    } else {
+        out.push_str(&format!(
+            "      ION: {} ({} mapped + {} unmapped + {} pools)\n",
+            kb(graphics + graphics / 5),
+            kb(graphics / 8),
+            kb(graphics - graphics / 8),
+            kb(graphics / 5)
+        ));
+    }
+    let lost = match lost {
+        ..0 => format!("{:>9}K", lost),
+        lost => kb(lost as u64),
+    };
+    out.push_str(&format!(
+        " Used RAM: {} ({} used pss + {} kernel)\n Lost RAM: {lost}\n\
+         \u{20}    ZRAM: {} physical used for {} in swap ({} total swap)\n\
+         \u{20}  Tuning: {growth} (large {large}), oom   322,560K, restore limit   107,520K (high-end-gfx)\n",
+        kb(used),
+        kb(pss - cached),
+        kb(ram.kernel()),
+        kb(ram.zram()),
+        kb(ram.swap_used),
+        kb(ram.swap_total)
+    ));
+    out
+}

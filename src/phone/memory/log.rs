@@ -1,0 +1,203 @@
+//! What ART writes into the log about collections: which, when, and in which words.
+
+use super::history::{Event, Request};
+use super::java::Collection;
+use super::{COLLECTION_EVERY, Memory, has_java};
+use crate::phone::clock::BootNs;
+use crate::phone::kernel::{Kernel, State};
+use crate::phone::logcat::LogLine;
+use crate::phone::process::Process;
+
+/// Letters that the log keeps of a process's name.
+const NAME: usize = 15;
+
+/// The tag of what the runtime of a process writes: the end of a name of a package, and one
+/// letter less than there is room for.
+pub(crate) fn log_tag(name: &str) -> String {
+    let letters: Vec<char> = name.chars().collect();
+    let package = name.contains('.') && !name.contains('@');
+    let end = match package && letters.len() >= NAME {
+        true => &letters[letters.len() - NAME..],
+        false => &letters[..],
+    };
+    end.iter().take(NAME - 1).collect()
+}
+
+/// As ART writes sizes: whole units, up to ten thousand of the smaller one.
+fn size(bytes: u64) -> String {
+    const KB: u64 = 1 << 10;
+    let (unit, name) = match bytes {
+        ..10_240 => (1, "B"),
+        10_240..10_485_760 => (KB, "KB"),
+        10_485_760..10_737_418_240 => (KB * KB, "MB"),
+        _ => (KB * KB * KB, "GB"),
+    };
+    format!("{}{name}", bytes / unit)
+}
+
+/// As ART writes durations: three digits of the unit's fraction, none where it is whole.
+fn duration(ns: u64) -> String {
+    let (unit, name) = match ns {
+        0 => return "0".to_owned(),
+        1..1_000 => (1, "ns"),
+        1_000..1_000_000 => (1_000, "us"),
+        1_000_000..1_000_000_000 => (1_000_000, "ms"),
+        _ => (1_000_000_000, "s"),
+    };
+    let (whole, rest) = (ns / unit, ns % unit);
+    match rest {
+        0 => format!("{whole}{name}"),
+        _ => format!("{whole}.{:03}{name}", rest * 1_000 / unit),
+    }
+}
+
+/// The line about a collection; from 14 on objects are no longer counted.
+fn line(made: &Collection, android: u32) -> String {
+    let micros = |ns: u64| duration(ns / 1_000 * 1_000);
+    let freed = match android {
+        ..=13 => format!(
+            "{}({}) AllocSpace objects",
+            made.freed_objects,
+            size(made.freed_bytes)
+        ),
+        _ => format!("{} AllocSpace bytes", size(made.freed_bytes)),
+    };
+    let pauses: Vec<String> = made.pauses.iter().map(|p| micros(*p)).collect();
+    let free = (made.total - made.live.min(made.total)) * 100 / made.total.max(1);
+    format!(
+        "{} {} GC freed {freed}, {}({}) LOS objects, {free}% free, {}/{}, paused {} total {}",
+        made.cause,
+        made.collector,
+        made.freed_large_objects,
+        size(made.freed_large_bytes),
+        size(made.live),
+        size(made.total),
+        pauses.join(","),
+        micros(made.duration)
+    )
+}
+
+/// SIGUSR1 in a process with Java: it collects.
+pub(crate) fn on_signal(kernel: &Kernel, state: &mut State, process: &Process, now: BootNs) {
+    // No thread of it would take the signal.
+    if process.frozen || process.stopped {
+        return;
+    }
+    let text = match kernel.spec.android {
+        10 => "SIGUSR1 forcing GC (no HPROF)",
+        _ => "SIGUSR1 forcing GC (no HPROF) and profile save",
+    };
+    let event = Event::Collection(Request::Explicit);
+    kernel.memory.note(kernel, state, process, now, event);
+    let entry = LogLine {
+        time: kernel.clock.at(now).real,
+        boot: now,
+        pid: process.pid,
+        tid: process.pid + 3,
+        uid: process.uid,
+        level: 'I',
+        tag: log_tag(process.name()),
+        text: text.to_owned(),
+    };
+    state.log.insert(entry);
+}
+
+impl Memory {
+    /// Writes the lines about collections that are due into the log.
+    pub(crate) fn log_collections(&self, kernel: &Kernel, state: &mut State) {
+        let now = kernel.clock.boot();
+        let processes: Vec<Process> = state
+            .processes
+            .iter()
+            .filter(|p| has_java(p))
+            .cloned()
+            .collect();
+        let mut lines = Vec::new();
+        for process in processes {
+            // A user may notice pauses of what is in front.
+            let noticed = process.oom_score_adj == 0;
+            let from = match self.logged(&process) {
+                Some(from) => from,
+                None if noticed => process.started.max(kernel.clock.appeared()),
+                None => continue,
+            };
+            let due = self.with(kernel, state, &process, |account| {
+                let numbers = |at| account.history.awake(at) / COLLECTION_EVERY;
+                let asked = account
+                    .history
+                    .last_request(now)
+                    .is_some_and(|at| at > from);
+                asked || (noticed && numbers(from) < numbers(now))
+            });
+            if due {
+                let opened = self.open(kernel, state, &process, now);
+                let made = opened.java().map(|heap| heap.logged(from, now, noticed));
+                for collection in made.unwrap_or_default() {
+                    // It is written when it is over.
+                    let asked = collection.cause == "Explicit";
+                    let ends = collection.ends + if asked { collection.duration } else { 0 };
+                    if ends > now {
+                        self.set_logged(&process, collection.ends.saturating_sub(1));
+                        break;
+                    }
+                    lines.push(LogLine {
+                        time: kernel.clock.at(ends).real,
+                        boot: ends,
+                        pid: process.pid,
+                        tid: process.pid + if asked { 0 } else { 9 },
+                        uid: process.uid,
+                        level: 'I',
+                        tag: log_tag(process.name()),
+                        text: line(&collection, kernel.spec.android),
+                    });
+                    self.set_logged(&process, collection.ends);
+                }
+            } else {
+                self.set_logged(&process, now);
+            }
+        }
+        for line in lines {
+            state.log.insert(line);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_durations_and_tags_are_arts() {
+        assert_eq!(
+            [size(10_239), size(10_240), size(10 << 20)],
+            ["10239B", "10KB", "10MB"]
+        );
+        assert_eq!(size(5_741 << 10), "5741KB");
+        let durations = [0, 94_000, 1_230_000, 67_216_000, 12_500_000, 1_008_000_000];
+        let words = ["0", "94us", "1.230ms", "67.216ms", "12.500ms", "1.008s"];
+        assert_eq!(durations.map(duration), words);
+        assert_eq!(log_tag("com.example.myapplication"), "e.myapplicatio");
+        assert_eq!(log_tag("system_server"), "system_server");
+        let made = Collection {
+            ends: 0,
+            duration: 61_537_123,
+            pauses: vec![620_999, 6_773_000],
+            cause: "Background",
+            collector: "concurrent mark compact",
+            freed_objects: 31_642,
+            freed_bytes: 10 << 20,
+            freed_large_objects: 3,
+            freed_large_bytes: 60 << 10,
+            before: 13_000_000,
+            live: 2_870 << 10,
+            total: 5_741 << 10,
+            long: true,
+        };
+        assert_eq!(
+            line(&made, 14),
+            "Background concurrent mark compact GC freed 10MB AllocSpace bytes, 3(60KB) LOS objects, \
+             50% free, 2870KB/5741KB, paused 620us,6.773ms total 61.537ms"
+        );
+        assert!(line(&made, 13).contains("GC freed 31642(10MB) AllocSpace objects, 3(60KB)"));
+    }
+}

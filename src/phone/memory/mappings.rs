@@ -1,0 +1,628 @@
+//! What is mapped into a process and how much of it is in memory: the heaps, the stacks, the
+//! code with its segments, shared memory, devices. Everything that tells of a process's memory
+//! sums these up.
+
+use super::history::History;
+use super::java::JavaHeapState;
+use super::native::NativeHeap;
+use super::{has_java, hash, mix};
+use crate::phone::clock::{BootNs, SECOND};
+use crate::phone::packages::Package;
+use crate::phone::process::{Process, Role};
+use crate::phone::spec::PhoneSpec;
+
+const PAGE_KB: u64 = 4;
+/// Until a process in the back is swapped out as far as it gets.
+const SWAPPED_AFTER: u64 = 600 * SECOND;
+
+/// Memory of a mapping, kB.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Pages {
+    pub(crate) pss: u64,
+    pub(crate) shared_clean: u64,
+    pub(crate) shared_dirty: u64,
+    pub(crate) private_clean: u64,
+    pub(crate) private_dirty: u64,
+    pub(crate) swap: u64,
+    pub(crate) swap_pss: u64,
+}
+
+impl Pages {
+    pub(crate) fn rss(&self) -> u64 {
+        self.shared_clean + self.shared_dirty + self.private_clean + self.private_dirty
+    }
+
+    pub(crate) fn uss(&self) -> u64 {
+        self.private_clean + self.private_dirty
+    }
+
+    pub(crate) fn add(&mut self, other: &Pages) {
+        self.pss += other.pss;
+        self.shared_clean += other.shared_clean;
+        self.shared_dirty += other.shared_dirty;
+        self.private_clean += other.private_clean;
+        self.private_dirty += other.private_dirty;
+        self.swap += other.swap;
+        self.swap_pss += other.swap_pss;
+    }
+}
+
+/// What backs a mapping, as the kernel counts resident pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Backing {
+    Anonymous,
+    File,
+    Shared,
+}
+
+/// One mapping.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Mapping {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) permissions: &'static str,
+    pub(crate) offset: u64,
+    pub(crate) inode: u64,
+    /// As in /proc/PID/maps; empty where it has none.
+    pub(crate) name: String,
+    pub(crate) backing: Backing,
+    pub(crate) pages: Pages,
+}
+
+impl Mapping {
+    pub(crate) fn size_kb(&self) -> u64 {
+        (self.end - self.start) >> 10
+    }
+
+    /// Resident pages that are the process's own copies or had no file to begin with.
+    pub(crate) fn anonymous_kb(&self) -> u64 {
+        match self.backing {
+            Backing::Anonymous => self.pages.rss(),
+            Backing::File => self.pages.private_dirty,
+            Backing::Shared => 0,
+        }
+    }
+
+    /// Resident pages of shared memory.
+    pub(crate) fn shmem_kb(&self) -> u64 {
+        match self.backing {
+            Backing::Shared => self.pages.rss(),
+            _ => 0,
+        }
+    }
+}
+
+/// What the mappings of a process follow from.
+pub(super) struct Inputs<'a> {
+    pub(super) spec: &'a PhoneSpec,
+    pub(super) package: Option<&'a Package>,
+    pub(super) process: &'a Process,
+    pub(super) history: &'a History,
+    pub(super) at: BootNs,
+    pub(super) native: &'a NativeHeap,
+    pub(super) java: Option<&'a JavaHeapState>,
+    /// Bytes of the app's own arena.
+    pub(super) arena: u64,
+    /// Threads beside the main one.
+    pub(super) threads: u64,
+    /// Code that stacks of the process run through: path, start, end, file offset.
+    pub(super) code: &'a [(String, u64, u64, u64)],
+    /// Whether it is in the back, to be swapped out and killed.
+    pub(super) in_back: bool,
+    /// Processes that share what the zygote loaded.
+    pub(super) sharers: u64,
+    pub(super) seed: u64,
+}
+
+/// Hundredths of private dirty pages that were swapped out.
+fn swapped(inputs: &Inputs<'_>) -> u64 {
+    let adj = inputs.process.oom_score_adj;
+    let rest = match adj {
+        i32::MIN..=0 => 2,
+        1..=200 => 8,
+        _ => 14,
+    };
+    if !inputs.in_back {
+        return rest;
+    }
+    let since = inputs.history.hidden_since(inputs.at);
+    let gone = inputs.at.saturating_sub(since).min(SWAPPED_AFTER);
+    rest + 36 * gone / SWAPPED_AFTER
+}
+
+struct List<'a> {
+    inputs: &'a Inputs<'a>,
+    all: Vec<Mapping>,
+    /// Next free address for anonymous memory, and for what is below 4 GiB.
+    high: u64,
+    low: u64,
+    swapped: u64,
+    pages_kb: u64,
+}
+
+fn kb(bytes: u64) -> u64 {
+    bytes.div_ceil(4096) * PAGE_KB
+}
+
+impl List<'_> {
+    /// Memory of its own, `dirty` kB of it touched, `shared` kB still the zygote's.
+    fn anonymous(&mut self, name: &str, low: bool, size_kb: u64, dirty: u64, shared: u64) {
+        let size_kb = size_kb.max(dirty + shared).next_multiple_of(PAGE_KB);
+        let swap = (dirty * self.swapped / 100) / PAGE_KB * PAGE_KB;
+        let shared_swap = (shared * self.swapped / 100) / PAGE_KB * PAGE_KB;
+        let (dirty, shared) = (dirty - swap, shared - shared_swap);
+        let sharers = self.inputs.sharers.max(1);
+        let pages = Pages {
+            pss: dirty + shared / sharers,
+            shared_dirty: shared,
+            private_dirty: dirty,
+            swap: swap + shared_swap,
+            swap_pss: swap + shared_swap / sharers,
+            ..Pages::default()
+        };
+        let at = if low { &mut self.low } else { &mut self.high };
+        let start = *at;
+        *at += (size_kb << 10) + (64 << 10);
+        self.all.push(Mapping {
+            start,
+            end: start + (size_kb << 10),
+            permissions: "rw-p",
+            offset: 0,
+            inode: 0,
+            name: name.to_owned(),
+            backing: Backing::Anonymous,
+            pages,
+        });
+    }
+
+    /// Memory that other processes may have mapped, too.
+    fn shared(&mut self, name: &str, permissions: &'static str, size_kb: u64, own: u64, with: u64) {
+        let size_kb = size_kb.max(own + with).next_multiple_of(PAGE_KB);
+        let start = self.high;
+        self.high += (size_kb << 10) + (64 << 10);
+        let pages = Pages {
+            pss: own + with / 2,
+            shared_dirty: with,
+            private_dirty: own,
+            ..Pages::default()
+        };
+        self.all.push(Mapping {
+            start,
+            end: start + (size_kb << 10),
+            permissions,
+            offset: 0,
+            inode: hash(name) % 60_000 + 200,
+            name: name.to_owned(),
+            backing: Backing::Shared,
+            pages,
+        });
+    }
+
+    /// A part of a file from `offset` on; `touched` hundredths of it are in memory, `own` of
+    /// those only here. `dirty` kB of it were written to.
+    fn file(&mut self, part: Part<'_>) {
+        let size_kb = part.size_kb.max(PAGE_KB).next_multiple_of(PAGE_KB);
+        let start = match part.start {
+            Some(start) => start,
+            None => {
+                let start = self.high;
+                self.high += (size_kb << 10) + (64 << 10);
+                start
+            }
+        };
+        let round = |n: u64| n / PAGE_KB * PAGE_KB;
+        let dirty = round(part.dirty.min(size_kb));
+        let swap = round(dirty * self.swapped / 100);
+        let resident = round((size_kb - dirty) * part.touched / 100);
+        let clean = round(resident * part.own / 100);
+        let shared = resident - clean;
+        let private_dirty = dirty - swap;
+        let shared_dirty = round(part.shared_dirty.min(size_kb - dirty - resident));
+        let sharers = part.sharers.max(1);
+        let pages = Pages {
+            pss: private_dirty + clean + (shared + shared_dirty) / sharers,
+            shared_clean: shared,
+            shared_dirty,
+            private_clean: clean,
+            private_dirty,
+            swap,
+            swap_pss: swap,
+        };
+        self.all.push(Mapping {
+            start,
+            end: start + (size_kb << 10),
+            permissions: part.permissions,
+            offset: part.offset,
+            inode: hash(part.name) % 90_000 + 1_000,
+            name: part.name.to_owned(),
+            backing: Backing::File,
+            pages,
+        });
+    }
+
+    /// A library as the dynamic linker maps it: headers, code, constants, data, and what is
+    /// zero at the start.
+    fn library(&mut self, name: &str, code: Option<(u64, u64, u64)>, size_kb: u64, shared: bool) {
+        let random = mix(&[hash(name), 0x6c69_6272]);
+        let (start, code_kb, offset) = match code {
+            Some((start, end, offset)) => (Some(start), (end - start) >> 10, offset),
+            None => (None, size_kb, (size_kb << 10) / 2),
+        };
+        let sharers = if shared { self.inputs.sharers } else { 1 };
+        let own = if shared { 2 + random % 6 } else { 100 };
+        let touched = 35 + random % 50;
+        let below = (code_kb / 2).next_multiple_of(PAGE_KB);
+        let part = |permissions, size_kb, offset, touched, start| Part {
+            name,
+            permissions,
+            size_kb,
+            offset,
+            touched,
+            own,
+            dirty: 0,
+            shared_dirty: 0,
+            sharers,
+            start,
+        };
+        let headers = start.and_then(|s| s.checked_sub(below << 10));
+        self.file(part("r--p", below, 0, touched * 2 / 3, headers));
+        self.file(part("r-xp", code_kb, offset, touched, start));
+        let after = |gap_kb: u64| start.map(|s| s + ((code_kb + gap_kb) << 10));
+        let constants = (code_kb / 16).next_multiple_of(PAGE_KB).max(PAGE_KB);
+        let relocated = Part {
+            dirty: if shared { 0 } else { constants },
+            shared_dirty: if shared { constants } else { 0 },
+            ..part("r--p", constants, offset + (code_kb << 10), 0, after(0))
+        };
+        self.file(relocated);
+        let data = (code_kb / 48).next_multiple_of(PAGE_KB).max(PAGE_KB);
+        self.file(Part {
+            dirty: data,
+            ..part(
+                "rw-p",
+                data,
+                offset + ((code_kb + constants) << 10),
+                0,
+                after(constants),
+            )
+        });
+        // What is zero at the start follows without a name.
+        if random % 3 == 0 {
+            let last = self.all.last().map_or(0, |m| m.end);
+            let bss = data.max(PAGE_KB);
+            self.all.push(Mapping {
+                start: last,
+                end: last + (bss << 10),
+                permissions: "rw-p",
+                offset: 0,
+                inode: 0,
+                name: String::new(),
+                backing: Backing::Anonymous,
+                pages: Pages {
+                    pss: bss,
+                    private_dirty: bss,
+                    ..Pages::default()
+                },
+            });
+            if self.high <= last + (bss << 10) && start.is_none() {
+                self.high = last + (bss << 10) + (64 << 10);
+            }
+        }
+    }
+
+    fn threads(&mut self) {
+        // The main thread's, then one for each other.
+        self.anonymous("[stack]", false, 8_192, 48 + self.pages_kb % 5 * PAGE_KB, 0);
+        let pid = u64::from(self.inputs.process.pid);
+        for n in 1..=self.inputs.threads {
+            let touched = 8 + mix(&[self.inputs.seed, n, 0x7374]) % 9 * PAGE_KB;
+            let name = format!("[anon:stack_and_tls:{}]", pid + n);
+            self.anonymous(&name, false, 1_012, touched, 0);
+        }
+    }
+
+    fn native(&mut self) {
+        let heap = self.inputs.native;
+        let inherited = kb(heap.inherited.rounded());
+        let java = has_java(self.inputs.process);
+        // Some pages of the zygote's were never written to since.
+        let shared = if java {
+            inherited * 2 / 5 / PAGE_KB * PAGE_KB
+        } else {
+            0
+        };
+        let small = kb(heap.resident - heap.in_own_pages).saturating_sub(shared);
+        let mapped = kb(heap.mapped);
+        if self.inputs.spec.android >= 11 {
+            let large = kb(heap.in_own_pages);
+            self.anonymous(
+                "[anon:scudo:primary]",
+                false,
+                mapped.saturating_sub(large),
+                small,
+                shared,
+            );
+            if large > 0 {
+                self.anonymous("[anon:scudo:secondary]", false, large, large, 0);
+            }
+        } else {
+            let all = small + kb(heap.in_own_pages);
+            self.anonymous("[anon:libc_malloc]", false, mapped, all, shared);
+        }
+    }
+
+    fn java(&mut self, java: &JavaHeapState) {
+        let spec = self.inputs.spec;
+        let growth = java.limits.growth >> 10;
+        let main = match spec.android {
+            ..=13 => "[anon:dalvik-main space (region space)]",
+            _ => "[anon:dalvik-main space]",
+        };
+        // Regions are a quarter of a MiB; the last ones of each kind are part empty.
+        let small = kb(java.small() + java.small() / 40) + 256;
+        self.anonymous(main, true, growth * 2, small, 0);
+        let zygote = kb(java.live.zygote());
+        let copied = (zygote / 5 / PAGE_KB) * PAGE_KB;
+        self.anonymous(
+            "[anon:dalvik-zygote space]",
+            true,
+            zygote + 128,
+            copied,
+            zygote - copied,
+        );
+        self.anonymous("[anon:dalvik-non moving space]", true, 65_536, 1_204, 96);
+        let large = kb(java.large());
+        self.anonymous(
+            "[anon:dalvik-free list large object space]",
+            true,
+            growth * 2,
+            large,
+            0,
+        );
+        let image = kb(java.live.image()).max(64);
+        for name in ["boot.art", "boot-framework.art", "boot-core-libart.art"] {
+            let random = mix(&[self.inputs.seed, hash(name)]);
+            let size = image * 2 + random % 400 * PAGE_KB + 800;
+            let dirty = 40 + random % 60 * PAGE_KB;
+            let name = format!("[anon:dalvik-/system/framework/{name}]");
+            self.anonymous(&name, true, size, dirty, (size - dirty) * 3 / 4 / 4 * 4);
+        }
+        let objects = java.live.small_objects() + java.passing.small_objects;
+        self.anonymous(
+            "[anon:dalvik-LinearAlloc]",
+            true,
+            4_096,
+            320 + objects / 400 * 4,
+            188,
+        );
+        self.anonymous(
+            "[anon:dalvik-card table]",
+            false,
+            growth * 2 / 1_024 + 64,
+            (java.allocated() >> 18) * 4 + 32,
+            0,
+        );
+        let marks = (java.allocated() >> 20).max(1) * 4;
+        self.anonymous("[anon:dalvik-mark stack]", false, 2_048, marks, 0);
+        self.anonymous("[anon:dalvik-live stack]", false, 512, 12, 0);
+        self.anonymous("[anon:dalvik-indirect ref table]", false, 512, 16, 0);
+        self.anonymous("[anon:dalvik-CompilerMetadata]", false, 256, 24, 0);
+        let jit = self.inputs.history.awake(self.inputs.at) / SECOND;
+        let compiled = 96 + jit.min(400) / 8 * PAGE_KB;
+        self.shared("/memfd:jit-cache (deleted)", "rw-s", 32_768, compiled, 0);
+        self.shared("/memfd:jit-zygote-cache (deleted)", "r-xs", 32_768, 0, 240);
+    }
+
+    fn code(&mut self) {
+        let inputs = self.inputs;
+        for (path, start, end, offset) in inputs.code {
+            let apk = path.split_once('!').map(|(apk, _)| apk);
+            let own = path.starts_with("/data/");
+            let name = apk.unwrap_or(path);
+            if name.ends_with(".so") {
+                self.library(name, Some((*start, *end, *offset)), 0, !own);
+            } else if !name.is_empty() && !name.starts_with("/memfd:") {
+                self.file(Part {
+                    name,
+                    permissions: "r-xp",
+                    size_kb: (end - start) >> 10,
+                    offset: *offset,
+                    touched: 60,
+                    own: if own { 100 } else { 3 },
+                    dirty: 0,
+                    shared_dirty: 0,
+                    sharers: if own { 1 } else { inputs.sharers },
+                    start: Some(*start),
+                });
+            }
+        }
+        let java = has_java(inputs.process) || inputs.process.role == Role::Zygote;
+        let lib = if inputs.process.bits_32 {
+            "lib"
+        } else {
+            "lib64"
+        };
+        for (name, size_kb, apps) in LIBRARIES {
+            let path = name.replace("LIB", lib);
+            let known = inputs.code.iter().any(|(p, ..)| *p == path);
+            if (java || !apps) && !known {
+                self.library(&path, None, *size_kb, true);
+            }
+        }
+        let whole = |name, size_kb, touched, own: bool| Part {
+            name,
+            permissions: "r--p",
+            size_kb,
+            offset: 0,
+            touched,
+            own: if own { 100 } else { 1 },
+            dirty: 0,
+            shared_dirty: 0,
+            sharers: if own { 1 } else { inputs.sharers },
+            start: None,
+        };
+        if !java {
+            return;
+        }
+        for (name, size_kb, touched) in FRAMEWORK {
+            self.file(whole(*name, *size_kb, *touched, false));
+        }
+        if let Some(package) = inputs.package {
+            let random = mix(&[inputs.seed, hash(package.name)]);
+            let apk = package.apk();
+            self.file(whole(&apk, 9_000 + random % 4_000, 22, true));
+            let folder = package.code_path();
+            let isa = inputs.spec.abi.of_process(inputs.process.bits_32).isa();
+            let odex = format!("{folder}/oat/{isa}/base.odex");
+            let vdex = format!("{folder}/oat/{isa}/base.vdex");
+            let art = format!("[anon:dalvik-{folder}/oat/{isa}/base.art]");
+            if !inputs.code.iter().any(|(p, ..)| *p == odex) {
+                self.file(whole(&odex, 640, 55, true));
+            }
+            self.file(whole(&vdex, 3_400 + random % 900, 40, true));
+            self.anonymous(&art, true, 480, 212, 0);
+        }
+    }
+
+    fn devices(&mut self) {
+        let inputs = self.inputs;
+        let native_only = !has_java(inputs.process);
+        self.shared("/dev/__properties__/properties_serial", "r--s", 128, 0, 8);
+        self.shared("/dev/binderfs/binder", "r--s", 1_016, 8, 0);
+        if native_only {
+            return;
+        }
+        // Phones up to 12 have one maker's GPU, later ones another's.
+        let gpu = match inputs.spec.android {
+            ..=12 => "/dev/kgsl-3d0",
+            _ => "/dev/mali0",
+        };
+        let windows = inputs
+            .java
+            .map_or(0, |j| j.live.instances("android.view.ViewRootImpl"));
+        if windows > 0 {
+            let draws = !inputs.in_back;
+            let kept = if draws { 640 } else { 96 };
+            self.shared(gpu, "rw-s", 4_096, kept + windows * 288, 0);
+        }
+        if let Some(package) = inputs.package.filter(|p| !p.system) {
+            let name = format!(
+                "/dev/ashmem/CursorWindow: /data/user/0/{}/databases/feed.db",
+                package.name
+            );
+            self.shared(&name, "rw-s", 2_048, 44, 0);
+        }
+        self.shared("/dev/ashmem/GFXStats", "rw-s", 8, 0, 4);
+    }
+
+    fn rest(&mut self) {
+        let inputs = self.inputs;
+        if inputs.arena > 0 {
+            self.anonymous(
+                "[anon:example-arena]",
+                false,
+                kb(inputs.arena),
+                kb(inputs.arena),
+                0,
+            );
+        }
+        self.anonymous(
+            "[anon:linker_alloc]",
+            false,
+            240,
+            96,
+            if has_java(inputs.process) { 80 } else { 0 },
+        );
+        self.anonymous("[anon:bionic TLS]", false, 16, 12, 0);
+        self.anonymous("", false, 64, 20, 0);
+    }
+}
+
+/// A part of a file.
+struct Part<'a> {
+    name: &'a str,
+    permissions: &'static str,
+    size_kb: u64,
+    offset: u64,
+    /// Hundredths of it that are in memory, and hundredths of those that are so only here.
+    touched: u64,
+    own: u64,
+    dirty: u64,
+    shared_dirty: u64,
+    sharers: u64,
+    /// Where it lies, if that is decided elsewhere.
+    start: Option<u64>,
+}
+
+/// Libraries of the system beside those that stacks run through: kB of code, and whether only
+/// what the zygote forked has it.
+const LIBRARIES: &[(&str, u64, bool)] = &[
+    ("/apex/com.android.runtime/LIB/bionic/libc.so", 560, false),
+    ("/apex/com.android.runtime/LIB/bionic/libm.so", 140, false),
+    ("/apex/com.android.runtime/LIB/bionic/libdl.so", 8, false),
+    ("/system/LIB/libc++.so", 420, false),
+    ("/system/LIB/liblog.so", 40, false),
+    ("/system/LIB/libutils.so", 64, false),
+    ("/system/LIB/libbinder.so", 380, false),
+    ("/system/LIB/libcutils.so", 48, false),
+    ("/system/LIB/libbase.so", 180, false),
+    ("/apex/com.android.art/LIB/libart.so", 6_800, true),
+    ("/apex/com.android.art/LIB/libartbase.so", 420, true),
+    ("/apex/com.android.art/LIB/libdexfile.so", 400, true),
+    ("/apex/com.android.art/LIB/libopenjdk.so", 160, true),
+    ("/apex/com.android.i18n/LIB/libicuuc.so", 1_300, true),
+    ("/apex/com.android.i18n/LIB/libicui18n.so", 1_700, true),
+    ("/system/LIB/libandroid_runtime.so", 1_400, true),
+    ("/system/LIB/libhwui.so", 7_600, true),
+    ("/system/LIB/libgui.so", 1_100, true),
+    ("/system/LIB/libui.so", 220, true),
+    ("/system/LIB/libcrypto.so", 900, true),
+    ("/system/LIB/libsqlite.so", 900, true),
+    ("/system/LIB/libandroidfw.so", 420, true),
+    ("/system/LIB/libminikin.so", 340, true),
+    ("/system/LIB/libharfbuzz_ng.so", 700, true),
+    ("/vendor/LIB/egl/libGLES_mali.so", 14_000, true),
+];
+
+/// Files of the framework that processes with Java have mapped: kB, and hundredths in memory.
+const FRAMEWORK: &[(&str, u64, u64)] = &[
+    ("/system/framework/framework-res.apk", 32_000, 5),
+    ("/system/framework/framework.jar", 38_000, 4),
+    ("/apex/com.android.art/javalib/core-oj.jar", 5_200, 6),
+    ("/system/framework/arm64/boot.oat", 2_600, 30),
+    ("/system/framework/arm64/boot-framework.oat", 21_000, 32),
+    ("/system/framework/boot.vdex", 180, 40),
+    ("/system/framework/boot-framework.vdex", 900, 40),
+    ("/system/fonts/Roboto-Regular.ttf", 2_300, 18),
+    ("/system/fonts/NotoColorEmoji.ttf", 10_200, 3),
+    ("/apex/com.android.tzdata/etc/tz/tzdata", 460, 12),
+    ("/apex/com.android.i18n/etc/icu/icudt72l.dat", 29_000, 5),
+    ("/system/usr/hyphen-data/hyph-en-us.hyb", 40, 30),
+];
+
+/// Everything that is mapped into the process, by address.
+pub(super) fn of(inputs: &Inputs<'_>) -> Vec<Mapping> {
+    let bits_64 = inputs
+        .spec
+        .abi
+        .of_process(inputs.process.bits_32)
+        .is_64_bit();
+    let mut list = List {
+        inputs,
+        all: Vec::new(),
+        high: if bits_64 { 0x79_0000_0000 } else { 0x4800_0000 },
+        low: if bits_64 { 0x12c0_0000 } else { 0x0400_0000 },
+        swapped: swapped(inputs),
+        pages_kb: mix(&[inputs.seed, 0x7061]),
+    };
+    if let Some(java) = inputs.java {
+        list.java(java);
+    }
+    list.native();
+    list.threads();
+    list.devices();
+    list.code();
+    list.rest();
+    list.all.sort_by_key(|m| (m.start, m.end));
+    list.all
+}

@@ -1,0 +1,473 @@
+//! The rows of `dumpsys meminfo` from the mappings, by the platform's own rules on their names,
+//! and what the memtrack HAL adds. Owns which mapping belongs to which row.
+
+use super::mappings::{Mapping, Pages};
+
+/// A row of the table, in its order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Row {
+    Native,
+    Dalvik,
+    DalvikOther,
+    Stack,
+    Cursor,
+    Ashmem,
+    GfxDev,
+    OtherDev,
+    So,
+    Jar,
+    Apk,
+    Ttf,
+    Dex,
+    Oat,
+    Art,
+    OtherMap,
+    EglMtrack,
+    GlMtrack,
+    OtherMtrack,
+    Unknown,
+}
+
+impl Row {
+    /// All of them.
+    pub(crate) const ALL: [Row; 20] = [
+        Row::Native,
+        Row::Dalvik,
+        Row::DalvikOther,
+        Row::Stack,
+        Row::Cursor,
+        Row::Ashmem,
+        Row::GfxDev,
+        Row::OtherDev,
+        Row::So,
+        Row::Jar,
+        Row::Apk,
+        Row::Ttf,
+        Row::Dex,
+        Row::Oat,
+        Row::Art,
+        Row::OtherMap,
+        Row::EglMtrack,
+        Row::GlMtrack,
+        Row::OtherMtrack,
+        Row::Unknown,
+    ];
+
+    /// Its label in the table.
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            Row::Native => "Native Heap",
+            Row::Dalvik => "Dalvik Heap",
+            Row::DalvikOther => "Dalvik Other",
+            Row::Stack => "Stack",
+            Row::Cursor => "Cursor",
+            Row::Ashmem => "Ashmem",
+            Row::GfxDev => "Gfx dev",
+            Row::OtherDev => "Other dev",
+            Row::So => ".so mmap",
+            Row::Jar => ".jar mmap",
+            Row::Apk => ".apk mmap",
+            Row::Ttf => ".ttf mmap",
+            Row::Dex => ".dex mmap",
+            Row::Oat => ".oat mmap",
+            Row::Art => ".art mmap",
+            Row::OtherMap => "Other mmap",
+            Row::EglMtrack => "EGL mtrack",
+            Row::GlMtrack => "GL mtrack",
+            Row::OtherMtrack => "Other mtrack",
+            Row::Unknown => "Unknown",
+        }
+    }
+
+    /// Whether its clean pages can be read again from a file.
+    fn swappable(self) -> bool {
+        (Row::So..=Row::Art).contains(&self)
+    }
+}
+
+/// A row of `Dalvik Details`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Detail {
+    Heap,
+    Los,
+    Zygote,
+    NonMoving,
+    LinearAlloc,
+    Gc,
+    ZygoteJit,
+    AppJit,
+    CompilerMetadata,
+    IndirectRef,
+    BootVdex,
+    AppDex,
+    AppVdex,
+    AppArt,
+    BootArt,
+}
+
+impl Detail {
+    /// All of them, in the order of 11 and later.
+    pub(crate) const ALL: [Detail; 15] = [
+        Detail::Heap,
+        Detail::Los,
+        Detail::Zygote,
+        Detail::NonMoving,
+        Detail::LinearAlloc,
+        Detail::Gc,
+        Detail::ZygoteJit,
+        Detail::AppJit,
+        Detail::CompilerMetadata,
+        Detail::IndirectRef,
+        Detail::BootVdex,
+        Detail::AppDex,
+        Detail::AppVdex,
+        Detail::AppArt,
+        Detail::BootArt,
+    ];
+
+    /// Its label.
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            Detail::Heap => ".Heap",
+            Detail::Los => ".LOS",
+            Detail::Zygote => ".Zygote",
+            Detail::NonMoving => ".NonMoving",
+            Detail::LinearAlloc => ".LinearAlloc",
+            Detail::Gc => ".GC",
+            Detail::ZygoteJit => ".ZygoteJIT",
+            Detail::AppJit => ".AppJIT",
+            Detail::CompilerMetadata => ".CompilerMetadata",
+            Detail::IndirectRef => ".IndirectRef",
+            Detail::BootVdex => ".Boot vdex",
+            Detail::AppDex => ".App dex",
+            Detail::AppVdex => ".App vdex",
+            Detail::AppArt => ".App art",
+            Detail::BootArt => ".Boot art",
+        }
+    }
+}
+
+/// Sums of a row, kB.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Sums {
+    pub(crate) pages: Pages,
+    /// Of the Pss, what could be given back at once.
+    pub(crate) clean_pss: u64,
+}
+
+impl Sums {
+    pub(crate) fn rss(&self) -> u64 {
+        self.pages.rss()
+    }
+
+    pub(crate) fn private(&self) -> u64 {
+        self.pages.uss()
+    }
+
+    fn add(&mut self, pages: &Pages, swappable: bool) {
+        self.pages.add(pages);
+        if swappable && pages.pss > 0 {
+            let shared = pages.shared_clean + pages.shared_dirty;
+            let ours = pages.pss.saturating_sub(pages.uss());
+            let of_shared = match shared {
+                0 => 0,
+                _ => ours * pages.shared_clean / shared,
+            };
+            self.clean_pss += of_shared + pages.private_clean;
+        }
+    }
+
+    /// Is a row of it left out?
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pages == Pages::default()
+    }
+}
+
+/// What the memtrack HAL tells of a process, kB: it is in no mapping.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Graphics {
+    /// Buffers of windows.
+    pub(crate) egl: u64,
+    /// Textures and the like.
+    pub(crate) gl: u64,
+    pub(crate) other: u64,
+}
+
+/// The whole table.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Rows {
+    rows: Vec<Sums>,
+    details: Vec<Sums>,
+}
+
+impl Rows {
+    /// Sums up the mappings of a process, which lie in the order of their addresses.
+    pub(crate) fn of(mappings: &[Mapping], graphics: Graphics) -> Rows {
+        let mut table = Rows {
+            rows: vec![Sums::default(); Row::ALL.len()],
+            details: vec![Sums::default(); Detail::ALL.len()],
+        };
+        let mut before: Option<(u64, Row)> = None;
+        for mapping in mappings {
+            let follows = before.filter(|(end, _)| *end == mapping.start).map(|b| b.1);
+            let (row, detail) = kind(&mapping.name, follows);
+            table.rows[row as usize].add(&mapping.pages, row.swappable());
+            if let Some(detail) = detail {
+                table.details[detail as usize].add(&mapping.pages, row.swappable());
+            }
+            before = Some((mapping.end, row));
+        }
+        for (row, kb) in [
+            (Row::EglMtrack, graphics.egl),
+            (Row::GlMtrack, graphics.gl),
+            (Row::OtherMtrack, graphics.other),
+        ] {
+            let pages = Pages {
+                pss: kb,
+                private_dirty: kb,
+                ..Pages::default()
+            };
+            table.rows[row as usize].add(&pages, false);
+        }
+        table
+    }
+
+    pub(crate) fn row(&self, row: Row) -> Sums {
+        self.rows[row as usize]
+    }
+
+    pub(crate) fn detail(&self, detail: Detail) -> Sums {
+        self.details[detail as usize]
+    }
+
+    /// All rows together, without what is swapped out.
+    pub(crate) fn sum(&self) -> Sums {
+        let mut sum = Sums::default();
+        for row in &self.rows {
+            sum.pages.add(&row.pages);
+            sum.clean_pss += row.clean_pss;
+        }
+        sum
+    }
+
+    /// TOTAL's Pss: the rows' and what is swapped out of the process's own.
+    pub(crate) fn total_pss(&self) -> u64 {
+        let sum = self.sum();
+        sum.pages.pss + sum.pages.swap_pss
+    }
+
+    fn private(&self, rows: &[Row]) -> u64 {
+        rows.iter().map(|r| self.row(*r).private()).sum()
+    }
+
+    fn rss(&self, rows: &[Row]) -> u64 {
+        rows.iter().map(|r| self.row(*r).rss()).sum()
+    }
+
+    /// The App Summary of an Android release.
+    pub(crate) fn summary(&self, android: u32) -> Summary {
+        let sum = self.sum();
+        let jit = [Detail::ZygoteJit, Detail::AppJit].map(|d| self.detail(d));
+        // Code compiled at run time is code since 11.
+        let jit = jit.iter().filter(|_| android >= 11);
+        let code = [Row::So, Row::Jar, Row::Apk, Row::Ttf, Row::Dex, Row::Oat];
+        let graphics = [Row::GfxDev, Row::EglMtrack, Row::GlMtrack];
+        let java = (
+            self.row(Row::Dalvik).pages.private_dirty + self.private(&[Row::Art]),
+            self.rss(&[Row::Dalvik, Row::Art]),
+        );
+        let native = (
+            self.row(Row::Native).pages.private_dirty,
+            self.rss(&[Row::Native]),
+        );
+        let code = (
+            self.private(&code) + jit.clone().map(Sums::private).sum::<u64>(),
+            self.rss(&code) + jit.map(Sums::rss).sum::<u64>(),
+        );
+        let stack = (
+            self.row(Row::Stack).pages.private_dirty,
+            self.rss(&[Row::Stack]),
+        );
+        let graphics = (self.private(&graphics), self.rss(&graphics));
+        let known = java.0 + native.0 + code.0 + stack.0 + graphics.0;
+        let known_rss = java.1 + native.1 + code.1 + stack.1 + graphics.1;
+        Summary {
+            java,
+            native,
+            code,
+            stack,
+            graphics,
+            private_other: sum.private() as i64 - known as i64,
+            system: self.total_pss() as i64 - sum.private() as i64,
+            unknown_rss: sum.rss() as i64 - known_rss as i64,
+        }
+    }
+}
+
+/// The App Summary, kB: Pss (of private pages) and Rss of each part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Summary {
+    pub(crate) java: (u64, u64),
+    pub(crate) native: (u64, u64),
+    pub(crate) code: (u64, u64),
+    pub(crate) stack: (u64, u64),
+    pub(crate) graphics: (u64, u64),
+    pub(crate) private_other: i64,
+    pub(crate) system: i64,
+    pub(crate) unknown_rss: i64,
+}
+
+/// Row and detail of a mapping by its name; `follows`: the row of the mapping that ends where
+/// this one starts.
+fn kind(name: &str, follows: Option<Row>) -> (Row, Option<Detail>) {
+    let name = name.strip_suffix(" (deleted)").unwrap_or(name);
+    let starts = |prefix: &str| name.starts_with(prefix);
+    let ends = |suffix: &str| name.ends_with(suffix);
+    let boot = ["@boot", "/boot", "/apex"].iter().any(|b| name.contains(b));
+    let native = [
+        "[heap]",
+        "[anon:libc_malloc]",
+        "[anon:scudo:",
+        "[anon:GWP-ASan",
+    ];
+    if native.iter().any(|n| starts(n)) {
+        return (Row::Native, None);
+    }
+    if starts("[stack") || starts("[anon:stack_and_tls:") {
+        return (Row::Stack, None);
+    }
+    for (suffix, row) in [
+        (".so", Row::So),
+        (".jar", Row::Jar),
+        (".apk", Row::Apk),
+        (".ttf", Row::Ttf),
+    ] {
+        if ends(suffix) {
+            return (row, None);
+        }
+    }
+    if ends(".odex") || name.contains(".dex") {
+        return (Row::Dex, Some(Detail::AppDex));
+    }
+    if ends(".vdex") {
+        let detail = if boot {
+            Detail::BootVdex
+        } else {
+            Detail::AppVdex
+        };
+        return (Row::Dex, Some(detail));
+    }
+    if ends(".oat") {
+        return (Row::Oat, None);
+    }
+    if ends(".art") || ends(".art]") {
+        let detail = if boot {
+            Detail::BootArt
+        } else {
+            Detail::AppArt
+        };
+        return (Row::Art, Some(detail));
+    }
+    if starts("/dev/") {
+        return match name {
+            n if n.starts_with("/dev/kgsl-3d0") => (Row::GfxDev, None),
+            n if n.starts_with("/dev/ashmem/CursorWindow") => (Row::Cursor, None),
+            n if n.starts_with("/dev/ashmem") => (Row::Ashmem, None),
+            _ => (Row::OtherDev, None),
+        };
+    }
+    if starts("/memfd:jit-cache") {
+        return (Row::DalvikOther, Some(Detail::AppJit));
+    }
+    if starts("/memfd:jit-zygote-cache") {
+        return (Row::DalvikOther, Some(Detail::ZygoteJit));
+    }
+    if let Some(space) = name.strip_prefix("[anon:dalvik-") {
+        return dalvik(space);
+    }
+    match (name, follows) {
+        ("", Some(Row::So)) => (Row::So, None),
+        ("", _) => (Row::Unknown, None),
+        _ if starts("[anon:") => (Row::Unknown, None),
+        _ => (Row::OtherMap, None),
+    }
+}
+
+/// What the runtime for Java names its memory.
+fn dalvik(space: &str) -> (Row, Option<Detail>) {
+    for (prefix, row, detail) in [
+        ("LinearAlloc", Row::DalvikOther, Detail::LinearAlloc),
+        ("alloc space", Row::Dalvik, Detail::Heap),
+        ("main space", Row::Dalvik, Detail::Heap),
+        ("large object space", Row::Dalvik, Detail::Los),
+        ("free list large object space", Row::Dalvik, Detail::Los),
+        ("non moving space", Row::Dalvik, Detail::NonMoving),
+        ("zygote space", Row::Dalvik, Detail::Zygote),
+        ("indirect ref", Row::DalvikOther, Detail::IndirectRef),
+        ("jit-code-cache", Row::DalvikOther, Detail::AppJit),
+        ("data-code-cache", Row::DalvikOther, Detail::AppJit),
+        (
+            "CompilerMetadata",
+            Row::DalvikOther,
+            Detail::CompilerMetadata,
+        ),
+    ] {
+        if space.starts_with(prefix) {
+            return (row, Some(detail));
+        }
+    }
+    (Row::DalvikOther, Some(Detail::Gc))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lead_to_rows_as_the_platform_has_it() {
+        for (name, row, detail) in [
+            ("[anon:scudo:primary]", Row::Native, None),
+            ("[anon:libc_malloc]", Row::Native, None),
+            ("[stack]", Row::Stack, None),
+            ("[anon:stack_and_tls:77]", Row::Stack, None),
+            ("/system/lib64/libc.so", Row::So, None),
+            ("/data/app/a==/base.odex", Row::Dex, Some(Detail::AppDex)),
+            ("/data/app/a==/base.vdex", Row::Dex, Some(Detail::AppVdex)),
+            (
+                "/system/framework/boot.vdex",
+                Row::Dex,
+                Some(Detail::BootVdex),
+            ),
+            (
+                "[anon:dalvik-/system/framework/boot.art]",
+                Row::Art,
+                Some(Detail::BootArt),
+            ),
+            ("/dev/kgsl-3d0", Row::GfxDev, None),
+            ("/dev/mali0", Row::OtherDev, None),
+            ("/dev/ashmem/CursorWindow: /data/x.db", Row::Cursor, None),
+            ("/dev/ashmem/x", Row::Ashmem, None),
+            (
+                "/memfd:jit-cache (deleted)",
+                Row::DalvikOther,
+                Some(Detail::AppJit),
+            ),
+            (
+                "[anon:dalvik-main space (region space)]",
+                Row::Dalvik,
+                Some(Detail::Heap),
+            ),
+            (
+                "[anon:dalvik-card table]",
+                Row::DalvikOther,
+                Some(Detail::Gc),
+            ),
+            ("[anon:linker_alloc]", Row::Unknown, None),
+            ("", Row::Unknown, None),
+            ("/system/usr/hyphen-data/a.hyb", Row::OtherMap, None),
+        ] {
+            assert_eq!(kind(name, None), (row, detail), "{name}");
+        }
+        assert_eq!(kind("", Some(Row::So)).0, Row::So);
+    }
+}
