@@ -24,8 +24,6 @@ mod io;
 mod java;
 mod kernel;
 mod logcat;
-// Its callers come one by one.
-#[allow(dead_code, unused_imports)]
 mod memory;
 mod packages;
 mod population;

@@ -409,7 +409,9 @@ fn start_all(state: &mut State, spec: &PhoneSpec, clock: &Clock) {
     for (pid, name, started) in apps {
         let text = format!("Start proc {pid}:{name} for top-activity");
         let at = (started, real + started);
-        state.log.add(at, (1_204, 1_000), 'I', "ActivityManager", &text);
+        state
+            .log
+            .add(at, (1_204, 1_000), 'I', "ActivityManager", &text);
     }
 }
 

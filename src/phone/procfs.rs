@@ -290,9 +290,19 @@ fn status(p: &Process, ledger: Option<&Ledger>) -> String {
         let (size, rss) = (ledger.size_kb(), pages.rss());
         let (anon, file, shmem) = ledger.resident();
         let writable = |m: &&Mapping| m.permissions.contains('w');
-        let data: u64 = ledger.mappings.iter().filter(writable).map(Mapping::size_kb).sum();
+        let data: u64 = ledger
+            .mappings
+            .iter()
+            .filter(writable)
+            .map(Mapping::size_kb)
+            .sum();
         let libraries = |m: &&Mapping| m.permissions.contains('x');
-        let code: u64 = ledger.mappings.iter().filter(libraries).map(Mapping::size_kb).sum();
+        let code: u64 = ledger
+            .mappings
+            .iter()
+            .filter(libraries)
+            .map(Mapping::size_kb)
+            .sum();
         text.push_str(&format!(
             "VmPeak:\t{:>8} kB\nVmSize:\t{size:>8} kB\nVmLck:\t{:>8} kB\nVmPin:\t{:>8} kB\n\
              VmHWM:\t{:>8} kB\nVmRSS:\t{rss:>8} kB\n\

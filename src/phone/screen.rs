@@ -470,7 +470,9 @@ pub(crate) fn crash(state: &mut State, pid: Pid, what: &str, now: Now) {
         "\tat android.os.Handler.dispatchMessage(Handler.java:106)",
     ] {
         let at = (now.boot, now.real);
-        state.log.add(at, (pid, process.uid), 'E', "AndroidRuntime", line);
+        state
+            .log
+            .add(at, (pid, process.uid), 'E', "AndroidRuntime", line);
     }
     if let Role::App { package, user, .. } = &process.role {
         let mine = |t: &&mut Task| t.package == *package && t.user == *user;

@@ -214,7 +214,9 @@ fn freeze(cmd: &mut Cmd, verb: &str, rest: &[String]) -> Done {
                 p.frozen = verb == "freeze";
                 let event = Event::Asleep(p.frozen || p.idle || p.stopped);
                 let now = cmd.kernel.clock.boot();
-                cmd.kernel.memory.note(&cmd.kernel, &state, &before, now, event);
+                cmd.kernel
+                    .memory
+                    .note(&cmd.kernel, &state, &before, now, event);
             }
         }
         !pids.is_empty()

@@ -567,8 +567,7 @@ fn sparse(s: &mut Skeleton<'_>) -> Plant {
 fn garbage(s: &mut Skeleton<'_>) -> Plant {
     let mut all = Vec::new();
     for n in 0..s.inputs.life.garbage {
-        let text =
-            s.b.chars(APP, &garbage_line(n));
+        let text = s.b.chars(APP, &garbage_line(n));
         let builder =
             s.b.object(APP, "java.lang.StringBuilder", &[("value", text.into())]);
         all.extend([text, builder]);

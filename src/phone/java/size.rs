@@ -237,9 +237,7 @@ impl Model {
                 thumbnails: 2,
                 ..life
             }),
-            destroyed: destroyed(2)
-                .minus(destroyed(1))
-                .small_more(-rows_bytes(1)),
+            destroyed: destroyed(2).minus(destroyed(1)).small_more(-rows_bytes(1)),
             first_garbage: first,
             builder,
             pair,
