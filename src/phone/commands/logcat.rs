@@ -42,11 +42,9 @@ fn moment(text: &str, now: u64) -> Option<u64> {
             .chain("000000000".chars())
             .take(9)
             .collect();
-        return Some(
-            seconds
-                .checked_mul(SECOND)?
-                .checked_add(digits.parse().ok()?)?,
-        );
+        return seconds
+            .checked_mul(SECOND)?
+            .checked_add(digits.parse().ok()?);
     }
     let (date, clock) = text.trim().split_once(' ')?;
     let year = time::OffsetDateTime::from_unix_timestamp((now / SECOND) as i64)

@@ -75,7 +75,7 @@ impl JavaHeapState {
 /// A collection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Collection {
-    /// When it ended, and what it took.
+    /// When it ended, and how long it took until then.
     pub(crate) ends: BootNs,
     pub(crate) duration: u64,
     pub(crate) pauses: Vec<u64>,
@@ -93,18 +93,6 @@ pub(crate) struct Collection {
     pub(crate) total: u64,
     /// Whether ART writes a line about it, where a user may notice the pause.
     pub(crate) long: bool,
-}
-
-impl Collection {
-    /// When it began.
-    pub(crate) fn begins(&self) -> BootNs {
-        self.ends.saturating_sub(self.duration)
-    }
-
-    /// Whether ART writes a line; `noticed`: the process is one whose pauses a user may notice.
-    pub(crate) fn logged(&self, noticed: bool) -> bool {
-        self.cause == "Explicit" || (noticed && self.long)
-    }
 }
 
 /// What the Java heap of one process follows from.

@@ -287,7 +287,7 @@ impl List<'_> {
             )
         });
         // What is zero at the start follows without a name.
-        if random % 3 == 0 {
+        if random.is_multiple_of(3) {
             let last = self.all.last().map_or(0, |m| m.end);
             let bss = data.max(PAGE_KB);
             self.all.push(Mapping {
@@ -354,13 +354,16 @@ impl List<'_> {
     fn java(&mut self, java: &JavaHeapState) {
         let spec = self.inputs.spec;
         let growth = java.limits.growth >> 10;
+        // Where addresses are scarce, less is reserved.
+        let roomy = spec.abi.of_process(self.inputs.process.bits_32).is_64_bit();
+        let reserved = if roomy { growth * 2 } else { growth };
         let main = match spec.android {
             ..=13 => "[anon:dalvik-main space (region space)]",
             _ => "[anon:dalvik-main space]",
         };
         // Regions are a quarter of a MiB; the last ones of each kind are part empty.
         let small = kb(java.small() + java.small() / 40) + 256;
-        self.anonymous(main, true, growth * 2, small, 0);
+        self.anonymous(main, true, reserved, small, 0);
         let zygote = kb(java.live.zygote());
         let copied = (zygote / 5 / PAGE_KB) * PAGE_KB;
         self.anonymous(
@@ -375,7 +378,7 @@ impl List<'_> {
         self.anonymous(
             "[anon:dalvik-free list large object space]",
             true,
-            growth * 2,
+            if roomy { reserved } else { large },
             large,
             0,
         );

@@ -15,11 +15,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 pub(crate) use self::history::{Event, History, Request};
-pub(crate) use self::java::{Collection, JavaHeapState, Limits, Passing};
+pub(crate) use self::java::{Collection, JavaHeapState, Limits};
 pub(crate) use self::log::{log_tag, on_signal};
 pub(crate) use self::mappings::{Backing, Mapping, Pages};
 pub(crate) use self::native::NativeHeap;
-pub(crate) use self::rows::{Detail, Graphics, Row, Rows, Summary, Sums};
+pub(crate) use self::rows::{Detail, Graphics, Row, Rows, Sums};
 pub(crate) use self::system::Ram;
 use super::clock::{BootNs, Clock, SECOND};
 use super::events::lock;
@@ -313,8 +313,6 @@ pub(crate) fn limits(state: &State) -> Limits {
 /// The memory of one process at one moment.
 #[derive(Debug, Clone)]
 pub(crate) struct Ledger {
-    pub(crate) pid: Pid,
-    pub(crate) at: BootNs,
     pub(crate) native: NativeHeap,
     /// `None` where no Java runs in it.
     pub(crate) java: Option<JavaHeapState>,
@@ -378,8 +376,6 @@ impl Ledger {
             && package.as_ref().is_some_and(|p| p.name == state.foreground)
             && !in_back(process);
         Some(Ledger {
-            pid: process.pid,
-            at,
             graphics: graphics(
                 process,
                 java.as_ref(),
@@ -480,3 +476,16 @@ fn graphics(
         other: 0,
     }
 }
+
+#[cfg(test)]
+impl Memory {
+    /// What is summed up of a process's heaps.
+    fn heaps_of(&self, process: &Process) -> Option<Arc<Mutex<LiveHeaps>>> {
+        let accounts = lock(&self.accounts);
+        let account = accounts.get(&(process.pid, process.started))?;
+        Some(account.heaps.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests;

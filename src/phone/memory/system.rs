@@ -15,6 +15,8 @@ const FRESH: u64 = 5 * SECOND;
 const SLAB: u64 = 391_204;
 const VMALLOC: u64 = 161_908;
 const UNMAPPED_FILES: u64 = 1_244_160;
+/// What drivers took without telling anybody.
+const LOST: u64 = 118_784;
 
 /// The phone's memory, kB.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -112,7 +114,8 @@ fn sum(kernel: &Kernel, state: &State, now: BootNs) -> Ram {
     }
     ram.swap_used = ram.swap_used.min(SWAP_TOTAL);
     ram.cached = ram.mapped + ram.shmem + UNMAPPED_FILES;
-    let taken = ram.used + ram.kernel() + ram.zram() + UNMAPPED_FILES + ram.buffers;
+    let kernel = ram.kernel() + ram.slab / 3 + LOST;
+    let taken = ram.used + kernel + ram.zram() + UNMAPPED_FILES + ram.buffers;
     // A phone never gives its last page away.
     ram.free = ram.total.saturating_sub(taken).max(ram.total / 64);
     ram

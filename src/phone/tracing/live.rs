@@ -57,6 +57,8 @@ struct Heap {
     forever: Blocks,
     /// First tick that is not in `forever`.
     next: u64,
+    /// Ticks that were summed up so far, for tests.
+    summed: u64,
 }
 
 /// The heaps of a process.
@@ -86,6 +88,7 @@ impl LiveHeaps {
                 place,
                 forever: Blocks::default(),
                 next: 0,
+                summed: 0,
             })
             .collect();
         LiveHeaps {
@@ -106,6 +109,7 @@ impl LiveHeaps {
             place,
             forever: Blocks::default(),
             next: 0,
+            summed: 0,
         };
         // Looking back is rare: it starts anew and leaves what is summed up alone.
         let back = self.heaps[place].next > last + 1;
@@ -128,6 +132,7 @@ impl LiveHeaps {
         if sites.iter().any(forever) {
             let mut out = Vec::new();
             for tick in ticks(spans, heap.next, last) {
+                heap.summed += 1;
                 for (index, site) in sites.iter().enumerate().filter(|(_, s)| forever(s)) {
                     self.of_site(heap.place, index, site, tick, &mut out);
                 }
@@ -184,6 +189,12 @@ impl LiveHeaps {
             }
         }
         held
+    }
+
+    /// How many ticks were summed up so far.
+    #[cfg(test)]
+    pub(crate) fn ticks_summed(&self) -> u64 {
+        self.heaps.iter().map(|h| h.summed).sum()
     }
 
     /// Code that its stacks run through: path, start, end, offset in the file.

@@ -7,7 +7,7 @@ use crate::phone::installed::obfuscated;
 use crate::phone::io::Stop;
 use crate::phone::java::Inputs;
 use crate::phone::kernel::{Kernel, State};
-use crate::phone::memory::{Limits, limits};
+use crate::phone::memory::{Event, Limits, Request, limits};
 use crate::phone::packages::{APP, Package};
 use crate::phone::population;
 use crate::phone::process::{Pid, Process, Role, SIGINT, SIGTERM};
@@ -43,6 +43,12 @@ pub(crate) fn run_out(kernel: &Kernel) -> bool {
     let Some(process) = process else {
         return false;
     };
+    // ART collects once more before it gives up.
+    {
+        let state = kernel.state();
+        let event = Event::Collection(Request::Alloc);
+        kernel.memory.note(kernel, &state, &process, now, event);
+    }
     let text = message(kernel, &process, now);
     kernel.log(
         process.pid,

@@ -174,7 +174,7 @@ pub(super) fn print(cmd: &Cmd, seen: &[Seen], options: &Options, whole: bool) ->
             continue;
         }
         let word = if rss { "RSS" } else { "PSS" };
-        let mut title = |out: &mut String, by: &str| {
+        let title = |out: &mut String, by: &str| {
             if !options.compact {
                 out.push_str(&format!("\nTotal {word} by {by}:\n"));
             }
@@ -244,7 +244,7 @@ fn tail(cmd: &Cmd, all: &[(Process, Ledger)], options: &Options) -> String {
         - cached_kernel as i64
         - ram.kernel() as i64
         - ram.zram() as i64;
-    let large = limits.growth * 2 >> 20;
+    let large = (limits.growth * 2) >> 20;
     let growth = limits.growth >> 20;
     if options.compact {
         return format!(

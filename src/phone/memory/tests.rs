@@ -1,0 +1,188 @@
+//! What is told of a process's memory agrees, whoever tells it.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::phone::clock::MILLI;
+use crate::phone::faults::Faults;
+use crate::phone::java::JavaDumpKind;
+use crate::phone::packages::APP;
+use crate::phone::population::main_process;
+use crate::phone::tracing::malloc_info;
+
+/// A phone, and a process of it by name.
+fn phone(spec: &str) -> Arc<Kernel> {
+    let spec = PhoneSpec::parse(spec).unwrap();
+    let faults = Arc::new(Faults::new(&spec.faults));
+    Kernel::new(spec, "virtual-1".to_owned(), faults)
+}
+
+fn app(kernel: &Kernel) -> Process {
+    let state = kernel.state();
+    let pid = main_process(&state, APP, 0).unwrap();
+    state.processes.get(pid).unwrap().clone()
+}
+
+fn at(kernel: &Kernel, process: &Process, moment: BootNs) -> Ledger {
+    Ledger::of(kernel, &kernel.state(), process, moment).unwrap()
+}
+
+#[test]
+fn rows_mappings_and_totals_agree_in_every_process() {
+    for android in 10..=16 {
+        let kernel = phone(&format!("android={android},java=2000"));
+        let processes: Vec<Process> = kernel.state().processes.iter().cloned().collect();
+        let moment = kernel.clock.boot() + 12 * SECOND;
+        for process in processes.iter().filter(|p| p.role != Role::Kernel) {
+            let ledger = at(&kernel, process, moment);
+            let (rows, pages) = (ledger.rows(), ledger.pages());
+            let sum = rows.sum();
+            let graphics = ledger.graphics.egl + ledger.graphics.gl + ledger.graphics.other;
+            let name = process.name();
+            assert_eq!(sum.rss(), pages.rss() + graphics, "{name}");
+            assert_eq!(sum.pages.pss, pages.pss + graphics, "{name}");
+            assert_eq!(rows.total_pss(), sum.pages.pss + pages.swap_pss);
+            let (anonymous, file, shared) = ledger.resident();
+            assert_eq!(anonymous + file + shared, pages.rss());
+            let of = rows.summary(android);
+            let parts = [of.java, of.native, of.code, of.stack, of.graphics];
+            let private: u64 = parts.iter().map(|p| p.0).sum();
+            let whole = private as i64 + of.private_other + of.system;
+            assert_eq!(whole, rows.total_pss() as i64, "{name}");
+            for m in &ledger.mappings {
+                assert!(m.pages.rss() + m.pages.swap <= m.size_kb(), "{name} {m:?}");
+                assert!(m.pages.pss <= m.pages.rss() && m.pages.uss() <= m.pages.pss);
+                assert_eq!(m.pages.rss() % 4, 0, "{name} {m:?}");
+            }
+            let overlap = ledger.mappings.windows(2).find(|w| w[0].end > w[1].start);
+            assert_eq!(overlap, None, "{name}");
+        }
+    }
+}
+
+#[test]
+fn malloc_info_and_heap_alloc_are_what_the_workload_holds() {
+    let kernel = phone("android=14,java=2000");
+    let process = app(&kernel);
+    let (first, later) = (
+        kernel.clock.boot() + SECOND,
+        kernel.clock.boot() + 9 * SECOND,
+    );
+    let total = |moment| {
+        let text = malloc_info(&kernel, &process, moment);
+        let numbers = |line: &str| {
+            let mut words = line.split('"').skip(1).step_by(2);
+            Some((
+                words.next()?.parse::<u64>().ok()?,
+                words.next()?.parse::<u64>().ok()?,
+            ))
+        };
+        let lines = text.lines().filter(|l| l.starts_with("<alloc "));
+        lines
+            .filter_map(numbers)
+            .map(|(size, count)| size * count)
+            .sum::<u64>()
+    };
+    for moment in [first, later] {
+        assert_eq!(
+            total(moment),
+            at(&kernel, &process, moment).native.allocated()
+        );
+    }
+    // Looking back gives what was seen before, and no look changes another.
+    let before = at(&kernel, &process, first).native;
+    assert_eq!(at(&kernel, &process, first).native, before);
+    // 120 blocks of 8 to 16 KiB a second are never freed.
+    let grown = at(&kernel, &process, later).native.own.bytes - before.own.bytes;
+    assert!((8_000_000..16_000_000).contains(&grown), "{grown}");
+    // Rounding adds no more than a granule a block.
+    let own = at(&kernel, &process, later).native.own;
+    assert!(own.rounded() - own.bytes < own.count * 16);
+}
+
+#[test]
+fn the_java_heap_is_the_heap_graph_and_what_passes() {
+    let kernel = phone("android=14,java=2000");
+    let process = app(&kernel);
+    for seconds in [0, 7, 23] {
+        let moment = kernel.clock.boot() + seconds * SECOND;
+        let java = at(&kernel, &process, moment).java.unwrap();
+        let inputs = Inputs::of(&kernel, &process, moment).unwrap();
+        let truth = inputs.truth(JavaDumpKind::HeapGraph, "");
+        // The graph counts bytes as they are, the heap as they are given out.
+        let objects = java.live.own() + java.dropped.own() + java.live.zygote() + java.live.image();
+        assert!(objects >= truth.shallow_bytes);
+        assert!(objects - truth.shallow_bytes < 8 * truth.objects + (1 << 20));
+        assert!(java.allocated() <= java.total() && java.total() <= java.limits.growth);
+    }
+}
+
+#[test]
+fn each_collection_leaves_what_the_heap_then_holds() {
+    for android in [10, 14, 16] {
+        let kernel = phone(&format!("android={android},java=2000"));
+        let process = app(&kernel);
+        let from = kernel.clock.boot();
+        let asked = from + 25 * SECOND + 3;
+        let state = kernel.state();
+        let event = Event::Collection(Request::Explicit);
+        kernel.memory.note(&kernel, &state, &process, asked, event);
+        let to = from + 65 * SECOND;
+        let made = kernel
+            .memory
+            .collections(&kernel, &state, &process, (from, to));
+        assert!(made.windows(2).all(|w| w[0].ends < w[1].ends));
+        assert_eq!(made.iter().filter(|c| c.cause == "Explicit").count(), 1);
+        assert!(made.len() >= 6, "{}", made.len());
+        for c in &made {
+            let after = Ledger::of(&kernel, &state, &process, c.ends).unwrap();
+            let java = after.java.unwrap();
+            assert_eq!((c.live, c.total), (java.allocated(), java.total()));
+            assert_eq!(c.before - c.live, c.freed_bytes + c.freed_large_bytes);
+            let just = Ledger::of(&kernel, &state, &process, c.ends - 1).unwrap();
+            assert_eq!(c.before, just.java.unwrap().allocated());
+        }
+        // The list of listeners grows, so does what is live.
+        assert!(made[0].live < made[made.len() - 1].live);
+        let again = kernel
+            .memory
+            .collections(&kernel, &state, &process, (from, to));
+        assert_eq!(again, made);
+    }
+}
+
+#[test]
+fn who_sleeps_stands_still_and_who_is_in_the_back_is_swapped_out() {
+    let kernel = phone("android=14,java=2000");
+    let process = app(&kernel);
+    let now = kernel.clock.boot();
+    let state = kernel.state();
+    kernel
+        .memory
+        .note(&kernel, &state, &process, now, Event::Asleep(true));
+    let mut frozen = process.clone();
+    frozen.frozen = true;
+    let seen = |p: &Process, ms| Ledger::of(&kernel, &state, p, now + ms * MILLI).unwrap();
+    let (early, late) = (seen(&frozen, 2_000), seen(&frozen, 60_000));
+    assert_eq!(
+        (&early.native.own, early.java),
+        (&late.native.own, late.java)
+    );
+    frozen.oom_score_adj = 905;
+    let cached = seen(&frozen, 60_000);
+    assert!(cached.pages().swap > 3 * late.pages().swap);
+    assert!(cached.pages().rss() < late.pages().rss());
+}
+
+#[test]
+fn the_second_look_is_quick() {
+    let kernel = phone("android=14,java=2000");
+    let process = app(&kernel);
+    let now = kernel.clock.boot();
+    at(&kernel, &process, now + 900 * SECOND);
+    let heaps = kernel.memory.heaps_of(&process).unwrap();
+    let before = lock(&heaps).ticks_summed();
+    at(&kernel, &process, now + 901 * SECOND);
+    // A second's ticks, not those of a quarter of an hour.
+    assert!(lock(&heaps).ticks_summed() - before <= 101);
+}
