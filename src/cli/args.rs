@@ -5,7 +5,8 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 use super::{
     apps, check, completions, convert, demo, deobfuscate, devices, diff, doctor, dump, hprof,
-    leaks, open, paths, query, record, report, sessions, symbolize, top, virtual_phone,
+    leaks, open, paths, query, reconcile, record, report, sessions, smaps, symbolize, top,
+    virtual_phone,
 };
 
 /// Memory profiling of Android phones from the host: record, pull, decode, convert, explain.
@@ -129,6 +130,10 @@ pub enum Command {
     Leaks(Box<leaks::Args>),
     /// What changed between two dumps: by function, library; Java by class, place, leaks
     Diff(Box<diff::Args>),
+    /// What a process has mapped: by the rows of meminfo, by library, by mapping
+    Smaps(smaps::Args),
+    /// heapprofd, malloc_info, Heap Alloc and RSS side by side, and why they differ
+    Reconcile(reconcile::Args),
     /// What holds Java objects: the path from a root, all paths merged, one object in full
     Paths(paths::Args),
     /// Ask with SQL: Perfetto's tables, over native and Java heaps

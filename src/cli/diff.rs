@@ -14,7 +14,7 @@ use super::names_args::mapping;
 use super::native_args::NativeArgs;
 use super::native_view;
 use super::stack_args::StackArgs;
-use super::{Context, Outcome, blocking, report, summary};
+use super::{Context, Outcome, blocking, report, smaps, summary};
 use crate::analyze::native::diff::Growing;
 use crate::analyze::native::groups::By;
 use crate::app::diff::{Compared, DiffError, DiffRequest, Per, ProfileFile, diff};
@@ -24,6 +24,7 @@ use crate::app::report::{ReportInput, ReportRequest};
 use crate::app::top::Order;
 use crate::error::{ErrorClass, Failure};
 use crate::heap_graph::Follow;
+use crate::memory::smaps as mapped;
 use crate::report::data::header;
 use crate::units::ByteSize;
 
@@ -38,11 +39,12 @@ use crate::units::ByteSize;
     heaptap diff old new --pprof grown.pb.gz        for go tool pprof\n  \
     heaptap diff before.hprof after.hprof           two Java heaps\n  \
     heaptap diff rec@before rec@after --by path     where in the dominator tree it grew\n  \
+    heaptap diff before.smaps after.smaps           memory mappings: files, or recordings with --smaps\n  \
     heaptap diff old.hprof rec@last --mapping-before old/mapping.txt --mapping-after mapping.txt\n\n\
     docs/native-tables.md says how dumps are paired, what is certain, and what JSON means.")]
 pub struct Args {
-    /// The first dump: a recording's folder, a trace, a pprof or an HPROF, PATH@LABEL, PATH@N,
-    /// PATH@last
+    /// The first dump: a recording's folder, a trace, a pprof, an HPROF or smaps, PATH@LABEL,
+    /// PATH@N, PATH@last
     #[arg(value_name = "A")]
     pub before: OsString,
     /// The second, of the same or another kind of file, run or build
@@ -104,6 +106,9 @@ pub struct Args {
     /// How the heaps are looked at.
     #[command(flatten)]
     pub java: JavaArgs,
+    /// Compare memory mappings, of recordings that hold them; files of smaps are known for it
+    #[arg(long)]
+    pub smaps: bool,
     /// Classes that did not change too
     #[arg(long, help_heading = "Java heaps")]
     pub unchanged: bool,
@@ -135,6 +140,10 @@ pub enum ByArg {
     /// Java: places in the dominator tree, merged by class
     #[value(alias = "dominator")]
     Path,
+    /// Mappings: rows of meminfo
+    Kind,
+    /// Mappings: each, those that differ in their address alone as one
+    Mapping,
     /// Java: objects that should be gone, by what holds them
     #[value(alias = "suspect")]
     Leak,
@@ -150,7 +159,7 @@ impl ByArg {
             ByArg::Line => By::Line,
             ByArg::Class => By::Class,
             ByArg::Package => By::Package,
-            ByArg::Path | ByArg::Leak => return None,
+            ByArg::Path | ByArg::Leak | ByArg::Kind | ByArg::Mapping => return None,
         })
     }
 
@@ -209,6 +218,10 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         Some(goal) => Some((goal.clone(), args.force, page(&args, goal)?)),
         None => None,
     };
+    let of_mappings = matches!(args.by, Some(ByArg::Kind | ByArg::Mapping));
+    if args.smaps || of_mappings || smaps::are_texts([&args.before, &args.after]) {
+        return mappings(ctx, args).await;
+    }
     let outcome = compare(ctx, args).await?;
     if let Some((goal, force, request)) = page {
         let told = report::write(ctx, request, &goal, force).await?;
@@ -220,6 +233,41 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         ));
     }
     Ok(outcome)
+}
+
+/// Memory mappings of both.
+async fn mappings(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    let by = match args.by {
+        None | Some(ByArg::Kind) => mapped::By::Kind,
+        Some(ByArg::Library) => mapped::By::Library,
+        Some(ByArg::Mapping) => mapped::By::Mapping,
+        Some(_) => {
+            let message = "mappings are compared --by kind, library or mapping";
+            return Err(Failure::new(ErrorClass::Usage, "option-conflict", message)
+                .with_help("leave out --by, or choose one of these"));
+        }
+    };
+    let flag = match (&args.output, &args.pprof, args.per, args.fail_over) {
+        (Some(_), ..) => Some("--output"),
+        (_, Some(_), ..) => Some("--pprof"),
+        (_, _, Some(_), _) => Some("--per"),
+        (.., Some(_)) => Some("--fail-over"),
+        _ => None,
+    };
+    if let Some(flag) = flag {
+        let message = format!("{flag} is about heaps, and these are memory mappings");
+        return Err(
+            Failure::new(ErrorClass::Usage, "option-conflict", message).with_help("leave it out")
+        );
+    }
+    let asked = smaps::DiffAsked {
+        inputs: [args.before, args.after],
+        by,
+        limit: args.limit,
+        process: args.java.process.clone(),
+        csv: args.csv,
+    };
+    smaps::diff(ctx, asked).await
 }
 
 /// The page of a difference.

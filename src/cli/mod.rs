@@ -34,11 +34,13 @@ mod open;
 mod paths;
 mod progress;
 mod query;
+mod reconcile;
 mod record;
 mod render;
 mod report;
 mod sessions;
 mod signals;
+mod smaps;
 mod stack_args;
 mod summary;
 mod symbolize;
@@ -111,6 +113,8 @@ async fn dispatch(ctx: &Context, command: Command) -> Result<Outcome, Failure> {
         Command::Collect(args) => sessions::collect(ctx, args).await,
         Command::Convert(args) => convert::run(ctx, args).await,
         Command::Diff(args) => diff::run(ctx, *args).await,
+        Command::Smaps(args) => smaps::run(ctx, args).await,
+        Command::Reconcile(args) => reconcile::run(ctx, args).await,
         Command::Paths(args) => paths::run(ctx, args).await,
         Command::Query(args) => query::run(ctx, *args).await,
         Command::Top(args) => top::run(ctx, *args).await,

@@ -1,0 +1,261 @@
+//! `heaptap reconcile`: heapprofd's figure, malloc_info's, meminfo's and the kernel's of one
+//! process in one table, with what lies between them.
+
+use std::ffi::OsString;
+
+use serde::Serialize;
+
+use super::smaps::path_of;
+use super::table::Table as Lines;
+use super::{Console, Context, Outcome, Style, blocking};
+use crate::app::java::{JavaInput, Steps};
+use crate::app::look::{self, Look, LookError, LookOptions, Wanted, is_process};
+use crate::app::{reconcile, timeline};
+use crate::error::{ErrorClass, Failure};
+use crate::memory::reconcile::{Difference, Figure, Row, Table};
+use crate::units::{ByteSize, HumanDuration};
+use crate::untrusted::shown;
+
+/// Flags of `reconcile`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    heaptap record -n com.example.app --with meminfo,smaps -o rec\n  \
+    heaptap reconcile rec                    at the end of the recording\n  \
+    heaptap reconcile rec@after-login        at a label\n  \
+    heaptap reconcile rec --all --json       at each label\n  \
+    heaptap reconcile com.example.app        what a running process can tell without a recording\n\n\
+    docs/reconcile.md says what the figures are and what their differences mean.")]
+pub struct Args {
+    /// A recording's folder, FOLDER@LABEL or FOLDER@N; or a running process (name or pid)
+    #[arg(value_name = "FOLDER|TARGET")]
+    pub input: OsString,
+    /// All labels of the recording
+    #[arg(long)]
+    pub all: bool,
+    /// Which process of a recording
+    #[arg(long, value_name = "NAME|PID")]
+    pub process: Option<String>,
+}
+
+/// What `--json` gives.
+#[derive(Serialize)]
+struct Document {
+    tables: Vec<Table>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// Where the process does not run, or the recording holds no figures.
+pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    let tables = match path_of(&args.input) {
+        None => {
+            let target = args.input.to_string_lossy().into_owned();
+            let device = ctx.device().await?;
+            ctx.console.say(
+                "asking the app for its heap: it collects garbage once for that, and shows so in \
+                 its log",
+            );
+            vec![reconcile::of_phone(device, &target, ctx.globals.user).await?]
+        }
+        Some(input) => {
+            let asked = input.clone();
+            let found = blocking::stepwise(ctx, move |steps| of_folder(&asked, steps)).await?;
+            choose(found, &input, &args)?
+        }
+    };
+    let console = &ctx.console;
+    if console.is_json() {
+        console.json(&Document { tables });
+        return Ok(Outcome::Done);
+    }
+    for (at, table) in tables.iter().enumerate() {
+        if at > 0 {
+            console.data("");
+        }
+        show(console, table);
+    }
+    Ok(Outcome::Done)
+}
+
+fn of_folder(input: &JavaInput, steps: &Steps) -> Result<Vec<Table>, LookError> {
+    let options = LookOptions::default();
+    let listed = match look::open(&input.path, &Wanted::Last, &options, steps) {
+        Ok(Look::Native(file)) => file.listed,
+        // Figures of the system are worth a table without a profile.
+        Ok(Look::Java) | Err(LookError::NoHeap { .. }) => Vec::new(),
+        Err(error) => return Err(error),
+    };
+    let known = timeline::beside(&input.path);
+    Ok(reconcile::of_folder(&input.path, &listed, &known.timeline))
+}
+
+/// Those of the moment that is meant.
+fn choose(all: Vec<Table>, input: &JavaInput, args: &Args) -> Result<Vec<Table>, Failure> {
+    let path = input.path.display();
+    let mut of_process = all;
+    if let Some(process) = &args.process {
+        of_process.retain(|table| is_process(process, Some(table.pid.into()), &table.process));
+    }
+    if of_process.is_empty() {
+        let message = format!("{path} holds no figures of a process to compare");
+        return Err(
+            Failure::new(ErrorClass::Empty, "nothing-to-reconcile", message)
+                .with_help("record with `heaptap record --with meminfo,smaps`"),
+        );
+    }
+    if args.all {
+        return Ok(of_process);
+    }
+    let label_of = |table: &Table| table.label.clone();
+    let wanted = match input.which.as_ref().map(ToString::to_string) {
+        None => label_of(&of_process[of_process.len() - 1]),
+        Some(which) if which == "last" || which == "end" => {
+            label_of(&of_process[of_process.len() - 1])
+        }
+        Some(which) => {
+            let number = which.parse::<usize>().ok();
+            let mut labels: Vec<Option<String>> = of_process.iter().map(label_of).collect();
+            labels.dedup();
+            let by_label = labels
+                .iter()
+                .find(|label| label.as_deref() == Some(&*which));
+            let by_number = number.and_then(|n| labels.get(n.checked_sub(1)?));
+            match by_label.or(by_number) {
+                Some(label) => label.clone(),
+                None => {
+                    let there: Vec<String> = labels
+                        .into_iter()
+                        .map(|label| label.unwrap_or_else(|| "end".to_owned()))
+                        .collect();
+                    let message = format!("{path} has no label {which}");
+                    return Err(Failure::new(ErrorClass::Usage, "no-such-moment", message)
+                        .with_help(format!("there are: {}", there.join(", "))));
+                }
+            }
+        }
+    };
+    of_process.retain(|table| table.label == wanted);
+    Ok(of_process)
+}
+
+fn size(bytes: i64) -> String {
+    let text = ByteSize(bytes.unsigned_abs()).to_string();
+    match bytes < 0 {
+        true => format!("-{text}"),
+        false => text,
+    }
+}
+
+fn name_of(table: &Table, figure: Figure) -> &str {
+    table.figure(figure).map_or("", |row| row.name.as_str())
+}
+
+fn show(console: &Console, table: &Table) {
+    let at = match &table.label {
+        Some(label) => format!(" at {}", shown(label)),
+        None => String::new(),
+    };
+    let process = match table.process.as_str() {
+        "" => "process",
+        process => process,
+    };
+    console.data(format_args!(
+        "{}{at}",
+        console.styled(Style::Strong, format!("{} ({})", shown(process), table.pid))
+    ));
+    let mut lines = Lines::new(&["bytes", "figure"]);
+    for row in &table.rows {
+        lines.row(vec![figure_cell(row)], row.name.clone());
+        if matches!(
+            row.figure,
+            Figure::Profiled | Figure::HeapAlloc | Figure::NativeResident
+        ) {
+            lines.style(Style::Strong);
+        }
+        let when = match (row.boot_ns, table.boot_ns) {
+            (Some(at), Some(moment)) if at.abs_diff(moment) >= 1_000_000_000 => {
+                let apart = std::time::Duration::from_nanos(at.abs_diff(moment));
+                let side = if at < moment { "before" } else { "after" };
+                format!(", {} {side}", HumanDuration(apart))
+            }
+            _ => String::new(),
+        };
+        let note = row.note.as_deref().map(|note| format!(": {note}"));
+        lines.remark(format!("{}{when}{}", row.source, note.unwrap_or_default()));
+    }
+    console.data(lines.render(console, console.stdout_width()));
+    for difference in &table.differences {
+        show_difference(console, table, difference);
+    }
+    for missing in &table.missing {
+        console.data("");
+        console.data(format_args!(
+            "{} {}",
+            console.styled(Style::Warn, format!("{}:", label(missing.figure))),
+            shown(&missing.why)
+        ));
+        if let Some(help) = &missing.help {
+            console.data(format_args!(
+                "  {} {}",
+                console.styled(Style::Help, "→"),
+                shown(help)
+            ));
+        }
+    }
+}
+
+fn figure_cell(row: &Row) -> String {
+    match row.range {
+        Some((low, high)) if low < row.bytes || high > row.bytes => {
+            let reach = row
+                .bytes
+                .saturating_sub(low)
+                .max(high.saturating_sub(row.bytes));
+            format!("{} ± {}", size(row.bytes), size(reach))
+        }
+        _ => size(row.bytes),
+    }
+}
+
+fn label(figure: Figure) -> &'static str {
+    match figure {
+        Figure::Profiled => "heapprofd",
+        Figure::OtherHeaps => "other heaps",
+        Figure::MallocInfo => "malloc_info",
+        Figure::HeapAlloc | Figure::HeapSize => "Heap Alloc",
+        Figure::NativeResident | Figure::NativeSwapped => "Native Heap RSS",
+        _ => "RSS",
+    }
+}
+
+fn show_difference(console: &Console, table: &Table, difference: &Difference) {
+    let sign = if difference.bytes < 0 { "" } else { "+" };
+    console.data("");
+    console.data(format_args!(
+        "{} → {}: {}, {}",
+        name_of(table, difference.from),
+        name_of(table, difference.to),
+        console.styled(Style::Strong, format!("{sign}{}", size(difference.bytes))),
+        difference.about
+    ));
+    for cause in &difference.causes {
+        let bytes = match cause.bytes {
+            Some(bytes) if bytes > 0 => format!("+{} ", size(bytes)),
+            Some(bytes) if bytes < 0 => format!("{} ", size(bytes)),
+            _ => String::new(),
+        };
+        let bytes = match cause.kind {
+            // Its reach stands in the sentence.
+            crate::memory::reconcile::CauseKind::Sampling => String::new(),
+            _ => bytes,
+        };
+        console.data(format_args!("  - {bytes}{}", shown(&cause.about)));
+        if let Some(remedy) = &cause.remedy {
+            console.data(format_args!(
+                "    {} {remedy}",
+                console.styled(Style::Help, "→")
+            ));
+        }
+    }
+}
