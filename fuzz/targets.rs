@@ -20,6 +20,8 @@ use heaptap::hprof::sub_records::SubRecords;
 use heaptap::hprof::{Options, histogram, read};
 use heaptap::import::read_pprof;
 use heaptap::memory::gc::{self, Axis, Row, Splitter};
+use heaptap::memory::malloc_info;
+use heaptap::memory::smaps::{self, By, Smaps};
 use heaptap::memory::timeline::Timeline;
 use heaptap::stacks::{JoinBy, join};
 use heaptap::symbolize::file::{Alone, SymbolFile, identify};
@@ -54,6 +56,11 @@ pub fn trace(bytes: &[u8]) {
             let lines: String = memory.timeline.entries.iter().map(|e| e.line()).collect();
             let (back, strange) = Timeline::parse(&lines);
             assert_eq!((back, strange), (memory.timeline, 0));
+        }
+    }
+    for at in 0..trace.smaps().len() {
+        if let Ok(rows) = trace.read_smaps(at) {
+            all_of_smaps(&rows.to_smaps());
         }
     }
     read_packages(bytes);
@@ -337,5 +344,51 @@ pub fn gc_log(bytes: &[u8]) {
             gc::chatty(&line);
             line.time.map(|time| axis.ns(time));
         }
+    }
+}
+
+/// Bytes as mappings, in one piece and in several: sums by kind are the sum of all, and nothing
+/// differs from itself.
+pub fn smaps(bytes: &[u8]) {
+    let Ok(whole) = smaps::parse(bytes) else {
+        return;
+    };
+    all_of_smaps(&whole);
+    let mut reader = smaps::Reader::default();
+    for piece in bytes.chunks(37) {
+        if reader.feed(piece).is_err() {
+            return;
+        }
+    }
+    let mut again = smaps::Reader::default();
+    let fed = again.feed(bytes);
+    if let (Ok(()), Ok(pieces)) = (fed, reader.finish()) {
+        assert!(again.finish() == Ok(pieces));
+    }
+}
+
+fn all_of_smaps(smaps: &Smaps) {
+    smaps.parts();
+    let kinds = smaps.groups(By::Kind);
+    if !smaps.is_rollup() {
+        let mut sum = smaps::Sums::default();
+        for row in kinds.rows.iter().filter(|row| row.group.sub.is_none()) {
+            sum += &row.sums;
+        }
+        assert!(sum == kinds.total);
+    }
+    for by in [By::Kind, By::Library, By::Mapping] {
+        assert!(smaps::changes(smaps, smaps, by).rows.is_empty());
+    }
+    for mapping in &smaps.mappings {
+        let once = smaps::stable(&mapping.name);
+        assert!(smaps::stable(&once).len() <= once.len());
+    }
+}
+
+/// Bytes as what an allocator says of itself.
+pub fn malloc_info(bytes: &[u8]) {
+    if let Ok(info) = malloc_info::parse(bytes) {
+        assert!(info.large <= info.live);
     }
 }

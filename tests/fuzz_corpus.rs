@@ -71,3 +71,13 @@ fn rewritten_heap_dumps() {
 fn logs_of_collections() {
     replay("gc_log", targets::gc_log);
 }
+
+#[test]
+fn mappings_of_memory() {
+    replay("smaps", targets::smaps);
+}
+
+#[test]
+fn words_of_allocators() {
+    replay("malloc_info", targets::malloc_info);
+}

@@ -146,7 +146,7 @@ pub(super) async fn load(
 
 fn there_already(file: &Path) -> Failure {
     let message = format!("{} is already there", file.display());
-    Failure::new(ErrorClass::HostWrite, "file-exists", message)
+    Failure::new(ErrorClass::Usage, "output-taken", message)
         .with_help("choose another name, or overwrite it with --force")
 }
 
@@ -162,7 +162,7 @@ fn save(console: &Console, file: &Path, mapped: &Mapped) -> Result<(), Failure> 
     let failed = |error: std::io::Error| {
         Failure::new(
             ErrorClass::HostWrite,
-            "not-written",
+            "host-write",
             format!("cannot write {}: {error}", file.display()),
         )
         .with_help("name a file in a folder that can be written")

@@ -17,5 +17,7 @@ mod record;
 #[cfg(unix)]
 mod sessions;
 #[cfg(unix)]
+mod smaps;
+#[cfg(unix)]
 mod snapshots;
 mod symbols;

@@ -139,6 +139,14 @@ struct Spine {
 impl Spine {
     async fn run(mut self, mut asked: mpsc::UnboundedReceiver<()>) {
         let mut taking: JoinSet<()> = JoinSet::new();
+        if self.with.smaps {
+            // Before the first label, so that whoever waits for one knows that nothing comes.
+            taking.spawn(smaps::warn_of_obstacle(
+                self.device.clone(),
+                self.chronicle.clone(),
+                Tell::clone(&self.tell),
+            ));
+        }
         let mut look = tokio::time::interval(LOOK);
         let mut ending = false;
         loop {

@@ -7,9 +7,31 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use super::at::{At, NotTaken};
+use crate::app::record::Tell;
 use crate::app::smaps::fetch::{self, FetchError};
+use crate::device::Device;
 use crate::memory::smaps;
 use crate::memory::timeline::{Entry, Missed, Seen};
+use crate::session::{self, Chronicle};
+
+/// Says once, as the recording begins, where the phone will not let the mappings be read.
+pub(super) async fn warn_of_obstacle(device: Device, chronicle: Chronicle, tell: Tell) {
+    let Ok(processes) = session::matching_processes(&device, &chronicle).await else {
+        return;
+    };
+    for (pid, name) in &processes {
+        // The same rule as for smaps, without walking the pages.
+        let readable = fetch::proc_file(&device, (*pid, name), "maps", None).await;
+        if let Err(refused @ FetchError::Refused { .. }) = readable {
+            let help = fetch::refused_help(name);
+            super::warn(
+                &tell,
+                &format!("nothing comes of --with smaps: {refused}; {help}"),
+            );
+            return;
+        }
+    }
+}
 
 /// Takes them. That an allocator tells nothing (before Android 10, of apps that are not
 /// debuggable) is noted, and no failure: mappings are what was asked for.

@@ -1,0 +1,252 @@
+//! Somebody looks at what a process has mapped: on a phone, at labels of a recording, in a file;
+//! and asks why the figures differ.
+
+use serde_json::Value;
+
+use crate::lab::{APP, Lab};
+
+const DEBUGGABLE: &str = "android=14,build=user,speed=10";
+const ROOTED: &str = "android=14,build=userdebug,speed=10";
+/// An app that is neither debuggable nor profileable.
+const CLOSED: &str = "com.example.closed";
+
+fn sum(document: &Value, figure: &str) -> u64 {
+    let rows = document["rows"].as_array().expect("rows");
+    rows.iter()
+        .filter(|row| row["is_part"] != true)
+        .filter_map(|row| row["figures"][figure].as_u64())
+        .sum()
+}
+
+fn row<'a>(document: &'a Value, kind: &str) -> &'a Value {
+    let rows = document["rows"].as_array().expect("rows");
+    let found = rows
+        .iter()
+        .find(|row| row["kind"] == kind && row["is_part"] != true);
+    found.unwrap_or_else(|| panic!("no {kind} in {document:#}"))
+}
+
+#[test]
+fn a_running_process_is_shown_by_the_rows_of_meminfo() {
+    for (spec, way) in [(DEBUGGABLE, "run-as"), (ROOTED, "run-as")] {
+        let lab = Lab::new(spec);
+        let document = lab.expect(0, &["smaps", APP, "--json"]).json();
+        assert_eq!(document["process"], APP);
+        assert_eq!(document["way"], way, "{spec}");
+        assert_eq!(document["strange_lines"], 0, "{document:#}");
+        for figure in ["rss", "pss", "private_dirty"] {
+            let total = document["total"][figure].as_u64().expect("a total");
+            assert_eq!(sum(&document, figure), total, "{figure}");
+            assert!(total > 0, "{figure}");
+        }
+        assert!(row(&document, "Native Heap")["figures"]["rss"].as_u64() > Some(0));
+        assert!(row(&document, "Dalvik Heap")["figures"]["rss"].as_u64() > Some(0));
+    }
+    let lab = Lab::new(ROOTED);
+    let shown = lab.expect(0, &["smaps", APP, "--by", "library"]);
+    for said in [APP, "private dirty", "TOTAL", "libc.so"] {
+        assert!(shown.stdout.contains(said), "{said} in {shown}");
+    }
+    let csv = lab.expect(0, &["smaps", APP, "--by", "mapping", "--csv"]);
+    let lines: Vec<&str> = csv.stdout.lines().collect();
+    assert!(lines[0].starts_with("kind,part,name,permissions,offset,start,mappings,size,rss"));
+    let cells = lines[0].split(',').count();
+    assert!(lines.len() > 4 && lines[1].split(',').count() >= cells);
+}
+
+#[test]
+fn where_nobody_may_look_it_is_said_what_would_be_needed_and_what_there_is() {
+    let lab = Lab::new(DEBUGGABLE);
+    let none = lab
+        .expect(4, &["smaps", "com.example.none", "--json"])
+        .json();
+    assert_eq!(none["error"]["kind"], "target-not-running");
+    let refused = lab.expect(4, &["smaps", "surfaceflinger", "--json"]).json();
+    assert_eq!(refused["error"]["kind"], "mappings-refused");
+    let message = refused["error"]["message"].as_str().unwrap();
+    assert!(message.contains("Permission denied"), "{message}");
+    let help = refused["error"]["help"].as_str().unwrap();
+    for said in ["debuggable", "root", "--local"] {
+        assert!(help.contains(said), "{help}");
+    }
+}
+
+#[test]
+fn what_was_saved_is_read_again_and_compared() {
+    let lab = Lab::new(DEBUGGABLE);
+    let before = lab
+        .expect(0, &["smaps", APP, "--save", "a.smaps", "--json"])
+        .json();
+    lab.expect(2, &["smaps", APP, "--save", "a.smaps"]);
+    let after = lab
+        .expect(0, &["smaps", APP, "--save", "b.smaps", "--json"])
+        .json();
+    let again = lab.expect(0, &["smaps", "a.smaps", "--json"]).json();
+    for field in ["rows", "total", "count"] {
+        assert_eq!(again[field], before[field], "{field}");
+    }
+    for by in ["kind", "library", "mapping"] {
+        let changed = lab
+            .expect(0, &["diff", "a.smaps", "b.smaps", "--by", by, "--json"])
+            .json();
+        let figure = |document: &Value| document["total"]["private_dirty"].as_i64().unwrap();
+        let grown = changed["total"]["private_dirty"].as_i64().unwrap();
+        assert_eq!(grown, figure(&after) - figure(&before), "{by}");
+        let rows = changed["rows"].as_array().unwrap();
+        let sum: i64 = rows
+            .iter()
+            .filter(|row| row["is_part"] != true)
+            .map(|row| row["delta"]["private_dirty"].as_i64().unwrap())
+            .sum();
+        assert_eq!(sum, grown, "{by}");
+    }
+    let same = lab.expect(0, &["diff", "a.smaps", "a.smaps"]);
+    assert!(same.stdout.contains("TOTAL"), "{same}");
+    let strange = lab.expect(2, &["diff", "a.smaps", "b.smaps", "--by", "path"]);
+    assert!(
+        strange.stderr.contains("kind, library or mapping"),
+        "{strange}"
+    );
+    std::fs::write(lab.work().join("none.txt"), "no mapping\n").unwrap();
+    lab.expect(8, &["smaps", "./none.txt"]);
+}
+
+#[test]
+fn mappings_and_the_allocators_words_are_kept_at_each_label_and_reconciled() {
+    let lab = Lab::new(ROOTED);
+    let mut running = lab.record(&["--with", "meminfo,smaps"]);
+    running.until_recorded();
+    lab.expect(0, &["snapshot", "--label", "first"]);
+    running.signal("INT");
+    assert_eq!(running.end().code(), Some(0));
+    let out = lab.work().join("out");
+    assert!(out.join("smaps/01-first.smaps.gz").is_file());
+    assert!(out.join("malloc-info/01-first.xml").is_file());
+
+    let kept = lab.expect(0, &["smaps", "out@first", "--json"]).json();
+    assert_eq!(kept["label"], "first");
+    assert_eq!(kept["process"], APP);
+    assert_eq!(kept["origin"], "recording");
+    assert!(row(&kept, "Native Heap")["figures"]["rss"].as_u64() > Some(0));
+    let wrong = lab.expect(2, &["smaps", "out@nowhere"]);
+    assert!(wrong.stderr.contains("first"), "{wrong}");
+    lab.expect(0, &["diff", "out@first", "out@end", "--smaps", "--json"]);
+
+    let tables = lab.expect(0, &["reconcile", "out@first", "--json"]).json();
+    let [table] = tables["tables"].as_array().unwrap().as_slice() else {
+        panic!("{tables:#}");
+    };
+    assert_eq!(table["label"], "first");
+    let figure = |name: &str| {
+        let rows = table["rows"].as_array().unwrap();
+        let found = rows.iter().find(|row| row["figure"] == name);
+        found.unwrap_or_else(|| panic!("no {name} in {table:#}"))["bytes"]
+            .as_i64()
+            .unwrap()
+    };
+    let alloc = figure("heap-alloc");
+    assert!(figure("profiled") > 0 && alloc > 0);
+    assert_eq!(
+        figure("native-resident"),
+        row(&kept, "Native Heap")["figures"]["rss"]
+            .as_i64()
+            .unwrap()
+    );
+    assert!(figure("process-resident") > figure("native-resident"));
+    // The allocator's own account of what is live, which a profile begun late is below.
+    assert!(figure("malloc-info") > 0);
+    let differences = table["differences"].as_array().unwrap();
+    assert!(differences.len() >= 4, "{table:#}");
+    for difference in differences {
+        let of = |end: &str| figure(difference[end].as_str().unwrap());
+        assert_eq!(difference["bytes"].as_i64(), Some(of("to") - of("from")));
+        assert!(!difference["causes"].as_array().unwrap().is_empty());
+    }
+    let shown = lab.expect(0, &["reconcile", "out"]);
+    for said in [
+        "heapprofd, unreleased",
+        "Heap Alloc",
+        "Native Heap RSS",
+        "malloc never saw",
+    ] {
+        assert!(shown.stdout.contains(said), "{said} in {shown}");
+    }
+    let all = lab
+        .expect(0, &["reconcile", "out", "--all", "--json"])
+        .json();
+    assert_eq!(all["tables"].as_array().unwrap().len(), 2, "{all:#}");
+}
+
+#[test]
+fn a_running_process_is_reconciled_without_a_profile_and_says_so() {
+    let lab = Lab::new(DEBUGGABLE);
+    let tables = lab.expect(0, &["reconcile", APP, "--json"]).json();
+    let table = &tables["tables"][0];
+    let figures: Vec<&str> = table["rows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|row| row["figure"].as_str())
+        .collect();
+    for figure in [
+        "malloc-info",
+        "heap-alloc",
+        "native-resident",
+        "process-resident",
+    ] {
+        assert!(figures.contains(&figure), "{figure} in {table:#}");
+    }
+    let missing = table["missing"].as_array().unwrap();
+    assert_eq!(missing[0]["figure"], "profiled");
+    let left = lab.phone.list("/data/local/tmp");
+    assert!(
+        !left.iter().any(|file| file.contains("malloc_info")),
+        "{left:?}"
+    );
+}
+
+#[test]
+fn mappings_of_a_java_dump_are_read_from_its_trace() {
+    let lab = Lab::new(ROOTED);
+    lab.expect(0, &["dump", "-n", APP, "-o", "out", "--dump-smaps"]);
+    let document = lab
+        .expect(0, &["smaps", "out", "--by", "library", "--json"])
+        .json();
+    assert_eq!(document["origin"], "trace");
+    assert!(document["remark"].as_str().unwrap().contains("mislead"));
+    let total = document["total"]["size"].as_u64().unwrap();
+    assert!(total > 0);
+    let rows = lab.expect(
+        0,
+        &[
+            "query",
+            "out",
+            "SELECT sum(size_kb) * 1024 AS size, count(*) AS n FROM profiler_smaps JOIN process \
+             USING (upid) WHERE name = 'com.example.app'",
+            "--json",
+        ],
+    );
+    let rows = rows.json();
+    assert_eq!(rows[0]["size"].as_u64(), Some(total), "{rows:#}");
+}
+
+#[test]
+fn a_recording_that_cannot_have_mappings_says_so_once_at_its_begin() {
+    let lab = Lab::new("android=14,build=user,speed=10");
+    let mut running = lab.start(&[
+        "record",
+        "-n",
+        CLOSED,
+        "-o",
+        "out",
+        "--with",
+        "smaps",
+        "--force",
+        "--json-lines",
+    ]);
+    let warning = running.until("warning");
+    let text = warning["text"].as_str().unwrap_or_default();
+    assert!(text.contains("--with smaps"), "{warning}");
+    running.signal("INT");
+    running.end();
+}
