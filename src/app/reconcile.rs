@@ -350,7 +350,7 @@ fn take_malloc_info(known: &mut Known, text: &[u8], boot_ns: Option<u64>) {
         Ok(value) => {
             known.malloc_info = Some(At {
                 value,
-                source: "malloc_info".to_owned(),
+                source: "am dumpheap -m".to_owned(),
                 boot_ns,
             });
         }

@@ -468,11 +468,10 @@ impl Table {
         let causes = vec![
             Cause {
                 kind: CauseKind::Fragmentation,
-                about: format!(
-                    "free memory of the heap ({}): blocks between others that are in use, and \
-                     what is kept for the next allocations",
-                    ByteSize(cells.free)
-                ),
+                about:
+                    "free memory of the heap: blocks between others that are in use, and what is \
+                        kept for the next allocations"
+                        .to_owned(),
                 bytes: Some(signed(cells.free)),
                 remedy: much.then(|| {
                     "much of the heap is free: after a peak the allocator keeps it. Lower the \
@@ -509,11 +508,8 @@ impl Table {
         if swapped > 0 {
             causes.push(Cause {
                 kind: CauseKind::Swap,
-                about: format!(
-                    "{} of the heap is in ZRAM or swap: it is no part of RSS, and still takes \
-                     memory once compressed (about a third of its size)",
-                    ByteSize(swapped)
-                ),
+                about: "in ZRAM or swap: no part of RSS, though it still takes memory, compressed"
+                    .to_owned(),
                 bytes: Some(-signed(swapped)),
                 remedy: Some("compare RSS with swap added, never RSS alone".to_owned()),
             });
@@ -523,11 +519,10 @@ impl Table {
             let much = more > alloc / MUCH_FREE && more > 4 << 20;
             causes.push(Cause {
                 kind: CauseKind::Fragmentation,
-                about: format!(
-                    "{} more pages than what is live fills: memory comes in whole pages, and a \
-                     page with one live block stays",
-                    ByteSize(more)
-                ),
+                about:
+                    "more pages than what is live would fill: memory comes in whole pages, and a \
+                        page with one live block stays"
+                        .to_owned(),
                 bytes: Some(signed(more)),
                 remedy: much.then(|| {
                     "that is much: the heap is fragmented, or keeps a peak. Free what lives long \
@@ -539,11 +534,8 @@ impl Table {
         } else {
             causes.push(Cause {
                 kind: CauseKind::Pages,
-                about: format!(
-                    "{} of what is allocated was never touched, or went back to the system: it \
-                     has no pages",
-                    ByteSize(alloc - occupied)
-                ),
+                about: "allocated and never touched, or given back to the system: it has no pages"
+                    .to_owned(),
                 bytes: Some(-signed(alloc - occupied)),
                 remedy: None,
             });

@@ -43,7 +43,7 @@ fn a_running_process_is_shown_by_the_rows_of_meminfo() {
         assert!(row(&document, "Dalvik Heap")["figures"]["rss"].as_u64() > Some(0));
     }
     let lab = Lab::new(ROOTED);
-    let shown = lab.expect(0, &["smaps", APP, "--by", "library"]);
+    let shown = lab.expect(0, &["smaps", APP, "--by", "library", "-n", "0"]);
     for said in [APP, "private dirty", "TOTAL", "libc.so"] {
         assert!(shown.stdout.contains(said), "{said} in {shown}");
     }

@@ -493,3 +493,82 @@ fn the_kernel_of_this_machine_is_understood() {
     let sizes: u64 = smaps.mappings.iter().map(|m| m.end - m.start).sum();
     assert_eq!(of(Field::Size), sizes);
 }
+
+mod any {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A mapping of any name and size, not always adjacent to the one before.
+    fn mapping() -> impl Strategy<Value = (u64, String, [u64; 6])> {
+        let name = prop_oneof![
+            Just(String::new()),
+            Just("[anon:.bss]".to_owned()),
+            Just(LIB.to_owned()),
+            Just("[anon:scudo:primary]".to_owned()),
+            "\\[anon:dalvik-[a-z ]{1,20}\\]",
+            "/[a-z@~./ 0-9-]{0,30}(\\.so|\\.art|\\.vdex| \\(deleted\\))?",
+        ];
+        let figures = proptest::array::uniform6(0..1u64 << 30);
+        (0..3u64, name, figures)
+    }
+
+    proptest! {
+        #[test]
+        fn sums_of_kinds_libraries_and_mappings_are_the_sum_of_all(
+            mappings in proptest::collection::vec(mapping(), 1..40)
+        ) {
+            let mut text = Text::new();
+            let mut at = 0x1000_0000;
+            for (gap, name, figures) in mappings {
+                let start = at + gap * 0x1000;
+                at = start + 0x4000;
+                text = text.map((start, at), "rw-p", name.trim(), figures);
+            }
+            let smaps = text.read();
+            for by in [By::Kind, By::Library, By::Mapping] {
+                let groups = smaps.groups(by);
+                let mut sum = Sums::default();
+                let mut count = 0;
+                let is_whole = |row: &&Grouped| by != By::Kind || row.group.sub.is_none();
+                for row in groups.rows.iter().filter(is_whole) {
+                    sum += &row.sums;
+                    count += row.count;
+                }
+                prop_assert_eq!(sum, groups.total);
+                prop_assert_eq!(count, smaps.count());
+                prop_assert!(changes(&smaps, &smaps, by).rows.is_empty());
+            }
+            let parts = smaps.parts().unwrap();
+            let sum = parts.java + parts.native + parts.code + parts.stack + parts.graphics
+                + parts.private_other + parts.system;
+            prop_assert_eq!(sum, parts.total_pss);
+        }
+
+        #[test]
+        fn any_text_is_read_alike_in_any_pieces(
+            lines in proptest::collection::vec(prop_oneof![
+                "[0-9a-f]{1,17}-[0-9a-f]{1,17} [rwxps-]{4} [0-9a-f]{1,9} fe:2d [0-9]{1,20} .{0,20}",
+                "(Rss|Pss|Swap|Size|New_One): +[0-9]{1,21} kB",
+                "(Name|VmFlags|THPeligible): .{0,20}",
+                ".{0,40}",
+            ], 0..30),
+            length in 1..50usize,
+        ) {
+            let text = lines.join("\n");
+            let mut whole = Reader::default();
+            whole.feed(text.as_bytes()).unwrap();
+            let mut pieces = Reader::default();
+            for piece in text.as_bytes().chunks(length) {
+                pieces.feed(piece).unwrap();
+            }
+            prop_assert_eq!(whole.finish(), pieces.finish());
+            let _ = parse(text.as_bytes());
+        }
+
+        #[test]
+        fn folded_names_stay_as_they_are(name in "(/data/app/|/dev/ashmem/|\\[anon:)?.{0,60}") {
+            let once = stable(&name).into_owned();
+            prop_assert_eq!(stable(&once), once.as_str());
+        }
+    }
+}
