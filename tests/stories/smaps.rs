@@ -216,6 +216,17 @@ fn mappings_of_a_java_dump_are_read_from_its_trace() {
     assert!(document["remark"].as_str().unwrap().contains("mislead"));
     let total = document["total"]["size"].as_u64().unwrap();
     assert!(total > 0);
+    // The mappings are those that the phone's own file has: nothing but shares differs.
+    let now = lab
+        .expect(0, &["smaps", APP, "--by", "library", "--json"])
+        .json();
+    let names = |document: &Value| -> Vec<String> {
+        let rows = document["rows"].as_array().unwrap().iter();
+        let mut names: Vec<String> = rows.map(|r| r["name"].to_string()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names(&document), names(&now));
     let rows = lab.expect(
         0,
         &[

@@ -300,8 +300,9 @@ impl JavaSource {
             });
         }
         if self.config.dump_smaps() {
+            let ledger = Ledger::of(kernel, &kernel.state(), process, began);
             all.push(pb::TracePacket {
-                smaps_packet: Some(packets::smaps(process)),
+                smaps_packet: Some(packets::smaps(process.pid, ledger.as_ref())),
                 ..packet()
             });
         }

@@ -4,6 +4,7 @@ use super::buffer::TraceBuffer;
 use super::oom::{Oom, TRIGGER as OOM_TRIGGER};
 use crate::phone::clock::ClockValues;
 use crate::phone::kernel::Kernel;
+use crate::phone::memory::Ledger;
 use crate::proto::perfetto as pb;
 
 /// Sequence of the service itself.
@@ -235,35 +236,29 @@ pub(super) fn process_tree(kernel: &Kernel, sequence: u32) -> pb::TracePacket {
     }
 }
 
-/// What a forked child finds in its /proc/self/smaps.
-pub(super) fn smaps(process: &crate::phone::process::Process) -> pb::SmapsPacket {
-    // Shares of the resident memory, in hundredths: all, dirty, clean.
-    let kinds: [(&str, u64, u64, u64); 8] = [
-        ("[anon:dalvik-main space (region space)]", 24, 24, 0),
-        ("[anon:dalvik-zygote space]", 3, 1, 0),
-        ("[anon:dalvik-large object space]", 6, 6, 0),
-        ("[anon:scudo:primary]", 18, 18, 0),
-        ("[anon:scudo:secondary]", 6, 6, 0),
-        ("/system/framework/boot-framework.art", 11, 2, 3),
-        ("/system/lib64/libhwui.so", 9, 1, 4),
-        ("/apex/com.android.art/lib64/libart.so", 8, 1, 3),
-    ];
-    let entries = kinds.map(|(path, all, dirty, clean)| {
-        let kb = |share| process.rss_kb * share / 100;
+/// What a forked child finds in its /proc/self/smaps: the mappings of its parent, with which it
+/// shares every page that was its parent's own.
+pub(super) fn smaps(pid: u32, ledger: Option<&Ledger>) -> pb::SmapsPacket {
+    let mappings = ledger.map_or(&[][..], |ledger| &ledger.mappings);
+    let entries = mappings.iter().map(|mapping| {
+        let pages = &mapping.pages;
         pb::SmapsEntry {
-            path: Some(path.to_owned()),
-            size_kb: Some(kb(all) * 5 / 4),
-            private_dirty_kb: Some(kb(dirty)),
-            swap_kb: Some(kb(dirty) / 8),
-            private_clean_resident_kb: Some(kb(clean)),
-            shared_clean_resident_kb: Some(kb(all - dirty - clean)),
-            proportional_resident_kb: Some(kb(dirty + clean) + kb(all - dirty - clean) / 3),
+            path: Some(mapping.name.clone()),
+            size_kb: Some(mapping.size_kb()),
+            private_dirty_kb: Some(0),
+            swap_kb: Some(pages.swap),
+            private_clean_resident_kb: Some(0),
+            shared_dirty_resident_kb: Some(pages.shared_dirty + pages.private_dirty),
+            shared_clean_resident_kb: Some(pages.shared_clean + pages.private_clean),
+            locked_kb: Some(0),
+            // Each page that was nobody else's has two now.
+            proportional_resident_kb: Some(pages.pss - pages.uss().min(pages.pss) / 2),
             ..Default::default()
         }
     });
     pb::SmapsPacket {
-        pid: Some(process.pid),
-        entries: entries.to_vec(),
+        pid: Some(pid),
+        entries: entries.collect(),
         recording_type: Some(pb::smaps_packet::RecordingType::ArtHprofPostfork as i32),
     }
 }
