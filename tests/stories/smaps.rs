@@ -1,6 +1,7 @@
 //! Somebody looks at what a process has mapped: on a phone, at labels of a recording, in a file;
 //! and asks why the figures differ.
 
+use heaptap::memory::meminfo::{Column, Meminfo};
 use serde_json::Value;
 
 use crate::lab::{APP, Lab};
@@ -260,4 +261,60 @@ fn a_recording_that_cannot_have_mappings_says_so_once_at_its_begin() {
     assert!(text.contains("--with smaps"), "{warning}");
     running.signal("INT");
     running.end();
+}
+
+#[test]
+fn sums_by_kind_are_the_rows_of_the_phones_own_meminfo() {
+    for android in [10, 12, 14, 16] {
+        let lab = Lab::new(&format!(
+            "android={android},build=userdebug,speed=1,app=idle"
+        ));
+        let running = lab.record(&["--with", "meminfo,smaps"]);
+        running.signal("INT");
+        // An app that does nothing leaves no samples.
+        assert_eq!(running.end().code(), Some(7));
+        let document = lab.expect(0, &["smaps", "out", "--json"]).json();
+        let text = lab.work().join("out/meminfo/01-end.txt");
+        let text = std::fs::read_to_string(text).unwrap();
+        let meminfo = Meminfo::parse(&text);
+        let process = meminfo.processes().next().unwrap();
+        let table = process.table().unwrap();
+        let mut compared = 0;
+        for row in table.parts() {
+            // What the graphics driver counts is in no mapping.
+            if row.label.ends_with("mtrack") {
+                continue;
+            }
+            let ours = row_of(&document, &row.label);
+            for (column, figure) in [
+                (Column::Pss, "pss"),
+                (Column::PrivateDirty, "private_dirty"),
+                (Column::PrivateClean, "private_clean"),
+            ] {
+                let theirs = table.value(row, &column).unwrap();
+                let ours = ours.map_or(0, |row| row["figures"][figure].as_i64().unwrap());
+                // The runtime allocates a little even in an app that does nothing.
+                let near = 256 << 10;
+                assert!(
+                    (theirs - ours).abs() <= near,
+                    "Android {android}, {} {figure}: {ours} against {theirs}",
+                    row.label
+                );
+                compared += usize::from(theirs > 0);
+            }
+        }
+        assert!(compared > 15, "Android {android}: {compared}");
+        for row in document["rows"].as_array().unwrap() {
+            let kind = row["kind"].as_str().unwrap();
+            assert!(
+                table.row(kind).is_some(),
+                "Android {android} knows no {kind}"
+            );
+        }
+    }
+}
+
+fn row_of<'a>(document: &'a Value, kind: &str) -> Option<&'a Value> {
+    let mut rows = document["rows"].as_array().unwrap().iter();
+    rows.find(|row| row["kind"] == kind && row["is_part"] != true)
 }
