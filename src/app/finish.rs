@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::beside;
 use super::causes::{self, Cause};
 use super::convert::{ConvertError, Converted, Input, Plain, Request, Selection};
 use super::device_libs::{DeviceLibs, Interrupt, PullLibs};
@@ -168,6 +169,9 @@ pub async fn finish(
     let mut steps = plan.steps.clone();
     steps.extend(session.steps().iter().cloned().map(plan::step_at));
     steps.push(plan::step("trace-complete"));
+    if ended_by != EndedBy::Reboot {
+        beside::complete(&session, &plan).await;
+    }
     let trace = match fetch(&mut session, controls).await {
         Ok(trace) => trace,
         Err(error @ (SessionError::NothingLeft { .. } | SessionError::Rejected { .. })) => {
@@ -252,6 +256,10 @@ pub async fn finish(
     };
     manifest.java_allocations = manifest::JavaAllocations::of(&manifest.dumps.native);
     bind_labels(&mut manifest, &chronicle);
+    manifest.beside = beside::section(&output, plan.with);
+    if let Some(beside) = &manifest.beside {
+        manifest.warnings.extend(beside::warnings(beside));
+    }
     note_startup(&mut manifest);
     if let Err(error) = manifest.write(&output) {
         // The manifest is worth more than a copy of the trace.

@@ -2,9 +2,13 @@
 //! the schema (`docs/manifest.md` documents every field; a test holds the two together) and
 //! the atomic writing. Plain values only: whoever fills it knows where they come from.
 
+mod beside;
 mod java;
 mod symbolization;
 
+pub use beside::{
+    Beside, BesideCost, BesideFile, BesideGap, BesideMissed, BesideTimeline, BesideUnread,
+};
 pub use java::{
     DumpKey, Dumps, JAVA_HEAP, JavaAllocations, JavaDump, JavaFlags, JavaKind, JavaSums,
     JavaTotals, Original,
@@ -63,6 +67,9 @@ pub struct Manifest {
     pub java_allocations: Option<JavaAllocations>,
     /// Every label asked for, bound to dumps or not.
     pub labels: Vec<Label>,
+    /// What was recorded beside the native heap; absent where nothing was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<Beside>,
     /// How many frames carry names, and whose libraries do not.
     pub symbolization: Option<Symbolization>,
     /// What the user should know.
@@ -421,6 +428,7 @@ impl Default for Manifest {
             dumps: Dumps::default(),
             java_allocations: None,
             labels: Vec::new(),
+            beside: None,
             symbolization: None,
             warnings: Vec::new(),
         }
@@ -648,6 +656,7 @@ mod tests {
                 tells: vec!["stack".to_owned()],
                 lacks: vec!["class".to_owned()],
             }),
+            beside: Some(beside::example()),
             symbolization: Some(symbolization()),
             warnings: vec![Warning {
                 kind: "buffer-overran".to_owned(),

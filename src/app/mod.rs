@@ -29,6 +29,7 @@ pub mod java_summary;
 pub mod labels;
 pub mod leaks;
 mod lists;
+pub mod live;
 pub mod look;
 pub mod manifest;
 pub mod maps;

@@ -261,6 +261,27 @@ impl Show {
                         .warn(format_args!("{at}: no {source}: {}", shown(why)));
                 }
             }
+            BesideEvent::Unreadable { why } => {
+                self.console
+                    .say(format_args!("not readable: {}", shown(why)));
+            }
+            BesideEvent::Restarted { name, pid } => {
+                self.console
+                    .say(format_args!("{} was started again: pid {pid}", shown(name)));
+            }
+            BesideEvent::Observed {
+                samples,
+                collections,
+                core,
+                services,
+                bytes_per_s,
+            } => {
+                let mut text = format!("observed: {samples} samples, {collections} collections");
+                if let (Some(core), Some(services), Some(bytes)) = (core, services, bytes_per_s) {
+                    text.push_str(&format!("; {}", cost(*core, *services, *bytes)));
+                }
+                self.console.detail(text);
+            }
         }
     }
 
@@ -499,6 +520,16 @@ impl NamesArgs {
             false => Asked::Names,
         }
     }
+}
+
+/// What observing takes of a phone.
+pub(super) fn cost(core: f64, services: f64, bytes_per_s: f64) -> String {
+    let bytes = ByteSize(bytes_per_s.max(0.0) as u64);
+    format!(
+        "it took {:.1}% of one core, services at most {:.1}% more, and {bytes}/s",
+        core * 100.0,
+        services * 100.0
+    )
 }
 
 /// The command that names a recording's frames anew.

@@ -6,6 +6,7 @@
 //! | module | owns |
 //! |---|---|
 //! | `gc` | garbage collections as the runtimes log them, and what they tell |
+//! | `graphics` | gfxinfo and dmabuf_dump: memory of textures and buffers |
 //! | `malloc_info` | what the allocator says of itself |
 //! | `meminfo` | `dumpsys meminfo` in every form |
 //! | `reconcile` | figures of one process side by side, and what lies between them |
@@ -17,6 +18,7 @@
 //! BOOTTIME.
 
 pub mod gc;
+pub mod graphics;
 pub mod malloc_info;
 pub mod meminfo;
 pub mod reconcile;

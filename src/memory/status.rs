@@ -88,8 +88,8 @@ impl Status {
     }
 }
 
-/// `  1234 kB` in bytes.
-fn kilobytes(value: &str) -> Option<u64> {
+/// `1234 kB` in bytes.
+pub fn kilobytes(value: &str) -> Option<u64> {
     let (number, unit) = value.split_once(char::is_whitespace)?;
     (unit.trim() == "kB")
         .then(|| number.parse::<u64>().ok()?.checked_mul(1024))
@@ -118,19 +118,6 @@ pub fn seconds_ns(text: &str) -> Option<u64> {
         .ok()?
         .checked_mul(1_000_000_000)?
         .checked_add(nanos.parse().ok()?)
-}
-
-/// The time that a process has spent on a CPU, in clock ticks, from `/proc/PID/stat`: its own
-/// (utime, stime) and that of children it has waited for (cutime, cstime).
-pub fn cpu_ticks(stat: &str) -> Option<u64> {
-    // The name in field 2 may hold blanks and parentheses.
-    let (_, rest) = stat.rsplit_once(')')?;
-    let fields: Vec<&str> = rest.split_whitespace().take(15).collect();
-    let ticks = fields.get(11..15)?;
-    ticks.iter().try_fold(0u64, |sum, field| {
-        // Children's are signed.
-        sum.checked_add(field.parse::<i64>().ok()?.max(0).unsigned_abs())
-    })
 }
 
 #[cfg(test)]
@@ -189,13 +176,5 @@ mod tests {
         for odd in ["", ".", "1.", ".5", "-1.0", "1.x", "99999999999999.0"] {
             assert_eq!(seconds_ns(odd), None, "{odd}");
         }
-    }
-
-    #[test]
-    fn cpu_time_counts_children() {
-        let stat = "7 (a) b) S 1 7 7 0 -1 4194560 1 2 3 4 10 20 30 40 20 0 1 0 99";
-        assert_eq!(cpu_ticks(stat), Some(100));
-        assert_eq!(cpu_ticks("7 (a) S 1 2"), None);
-        assert_eq!(cpu_ticks(""), None);
     }
 }

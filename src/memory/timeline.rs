@@ -65,6 +65,8 @@ pub enum Seen {
     Missed(Missed),
     /// Nothing could be seen for a while: no sample, no log.
     Gap(Gap),
+    /// What the observing itself has taken of the phone, so far.
+    Spent(Spent),
 }
 
 /// Where a figure comes from.
@@ -312,6 +314,25 @@ pub struct Gap {
     pub until_ns: u64,
     /// Why.
     pub why: String,
+}
+
+/// What observing has taken of the phone since it began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Spent {
+    /// Begin, BOOTTIME ns; `boot_ns` is until when.
+    pub since_ns: u64,
+    /// Time that the loop on the phone was on a CPU, with the programs it started, ns.
+    pub cpu_ns: u64,
+    /// Time for which services of the phone were at work for it, at most, ns.
+    pub waited_ns: u64,
+    /// Bytes over the connection.
+    pub bytes: u64,
+    /// Rounds of the loop.
+    pub rounds: u64,
+    /// Questions to services: meminfo, graphics.
+    pub questions: u64,
+    /// Commands sent over the connection for all of it.
+    pub round_trips: u64,
 }
 
 /// What was seen of all processes, in order of time.

@@ -9,6 +9,7 @@ use crate::app::manifest;
 use crate::app::output::file_name;
 use crate::device::{Device, DeviceError};
 use crate::memory::timeline::{Kept, Ours, Seen};
+use crate::observe::OurWindows;
 use crate::session::SessionError;
 
 /// What the end of a recording is called in names of files.
@@ -28,6 +29,8 @@ pub(super) struct At {
     /// The processes that match the targets now, with their names.
     pub(super) processes: Vec<(u32, String)>,
     pub(super) timeline: TimelineFile,
+    /// For whoever makes an app collect its garbage.
+    pub(super) windows: OurWindows,
 }
 
 /// Why something was not taken.

@@ -24,6 +24,7 @@ pub(super) async fn capture(at: &At) -> Result<(), NotTaken> {
         let command = Command::script(MEMINFO)
             .called("reading meminfo")
             .arg(pid.to_string());
+        let window = at.windows.open(*pid, 1);
         let output = at.device.run(&command, LIMIT).await?;
         let Some((from_ns, text, until_ns)) = between_clocks(&output.stdout) else {
             let said = String::from_utf8_lossy(&output.stdout);
@@ -32,6 +33,7 @@ pub(super) async fn capture(at: &At) -> Result<(), NotTaken> {
                 "dumpsys meminfo of {name} said: {said}"
             )));
         };
+        window.close(from_ns, until_ns);
         at.ours("meminfo", *pid, from_ns, until_ns);
         if String::from_utf8_lossy(text).contains(NO_PROCESS) {
             gone.push(format!("{name} ({pid})"));

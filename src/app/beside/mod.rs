@@ -9,12 +9,18 @@
 //! | `at` | a label's moment: its processes, the names of its files |
 //! | `file` | `memory.jsonl` while it is being written |
 //! | `java`, `meminfo`, `smaps` | what is taken at a label, each |
+//! | `watching` | the phone observed all along, and what of that is told |
+//! | `later` | what nobody observed, as far as the log still has it |
+//! | `summary` | all of it as the manifest lists it |
 
 mod at;
 mod file;
 mod java;
+mod later;
 mod meminfo;
 mod smaps;
+mod summary;
+mod watching;
 mod with;
 
 use std::collections::VecDeque;
@@ -28,11 +34,16 @@ use tokio::task::JoinSet;
 use self::at::{At, NotTaken};
 pub use self::file::TimelineFile;
 pub(super) use self::java::impossible as java_impossible;
+pub(super) use self::later::complete;
+pub(super) use self::summary::{section, source_word, warnings};
+pub(super) use self::watching::Shares;
+use self::watching::Watching;
 pub use self::with::{Source, With};
 use super::plan::Plan;
 use super::record::{RecordEvent, Tell};
 use crate::device::Device;
 use crate::memory::timeline::{Label, Missed, Seen};
+use crate::observe::OurWindows;
 use crate::session::{self, Chronicle, Controls, FollowEnd, LabelWatch, Session, SessionEvent};
 
 /// Between two looks for a new label.
@@ -41,7 +52,7 @@ const LOOK: Duration = Duration::from_millis(200);
 const RETURN_STEP: Duration = Duration::from_secs(30);
 
 /// What happens beside a recording.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum BesideEvent {
@@ -53,6 +64,34 @@ pub enum BesideEvent {
         taken: Vec<Source>,
         /// What was not, and why.
         missed: Vec<(Source, String)>,
+    },
+    /// Something that is observed all along cannot be read on this phone.
+    Unreadable {
+        /// What, and why.
+        why: String,
+    },
+    /// A process was started again.
+    Restarted {
+        /// Its name.
+        name: String,
+        /// Its new id.
+        pid: u32,
+    },
+    /// Observing is over.
+    Observed {
+        /// Samples of processes.
+        samples: u64,
+        /// Collections of the apps themselves.
+        collections: u64,
+        /// Of one core: what the loop on the phone took of it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        core: Option<f64>,
+        /// Of one core: what services took at most to answer.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        services: Option<f64>,
+        /// Bytes a second over the connection.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        bytes_per_s: Option<f64>,
     },
 }
 
@@ -86,6 +125,7 @@ impl Beside {
             with: plan.with,
             labels: session.watch_labels(),
             timeline,
+            windows: OurWindows::default(),
             tell: Tell::clone(tell),
             waiting: VecDeque::new(),
         };
@@ -132,6 +172,7 @@ struct Spine {
     with: With,
     labels: LabelWatch,
     timeline: TimelineFile,
+    windows: OurWindows,
     tell: Tell,
     waiting: VecDeque<Wish>,
 }
@@ -147,6 +188,16 @@ impl Spine {
                 Tell::clone(&self.tell),
             ));
         }
+        let watching = self.with.observes().then(|| {
+            Watching::begin(
+                &self.device,
+                &self.chronicle,
+                self.with,
+                &self.timeline,
+                &self.windows,
+                &self.tell,
+            )
+        });
         let mut look = tokio::time::interval(LOOK);
         let mut ending = false;
         loop {
@@ -170,6 +221,9 @@ impl Spine {
                     }
                 }
             }
+        }
+        if let Some(watching) = watching {
+            watching.end().await;
         }
         self.look();
         match self.timeline.finish() {
@@ -214,6 +268,7 @@ impl Spine {
             with: self.with,
             folder: self.folder(),
             timeline: self.timeline.clone(),
+            windows: self.windows.clone(),
             tell: Tell::clone(&self.tell),
             asked_ns: wish.label.as_ref().map_or(0, |label| label.boot_ns),
             wish,
@@ -233,6 +288,7 @@ struct Taker {
     with: With,
     folder: PathBuf,
     timeline: TimelineFile,
+    windows: OurWindows,
     tell: Tell,
     wish: Wish,
     /// When the label was set, BOOTTIME ns.
@@ -322,6 +378,7 @@ impl Taker {
             boot_ns: self.asked_ns,
             processes,
             timeline: self.timeline.clone(),
+            windows: self.windows.clone(),
         };
         match source {
             Source::Java => java::capture(&at).await,

@@ -1,0 +1,270 @@
+//! What was recorded beside, as the manifest lists it. Read back from the folder: whoever
+//! finishes a recording need not be who observed it.
+
+use std::io::Read as _;
+use std::path::Path;
+
+use super::watching::Shares;
+use super::with::With;
+use crate::app::manifest::{
+    Beside, BesideCost, BesideFile, BesideGap, BesideMissed, BesideTimeline, BesideUnread, Warning,
+};
+use crate::memory::timeline::{self, Entry, Seen, Source, Timeline};
+
+/// Most of the file that is read: weeks of a recording.
+const LARGEST: u64 = 256 << 20;
+/// So many gaps and files are listed; more are in the timeline.
+const LISTED: usize = 1000;
+
+/// The manifest's section; `None` where nothing was to be recorded beside.
+pub(in crate::app) fn section(folder: &Path, with: With) -> Option<Beside> {
+    if with.is_empty() {
+        return None;
+    }
+    let mut beside = Beside {
+        with: with
+            .sources()
+            .map(|source| source.word().to_owned())
+            .collect(),
+        ..Beside::default()
+    };
+    let Some(text) = text_of(&folder.join(timeline::FILE)) else {
+        return Some(beside);
+    };
+    let (timeline, strange) = Timeline::parse(&text);
+    drop(text);
+    let mut counted = BesideTimeline {
+        file: timeline::FILE.to_owned(),
+        entries: timeline.entries.len() as u64,
+        strange: strange as u64,
+        ..BesideTimeline::default()
+    };
+    for entry in &timeline.entries {
+        count(entry, &mut counted);
+        list(folder, entry, &mut beside);
+    }
+    beside.timeline = Some(counted);
+    Some(beside)
+}
+
+fn count(entry: &Entry, counted: &mut BesideTimeline) {
+    match &entry.seen {
+        Seen::Resident(_) => counted.resident += 1,
+        Seen::Parts(_) => counted.parts += 1,
+        Seen::Collection(collection) if collection.ours => counted.collections_ours += 1,
+        Seen::Collection(_) => counted.collections += 1,
+        Seen::Process(process) if process.restarted => counted.restarts += 1,
+        _ => {}
+    }
+}
+
+fn list(folder: &Path, entry: &Entry, beside: &mut Beside) {
+    let label = |label: &str| (!label.is_empty()).then(|| label.to_owned());
+    match &entry.seen {
+        // A file that is not there any more is not listed: what the manifest names is whole.
+        Seen::Kept(kept) if beside.files.len() < LISTED && folder.join(&kept.file).exists() => {
+            // Taken again after a lost cable, it stands for the first.
+            beside.files.retain(|file| file.file != kept.file);
+            beside.files.push(BesideFile {
+                what: kept.what.clone(),
+                file: kept.file.clone(),
+                pid: entry.pid,
+                label: label(&kept.label),
+                number: kept.number,
+                time_ns: entry.boot_ns,
+            });
+        }
+        Seen::Missed(missed) if beside.missed.len() < LISTED => beside.missed.push(BesideMissed {
+            what: missed.what.clone(),
+            label: label(&missed.label),
+            number: missed.number,
+            why: missed.why.clone(),
+        }),
+        Seen::Gap(gap) if beside.gaps.len() < LISTED => beside.gaps.push(BesideGap {
+            from_ns: entry.boot_ns,
+            until_ns: gap.until_ns,
+            why: gap.why.clone(),
+        }),
+        Seen::Unread(unread) if beside.unread.len() < LISTED => beside.unread.push(BesideUnread {
+            source: source_word(unread.source),
+            pid: entry.pid,
+            why: unread.why.clone(),
+        }),
+        Seen::Spent(spent) => {
+            if let Some(shares) = Shares::of(spent, entry.boot_ns) {
+                beside.cost = Some(BesideCost {
+                    core: shares.core,
+                    services: shares.services,
+                    bytes_per_s: shares.bytes_per_s,
+                    rounds: spent.rounds,
+                    round_trips: spent.round_trips,
+                });
+            }
+        }
+        _ => {}
+    }
+}
+
+/// What the user should know: what is missing of what was asked for.
+pub(in crate::app) fn warnings(beside: &Beside) -> Vec<Warning> {
+    let warning = |kind: &str, message: String, help: Option<&str>| Warning {
+        kind: kind.to_owned(),
+        message,
+        help: help.map(str::to_owned),
+        pid: None,
+        dumps: Vec::new(),
+    };
+    let mut warnings = Vec::new();
+    let asked = beside.with.join(", ");
+    let nothing = beside
+        .timeline
+        .as_ref()
+        .is_none_or(|timeline| timeline.resident + timeline.parts == 0);
+    let observes = beside.with.iter().any(|with| with == "meminfo");
+    if observes && nothing {
+        warnings.push(warning(
+            "beside-unobserved",
+            format!(
+                "nobody observed this recording: of {asked} there is only what the trace and the \
+                 phone's log still held"
+            ),
+            Some("without --detach heaptap observes the phone while it records"),
+        ));
+    } else if !beside.gaps.is_empty() {
+        let seconds: u64 = beside
+            .gaps
+            .iter()
+            .map(|gap| gap.until_ns.saturating_sub(gap.from_ns) / 1_000_000_000)
+            .fold(0, u64::saturating_add);
+        let times = beside.gaps.len();
+        warnings.push(warning(
+            "beside-gaps",
+            format!(
+                "the phone was not observed for {seconds} s ({times} {}): {}",
+                if times == 1 { "gap" } else { "gaps" },
+                beside.gaps.first().map_or("", |gap| &gap.why)
+            ),
+            None,
+        ));
+    }
+    for missed in &beside.missed {
+        let at = match &missed.label {
+            Some(label) => format!("snapshot {label}"),
+            None => "the end".to_owned(),
+        };
+        warnings.push(warning(
+            "beside-missed",
+            format!("no {} of {at}: {}", missed.what, missed.why),
+            None,
+        ));
+    }
+    warnings
+}
+
+/// A source as the timeline's lines have it.
+pub(in crate::app) fn source_word(source: Source) -> String {
+    match serde_json::to_value(source) {
+        Ok(serde_json::Value::String(word)) => word,
+        _ => "unknown".to_owned(),
+    }
+}
+
+/// The text of the timeline at `path`.
+pub(super) fn text_of(path: &Path) -> Option<String> {
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).ok()?;
+    file.take(LARGEST).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::with::Source as Asked;
+    use super::*;
+    use crate::app::beside::TimelineFile;
+    use crate::memory::timeline::{Collection, Gap, Kept, Missed, Resident, Spent};
+
+    #[test]
+    fn the_section_is_what_the_folder_holds() {
+        let dir = tempfile::tempdir().unwrap();
+        let with: With = [Asked::Meminfo, Asked::Gc].into_iter().collect();
+        assert_eq!(section(dir.path(), With::default()), None);
+        let empty = section(dir.path(), with).unwrap();
+        assert_eq!(empty.timeline, None);
+        assert_eq!(warnings(&empty)[0].kind, "beside-unobserved");
+
+        std::fs::create_dir(dir.path().join("meminfo")).unwrap();
+        std::fs::write(dir.path().join("meminfo/01-a.txt"), "x").unwrap();
+        let file = TimelineFile::open(dir.path()).unwrap();
+        let resident = Resident {
+            source: Source::Status,
+            rss: 1,
+            anon: None,
+            file: None,
+            shmem: None,
+            swap: None,
+            peak: None,
+            oom_score_adj: None,
+        };
+        file.see(1, 7, Seen::Resident(resident));
+        for ours in [true, false, false] {
+            let collection = Collection {
+                ours,
+                ..Collection::default()
+            };
+            file.see(2, 7, Seen::Collection(collection));
+        }
+        let kept = |name: &str| Kept {
+            what: "meminfo".to_owned(),
+            file: name.to_owned(),
+            label: "a".to_owned(),
+            number: 1,
+        };
+        file.see(3, 7, Seen::Kept(kept("meminfo/01-a.txt")));
+        file.see(4, 7, Seen::Kept(kept("meminfo/01-a.txt")));
+        file.see(5, 7, Seen::Kept(kept("meminfo/gone.txt")));
+        let gap = Gap {
+            until_ns: 10_000_000_000,
+            why: "the cable".to_owned(),
+        };
+        file.see(6, 0, Seen::Gap(gap));
+        let missed = Missed {
+            what: "java".to_owned(),
+            label: String::new(),
+            number: 2,
+            why: "x".to_owned(),
+        };
+        file.see(7, 0, Seen::Missed(missed));
+        let spent = Spent {
+            since_ns: 0,
+            cpu_ns: 50_000_000,
+            waited_ns: 100_000_000,
+            bytes: 2000,
+            rounds: 10,
+            ..Spent::default()
+        };
+        file.see(10_000_000_000, 0, Seen::Spent(spent));
+        let full = section(dir.path(), with).unwrap();
+        let counted = full.timeline.as_ref().unwrap();
+        assert_eq!(
+            (
+                counted.resident,
+                counted.collections,
+                counted.collections_ours
+            ),
+            (1, 2, 1)
+        );
+        assert_eq!(counted.entries, 10);
+        assert_eq!(full.files.len(), 1);
+        assert_eq!(
+            (full.files[0].time_ns, full.files[0].label.as_deref()),
+            (4, Some("a"))
+        );
+        let cost = full.cost.unwrap();
+        assert!((cost.core - 0.005).abs() < 1e-9 && (cost.services - 0.01).abs() < 1e-9);
+        assert!((cost.bytes_per_s - 200.0).abs() < 1e-9);
+        let kinds: Vec<String> = warnings(&full).into_iter().map(|w| w.kind).collect();
+        assert_eq!(kinds, ["beside-gaps", "beside-missed"]);
+        assert_eq!(full.with, ["meminfo", "gc"]);
+    }
+}

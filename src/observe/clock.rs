@@ -1,0 +1,138 @@
+//! The phone's wall clock against its BOOTTIME: the log has the one, everything else the other.
+//! Both are read on the phone at the begin of each round, the uptime first, with a resolution
+//! of 10 ms: their difference is too large by up to that, so that the smallest of the last
+//! minute is the best. A wall clock that is set begins a new era; lines of the log from before
+//! keep the old one.
+
+use std::collections::VecDeque;
+
+/// So many rounds count.
+const ROUNDS: usize = 60;
+/// A difference that changes by more was made by somebody who set the clock.
+const JUMP_NS: i128 = 500_000_000;
+/// So many eras are kept.
+const ERAS: usize = 32;
+/// A line of the log may be older than the round in which it is read.
+const EARLIER_NS: i128 = 2_000_000_000;
+
+/// What relates the wall clock to BOOTTIME.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Clock {
+    eras: VecDeque<Era>,
+}
+
+#[derive(Debug, Clone)]
+struct Era {
+    /// BOOTTIME at its first round.
+    from_ns: i128,
+    /// Wall clock minus BOOTTIME, of the last rounds.
+    offsets: VecDeque<i128>,
+}
+
+impl Era {
+    fn offset(&self) -> i128 {
+        self.offsets.iter().copied().min().unwrap_or(0)
+    }
+}
+
+impl Clock {
+    /// Takes both clocks of a round. Whether the wall clock was set since the last.
+    pub(super) fn round(&mut self, boot_ns: u64, epoch_ns: u64) -> bool {
+        let (boot, epoch) = (i128::from(boot_ns), i128::from(epoch_ns));
+        let offset = epoch - boot;
+        let set = match self.eras.back_mut() {
+            Some(era) if (offset - era.offset()).abs() <= JUMP_NS => {
+                era.offsets.push_back(offset);
+                if era.offsets.len() > ROUNDS {
+                    era.offsets.pop_front();
+                }
+                return false;
+            }
+            last => last.is_some(),
+        };
+        self.eras.push_back(Era {
+            from_ns: boot,
+            offsets: VecDeque::from([offset]),
+        });
+        if self.eras.len() > ERAS {
+            self.eras.pop_front();
+        }
+        set
+    }
+
+    /// BOOTTIME of a moment of the wall clock; `None` before the first round.
+    pub(super) fn boot_ns(&self, epoch_ns: i64) -> Option<u64> {
+        let first = self.eras.front()?;
+        let at = |era: &Era| i128::from(epoch_ns) - era.offset();
+        let era = self
+            .eras
+            .iter()
+            .rev()
+            .find(|era| at(era) >= era.from_ns - EARLIER_NS)
+            .unwrap_or(first);
+        Some(u64::try_from(at(era).max(0)).unwrap_or(u64::MAX))
+    }
+
+    /// The wall clock at a moment of BOOTTIME.
+    pub(super) fn epoch_ns(&self, boot_ns: u64) -> Option<i64> {
+        let boot = i128::from(boot_ns);
+        let era = self
+            .eras
+            .iter()
+            .rev()
+            .find(|era| boot >= era.from_ns)
+            .or(self.eras.front())?;
+        i64::try_from(boot + era.offset()).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: u64 = 1_000_000_000;
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn the_smallest_difference_of_rounds_is_the_best() {
+        let mut clock = Clock::default();
+        assert_eq!(clock.boot_ns(5), None);
+        let offset = 1_700_000_000 * S;
+        for (round, late) in [7, 3, 9, 1, 8].into_iter().enumerate() {
+            // The uptime is cut off at 10 ms: the true one is later by `late`.
+            let boot = (100 + round as u64) * S;
+            assert!(!clock.round(boot, boot + late * MS + offset));
+        }
+        let line = i64::try_from(offset + 102 * S + MS).unwrap();
+        assert_eq!(clock.boot_ns(line), Some(102 * S));
+        assert_eq!(clock.epoch_ns(102 * S), Some(line));
+    }
+
+    #[test]
+    fn a_clock_that_is_set_leaves_lines_before_it_where_they_were() {
+        let mut clock = Clock::default();
+        let (old, new) = (1_700_000_000 * S, 1_700_003_600 * S);
+        clock.round(100 * S, 100 * S + old);
+        assert!(clock.round(200 * S, 200 * S + new));
+        let at = |boot: u64, offset: u64| i64::try_from(boot * S + offset).unwrap();
+        assert_eq!(clock.boot_ns(at(150, old)), Some(150 * S));
+        assert_eq!(clock.boot_ns(at(250, new)), Some(250 * S));
+        assert_eq!(clock.boot_ns(at(50, old)), Some(50 * S));
+        // Set back.
+        assert!(clock.round(300 * S, 300 * S + old));
+        assert_eq!(clock.boot_ns(at(310, old)), Some(310 * S));
+    }
+
+    #[test]
+    fn clocks_that_make_no_sense_do_no_harm() {
+        let mut clock = Clock::default();
+        for round in 0..100 {
+            clock.round(u64::MAX - round, round % 2 * u64::MAX / 2);
+            clock.round(0, u64::MAX);
+        }
+        assert!(clock.eras.len() <= ERAS);
+        for line in [i64::MIN, 0, i64::MAX] {
+            assert!(clock.boot_ns(line).is_some());
+        }
+    }
+}

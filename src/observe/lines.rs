@@ -1,0 +1,56 @@
+//! Whole lines out of blocks of bytes.
+
+/// No line of the loop or of a log is longer; what comes behind is cut off.
+const LONGEST: usize = 64 << 10;
+
+/// Cuts a stream into lines. A line that never ends is cut off.
+#[derive(Default)]
+pub(super) struct Lines {
+    rest: Vec<u8>,
+}
+
+impl Lines {
+    /// The lines that `bytes` ends, each without its end.
+    pub(super) fn push(&mut self, bytes: &[u8]) -> Vec<String> {
+        let mut lines = Vec::new();
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let (body, ends) = match piece.strip_suffix(b"\n") {
+                Some(body) => (body, true),
+                None => (piece, false),
+            };
+            let room = LONGEST.saturating_sub(self.rest.len());
+            self.rest.extend_from_slice(&body[..body.len().min(room)]);
+            if ends {
+                let line = self.rest.strip_suffix(b"\r").unwrap_or(&self.rest);
+                lines.push(String::from_utf8_lossy(line).into_owned());
+                self.rest.clear();
+            }
+        }
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_whole_however_the_bytes_come() {
+        let mut lines = Lines::default();
+        let mut all = Vec::new();
+        for byte in b"one\ntwo \r\n\nthree" {
+            all.extend(lines.push(&[*byte]));
+        }
+        all.extend(lines.push(b"\nfour\nfi"));
+        assert_eq!(all, ["one", "two ", "", "three", "four"]);
+    }
+
+    #[test]
+    fn a_line_without_end_takes_no_more_than_its_room() {
+        let mut lines = Lines::default();
+        for _ in 0..1000 {
+            assert!(lines.push(&[b'x'; 1024]).is_empty());
+        }
+        assert_eq!(lines.push(b"\n")[0].len(), LONGEST);
+    }
+}

@@ -1,0 +1,412 @@
+//! The log of one process, each line once: followed over a connection of its own, resumed after
+//! a lost cable from where it was, and read from the ring where nobody followed. logcat itself
+//! is what the connection runs, so that it ends with the connection.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+
+use super::clock::Clock;
+use super::collections::Collections;
+use super::lines::Lines;
+use super::ours::OurWindows;
+use crate::device::{Command, Device, DeviceError, ShellEvent};
+use crate::memory::gc;
+use crate::memory::status;
+use crate::memory::timeline::Entry;
+
+/// Time allowed for logcat to start, or to print what it has.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// How long one attempt to get the phone back may take.
+const RETURN_STEP: Duration = Duration::from_secs(30);
+/// Lines come a little out of order: a log is resumed this much before its last one.
+const OVERLAP_NS: u64 = 1_000_000_000;
+/// So many lines are remembered to tell which came already.
+const REMEMBERED: usize = 8192;
+/// Tags of the runtimes before Android 8, where logcat cannot tell processes apart.
+const OLD_TAGS: [&str; 4] = ["art:V", "dalvikvm:V", "dalvikvm-heap:V", "*:S"];
+
+/// What a follower hands over.
+#[derive(Debug)]
+pub(super) enum Said {
+    /// A line that was not handed over before.
+    Line {
+        pid: u32,
+        text: String,
+        /// Whether its time has no zone, or no year.
+        is_local: bool,
+    },
+    /// Bytes came.
+    Bytes(u64),
+    /// A command was sent.
+    Sent,
+    /// This phone's log cannot be followed.
+    Refused { pid: u32, why: String },
+}
+
+/// Where a log stands: what the next reading of it begins with, and what it repeats.
+#[derive(Debug, Default)]
+pub(super) struct Position {
+    /// Time of the latest line, or of the begin, ns since 1970.
+    latest: u64,
+    /// Lines of the last seconds: time and hash.
+    recent: VecDeque<(u64, u64)>,
+    /// Lines that will come again: how often.
+    repeated: HashMap<u64, u32>,
+    hasher: RandomState,
+}
+
+/// Shared by a follower and whoever reads the rest.
+pub(super) type SharedPosition = Arc<Mutex<Position>>;
+
+impl Position {
+    pub(super) fn from(epoch_ns: u64) -> SharedPosition {
+        Arc::new(Mutex::new(Position {
+            latest: epoch_ns,
+            ..Position::default()
+        }))
+    }
+
+    /// From when on the log is to be read once more, ns since 1970.
+    fn resume(&mut self) -> u64 {
+        if self.recent.is_empty() {
+            return self.latest;
+        }
+        let from = self.latest.saturating_sub(OVERLAP_NS);
+        self.repeated.clear();
+        for (_, hash) in self.recent.iter().filter(|(time, _)| *time >= from) {
+            *self.repeated.entry(*hash).or_default() += 1;
+        }
+        from
+    }
+
+    /// Whether a line has not come before.
+    fn is_new(&mut self, time: Option<u64>, line: &str) -> bool {
+        let hash = self.hasher.hash_one(line);
+        if let Some(times) = self.repeated.get_mut(&hash) {
+            *times -= 1;
+            if *times == 0 {
+                self.repeated.remove(&hash);
+            }
+            return false;
+        }
+        let time = time.unwrap_or(self.latest);
+        self.latest = self.latest.max(time);
+        self.recent.push_back((time, hash));
+        let old = self.latest.saturating_sub(2 * OVERLAP_NS);
+        while self.recent.len() > REMEMBERED
+            || self.recent.front().is_some_and(|(time, _)| *time < old)
+        {
+            self.recent.pop_front();
+        }
+        true
+    }
+}
+
+pub(super) fn lock(position: &SharedPosition) -> MutexGuard<'_, Position> {
+    position.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What a phone's logcat can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// Times since 1970, one process alone (Android 7).
+    Epoch,
+    /// Local times, all processes.
+    Old,
+}
+
+fn command(form: Form, pid: u32, from_ns: Option<u64>, follow: bool) -> Command {
+    let mut command = Command::program("logcat").args(["-v", "threadtime"]);
+    if !follow {
+        command = command.arg("-d");
+    }
+    match form {
+        Form::Epoch => {
+            command = command
+                .args(["-v", "epoch", "-b", "main"])
+                .arg(format!("--pid={pid}"));
+            if let Some(ns) = from_ns {
+                let (seconds, millis) = (ns / 1_000_000_000, ns / 1_000_000 % 1000);
+                command = command.args(["-T".to_owned(), format!("{seconds}.{millis:03}")]);
+            }
+        }
+        Form::Old => command = command.args(OLD_TAGS),
+    }
+    command.called("following the log")
+}
+
+/// Follows the log of `pid` until it is aborted.
+pub(super) async fn follow(
+    device: Device,
+    pid: u32,
+    position: SharedPosition,
+    said: mpsc::Sender<Said>,
+) {
+    let mut form = Form::Epoch;
+    let mut backoff = Duration::from_millis(100);
+    loop {
+        let from = lock(&position).resume();
+        let _ = said.send(Said::Sent).await;
+        let outcome = read(&device, form, (pid, Some(from)), true, &position, &said).await;
+        match outcome {
+            // logd was restarted, or the connection went.
+            Ok(Ended { lines: true, .. }) => backoff = Duration::from_millis(100),
+            Ok(Ended { exit: Some(0), .. }) => {}
+            Err(error) if error.is_connection() => {}
+            Ok(ended) if form == Form::Epoch => {
+                // Its usage goes to stderr, which old phones mix in.
+                let _ = ended.why;
+                form = Form::Old;
+                continue;
+            }
+            Ok(Ended { why, .. }) => {
+                let _ = said.send(Said::Refused { pid, why }).await;
+                return;
+            }
+            Err(error) => {
+                let why = error.to_string();
+                let _ = said.send(Said::Refused { pid, why }).await;
+                return;
+            }
+        }
+        tokio::time::sleep(backoff).await;
+        // Whether it is back, the next attempt tells.
+        let _ = device.wait_ready(RETURN_STEP).await;
+        backoff = (backoff * 2).min(Duration::from_secs(5));
+    }
+}
+
+/// Reads what the log of `pid` holds beyond `position`.
+pub(super) async fn read_rest(
+    device: &Device,
+    pid: u32,
+    position: &SharedPosition,
+    said: &mpsc::Sender<Said>,
+) -> Result<(), DeviceError> {
+    let from = lock(position).resume();
+    let _ = said.send(Said::Sent).await;
+    let reading = read(
+        device,
+        Form::Epoch,
+        (pid, Some(from)),
+        false,
+        position,
+        said,
+    );
+    match tokio::time::timeout(PATIENCE, reading).await {
+        Ok(read) => read.map(|_| ()),
+        // What came counts.
+        Err(_) => Ok(()),
+    }
+}
+
+struct Ended {
+    /// Lines of a log came.
+    lines: bool,
+    exit: Option<u8>,
+    why: String,
+}
+
+async fn read(
+    device: &Device,
+    form: Form,
+    (pid, from): (u32, Option<u64>),
+    follow: bool,
+    position: &SharedPosition,
+    said: &mpsc::Sender<Said>,
+) -> Result<Ended, DeviceError> {
+    let command = command(form, pid, from, follow);
+    let mut shell = device.spawn(&command, PATIENCE).await?;
+    let mut lines = Lines::default();
+    let mut ended = Ended {
+        lines: false,
+        exit: None,
+        why: String::new(),
+    };
+    loop {
+        let bytes = match shell.next().await? {
+            ShellEvent::Stdout(bytes) => bytes,
+            ShellEvent::Stderr(bytes) => {
+                if ended.why.is_empty() {
+                    ended.why = first_line(&bytes);
+                }
+                continue;
+            }
+            ShellEvent::Exit(code) => {
+                ended.exit = Some(code);
+                return Ok(ended);
+            }
+        };
+        let _ = said.send(Said::Bytes(bytes.len() as u64)).await;
+        for text in lines.push(&bytes) {
+            let Some(line) = gc::parse_line(&text) else {
+                continue;
+            };
+            let Some(stamp) = line.time else {
+                if ended.why.is_empty() {
+                    ended.why = first_line(text.as_bytes());
+                }
+                continue;
+            };
+            ended.lines = true;
+            if line.pid != Some(pid) {
+                continue;
+            }
+            let (time, is_local) = match stamp {
+                gc::Stamp::Epoch(ns) => (Some(ns), false),
+                _ => (None, true),
+            };
+            if lock(position).is_new(time, &text) {
+                let line = Said::Line {
+                    pid,
+                    text,
+                    is_local,
+                };
+                if said.send(line).await.is_err() {
+                    return Ok(ended);
+                }
+            }
+        }
+    }
+}
+
+fn first_line(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty());
+    line.unwrap_or("").chars().take(200).collect()
+}
+
+/// What the ring of the log still held of some processes.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RingLog {
+    /// Collections, in order of time.
+    pub entries: Vec<Entry>,
+    /// BOOTTIME of the oldest line of any process that the ring still has; `None` where it does
+    /// not say.
+    pub oldest_ns: Option<u64>,
+}
+
+/// The phone's clocks, and the oldest line of the ring.
+const RING: &str = r#"{ read -r up idle < /proc/uptime; } 2>/dev/null; print -r -- "$up $EPOCHREALTIME"
+logcat -d -v threadtime -v epoch -b main 2>/dev/null | head -n 3"#;
+
+/// Reads what the ring of the log holds of `pids` between two moments, BOOTTIME.
+///
+/// # Errors
+/// Where the phone cannot be asked.
+pub async fn read_ring(
+    device: &Device,
+    pids: &[u32],
+    (from_ns, until_ns): (u64, u64),
+) -> Result<RingLog, DeviceError> {
+    let command = Command::script(RING).called("reading the log");
+    let output = device.run(&command, PATIENCE).await?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let mut head = text.lines();
+    let clocks = head.next().unwrap_or("");
+    let mut clock = Clock::default();
+    let (up, epoch) = clocks.split_once(' ').unwrap_or((clocks, ""));
+    let mut ring = RingLog::default();
+    let (Some(up), Some(epoch)) = (status::seconds_ns(up), status::seconds_ns(epoch)) else {
+        return Ok(ring);
+    };
+    clock.round(up, epoch);
+    ring.oldest_ns = head.filter_map(epoch_of).find_map(|ns| clock.boot_ns(ns));
+    let mut collections = Collections::new(OurWindows::default());
+    let (said, mut lines) = mpsc::channel(256);
+    for pid in pids {
+        let from = clock
+            .epoch_ns(from_ns)
+            .and_then(|ns| u64::try_from(ns).ok());
+        let position = Position::from(from.unwrap_or(0));
+        let reading = read_rest(device, *pid, &position, &said);
+        tokio::pin!(reading);
+        let mut over = None;
+        loop {
+            let line = tokio::select! {
+                biased;
+                line = lines.recv() => line,
+                outcome = &mut reading, if over.is_none() => {
+                    over = Some(outcome);
+                    continue;
+                }
+                else => None,
+            };
+            if let Some(Said::Line { text, .. }) = line {
+                let entry = collections.line(*pid, &text, |stamp| match stamp {
+                    gc::Stamp::Epoch(ns) => clock.boot_ns(i64::try_from(ns).unwrap_or(i64::MAX)),
+                    _ => None,
+                });
+                let within = |entry: &Entry| (from_ns..=until_ns).contains(&entry.boot_ns);
+                ring.entries.extend(entry.filter(within));
+            }
+            if over.is_some() && lines.is_empty() {
+                break;
+            }
+        }
+        over.unwrap_or(Ok(()))?;
+    }
+    ring.entries.sort_by_key(|entry| entry.boot_ns);
+    Ok(ring)
+}
+
+fn epoch_of(line: &str) -> Option<i64> {
+    match gc::parse_line(line)?.time? {
+        gc::Stamp::Epoch(ns) => i64::try_from(ns).ok(),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: u64 = 1_000_000_000;
+
+    #[test]
+    fn a_resumed_log_repeats_nothing_and_loses_nothing() {
+        let shared = Position::from(100 * S);
+        let mut position = lock(&shared);
+        assert_eq!(position.resume(), 100 * S);
+        // Two equal lines at one time are two lines.
+        for line in ["a", "b", "b"] {
+            assert!(position.is_new(Some(101 * S), line));
+        }
+        assert!(position.is_new(Some(105 * S), "c"));
+        assert!(position.is_new(Some(105 * S), "d"));
+        assert_eq!(position.resume(), 104 * S);
+        for line in ["c", "d"] {
+            assert!(!position.is_new(Some(105 * S), line));
+        }
+        assert!(position.is_new(Some(105 * S), "d"), "another equal one");
+        assert!(position.is_new(Some(106 * S), "e"));
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded() {
+        let shared = Position::from(0);
+        let mut position = lock(&shared);
+        for line in 0..3 * REMEMBERED {
+            position.is_new(Some(S), &line.to_string());
+        }
+        assert!(position.recent.len() <= REMEMBERED);
+        position.is_new(Some(10 * S), "later");
+        assert_eq!(position.recent.len(), 1);
+    }
+
+    #[test]
+    fn logcat_is_asked_for_one_process_from_a_moment_on() {
+        let text = command(Form::Epoch, 7, Some(1_700_000_000_123_456_789), true);
+        assert_eq!(
+            text.text(),
+            "logcat -v threadtime -v epoch -b main '--pid=7' -T 1700000000.123"
+                .replace("'--pid=7'", "--pid=7")
+        );
+        let old = command(Form::Old, 7, Some(1), false);
+        assert!(old.text().starts_with("logcat -v threadtime -d art:V"));
+    }
+}

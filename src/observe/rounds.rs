@@ -1,0 +1,620 @@
+//! What the lines of the loop say, as entries: which processes there are and which were
+//! restarted, their figures, and what all of it costs. Knows no connection: whoever has one
+//! hands over lines.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::clock::Clock;
+use super::ours::{OpenWindow, OurWindows};
+use super::{Event, Options};
+use crate::memory::gc::Stamp;
+use crate::memory::graphics;
+use crate::memory::meminfo::Meminfo;
+use crate::memory::status::{self, Status};
+use crate::memory::timeline::{
+    Cost, Entry, Gap, Graphics, Ours, Process, Seen, Source, Spent, System, Unread,
+};
+
+/// Processes that are followed at once.
+const PROCESSES: usize = 64;
+/// Text of a service that is kept: a meminfo of one process has 4 KiB.
+const LONGEST_TEXT: usize = 1 << 20;
+/// A clock tick of Linux, ns.
+const TICK_NS: u64 = 10_000_000;
+/// Rounds after which what it all cost is noted again.
+const SPENT_EVERY: u64 = 30;
+
+/// What has been understood of a phone so far. Goes on over lost connections.
+pub(super) struct Rounds {
+    names: Vec<String>,
+    pids: BTreeMap<u32, String>,
+    allow_gc: bool,
+    wants_dmabuf: bool,
+    no_dmabuf: Option<&'static str>,
+    boot: Option<String>,
+    pub(super) clock: Clock,
+    /// Minutes that the phone's local time is ahead of UTC.
+    pub(super) zone_minutes: i32,
+    windows: OurWindows,
+    /// Names by pid, where the phone said which is which.
+    found: BTreeMap<u32, String>,
+    followed: BTreeMap<u32, Followed>,
+    /// Names of which a process was followed before.
+    known: BTreeSet<String>,
+    told: BTreeSet<(Source, u32)>,
+    round: Round,
+    answers: BTreeMap<(Kind, u32), Answer>,
+    spent: Spent,
+    /// Of the loop before this one.
+    earlier_cpu_ns: u64,
+    /// When the connection was lost, BOOTTIME.
+    lost: Option<(u64, String)>,
+}
+
+struct Followed {
+    name: String,
+    start: u64,
+}
+
+/// A round of the loop.
+#[derive(Default)]
+struct Round {
+    boot_ns: u64,
+    bytes: u64,
+    seen: BTreeSet<u32>,
+    /// Entries of samples, whose cost is known at the end of the round.
+    samples: Vec<Entry>,
+}
+
+/// A service that is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Parts,
+    Gfxinfo,
+    Dmabuf,
+}
+
+impl Kind {
+    fn parse(word: &str) -> Option<Kind> {
+        Some(match word {
+            "p" => Kind::Parts,
+            "g" => Kind::Gfxinfo,
+            "d" => Kind::Dmabuf,
+            _ => return None,
+        })
+    }
+}
+
+/// What a service is saying.
+struct Answer {
+    from_ns: u64,
+    text: String,
+    bytes: u64,
+    window: Option<OpenWindow>,
+}
+
+/// What a line makes of the observing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// It goes on.
+    On,
+    /// The phone was restarted.
+    Rebooted,
+}
+
+impl Rounds {
+    pub(super) fn new(options: &Options, boot: Option<String>, windows: OurWindows) -> Rounds {
+        Rounds {
+            names: options.names.clone(),
+            pids: options.pids.iter().cloned().collect(),
+            allow_gc: options.parts.is_some_and(|parts| parts.allow_gc),
+            wants_dmabuf: options.graphics && options.parts.is_some(),
+            no_dmabuf: None,
+            boot,
+            clock: Clock::default(),
+            zone_minutes: 0,
+            windows,
+            found: BTreeMap::new(),
+            followed: BTreeMap::new(),
+            known: BTreeSet::new(),
+            told: BTreeSet::new(),
+            round: Round::default(),
+            answers: BTreeMap::new(),
+            spent: Spent::default(),
+            earlier_cpu_ns: 0,
+            lost: None,
+        }
+    }
+
+    /// The processes that are there.
+    pub(super) fn pids(&self) -> Vec<u32> {
+        self.followed.keys().copied().collect()
+    }
+
+    /// The last time that the phone told, BOOTTIME.
+    pub(super) fn boot_ns(&self) -> u64 {
+        self.round.boot_ns
+    }
+
+    /// The first time that the phone told, BOOTTIME.
+    pub(super) fn first_ns(&self) -> u64 {
+        self.spent.since_ns
+    }
+
+    /// BOOTTIME of a local time without its year, as old phones' logs have it.
+    pub(super) fn local_ns(&self, stamp: Stamp) -> Option<u64> {
+        let now = self.clock.epoch_ns(self.round.boot_ns)?;
+        let zone = i64::from(self.zone_minutes) * 60_000_000_000;
+        let local = now.saturating_add(zone);
+        let days = local.div_euclid(86_400_000_000_000);
+        // Good enough to name the year: its first and last hours are tried beside.
+        let year = i32::try_from(1970 + days.saturating_mul(400) / 146_097).ok()?;
+        let best = [year - 1, year, year + 1]
+            .into_iter()
+            .map(|year| stamp.ns(year).saturating_sub(zone))
+            .min_by_key(|epoch| epoch.abs_diff(now))?;
+        self.clock.boot_ns(best)
+    }
+
+    /// A command was sent for the observing.
+    pub(super) fn sent(&mut self) {
+        self.spent.round_trips = self.spent.round_trips.saturating_add(1);
+    }
+
+    /// Bytes came over another connection.
+    pub(super) fn received(&mut self, bytes: u64) {
+        self.spent.bytes = self.spent.bytes.saturating_add(bytes);
+    }
+
+    /// The connection is gone: what was half said is void.
+    pub(super) fn lost(&mut self, why: &str) {
+        self.answers.clear();
+        self.round.samples.clear();
+        self.round.seen.clear();
+        self.earlier_cpu_ns = self.spent.cpu_ns;
+        if self.lost.is_none() {
+            self.lost = Some((self.round.boot_ns, why.to_owned()));
+        }
+    }
+
+    /// Takes a line.
+    pub(super) fn line(&mut self, line: &str, tell: &mut impl FnMut(Event)) -> Step {
+        let bytes = (line.len() as u64).saturating_add(1);
+        self.received(bytes);
+        self.round.bytes = self.round.bytes.saturating_add(bytes);
+        let (word, rest) = match line.find([' ', '|']) {
+            Some(at) => (
+                &line[..at],
+                line[at..].strip_prefix(' ').unwrap_or(&line[at..]),
+            ),
+            None => (line, ""),
+        };
+        match word {
+            "b" => return self.begin(rest),
+            "t" => self.clocks(rest, tell),
+            "n" => self.name(rest),
+            "s" => self.sample(rest, bytes, tell),
+            "h" => self.hidden(rest, tell),
+            "y" => self.system(rest, bytes, tell),
+            "M" => self.answer_begins(rest, bytes),
+            "m" => self.answer_goes_on(rest, bytes),
+            "N" => self.answer_ends(rest, bytes, tell),
+            "e" => self.round_ends(rest, tell),
+            _ => {}
+        }
+        Step::On
+    }
+
+    /// `BOOT UID DMABUF ZONE`
+    fn begin(&mut self, rest: &str) -> Step {
+        let mut words = rest.split(' ');
+        let boot = words.next().unwrap_or("");
+        match &self.boot {
+            Some(known) if !boot.is_empty() && boot != known => return Step::Rebooted,
+            Some(_) => {}
+            None if boot.is_empty() => {}
+            None => self.boot = Some(boot.to_owned()),
+        }
+        let uid = words.next().unwrap_or("");
+        let has_dmabuf = words.next() == Some("yes");
+        self.zone_minutes = zone_minutes(words.next().unwrap_or("")).unwrap_or(0);
+        self.no_dmabuf = (self.wants_dmabuf && !has_dmabuf).then_some(match uid {
+            "0" => "this phone has no dmabuf_dump",
+            _ => "dmabuf_dump is not there, or not for the shell",
+        });
+        Step::On
+    }
+
+    /// `UPTIME EPOCH`
+    fn clocks(&mut self, rest: &str, tell: &mut impl FnMut(Event)) {
+        let (up, epoch) = rest.split_once(' ').unwrap_or((rest, ""));
+        let Some(boot_ns) = status::seconds_ns(up) else {
+            return;
+        };
+        if let Some(epoch_ns) = status::seconds_ns(epoch) {
+            self.clock.round(boot_ns, epoch_ns);
+        }
+        self.round.boot_ns = boot_ns;
+        self.round.bytes = 0;
+        self.round.seen.clear();
+        self.round.samples.clear();
+        if self.spent.since_ns == 0 {
+            self.spent.since_ns = boot_ns;
+        }
+        if let Some((from_ns, why)) = self.lost.take()
+            && from_ns > 0
+        {
+            tell(Event::Seen(entry(
+                from_ns,
+                0,
+                Seen::Gap(Gap {
+                    until_ns: boot_ns,
+                    why,
+                }),
+            )));
+        }
+        if let Some(why) = self.no_dmabuf.take() {
+            self.unread(0, Source::Dmabuf, why.to_owned(), tell);
+        }
+    }
+
+    /// `INDEX PID…`
+    fn name(&mut self, rest: &str) {
+        let mut words = rest.split_whitespace();
+        let index = words.next().and_then(|index| index.parse::<usize>().ok());
+        let Some(name) = index.and_then(|index| self.names.get(index)).cloned() else {
+            return;
+        };
+        self.found.retain(|_, known| *known != name);
+        for pid in words.filter_map(|pid| pid.parse().ok()).take(PROCESSES) {
+            self.found.insert(pid, name.clone());
+        }
+    }
+
+    /// `PID START ADJ|FIELD|FIELD`
+    fn sample(&mut self, rest: &str, bytes: u64, tell: &mut impl FnMut(Event)) {
+        let (head, fields) = rest.split_once('|').unwrap_or((rest, ""));
+        let mut words = head.split(' ');
+        let (Some(Ok(pid)), Some(start)) = (words.next().map(str::parse::<u32>), words.next())
+        else {
+            return;
+        };
+        let start = start.parse().unwrap_or(0);
+        let adj = words.next().and_then(|adj| adj.parse().ok());
+        let Some(status) = Status::parse(&fields.replace('|', "\n")) else {
+            self.unread(
+                pid,
+                Source::Status,
+                format!("/proc/{pid}/status could not be read"),
+                tell,
+            );
+            self.follow(pid, start, tell);
+            return;
+        };
+        if status.is_dead() {
+            return;
+        }
+        self.follow(pid, start, tell);
+        if let Some(resident) = status.resident(adj)
+            && self.round.samples.len() < PROCESSES
+        {
+            self.round.samples.push(Entry {
+                boot_ns: self.round.boot_ns,
+                pid,
+                cost: Some(Cost {
+                    device_ns: 0,
+                    bytes,
+                }),
+                seen: Seen::Resident(resident),
+            });
+        }
+    }
+
+    /// A process is there: new, restarted, or known.
+    fn follow(&mut self, pid: u32, start: u64, tell: &mut impl FnMut(Event)) {
+        let boot_ns = self.round.boot_ns;
+        match self.followed.get(&pid) {
+            Some(followed) if followed.start == start => {
+                self.round.seen.insert(pid);
+                return;
+            }
+            Some(_) => self.gone(pid, tell),
+            None if self.followed.len() >= PROCESSES => return,
+            None => {}
+        }
+        let name = self.found.get(&pid).or_else(|| self.pids.get(&pid));
+        let name = name.cloned().unwrap_or_default();
+        let running = self.followed.values().any(|other| other.name == name);
+        let restarted = !running && self.known.contains(&name);
+        self.known.insert(name.clone());
+        self.round.seen.insert(pid);
+        tell(Event::Seen(entry(
+            boot_ns,
+            pid,
+            Seen::Process(Process {
+                name: name.clone(),
+                restarted,
+            }),
+        )));
+        self.followed.insert(pid, Followed { name, start });
+    }
+
+    fn gone(&mut self, pid: u32, tell: &mut impl FnMut(Event)) {
+        if self.followed.remove(&pid).is_some() {
+            tell(Event::Seen(entry(self.round.boot_ns, pid, Seen::Gone)));
+        }
+    }
+
+    /// `PID`: it is there, and its files are not for the shell.
+    fn hidden(&mut self, rest: &str, tell: &mut impl FnMut(Event)) {
+        let Ok(pid) = rest.trim().parse() else {
+            return;
+        };
+        self.unread(
+            pid,
+            Source::Status,
+            format!("/proc/{pid} is there, and may not be looked at"),
+            tell,
+        );
+    }
+
+    /// `|FIELD|FIELD`
+    fn system(&mut self, rest: &str, bytes: u64, tell: &mut impl FnMut(Event)) {
+        let mut system = System {
+            source: Source::Status,
+            total: None,
+            available: None,
+            free: None,
+            swap_free: None,
+        };
+        for field in rest.split('|') {
+            let Some((name, value)) = field.split_once(':') else {
+                continue;
+            };
+            let bytes = status::kilobytes(value.trim());
+            match name {
+                "MemTotal" => system.total = bytes,
+                "MemAvailable" => system.available = bytes,
+                "MemFree" => system.free = bytes,
+                "SwapFree" => system.swap_free = bytes,
+                _ => {}
+            }
+        }
+        if system.total.is_some() {
+            tell(Event::Seen(Entry {
+                boot_ns: self.round.boot_ns,
+                pid: 0,
+                cost: Some(Cost {
+                    device_ns: 0,
+                    bytes,
+                }),
+                seen: Seen::System(system),
+            }));
+        }
+    }
+
+    /// `KIND PID UPTIME`
+    fn answer_begins(&mut self, rest: &str, bytes: u64) {
+        let Some((kind, pid, rest)) = answer_head(rest) else {
+            return;
+        };
+        let Some(from_ns) = status::seconds_ns(rest) else {
+            return;
+        };
+        if self.answers.len() >= 3 * PROCESSES {
+            return;
+        }
+        let collects = kind == Kind::Parts && self.allow_gc;
+        let window = collects.then(|| self.windows.open(pid, 1));
+        self.answers.insert(
+            (kind, pid),
+            Answer {
+                from_ns,
+                text: String::new(),
+                bytes,
+                window,
+            },
+        );
+    }
+
+    /// `KIND PID TEXT`
+    fn answer_goes_on(&mut self, rest: &str, bytes: u64) {
+        let Some((kind, pid, text)) = answer_head(rest) else {
+            return;
+        };
+        let Some(answer) = self.answers.get_mut(&(kind, pid)) else {
+            return;
+        };
+        answer.bytes = answer.bytes.saturating_add(bytes);
+        if answer.text.len().saturating_add(text.len()) < LONGEST_TEXT {
+            answer.text.push_str(text);
+            answer.text.push('\n');
+        }
+    }
+
+    /// `KIND PID UPTIME`
+    fn answer_ends(&mut self, rest: &str, bytes: u64, tell: &mut impl FnMut(Event)) {
+        let Some((kind, pid, rest)) = answer_head(rest) else {
+            return;
+        };
+        let Some(mut answer) = self.answers.remove(&(kind, pid)) else {
+            return;
+        };
+        let until_ns = status::seconds_ns(rest).unwrap_or(answer.from_ns);
+        let device_ns = until_ns.saturating_sub(answer.from_ns);
+        answer.bytes = answer.bytes.saturating_add(bytes);
+        self.spent.waited_ns = self.spent.waited_ns.saturating_add(device_ns);
+        self.spent.questions = self.spent.questions.saturating_add(1);
+        if let Some(window) = answer.window.take() {
+            window.close(answer.from_ns, until_ns);
+            let ours = Ours {
+                what: "meminfo".to_owned(),
+                until_ns,
+            };
+            tell(Event::Seen(entry(answer.from_ns, pid, Seen::Ours(ours))));
+        }
+        match self.understood(kind, pid, &answer.text) {
+            Ok(Some(seen)) => tell(Event::Seen(Entry {
+                boot_ns: answer.from_ns,
+                pid,
+                cost: Some(Cost {
+                    device_ns,
+                    bytes: answer.bytes,
+                }),
+                seen,
+            })),
+            // It went while it was being asked.
+            Ok(None) => {}
+            Err((source, why)) => self.unread(pid, source, why, tell),
+        }
+    }
+
+    fn understood(
+        &self,
+        kind: Kind,
+        pid: u32,
+        text: &str,
+    ) -> Result<Option<Seen>, (Source, String)> {
+        let graphics = |source, bytes: Option<u64>| match bytes {
+            Some(bytes) => Ok(Some(Seen::Graphics(Graphics { source, bytes }))),
+            None => Err((source, said(text))),
+        };
+        match kind {
+            Kind::Gfxinfo if text.contains("No process found for") => Ok(None),
+            Kind::Gfxinfo => graphics(Source::Gfxinfo, graphics::gfxinfo_bytes(text)),
+            Kind::Dmabuf => graphics(Source::Dmabuf, graphics::dmabuf_bytes(text)),
+            Kind::Parts => {
+                let source = match self.allow_gc {
+                    true => Source::Meminfo,
+                    false => Source::MeminfoLocal,
+                };
+                let meminfo = Meminfo::parse(text);
+                let process = meminfo
+                    .processes()
+                    .find(|process| process.pid.is_none_or(|of| of == pid));
+                let Some(process) = process else {
+                    return match meminfo.no_process() {
+                        Some(_) => Ok(None),
+                        None => Err((source, said(text))),
+                    };
+                };
+                let mut parts = process
+                    .parts(source)
+                    .ok_or_else(|| (source, "it has no table".to_owned()))?;
+                if !self.allow_gc {
+                    // The app was not asked: its cells are zeros that mean nothing.
+                    parts.native_heap = None;
+                    parts.java_heap = None;
+                }
+                Ok(Some(Seen::Parts(parts)))
+            }
+        }
+    }
+
+    /// `UPTIME TICKS…`
+    fn round_ends(&mut self, rest: &str, tell: &mut impl FnMut(Event)) {
+        let (up, ticks) = rest.split_once(' ').unwrap_or((rest, ""));
+        let until_ns = status::seconds_ns(up).unwrap_or(self.round.boot_ns);
+        let took = until_ns.saturating_sub(self.round.boot_ns);
+        let samples = std::mem::take(&mut self.round.samples);
+        let share = took / (samples.len() as u64).max(1);
+        for mut sample in samples {
+            if let Some(cost) = &mut sample.cost {
+                cost.device_ns = share;
+            }
+            tell(Event::Seen(sample));
+        }
+        let missing: Vec<u32> = self
+            .followed
+            .keys()
+            .filter(|pid| !self.round.seen.contains(pid))
+            .copied()
+            .collect();
+        for pid in missing {
+            self.gone(pid, tell);
+        }
+        // Children's are signed; what is no number is no time.
+        let ticks = ticks
+            .split(' ')
+            .filter_map(|ticks| ticks.parse::<u32>().ok())
+            .fold(0u64, |sum, ticks| sum.saturating_add(u64::from(ticks)));
+        if ticks > 0 {
+            self.spent.cpu_ns = self
+                .earlier_cpu_ns
+                .saturating_add(ticks.saturating_mul(TICK_NS));
+        }
+        self.spent.rounds = self.spent.rounds.saturating_add(1);
+        let boot_ns = self.round.boot_ns;
+        if self.spent.rounds.is_multiple_of(SPENT_EVERY) {
+            tell(Event::Seen(entry(boot_ns, 0, Seen::Spent(self.spent))));
+        }
+        tell(Event::Round {
+            boot_ns,
+            spent: self.spent,
+        });
+    }
+
+    /// What it all cost, as an entry; `None` where nothing came.
+    pub(super) fn last(&self) -> Option<Entry> {
+        (self.spent.rounds > 0).then(|| entry(self.round.boot_ns, 0, Seen::Spent(self.spent)))
+    }
+
+    /// Says once that something cannot be read.
+    pub(super) fn unread(
+        &mut self,
+        pid: u32,
+        source: Source,
+        why: String,
+        tell: &mut impl FnMut(Event),
+    ) {
+        if self.told.len() < 4 * PROCESSES && self.told.insert((source, pid)) {
+            let unread = Unread { source, why };
+            tell(Event::Seen(entry(
+                self.round.boot_ns,
+                pid,
+                Seen::Unread(unread),
+            )));
+        }
+    }
+}
+
+fn entry(boot_ns: u64, pid: u32, seen: Seen) -> Entry {
+    Entry {
+        boot_ns,
+        pid,
+        cost: None,
+        seen,
+    }
+}
+
+/// `KIND PID REST`
+fn answer_head(rest: &str) -> Option<(Kind, u32, &str)> {
+    let (kind, rest) = rest.split_once(' ')?;
+    let (pid, rest) = rest.split_once(' ').unwrap_or((rest, ""));
+    Some((Kind::parse(kind)?, pid.parse().ok()?, rest))
+}
+
+/// What a service said in place of figures.
+fn said(text: &str) -> String {
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty());
+    match line {
+        Some(line) => format!("it says: {}", line.chars().take(200).collect::<String>()),
+        None => "it says nothing".to_owned(),
+    }
+}
+
+/// `+0530` in minutes.
+fn zone_minutes(text: &str) -> Option<i32> {
+    let (sign, digits) = match text.split_at_checked(1)? {
+        ("+", digits) => (1, digits),
+        ("-", digits) => (-1, digits),
+        _ => return None,
+    };
+    let (hours, minutes) = digits.split_at_checked(2)?;
+    let hours: i32 = hours.parse().ok()?;
+    let minutes: i32 = minutes.parse().ok()?;
+    Some(sign * (hours * 60 + minutes))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,147 @@
+//! The loop that runs on the phone, for as long as the connection is there. One round reads the
+//! kernel's files with the shell's own `read`, which starts no process; services are asked in the
+//! background, so that a slow one delays no sample. Every line is one write, begins with a word
+//! of ours, and what a service or an app wrote stands behind such a word: no text from there can
+//! be taken for a line of the loop.
+//!
+//! | line | meaning |
+//! |---|---|
+//! | `b BOOT UID DMABUF ZONE` | the boot, the shell's user, whether `dmabuf_dump` is there, `date +%z` |
+//! | `t UPTIME EPOCH` | a round begins; both clocks |
+//! | `n INDEX PID…` | processes of the name with this number, where it was looked for |
+//! | `s PID START ADJ\|FIELD…` | a process: start in ticks, oom_score_adj, lines of its status |
+//! | `h PID` | a process that is there but may not be looked at |
+//! | `y\|FIELD…` | lines of /proc/meminfo |
+//! | `M KIND PID UPTIME` | what a service says begins |
+//! | `m KIND PID TEXT` | a line of it |
+//! | `N KIND PID UPTIME` | its end |
+//! | `e UPTIME TICKS…` | the round ends; what the loop took of a CPU: utime, stime, cutime, cstime |
+
+use std::time::Duration;
+
+use super::Options;
+use crate::device::Command;
+
+/// `$1` seconds between rounds, `$2` and `$3` between questions for meminfo and graphics (0:
+/// never), `$4` flags of meminfo, `$5` pids, the rest names.
+///
+/// Names are looked for where something is missing, and every fifth round: `pidof` reads the
+/// command line of every process. A background that still runs is not joined by another.
+const LOOP: &str = r#"every=$1; parts=$2; graphics=$3; flags=$4; pids=$5; shift 5
+{ read -r boot < /proc/sys/kernel/random/boot_id; } 2>/dev/null
+dmabuf=no; if type dmabuf_dump >/dev/null 2>&1; then dmabuf=yes; fi
+print -r -- "b $boot $(id -u 2>/dev/null) $dmabuf $(date +%z 2>/dev/null)"
+clock() { { read -r up idle < /proc/uptime; } 2>/dev/null; }
+ask() {
+  kind=$1; pid=$2; shift 2
+  clock; print -r -- "M $kind $pid $up"
+  "$@" 2>&1 | while IFS= read -r text; do print -r -- "m $kind $pid $text"; done
+  clock; print -r -- "N $kind $pid $up"
+}
+started() { set -- ${1##*\)}; start=${20}; ticks="${12} ${13} ${14} ${15}"; }
+look() {
+  stat=; { read -r stat < /proc/$1/stat; } 2>/dev/null
+  if [ -z "$stat" ]; then
+    if [ -d /proc/$1 ]; then print -r -- "h $1"; else look=0; fi
+    return
+  fi
+  started "$stat"
+  adj=; { read -r adj < /proc/$1/oom_score_adj; } 2>/dev/null
+  fields=
+  { while read -r key value unit; do
+    case $key in State:|VmHWM:|VmRSS:|VmSwap:|RssAnon:|RssFile:|RssShmem:) fields="$fields|$key $value $unit";; esac
+  done < /proc/$1/status; } 2>/dev/null
+  print -r -- "s $1 $start ${adj:-x}$fields"
+}
+found=; look=0; next=0; later=0; job=
+while :; do
+  clock; print -r -- "t $up $EPOCHREALTIME" || exit 1
+  now=${up%%.*}
+  if [ $# -gt 0 ] && [ $look -le 0 ]; then
+    found=; look=5; index=0
+    for name in "$@"; do
+      some=$(pidof "$name" 2>/dev/null)
+      print -r -- "n $index $some"
+      found="$found $some"; index=$((index+1))
+    done
+  fi
+  look=$((look-1))
+  for pid in $pids $found; do look $pid; done
+  if [ $parts -gt 0 ] && [ $now -ge $next ] && { [ -z "$job" ] || ! kill -0 $job 2>/dev/null; }; then
+    next=$((now+parts)); images=no
+    if [ $graphics -gt 0 ] && [ $now -ge $later ]; then images=yes; later=$((now+graphics)); fi
+    fields=
+    { while read -r key value unit; do
+      case $key in MemTotal:|MemFree:|MemAvailable:|SwapFree:) fields="$fields|$key $value $unit";; esac
+    done < /proc/meminfo; } 2>/dev/null
+    print -r -- "y$fields"
+    ( for pid in $pids $found; do
+      [ -d /proc/$pid ] || continue
+      ask p $pid dumpsys meminfo $flags $pid
+      if [ $images = yes ]; then
+        ask g $pid dumpsys gfxinfo $pid
+        if [ $dmabuf = yes ]; then ask d $pid dmabuf_dump $pid; fi
+      fi
+    done ) &
+    job=$!
+  fi
+  stat=; { read -r stat < /proc/$$/stat; } 2>/dev/null
+  started "$stat"
+  clock; print -r -- "e $up $ticks"
+  sleep $every
+done"#;
+
+/// The loop with its arguments.
+pub(super) fn command(options: &Options) -> Command {
+    let seconds = |period: Option<Duration>| match period {
+        // Whole seconds: the shell counts in them.
+        Some(period) => period.as_secs().max(1),
+        None => 0,
+    };
+    let pids: Vec<String> = options
+        .pids
+        .iter()
+        .map(|(pid, _)| pid.to_string())
+        .collect();
+    let parts = options.parts.map(|parts| parts.every);
+    let graphics = parts.filter(|_| options.graphics).map(|every| every * 3);
+    let flags = match options.parts {
+        Some(parts) if parts.allow_gc => "",
+        _ => "--local",
+    };
+    Command::script(LOOP)
+        .called("observing memory")
+        .arg(format!("{}", options.every.as_secs_f64()))
+        .arg(seconds(parts).to_string())
+        .arg(seconds(graphics).to_string())
+        .arg(flags)
+        .arg(pids.join(" "))
+        .args(&options.names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::PartsOptions;
+    use super::*;
+
+    #[test]
+    fn arguments_stand_where_the_script_has_them() {
+        let options = Options {
+            names: vec!["com.example.app".to_owned(), "it's".to_owned()],
+            pids: vec![(7, "x".to_owned()), (8, "y".to_owned())],
+            every: Duration::from_millis(500),
+            parts: Some(PartsOptions {
+                every: Duration::from_secs(10),
+                allow_gc: false,
+            }),
+            graphics: true,
+            log: false,
+        };
+        let command = command(&options);
+        let (_, arguments) = command.text().rsplit_once("done' heaptap ").unwrap();
+        assert_eq!(
+            arguments,
+            "0.5 10 30 --local '7 8' com.example.app 'it'\\''s'"
+        );
+    }
+}
