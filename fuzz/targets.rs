@@ -21,8 +21,9 @@ use heaptap::hprof::{Options, histogram, read};
 use heaptap::import::read_pprof;
 use heaptap::memory::gc::{self, Axis, Row, Splitter};
 use heaptap::memory::malloc_info;
+use heaptap::memory::meminfo::Meminfo;
 use heaptap::memory::smaps::{self, By, Smaps};
-use heaptap::memory::timeline::Timeline;
+use heaptap::memory::timeline::{Source, Timeline};
 use heaptap::stacks::{JoinBy, join};
 use heaptap::symbolize::file::{Alone, SymbolFile, identify};
 use heaptap::trace::{DumpScanner, MemoryWanted, Surveyed, Trace, TraceError, read_packages};
@@ -391,4 +392,28 @@ pub fn malloc_info(bytes: &[u8]) {
     if let Ok(info) = malloc_info::parse(bytes) {
         assert!(info.large <= info.live);
     }
+}
+
+/// Bytes as what `dumpsys meminfo` printed: read, looked through, printed again as it was.
+pub fn meminfo(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let meminfo = Meminfo::parse(&text);
+    assert_eq!(meminfo.render(), text, "every text comes back");
+    for process in meminfo.processes() {
+        process.parts(Source::Meminfo);
+        process.texts().for_each(drop);
+        process.table().map(|table| table.sums());
+    }
+    for list in meminfo.lists() {
+        list.sum();
+        for item in list.items.values() {
+            item.name();
+            item.pid();
+            item.swap();
+        }
+    }
+    for fact in meminfo.facts() {
+        fact.amounts().for_each(drop);
+    }
+    meminfo.trouble();
 }

@@ -81,3 +81,8 @@ fn mappings_of_memory() {
 fn words_of_allocators() {
     replay("malloc_info", targets::malloc_info);
 }
+
+#[test]
+fn texts_of_meminfo() {
+    replay("meminfo", targets::meminfo);
+}

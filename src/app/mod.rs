@@ -33,6 +33,7 @@ pub mod live;
 pub mod look;
 pub mod manifest;
 pub mod maps;
+pub mod meminfo;
 pub mod names;
 pub mod naming;
 pub mod open;

@@ -5,7 +5,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 use super::{
     apps, check, completions, convert, demo, deobfuscate, devices, diff, doctor, dump, hprof,
-    leaks, open, paths, query, reconcile, record, report, sessions, smaps, symbolize, top,
+    leaks, meminfo, open, paths, query, reconcile, record, report, sessions, smaps, symbolize, top,
     virtual_phone,
 };
 
@@ -114,6 +114,8 @@ pub enum Command {
     Record(Box<record::Args>),
     /// Dump Java heaps
     Dump(Box<dump::Args>),
+    /// How the memory of processes divides: dumpsys meminfo, read and explained
+    Meminfo(Box<meminfo::Args>),
     /// Take a labelled snapshot in a running recording
     Snapshot(sessions::SnapshotArgs),
     /// Show running, detached and lost recordings

@@ -14,11 +14,12 @@ use super::names_args::mapping;
 use super::native_args::NativeArgs;
 use super::native_view;
 use super::stack_args::StackArgs;
-use super::{Context, Outcome, blocking, report, smaps, summary};
+use super::{Context, Outcome, blocking, meminfo, report, smaps, summary};
 use crate::analyze::native::diff::Growing;
 use crate::analyze::native::groups::By;
 use crate::app::diff::{Compared, DiffError, DiffRequest, Per, ProfileFile, diff};
 use crate::app::look::{self, Look, LookError, LookOptions, NativeFile, Wanted};
+use crate::app::meminfo::{MeminfoError, looks_like_meminfo};
 use crate::app::names::MappingOption;
 use crate::app::report::{ReportInput, ReportRequest};
 use crate::app::top::Order;
@@ -40,6 +41,7 @@ use crate::units::ByteSize;
     heaptap diff before.hprof after.hprof           two Java heaps\n  \
     heaptap diff rec@before rec@after --by path     where in the dominator tree it grew\n  \
     heaptap diff before.smaps after.smaps           memory mappings: files, or recordings with --smaps\n  \
+    heaptap diff before.txt after.txt               two texts of dumpsys meminfo, row by row\n  \
     heaptap diff old.hprof rec@last --mapping-before old/mapping.txt --mapping-after mapping.txt\n\n\
     docs/native-tables.md says how dumps are paired, what is certain, and what JSON means.")]
 pub struct Args {
@@ -303,6 +305,9 @@ fn page(args: &Args, goal: &Path) -> Result<ReportRequest, Failure> {
 }
 
 async fn compare(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    if let Some(outcome) = of_meminfo(ctx, &args).await? {
+        return Ok(outcome);
+    }
     let (java_flag, native_flag) = (java_flag(&args), native_flag(&args));
     if let (Some(java), Some(native)) = (java_flag, native_flag) {
         return Err(Failure::new(
@@ -356,6 +361,21 @@ async fn compare(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             .with_help("compare two of a kind"))
         }
     }
+}
+
+/// Compares two texts or documents of meminfo, where both are.
+async fn of_meminfo(ctx: &Context, args: &Args) -> Result<Option<Outcome>, Failure> {
+    let paths = [PathBuf::from(&args.before), PathBuf::from(&args.after)];
+    let changes = blocking::stepwise(ctx, move |_| -> Result<_, MeminfoError> {
+        match paths.iter().all(|path| looks_like_meminfo(path)) {
+            true => meminfo::compare(paths).map(Some),
+            false => Ok(None),
+        }
+    });
+    Ok(changes.await?.map(|changes| {
+        meminfo::show_changes(&ctx.console, &changes, args.csv, args.limit);
+        Outcome::Done
+    }))
 }
 
 /// A flag that only Java heaps know.

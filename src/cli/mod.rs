@@ -26,6 +26,7 @@ mod java_summary;
 mod java_view;
 mod keys;
 mod leaks;
+mod meminfo;
 mod missing;
 mod names_args;
 mod native_args;
@@ -121,6 +122,7 @@ async fn dispatch(ctx: &Context, command: Command) -> Result<Outcome, Failure> {
         Command::Leaks(args) => leaks::run(ctx, *args).await,
         Command::Symbolize(args) => symbolize::run(ctx, args).await,
         Command::Deobfuscate(args) => deobfuscate::run(ctx, args).await,
+        Command::Meminfo(args) => meminfo::run(ctx, *args).await,
         Command::Hprof(args) => hprof::run(ctx, args).await,
         Command::Report(args) => report::run(ctx, *args).await,
         Command::Open(args) => open::run(ctx, args).await,

@@ -12,6 +12,7 @@ mod faults;
 mod killed;
 #[cfg(unix)]
 mod leaks;
+mod meminfo;
 mod old;
 mod record;
 #[cfg(unix)]

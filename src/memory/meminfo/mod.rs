@@ -10,22 +10,30 @@
 //! | `pairs` | `name: number` lines: App Summary, Objects, SQL, Native Allocations |
 //! | `databases` | databases and pools |
 //! | `process` | one process and its sections |
+//! | `system` | the whole phone: lists of processes and categories, its RAM |
+//! | `compact` | the forms for scripts, `--checkin` and `-c` |
+//! | `explain` | what rows mean, and what to do about them |
 //! | `parts` | how a process's memory divides, by App Summary's rules; whether sums are right |
 
+mod compact;
 mod databases;
+pub mod explain;
 mod line;
 mod number;
 mod pairs;
 mod parts;
 mod process;
+mod system;
 mod table;
 
+pub use compact::{Checkin, Compact};
 pub use databases::{Database, Databases};
 pub use line::{Line, Lines};
 pub use number::Digits;
 pub use pairs::{Entry, Group, Pairs};
 pub use parts::{Rule, Sum};
 pub use process::{Body, Process, Section};
+pub use system::{Fact, Item, List, Measure};
 pub use table::{Column, Heading, Headings, Row, Table};
 
 /// What `dumpsys meminfo` printed.
@@ -44,8 +52,18 @@ pub struct Meminfo {
 pub enum Piece {
     /// What the clocks said.
     Clocks(Clocks),
+    /// The same in the forms for scripts.
+    Time(Clocks),
     /// A process.
     Process(Process),
+    /// A process in the form for scripts.
+    Checkin(Checkin),
+    /// A list of the whole phone.
+    List(List),
+    /// Lines on the phone's RAM.
+    Facts(Lines<Fact>),
+    /// The whole phone in the form for scripts.
+    Compact(Compact),
     /// There is none of this name or pid.
     NoProcess(String),
     /// Lines that are none of these: blank ones, the preamble, what other programs printed.
@@ -82,6 +100,20 @@ fn clocks(line: &str) -> Option<Clocks> {
     (print_clocks(&clocks) == line).then_some(clocks)
 }
 
+/// `time,UPTIME,REALTIME` of the forms for scripts.
+fn time(line: &str) -> Option<Clocks> {
+    let (uptime, realtime) = line.strip_prefix("time,")?.split_once(',')?;
+    let clocks = Clocks {
+        uptime_ms: uptime.parse().ok()?,
+        realtime_ms: realtime.parse().ok()?,
+    };
+    (print_time(&clocks) == line).then_some(clocks)
+}
+
+fn print_time(clocks: &Clocks) -> String {
+    format!("time,{},{}", clocks.uptime_ms, clocks.realtime_ms)
+}
+
 fn print_clocks(clocks: &Clocks) -> String {
     format!(
         "Uptime: {} Realtime: {}",
@@ -109,6 +141,11 @@ impl Meminfo {
             }
         }
         meminfo.read(&lines);
+        for piece in &mut meminfo.pieces {
+            if let Piece::Compact(compact) = piece {
+                compact.finish();
+            }
+        }
         meminfo
     }
 
@@ -151,16 +188,56 @@ impl Meminfo {
     }
 
     fn line(&mut self, line: &str) {
-        if let Some(clocks) = clocks(line) {
-            self.pieces.push(Piece::Clocks(clocks));
+        if self.continues(line) {
+            return;
+        }
+        let piece = if let Some(clocks) = clocks(line) {
+            Piece::Clocks(clocks)
+        } else if let Some(clocks) = time(line) {
+            Piece::Time(clocks)
         } else if let Some(target) = line.strip_prefix(NO_PROCESS) {
-            self.pieces.push(Piece::NoProcess(target.to_owned()));
+            Piece::NoProcess(target.to_owned())
+        } else if let Some(list) = List::headed(line) {
+            Piece::List(list)
+        } else if compact::is_record(line) {
+            let mut compact = Compact::default();
+            compact.push(line);
+            Piece::Compact(compact)
+        } else if let Some(checkin) = Checkin::read(line) {
+            Piece::Checkin(checkin)
+        } else if let Some(fact) = Fact::read(line, true) {
+            let mut facts = Lines::default();
+            let printed = fact.print();
+            facts.push(fact, &printed, line);
+            Piece::Facts(facts)
         } else if let Some(Piece::Text(text)) = self.pieces.last_mut() {
             text.text(line);
+            return;
         } else {
             let mut text = Lines::default();
             text.text(line);
-            self.pieces.push(Piece::Text(text));
+            Piece::Text(text)
+        };
+        self.pieces.push(piece);
+    }
+
+    /// Whether the line belongs to the piece before; it is then read.
+    fn continues(&mut self, line: &str) -> bool {
+        match self.pieces.last_mut() {
+            Some(Piece::List(list)) => list.read(line),
+            Some(Piece::Facts(facts)) => match Fact::read(line, false) {
+                Some(fact) => {
+                    let printed = fact.print();
+                    facts.push(fact, &printed, line);
+                    true
+                }
+                None => false,
+            },
+            Some(Piece::Compact(compact)) if compact::is_record(line) => {
+                compact.push(line);
+                true
+            }
+            _ => false,
         }
     }
 
@@ -170,7 +247,12 @@ impl Meminfo {
         for piece in &self.pieces {
             match piece {
                 Piece::Clocks(clocks) => lines.push(print_clocks(clocks)),
+                Piece::Time(clocks) => lines.push(print_time(clocks)),
                 Piece::Process(process) => process.write(&mut lines),
+                Piece::Checkin(checkin) => lines.push(checkin.fields.join(",")),
+                Piece::List(list) => list.write(&mut lines),
+                Piece::Facts(facts) => facts.write(&mut lines, Fact::print),
+                Piece::Compact(compact) => lines.extend(compact.records.iter().cloned()),
                 Piece::NoProcess(target) => lines.push(format!("{NO_PROCESS}{target}")),
                 Piece::Text(text) => text.write(&mut lines, |()| String::new()),
             }
@@ -187,14 +269,55 @@ impl Meminfo {
     pub fn processes(&self) -> impl Iterator<Item = &Process> {
         self.pieces.iter().filter_map(|piece| match piece {
             Piece::Process(process) => Some(process),
+            Piece::Checkin(checkin) => Some(&checkin.process),
             _ => None,
         })
+    }
+
+    /// The lists of the whole phone.
+    pub fn lists(&self) -> impl Iterator<Item = &List> {
+        self.pieces.iter().flat_map(|piece| match piece {
+            Piece::List(list) => std::slice::from_ref(list),
+            Piece::Compact(compact) => &compact.lists,
+            _ => &[],
+        })
+    }
+
+    /// The lines on the phone's RAM.
+    pub fn facts(&self) -> impl Iterator<Item = &Fact> {
+        self.pieces
+            .iter()
+            .filter_map(|piece| match piece {
+                Piece::Facts(facts) => Some(facts.values()),
+                _ => None,
+            })
+            .flatten()
+    }
+
+    /// The numbers of a line of `-c` such as `ram,TOTAL,FREE,USED`, bytes.
+    pub fn numbers(&self, kind: &str) -> Option<Vec<i64>> {
+        self.pieces.iter().find_map(|piece| match piece {
+            Piece::Compact(compact) => compact.numbers(kind),
+            _ => None,
+        })
+    }
+
+    /// Lines that are none of these and not blank: what other programs printed, a vendor's
+    /// additions. The preamble is left out.
+    pub fn unknown(&self) -> impl Iterator<Item = &str> {
+        let texts = self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Text(text) => Some(text.unknown()),
+            _ => None,
+        });
+        texts
+            .flatten()
+            .filter(|line| !line.starts_with("Applications Memory Usage"))
     }
 
     /// The phone's clocks when it began.
     pub fn clocks(&self) -> Option<Clocks> {
         self.pieces.iter().find_map(|piece| match piece {
-            Piece::Clocks(clocks) => Some(*clocks),
+            Piece::Clocks(clocks) | Piece::Time(clocks) => Some(*clocks),
             _ => None,
         })
     }

@@ -1,5 +1,5 @@
 //! Integers as the phone prints them: digits of the app's locale (Android 8 and older format
-//! objects and summaries with it), and negative ones.
+//! objects and summaries with it), negative ones, and those with separators of the system form.
 
 /// Zeros of the scripts whose digits a locale of Android may use, Latin first.
 const ZEROS: [char; 12] = [
@@ -75,6 +75,19 @@ pub fn bytes(kb: i64) -> Option<i64> {
     kb.checked_mul(1024)
 }
 
+/// An integer that may have `,` between its groups, as the system form prints with US rules.
+pub fn grouped(token: &str) -> Option<i64> {
+    if !token.contains(',') {
+        return integer(token).map(|(value, _)| value);
+    }
+    let digits = token.trim_start_matches('-');
+    let mut groups = digits.split(',');
+    let first = groups.next()?;
+    let whole = (1..=3).contains(&first.len()) && groups.all(|group| group.len() == 3);
+    whole.then_some(())?;
+    integer(&token.replace(',', "")).map(|(value, _)| value)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,6 +103,15 @@ mod tests {
         for token in ["", "-", "1٢", "9223372036854775808", "12K", "+1", "1,2"] {
             assert_eq!(integer(token), None, "{token}");
         }
+    }
+
+    #[test]
+    fn groups_have_three_digits() {
+        assert_eq!(grouped("1,234,567"), Some(1_234_567));
+        assert_eq!(grouped("-12,345"), Some(-12_345));
+        assert_eq!(grouped("0"), Some(0));
+        assert_eq!(grouped("1,23"), None);
+        assert_eq!(grouped(",123"), None);
     }
 
     #[test]

@@ -238,6 +238,14 @@ fn text_of<'a>(lines: impl Iterator<Item = &'a &'a str>) -> Lines<()> {
 }
 
 impl Section {
+    pub(super) fn new(title: Option<&str>, body: Body) -> Section {
+        Section {
+            title: title.map(str::to_owned),
+            body,
+            heading: None,
+        }
+    }
+
     fn write(&self, out: &mut Vec<String>) {
         match (&self.heading, &self.title, &self.body) {
             (Some(lines), ..) => out.extend(lines.iter().cloned()),

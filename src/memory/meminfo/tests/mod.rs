@@ -259,3 +259,191 @@ Applications Memory Usage (in Kilobytes):
     );
     assert_eq!(table.cell("Native Heap", &Column::HeapSize), Some(9 * 1024));
 }
+
+/// The whole phone, Android 13, with a vendor's addition.
+const PHONE: &str = "\
+Applications Memory Usage (in Kilobytes):
+Uptime: 3915314 Realtime: 3950084
+
+Total RSS by process:
+    524,336K: system (pid 1117)
+    445,240K: com.example.app (pid 17043 / activities) state 2 oom 0
+
+Total RSS by OOM adjustment:
+  3,059,892K: Native
+        179,708K: zygote64 (pid 760)
+         -1,000K: odd (pid 7)
+
+Total PSS by process:
+    256,555K: system (pid 1117)                                            (   45,000K in swap)
+     28,965K: com.example.app (user 10) (pid 17043 / activities)           (        0K in swap)
+
+Total PSS by category:
+    189,490K: .so mmap                                                     (    1,234K in swap)
+
+Total RAM: 7,791,836K (status normal)
+ Free RAM: 3,359,799K (  209,011K cached pss + 2,498,404K cached kernel +   652,384K free)
+DMA-BUF:   183,008K (   18,008K mapped +   165,000K unmapped)
+ Used RAM: 4,059,695K (2,771,419K used pss + 1,288,276K kernel)
+ Lost RAM:   -72,330K
+     ZRAM:        12K physical used for         0K in swap (4,194,300K total swap)
+   Tuning: 256 (large 512), oom   322,560K, restore limit   107,520K (high-end-gfx)
+";
+
+#[test]
+fn the_whole_phone_is_read_and_comes_back() {
+    let meminfo = Meminfo::parse(PHONE);
+    assert_eq!(meminfo.render(), PHONE);
+    let lists: Vec<&List> = meminfo.lists().collect();
+    assert_eq!(lists.len(), 4);
+    assert!(lists.iter().all(|list| list.items.odd() == 0));
+    let rss: Vec<&Item> = lists[0].items.values().collect();
+    assert_eq!(
+        (rss[1].name(), rss[1].pid()),
+        ("com.example.app", Some(17043))
+    );
+    assert!(rss[1].has_activities() && !rss[0].has_activities());
+    let oom: Vec<&Item> = lists[1].items.values().collect();
+    assert_eq!(
+        (oom[0].depth, oom[1].depth, oom[2].bytes),
+        (0, 1, -1_024_000)
+    );
+    assert_eq!(lists[1].sum(), 3_059_892 * 1024);
+    let pss: Vec<&Item> = lists[2].items.values().collect();
+    assert_eq!(
+        (lists[2].measure, pss[0].swap()),
+        (Measure::Pss, Some(45_000 * 1024))
+    );
+    assert_eq!(lists[3].items.values().next().unwrap().name(), ".so mmap");
+    let facts: Vec<&Fact> = meminfo.facts().collect();
+    assert_eq!(facts.len(), 7);
+    assert_eq!(facts[4].bytes(), Some(-72_330 * 1024));
+    let free: Vec<(i64, &str)> = facts[1].amounts().skip(1).collect();
+    assert_eq!(free[0], (209_011 * 1024, "cached pss"));
+    assert_eq!(free[2], (652_384 * 1024, "free"));
+    assert_eq!(meminfo.unknown().count(), 0);
+}
+
+/// The whole phone, Android 4.4.
+const OLD_PHONE: &str = "\
+Applications Memory Usage (kB):
+Uptime: 3915 Realtime: 3950
+
+Total PSS by process:
+    57904 kB: com.android.systemui (pid 611)
+     1234 kB: com.example.app (pid 700 / activities)
+
+Total PSS by OOM adjustment:
+    62444 kB: System
+            62444 kB: system (pid 463)
+
+Total RAM: 1009512 kB
+ Free RAM: 519412 kB (131308 cached pss + 247312 cached + 140792 free)
+ Used RAM: 400000 kB (300000 used pss + 20000 buffers + 30000 shmem + 50000 slab)
+ Lost RAM: 90100 kB
+   Tuning: 128 (large 256), oom 122880 kB, restore limit 40960 kB (high-end-gfx)
+";
+
+#[test]
+fn the_old_phone_is_read_and_comes_back() {
+    let meminfo = Meminfo::parse(OLD_PHONE);
+    assert_eq!(meminfo.render(), OLD_PHONE);
+    let lists: Vec<&List> = meminfo.lists().collect();
+    assert_eq!(lists[0].items.values().next().unwrap().bytes, 57904 * 1024);
+    assert_eq!(lists[1].items.values().next().unwrap().depth, 0);
+    assert_eq!(lists[1].items.values().nth(1).unwrap().depth, 2);
+    assert!(lists.iter().all(|list| list.items.odd() == 0));
+    let free = meminfo.facts().nth(1).unwrap();
+    assert_eq!(free.amounts().nth(3), Some((140_792 * 1024, "free")));
+}
+
+#[test]
+fn lines_for_scripts_are_read() {
+    let categories = "Dalvik Other,5,0,1,0,4,0,0,0,.so mmap,7,1,2,3,1,2,0,0";
+    let line = format!(
+        "4,321,com.example.app,900,800,N/A,1700,700,600,N/A,1300,200,200,N/A,400,\
+         100,200,30,335,1,2,1,4,10,20,3,33,5,6,7,18,90,180,6,276,0,0,2,2,0,0,0,0,5,5,0,10,\
+         {categories},11,1,4,2,18,0,21,44,1,2,329,329,82,46,/data/a.db,4,20,58,5/20/6,5/20/6"
+    );
+    let text = format!("time,100,200\n{line}\n");
+    let meminfo = Meminfo::parse(&text);
+    assert_eq!(meminfo.render(), text);
+    assert_eq!(meminfo.clocks().map(|clocks| clocks.realtime_ms), Some(200));
+    let process = only(&meminfo);
+    assert_eq!(process.pid, Some(321));
+    let table = process.table().unwrap();
+    assert_eq!(
+        table.cell("Native Heap", &Column::HeapAlloc),
+        Some(700 * 1024)
+    );
+    assert_eq!(
+        table.cell(".so mmap", &Column::PrivateClean),
+        Some(2 * 1024)
+    );
+    assert_eq!(
+        table.cell("Unknown", &Column::Pss),
+        Some((30 - 5 - 7) * 1024)
+    );
+    let pss = table
+        .sums()
+        .into_iter()
+        .find(|sum| sum.column == Column::Pss)
+        .unwrap();
+    assert_eq!((pss.rule, pss.difference()), (Rule::RowsAndSwap, -5 * 1024));
+    assert_eq!(process.object("Activities"), Some(2));
+    assert_eq!(process.object("OpenSSL Sockets"), Some(2));
+    assert_eq!(
+        process.counts("SQL").unwrap().value("MALLOC_SIZE"),
+        Some(46)
+    );
+    let database = process.databases().unwrap().lines.values().next().unwrap();
+    assert_eq!(
+        (database.size, database.cache[0].as_str()),
+        (Some(20 * 1024), "5/20/6")
+    );
+    assert!(process.parts(Source::Meminfo).is_some());
+    // Without the app there is nothing behind the categories but a comma.
+    let local = format!("{},\n", line.split(",11,1,4,2").next().unwrap());
+    let meminfo = Meminfo::parse(&local);
+    assert_eq!(meminfo.render(), local);
+    assert_eq!(only(&meminfo).object("Views"), None);
+}
+
+#[test]
+fn the_phone_for_scripts_lists_residents_first() {
+    let text = "\
+version,1
+time,100,200
+oom,fore,900
+proc,fore,com.example.app,321,900,12,a
+cat,Native,500,N/A
+oom,fore,400
+proc,fore,com.example.app,321,400,12,e
+cat,Native,100,7
+ram,7791836,3359799,4059695
+lostram,-5
+";
+    let meminfo = Meminfo::parse(text);
+    assert_eq!(meminfo.render(), text);
+    let lists: Vec<&List> = meminfo.lists().collect();
+    let measures: Vec<Measure> = lists.iter().map(|list| list.measure).collect();
+    assert_eq!(
+        measures,
+        [Measure::Rss, Measure::Rss, Measure::Pss, Measure::Pss]
+    );
+    let process = lists[0].items.values().nth(1).unwrap();
+    assert_eq!(
+        (process.name(), process.pid(), process.depth),
+        ("com.example.app", Some(321), 1)
+    );
+    assert_eq!(process.swap(), Some(12 * 1024));
+    assert!(process.has_activities());
+    assert_eq!(
+        lists[3].items.values().next().unwrap().swap(),
+        Some(7 * 1024)
+    );
+    assert_eq!(meminfo.numbers("ram").unwrap()[0], 7_791_836 * 1024);
+}
+
+mod layouts;
+mod samples;

@@ -1,0 +1,267 @@
+//! Asks a phone for meminfo: finds the processes, asks for one after the other, and says what
+//! each question cost.
+
+use std::time::Duration;
+
+use super::document::Document;
+use super::error::MeminfoError;
+use crate::config::Targets;
+use crate::device::{Command, Device};
+use crate::eligibility;
+use crate::memory::meminfo::Meminfo;
+use crate::memory::status;
+use crate::memory::timeline::{Cost, Source};
+use crate::untrusted::shown_bytes;
+
+/// What to ask for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Question {
+    /// Names, pids, packages; none for the whole phone.
+    pub targets: Targets,
+    /// The user or profile; without it every user's processes match.
+    pub user: Option<u32>,
+    /// All columns.
+    pub all: bool,
+    /// Parts of the Dalvik rows.
+    pub details: bool,
+    /// Without asking the app.
+    pub local: bool,
+}
+
+/// What the phone said.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// It, read.
+    pub document: Document,
+    /// Its words, byte for byte.
+    pub text: Vec<u8>,
+}
+
+/// Since Android 8 dumpsys may be told to wait; before, it waits for 10 s.
+const WAITS_SINCE: u32 = 26;
+const ASK: &str = "cat /proc/uptime; dumpsys -t 60 meminfo \"$@\"; echo; cat /proc/uptime";
+const ASK_OLD: &str = "cat /proc/uptime; dumpsys meminfo \"$@\"; echo; cat /proc/uptime";
+/// An app that is frozen or hangs keeps dumpsys for as long as it is told to wait; the whole
+/// phone takes seconds.
+const LIMIT: Duration = Duration::from_secs(75);
+
+/// Asks.
+///
+/// # Errors
+/// Where nothing runs that was asked for, or the phone or the app does not answer.
+pub async fn ask(device: &Device, question: &Question) -> Result<Answer, MeminfoError> {
+    let facts = eligibility::facts(device).await?;
+    let script = match facts.api() {
+        Some(api) if api < WAITS_SINCE => ASK_OLD,
+        _ => ASK,
+    };
+    let mut answer = Answer {
+        document: Document::of(
+            &Meminfo::default(),
+            device.serial().to_owned(),
+            Source::Meminfo,
+        ),
+        text: Vec::new(),
+    };
+    let whole = question.targets.is_empty();
+    answer.document.collected_garbage = Some(!question.local && !whole);
+    if whole {
+        let said = once(device, script, question, None).await?;
+        let document = said.read(device, Source::Meminfo);
+        if document.phone.is_none() {
+            return Err(strange(&said));
+        }
+        answer.add(said, document);
+        return Ok(answer);
+    }
+    let found = eligibility::resolve_pids(device, &facts, &question.targets, question.user).await?;
+    let target = words(&question.targets);
+    if found.is_empty() {
+        return Err(MeminfoError::NotFound { target });
+    }
+    let mut failed = None;
+    let mut troubles = Vec::new();
+    for (pid, name) in found {
+        let said = once(device, script, question, Some(pid)).await?;
+        let meminfo = said.meminfo();
+        let source = match question.local {
+            true => Source::MeminfoLocal,
+            false => Source::Meminfo,
+        };
+        let mut document = Document::of(&meminfo, device.serial().to_owned(), source);
+        let called = format!("{name} ({pid})");
+        let told = document.processes.first();
+        let told = told.is_some_and(|process| !process.rows.is_empty() || process.parts.is_some());
+        if !told {
+            failed = Some(match (meminfo.no_process(), meminfo.trouble()) {
+                (Some(_), _) => MeminfoError::Gone {
+                    target: called,
+                    said: said.first_line(),
+                },
+                (None, Some(trouble)) => unanswered(called, trouble),
+                (None, None) => strange(&said),
+            });
+            troubles.extend(failed.as_ref().map(ToString::to_string));
+            continue;
+        }
+        // Of native programs the phone prints neither.
+        for process in &mut document.processes {
+            process.pid = process.pid.or(Some(pid));
+            process.name.get_or_insert_with(|| name.clone());
+        }
+        answer.add(said, document);
+    }
+    match failed {
+        Some(error) if answer.document.processes.is_empty() => Err(error),
+        // Others of the package are there.
+        _ => {
+            answer.document.troubles.extend(troubles);
+            Ok(answer)
+        }
+    }
+}
+
+impl Answer {
+    fn add(&mut self, said: Said, document: Document) {
+        let all = &mut self.document;
+        all.realtime_ms = all.realtime_ms.or(document.realtime_ms);
+        all.processes.extend(document.processes);
+        all.phone = all.phone.take().or(document.phone);
+        all.troubles.extend(document.troubles);
+        all.unknown.extend(document.unknown);
+        let cost = all.cost.get_or_insert(Cost {
+            device_ns: 0,
+            bytes: 0,
+        });
+        cost.device_ns = cost.device_ns.saturating_add(said.took_ns.unwrap_or(0));
+        cost.bytes = cost.bytes.saturating_add(said.bytes);
+        self.text.extend(said.text);
+    }
+}
+
+/// The phone's words on why the app did not answer. A RemoteException is what is left of one that
+/// died, an IoException of one that said nothing in time.
+fn unanswered(target: String, said: &str) -> MeminfoError {
+    let said = shown_bytes(said.trim().as_bytes());
+    match said.starts_with("Got RemoteException") {
+        true => MeminfoError::Gone { target, said },
+        false => MeminfoError::Unanswered { target, said },
+    }
+}
+
+fn strange(said: &Said) -> MeminfoError {
+    MeminfoError::Strange {
+        said: said.first_line(),
+    }
+}
+
+fn words(targets: &Targets) -> String {
+    let names = targets.names.iter().chain(&targets.packages);
+    let mut words: Vec<String> = names.cloned().collect();
+    words.extend(targets.pids.iter().map(u32::to_string));
+    words.dedup();
+    words.join(", ")
+}
+
+/// What one question brought.
+struct Said {
+    text: Vec<u8>,
+    took_ns: Option<u64>,
+    bytes: u64,
+}
+
+async fn once(
+    device: &Device,
+    script: &'static str,
+    question: &Question,
+    pid: Option<u32>,
+) -> Result<Said, MeminfoError> {
+    let flags = [
+        (question.all, "-a"),
+        (question.details && !question.all, "-d"),
+        (question.local, "--local"),
+    ];
+    let flags = flags
+        .iter()
+        .filter(|(given, _)| *given)
+        .map(|(_, flag)| *flag);
+    let command = Command::script(script)
+        .called("reading meminfo")
+        .args(flags)
+        .args(pid.map(|pid| pid.to_string()));
+    let output = device.run(&command, LIMIT).await?;
+    let bytes = (output.stdout.len() + output.stderr.len()) as u64;
+    let (text, took_ns) = between_clocks(output.stdout);
+    // Where dumpsys can't find its service, it says so on stderr.
+    let text = match text.is_empty() {
+        true => output.stderr,
+        false => text,
+    };
+    Ok(Said {
+        text,
+        took_ns,
+        bytes,
+    })
+}
+
+impl Said {
+    fn meminfo(&self) -> Meminfo {
+        Meminfo::parse(&String::from_utf8_lossy(&self.text))
+    }
+
+    fn read(&self, device: &Device, source: Source) -> Document {
+        Document::of(&self.meminfo(), device.serial().to_owned(), source)
+    }
+
+    fn first_line(&self) -> String {
+        let text = String::from_utf8_lossy(&self.text);
+        let line = text.lines().map(str::trim).find(|line| !line.is_empty());
+        shown_bytes(line.unwrap_or("nothing").as_bytes())
+    }
+}
+
+/// Takes the lines of `/proc/uptime` off both ends; a phone whose shell may not read it gives
+/// the text alone.
+fn between_clocks(mut bytes: Vec<u8>) -> (Vec<u8>, Option<u64>) {
+    let clock = |line: &[u8]| status::uptime_ns(&String::from_utf8_lossy(line));
+    let last = bytes.trim_ascii_end();
+    let begin = last
+        .iter()
+        .rposition(|byte| *byte == b'\n')
+        .map_or(0, |at| at + 1);
+    let until = clock(&last[begin..]);
+    if until.is_some() {
+        // The line end before it is the script's own.
+        bytes.truncate(begin.saturating_sub(1));
+    }
+    let first = bytes.iter().position(|byte| *byte == b'\n');
+    let from = first.and_then(|end| clock(&bytes[..end]));
+    if let (Some(_), Some(end)) = (from, first) {
+        bytes.drain(..=end);
+    }
+    let took = from
+        .zip(until)
+        .and_then(|(from, until)| until.checked_sub(from));
+    (bytes, took)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_are_taken_off_where_they_are() {
+        let (text, took) = between_clocks(b"12.50 3.1\nApplications\n \n\n14.00 4.0\n".to_vec());
+        assert_eq!(text, b"Applications\n \n");
+        assert_eq!(took, Some(1_500_000_000));
+        for (bytes, rest) in [
+            (&b""[..], &b""[..]),
+            (b"No process found for: 3\n", b"No process found for: 3\n"),
+            (b"1.0 2.0\ntext\n", b"text\n"),
+            (b"1.0 2.0\n", b""),
+        ] {
+            let (text, took) = between_clocks(bytes.to_vec());
+            assert_eq!((&text[..], took), (rest, None));
+        }
+    }
+}

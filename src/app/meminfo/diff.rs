@@ -1,0 +1,202 @@
+//! What changed between two meminfos, row by row.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use serde::Serialize;
+
+use super::document::{Document, Figure, ProcessFacts};
+use super::error::MeminfoError;
+
+/// What changed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Changes {
+    /// `meminfo`.
+    pub kind: &'static str,
+    /// The first.
+    pub before: String,
+    /// The second.
+    pub after: String,
+    /// Time between the two on the phone's clock, where both are of one boot.
+    pub between_ms: Option<u64>,
+    /// Each process with its like.
+    pub processes: Vec<ProcessChanges>,
+    /// Processes that one side alone has.
+    pub alone: Vec<Alone>,
+}
+
+/// A process that one side alone has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Alone {
+    /// It.
+    pub process: String,
+    /// `before` or `after`.
+    pub side: &'static str,
+}
+
+/// A process before and after.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ProcessChanges {
+    /// Its name.
+    pub process: String,
+    /// Its pids.
+    pub pids: [Option<u32>; 2],
+    /// Whether it was restarted in between: the pids differ.
+    pub restarted: bool,
+    /// All figures that either side has.
+    pub rows: Vec<Change>,
+}
+
+/// A figure before and after.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// Where it stands.
+    pub section: &'static str,
+    /// The row.
+    pub row: String,
+    /// The column.
+    pub column: String,
+    /// `bytes` or `count`.
+    pub unit: &'static str,
+    /// Before; absent where the first has no such row.
+    pub before: Option<i64>,
+    /// After.
+    pub after: Option<i64>,
+    /// What came to it; rows that are absent count 0.
+    pub growth: i64,
+}
+
+/// Compares two.
+///
+/// # Errors
+/// Where they have no process in common.
+pub fn diff(before: &Document, after: &Document) -> Result<Changes, MeminfoError> {
+    let pairs = pairs(before, after);
+    if pairs.is_empty() {
+        return Err(MeminfoError::NothingInCommon {
+            before: words(before),
+            after: words(after),
+        });
+    }
+    let alone = |all: &Document, side, at: usize| -> Vec<Alone> {
+        let paired: HashSet<usize> = pairs.iter().map(|pair| pair[at]).collect();
+        let left = all.processes.iter().enumerate();
+        left.filter(|(index, _)| !paired.contains(index))
+            .map(|(_, process)| Alone {
+                process: process.called(),
+                side,
+            })
+            .collect()
+    };
+    let mut lone = alone(before, "before", 0);
+    lone.extend(alone(after, "after", 1));
+    let clocks = before.realtime_ms.zip(after.realtime_ms);
+    Ok(Changes {
+        kind: super::document::KIND,
+        before: before.from.clone(),
+        after: after.from.clone(),
+        between_ms: clocks.and_then(|(before, after)| after.checked_sub(before)),
+        processes: pairs
+            .iter()
+            .map(|[a, b]| changes(&before.processes[*a], &after.processes[*b]))
+            .collect(),
+        alone: lone,
+    })
+}
+
+fn words(document: &Document) -> String {
+    let names: Vec<String> = document
+        .processes
+        .iter()
+        .map(ProcessFacts::called)
+        .collect();
+    match names.is_empty() {
+        true => "a text of the whole phone".to_owned(),
+        false => names.join(", "),
+    }
+}
+
+/// Which processes belong together: by pid and name, then by name in order.
+fn pairs(before: &Document, after: &Document) -> Vec<[usize; 2]> {
+    let mut pairs: Vec<[usize; 2]> = Vec::new();
+    let mut paired = [
+        vec![false; before.processes.len()],
+        vec![false; after.processes.len()],
+    ];
+    for with_pid in [true, false] {
+        let key = |process: &ProcessFacts| {
+            let pid = process.pid.filter(|_| with_pid);
+            (process.name.clone(), pid)
+        };
+        let mut others: HashMap<_, VecDeque<usize>> = HashMap::new();
+        for (at, process) in after.processes.iter().enumerate() {
+            if !paired[1][at] {
+                others.entry(key(process)).or_default().push_back(at);
+            }
+        }
+        for (at, process) in before.processes.iter().enumerate() {
+            if paired[0][at] {
+                continue;
+            }
+            if let Some(other) = others.get_mut(&key(process)).and_then(VecDeque::pop_front) {
+                pairs.push([at, other]);
+                paired[0][at] = true;
+                paired[1][other] = true;
+            }
+        }
+    }
+    pairs.sort_unstable();
+    pairs
+}
+
+fn changes(before: &ProcessFacts, after: &ProcessFacts) -> ProcessChanges {
+    let (old, new) = (before.figures(), after.figures());
+    let mut likes: HashMap<(&str, &str, &str), VecDeque<&Figure<'_>>> = HashMap::new();
+    for figure in &new {
+        let place = (figure.section, figure.row, figure.column);
+        likes.entry(place).or_default().push_back(figure);
+    }
+    let mut rows: Vec<Change> = Vec::new();
+    for figure in &old {
+        let place = (figure.section, figure.row, figure.column);
+        let like = likes.get_mut(&place).and_then(VecDeque::pop_front);
+        rows.push(change(
+            figure,
+            Some(figure.value),
+            like.map(|like| like.value),
+        ));
+    }
+    // What is left has no like; it stands behind the others of its section.
+    let mut sections: Vec<&str> = Vec::new();
+    for figure in old.iter().chain(&new) {
+        if !sections.contains(&figure.section) {
+            sections.push(figure.section);
+        }
+    }
+    for figure in &new {
+        let place = (figure.section, figure.row, figure.column);
+        let left = likes.get_mut(&place);
+        if left.is_some_and(|left| left.pop_front().is_some()) {
+            rows.push(change(figure, None, Some(figure.value)));
+        }
+    }
+    rows.sort_by_key(|row| sections.iter().position(|section| *section == row.section));
+    let name = after.name.clone().or(before.name.clone());
+    ProcessChanges {
+        process: name.unwrap_or_default(),
+        pids: [before.pid, after.pid],
+        restarted: before.pid != after.pid,
+        rows,
+    }
+}
+
+fn change(figure: &Figure<'_>, before: Option<i64>, after: Option<i64>) -> Change {
+    Change {
+        section: figure.section,
+        row: figure.row.to_owned(),
+        column: figure.column.to_owned(),
+        unit: figure.unit,
+        before,
+        after,
+        growth: after.unwrap_or(0).saturating_sub(before.unwrap_or(0)),
+    }
+}

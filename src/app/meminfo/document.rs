@@ -1,0 +1,498 @@
+//! What `meminfo` shows, as a document: of each process its division, rows, summary, objects and
+//! databases; of the phone its lists and its RAM. Sizes in bytes. `diff` reads it again.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::memory::meminfo::{
+    Column, Database, Fact, Item, List, Measure, Meminfo, Pairs, Process, Row, Rule, Table,
+};
+use crate::memory::timeline::{Cost, Parts, Source};
+
+/// What a document of this kind says of itself.
+pub const KIND: &str = "meminfo";
+
+/// What `meminfo` shows.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Document {
+    /// `meminfo`.
+    pub kind: String,
+    /// The phone's serial, or the file.
+    pub from: String,
+    /// The phone's time since boot when it was asked, ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub realtime_ms: Option<u64>,
+    /// Whether the apps collected garbage for it; absent where a file does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub collected_garbage: Option<bool>,
+    /// What asking cost the phone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
+    /// Processes.
+    #[serde(default)]
+    pub processes: Vec<ProcessFacts>,
+    /// The whole phone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phone: Option<PhoneFacts>,
+    /// What could not be told, in words.
+    #[serde(default)]
+    pub troubles: Vec<String>,
+    /// Lines that are none of meminfo.
+    #[serde(default)]
+    pub unknown: Vec<String>,
+}
+
+/// One process.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProcessFacts {
+    /// Its pid.
+    pub pid: Option<u32>,
+    /// Its name.
+    pub name: Option<String>,
+    /// How its memory divides, by App Summary's rules.
+    pub parts: Option<Parts>,
+    /// The columns of `rows` and `details`, in order.
+    pub columns: Vec<String>,
+    /// The table, TOTAL included.
+    pub rows: Vec<RowFacts>,
+    /// Parts of the Dalvik rows.
+    #[serde(default)]
+    pub details: Vec<RowFacts>,
+    /// Where rows do not add up to the device's total.
+    #[serde(default)]
+    pub differences: Vec<Difference>,
+    /// App Summary, line by line.
+    #[serde(default)]
+    pub summary: Vec<RowFacts>,
+    /// Objects by name.
+    #[serde(default)]
+    pub objects: Vec<Count>,
+    /// SQLite's figures; kB as the phone prints them.
+    #[serde(default)]
+    pub sql: Vec<Count>,
+    /// Bitmaps and other native memory of Java objects: `count` and `bytes`.
+    #[serde(default)]
+    pub native_allocations: Vec<RowFacts>,
+    /// Databases.
+    #[serde(default)]
+    pub databases: Vec<DatabaseFacts>,
+    /// Assets, unreachable memory and whatever is not known, with the heading above.
+    #[serde(default)]
+    pub texts: Vec<TextFacts>,
+}
+
+/// A row: bytes by column.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RowFacts {
+    /// Its name.
+    pub label: String,
+    /// Its values by column.
+    pub values: BTreeMap<String, i64>,
+}
+
+/// A total beside the sum of its rows, bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Difference {
+    /// The column.
+    pub column: String,
+    /// `rows`, or `rows-and-swap`.
+    pub rule: String,
+    /// The sum.
+    pub rows: i64,
+    /// What the device says.
+    pub device: i64,
+}
+
+/// A count.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Count {
+    /// Of what.
+    pub name: String,
+    /// How many.
+    pub count: i64,
+}
+
+/// A database, or a pool of connections.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DatabaseFacts {
+    /// Its name.
+    pub name: String,
+    /// Its size, bytes.
+    pub bytes: Option<i64>,
+    /// Size of a page, bytes.
+    pub page_bytes: Option<i64>,
+    /// Lookaside memory, bytes.
+    pub lookaside: Option<i64>,
+    /// Hits, misses and size of the cache of statements, as printed.
+    pub cache: String,
+    /// Whether the figures are a pool's.
+    pub pool: bool,
+}
+
+/// A line that is shown as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TextFacts {
+    /// The heading above.
+    pub section: Option<String>,
+    /// The line.
+    pub line: String,
+}
+
+/// The whole phone.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct PhoneFacts {
+    /// Lists.
+    pub lists: Vec<ListFacts>,
+    /// Its RAM.
+    pub ram: Vec<RamFacts>,
+}
+
+/// A list.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ListFacts {
+    /// `pss` or `rss`.
+    pub measure: String,
+    /// `process`, `OOM adjustment`, `category`.
+    pub by: String,
+    /// Its items.
+    pub items: Vec<ItemFacts>,
+}
+
+/// An item of a list.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ItemFacts {
+    /// Process or category.
+    pub name: String,
+    /// Its pid, where it is a process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// Bytes.
+    pub bytes: i64,
+    /// Swapped out of it, bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub swap: Option<i64>,
+    /// How deep it lies below others.
+    #[serde(default)]
+    pub depth: usize,
+}
+
+/// A line on the phone's RAM.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RamFacts {
+    /// Such as `Free RAM`.
+    pub name: String,
+    /// Its first number, bytes.
+    pub bytes: Option<i64>,
+    /// The numbers behind it, by what they are of.
+    pub of: BTreeMap<String, i64>,
+    /// The line, as the phone words it.
+    pub text: String,
+}
+
+impl Document {
+    /// Of what the phone printed.
+    pub fn of(meminfo: &Meminfo, from: String, source: Source) -> Document {
+        let phone = PhoneFacts {
+            lists: meminfo.lists().map(ListFacts::of).collect(),
+            ram: meminfo
+                .facts()
+                .map(RamFacts::of)
+                .chain(ram_of_scripts(meminfo))
+                .collect(),
+        };
+        let whole = !phone.lists.is_empty() || !phone.ram.is_empty();
+        Document {
+            kind: KIND.to_owned(),
+            from,
+            realtime_ms: meminfo.clocks().map(|clocks| clocks.realtime_ms),
+            collected_garbage: None,
+            cost: None,
+            processes: meminfo
+                .processes()
+                .map(|process| ProcessFacts::of(process, source))
+                .collect(),
+            phone: whole.then_some(phone),
+            troubles: meminfo.trouble().map(str::to_owned).into_iter().collect(),
+            unknown: meminfo.unknown().map(str::to_owned).collect(),
+        }
+    }
+}
+
+/// The phone's RAM by the lines of `-c`.
+fn ram_of_scripts(meminfo: &Meminfo) -> Vec<RamFacts> {
+    let names: [(&str, &[&str]); 3] = [
+        ("ram", &["Total RAM", "Free RAM", "Used RAM"]),
+        ("lostram", &["Lost RAM"]),
+        ("zram", &["ZRAM", "ZRAM swap total", "ZRAM swap free"]),
+    ];
+    let mut ram = Vec::new();
+    for (kind, names) in names {
+        let numbers = meminfo.numbers(kind).unwrap_or_default();
+        ram.extend(names.iter().zip(numbers).map(|(name, bytes)| RamFacts {
+            name: (*name).to_owned(),
+            bytes: Some(bytes),
+            of: BTreeMap::new(),
+            text: String::new(),
+        }));
+    }
+    ram
+}
+
+impl RowFacts {
+    fn of(table: &Table, row: &Row) -> RowFacts {
+        let columns = table.headings.columns.iter();
+        let cells = columns.zip(&row.cells);
+        RowFacts {
+            label: row.label.clone(),
+            values: cells
+                .filter_map(|(heading, cell)| Some((heading.column.key().to_owned(), (*cell)?)))
+                .collect(),
+        }
+    }
+
+    /// A value by its column.
+    pub fn value(&self, column: &Column) -> Option<i64> {
+        self.values.get(column.key()).copied()
+    }
+}
+
+fn rows(table: Option<&Table>) -> Vec<RowFacts> {
+    let rows = table.map(|table| table.rows.values().map(|row| RowFacts::of(table, row)));
+    rows.into_iter().flatten().collect()
+}
+
+fn counts(pairs: Option<&Pairs>) -> Vec<Count> {
+    let entries = pairs.into_iter().flat_map(Pairs::entries);
+    entries
+        .filter_map(|entry| {
+            Some(Count {
+                name: entry.name.clone(),
+                count: entry.values.iter().copied().find(Option::is_some)??,
+            })
+        })
+        .collect()
+}
+
+/// Values below headings such as `Pss(KB)` and `Count`, as `pss` in bytes and `count`.
+fn headed(pairs: Option<&Pairs>) -> Vec<RowFacts> {
+    let Some(pairs) = pairs else {
+        return Vec::new();
+    };
+    let column = |at: usize| {
+        let heading = pairs.headings.get(at).map_or("Pss(KB)", |(name, _)| name);
+        match heading.to_ascii_lowercase().strip_suffix("(kb)") {
+            Some("total") => ("bytes".to_owned(), 1024),
+            Some(name) => (name.to_owned(), 1024),
+            None => (heading.to_ascii_lowercase(), 1),
+        }
+    };
+    let entries = pairs.entries();
+    entries
+        .map(|entry| {
+            let values = entry.values.iter().enumerate();
+            let of = |(at, value): (usize, &Option<i64>)| {
+                let (name, unit) = match entry.name.as_str() {
+                    "TOTAL RSS" => ("rss".to_owned(), 1024),
+                    "TOTAL SWAP PSS" | "TOTAL SWAP (KB)" => ("swap".to_owned(), 1024),
+                    _ => column(at),
+                };
+                Some((name, value.as_ref()?.saturating_mul(unit)))
+            };
+            RowFacts {
+                label: entry.name.clone(),
+                values: values.filter_map(of).collect(),
+            }
+        })
+        .collect()
+}
+
+impl ProcessFacts {
+    /// Of a process.
+    pub fn of(process: &Process, source: Source) -> ProcessFacts {
+        let table = process.table();
+        let columns = table.map(|table| &table.headings.columns);
+        let sums = table.map(Table::sums).unwrap_or_default();
+        let databases = process.databases();
+        let databases = databases.into_iter().flat_map(|all| all.lines.values());
+        ProcessFacts {
+            pid: process.pid,
+            name: process.name.clone(),
+            parts: process.parts(source),
+            columns: columns
+                .into_iter()
+                .flatten()
+                .map(|heading| heading.column.key().to_owned())
+                .collect(),
+            rows: rows(table),
+            details: rows(process.details()),
+            differences: sums
+                .into_iter()
+                .filter(|sum| sum.difference() != 0)
+                .map(|sum| Difference {
+                    column: sum.column.key().to_owned(),
+                    rule: match sum.rule {
+                        Rule::Rows => "rows".to_owned(),
+                        Rule::RowsAndSwap => "rows-and-swap".to_owned(),
+                    },
+                    rows: sum.rows,
+                    device: sum.device,
+                })
+                .collect(),
+            summary: headed(process.summary()),
+            objects: counts(process.counts("Objects")),
+            sql: counts(process.counts("SQL")),
+            native_allocations: headed(process.counts("Native Allocations")),
+            databases: databases.map(DatabaseFacts::of).collect(),
+            texts: process
+                .texts()
+                .map(|(section, line)| TextFacts {
+                    section: section.map(str::to_owned),
+                    line: line.to_owned(),
+                })
+                .collect(),
+        }
+    }
+
+    /// Its name and pid in words.
+    pub fn called(&self) -> String {
+        match (&self.name, self.pid) {
+            (Some(name), Some(pid)) => format!("{name} ({pid})"),
+            (Some(name), None) => name.clone(),
+            (None, Some(pid)) => format!("process {pid}"),
+            (None, None) => "a process without a name".to_owned(),
+        }
+    }
+
+    /// The device's total, or the sum of the rows.
+    pub fn total(&self, column: &Column) -> Option<i64> {
+        let total = self.rows.iter().find(|row| row.label == "TOTAL");
+        total.and_then(|row| row.value(column))
+    }
+}
+
+impl DatabaseFacts {
+    fn of(database: &Database) -> DatabaseFacts {
+        DatabaseFacts {
+            name: database.name.clone(),
+            bytes: database.size,
+            page_bytes: database.page,
+            lookaside: database.lookaside,
+            cache: database.cache.join("/"),
+            pool: database.pool,
+        }
+    }
+}
+
+impl ListFacts {
+    fn of(list: &List) -> ListFacts {
+        let item = |item: &Item| ItemFacts {
+            name: item.name().to_owned(),
+            pid: item.pid(),
+            bytes: item.bytes,
+            swap: item.swap(),
+            depth: item.depth,
+        };
+        ListFacts {
+            measure: match list.measure {
+                Measure::Pss => "pss".to_owned(),
+                Measure::Rss => "rss".to_owned(),
+            },
+            by: list.by.clone(),
+            items: list.items.values().map(item).collect(),
+        }
+    }
+}
+
+impl RamFacts {
+    fn of(fact: &Fact) -> RamFacts {
+        // What stands first is of the line itself.
+        let parts = fact.amounts().skip(1).filter(|(_, name)| !name.is_empty());
+        RamFacts {
+            name: fact.name.clone(),
+            bytes: fact.bytes(),
+            of: parts
+                .map(|(bytes, name)| (name.to_owned(), bytes))
+                .collect(),
+            text: fact.text.clone(),
+        }
+    }
+}
+
+/// One number of a document: what CSV has a line for, and what `diff` compares.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Figure<'a> {
+    /// Where it stands: `table`, `details`, `summary`, `objects` …
+    pub section: &'static str,
+    /// The row.
+    pub row: &'a str,
+    /// The column.
+    pub column: &'a str,
+    /// The number.
+    pub value: i64,
+    /// `bytes` or `count`.
+    pub unit: &'static str,
+}
+
+impl ProcessFacts {
+    /// All numbers, in the order of the text.
+    pub fn figures(&self) -> Vec<Figure<'_>> {
+        let mut figures = Vec::new();
+        let columns: Vec<&str> = self.columns.iter().map(String::as_str).collect();
+        add_rows(&mut figures, "table", &self.rows, &columns);
+        add_rows(&mut figures, "details", &self.details, &columns);
+        add_rows(
+            &mut figures,
+            "summary",
+            &self.summary,
+            &["pss", "rss", "swap"],
+        );
+        for (section, counts) in [("objects", &self.objects), ("sql", &self.sql)] {
+            figures.extend(counts.iter().map(|count| Figure {
+                section,
+                row: &count.name,
+                column: "count",
+                value: count.count,
+                unit: "count",
+            }));
+        }
+        let allocations = &self.native_allocations;
+        add_rows(
+            &mut figures,
+            "native_allocations",
+            allocations,
+            &["count", "bytes"],
+        );
+        figures.extend(self.databases.iter().filter_map(|database| {
+            Some(Figure {
+                section: "databases",
+                row: &database.name,
+                column: "size",
+                value: database.bytes?,
+                unit: "bytes",
+            })
+        }));
+        figures
+    }
+}
+
+fn add_rows<'a>(
+    figures: &mut Vec<Figure<'a>>,
+    section: &'static str,
+    rows: &'a [RowFacts],
+    columns: &[&'a str],
+) {
+    for row in rows {
+        for column in columns {
+            if let Some(value) = row.values.get(*column) {
+                figures.push(Figure {
+                    section,
+                    row: &row.label,
+                    column,
+                    value: *value,
+                    unit: if *column == "count" { "count" } else { "bytes" },
+                });
+            }
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! `meminfo`: how the memory of processes divides, as `dumpsys meminfo` tells it; asked of a
+//! phone or read from what was saved, and two of them compared.
+//!
+//! | module | owns |
+//! |---|---|
+//! | `ask` | the questions to the phone, and what they cost |
+//! | `file` | saved texts and documents |
+//! | `document` | the document that is shown |
+//! | `diff` | what changed between two |
+
+mod ask;
+mod diff;
+mod document;
+mod error;
+mod file;
+
+pub use ask::{Answer, Question, ask};
+pub use diff::{Alone, Change, Changes, ProcessChanges, diff};
+pub use document::{
+    Count, DatabaseFacts, Difference, Document, Figure, ItemFacts, ListFacts, PhoneFacts,
+    ProcessFacts, RamFacts, RowFacts, TextFacts,
+};
+pub use error::MeminfoError;
+pub use file::{looks_like_meminfo, read};
+
+use std::path::Path;
+
+/// Saves what the phone said, byte for byte.
+///
+/// # Errors
+/// Where the file can't be written.
+pub fn save(path: &Path, text: &[u8]) -> Result<(), MeminfoError> {
+    std::fs::write(path, text).map_err(|source| MeminfoError::Unsaved {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+#[cfg(test)]
+mod tests;

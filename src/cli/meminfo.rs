@@ -1,0 +1,190 @@
+//! `heaptap meminfo`: how the memory of processes divides, with what matters marked, and what
+//! rows mean.
+
+mod changes;
+mod view;
+
+use std::path::PathBuf;
+
+use clap::ValueHint;
+
+use super::{Console, Context, Outcome, blocking};
+use crate::app::meminfo::{self, Document, MeminfoError, Question};
+use crate::config::Targets;
+use crate::error::{ErrorClass, Failure};
+use crate::export::csv::cell;
+
+pub(super) use changes::show as show_changes;
+
+/// Flags of `meminfo`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    heaptap meminfo com.example.app                 all processes of a package\n  \
+    heaptap meminfo com.example.app:remote -d       one, with the parts of the Dalvik rows\n  \
+    heaptap meminfo com.example.app --local         without asking the app: no collection\n  \
+    heaptap meminfo com.example.app --explain       what each row means, and what to do\n  \
+    heaptap meminfo com.example.app --save before   its text, for `heaptap diff before after`\n  \
+    heaptap meminfo --system                        the whole phone\n  \
+    heaptap meminfo --file bugreport-meminfo.txt    a text of any phone since Android 4\n\n\
+    docs/meminfo.md explains rows, columns and what asking costs.")]
+pub struct Args {
+    /// Process name (with *), package (all its processes), or process id
+    #[arg(
+        value_name = "TARGET",
+        required_unless_present_any = ["system", "file"],
+        conflicts_with_all = ["system", "file"],
+    )]
+    pub targets: Vec<String>,
+    /// All columns: shared and clean pages, too
+    #[arg(short, long)]
+    pub all: bool,
+    /// The parts of the Dalvik rows
+    #[arg(short, long)]
+    pub details: bool,
+    /// Ask the system alone: the app is not called, collects no garbage, and tells neither its
+    /// heaps' sizes nor its objects
+    #[arg(long)]
+    pub local: bool,
+    /// The whole phone: processes by size, by importance, its RAM; costs the phone seconds
+    #[arg(long, conflicts_with_all = ["all", "details", "local"])]
+    pub system: bool,
+    /// Show a saved text or document, of `-` standard input, of a recording's folder the text at
+    /// its last label: FOLDER@LABEL, FOLDER@2
+    #[arg(
+        short,
+        long,
+        value_name = "FILE",
+        value_hint = ValueHint::AnyPath,
+        conflicts_with_all = ["all", "details", "local", "system"],
+    )]
+    pub file: Option<PathBuf>,
+    /// Say what each row means and what to do about it
+    #[arg(long)]
+    pub explain: bool,
+    /// Save the phone's text as it came
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "file")]
+    pub save: Option<PathBuf>,
+    /// Comma-separated values on stdout: a line for each number
+    #[arg(long, conflicts_with_all = ["json", "json_lines", "explain"])]
+    pub csv: bool,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// Where nothing runs that was asked for, the phone or the app does not answer, or a file holds
+/// something else.
+pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    let document = match args.file.clone() {
+        Some(path) => {
+            blocking::stepwise(ctx, move |steps| {
+                steps.begin("reading it");
+                meminfo::read(&path)
+            })
+            .await?
+        }
+        None => ask(ctx, &args).await?,
+    };
+    let console = &ctx.console;
+    for trouble in &document.troubles {
+        console.warn(format_args!("the phone could not tell all: {trouble}"));
+    }
+    if console.is_json() {
+        console.json(&document);
+    } else if args.csv {
+        print_csv(console, &document);
+    } else {
+        view::show(console, &document, args.explain);
+    }
+    Ok(match document.troubles.is_empty() {
+        true => Outcome::Done,
+        false => Outcome::Ended(ErrorClass::Incomplete),
+    })
+}
+
+async fn ask(ctx: &Context, args: &Args) -> Result<Document, Failure> {
+    let question = Question {
+        targets: targets(&args.targets),
+        user: ctx.globals.user,
+        all: args.all,
+        details: args.details,
+        local: args.local,
+    };
+    let device = ctx.device().await?;
+    let answer = meminfo::ask(device, &question).await?;
+    if let Some(path) = args.save.clone() {
+        let text = answer.text;
+        let near = path.display().to_string();
+        blocking::stepwise(ctx, move |_| meminfo::save(&path, &text)).await?;
+        ctx.console.say(format_args!("saved {near}"));
+    }
+    Ok(answer.document)
+}
+
+/// A name is a process's or a package's: the package's other processes are meant, too.
+fn targets(typed: &[String]) -> Targets {
+    let mut targets = Targets::default();
+    for target in typed {
+        if let Ok(pid) = target.parse::<u32>() {
+            targets.pids.push(pid);
+            continue;
+        }
+        targets.names.push(target.clone());
+        if !target.contains([':', '/', '*']) {
+            targets.packages.push(target.clone());
+        }
+    }
+    targets
+}
+
+fn print_csv(console: &Console, document: &Document) {
+    console.data("process,pid,section,row,column,value,unit");
+    for process in &document.processes {
+        let name = process.name.as_deref().unwrap_or_default();
+        let pid = process.pid.map(|pid| pid.to_string()).unwrap_or_default();
+        for figure in process.figures() {
+            console.data(format_args!(
+                "{},{pid},{},{},{},{},{}",
+                cell(name),
+                figure.section,
+                cell(figure.row),
+                cell(figure.column),
+                figure.value,
+                figure.unit
+            ));
+        }
+    }
+    let Some(phone) = &document.phone else {
+        return;
+    };
+    for list in &phone.lists {
+        for item in &list.items {
+            let pid = item.pid.map(|pid| pid.to_string()).unwrap_or_default();
+            let by = format!("{} by {}", list.measure, list.by);
+            let name = cell(&item.name);
+            let by = cell(&by);
+            console.data(format_args!(
+                "{name},{pid},{by},{name},{},{},bytes",
+                list.measure, item.bytes
+            ));
+            if let Some(swap) = item.swap {
+                console.data(format_args!("{name},{pid},{by},{name},swap,{swap},bytes"));
+            }
+        }
+    }
+    for line in &phone.ram {
+        let name = cell(&line.name);
+        if let Some(bytes) = line.bytes {
+            console.data(format_args!(",,ram,{name},total,{bytes},bytes"));
+        }
+        for (of, bytes) in &line.of {
+            console.data(format_args!(",,ram,{name},{},{bytes},bytes", cell(of)));
+        }
+    }
+}
+
+/// Two saved meminfos, compared.
+pub(super) fn compare(paths: [PathBuf; 2]) -> Result<meminfo::Changes, MeminfoError> {
+    let [before, after] = paths;
+    meminfo::diff(&meminfo::read(&before)?, &meminfo::read(&after)?)
+}

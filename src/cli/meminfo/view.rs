@@ -1,0 +1,450 @@
+//! What `meminfo` prints for people: of each process the line that matters, its division with
+//! bars, the table, objects and the rest; of the phone its lists.
+
+use crate::app::meminfo::{
+    Count, Document, ListFacts, PhoneFacts, ProcessFacts, RowFacts, TextFacts,
+};
+use crate::cli::table::Table;
+use crate::cli::{Console, Style};
+use crate::memory::meminfo::{Column, explain};
+use crate::memory::timeline::{HeapCells, Parts};
+use crate::units::{ByteSize, HumanDuration};
+
+/// A row with at least this part of the private dirty memory is marked.
+const MUCH: i64 = 10;
+/// Columns of a bar.
+const BAR: i64 = 30;
+/// Items of the phone's lists that are shown.
+const ITEMS: usize = 20;
+
+pub(super) fn show(console: &Console, document: &Document, explained: bool) {
+    for (at, process) in document.processes.iter().enumerate() {
+        if at > 0 {
+            console.data("");
+        }
+        show_process(console, process);
+    }
+    if let Some(phone) = &document.phone {
+        show_phone(console, phone);
+    }
+    if !document.unknown.is_empty() {
+        console.data("");
+        console.data("Not understood:");
+        for line in &document.unknown {
+            console.data(format_args!("  {line}"));
+        }
+    }
+    if explained {
+        explanations(console, document);
+    }
+    footer(console, document);
+}
+
+/// A size that may be negative.
+pub(super) fn size(bytes: i64) -> String {
+    let size = ByteSize(bytes.unsigned_abs());
+    match bytes < 0 {
+        true => format!("-{size}"),
+        false => size.to_string(),
+    }
+}
+
+fn show_process(console: &Console, process: &ProcessFacts) {
+    let name = console.styled(Style::Strong, process.called());
+    let mut line = format!("{name}");
+    if let Some(parts) = &process.parts {
+        let pss = format!("PSS {}", size(parts.total_pss));
+        line += &format!("   {}", console.styled(Style::Strong, pss));
+        if let Some(rss) = parts.total_rss {
+            line += &format!("   RSS {}", ByteSize(rss));
+        }
+        if let Some(swap) = parts.swap {
+            line += &format!("   swapped {}", ByteSize(swap));
+        }
+    }
+    if let Some(dirty) = process.total(&Column::PrivateDirty) {
+        let dirty = format!("private dirty {}", size(dirty));
+        line += &format!("   {}", console.styled(Style::Strong, dirty));
+    }
+    console.data(line);
+    if let Some(parts) = &process.parts {
+        show_parts(console, process, parts);
+    }
+    show_table(console, "By kind of memory", process, &process.rows);
+    if !process.details.is_empty() {
+        show_table(
+            console,
+            "Parts of the Dalvik and code rows",
+            process,
+            &process.details,
+        );
+    }
+    for difference in &process.differences {
+        let beyond = difference.device.saturating_sub(difference.rows);
+        console.data(format_args!(
+            "{}: the phone's TOTAL of {} is {}, {} {} than its rows add up to",
+            console.styled(Style::Warn, "note"),
+            heading(&difference.column),
+            size(difference.device),
+            ByteSize(beyond.unsigned_abs()),
+            if beyond < 0 { "less" } else { "more" },
+        ));
+    }
+    show_objects(console, process);
+    show_databases(console, process);
+    show_texts(console, &process.texts);
+}
+
+/// App Summary with bars.
+fn show_parts(console: &Console, process: &ProcessFacts, parts: &Parts) {
+    let rows = [
+        ("Java Heap", parts.java),
+        ("Native Heap", parts.native),
+        ("Code", parts.code),
+        ("Stack", parts.stack),
+        ("Graphics", parts.graphics),
+        ("Private Other", parts.private_other),
+        ("System", parts.system),
+    ];
+    let largest = rows
+        .iter()
+        .map(|(_, bytes)| *bytes)
+        .max()
+        .unwrap_or(0)
+        .max(1);
+    let given = !process.summary.is_empty();
+    console.data("");
+    console.data(console.styled(
+        Style::Dim,
+        match given {
+            true => "App Summary: private pages; System is what is shared, and swap",
+            false => {
+                "By App Summary's rules, from the table: private pages; System is what is \
+                      shared, and swap"
+            }
+        },
+    ));
+    for (name, bytes) in rows {
+        let rss = process.summary.iter().find(|row| row.label == name);
+        let rss = rss.and_then(|row| row.values.get("rss"));
+        let rss = rss.map_or(String::new(), |rss| format!("  {} resident", size(*rss)));
+        // Of bytes beyond what a bar can count no more is drawn.
+        let length = bytes
+            .max(0)
+            .saturating_mul(BAR)
+            .checked_div(largest)
+            .unwrap_or(0);
+        let bar: String = "█".repeat(usize::try_from(length.min(BAR)).unwrap_or(0));
+        let blank = " ".repeat(
+            usize::try_from(BAR)
+                .unwrap_or(0)
+                .saturating_sub(bar.chars().count()),
+        );
+        console.data(
+            format!(
+                "  {name:<13}  {:>10}  {}{blank}{}",
+                size(bytes),
+                console.styled(Style::Help, bar),
+                console.styled(Style::Dim, rss)
+            )
+            .trim_end(),
+        );
+    }
+}
+
+pub(super) fn heading(column: &str) -> &str {
+    match column {
+        "pss" => "PSS",
+        "pss_clean" => "clean PSS",
+        "shared_dirty" => "shared dirty",
+        "private_dirty" => "private dirty",
+        "shared_clean" => "shared clean",
+        "private_clean" => "private clean",
+        "swap" => "swapped",
+        "swap_pss" => "swap PSS",
+        "rss" => "RSS",
+        "heap_alloc" => "in use",
+        other => other,
+    }
+}
+
+/// The table, with the large rows marked; what heaps have in use stands behind their rows.
+fn show_table(console: &Console, title: &str, process: &ProcessFacts, rows: &[RowFacts]) {
+    if rows.is_empty() {
+        return;
+    }
+    let is_heap = |column: &&String| Column::of_key(column).is_heap();
+    let columns: Vec<&String> = process
+        .columns
+        .iter()
+        .filter(|column| !is_heap(column))
+        .collect();
+    let mut headings: Vec<&str> = columns.iter().map(|column| heading(column)).collect();
+    headings.push("");
+    let mut table = Table::new(&headings);
+    let whole = process.total(&Column::PrivateDirty).unwrap_or(0);
+    for row in rows {
+        let figures = columns.iter().map(|column| match row.values.get(*column) {
+            Some(0) => "0".to_owned(),
+            Some(bytes) => size(*bytes),
+            None => String::new(),
+        });
+        table.row(figures.collect(), row.label.as_str());
+        let dirty = row.value(&Column::PrivateDirty).unwrap_or(0);
+        let is_total = row.label == "TOTAL";
+        let percent = dirty.saturating_mul(100).checked_div(whole).unwrap_or(0);
+        let mut remarks = Vec::new();
+        if !is_total && percent >= MUCH {
+            remarks.push(format!("{percent} % of private dirty"));
+        }
+        if !remarks.is_empty() || is_total {
+            table.style(Style::Strong);
+        }
+        remarks.extend(heap(row).filter(|_| !is_total).map(in_use));
+        table.remark(remarks.join(", "));
+    }
+    console.data("");
+    console.data(console.styled(Style::Dim, title));
+    console.data(table.render(console, console.stdout_width()));
+}
+
+/// What the heap's own figures say.
+fn heap(row: &RowFacts) -> Option<HeapCells> {
+    let cell = |column| u64::try_from(row.value(&column)?).ok();
+    let heap = HeapCells {
+        size: cell(Column::HeapSize)?,
+        alloc: cell(Column::HeapAlloc)?,
+        free: cell(Column::HeapFree)?,
+    };
+    (heap.size > 0).then_some(heap)
+}
+
+fn in_use(heap: HeapCells) -> String {
+    let percent = u128::from(heap.alloc) * 100 / u128::from(heap.size.max(1));
+    format!(
+        "{} in use of a heap of {}, {percent} %",
+        ByteSize(heap.alloc),
+        ByteSize(heap.size)
+    )
+}
+
+fn show_objects(console: &Console, process: &ProcessFacts) {
+    show_counts(console, "Objects", &process.objects);
+    if process
+        .objects
+        .iter()
+        .any(|count| count.name == "Activities")
+    {
+        // App Summary came with Android 6, and with it that the app collects its garbage first.
+        let caution = match process.summary.is_empty() {
+            true => {
+                "objects that nothing holds any more count, too: too many Activities prove nothing"
+            }
+            false => {
+                "garbage was collected first, but what waits to be finalized still counts: ask \
+                 twice and take the second"
+            }
+        };
+        console.data(format_args!("  {}", console.styled(Style::Dim, caution)));
+    }
+    show_counts(console, "SQL (KiB)", &process.sql);
+    if process.native_allocations.is_empty() {
+        return;
+    }
+    console.data("");
+    console.data(console.styled(Style::Dim, "Native memory of Java objects"));
+    let mut table = Table::new(&["count", "size", ""]);
+    for row in &process.native_allocations {
+        let count = row.values.get("count").map(i64::to_string);
+        let bytes = row.values.get("bytes").map(|bytes| size(*bytes));
+        table.row(
+            vec![count.unwrap_or_default(), bytes.unwrap_or_default()],
+            &row.label[..],
+        );
+    }
+    console.data(table.render(console, console.stdout_width()));
+}
+
+fn show_counts(console: &Console, title: &str, counts: &[Count]) {
+    if counts.is_empty() {
+        return;
+    }
+    console.data("");
+    console.data(console.styled(Style::Dim, title));
+    for few in counts.chunks(3) {
+        let cells: Vec<String> = few.iter().map(|count| object(console, count)).collect();
+        console.data(format_args!("  {}", cells.join("   ").trim_end()));
+    }
+}
+
+/// Counts by which leaks are found stand out.
+fn object(console: &Console, count: &Count) -> String {
+    let text = format!("{:>18} {:<7}", count.name, count.count);
+    match count.name.as_str() {
+        "Views" | "ViewRootImpl" | "AppContexts" | "Activities" => {
+            console.styled(Style::Strong, text).to_string()
+        }
+        _ => text,
+    }
+}
+
+fn show_databases(console: &Console, process: &ProcessFacts) {
+    if process.databases.is_empty() {
+        return;
+    }
+    console.data("");
+    let mut table = Table::new(&["size", "page", "cache", "database"]);
+    for database in &process.databases {
+        let bytes = |bytes: Option<i64>| bytes.map(size).unwrap_or_default();
+        table.row(
+            vec![
+                bytes(database.bytes),
+                bytes(database.page_bytes),
+                database.cache.clone(),
+            ],
+            database.name.as_str(),
+        );
+        if database.pool {
+            table.remark("pool of connections");
+        }
+    }
+    console.data(table.render(console, console.stdout_width()));
+}
+
+fn show_texts(console: &Console, texts: &[TextFacts]) {
+    let mut above = None;
+    for text in texts {
+        if above != Some(&text.section) {
+            above = Some(&text.section);
+            console.data("");
+            let title = text.section.as_deref().unwrap_or("Not understood");
+            console.data(console.styled(Style::Dim, title));
+        }
+        console.data(format_args!("  {}", text.line.trim()));
+    }
+}
+
+fn show_phone(console: &Console, phone: &PhoneFacts) {
+    for line in &phone.ram {
+        let bytes = line.bytes.map(size).unwrap_or_default();
+        let mut of: Vec<(&String, &i64)> = line.of.iter().collect();
+        of.sort_by_key(|(_, bytes)| std::cmp::Reverse(**bytes));
+        let parts: Vec<String> = of
+            .iter()
+            .map(|(name, bytes)| format!("{} {name}", size(**bytes)))
+            .collect();
+        // Not bytes, but the limits of Java heaps in MiB and other things.
+        let text = match line.name.as_str() {
+            "Tuning" => line.text.clone(),
+            _ if parts.is_empty() => bytes,
+            _ => format!("{bytes}: {}", parts.join(", ")),
+        };
+        console.data(format_args!("{:>10}  {text}", line.name));
+    }
+    for list in &phone.lists {
+        show_list(console, list);
+    }
+}
+
+fn show_list(console: &Console, list: &ListFacts) {
+    let measure = list.measure.to_ascii_uppercase();
+    let swapped = list.items.iter().any(|item| item.swap.is_some());
+    let headings: &[&str] = match swapped {
+        true => &[&measure, "swapped", &list.by],
+        false => &[&measure, &list.by],
+    };
+    let mut table = Table::new(headings);
+    // Members of groups are in the list by process, too.
+    let top: Vec<_> = list.items.iter().filter(|item| item.depth == 0).collect();
+    for item in top.iter().take(ITEMS) {
+        let mut figures = vec![size(item.bytes)];
+        if swapped {
+            figures.push(item.swap.map(size).unwrap_or_default());
+        }
+        table.row(figures, item.name.as_str());
+        if let Some(pid) = item.pid {
+            table.remark(format!("pid {pid}"));
+        }
+    }
+    console.data("");
+    console.data(table.render(console, console.stdout_width()));
+    if top.len() > ITEMS {
+        let more = format!("and {} more: --json and --csv have all", top.len() - ITEMS);
+        console.data(console.styled(Style::Dim, more));
+    }
+}
+
+/// What each row means that is there, once.
+fn explanations(console: &Console, document: &Document) {
+    let mut told: Vec<&str> = Vec::new();
+    let mut tell = |label, meaning: Option<explain::Meaning>| {
+        let Some(meaning) = meaning.filter(|_| !told.contains(&label)) else {
+            return;
+        };
+        told.push(label);
+        console.data(console.styled(Style::Strong, label));
+        console.data(format_args!("  {}", meaning.what));
+        let arrow = console.styled(Style::Help, "→");
+        console.data(format_args!("  {arrow} {}", meaning.advice));
+    };
+    console.data("");
+    for process in &document.processes {
+        if process.summary.is_empty() {
+            SUMMARY
+                .iter()
+                .for_each(|label| tell(label, explain::row(label)));
+        }
+        let rows = process
+            .summary
+            .iter()
+            .chain(&process.rows)
+            .chain(&process.details);
+        for row in rows {
+            tell(&row.label, explain::row(&row.label));
+        }
+        for count in &process.objects {
+            tell(&count.name, explain::object(&count.name));
+        }
+    }
+}
+
+const SUMMARY: [&str; 7] = [
+    "Java Heap",
+    "Native Heap",
+    "Code",
+    "Stack",
+    "Graphics",
+    "Private Other",
+    "System",
+];
+
+fn footer(console: &Console, document: &Document) {
+    let Some(collected) = document.collected_garbage else {
+        return;
+    };
+    console.data("");
+    if document.phone.is_none() {
+        let said = match collected {
+            true => {
+                "The app was asked: it collected its garbage first, which its log shows as an \
+                 Explicit collection. --local asks the system alone."
+            }
+            false => {
+                "The app was not asked: no garbage was collected, and its heaps' sizes and \
+                 objects are not known. Leave --local out for them."
+            }
+        };
+        console.data(console.styled(Style::Dim, said));
+    }
+    if let Some(cost) = document.cost {
+        let took = std::time::Duration::from_nanos(cost.device_ns);
+        let took = match took.is_zero() {
+            // Its clock has no finer steps.
+            true => "less than 10 ms".to_owned(),
+            false => HumanDuration(took).to_string(),
+        };
+        let size = ByteSize(cost.bytes);
+        let said = format!("Asking took the phone {took}, and {size} came over the cable.");
+        console.data(console.styled(Style::Dim, said));
+    }
+}

@@ -1,0 +1,165 @@
+//! Somebody asks where the memory of an app is: by `dumpsys meminfo` of a running phone, of texts
+//! that were saved, and of two of them.
+
+use serde_json::Value;
+
+use crate::lab::{APP, Lab};
+
+/// Time runs faster on the phone.
+const FAST: &str = "android=14,build=user,speed=10";
+
+fn processes(document: &Value) -> &[Value] {
+    document["processes"]
+        .as_array()
+        .expect("processes")
+        .as_slice()
+}
+
+fn row<'a>(process: &'a Value, label: &str) -> &'a Value {
+    let rows = process["rows"].as_array().expect("rows");
+    let row = rows.iter().find(|row| row["label"] == label);
+    &row.unwrap_or_else(|| panic!("{label} in {process:#}"))["values"]
+}
+
+/// A text of the fixtures.
+fn sample(name: &str) -> String {
+    format!("{}/fixtures/meminfo/{name}.txt", env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn a_package_stands_for_all_its_processes_on_every_release() {
+    for android in [10, 11, 12, 14, 16] {
+        let lab = Lab::new(&format!("android={android},build=user,speed=10"));
+        let document = lab.expect(0, &["meminfo", APP, "--json"]).json();
+        let found = processes(&document);
+        let names: Vec<&str> = found.iter().map(|p| p["name"].as_str().unwrap()).collect();
+        assert_eq!(names[0], APP, "Android {android}");
+        assert!(
+            names.len() > 1 && names.iter().all(|name| name.starts_with(APP)),
+            "{names:?}"
+        );
+        for process in found {
+            let native = row(process, "Native Heap");
+            assert!(native["private_dirty"].as_i64() > Some(0), "{process:#}");
+            assert!(native["heap_alloc"].as_i64() > Some(0), "{process:#}");
+            let parts = &process["parts"];
+            assert_eq!(parts["native"], native["private_dirty"]);
+            assert_eq!(parts["source"], "meminfo");
+        }
+        assert_eq!(document["collected_garbage"], true);
+        assert!(document["cost"]["bytes"].as_u64() > Some(1000));
+    }
+}
+
+#[test]
+fn one_process_is_found_by_its_name_and_by_its_pid() {
+    let lab = Lab::new(FAST);
+    let name = format!("{APP}:service");
+    let by_name = lab.expect(0, &["meminfo", &name, "--json"]).json();
+    let [process] = processes(&by_name) else {
+        panic!("{by_name:#}");
+    };
+    assert_eq!(process["name"], name.as_str());
+    let pid = process["pid"].to_string();
+    let by_pid = lab.expect(0, &["meminfo", &pid, "--json"]).json();
+    assert_eq!(processes(&by_pid)[0]["name"], name.as_str());
+    let missing = lab
+        .expect(4, &["meminfo", "com.example.missing", "--json"])
+        .json();
+    assert_eq!(missing["error"]["kind"], "target-not-found");
+}
+
+#[test]
+fn who_looks_on_reads_what_matters_and_what_it_means() {
+    let lab = Lab::new(FAST);
+    let shown = lab.expect(0, &["meminfo", APP, "--explain"]).stdout;
+    for said in [
+        "private dirty",
+        "Native Heap",
+        "in use of a heap of",
+        "% of private dirty",
+        "█",
+        "heaptap record -n NAME",
+        "Explicit collection",
+        "Asking took the phone",
+    ] {
+        assert!(shown.contains(said), "{said} in {shown}");
+    }
+    let csv = lab.expect(0, &["meminfo", APP, "--csv"]).stdout;
+    let mut lines = csv.lines();
+    assert_eq!(
+        lines.next(),
+        Some("process,pid,section,row,column,value,unit")
+    );
+    assert!(lines.all(|line| line.split(',').count() == 7), "{csv}");
+}
+
+#[test]
+fn what_is_saved_is_shown_again_and_compared() {
+    let lab = Lab::new(FAST);
+    for name in ["before", "after"] {
+        lab.expect(0, &["meminfo", APP, "-d", "--save", name]);
+    }
+    lab.expect(0, &["meminfo", APP, "--save", "later.txt", "--json"]);
+    let text = std::fs::read_to_string(lab.work().join("before")).unwrap();
+    assert!(text.starts_with("Applications Memory Usage"), "{text}");
+    let shown = lab
+        .expect(0, &["meminfo", "--file", "before", "--json"])
+        .json();
+    assert_eq!(processes(&shown)[0]["name"], APP);
+    assert_eq!(shown["collected_garbage"], Value::Null);
+    let json = serde_json::to_string(&shown).unwrap();
+    std::fs::write(lab.work().join("before.json"), json).unwrap();
+    for before in ["before", "before.json"] {
+        let changes = lab.expect(0, &["diff", before, "after", "--json"]).json();
+        assert_eq!(changes["kind"], "meminfo");
+        let rows = changes["processes"][0]["rows"].as_array().unwrap();
+        let native = rows
+            .iter()
+            .find(|r| r["row"] == "Native Heap" && r["column"] == "pss");
+        let native = native.expect("the native heap");
+        let growth = native["after"].as_i64().unwrap() - native["before"].as_i64().unwrap();
+        assert_eq!(native["growth"].as_i64(), Some(growth));
+    }
+}
+
+#[test]
+fn texts_of_other_phones_are_shown_and_compared() {
+    let lab = Lab::new(FAST);
+    let (old, new) = (sample("synthetic_api26"), sample("synthetic_api34_d"));
+    let shown = lab.expect(0, &["meminfo", "--file", &new]).stdout;
+    assert!(
+        shown.contains("com.example.app (4355)   PSS 309.4 MiB"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("base.apk:/assets/f.ttf: 76K"),
+        "no line is lost: {shown}"
+    );
+    let grown = lab.expect(0, &["diff", &old, &new]).stdout;
+    assert!(
+        grown.contains("restarted in between, 4347 is 4355 now"),
+        "{grown}"
+    );
+    assert!(
+        grown.contains("private dirty: 24.4 MiB → 15.6 MiB"),
+        "{grown}"
+    );
+    let csv = lab.expect(0, &["diff", &old, &new, "--csv"]).stdout;
+    assert!(
+        csv.contains("com.example.app,objects,Views,count,131,141,10,count"),
+        "{csv}"
+    );
+    let none = lab.expect(
+        8,
+        &[
+            "meminfo",
+            "--file",
+            &sample("synthetic_no_process"),
+            "--json",
+        ],
+    );
+    assert_eq!(none.json()["error"]["kind"], "not-a-meminfo");
+    let missing = lab.expect(8, &["meminfo", "--file", "nowhere", "--json"]);
+    assert_eq!(missing.json()["error"]["kind"], "input-unreadable");
+}
