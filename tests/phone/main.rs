@@ -12,6 +12,7 @@ mod java_decode;
 mod java_faults;
 mod java_planted;
 mod libraries;
+mod memory;
 mod python;
 mod recordings;
 mod scripts;

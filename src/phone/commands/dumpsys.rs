@@ -11,11 +11,13 @@ pub(super) fn dumpsys(cmd: &mut Cmd) -> Done {
         args.drain(..2);
     }
     let Some((service, rest)) = args.split_first() else {
-        cmd.out("Currently running services:\n  activity\n  meminfo\n  package\n  power\n")?;
+        cmd.out(
+            "Currently running services:\n  activity\n  gfxinfo\n  meminfo\n  package\n  power\n",
+        )?;
         return Ok(0);
     };
     match service.as_str() {
-        "-l" => cmd.out("Currently running services:\n  activity\n  meminfo\n  package\n  power\n")?,
+        "-l" => cmd.out("Currently running services:\n  activity\n  gfxinfo\n  meminfo\n  package\n  power\n")?,
         "package" => package(cmd, rest)?,
         "power" => {
             let on = cmd.kernel.state().screen_on;
@@ -26,6 +28,7 @@ pub(super) fn dumpsys(cmd: &mut Cmd) -> Done {
             ))?;
         }
         "activity" => activity(cmd, rest)?,
+        "gfxinfo" => super::memory::gfxinfo(cmd, rest)?,
         "meminfo" => super::meminfo::meminfo(cmd, rest)?,
         "battery" => cmd.out("Current Battery Service state:\n  AC powered: false\n  USB powered: true\n  level: 87\n  scale: 100\n")?,
         "window" => {

@@ -11,6 +11,7 @@ mod input;
 mod launch;
 mod logcat;
 mod meminfo;
+mod memory;
 mod packages;
 mod perfetto;
 mod processes;
@@ -78,6 +79,7 @@ const PROGRAMS: &[(&str, Program)] = &[
     ("df", storage::df),
     ("dirname", text::dirname),
     ("du", storage::du),
+    ("dmabuf_dump", memory::dmabuf_dump),
     ("dumpsys", dumpsys::dumpsys),
     ("echo", text::echo),
     ("env", launch::env),
@@ -109,6 +111,7 @@ const PROGRAMS: &[(&str, Program)] = &[
     ("pm", packages::pm),
     ("printenv", launch::printenv),
     ("printf", text::printf),
+    ("procrank", memory::procrank),
     ("ps", processes::ps),
     ("pwd", system::pwd),
     ("readlink", files::readlink),
@@ -125,6 +128,7 @@ const PROGRAMS: &[(&str, Program)] = &[
     ("sh", launch::sh),
     ("sha256sum", text::digest),
     ("simpleperf_app_runner", packages::simpleperf_app_runner),
+    ("showmap", memory::showmap),
     ("sleep", system::sleep),
     ("sort", text::sort),
     ("stat", storage::stat),
@@ -156,6 +160,7 @@ fn exists(spec: &PhoneSpec, name: &str) -> bool {
     match name {
         "su" => super::access::has_su(spec),
         "simpleperf_app_runner" => spec.android >= 12,
+        "dmabuf_dump" => spec.android >= 11,
         _ => true,
     }
 }

@@ -418,6 +418,11 @@ impl Ledger {
         (anonymous, all - anonymous - shared, shared)
     }
 
+    /// Buffers of the whole screen that it holds, kB each.
+    pub(crate) fn buffers(&self) -> Vec<u64> {
+        vec![SCREEN_KB; (self.graphics.egl / SCREEN_KB) as usize]
+    }
+
     /// The rows of `dumpsys meminfo`.
     pub(crate) fn rows(&self) -> Rows {
         Rows::of(&self.mappings, self.graphics)

@@ -1,0 +1,329 @@
+//! showmap, procrank, dmabuf_dump and `dumpsys gfxinfo`: other words for what the account of
+//! memory says.
+
+use std::collections::BTreeMap;
+
+use super::{Cmd, Done, Halt};
+use crate::phone::access::may_inspect;
+use crate::phone::clock::MILLI;
+use crate::phone::memory::{Backing, Ledger, Mapping, Pages, has_java};
+use crate::phone::process::{Pid, Process, Role};
+
+/// Mappings of one name.
+#[derive(Default)]
+struct Object {
+    size: u64,
+    pages: Pages,
+    count: u64,
+}
+
+/// What showmap calls a mapping that has no name.
+fn object_name(mapping: &Mapping, before: Option<&Mapping>) -> String {
+    let follows = before.is_some_and(|b| b.end == mapping.start && b.backing == Backing::File);
+    match mapping.name.as_str() {
+        "" if follows => "[bss]".to_owned(),
+        "" => "[anon]".to_owned(),
+        name => name.to_owned(),
+    }
+}
+
+pub(super) fn showmap(cmd: &mut Cmd) -> Done {
+    let args = cmd.args();
+    let terse = args.iter().any(|a| a == "-t");
+    let quiet = args.iter().any(|a| a == "-q");
+    let Some(pid) = args.last().and_then(|a| a.parse::<Pid>().ok()) else {
+        cmd.err("usage: showmap [-aqtv] PID\n")?;
+        return Ok(1);
+    };
+    let seen = {
+        let state = cmd.kernel.state();
+        let process = state.processes.get(pid).cloned();
+        let process = process.filter(|p| may_inspect(&cmd.cred, p));
+        let now = cmd.kernel.clock.boot();
+        process.and_then(|p| Ledger::of(&cmd.kernel, &state, &p, now))
+    };
+    let Some(ledger) = seen else {
+        if !quiet {
+            cmd.err(&format!(
+                "showmap: Failed to parse file /proc/{pid}/smaps\n"
+            ))?;
+        }
+        return Ok(1);
+    };
+    let mut objects: BTreeMap<String, Object> = BTreeMap::new();
+    let mut total = Object::default();
+    let mut before = None;
+    for mapping in &ledger.mappings {
+        let of = objects.entry(object_name(mapping, before)).or_default();
+        for sum in [of, &mut total] {
+            sum.size += mapping.size_kb();
+            sum.pages.add(&mapping.pages);
+            sum.count += 1;
+        }
+        before = Some(mapping);
+    }
+    let huge = cmd.kernel.spec.android >= 12;
+    let head = if huge {
+        " virtual                     shared   shared  private  private                   Anon      Shmem     File      Shared   Private\n    size      RSS      PSS    clean    dirty    clean    dirty     swap  swapPSS HugePages PmdMapped PmdMapped Hugetlb  Hugetlb    Locked    # object\n"
+    } else {
+        " virtual                     shared   shared  private  private\n    size      RSS      PSS    clean    dirty    clean    dirty     swap  swapPSS    # object\n"
+    };
+    let divider = {
+        let mut line = ["--------"; 9].join(" ");
+        if huge {
+            line.push_str(" --------- --------- --------- -------- -------- --------");
+        }
+        format!("{line} ---- ------------------------------\n")
+    };
+    let row = |object: &Object, name: &str| {
+        let p = &object.pages;
+        let numbers = [
+            object.size,
+            p.rss(),
+            p.pss,
+            p.shared_clean,
+            p.shared_dirty,
+            p.private_clean,
+            p.private_dirty,
+            p.swap,
+            p.swap_pss,
+        ];
+        let mut line: String = numbers.iter().map(|n| format!("{n:>8} ")).collect();
+        if huge {
+            line.push_str(&format!("{0:>9} {0:>9} {0:>9} {0:>8} {0:>8} {0:>8} ", 0));
+        }
+        format!("{line}{:>4} {name}\n", object.count)
+    };
+    let mut out = format!("{head}{divider}");
+    for (name, object) in &objects {
+        if !terse || object.pages.private_dirty > 0 {
+            out.push_str(&row(object, name));
+        }
+    }
+    out.push_str(&format!("{divider}{head}{divider}{}", row(&total, "TOTAL")));
+    cmd.out(&out)?;
+    Ok(0)
+}
+
+/// Every process that has memory of its own, with it.
+fn everyone(cmd: &Cmd) -> Vec<(Process, Ledger)> {
+    let state = cmd.kernel.state();
+    let now = cmd.kernel.clock.boot();
+    let seen = |p: &Process| Some((p.clone(), Ledger::of(&cmd.kernel, &state, p, now)?));
+    state.processes.iter().filter_map(seen).collect()
+}
+
+pub(super) fn procrank(cmd: &mut Cmd) -> Done {
+    if !cmd.cred.is_root() {
+        cmd.err("procrank: failed to open /proc/kpagecount: Permission denied\n")?;
+        return Ok(1);
+    }
+    let oom = cmd.args().iter().any(|a| a == "-o");
+    let mut all = everyone(cmd);
+    all.sort_by_key(|(_, l)| std::cmp::Reverse(l.pages().pss));
+    let score = |text: &str| {
+        if oom {
+            format!("  {text:>4}")
+        } else {
+            String::new()
+        }
+    };
+    let columns = [
+        "Vss", "Rss", "Pss", "Uss", "Swap", "PSwap", "USwap", "ZSwap",
+    ];
+    let head: String = columns.iter().map(|c| format!("  {c:>7}")).collect();
+    let mut out = format!("{:>5}{}{head}  cmdline\n", "PID", score("oom"));
+    let mut total = Pages::default();
+    for (process, ledger) in &all {
+        let (p, size) = (ledger.pages(), ledger.size_kb());
+        total.add(&p);
+        // Swapped pages of its own are those that nobody else has.
+        let numbers = [
+            size,
+            p.rss(),
+            p.pss,
+            p.uss(),
+            p.swap,
+            p.swap_pss,
+            p.swap_pss,
+            p.swap_pss * 2 / 7,
+        ];
+        let cells: String = numbers.iter().map(|n| format!("  {n:>6}K")).collect();
+        let score = score(&process.oom_score_adj.to_string());
+        out.push_str(&format!(
+            "{:>5}{score}{cells}  {}\n",
+            process.pid,
+            process.name()
+        ));
+    }
+    let gap = " ".repeat(if oom { 29 } else { 23 });
+    let totals = [
+        total.pss,
+        total.uss(),
+        total.swap,
+        total.swap_pss,
+        total.swap_pss,
+        total.swap_pss * 2 / 7,
+    ];
+    let dashes: String = totals.iter().map(|_| "   ------").collect();
+    let cells: String = totals.iter().map(|n| format!("  {n:>6}K")).collect();
+    out.push_str(&format!("{gap}{dashes}  ------\n{gap}{cells}  TOTAL\n\n"));
+    let ram = {
+        let state = cmd.kernel.state();
+        cmd.kernel.memory.ram(&cmd.kernel, &state)
+    };
+    out.push_str(&format!(
+        "ZRAM: {}K physical used for {}K in swap ({}K total swap)\n RAM: {}K total, {}K free, {}K buffers, {}K cached, {}K shmem, {}K slab\n",
+        ram.zram(),
+        ram.swap_used,
+        ram.swap_total,
+        ram.total,
+        ram.free,
+        ram.buffers,
+        ram.cached,
+        ram.shmem,
+        ram.slab
+    ));
+    cmd.out(&out)?;
+    Ok(0)
+}
+
+/// The kernel's name of a process, as `dmabuf_dump` writes it.
+fn of_process(process: &Process, ledger: &Ledger) -> Option<String> {
+    let buffers = ledger.buffers();
+    if buffers.is_empty() {
+        return None;
+    }
+    let mut out = format!("{:>16}:{:<5}\n", process.comm(), process.pid);
+    out.push_str(&format!(
+        "{:>22} {:>16} {:>16} {:>16} {:>16}\n",
+        "Name", "Rss", "Pss", "nr_procs", "Inode"
+    ));
+    let (mut rss, mut pss) = (0, 0);
+    for (n, kb) in buffers.iter().enumerate() {
+        // Who draws and who shows have it both.
+        let inode = u64::from(process.pid) * 8 + n as u64;
+        out.push_str(&format!(
+            "{:>22} {kb:>13} kB {:>13} kB {:>16} {inode:>16}\n",
+            "<unknown>",
+            kb / 2,
+            2
+        ));
+        rss += kb;
+        pss += kb / 2;
+    }
+    out.push_str(&format!(
+        "{:>22} {rss:>13} kB {pss:>13} kB {:>16} {:>16}\n",
+        "PROCESS TOTAL", "", ""
+    ));
+    Some(out)
+}
+
+pub(super) fn dmabuf_dump(cmd: &mut Cmd) -> Done {
+    if !cmd.cred.is_root() {
+        cmd.err("Failed to read dmabuf info: Permission denied\n")?;
+        return Ok(1);
+    }
+    let wanted = cmd.args().iter().find_map(|a| a.parse::<Pid>().ok());
+    let all = everyone(cmd);
+    let mut all_rss = 0;
+    let mut out = String::new();
+    for (process, ledger) in &all {
+        if wanted.is_some_and(|pid| pid != process.pid) {
+            continue;
+        }
+        all_rss += ledger.buffers().iter().sum::<u64>();
+        out.push_str(&of_process(process, ledger).unwrap_or_default());
+    }
+    if wanted.is_none() {
+        let pss = all_rss / 2;
+        out.push_str(&format!(
+            "----------------------\ndmabuf total: {pss} kB kernel_rss: 0 kB userspace_rss: {all_rss} kB userspace_pss: {pss} kB\n"
+        ));
+    }
+    cmd.out(&out)?;
+    Ok(0)
+}
+
+/// `dumpsys gfxinfo [PACKAGE]`: each process of it that draws.
+pub(super) fn gfxinfo(cmd: &Cmd, rest: &[String]) -> Result<(), Halt> {
+    let wanted = rest
+        .iter()
+        .find(|a| !a.starts_with('-') && *a != "framestats");
+    let now = cmd.kernel.clock.boot();
+    let clock = cmd.kernel.clock.at(now);
+    cmd.out(&format!(
+        "Applications Graphics Acceleration Info:\nUptime: {} Realtime: {}\n",
+        clock.monotonic / MILLI,
+        clock.boot / MILLI
+    ))?;
+    let mut found = false;
+    for (process, ledger) in everyone(cmd) {
+        let package = match &process.role {
+            Role::App { package, .. } => package.clone(),
+            _ => continue,
+        };
+        let meant = wanted
+            .is_none_or(|w| *w == package || *w == process.name() || *w == process.pid.to_string());
+        if !meant || !has_java(&process) {
+            continue;
+        }
+        found = true;
+        cmd.out(&graphics_of(&process, &ledger))?;
+    }
+    match wanted {
+        Some(name) if !found => cmd.out(&format!("No process found for: {name}\n")),
+        _ => Ok(()),
+    }
+}
+
+fn graphics_of(process: &Process, ledger: &Ledger) -> String {
+    let windows = ledger
+        .java
+        .map_or(0, |j| j.live.instances("android.view.ViewRootImpl"));
+    let frames = ledger.awake / (16 * MILLI) / 4;
+    let mut out = format!(
+        "\n** Graphics info for pid {} [{}] **\n\nStats since: {}ns\nTotal frames rendered: {frames}\n\
+         Janky frames: {} ({:.2}%)\n50th percentile: 6ms\n90th percentile: 11ms\n95th percentile: 14ms\n99th percentile: 29ms\n",
+        process.pid,
+        process.name(),
+        process.started,
+        frames / 190,
+        if frames == 0 { 0.0 } else { 100.0 / 190.0 },
+    );
+    if windows == 0 {
+        return out;
+    }
+    let texture = ledger.graphics.gl * 1_024;
+    let megabytes = |bytes: u64| bytes as f64 / 1_048_576.0;
+    let fonts = 90 * 1_024;
+    out.push_str(&format!(
+        "\nFont Cache (CPU):\n  Size: {:.2} kB \n  Glyph Count: 91 \nCPU Caches:\nTotal CPU memory usage:\n  {fonts} bytes, {:.2} KB\n\
+         GPU Caches:\n  Image:\n    Texture: {:.2} MB\nOther Caches:\n                         Current / Maximum\n  Layers Total           0.00 KB (numLayers = 0)\n\
+         Total GPU memory usage:\n  {texture} bytes, {:.2} MB ({:.2} MB is purgeable)\n\n",
+        fonts as f64 / 1_024.0,
+        fonts as f64 / 1_024.0,
+        megabytes(texture),
+        megabytes(texture),
+        megabytes(texture / 9),
+    ));
+    let buffers = ledger.buffers();
+    out.push_str("GraphicBufferAllocator buffers:\n    Handle |        Size |     W (Stride) x H | Layers |   Format |      Usage | Requestor\n");
+    for (n, kb) in buffers.iter().enumerate() {
+        out.push_str(&format!(
+            "0xb400007{n:03x} | {kb:>7}.00 KiB | 1080 (1080) x 2400 |      1 |        1 | 0x     b00 | VRI\n"
+        ));
+    }
+    out.push_str(&format!(
+        "Total allocated by GraphicBufferAllocator (estimate): {}.00 KB\n\n",
+        buffers.iter().sum::<u64>()
+    ));
+    out.push_str(&format!(
+        "View hierarchy:\n\n  {}/android.view.ViewRootImpl@5d1f6a7\n  {} views, 14.52 kB of render nodes\n\n\
+         Total ViewRootImpl   : {windows}\nTotal attached Views : {}\nTotal RenderNode     : 14.52 kB (used) / 28.40 kB (capacity)\n\n",
+        process.name(),
+        ledger.java.map_or(0, |j| j.live.instances("android.view.View")),
+        ledger.java.map_or(0, |j| j.live.instances("android.view.View")),
+    ));
+    out
+}
