@@ -107,6 +107,32 @@ pub(crate) struct Process {
 }
 
 impl Process {
+    /// One that runs.
+    #[cfg(test)]
+    pub(crate) fn for_tests(name: &str, role: Role, started: BootNs) -> Process {
+        Process {
+            pid: 6_201,
+            ppid: 811,
+            group: 6_201,
+            uid: 10_234,
+            argv: vec![name.to_owned()],
+            domain: "untrusted_app".to_owned(),
+            role,
+            started,
+            vsz_kb: 0,
+            rss_kb: 0,
+            bits_32: false,
+            frozen: false,
+            idle: false,
+            oom_score_adj: 0,
+            stopped: false,
+            caught: BTreeSet::new(),
+            one_shot: BTreeSet::new(),
+            ignored: BTreeSet::new(),
+            pending: Vec::new(),
+        }
+    }
+
     /// The name as `ps` shows it: argv0, or the thread's name in brackets.
     pub(crate) fn name(&self) -> &str {
         self.argv.first().map_or("", String::as_str)

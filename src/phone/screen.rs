@@ -82,7 +82,9 @@ pub(crate) struct Exit {
     pub(crate) user: u32,
     pub(crate) reason: (u32, &'static str),
     pub(crate) subreason: (u32, &'static str),
-    pub(crate) rss_kb: u64,
+    /// As it was when it ended, and when that was on the boot clock.
+    pub(crate) last: Process,
+    pub(crate) boot: BootNs,
     pub(crate) description: String,
 }
 
@@ -524,7 +526,8 @@ fn end(state: &mut State, process: &Process, why: Why<'_>, now: Now) {
         user: *user,
         reason: why.reason,
         subreason: why.subreason,
-        rss_kb: process.rss_kb,
+        last: process.clone(),
+        boot: now.boot,
         description: why.description.to_owned(),
     };
     state.screen.exits.insert(0, exit);

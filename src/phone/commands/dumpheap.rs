@@ -346,6 +346,11 @@ impl Job {
             }
             What::Native => return Some(NO_NATIVE_DUMP.as_bytes().to_vec()),
         }
+        if self.options.collect {
+            // Once before finalizers run, and once after.
+            super::meminfo::collect(kernel, self.pid);
+            super::meminfo::collect(kernel, self.pid);
+        }
         let mut inputs = Inputs::of(kernel, &process, now)?;
         if self.options.collect {
             inputs = inputs.collected();

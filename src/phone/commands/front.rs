@@ -3,6 +3,7 @@
 
 use super::Cmd;
 use crate::phone::kernel::State;
+use crate::phone::memory::Ledger;
 use crate::phone::population;
 use crate::phone::screen::{Activity, Screen, Task};
 
@@ -151,13 +152,14 @@ pub(super) fn exits(cmd: &Cmd, package: Option<&String>) -> String {
         let of = state.screen.exits.iter().filter(|e| e.package == name);
         for (n, e) in of.enumerate() {
             let time = crate::phone::logcat::timestamp(e.real_ns);
+            let was = Ledger::of(&cmd.kernel, &state, &e.last, e.boot);
+            let (pss, rss) = was.map_or((0, 0), |l| (l.rows().total_pss(), l.pages().rss()));
             out.push_str(&format!(
-                "    Historical Process Exit for uid={uid}\n        ApplicationExitInfo #{n}:\n          timestamp=2026-{time} pid={pid} realUid={uid} packageUid={uid} definingUid={uid} user={user}\n          process={process} reason={} ({}) subreason={} ({}) status=0\n          importance=100 pss=0.00 rss={}KB description={} state=empty trace=null\n",
+                "    Historical Process Exit for uid={uid}\n        ApplicationExitInfo #{n}:\n          timestamp=2026-{time} pid={pid} realUid={uid} packageUid={uid} definingUid={uid} user={user}\n          process={process} reason={} ({}) subreason={} ({}) status=0\n          importance=100 pss={pss}KB rss={rss}KB description={} state=empty trace=null\n",
                 e.reason.0,
                 e.reason.1,
                 e.subreason.0,
                 e.subreason.1,
-                e.rss_kb,
                 e.description,
                 uid = e.uid,
                 user = e.user,

@@ -65,6 +65,12 @@ impl History {
         }
     }
 
+    /// Of a process that started while the phone was there, and runs.
+    #[cfg(test)]
+    pub(crate) fn for_tests(started: BootNs) -> History {
+        History::new(started, 0, false)
+    }
+
     /// Notes what happened; what comes late happened after the last of its kind.
     pub(super) fn note(&mut self, at: BootNs, event: Event) {
         match event {

@@ -258,3 +258,65 @@ fn ticks(spans: &[(BootNs, BootNs)], first: u64, last: u64) -> impl Iterator<Ite
         from..(to / TICK).min(last) + 1
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::workload::Due;
+    use super::*;
+    use crate::phone::clock::SECOND;
+    use crate::phone::packages;
+    use crate::phone::process::Role;
+
+    /// Held bytes as a profiled process counts them, from its first tick to the end of `last`.
+    fn counted(workload: &Workload, place: usize, started: BootNs, last: u64) -> (u64, u64) {
+        let (mut due, mut out) = (Due::default(), Vec::new());
+        let (mut bytes, mut count) = (0, 0);
+        for tick in started.div_ceil(TICK)..=last {
+            for (_, size, _) in due.take(tick) {
+                bytes -= size;
+                count -= 1;
+            }
+            workload.allocations(place, tick, started, &mut out);
+            for a in &out {
+                bytes += a.size;
+                count += 1;
+                if let Some(at) = a.freed_at {
+                    due.add(at, a.site, a.size, a.size);
+                }
+            }
+        }
+        (bytes, count)
+    }
+
+    #[test]
+    fn what_is_held_is_what_a_profile_of_every_byte_counts() {
+        for (words, seconds) in [("android=14", 9), ("android=11,app=heavy,sites=3000", 3)] {
+            let spec = PhoneSpec::parse(words).unwrap();
+            let installed = packages::installed();
+            let package = installed.iter().find(|p| p.name == packages::APP).cloned();
+            let started = 77 * SECOND + 3;
+            let role = Role::App {
+                package: packages::APP.to_owned(),
+                user: 0,
+                isolated: false,
+            };
+            let process = Process::for_tests(packages::APP, role, started);
+            let mut heaps = LiveHeaps::new(&spec, package.clone(), &process);
+            let history = History::for_tests(started);
+            let workload = Workload::build(&spec, package, &process);
+            for (place, heap) in workload.heaps.iter().enumerate() {
+                for half in 1..=2 * seconds {
+                    let now = started + half * SECOND / 2;
+                    let held = heaps.at(heap.name, &history, now);
+                    let truth = counted(&workload, place, started, now / TICK);
+                    assert_eq!(
+                        (held.bytes, held.count),
+                        truth,
+                        "{words} {} {half}",
+                        heap.name
+                    );
+                }
+            }
+        }
+    }
+}
