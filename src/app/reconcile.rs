@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::look::ListedDump;
+use super::manifest::{JavaDump, Manifest};
 use super::smaps::fetch::{self, FetchError};
 use crate::analyze::sampling::{Interval, Sampled};
 use crate::device::{Command, Device};
@@ -59,7 +60,7 @@ pub async fn of_phone(
     let output = device.run(&status, STATUS_LIMIT).await?;
     take_status(&mut known, &String::from_utf8_lossy(&output.stdout));
     // Mappings before meminfo: the app collects garbage for that.
-    match fetch::proc_file(device, (pid, &process), "smaps", user).await {
+    match fetch::proc_file(device, (pid, &process), "smaps").await {
         Ok(fetched) => {
             if let Ok(smaps) = smaps::parse(&fetched.text) {
                 take_smaps(&mut known, &smaps, fetched.boot_ns);
@@ -71,7 +72,11 @@ pub async fn of_phone(
         }
         Err(error) => return Err(error),
     }
-    match fetch::malloc_info(device, pid).await? {
+    let told = match fetch::malloc_info(device, pid).await {
+        Err(error) if !error.is_connection() => Err(error.to_string()),
+        told => told?,
+    };
+    match told {
         Ok(fetched) => take_malloc_info(&mut known, &fetched.text, fetched.boot_ns),
         Err(why) => known.missing.push(Missing {
             figure: Figure::MallocInfo,
@@ -117,9 +122,41 @@ pub fn of_folder(folder: &Path, listed: &[ListedDump], timeline: &Timeline) -> V
         tables.push(Table::of(&known));
     }
     if tables.is_empty() {
+        tables = of_dumpheap(folder);
+    }
+    if tables.is_empty() {
         tables = of_last_dumps(listed, timeline);
     }
     tables
+}
+
+/// What `dump --malloc-info` left beside its heap dumps.
+fn of_dumpheap(folder: &Path) -> Vec<Table> {
+    let Ok(manifest) = Manifest::read(folder) else {
+        return Vec::new();
+    };
+    let of_dump = |dump: &JavaDump| {
+        let text = read(folder, dump.malloc_info.as_deref()?)?;
+        let mut known = Known {
+            process: dump.process.clone(),
+            pid: u32::try_from(dump.pid).ok()?,
+            boot_ns: dump.time_ns,
+            label: dump.label.as_ref().map(|label| label.name.clone()),
+            ..Known::default()
+        };
+        take_malloc_info(&mut known, &text, dump.time_ns);
+        for (figure, why) in [
+            (
+                Figure::Profiled,
+                "a dump of Java heaps has no native profile",
+            ),
+            (Figure::HeapAlloc, "meminfo was not recorded beside"),
+        ] {
+            note_missing(&mut known, figure, why.to_owned());
+        }
+        Some(Table::of(&known))
+    };
+    manifest.dumps.java.iter().filter_map(of_dump).collect()
 }
 
 /// Where nothing was kept at labels: the last dump of each process, with what was sampled near

@@ -318,3 +318,16 @@ fn row_of<'a>(document: &'a Value, kind: &str) -> Option<&'a Value> {
     let mut rows = document["rows"].as_array().unwrap().iter();
     rows.find(|row| row["kind"] == kind && row["is_part"] != true)
 }
+
+#[test]
+fn what_an_allocator_said_beside_a_heap_file_is_shown_too() {
+    let lab = Lab::new(ROOTED);
+    lab.expect(0, &["dump", "-n", APP, "-o", "out", "--hprof", "--malloc-info"]);
+    let tables = lab.expect(0, &["reconcile", "out", "--json"]).json();
+    let table = &tables["tables"][0];
+    assert_eq!(table["process"], APP, "{table:#}");
+    assert_eq!(table["rows"][0]["figure"], "malloc-info");
+    assert!(table["rows"][0]["bytes"].as_i64() > Some(0));
+    let missing = table["missing"].as_array().unwrap();
+    assert_eq!(missing[0]["figure"], "profiled", "{table:#}");
+}

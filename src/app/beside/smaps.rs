@@ -21,7 +21,7 @@ pub(super) async fn warn_of_obstacle(device: Device, chronicle: Chronicle, tell:
     };
     for (pid, name) in &processes {
         // The same rule as for smaps, without walking the pages.
-        let readable = fetch::proc_file(&device, (*pid, name), "maps", None).await;
+        let readable = fetch::proc_file(&device, (*pid, name), "maps").await;
         if let Err(refused @ FetchError::Refused { .. }) = readable {
             let help = fetch::refused_help(name);
             super::warn(
@@ -38,7 +38,7 @@ pub(super) async fn warn_of_obstacle(device: Device, chronicle: Chronicle, tell:
 pub(super) async fn capture(at: &At) -> Result<(), NotTaken> {
     let mut gone = Vec::new();
     for (pid, name) in &at.processes {
-        let fetched = fetch::proc_file(&at.device, (*pid, name), "smaps", None).await;
+        let fetched = fetch::proc_file(&at.device, (*pid, name), "smaps").await;
         let fetched = match fetched {
             Ok(fetched) => fetched,
             Err(FetchError::Device(error)) => return Err(error.into()),
@@ -60,7 +60,12 @@ pub(super) async fn capture(at: &At) -> Result<(), NotTaken> {
                 seen: Seen::Parts(parts),
             });
         }
-        match fetch::malloc_info(&at.device, *pid).await? {
+        let told = match fetch::malloc_info(&at.device, *pid).await {
+            // The mappings are kept: an app that is stuck does not lose them.
+            Err(error) if !error.is_connection() => Err(error.to_string()),
+            told => told?,
+        };
+        match told {
             Ok(info) => at.keep("malloc-info", (*pid, "xml"), info.boot_ns, &info.text)?,
             Err(why) => at.timeline.see(
                 at.boot_ns,

@@ -187,8 +187,14 @@ fn package_of(process: &str) -> Option<&str> {
 
 /// A file below `/proc/$1`, between the clock's readings.
 const SHELL: &str = "cat /proc/uptime; cat /proc/$1/$2";
-const RUN_AS: &str = "cat /proc/uptime; run-as $3 cat /proc/$1/$2";
-const RUN_AS_USER: &str = "cat /proc/uptime; run-as $3 --user $4 cat /proc/$1/$2";
+/// As the user or profile that the process belongs to: its uid tells.
+const RUN_AS: &str = r#"cat /proc/uptime
+u=$(stat -c %u /proc/$1 2>/dev/null)
+if [ "${u:-0}" -ge 100000 ]; then
+  run-as "$3" --user $((u/100000)) cat /proc/$1/$2
+else
+  run-as "$3" cat /proc/$1/$2
+fi"#;
 const SU: &str = "cat /proc/uptime; su root cat /proc/$1/$2";
 
 /// Reads a file below `/proc/PID` that only the process's user and root may read.
@@ -199,7 +205,6 @@ pub(in crate::app) async fn proc_file(
     device: &Device,
     (pid, process): (u32, &str),
     file: &'static str,
-    user: Option<u32>,
 ) -> Result<Fetched, FetchError> {
     let number = pid.to_string();
     let script = |script| {
@@ -210,11 +215,7 @@ pub(in crate::app) async fn proc_file(
     };
     let mut ways = vec![(Way::Shell, script(SHELL))];
     if let Some(package) = package_of(process) {
-        let command = match user.filter(|user| *user != 0) {
-            Some(user) => script(RUN_AS_USER).arg(package).arg(user.to_string()),
-            None => script(RUN_AS).arg(package),
-        };
-        ways.push((Way::RunAs, command));
+        ways.push((Way::RunAs, script(RUN_AS).arg(package)));
     }
     ways.push((Way::Su, script(SU)));
     let mut said = String::new();
@@ -283,18 +284,24 @@ fn looks_mapped(line: &[u8]) -> bool {
     is_hex(ends.next()) && is_hex(ends.next())
 }
 
-/// `$1` pid, `$2` file. Older `am` returns before the file is there.
+/// `$1` pid, `$2` file. Newer `am` waits for the app, which may be frozen or stuck; older ones
+/// return before the file is there. Either is given up in the end, and nothing stays behind.
 const MALLOC_INFO: &str = r#"cat /proc/uptime
-rm -f "$2"
-am dumpheap -m $1 "$2" </dev/null 2>&1
+rm -f "$2" "$2.said"
+(am dumpheap -m $1 "$2" </dev/null >"$2.said" 2>&1; echo heaptap-end >>"$2.said") &
 n=0
-while [ $n -lt 100 ] && [ -d /proc/$1 ] && ! grep -q "</malloc>" "$2" 2>/dev/null; do
-  if [ ! -e "$2" ] && [ $n -gt 10 ]; then n=100; else n=$((n+1)); sleep 0.1; fi
+while [ $n -lt 200 ] && ! grep -q "^heaptap-end" "$2.said" 2>/dev/null; do
+  n=$((n+1)); sleep 0.1
 done
+n=0
+while [ $n -lt 50 ] && [ -s "$2" ] && ! grep -q "</malloc>" "$2"; do
+  n=$((n+1)); sleep 0.1
+done
+cat "$2.said"
 echo
 echo "heaptap: the file"
 cat "$2" 2>/dev/null
-rm -f "$2""#;
+rm -f "$2" "$2.said""#;
 
 /// What stands before the file.
 const THE_FILE: &[u8] = b"heaptap: the file\n";
@@ -339,8 +346,10 @@ pub(in crate::app) async fn malloc_info(
             .any(|word| line.contains(word))
     };
     let complaint = said.find(of_error);
+    let ended = memchr::memmem::find(before, b"heaptap-end").is_some();
     Ok(Err(match complaint {
         Some(line) => format!("am dumpheap -m said: {line}"),
+        None if !ended => "the app did not answer am dumpheap -m: frozen or stuck".to_owned(),
         None => "am dumpheap -m wrote nothing (Android 10 and later, debuggable apps and builds)"
             .to_owned(),
     }))

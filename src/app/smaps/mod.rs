@@ -109,7 +109,7 @@ pub async fn of_phone(
     user: Option<u32>,
 ) -> Result<Mapped, FetchError> {
     let (pid, process) = fetch::only_process(device, target, user).await?;
-    let fetched = fetch::proc_file(device, (pid, &process), "smaps", user).await?;
+    let fetched = fetch::proc_file(device, (pid, &process), "smaps").await?;
     let smaps = smaps::parse(&fetched.text).map_err(|error| FetchError::Refused {
         serial: device.serial().to_owned(),
         process: process.clone(),
