@@ -73,7 +73,7 @@ pub async fn of_phone(
         Err(error) => return Err(error),
     }
     let told = match fetch::malloc_info(device, pid).await {
-        Err(error) if !error.is_connection() => Err(error.to_string()),
+        Err(error) if !fetch::is_lost(&error) => Err(error.to_string()),
         told => told?,
     };
     match told {

@@ -322,7 +322,10 @@ fn row_of<'a>(document: &'a Value, kind: &str) -> Option<&'a Value> {
 #[test]
 fn what_an_allocator_said_beside_a_heap_file_is_shown_too() {
     let lab = Lab::new(ROOTED);
-    lab.expect(0, &["dump", "-n", APP, "-o", "out", "--hprof", "--malloc-info"]);
+    lab.expect(
+        0,
+        &["dump", "-n", APP, "-o", "out", "--hprof", "--malloc-info"],
+    );
     let tables = lab.expect(0, &["reconcile", "out", "--json"]).json();
     let table = &tables["tables"][0];
     assert_eq!(table["process"], APP, "{table:#}");
@@ -330,4 +333,24 @@ fn what_an_allocator_said_beside_a_heap_file_is_shown_too() {
     assert!(table["rows"][0]["bytes"].as_i64() > Some(0));
     let missing = table["missing"].as_array().unwrap();
     assert_eq!(missing[0]["figure"], "profiled", "{table:#}");
+}
+
+#[test]
+fn an_app_that_does_not_answer_keeps_nobody_from_the_rest() {
+    let lab = Lab::new("android=14,build=userdebug,speed=100,app=frozen");
+    let tables = lab.expect(0, &["reconcile", APP, "--json"]).json();
+    let table = &tables["tables"][0];
+    let missing = table["missing"].as_array().unwrap();
+    let of_allocator = missing.iter().find(|m| m["figure"] == "malloc-info");
+    let why = of_allocator.expect("it is missing")["why"]
+        .as_str()
+        .unwrap();
+    assert!(why.contains("frozen or stuck"), "{why}");
+    let rows = table["rows"].as_array().unwrap();
+    assert!(rows.iter().any(|row| row["figure"] == "native-resident"));
+    let left = lab.phone.list("/data/local/tmp");
+    assert!(
+        !left.iter().any(|file| file.contains("malloc_info")),
+        "{left:?}"
+    );
 }

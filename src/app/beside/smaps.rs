@@ -62,7 +62,7 @@ pub(super) async fn capture(at: &At) -> Result<(), NotTaken> {
         }
         let told = match fetch::malloc_info(&at.device, *pid).await {
             // The mappings are kept: an app that is stuck does not lose them.
-            Err(error) if !error.is_connection() => Err(error.to_string()),
+            Err(error) if !fetch::is_lost(&error) => Err(error.to_string()),
             told => told?,
         };
         match told {

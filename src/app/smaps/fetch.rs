@@ -284,11 +284,14 @@ fn looks_mapped(line: &[u8]) -> bool {
     is_hex(ends.next()) && is_hex(ends.next())
 }
 
-/// `$1` pid, `$2` file. Newer `am` waits for the app, which may be frozen or stuck; older ones
+/// A program of its own, so that it holds nothing of the connection.
+const DUMPHEAP: &str = "am dumpheap -m $1 \"$2\" >\"$2.said\" 2>&1; echo heaptap-end >>\"$2.said\"";
+
+/// `$1` pid, `$2` file, `$3` [`DUMPHEAP`]. Newer `am` waits for the app, which may be frozen or stuck; older ones
 /// return before the file is there. Either is given up in the end, and nothing stays behind.
 const MALLOC_INFO: &str = r#"cat /proc/uptime
 rm -f "$2" "$2.said"
-(am dumpheap -m $1 "$2" </dev/null >"$2.said" 2>&1; echo heaptap-end >>"$2.said") &
+sh -c "$3" heaptap-malloc-info $1 "$2" </dev/null >/dev/null 2>&1 &
 n=0
 while [ $n -lt 200 ] && ! grep -q "^heaptap-end" "$2.said" 2>/dev/null; do
   n=$((n+1)); sleep 0.1
@@ -306,6 +309,12 @@ rm -f "$2" "$2.said""#;
 /// What stands before the file.
 const THE_FILE: &[u8] = b"heaptap: the file\n";
 
+/// Whether an error of [`malloc_info`] is of the connection, and not of an app that keeps the
+/// phone waiting.
+pub(in crate::app) fn is_lost(error: &DeviceError) -> bool {
+    error.is_connection() && !matches!(error, DeviceError::Deadline { .. })
+}
+
 /// What the allocator of a process says, by `am dumpheap -m`; or why there is nothing, in a
 /// sentence.
 ///
@@ -322,7 +331,8 @@ pub(in crate::app) async fn malloc_info(
     let command = Command::script(MALLOC_INFO)
         .called("asking the allocator of a process")
         .arg(pid.to_string())
-        .arg(file);
+        .arg(file)
+        .arg(DUMPHEAP);
     let output = device.run(&command, MALLOC_LIMIT).await?;
     let text = output.stdout;
     let at = memchr::memmem::find(&text, THE_FILE);
