@@ -311,7 +311,9 @@ async fn prepare(
     tell: &Tell,
 ) -> Result<Prepared, Failure> {
     let facts = eligibility::facts(device).await?;
-    let what = &options.what;
+    let mut what = options.what.clone();
+    what.record_beside(options.with);
+    let what = &what;
     let assess = what.assess(options.user, options.launch);
     let assessment = eligibility::assess(device, &facts, what.targets(), &assess).await?;
     if let Some(refusal) = what.refusal(&assessment)

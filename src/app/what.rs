@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use super::beside::With;
 use super::plan::JavaPlan;
 use crate::config::{
     CaptureSpec, ConfigError, EncodedConfig, JavaSpec, Notice, Surroundings, Targets,
@@ -59,6 +60,15 @@ impl What {
         match self {
             What::Native(_) => Scope::Native,
             What::Java(..) => Scope::Java,
+        }
+    }
+
+    /// Has the trace hold what Perfetto itself records of what is wanted beside.
+    pub(super) fn record_beside(&mut self, with: With) {
+        if let What::Native(spec) = self
+            && spec.beside.is_empty()
+        {
+            spec.beside = with.in_trace();
         }
     }
 

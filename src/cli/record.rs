@@ -12,7 +12,7 @@ use super::progress::{self, Show};
 use super::report::{self, LeaveArgs};
 use super::signals::watch_signals;
 use super::{Context, Outcome};
-use crate::app::beside::Source;
+use crate::app::beside::{Source, With};
 use crate::app::maps::Maps;
 use crate::app::record::{self, RecordOptions, Recorded};
 use crate::app::what::What;
@@ -129,7 +129,9 @@ impl WithArg {
 /// # Errors
 /// Whatever kept it from recording, or from fetching what it recorded.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
-    let resolved = args.capture.resolve(&args.target, &ctx.console)?;
+    let with: With = args.with.iter().flat_map(|with| with.sources()).collect();
+    let mut resolved = args.capture.resolve(&args.target, &ctx.console)?;
+    resolved.spec.beside = with.in_trace();
     if args.capture.print_config {
         return print_config(ctx, &resolved.spec);
     }
@@ -142,7 +144,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let store = Store::of_user()?;
     let options = RecordOptions {
         what: What::Native(Box::new(resolved.spec)),
-        with: args.with.iter().flat_map(|with| with.sources()).collect(),
+        with,
         output: args.output,
         force: args.force,
         launch: args.launch || resolved.launch,

@@ -8,6 +8,7 @@ mod libraries;
 mod dump;
 #[cfg(unix)]
 mod faults;
+mod java_beside;
 #[cfg(unix)]
 mod killed;
 #[cfg(unix)]

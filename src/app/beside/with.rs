@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::config;
+
 /// What is recorded beside the native heap.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -62,6 +64,16 @@ impl With {
     /// Whether something is read from the phone all along, not only at labels.
     pub fn observes(self) -> bool {
         self.meminfo || self.gc
+    }
+
+    /// What Perfetto itself records of it, in the same trace.
+    pub fn in_trace(self) -> config::Beside {
+        let each_second = self.meminfo.then_some(config::Beside::PERIOD);
+        config::Beside {
+            processes: each_second,
+            system: each_second,
+            collections: self.gc,
+        }
     }
 
     /// What is recorded.

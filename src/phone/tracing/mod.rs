@@ -12,6 +12,7 @@ mod live;
 mod malloc_info;
 mod oom;
 mod packets;
+mod probes;
 pub(crate) mod recording;
 mod sampler;
 mod sources;

@@ -213,12 +213,25 @@ pub(super) fn packages_list(
     }
 }
 
-/// `linux.process_stats`: the tree once, then what each process takes.
-pub(super) fn process_tree(kernel: &Kernel, sequence: u32) -> pb::TracePacket {
+/// What a producer's packets have in common.
+pub(super) fn of_producer(sequence: u32) -> pb::TracePacket {
+    pb::TracePacket {
+        trusted_packet_sequence_id: Some(sequence),
+        ..service()
+    }
+}
+
+/// `linux.process_stats`: those processes of the tree that are wanted.
+pub(super) fn process_tree(
+    kernel: &Kernel,
+    sequence: u32,
+    wanted: impl Fn(u32) -> bool,
+) -> pb::TracePacket {
     let state = kernel.state();
     let processes = state
         .processes
         .iter()
+        .filter(|p| wanted(p.pid))
         .map(|p| pb::process_tree::Process {
             pid: Some(p.pid as i32),
             ppid: Some(p.ppid as i32),
@@ -260,35 +273,5 @@ pub(super) fn smaps(pid: u32, ledger: Option<&Ledger>) -> pb::SmapsPacket {
         pid: Some(pid),
         entries: entries.collect(),
         recording_type: Some(pb::smaps_packet::RecordingType::ArtHprofPostfork as i32),
-    }
-}
-
-pub(super) fn process_stats(kernel: &Kernel, sequence: u32) -> pb::TracePacket {
-    let state = kernel.state();
-    let processes = state
-        .processes
-        .iter()
-        .filter(|p| p.rss_kb > 0)
-        .map(|p| pb::process_stats::Process {
-            pid: Some(p.pid as i32),
-            vm_size_kb: Some(p.vsz_kb),
-            vm_rss_kb: Some(p.rss_kb),
-            rss_anon_kb: Some(p.rss_kb * 55 / 100),
-            rss_file_kb: Some(p.rss_kb * 44 / 100),
-            rss_shmem_kb: Some(p.rss_kb / 100),
-            vm_swap_kb: Some(p.rss_kb / 8),
-            vm_locked_kb: Some(0),
-            vm_hwm_kb: Some(p.rss_kb + p.rss_kb / 20),
-            oom_score_adj: Some(i64::from(p.oom_score_adj)),
-        })
-        .collect();
-    pb::TracePacket {
-        timestamp: Some(kernel.clock.boot()),
-        process_stats: Some(pb::ProcessStats {
-            processes,
-            ..Default::default()
-        }),
-        trusted_packet_sequence_id: Some(sequence),
-        ..service()
     }
 }

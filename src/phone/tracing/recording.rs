@@ -10,6 +10,7 @@ use super::heapprofd::HeapSource;
 use super::java_hprof::JavaSource;
 use super::oom::{self, Awaited, Oom};
 use super::packets::{self, Event};
+use super::probes::{Probes, Written};
 use super::workload::mix;
 use crate::phone::clock::{BootNs, MILLI, SECOND};
 use crate::phone::faults::FaultKind;
@@ -45,8 +46,7 @@ struct Recording<'a> {
     buffers: Vec<TraceBuffer>,
     heaps: Vec<HeapSource>,
     java: Vec<JavaSource>,
-    stats_every: Option<(u64, u32, usize)>,
-    next_stats: Option<BootNs>,
+    probes: Probes,
     next_write: Option<BootNs>,
     next_flush: Option<BootNs>,
     ends: Option<BootNs>,
@@ -139,8 +139,7 @@ impl<'a> Recording<'a> {
             buffers: config.buffers.iter().map(TraceBuffer::new).collect(),
             heaps: Vec::new(),
             java: Vec::new(),
-            stats_every: None,
-            next_stats: None,
+            probes: Probes::default(),
             next_write: after(if config.write_into_file() { period } else { 0 }),
             next_flush: after(config.flush_period_ms()),
             ends: after(config.duration_ms()),
@@ -204,12 +203,17 @@ impl<'a> Recording<'a> {
                 }
                 "linux.process_stats" => {
                     let config = source.process_stats_config.clone().unwrap_or_default();
-                    self.buffers[buffer].write(&packets::process_tree(kernel, sequence));
-                    if config.proc_stats_poll_ms() >= 100 {
-                        let period = u64::from(config.proc_stats_poll_ms()) * MILLI;
-                        self.stats_every = Some((period, sequence, buffer));
-                        self.next_stats = Some(now + period);
-                    }
+                    let goal = (buffer, sequence);
+                    let written = self.probes.start_processes(kernel, now, &config, goal);
+                    self.put(written);
+                }
+                "linux.sys_stats" => {
+                    let config = source.sys_stats_config.clone().unwrap_or_default();
+                    self.probes.start_system(now, &config, (buffer, sequence));
+                }
+                "linux.ftrace" => {
+                    let config = source.ftrace_config.clone().unwrap_or_default();
+                    self.probes.start_ftrace(now, &config, (buffer, sequence));
                 }
                 // Sources that this phone doesn't have write nothing.
                 _ => {}
@@ -232,7 +236,8 @@ impl<'a> Recording<'a> {
 
     fn deadline(&self) -> Option<BootNs> {
         let heaps = self.heaps.iter().filter_map(HeapSource::next_deadline);
-        let own = [self.next_stats, self.next_write, self.next_flush, self.ends];
+        let probes = self.probes.next_deadline();
+        let own = [probes, self.next_write, self.next_flush, self.ends];
         let java = self.java.iter().filter_map(JavaSource::next_deadline);
         heaps.chain(java).chain(own.into_iter().flatten()).min()
     }
@@ -365,13 +370,8 @@ impl<'a> Recording<'a> {
             self.take(i, &out);
         }
         self.step_java(now);
-        if let Some((period, sequence, buffer)) = self.stats_every
-            && self.next_stats.is_some_and(|at| at <= now)
-        {
-            let packet = packets::process_stats(self.kernel, sequence);
-            self.buffers[buffer].write(&packet);
-            self.next_stats = Some(now + period);
-        }
+        let written = self.probes.step(self.kernel, now, false);
+        self.put(written);
         if self.next_flush.is_some_and(|at| at <= now) {
             self.flush(now);
             let period = u64::from(self.config.flush_period_ms()) * MILLI;
@@ -404,6 +404,12 @@ impl<'a> Recording<'a> {
             }
             let mut dumps = std::mem::take(&mut java.dumps);
             self.kernel.state().tracing.java_dumps.append(&mut dumps);
+        }
+    }
+
+    fn put(&mut self, written: Written) {
+        for (buffer, packet) in written {
+            self.buffers[buffer].write(&packet);
         }
     }
 
@@ -457,6 +463,8 @@ impl<'a> Recording<'a> {
         }
         let now = until;
         self.step_java(now);
+        let written = self.probes.step(kernel, now, true);
+        self.put(written);
         self.flush(now);
         if timeout.is_none() {
             for i in 0..self.heaps.len() {

@@ -1,0 +1,403 @@
+//! traced_probes: what it reads of /proc for `linux.process_stats` and `linux.sys_stats`, and
+//! what runtimes print into `linux.ftrace`. Figures are those of the phone's own files and of
+//! its account of memory; here they are only sampled and encoded.
+
+use std::collections::BTreeSet;
+
+use super::packets;
+use crate::phone::clock::{BootNs, MILLI};
+use crate::phone::kernel::{Cred, Kernel};
+use crate::phone::memory::{Collection, has_java};
+use crate::phone::process::{Pid, Role};
+use crate::proto::perfetto as pb;
+use crate::proto::perfetto::process_stats_config::Quirks;
+use pb::ftrace_event_bundle::FtraceClock;
+
+/// The daemon takes shorter periods for this.
+const LEAST_PERIOD: u64 = 100 * MILLI;
+/// How often it reads the kernel's ring buffers.
+const DRAIN: u64 = 250 * MILLI;
+/// So far the reading lags: a collection is printed into the ring as it happens, and the account
+/// of memory tells of it once it is over.
+const LAG: u64 = 2_000 * MILLI;
+/// How often a heap that is in use takes a new buffer for a thread, and says its size.
+const SAYS_SIZE: u64 = 200 * MILLI;
+/// Processors of the phone.
+const CPUS: usize = 8;
+/// From an app's pid to the thread on which its heap is collected.
+const HEAP_TASK_DAEMON: u32 = 100_000;
+
+/// Where a source writes: its buffer and its sequence.
+type Goal = (usize, u32);
+
+/// Packets with the buffer of each.
+pub(super) type Written = Vec<(usize, pb::TracePacket)>;
+
+/// The sources of traced_probes in one session.
+#[derive(Default)]
+pub(super) struct Probes {
+    processes: Vec<Processes>,
+    system: Vec<System>,
+    ftrace: Vec<Ftrace>,
+}
+
+struct Processes {
+    goal: Goal,
+    period: u64,
+    next: BootNs,
+    named: BTreeSet<Pid>,
+}
+
+struct System {
+    goal: Goal,
+    period: u64,
+    next: BootNs,
+    counters: Vec<pb::MeminfoCounters>,
+}
+
+struct Ftrace {
+    goal: Goal,
+    next: BootNs,
+    /// What happened up to here was asked for.
+    asked: BootNs,
+    /// Events that are not read yet.
+    pending: Vec<Printed>,
+    /// The next moment at which sizes are said.
+    next_size: BootNs,
+    said: Vec<(Pid, u64)>,
+}
+
+/// An event in the kernel's ring.
+struct Printed {
+    at: BootNs,
+    thread: u32,
+    cpu: usize,
+    text: String,
+}
+
+impl Probes {
+    /// Starts `linux.process_stats`.
+    pub(super) fn start_processes(
+        &mut self,
+        kernel: &Kernel,
+        now: BootNs,
+        config: &pb::ProcessStatsConfig,
+        goal: Goal,
+    ) -> Written {
+        let mut named = BTreeSet::new();
+        let mut out = Vec::new();
+        if config.quirks().all(|q| q != Quirks::DisableInitialDump) {
+            let tree = packets::process_tree(kernel, goal.1, |_| true);
+            named.extend(pids_of(&tree));
+            out.push((goal.0, tree));
+        }
+        if config.proc_stats_poll_ms() > 0 {
+            let period = (u64::from(config.proc_stats_poll_ms()) * MILLI).max(LEAST_PERIOD);
+            self.processes.push(Processes {
+                goal,
+                period,
+                next: now,
+                named,
+            });
+        }
+        out
+    }
+
+    /// Starts `linux.sys_stats`.
+    pub(super) fn start_system(&mut self, now: BootNs, config: &pb::SysStatsConfig, goal: Goal) {
+        // Below 10 ms the daemon polls nothing.
+        if config.meminfo_period_ms() >= 10 {
+            self.system.push(System {
+                goal,
+                period: u64::from(config.meminfo_period_ms()) * MILLI,
+                next: now,
+                counters: config.meminfo_counters().collect(),
+            });
+        }
+    }
+
+    /// Starts `linux.ftrace`, as far as it has something that this phone prints.
+    pub(super) fn start_ftrace(&mut self, now: BootNs, config: &pb::FtraceConfig, goal: Goal) {
+        let mut categories = config.atrace_categories.iter();
+        if categories.any(|c| c == "dalvik" || c == "*") {
+            self.ftrace.push(Ftrace {
+                goal,
+                next: now + DRAIN,
+                asked: now,
+                pending: Vec::new(),
+                next_size: now,
+                said: Vec::new(),
+            });
+        }
+    }
+
+    pub(super) fn next_deadline(&self) -> Option<BootNs> {
+        let processes = self.processes.iter().map(|p| p.next);
+        let system = self.system.iter().map(|s| s.next);
+        let ftrace = self.ftrace.iter().map(|f| f.next);
+        processes.chain(system).chain(ftrace).min()
+    }
+
+    /// Does what is due; at the `last` step all that the rings hold is read.
+    pub(super) fn step(&mut self, kernel: &Kernel, now: BootNs, last: bool) -> Written {
+        let mut out = Vec::new();
+        for source in &mut self.processes {
+            if source.next <= now {
+                source.next += source.period;
+                source.poll(kernel, &mut out);
+            }
+        }
+        for source in &mut self.system {
+            if source.next <= now {
+                source.next += source.period;
+                out.extend(source.poll(kernel).map(|packet| (source.goal.0, packet)));
+            }
+        }
+        for source in &mut self.ftrace {
+            if source.next <= now || last {
+                source.next = now + DRAIN;
+                source.read(kernel, now, last, &mut out);
+            }
+        }
+        out
+    }
+}
+
+fn pids_of(tree: &pb::TracePacket) -> impl Iterator<Item = Pid> + '_ {
+    let processes = tree.process_tree.iter().flat_map(|tree| &tree.processes);
+    processes.map(|p| p.pid() as Pid)
+}
+
+/// The numbers of a file of lines such as `VmRSS:     1234 kB`.
+fn line(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    let mut words = line.strip_prefix(':')?.split_whitespace();
+    words.next()?.parse().ok()
+}
+
+fn file(kernel: &Kernel, path: &str) -> Option<String> {
+    let bytes = kernel.read_all(&Cred::root(), "/", path).ok()?;
+    String::from_utf8(bytes).ok()
+}
+
+impl Processes {
+    fn poll(&mut self, kernel: &Kernel, out: &mut Written) {
+        let begin = kernel.clock.boot();
+        if self.next <= begin {
+            // The next one is due already: a poll that was late is not made up for.
+            return;
+        }
+        let all: Vec<(Pid, i32)> = {
+            let state = kernel.state();
+            let users = state.processes.iter().filter(|p| p.role != Role::Kernel);
+            users.map(|p| (p.pid, p.oom_score_adj)).collect()
+        };
+        let mut processes = Vec::new();
+        for (pid, oom_score_adj) in &all {
+            // It may be gone by now.
+            let Some(status) = file(kernel, &format!("/proc/{pid}/status")) else {
+                continue;
+            };
+            let Some(rss) = line(&status, "VmRSS") else {
+                continue;
+            };
+            processes.push(pb::process_stats::Process {
+                pid: Some(*pid as i32),
+                vm_size_kb: line(&status, "VmSize"),
+                vm_rss_kb: Some(rss),
+                rss_anon_kb: line(&status, "RssAnon"),
+                rss_file_kb: line(&status, "RssFile"),
+                rss_shmem_kb: line(&status, "RssShmem"),
+                vm_swap_kb: line(&status, "VmSwap"),
+                vm_locked_kb: Some(line(&status, "VmLck").unwrap_or(0)),
+                vm_hwm_kb: line(&status, "VmHWM"),
+                oom_score_adj: Some(i64::from(*oom_score_adj)),
+            });
+        }
+        let stats = pb::ProcessStats {
+            processes,
+            collection_end_timestamp: Some(kernel.clock.boot()),
+        };
+        let packet = pb::TracePacket {
+            timestamp: Some(begin),
+            process_stats: Some(stats),
+            ..packets::of_producer(self.goal.1)
+        };
+        out.push((self.goal.0, packet));
+        if all.iter().any(|(pid, _)| !self.named.contains(pid)) {
+            let named = &self.named;
+            let tree = packets::process_tree(kernel, self.goal.1, |pid| !named.contains(&pid));
+            let new: Vec<Pid> = pids_of(&tree).collect();
+            self.named.extend(new);
+            out.push((self.goal.0, tree));
+        }
+    }
+}
+
+impl System {
+    fn poll(&mut self, kernel: &Kernel) -> Option<pb::TracePacket> {
+        use pb::MeminfoCounters as Counter;
+        const NAMES: [(Counter, &str); 7] = [
+            (Counter::MeminfoMemTotal, "MemTotal"),
+            (Counter::MeminfoMemFree, "MemFree"),
+            (Counter::MeminfoMemAvailable, "MemAvailable"),
+            (Counter::MeminfoBuffers, "Buffers"),
+            (Counter::MeminfoCached, "Cached"),
+            (Counter::MeminfoSwapTotal, "SwapTotal"),
+            (Counter::MeminfoSwapFree, "SwapFree"),
+        ];
+        let begin = kernel.clock.boot();
+        if self.next <= begin {
+            return None;
+        }
+        let text = file(kernel, "/proc/meminfo")?;
+        let wanted = |counter| self.counters.is_empty() || self.counters.contains(&counter);
+        let values = NAMES.iter().filter(|(counter, _)| wanted(*counter));
+        let meminfo = values
+            .filter_map(|(counter, name)| {
+                Some(pb::sys_stats::MeminfoValue {
+                    key: Some(*counter as i32),
+                    value: Some(line(&text, name)?),
+                })
+            })
+            .collect();
+        Some(pb::TracePacket {
+            timestamp: Some(begin),
+            sys_stats: Some(pb::SysStats {
+                meminfo,
+                collection_end_timestamp: Some(kernel.clock.boot()),
+            }),
+            ..packets::of_producer(self.goal.1)
+        })
+    }
+}
+
+impl Ftrace {
+    fn read(&mut self, kernel: &Kernel, now: BootNs, last: bool, out: &mut Written) {
+        {
+            let state = kernel.state();
+            for process in state.processes.iter().filter(|p| has_java(p)) {
+                let over = (self.asked, now);
+                for c in kernel.memory.collections(kernel, &state, process, over) {
+                    self.print(process.pid, &c);
+                }
+            }
+            while self.next_size <= now {
+                for process in state.processes.iter().filter(|p| has_java(p)) {
+                    let at = self.next_size.max(process.started);
+                    let heap = kernel.memory.java(kernel, &state, process, at);
+                    let Some(size) = heap.map(|heap| heap.allocated() / 1024) else {
+                        continue;
+                    };
+                    let pid = process.pid;
+                    // A heap that takes no new buffer says nothing.
+                    match self.said.iter_mut().find(|said| said.0 == pid) {
+                        Some((_, said)) if *said == size => continue,
+                        Some((_, said)) => *said = size,
+                        None => self.said.push((pid, size)),
+                    }
+                    let text = format!("C|{pid}|Heap size (KB)|{size}\n");
+                    self.pending.push(Printed::new(at, pid, 3, text));
+                }
+                self.next_size += SAYS_SIZE;
+            }
+        }
+        self.asked = now;
+        let until = if last { now } else { now.saturating_sub(LAG) };
+        let (mut ready, rest): (Vec<Printed>, _) = std::mem::take(&mut self.pending)
+            .into_iter()
+            .partition(|event| event.at <= until);
+        self.pending = rest;
+        ready.sort_by_key(|event| event.at);
+        for cpu in 0..CPUS {
+            let events: Vec<pb::FtraceEvent> = ready
+                .iter()
+                .filter(|event| event.cpu == cpu)
+                .map(|event| pb::FtraceEvent {
+                    timestamp: Some(event.at),
+                    pid: Some(event.thread),
+                    print: Some(pb::PrintFtraceEvent {
+                        ip: Some(0xffff_ffc0_0812_3456),
+                        buf: Some(event.text.clone()),
+                    }),
+                    common_flags: None,
+                })
+                .collect();
+            if events.is_empty() {
+                continue;
+            }
+            // Kernels that count in BOOTTIME say nothing of their clock.
+            let old = kernel.spec.android <= 10;
+            let bundle = pb::FtraceEventBundle {
+                cpu: Some(cpu as u32),
+                event: events,
+                ftrace_clock: old.then_some(FtraceClock::Global as i32),
+                ftrace_timestamp: old.then_some(now as i64),
+                boot_timestamp: old.then_some(now as i64),
+                ..Default::default()
+            };
+            let packet = pb::TracePacket {
+                ftrace_events: Some(bundle),
+                ..packets::of_producer(self.goal.1)
+            };
+            out.push((self.goal.0, packet));
+        }
+    }
+
+    /// What the runtime prints over a collection.
+    fn print(&mut self, pid: Pid, c: &Collection) {
+        let thread = match c.cause {
+            "Background" => pid + HEAP_TASK_DAEMON,
+            // Whoever asks for it collects.
+            _ => pid,
+        };
+        let compacts = c.collector.contains("compact");
+        let pause = match compacts {
+            true => "(Paused)MarkingPause",
+            false => "(Paused)FlipCallback",
+        };
+        let begins = c.begins();
+        let (first, second) = ((pid as usize) % CPUS, (pid as usize + 3) % CPUS);
+        let mut say = |at: BootNs, cpu: usize, text: String| {
+            self.pending.push(Printed::new(at, thread, cpu, text));
+        };
+        let size = |bytes: u64| format!("C|{pid}|Heap size (KB)|{}\n", bytes / 1024);
+        say(begins.saturating_sub(MILLI), first, size(c.before));
+        say(
+            begins,
+            first,
+            format!("B|{pid}|{} {} GC\n", c.cause, c.collector),
+        );
+        say(begins + 1, first, format!("B|{pid}|InitializePhase\n"));
+        say(begins + 2, first, format!("E|{pid}\n"));
+        // Pauses lie evenly over it.
+        let gap = c.duration / (c.pauses.len() as u64 + 1);
+        for (nth, length) in c.pauses.iter().enumerate() {
+            let at = (begins + gap * (nth as u64 + 1)).min(c.ends.saturating_sub(length + 4));
+            let at = at.max(begins + 3);
+            let phase = if compacts {
+                "MarkingPhase"
+            } else {
+                "FlipThreadRoots"
+            };
+            say(at, first, format!("B|{pid}|{phase}\n"));
+            say(at + 1, first, format!("B|{pid}|{pause}\n"));
+            // The thread is moved to another processor while the app stands still.
+            say(at + 1 + length, second, format!("E|{pid}\n"));
+            say(at + 2 + length, second, format!("E|{pid}\n"));
+        }
+        say(c.ends, second, format!("E|{pid}\n"));
+        say(c.ends + MILLI / 10, second, size(c.live));
+    }
+}
+
+impl Printed {
+    fn new(at: BootNs, thread: u32, cpu: usize, text: String) -> Printed {
+        Printed {
+            at,
+            thread,
+            cpu,
+            text,
+        }
+    }
+}

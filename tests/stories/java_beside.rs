@@ -1,0 +1,201 @@
+//! What Perfetto records beside a native heap: Java heap graphs at labels, figures of memory and
+//! collections in the same trace, and Java allocations.
+
+use std::collections::BTreeSet;
+
+use heaptap::memory::timeline::{Collection, Seen};
+use heaptap::trace::{MemoryWanted, Trace, TraceMemory};
+use serde_json::Value;
+
+use crate::lab::{APP, Lab};
+
+const FAST: &str = "android=14,build=userdebug,speed=10";
+
+/// What a recording's trace says of one process, or of the phone.
+fn memory(lab: &Lab, folder: &str, pid: u32) -> TraceMemory {
+    let file = std::fs::File::open(lab.work().join(folder).join("raw-trace")).unwrap();
+    let mut trace = Trace::open(Box::new(file)).unwrap();
+    let wanted = MemoryWanted {
+        pids: Some(BTreeSet::from([pid])),
+        every_counter: false,
+    };
+    trace.memory(&wanted).unwrap()
+}
+
+fn pid(manifest: &Value) -> u32 {
+    let pid = manifest["targets"][0]["pid"].as_u64().expect("a pid");
+    u32::try_from(pid).unwrap()
+}
+
+fn collections(memory: &TraceMemory) -> Vec<&Collection> {
+    let entries = memory.timeline.entries.iter();
+    let collections = entries.filter_map(|entry| match &entry.seen {
+        Seen::Collection(collection) => Some(collection),
+        _ => None,
+    });
+    collections.collect()
+}
+
+#[test]
+fn the_trace_holds_figures_of_memory_and_the_dumps_are_as_without() {
+    for android in [10, 12, 14, 16] {
+        let lab = Lab::new(&format!("android={android},build=userdebug,speed=10"));
+        lab.expect(
+            0,
+            &[
+                "record",
+                "-n",
+                APP,
+                "-d",
+                "25s",
+                "-o",
+                "out",
+                "--with",
+                "meminfo,gc",
+            ],
+        );
+        lab.assert_truth("out");
+        let manifest = lab.manifest("out");
+        let memory = memory(&lab, "out", pid(&manifest));
+        let count = |what: fn(&Seen) -> bool| {
+            let entries = memory.timeline.entries.iter();
+            entries.filter(|entry| what(&entry.seen)).count()
+        };
+        // A phone that runs ten times as fast on a busy machine misses some seconds.
+        let residents = count(|seen| matches!(seen, Seen::Resident(r) if r.rss > 10 << 20));
+        assert!(
+            (5..=26).contains(&residents),
+            "{residents} on Android {android}"
+        );
+        let system = count(|seen| matches!(seen, Seen::System(s) if s.total > s.available));
+        assert!((5..=26).contains(&system), "{system} on Android {android}");
+        assert!(count(|seen| matches!(seen, Seen::JavaHeap(_))) > 5);
+        assert_eq!(memory.loss.torn_collections, 0, "{:?}", memory.loss);
+        assert_eq!(memory.loss.damaged_packets, 0);
+        assert_eq!(memory.loss.packets_without_clock, 0);
+        let found = collections(&memory);
+        assert!(found.len() >= 2, "{found:?}");
+        for collection in found {
+            assert!(
+                collection.collector.contains("concurrent"),
+                "{collection:?}"
+            );
+            assert!(collection.duration > Some(0) && !collection.pauses.is_empty());
+            assert!(collection.live > Some(1 << 20), "{collection:?}");
+        }
+        let config = manifest["config"]["text"].as_str().unwrap();
+        assert!(config.contains("atrace_categories: \"dalvik\""), "{config}");
+        lab.assert_tidy("out");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_java_heap_is_taken_at_each_label_and_found_by_who_looks_for_it() {
+    let lab = Lab::new(FAST);
+    let mut running = lab.record(&["--with", "java"]);
+    running.until_recorded();
+    for label in ["before", "after login"] {
+        lab.expect(0, &["snapshot", "--label", label]);
+        let captured = running.until("captured");
+        assert_eq!(captured["label"], label, "{captured}");
+        assert_eq!(captured["taken"][0], "java", "{captured}");
+    }
+    running.signal("INT");
+    let ended = running.end();
+    assert_eq!(ended.code(), Some(0), "{ended}");
+    lab.assert_truth("out");
+    lab.assert_tidy("out");
+    let java = lab.manifest("out/java");
+    let dumps = java["dumps"].as_array().unwrap();
+    let labels: Vec<Option<&str>> = dumps.iter().map(|d| d["label"]["name"].as_str()).collect();
+    assert_eq!(
+        &labels[..2],
+        [Some("before"), Some("after login")],
+        "{java:#}"
+    );
+    for (at, dump) in dumps.iter().enumerate() {
+        assert_eq!(dump["index"], at);
+        assert_eq!(dump["complete"], true, "{dump:#}");
+        let file = dump["file"].as_str().expect("a profile");
+        assert!(lab.work().join("out/java").join(file).is_file(), "{file}");
+    }
+    let trace = std::fs::metadata(lab.work().join("out/java/raw-trace")).unwrap();
+    assert_eq!(java["trace"]["size"], trace.len());
+    // No folder of a single label is left.
+    let folders: Vec<_> = std::fs::read_dir(lab.work().join("out/java"))
+        .unwrap()
+        .filter(|item| item.as_ref().unwrap().path().is_dir())
+        .collect();
+    assert!(folders.is_empty(), "{folders:?}");
+    // Whoever looks for Java heaps of the recording finds them by label.
+    let top = lab.expect(0, &["top", "out@after login", "--json"]).json();
+    assert!(top.to_string().contains("com.example.app"), "{top:#}");
+    lab.expect(0, &["diff", "out@before", "out@after login"]);
+}
+
+#[test]
+fn where_no_java_heap_can_be_taken_the_check_says_so() {
+    let lab = Lab::new("android=10,build=userdebug,speed=10");
+    let ended = lab.expect(
+        0,
+        &[
+            "record", "-n", APP, "-d", "3s", "-o", "out", "--with", "java",
+        ],
+    );
+    assert!(
+        ended.stderr.contains("--with java takes no Java heap here"),
+        "{ended}"
+    );
+    assert!(ended.stderr.contains("Android 11"), "{ended}");
+    lab.assert_truth("out");
+}
+
+#[test]
+fn java_allocations_say_what_they_are_and_what_they_lack() {
+    let lab = Lab::new(FAST);
+    let ended = lab.expect(
+        0,
+        &[
+            "record",
+            "-n",
+            APP,
+            "-d",
+            "4s",
+            "-o",
+            "out",
+            "--java-allocations",
+        ],
+    );
+    assert!(
+        ended.stderr.contains("without classes and threads"),
+        "{ended}"
+    );
+    let manifest = lab.manifest("out");
+    let told = &manifest["java_allocations"];
+    assert_eq!(told["by"], "heapprofd", "{manifest:#}");
+    assert_eq!(
+        told["lacks"],
+        serde_json::json!(["class", "thread", "free"])
+    );
+    let dump = &manifest["dumps"][0];
+    assert_eq!(dump["heap"], "com.android.art");
+    // ART's frees are bogus: what is held is not told.
+    assert_eq!(dump["totals"]["space"], dump["totals"]["alloc_space"]);
+    let old = Lab::new("android=11,build=userdebug,speed=10");
+    let refused = old.expect(
+        4,
+        &[
+            "record",
+            "-n",
+            APP,
+            "-d",
+            "4s",
+            "-o",
+            "out",
+            "--java-allocations",
+        ],
+    );
+    assert!(refused.stderr.contains("debuggable"), "{refused}");
+    assert!(!old.work().join("out").exists());
+}
