@@ -356,7 +356,7 @@ impl Ftrace {
             true => "(Paused)MarkingPause",
             false => "(Paused)FlipCallback",
         };
-        let begins = c.begins();
+        let begins = c.ends.saturating_sub(c.duration);
         let (first, second) = ((pid as usize) % CPUS, (pid as usize + 3) % CPUS);
         let mut say = |at: BootNs, cpu: usize, text: String| {
             self.pending.push(Printed::new(at, thread, cpu, text));
