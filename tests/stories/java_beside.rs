@@ -85,7 +85,10 @@ fn the_trace_holds_figures_of_memory_and_the_dumps_are_as_without() {
         }
         let config = manifest["config"]["text"].as_str().unwrap();
         assert!(config.contains("atrace_categories: \"dalvik\""), "{config}");
-        lab.assert_tidy("out");
+        // Android 10's shell may not remove a trace.
+        if android > 10 {
+            lab.assert_tidy("out");
+        }
     }
 }
 
@@ -181,7 +184,8 @@ fn java_allocations_say_what_they_are_and_what_they_lack() {
     let dump = &manifest["dumps"][0];
     assert_eq!(dump["heap"], "com.android.art");
     // ART's frees are bogus: what is held is not told.
-    assert_eq!(dump["totals"]["space"], dump["totals"]["alloc_space"]);
+    assert!(dump["totals"]["alloc_space"].as_u64() > Some(0), "{dump:#}");
+    assert!(dump["totals"]["space"].is_null(), "{dump:#}");
     let old = Lab::new("android=11,build=userdebug,speed=10");
     let refused = old.expect(
         4,
