@@ -504,7 +504,7 @@ fn other_sources_write_theirs() {
         config: Some(config),
         ..Default::default()
     };
-    let mut config = lasting(&["com.example.app"], 1_000);
+    let mut config = lasting(&["com.example.app"], 12_000);
     config.data_sources.push(source(pb::DataSourceConfig {
         name: Some("android.packages_list".to_owned()),
         packages_list_config: Some(pb::PackagesListConfig {

@@ -2,10 +2,14 @@
 //! each listener, thumbnail, dropped object and destroyed activity adds is the difference of two
 //! small heaps. The sums are those of the heap itself (a test holds them to it).
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
 use super::app::{ROWS, garbage_line, listener_name, row_text};
-use super::heap::{ALIGNMENT, JavaHeap, Obj, STRING_BYTES, Space};
+use super::heap::{ALIGNMENT, Body, ClassRef, JavaHeap, STRING_BYTES, Space};
 use super::life::Life;
 use super::{Inputs, Role, build};
+use crate::phone::events::lock;
 
 /// Where the large object space lies.
 const LARGE: std::ops::Range<u32> = 0x4000_0000..0x6f00_0000;
@@ -96,16 +100,21 @@ impl Sizes {
             sizes.0[kind] += bytes;
         }
         sizes.0[Self::NATIVE] = heap.natives().iter().map(|(_, n)| *n as i64).sum();
-        for (at, name) in COUNTED.iter().enumerate() {
-            let Some(wanted) = heap.find_class(name) else {
-                continue;
-            };
-            let is = |o: &Obj| {
-                let of = heap.object(*o);
-                matches!(of.body, super::heap::Body::Instance(_))
-                    && heap.ancestry(of.class).any(|c| c == wanted)
-            };
-            sizes.0[Self::COUNTED + at] = heap.all().filter(is).count() as i64;
+        // Which of the counted classes each class descends from, once for all of its objects.
+        let wanted = COUNTED.map(|name| heap.find_class(name));
+        let of_class: Vec<Vec<usize>> = (0..heap.classes.len() as u32)
+            .map(|class| {
+                let ancestry: Vec<ClassRef> = heap.ancestry(ClassRef(class)).collect();
+                let is = |at: &usize| wanted[*at].is_some_and(|c| ancestry.contains(&c));
+                (0..COUNTED.len()).filter(is).collect()
+            })
+            .collect();
+        for object in &heap.objects {
+            if matches!(object.body, Body::Instance(_)) {
+                for at in &of_class[object.class.0 as usize] {
+                    sizes.0[Self::COUNTED + at] += 1;
+                }
+            }
         }
         sizes
     }
@@ -194,7 +203,38 @@ pub(super) fn list_capacity(count: usize) -> usize {
     capacity
 }
 
+/// Models that heaps have in common: by release, renaming, kind of process, whether it shows
+/// something, objects in the background, apps that run.
+type Shared = BTreeMap<(u32, bool, u8, bool, u32, usize), Arc<Model>>;
+
+/// Models that are kept.
+const MOST_SHARED: usize = 256;
+
 impl Model {
+    /// As [`Model::of`], measured once for all heaps of a kind: those of two apps of which
+    /// nothing special is known differ in the letters of their names alone.
+    pub(crate) fn shared(inputs: &Inputs) -> Arc<Model> {
+        static SHARED: Mutex<Shared> = Mutex::new(BTreeMap::new());
+        let key = (
+            inputs.android,
+            inputs.obfuscated,
+            inputs.role as u8,
+            inputs.has_activity,
+            inputs.background,
+            inputs.neighbours.len(),
+        );
+        if let Some(known) = lock(&SHARED).get(&key) {
+            return known.clone();
+        }
+        let model = Arc::new(Model::of(inputs));
+        let mut shared = lock(&SHARED);
+        if shared.len() >= MOST_SHARED {
+            shared.clear();
+        }
+        shared.insert(key, model.clone());
+        model
+    }
+
     /// Measures the heaps that `inputs` lead to.
     pub(crate) fn of(inputs: &Inputs) -> Model {
         let life = Life {

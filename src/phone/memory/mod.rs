@@ -200,7 +200,7 @@ impl Memory {
         let model = model.or_else(|| {
             let life = Life::at(&history, at);
             let inputs = Inputs::within(&kernel.spec, state, process, life, at)?;
-            let model = Arc::new(Model::of(&inputs));
+            let model = Model::shared(&inputs);
             self.with(kernel, state, process, |account| {
                 account.model = Some(model.clone());
             });
