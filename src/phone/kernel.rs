@@ -230,8 +230,6 @@ impl Kernel {
             domain: cred.domain.to_owned(),
             role: Role::Command,
             started,
-            vsz_kb: 10_756_112,
-            rss_kb: 3_412,
             bits_32: false,
             frozen: false,
             idle: true,

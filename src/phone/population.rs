@@ -210,13 +210,6 @@ fn boot_process(pid: Pid, ppid: Pid, uid: u32, argv0: &str, domain: &str, role: 
         argv: argv0.split(' ').map(str::to_owned).collect(),
         domain: domain.to_owned(),
         started: u64::from(pid) * 3_100_000,
-        vsz_kb: if role == Role::Kernel { 0 } else { 12_406_112 },
-        rss_kb: match role {
-            Role::Kernel => 0,
-            Role::SystemServer => 412_304,
-            Role::Zygote => 168_024,
-            _ => 9_204,
-        },
         role,
         bits_32: false,
         frozen: false,
@@ -556,8 +549,6 @@ pub(crate) fn start_package(state: &mut State, package: &Package, user: u32, now
         );
         p.argv = vec![name];
         p.started = now;
-        p.rss_kb = 96_000 + u64::from(package.appid % 97) * 911;
-        p.vsz_kb = 16_804_112;
         p.bits_32 = package.bits_32;
         p.oom_score_adj = if package.system { -800 } else { 200 };
         state.processes.insert(p);

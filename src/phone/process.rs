@@ -90,8 +90,6 @@ pub(crate) struct Process {
     pub(crate) domain: String,
     pub(crate) role: Role,
     pub(crate) started: BootNs,
-    pub(crate) vsz_kb: u64,
-    pub(crate) rss_kb: u64,
     pub(crate) bits_32: bool,
     /// Whether the system froze it: no code of it runs.
     pub(crate) frozen: bool,
@@ -119,8 +117,6 @@ impl Process {
             domain: "untrusted_app".to_owned(),
             role,
             started,
-            vsz_kb: 0,
-            rss_kb: 0,
             bits_32: false,
             frozen: false,
             idle: false,
