@@ -64,7 +64,7 @@ pub async fn ask(device: &Device, question: &Question) -> Result<Answer, Meminfo
         text: Vec::new(),
     };
     let whole = question.targets.is_empty();
-    answer.document.collected_garbage = Some(!question.local && !whole);
+    answer.document.collected_garbage = Some(false);
     if whole {
         let said = once(device, script, question, None).await?;
         let document = said.read(device, Source::Meminfo);
@@ -125,6 +125,12 @@ impl Answer {
     fn add(&mut self, said: Said, document: Document) {
         let all = &mut self.document;
         all.realtime_ms = all.realtime_ms.or(document.realtime_ms);
+        // Only who counted its objects was called: a native program has none.
+        let called = document
+            .processes
+            .iter()
+            .any(|process| !process.objects.is_empty());
+        all.collected_garbage = all.collected_garbage.map(|before| before || called);
         all.processes.extend(document.processes);
         all.phone = all.phone.take().or(document.phone);
         all.troubles.extend(document.troubles);

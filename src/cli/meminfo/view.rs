@@ -325,6 +325,8 @@ fn show_texts(console: &Console, texts: &[TextFacts]) {
 }
 
 fn show_phone(console: &Console, phone: &PhoneFacts) {
+    let width = phone.ram.iter().map(|line| line.name.chars().count()).max();
+    let width = width.unwrap_or(0).min(32);
     for line in &phone.ram {
         let bytes = line.bytes.map(size).unwrap_or_default();
         let mut of: Vec<(&String, &i64)> = line.of.iter().collect();
@@ -339,7 +341,7 @@ fn show_phone(console: &Console, phone: &PhoneFacts) {
             _ if parts.is_empty() => bytes,
             _ => format!("{bytes}: {}", parts.join(", ")),
         };
-        console.data(format_args!("{:>10}  {text}", line.name));
+        console.data(format_args!("{:>width$}  {text}", line.name));
     }
     for list in &phone.lists {
         show_list(console, list);
@@ -430,8 +432,8 @@ fn footer(console: &Console, document: &Document) {
                  Explicit collection. --local asks the system alone."
             }
             false => {
-                "The app was not asked: no garbage was collected, and its heaps' sizes and \
-                 objects are not known. Leave --local out for them."
+                "No app was called: no garbage was collected, and heaps' sizes and objects are not \
+                 known. Without --local an app tells them."
             }
         };
         console.data(console.styled(Style::Dim, said));
