@@ -334,6 +334,16 @@ pub fn hprof_tools(bytes: &[u8]) {
     }
 }
 
+/// Bytes as what a phone answers while an app is provoked, and as an action.
+pub fn provoke(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    heaptap::provoke::read::every_reader(&text);
+    if let Ok(action) = text.parse::<heaptap::provoke::Action>() {
+        let again = action.to_string().parse();
+        assert_eq!(again, Ok(action), "what is shown is read back");
+    }
+}
+
 /// Bytes as a log of the phone: each line in any format, what it says of collections.
 pub fn gc_log(bytes: &[u8]) {
     let mut splitter = Splitter::default();

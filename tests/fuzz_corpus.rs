@@ -43,6 +43,11 @@ fn archives_of_symbols() {
 }
 
 #[test]
+fn answers_to_provoking() {
+    replay("provoke", targets::provoke);
+}
+
+#[test]
 fn mappings() {
     replay("mapping", targets::mapping);
 }

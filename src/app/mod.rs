@@ -40,6 +40,7 @@ pub mod open;
 pub mod output;
 pub mod packet_files;
 pub mod plan;
+pub mod provoke;
 pub mod query;
 pub mod reconcile;
 pub mod record;

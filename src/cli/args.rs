@@ -138,6 +138,8 @@ pub enum Command {
     Reconcile(reconcile::Args),
     /// What holds Java objects: the path from a root, all paths merged, one object in full
     Paths(paths::Args),
+    /// Provoke leaks: rotate, leave and come back, trim, random input; the phone is put back
+    Provoke(super::provoke::Args),
     /// Ask with SQL: Perfetto's tables, over native and Java heaps
     Query(Box<query::Args>),
     /// Write a page about native and Java heaps: flame graphs, what grew, leaks, ways to roots

@@ -34,6 +34,7 @@ mod native_view;
 mod open;
 mod paths;
 mod progress;
+mod provoke;
 mod query;
 mod reconcile;
 mod record;
@@ -117,6 +118,7 @@ async fn dispatch(ctx: &Context, command: Command) -> Result<Outcome, Failure> {
         Command::Smaps(args) => smaps::run(ctx, args).await,
         Command::Reconcile(args) => reconcile::run(ctx, args).await,
         Command::Paths(args) => paths::run(ctx, args).await,
+        Command::Provoke(args) => provoke::run(ctx, args).await,
         Command::Query(args) => query::run(ctx, *args).await,
         Command::Top(args) => top::run(ctx, *args).await,
         Command::Leaks(args) => leaks::run(ctx, *args).await,

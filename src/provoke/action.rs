@@ -60,6 +60,16 @@ pub enum Trim {
     All,
 }
 
+impl Trim {
+    /// Whether the app has to be in front when it is asked first.
+    pub fn begins_in_front(self) -> bool {
+        match self {
+            Trim::All => true,
+            Trim::Level(level) => !level.is_for_background(),
+        }
+    }
+}
+
 /// A level of `ComponentCallbacks2.onTrimMemory`, in rising order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TrimLevel {
@@ -374,13 +384,7 @@ impl Action {
     pub fn needs_screen(&self) -> bool {
         !matches!(
             self,
-            Action::Wait(_)
-                | Action::ForceStop
-                | Action::Crash
-                | Action::Compact
-                | Action::Trim(Trim::Level(
-                    TrimLevel::RunningModerate | TrimLevel::RunningLow | TrimLevel::RunningCritical
-                ))
+            Action::Wait(_) | Action::ForceStop | Action::Crash | Action::Compact
         )
     }
 }
@@ -417,7 +421,9 @@ fn swipe(text: &str) -> Result<Action, String> {
     let ([x1, y1, x2, y2] | [x1, y1, x2, y2, _]) = all[..] else {
         return Err("a swipe is X1,Y1,X2,Y2 and, if wanted, milliseconds".to_owned());
     };
-    let takes = all.get(4).map_or(SWIPE, |ms| Duration::from_millis((*ms).into()));
+    let takes = all
+        .get(4)
+        .map_or(SWIPE, |ms| Duration::from_millis((*ms).into()));
     if takes > Duration::from_secs(60) {
         return Err("a swipe takes a minute at most".to_owned());
     }
@@ -440,7 +446,10 @@ fn monkey(text: &str) -> Result<Action, String> {
     for part in parts {
         match part.split_once('=') {
             Some(("seed", seed)) => {
-                let seed = seed.trim().parse().map_err(|_| "a seed is a whole number")?;
+                let seed = seed
+                    .trim()
+                    .parse()
+                    .map_err(|_| "a seed is a whole number")?;
                 monkey.seed = Some(seed);
             }
             Some(("throttle", pause)) => {
@@ -647,10 +656,15 @@ mod tests {
             let action: Action = text.parse().unwrap_or_else(|e| panic!("{e}"));
             assert_eq!(action.to_string(), text);
             let yaml = serde_yaml::to_string(&action).unwrap();
-            let back: Action = serde_yaml::from_str(&yaml).unwrap_or_else(|e| panic!("{yaml}: {e}"));
+            let back: Action =
+                serde_yaml::from_str(&yaml).unwrap_or_else(|e| panic!("{yaml}: {e}"));
             assert_eq!(back, action, "{yaml}");
             let json = serde_json::to_string(&action).unwrap();
-            assert_eq!(serde_json::from_str::<Action>(&json).unwrap(), action, "{json}");
+            assert_eq!(
+                serde_json::from_str::<Action>(&json).unwrap(),
+                action,
+                "{json}"
+            );
             let plain: Action = serde_json::from_value(text.into()).unwrap();
             assert_eq!(plain, action, "{text}");
         }

@@ -52,6 +52,8 @@ pub(super) enum Check {
     Monkey { events: u32, seed: u32 },
     /// That its processes have ended.
     Ended,
+    /// That it was not refused; the app is given a moment.
+    Input,
     /// It takes its time, and nothing is to be seen.
     Wait(Duration),
 }
@@ -94,15 +96,17 @@ pub(super) fn turn(phone: &Phone, to: u32) -> Vec<Deed> {
     let deed = |command| Deed::new(command, Check::Accepted);
     let mut deeds = match phone.sdk {
         S.. => vec![deed(
-            Command::program("wm").args(["user-rotation", "lock"]).arg(to),
+            Command::program("wm")
+                .args(["user-rotation", "lock"])
+                .arg(to),
         )],
         Q..S => vec![deed(
-            Command::program("wm").args(["set-user-rotation", "lock"]).arg(to),
+            Command::program("wm")
+                .args(["set-user-rotation", "lock"])
+                .arg(to),
         )],
         _ => {
-            let put = |key, value| {
-                Command::program("settings").args(["put", "system", key, value])
-            };
+            let put = |key, value| Command::program("settings").args(["put", "system", key, value]);
             vec![
                 deed(put("accelerometer_rotation", "0")),
                 deed(put("user_rotation", &to)),
@@ -115,26 +119,46 @@ pub(super) fn turn(phone: &Phone, to: u32) -> Vec<Deed> {
     deeds
 }
 
-/// What each doing of an action comes to.
+/// Whether the screen is upright when the action at `place` begins: so it was at the start, each
+/// turn changed it, and monkey leaves it to how the phone lies.
+fn is_upright(plan: &Plan, place: usize, phone: &Phone, round: u32) -> bool {
+    let turned = |upright: bool, action: &Action| match action {
+        Action::Rotate(times) => upright == (times % 2 == 0),
+        Action::Monkey(_) => true,
+        _ => upright,
+    };
+    let all = plan.actions.iter();
+    // After two rounds it is as it was after none or one.
+    let rounds = match round {
+        0..=2 => round.saturating_sub(1),
+        more => 1 + more % 2,
+    };
+    let before = (0..rounds).fold(phone.upright, |upright, _| {
+        all.clone().fold(upright, turned)
+    });
+    all.take(place).fold(before, turned)
+}
+
+/// What each doing of the action at `place` comes to.
 pub(super) fn of(
-    action: &Action,
     plan: &Plan,
+    place: usize,
     phone: &Phone,
     round: u32,
 ) -> Result<Vec<Vec<Deed>>, ProvokeError> {
+    let Some(action) = plan.actions.get(place) else {
+        return Ok(Vec::new());
+    };
     let target = &plan.target;
     let start = || start(phone, target, AS_ICON, false);
     let home = || Deed::new(press("KEYCODE_HOME"), Check::Background);
     let one = |deed: Deed| Ok(vec![vec![deed]]);
-    let input = |args: Vec<String>, takes: Duration| {
-        let check = Check::Wait(takes + AFTER_INPUT);
-        Deed::new(Command::program("input").args(args), check)
-    };
+    let input = |args: Vec<String>| Deed::new(Command::program("input").args(args), Check::Input);
     let repeated = |times: u32, deeds: Vec<Deed>| Ok(vec![deeds; times as usize]);
     let process = &target.process;
     match action {
         Action::Rotate(times) => {
-            let first = u32::from(phone.upright);
+            let first = u32::from(is_upright(plan, place, phone, round));
             let turns = (0..*times).map(|n| turn(phone, (first + n) % 2));
             Ok(turns.collect())
         }
@@ -182,26 +206,21 @@ pub(super) fn of(
                 .arg(&target.package);
             one(Deed::new(open, Check::Launched { anew: false }))
         }
-        Action::Tap(at) => one(input(
-            vec!["tap".to_owned(), at.x.to_string(), at.y.to_string()],
-            Duration::ZERO,
-        )),
+        Action::Tap(at) => one(input(vec![
+            "tap".to_owned(),
+            at.x.to_string(),
+            at.y.to_string(),
+        ])),
         Action::Swipe(swipe) => {
             let (from, to) = (swipe.from, swipe.to);
             let mut args = vec!["swipe".to_owned()];
             args.extend([from.x, from.y, to.x, to.y].map(|n| n.to_string()));
             args.push(swipe.takes.as_millis().to_string());
             // The command itself lasts as long as the finger moves.
-            one(input(args, Duration::ZERO))
+            one(input(args))
         }
-        Action::Key(key) => one(input(
-            vec!["keyevent".to_owned(), key.code()],
-            Duration::ZERO,
-        )),
-        Action::Text(text) => one(input(
-            vec!["text".to_owned(), text.replace(' ', "%s")],
-            Duration::ZERO,
-        )),
+        Action::Key(key) => one(input(vec!["keyevent".to_owned(), key.code()])),
+        Action::Text(text) => one(input(vec!["text".to_owned(), text.replace(' ', "%s")])),
         Action::Wait(long) => {
             let seconds = format!("{}.{:03}", long.as_secs(), long.subsec_millis());
             let sleep = Command::program("sleep").arg(seconds);
@@ -228,14 +247,16 @@ pub(super) fn of(
             why: "it needs Android 13",
         }),
         Action::Compact => {
-            let compact = Command::program("am").args(["compact", "full"]).arg(process);
+            let compact = Command::program("am")
+                .args(["compact", "full"])
+                .arg(process);
             one(Deed::new(compact, Check::Accepted))
         }
     }
 }
 
 /// What an app is given after an input before it is looked at.
-const AFTER_INPUT: Duration = Duration::from_millis(300);
+pub(super) const AFTER_INPUT: Duration = Duration::from_millis(300);
 
 /// Starts the app as its icon does, or with an empty task.
 pub(super) fn start(
@@ -315,16 +336,18 @@ mod tests {
     fn lines(sdk: u32, action: &str) -> Vec<Vec<String>> {
         let target = Target::parse("com.example.app", Some(10)).unwrap();
         let action: Action = action.parse().unwrap();
-        let plan = Plan::new(target, vec![action.clone()]);
+        let plan = Plan::new(target, vec![action]);
         let phone = Phone {
             serial: "S".to_owned(),
             sdk,
             launcher: Some("com.example.app/.Main".to_owned()),
             upright: true,
         };
-        let all = of(&action, &plan, &phone, 1).unwrap();
+        let all = of(&plan, 0, &phone, 1).unwrap();
         let text = |d: &Deed| d.command.text().to_owned();
-        all.iter().map(|each| each.iter().map(text).collect()).collect()
+        all.iter()
+            .map(|each| each.iter().map(text).collect())
+            .collect()
     }
 
     #[test]
@@ -339,6 +362,37 @@ mod tests {
     }
 
     #[test]
+    fn no_turn_is_to_where_the_screen_is() {
+        let target = Target::parse("a", None).unwrap();
+        for (written, rounds) in [
+            ("rotate:1", 5),
+            ("rotate:3 rotate:1 rotate:1", 4),
+            ("rotate:2", 3),
+        ] {
+            let actions = written.split(' ').map(|a| a.parse().unwrap()).collect();
+            let plan = Plan::new(target.clone(), actions);
+            for upright in [true, false] {
+                let phone = Phone {
+                    serial: "S".to_owned(),
+                    sdk: 34,
+                    launcher: None,
+                    upright,
+                };
+                let mut last = if upright { "0" } else { "1" }.to_owned();
+                for round in 1..=rounds {
+                    for place in 0..plan.actions.len() {
+                        for deed in of(&plan, place, &phone, round).unwrap().concat() {
+                            let to = deed.command.text().rsplit(' ').next().unwrap().to_owned();
+                            assert_ne!(to, last, "{written}, round {round}");
+                            last = to;
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
     fn what_a_user_wrote_reaches_no_shell_unquoted() {
         let link = &lines(34, "deep-link:a:$(reboot)'&x=1")[0][0];
         assert!(link.contains(r"-d 'a:$(reboot)'\''&x=1' -p"), "{link}");
@@ -349,7 +403,10 @@ mod tests {
     #[test]
     fn trims_rise_and_those_for_the_background_come_behind_home() {
         let all = lines(34, "trim:all").concat();
-        let words: Vec<&str> = all.iter().filter_map(|l| l.split(' ').next_back()).collect();
+        let words: Vec<&str> = all
+            .iter()
+            .filter_map(|l| l.split(' ').next_back())
+            .collect();
         assert_eq!(
             words,
             [
@@ -370,18 +427,23 @@ mod tests {
     fn a_later_round_has_a_later_seed_and_old_phones_lack_compact() {
         let target = Target::parse("a", None).unwrap();
         let action: Action = "monkey:9,seed=7".parse().unwrap();
-        let plan = Plan::new(target, vec![]);
+        let plan = Plan::new(target, vec![action, Action::Compact, Action::Start]);
         let mut phone = Phone {
             serial: "S".to_owned(),
             sdk: 30,
             launcher: None,
             upright: false,
         };
-        let second = of(&action, &plan, &phone, 2).unwrap();
-        assert!(second[0][0].command.text().contains(" -s 8 --throttle 100 "));
-        assert!(of(&Action::Compact, &plan, &phone, 1).is_err());
+        let second = of(&plan, 0, &phone, 2).unwrap();
+        assert!(
+            second[0][0]
+                .command
+                .text()
+                .contains(" -s 8 --throttle 100 ")
+        );
+        assert!(of(&plan, 1, &phone, 1).is_err());
         phone.sdk = 33;
-        assert!(of(&Action::Compact, &plan, &phone, 1).is_ok());
-        assert!(of(&Action::Start, &plan, &phone, 1).is_err());
+        assert!(of(&plan, 1, &phone, 1).is_ok());
+        assert!(of(&plan, 2, &phone, 1).is_err());
     }
 }

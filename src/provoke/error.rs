@@ -143,8 +143,8 @@ impl Classified for ProvokeError {
             | ProvokeError::NotOnThisAndroid { .. }
             | ProvokeError::Odd { .. }
             | ProvokeError::NotPutBack { .. }
-            | ProvokeError::Busy { .. }
-            | ProvokeError::OtherPhone { .. } => ErrorClass::Device,
+            | ProvokeError::Busy { .. } => ErrorClass::Device,
+            ProvokeError::OtherPhone { .. } => ErrorClass::NoDevice,
             ProvokeError::KeepsDying { .. } => ErrorClass::Incomplete,
             ProvokeError::Journal { .. } => ErrorClass::HostWrite,
             ProvokeError::Interrupted => ErrorClass::Interrupted,
@@ -158,7 +158,7 @@ impl Classified for ProvokeError {
             ProvokeError::NoActivity { .. } => "no-activity",
             ProvokeError::NotRunning { .. } => "not-running",
             ProvokeError::Locked { .. } => "screen-locked",
-            ProvokeError::Refused { .. } => "refused",
+            ProvokeError::Refused { .. } => "action-refused",
             ProvokeError::NotOnThisAndroid { .. } => "not-on-this-android",
             ProvokeError::Odd { .. } => "odd-answer",
             ProvokeError::KeepsDying { .. } => "keeps-dying",
@@ -181,9 +181,7 @@ impl Classified for ProvokeError {
                  without an icon can be opened by deep-link"
                     .to_owned(),
             ),
-            ProvokeError::NotRunning { .. } => {
-                Some("put `start` before the action".to_owned())
-            }
+            ProvokeError::NotRunning { .. } => Some("put `start` before the action".to_owned()),
             ProvokeError::Locked { .. } => Some(
                 "unlock it by hand: a PIN, pattern or password can't be entered from here"
                     .to_owned(),
@@ -194,9 +192,9 @@ impl Classified for ProvokeError {
             ProvokeError::NotPutBack { serial, .. } => {
                 Some(format!("run `heaptap provoke --restore -s {serial}`"))
             }
-            ProvokeError::Busy { .. } => {
-                Some("wait until it ends, or end it with Ctrl-C: it then puts the phone back".to_owned())
-            }
+            ProvokeError::Busy { .. } => Some(
+                "wait until it ends, or end it with Ctrl-C: it then puts the phone back".to_owned(),
+            ),
             ProvokeError::OtherPhone { .. } => {
                 Some("connect that phone, and run `heaptap provoke --restore` again".to_owned())
             }

@@ -162,18 +162,28 @@ pub fn started(stdout: &str, stderr: &str) -> Started {
 pub fn complaint(exit: u8, stdout: &str, stderr: &str) -> Option<String> {
     let told = |line: &&str| {
         let line = line.trim_start();
-        ["Error", "Exception occurred", "Unknown command", "Invalid", "usage:", "Usage:"]
-            .iter()
-            .any(|word| line.starts_with(word))
+        [
+            "Error",
+            "Exception occurred",
+            "Unknown command",
+            "Invalid",
+            "usage:",
+            "Usage:",
+        ]
+        .iter()
+        .any(|word| line.starts_with(word))
             || line.contains("Exception: ")
             || line.contains("Permission Denial")
     };
     let lines = || stderr.lines().chain(stdout.lines());
     let clean = |line: &str| -> String { line.trim().chars().take(300).collect() };
     // The exception's own line says more than the one that announces it.
-    let exception = lines().find(|l| l.contains("Exception: ") && !l.trim_start().starts_with("at "));
+    let exception =
+        lines().find(|l| l.contains("Exception: ") && !l.trim_start().starts_with("at "));
     if let Some(line) = exception {
-        let text = line.split_once("Exception: ").map_or(line, |(_, text)| text);
+        let text = line
+            .split_once("Exception: ")
+            .map_or(line, |(_, text)| text);
         return Some(clean(text));
     }
     match lines().find(told) {
@@ -322,7 +332,11 @@ fn word_in_brackets(text: &str) -> String {
         }
     }
     match word.is_empty() {
-        true => text.split_whitespace().next().unwrap_or_default().to_owned(),
+        true => text
+            .split_whitespace()
+            .next()
+            .unwrap_or_default()
+            .to_owned(),
         false => word,
     }
 }
@@ -359,13 +373,12 @@ pub fn death_lines(text: &str, pid: u32, process: &str) -> Vec<String> {
                     add(&mut found);
                 }
             }
-        } else if own && (message.starts_with("Fatal signal") || message.starts_with("Abort message"))
-        {
-            add(&mut found);
-        } else if message.contains(process)
-            && (message.starts_with("ANR in ")
-                || (message.starts_with("Kill") && message.contains(&pid.to_string())))
-        {
+            continue;
+        }
+        let signal = message.starts_with("Fatal signal") || message.starts_with("Abort message");
+        let killed = message.starts_with("Kill") && message.contains(&pid.to_string());
+        let told = message.starts_with("ANR in ") || killed;
+        if (own && signal) || (told && message.contains(process)) {
             add(&mut found);
         }
     }
@@ -413,7 +426,11 @@ pub fn screen(text: &str) -> (Option<bool>, Option<bool>) {
         })
     };
     let off = value(&["mWakefulness"]).map(|v| v != "Awake");
-    let locked = value(&["isKeyguardShowing", "mShowingLockscreen", "mKeyguardShowing"]);
+    let locked = value(&[
+        "isKeyguardShowing",
+        "mShowingLockscreen",
+        "mKeyguardShowing",
+    ]);
     (off, locked.map(|v| v == "true"))
 }
 
@@ -434,6 +451,18 @@ pub fn rotation(text: &str) -> Option<u32> {
     })
 }
 
+/// Runs every reader over a text: what fuzzing calls.
+pub fn every_reader(text: &str) {
+    let _ = (record(text), front(text), focus(text), shown(text));
+    let _ = (started(text, text), complaint(0, text, text), pulses(text));
+    let _ = (
+        exit_reason(text, 1),
+        death_lines(text, 1, "a"),
+        monkey(text),
+    );
+    let _ = (screen(text), rotation(text), uptime(text));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -443,10 +472,22 @@ mod tests {
     fn records_of_all_releases_are_read() {
         let hash = |line: &str| record(line).map(|r| (r.hash, r.component, r.task));
         let wanted = Some(("5d1f6a7".to_owned(), "a.b/.C".to_owned(), Some(12)));
-        assert_eq!(hash("  mResumedActivity: ActivityRecord{5d1f6a7 u0 a.b/.C t12}"), wanted);
-        assert_eq!(hash("topResumedActivity=ActivityRecord{5d1f6a7 u0 a.b/.C} t12}"), wanted);
-        assert_eq!(hash("mFocusedActivity: ActivityRecord{5d1f6a7 a.b/.C t12}"), wanted);
-        assert_eq!(record("ActivityRecord{5d1f6a7 u0 a.b/.C}").unwrap().task, None);
+        assert_eq!(
+            hash("  mResumedActivity: ActivityRecord{5d1f6a7 u0 a.b/.C t12}"),
+            wanted
+        );
+        assert_eq!(
+            hash("topResumedActivity=ActivityRecord{5d1f6a7 u0 a.b/.C} t12}"),
+            wanted
+        );
+        assert_eq!(
+            hash("mFocusedActivity: ActivityRecord{5d1f6a7 a.b/.C t12}"),
+            wanted
+        );
+        assert_eq!(
+            record("ActivityRecord{5d1f6a7 u0 a.b/.C}").unwrap().task,
+            None
+        );
         assert_eq!(record("ResumedActivity: null"), None);
         assert_eq!(record("ActivityRecord{"), None);
     }
@@ -460,7 +501,10 @@ mod tests {
         assert_eq!(front("  ResumedActivity: null\n"), None);
         let window = "  mCurrentFocus=Window{4c0de u0 a.b/a.b.Main}\n";
         assert_eq!(focus(window).as_deref(), Some("a.b/a.b.Main"));
-        assert_eq!(focus("  mCurrentFocus=Window{5 u0 NotificationShade}"), None);
+        assert_eq!(
+            focus("  mCurrentFocus=Window{5 u0 NotificationShade}"),
+            None
+        );
     }
 
     #[test]
@@ -493,10 +537,14 @@ mod tests {
         );
         let old = "Error: Activity class {a/b} does not exist.\n";
         assert_eq!(complaint(0, "", old).as_deref(), Some(old.trim()));
-        assert_eq!(complaint(0, "Unknown command: user-rotation\n", "").as_deref(), Some("Unknown command: user-rotation"));
+        assert_eq!(
+            complaint(0, "Unknown command: user-rotation\n", "").as_deref(),
+            Some("Unknown command: user-rotation")
+        );
         assert_eq!(complaint(0, "Deleted 1 rows\n", ""), None);
         assert_eq!(complaint(7, "", "").as_deref(), Some("exit status 7"));
-        let warning = "Warning: Activity not started, its current task has been brought to the front\n";
+        let warning =
+            "Warning: Activity not started, its current task has been brought to the front\n";
         assert_eq!(complaint(0, "Status: ok\n", warning), None);
     }
 
@@ -521,10 +569,19 @@ mod tests {
     #[test]
     fn the_reason_of_a_death_is_found_by_its_pid() {
         let text = "  package: a.b\n    Historical Process Exit for uid=1\n        ApplicationExitInfo #0:\n          timestamp=2026-10-08 22:49:31.375 pid=8297 realUid=1 user=0\n          process=a.b reason=10 (USER REQUESTED) subreason=21 (FORCE STOP) status=0\n          importance=100 pss=0.00 rss=0.00 description=stop a.b state=46 bytes trace=null\n        ApplicationExitInfo #1:\n          timestamp=2026-10-08 22:49:23.372 pid=8180 realUid=1 user=0\n          process=a.b reason=4 (APP CRASH(EXCEPTION)) subreason=0 (UNKNOWN) status=0\n          importance=100 pss=0.00 rss=0.00 description=crash state=empty trace=null\n";
-        assert_eq!(exit_reason(text, 8180).as_deref(), Some("APP CRASH(EXCEPTION)"));
-        assert_eq!(exit_reason(text, 8297).as_deref(), Some("USER REQUESTED (stop a.b)"));
+        assert_eq!(
+            exit_reason(text, 8180).as_deref(),
+            Some("APP CRASH(EXCEPTION)")
+        );
+        assert_eq!(
+            exit_reason(text, 8297).as_deref(),
+            Some("USER REQUESTED (stop a.b)")
+        );
         assert_eq!(exit_reason(text, 1), None);
-        assert_eq!(exit_reason("pid=3 reason=2 subreason=0", 3).as_deref(), Some("2"));
+        assert_eq!(
+            exit_reason("pid=3 reason=2 subreason=0", 3).as_deref(),
+            Some("2")
+        );
     }
 
     #[test]
@@ -538,12 +595,20 @@ mod tests {
 
     #[test]
     fn a_monkeys_end_and_the_screen_are_read() {
-        let end = monkey("Events injected: 240\n## Network stats: elapsed time=5ms\n// Monkey finished\n");
+        let end = monkey(
+            "Events injected: 240\n## Network stats: elapsed time=5ms\n// Monkey finished\n",
+        );
         assert_eq!(end.injected, Some(240));
         assert_eq!(end.aborted, None);
         let end = monkey("** No activities found to run, monkey aborted.\n");
-        assert_eq!(end.aborted.as_deref(), Some("No activities found to run, monkey aborted"));
-        assert_eq!(screen("  mWakefulness=Asleep\n isKeyguardShowing=true"), (Some(true), Some(true)));
+        assert_eq!(
+            end.aborted.as_deref(),
+            Some("No activities found to run, monkey aborted")
+        );
+        assert_eq!(
+            screen("  mWakefulness=Asleep\n isKeyguardShowing=true"),
+            (Some(true), Some(true))
+        );
         assert_eq!(screen("mWakefulness=Awake\n"), (Some(false), None));
         assert_eq!(rotation("  mRotation=1"), Some(1));
         assert_eq!(rotation(" mCurrentRotation=ROTATION_270"), Some(3));
@@ -562,12 +627,4 @@ mod tests {
     fn everything(text: &str) {
         super::every_reader(text);
     }
-}
-
-/// Runs every reader over a text: what fuzzing calls.
-pub fn every_reader(text: &str) {
-    let _ = (record(text), front(text), focus(text), shown(text));
-    let _ = (started(text, text), complaint(0, text, text), pulses(text));
-    let _ = (exit_reason(text, 1), death_lines(text, 1, "a"), monkey(text));
-    let _ = (screen(text), rotation(text), uptime(text));
 }

@@ -171,7 +171,10 @@ impl Journals {
 
     /// The phones on which something is to be put back, by their serials.
     pub fn phones(&self) -> Vec<String> {
-        let entries = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let entries = std::fs::read_dir(&self.folder)
+            .into_iter()
+            .flatten()
+            .flatten();
         let notes = entries.filter(|e| e.path().extension().is_some_and(|x| x == "json"));
         let saved = notes.filter_map(|e| {
             let bytes = std::fs::read(e.path()).ok()?;
@@ -289,7 +292,7 @@ mod tests {
         assert_eq!(journals.of(&saved.serial).unwrap(), None);
         journals.note(&saved).unwrap();
         assert_eq!(journals.of(&saved.serial).unwrap(), Some(saved.clone()));
-        assert_eq!(journals.phones(), [saved.serial.clone()]);
+        assert_eq!(journals.phones(), std::slice::from_ref(&saved.serial));
         journals.forget(&saved.serial).unwrap();
         journals.forget(&saved.serial).unwrap();
         assert!(journals.phones().is_empty());

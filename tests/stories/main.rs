@@ -15,6 +15,8 @@ mod killed;
 mod leaks;
 mod meminfo;
 mod old;
+#[cfg(unix)]
+mod provoke;
 mod record;
 #[cfg(unix)]
 mod sessions;

@@ -1,0 +1,393 @@
+//! `heaptap provoke`: what may be typed, and how what happens is shown.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use clap::ValueHint;
+use serde_json::json;
+
+use super::signals::watch_signals;
+use super::{Console, Context, Outcome, Style};
+use crate::app::provoke as app;
+use crate::device::Selector;
+use crate::error::{ErrorClass, Failure};
+use crate::provoke::{
+    Action, Cancel, Effect, Event, Launch, Plan, PutBack, Report, Settle, Step, Target, catalog,
+    dry_run,
+};
+use crate::session::Store;
+use crate::units::{HumanDuration, parse_duration, thousands};
+use crate::untrusted::shown;
+
+/// Flags of `provoke`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    heaptap provoke com.example.app rotate:10            ten times, each checked\n  \
+    heaptap provoke com.example.app rotate:5 home-and-back:5 --rounds 3 --settle\n  \
+    heaptap provoke com.example.app trim:all monkey:500 --seed 7\n  \
+    heaptap provoke com.example.app deep-link:https://www.example.com/item/7 key:BACK\n  \
+    heaptap provoke com.example.app rotate:2 --dry-run   the exact commands, none sent\n  \
+    heaptap provoke --list                               all actions\n  \
+    heaptap provoke --restore                            put back what a killed run left\n\n\
+    Rotation, autorotate, stay-awake and the screen are put back at the end, also after Ctrl-C,\n\
+    an error or a lost cable. Exit code 6 where the app died by itself, 12 where an action had\n\
+    no effect or the app did not come to rest.")]
+pub struct Args {
+    /// The app: a package, or one of its processes (com.example.app:service)
+    #[arg(value_name = "TARGET", required_unless_present_any = ["list", "restore"])]
+    pub target: Option<String>,
+    /// What to do, in this order: rotate:10, home-and-back:5, trim:all, tap:X,Y …; see --list
+    #[arg(value_name = "ACTION", required_unless_present_any = ["list", "restore"])]
+    pub actions: Vec<Action>,
+    /// Do all of it so often
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub rounds: u32,
+    /// After each round wait until the app has come to rest, at most so long [default: 20s]
+    #[arg(long, value_name = "DURATION", num_args = 0..=1, require_equals = true, default_missing_value = "20s", value_parser = seconds)]
+    pub settle: Option<Duration>,
+    /// Seed of monkeys that name none; each round takes the next
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u32,
+    /// Print the exact commands, send none of them
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Add each step to this timeline, or to that of this recording's folder
+    #[arg(long, value_name = "FILE|FOLDER", value_hint = ValueHint::AnyPath)]
+    pub timeline: Option<PathBuf>,
+    /// List the actions
+    #[arg(long, conflicts_with_all = ["target", "restore", "dry_run"])]
+    pub list: bool,
+    /// Put back what a run left that was killed or lost its phone
+    #[arg(long, conflicts_with_all = ["target", "dry_run"])]
+    pub restore: bool,
+}
+
+fn seconds(text: &str) -> Result<Duration, crate::units::ParseUnitError> {
+    parse_duration(text, Duration::from_secs(1))
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// Where the phone cannot be reached or refuses, or is not as it was.
+pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    if args.list {
+        list(&ctx.console);
+        return Ok(Outcome::Done);
+    }
+    if args.restore {
+        return restore(ctx).await;
+    }
+    let target = Target::parse(args.target.as_deref().unwrap_or(""), ctx.globals.user)?;
+    let plan = Plan {
+        target,
+        actions: args.actions,
+        rounds: args.rounds,
+        settle: args.settle.map(|limit| Settle { limit }),
+        seed: args.seed,
+    };
+    if args.dry_run {
+        return show_commands(ctx, &plan).await;
+    }
+    let journals = app::journals(&Store::of_user()?)?;
+    let device = ctx.device().await?;
+    let mut signals = watch_signals()?;
+    let (canceller, cancel) = Cancel::new();
+    let steps: Arc<Mutex<Vec<Step>>> = Arc::default();
+    let show = Show {
+        console: ctx.console.clone(),
+        steps: Arc::clone(&steps),
+        rounds: plan.rounds,
+    };
+    let tell = |event: &Event| show.event(event);
+    let timeline = args.timeline.as_deref();
+    let mut work = std::pin::pin!(app::run(device, &journals, &plan, timeline, &cancel, &tell));
+    let report = tokio::select! {
+        report = &mut work => report?,
+        _ = signals.recv() => {
+            canceller.cancel();
+            ctx.console.say("ending; what was changed is put back …");
+            tokio::select! {
+                report = &mut work => report?,
+                _ = signals.recv() => return Err(left(device.serial())),
+            }
+        }
+    };
+    let steps = std::mem::take(&mut *steps.lock().unwrap_or_else(PoisonError::into_inner));
+    show_report(&ctx.console, &plan, &report, &steps);
+    Ok(outcome(&report))
+}
+
+/// Who asks twice gets the end at once; the note stays.
+fn left(serial: &str) -> Failure {
+    Failure::new(
+        ErrorClass::Interrupted,
+        "interrupted",
+        format!("interrupted before {serial} was put back"),
+    )
+    .with_help(format!("run `heaptap provoke --restore -s {serial}`"))
+}
+
+/// Who ended it knows that it is not whole; that the app died weighs more than what came of it.
+fn outcome(report: &Report) -> Outcome {
+    if report.interrupted {
+        Outcome::Ended(ErrorClass::Interrupted)
+    } else if !report.deaths.is_empty() {
+        Outcome::Ended(ErrorClass::Incomplete)
+    } else if report.in_vain > 0 || report.unsettled > 0 {
+        Outcome::Ended(ErrorClass::Inconclusive)
+    } else {
+        Outcome::Done
+    }
+}
+
+fn list(console: &Console) {
+    if console.is_json() {
+        console.json(&json!({ "actions": catalog::ALL }));
+        return;
+    }
+    for entry in catalog::ALL {
+        console.data(console.styled(Style::Strong, entry.form));
+        console.data(format_args!("    {}", entry.does));
+        console.data(format_args!("    brings out: {}", entry.finds));
+        let android = format!("    Android: {}", entry.android);
+        console.data(console.styled(Style::Dim, android));
+    }
+}
+
+async fn show_commands(ctx: &Context, plan: &Plan) -> Result<Outcome, Failure> {
+    let all = dry_run(ctx.device().await?, plan).await?;
+    let console = &ctx.console;
+    if console.is_json() {
+        console.json(&json!({ "commands": all }));
+        return Ok(Outcome::Done);
+    }
+    let mut before = None;
+    for planned in &all {
+        let heading = (planned.round, &planned.what);
+        if before != Some(heading) {
+            let round = match planned.round {
+                Some(round) if plan.rounds > 1 => format!("round {round}: "),
+                _ => String::new(),
+            };
+            let heading = format!("# {round}{}", planned.what);
+            console.data(console.styled(Style::Dim, heading));
+        }
+        before = Some(heading);
+        if let Some(note) = &planned.note {
+            console.data(console.styled(Style::Dim, format!("# {note}")));
+        }
+        console.data(&planned.command);
+    }
+    Ok(Outcome::Done)
+}
+
+async fn restore(ctx: &Context) -> Result<Outcome, Failure> {
+    let journals = app::journals(&Store::of_user()?)?;
+    let console = &ctx.console;
+    let selector = ctx.selector();
+    let done = match (&selector, journals.phones().is_empty()) {
+        // No phone need be there for that.
+        (Selector::Only, true) => Vec::new(),
+        _ => app::restore(ctx.server().await?, &selector, &journals).await?,
+    };
+    if console.is_json() {
+        console.json(&json!({ "put_back": done }));
+    } else if done.is_empty() {
+        console.data("nothing is to be put back");
+    }
+    for each in &done {
+        console.data(format_args!("{}: {}", each.serial, put_back_words(each)));
+    }
+    Ok(Outcome::Done)
+}
+
+fn put_back_words(done: &PutBack) -> String {
+    let mut words: Vec<String> = done
+        .settings
+        .iter()
+        .map(|s| shown(s).into_owned())
+        .collect();
+    if done.monkey_ended {
+        words.push("monkey ended".to_owned());
+    }
+    if done.screen_off {
+        words.push("screen off".to_owned());
+    }
+    match words.is_empty() {
+        true => "nothing had to be put back".to_owned(),
+        false => format!("put back: {}", words.join(", ")),
+    }
+}
+
+/// Shows what happens as it happens.
+struct Show {
+    console: Console,
+    steps: Arc<Mutex<Vec<Step>>>,
+    rounds: u32,
+}
+
+impl Show {
+    fn event(&self, event: &Event) {
+        let console = &self.console;
+        console.event(event);
+        match event {
+            Event::PutBackFirst(done) => console.say(format_args!(
+                "an earlier run was not able to end well; {}",
+                put_back_words(done)
+            )),
+            Event::Woke { unlocked } => console.say(match unlocked {
+                true => "the screen was off or locked: switched on, unlocked",
+                false => "the screen was off: switched on",
+            }),
+            Event::BroughtToFront(launch) => {
+                console.say(format_args!(
+                    "brought to the front: {}",
+                    launch_words(launch)
+                ));
+            }
+            Event::Round { round, of } if *of > 1 => {
+                let text = format!("round {round} of {of}");
+                console.data(console.styled(Style::Strong, text));
+            }
+            Event::Step(step) => self.step(step),
+            Event::Settled {
+                settled,
+                after_ms,
+                why,
+                ..
+            } => {
+                let after = HumanDuration(Duration::from_millis(*after_ms));
+                match (settled, why) {
+                    (false, Some(why)) => {
+                        console.warn(format_args!("not at rest after {after}: {why}"));
+                    }
+                    _ => console.data(format_args!("  at rest after {after}")),
+                }
+            }
+            Event::Died(death) => {
+                let next = match death.next_pid {
+                    Some(pid) => format!("; {pid} runs in its place"),
+                    None => String::new(),
+                };
+                console.warn(format_args!(
+                    "{} ({}) died: {}{next}",
+                    shown(&death.process),
+                    death.pid,
+                    shown(&death.why())
+                ));
+            }
+            Event::Lost { what } => console.warn(format_args!(
+                "{what}; waiting for the phone to put it back as it was"
+            )),
+            Event::Round { .. } | Event::PutBack(_) => {}
+        }
+    }
+
+    fn step(&self, step: &Step) {
+        let console = &self.console;
+        let indent = if self.rounds > 1 { "  " } else { "" };
+        let mut what = shown(&step.action).into_owned();
+        if step.of > 1 {
+            what.push_str(&format!("  {}/{}", step.time, step.of));
+        }
+        let took = Duration::from_nanos(step.end_ns.saturating_sub(step.begin_ns));
+        let mut line = format!("{indent}{what:<24}  {:>8}", HumanDuration(took).to_string());
+        match step.rss_anon {
+            Some(bytes) => {
+                let kib = thousands(bytes / 1024);
+                line.push_str(&format!("  {kib:>9} KiB"));
+            }
+            None => line.push_str(&format!("  {:>13}", "not running")),
+        }
+        let effects: Vec<String> = step
+            .effects
+            .iter()
+            .map(|effect| {
+                let style = match effect.is_in_vain() {
+                    true => Style::Warn,
+                    false => Style::Dim,
+                };
+                console.styled(style, effect_words(effect)).to_string()
+            })
+            .collect();
+        console.data(format_args!("{line}  {}", effects.join(", ")));
+        if !console.is_json_lines() {
+            let mut steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
+            steps.push(step.clone());
+        }
+    }
+}
+
+fn effect_words(effect: &Effect) -> String {
+    let text = match effect {
+        Effect::Recreated { activity } => format!("{activity} created anew"),
+        Effect::NotRecreated { activity, why } => {
+            format!("{activity} not created anew, nothing was provoked: {why}")
+        }
+        Effect::Unknown { why } => format!("effect unknown: {why}"),
+        Effect::InBackground => "in the background".to_owned(),
+        Effect::StillInFront => "still in front".to_owned(),
+        Effect::Launched(launch) => launch_words(launch),
+        Effect::Trimmed { level } => format!("asked: {level}"),
+        Effect::TrimRefused { level, why } => format!("{level} refused: {why}"),
+        Effect::Monkey {
+            events,
+            injected,
+            seed,
+            aborted,
+        } => {
+            let injected = injected.map_or_else(|| "?".to_owned(), thousands);
+            let ended = aborted.as_ref().map(|why| format!(", ended early: {why}"));
+            format!(
+                "{injected} of {} events sent (seed {seed}){}",
+                thousands(*events),
+                ended.unwrap_or_default()
+            )
+        }
+        Effect::Ended => "ended".to_owned(),
+        Effect::StillRuns { why } => format!("still runs: {why}"),
+    };
+    shown(&text).into_owned()
+}
+
+fn launch_words(launch: &Launch) -> String {
+    let activity = launch.activity.as_deref().unwrap_or("the app");
+    let mut text = match launch.only_to_front {
+        true => format!("{activity} came to the front, no launch"),
+        false => format!("{activity} launched"),
+    };
+    match (&launch.state, launch.total_ms) {
+        (Some(state), Some(ms)) if !launch.only_to_front => {
+            text.push_str(&format!(" ({}, {ms} ms)", state.to_ascii_lowercase()));
+        }
+        (_, Some(ms)) => text.push_str(&format!(" ({ms} ms)")),
+        _ => {}
+    }
+    shown(&text).into_owned()
+}
+
+fn show_report(console: &Console, plan: &Plan, report: &Report, steps: &[Step]) {
+    if console.is_json_lines() {
+        console.event(&json!({ "event": "ended", "report": report }));
+        return;
+    }
+    if console.is_json() {
+        let target = &plan.target.process;
+        console.json(&json!({ "target": target, "steps": steps, "report": report }));
+        return;
+    }
+    if report.in_vain > 0 {
+        console.warn(format_args!(
+            "{} of {} steps had no effect: they provoke nothing",
+            report.in_vain, report.steps
+        ));
+    }
+    if let Some(done) = &report.put_back {
+        console.say(put_back_words(done));
+    }
+    if let Some(front) = &report.front {
+        console.say(format_args!("in front, and left there: {}", shown(front)));
+    }
+}

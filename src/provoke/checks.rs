@@ -1,0 +1,253 @@
+//! What is looked at after each command: another object of the activity, another app in front,
+//! a launch, a refusal, monkey's last words, a process that is gone.
+
+use std::time::Duration;
+
+use super::action::TrimLevel;
+use super::deeds::{self, Deed};
+use super::error::ProvokeError;
+use super::event::{Effect, Launch};
+use super::look::{self, Front, QUICK, SLOW};
+use super::read::{self, Shown};
+use super::run::Runner;
+use crate::device::ShellEvent;
+
+/// Pause between two looks for an effect.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+/// The longest silence of monkey, which tells of each event.
+const SILENCE: Duration = Duration::from_secs(180);
+/// What is kept of monkey's words.
+const MONKEY_WORDS: usize = 256 << 10;
+
+impl Runner<'_> {
+    /// Turns the screen: the activity in front has another object afterwards.
+    pub(super) async fn turn(&mut self, deed: &Deed) -> Result<Effect, ProvokeError> {
+        let package = &self.plan.target.package;
+        let (_, before) = look::shown(self.device, package).await?;
+        let turned_before = match self.in_vain_before {
+            true => None,
+            false => look::rotation(self.device).await?,
+        };
+        let (begin, _) = look::shown(self.device, package).await?;
+        look::run_quick(self.device, &deed.command, SLOW).await?;
+        let before_object = |s: &Shown| s.object.clone();
+        let Some(old) = before.as_ref().and_then(before_object) else {
+            self.pause(Duration::from_secs(1)).await?;
+            return Ok(Effect::Unknown {
+                why: "the phone does not tell activities apart (dumpsys activity top)".to_owned(),
+            });
+        };
+        let activity = before.map_or_else(String::new, |s| s.component);
+        loop {
+            self.cancel.check()?;
+            let (now, shown) = look::shown(self.device, package).await?;
+            if let Some(shown) = shown
+                && shown.object.as_ref().is_some_and(|new| *new != old)
+            {
+                return Ok(Effect::Recreated {
+                    activity: shown.component,
+                });
+            }
+            if now.saturating_sub(begin) >= self.patience_ns() {
+                break;
+            }
+            if self.look().await?.pulse.is_none() {
+                return Ok(Effect::NotRecreated {
+                    activity,
+                    why: "its process is gone".to_owned(),
+                });
+            }
+            self.pause(LOOK_AGAIN).await?;
+        }
+        let turned = look::rotation(self.device).await?;
+        let why = match (turned_before, turned) {
+            (Some(a), Some(b)) if a == b => {
+                "the screen did not turn: the activity's orientation is fixed"
+            }
+            (Some(_), Some(_)) => {
+                "the screen turned, and the activity handles that itself (configChanges)"
+            }
+            _ => "its orientation is fixed, or it handles the change itself (configChanges)",
+        };
+        Ok(Effect::NotRecreated {
+            activity,
+            why: why.to_owned(),
+        })
+    }
+
+    /// Asks what is in front until it `fits`; the last answer either way.
+    pub(super) async fn front_until(
+        &self,
+        fits: impl Fn(&Front) -> bool,
+    ) -> Result<Result<Front, Front>, ProvokeError> {
+        let mut begin = None;
+        loop {
+            let front = look::front(self.device).await?;
+            if fits(&front) {
+                return Ok(Ok(front));
+            }
+            let begin = *begin.get_or_insert(front.boot_ns);
+            if front.boot_ns.saturating_sub(begin) >= self.patience_ns() {
+                return Ok(Err(front));
+            }
+            self.pause(LOOK_AGAIN).await?;
+        }
+    }
+
+    /// HOME, or BACK until the app has left the front.
+    pub(super) async fn leave(&mut self, deed: &Deed) -> Result<Effect, ProvokeError> {
+        let package = self.plan.target.package.clone();
+        for _ in 0..deed.at_most {
+            self.cancel.check()?;
+            look::run_quick(self.device, &deed.command, SLOW).await?;
+            if deed.at_most == 1 {
+                let left = self.front_until(|f| !f.is_of(&package)).await?;
+                return Ok(match left {
+                    Ok(_) => Effect::InBackground,
+                    Err(_) => Effect::StillInFront,
+                });
+            }
+            self.pause(deeds::AFTER_INPUT).await?;
+            if !look::front(self.device).await?.is_of(&package) {
+                return Ok(Effect::InBackground);
+            }
+        }
+        Ok(Effect::StillInFront)
+    }
+
+    /// Starts something of the app, and waits until it is in front.
+    pub(super) async fn launch(&self, deed: &Deed, anew: bool) -> Result<Launch, ProvokeError> {
+        let package = &self.plan.target.package;
+        let output = self.device.run(&deed.command, SLOW * 2).await?;
+        let (out, err) = look::texts(&output);
+        if let Some(why) = read::complaint(output.exit, &out, &err) {
+            return Err(look::refused(self.device, &deed.command, &why));
+        }
+        let started = read::started(&out, &err);
+        let front = self.front_until(|f| f.is_of(package)).await?;
+        let component = match front {
+            Ok(front) => front.component,
+            Err(_) => None,
+        };
+        let hot = started.launch.as_deref() == Some("HOT");
+        Ok(Launch {
+            only_to_front: !anew && (started.warning.is_some() || hot),
+            state: started.launch,
+            activity: started.activity.or(component),
+            total_ms: started.total_ms,
+        })
+    }
+
+    pub(super) async fn trim(&self, deed: &Deed, level: TrimLevel) -> Result<Effect, ProvokeError> {
+        let output = self.device.run(&deed.command, SLOW).await?;
+        let (out, err) = look::texts(&output);
+        let Some(why) = read::complaint(output.exit, &out, &err) else {
+            // What the app does about it comes later.
+            self.pause(deeds::AFTER_INPUT).await?;
+            return Ok(Effect::Trimmed {
+                level: level.name(),
+            });
+        };
+        let why = if why.contains("higher trim level") {
+            "it was asked for as much before: levels have to rise until it comes to the front again"
+                .to_owned()
+        } else if why.contains("background trim level") {
+            "it is in front, or as important: this level is for apps out of sight".to_owned()
+        } else if why.contains("Unknown process") {
+            "it does not run".to_owned()
+        } else {
+            crate::untrusted::shown(&why).into_owned()
+        };
+        Ok(Effect::TrimRefused {
+            level: level.name(),
+            why,
+        })
+    }
+
+    /// Lets monkey run to its end; its pid is noted as soon as it is known.
+    pub(super) async fn monkey(
+        &mut self,
+        deed: &Deed,
+        events: u32,
+        seed: u32,
+    ) -> Result<Effect, ProvokeError> {
+        let mut shell = self.device.spawn(&deed.command, QUICK).await?;
+        let mut text = String::new();
+        let exit = loop {
+            let event = tokio::select! {
+                event = tokio::time::timeout(SILENCE, shell.next()) => event,
+                () = self.cancel.wait() => return Err(ProvokeError::Interrupted),
+            };
+            let Ok(event) = event else {
+                break None;
+            };
+            match event? {
+                ShellEvent::Stdout(bytes) | ShellEvent::Stderr(bytes) => {
+                    text.push_str(&String::from_utf8_lossy(&bytes));
+                }
+                ShellEvent::Exit(code) => break Some(code),
+            }
+            if self.saved.monkey.is_none()
+                && let Some(pid) = monkey_pid(&text)
+            {
+                self.saved.monkey = Some(pid);
+                self.journals.note(&self.saved)?;
+            }
+            if text.len() > MONKEY_WORDS {
+                // Its end is what counts.
+                let cut = text.len() - MONKEY_WORDS / 2;
+                let cut = (cut..text.len()).find(|at| text.is_char_boundary(*at));
+                text.drain(..cut.unwrap_or(text.len()));
+            }
+        };
+        let end = read::monkey(&text);
+        let aborted = match (end.aborted, exit) {
+            (Some(why), _) => Some(crate::untrusted::shown(&why).into_owned()),
+            (None, None) => Some("it fell silent".to_owned()),
+            (None, Some(code)) if code != 0 && end.injected.is_none() => {
+                Some(format!("exit status {code}"))
+            }
+            _ => None,
+        };
+        if exit.is_some() {
+            self.saved.monkey = None;
+            self.journals.note(&self.saved)?;
+        }
+        Ok(Effect::Monkey {
+            events,
+            injected: end.injected,
+            seed,
+            aborted,
+        })
+    }
+
+    /// Ends the app's process, and looks until it is gone.
+    pub(super) async fn end(&self, deed: &Deed) -> Result<Effect, ProvokeError> {
+        let before = self.look().await?;
+        look::run_quick(self.device, &deed.command, SLOW).await?;
+        loop {
+            let now = self.look().await?;
+            let gone = match (&before.pulse, &now.pulse) {
+                (Some(a), Some(b)) => (a.pid, a.started) != (b.pid, b.started),
+                (_, None) => true,
+                (None, Some(_)) => false,
+            };
+            if gone {
+                return Ok(Effect::Ended);
+            }
+            if now.boot_ns.saturating_sub(before.boot_ns) >= self.patience_ns() {
+                return Ok(Effect::StillRuns {
+                    why: "the system keeps it: a service, or something that depends on it"
+                        .to_owned(),
+                });
+            }
+            self.pause(LOOK_AGAIN).await?;
+        }
+    }
+}
+
+/// The pid that the script of monkey tells before it becomes monkey.
+fn monkey_pid(text: &str) -> Option<u32> {
+    let line = text.lines().find(|l| l.starts_with("heaptap-monkey "))?;
+    line.split(' ').nth(1)?.trim().parse().ok()
+}

@@ -1,0 +1,274 @@
+//! Asking a phone: what is in front, which process, how much it works, why it ended. Each
+//! question is one command, and tells the phone's own time with its answer.
+
+use std::time::Duration;
+
+use super::Target;
+use super::deeds::{Phone, with_user};
+use super::error::ProvokeError;
+use super::event::Death;
+use super::read::{self, Pulse, Record, Shown};
+use crate::device::{Command, Device, Output};
+
+/// Time for a look at files of /proc and properties.
+pub(super) const QUICK: Duration = Duration::from_secs(15);
+/// Time for programs of Android's runtime, on a phone that is busy.
+pub(super) const SLOW: Duration = Duration::from_secs(60);
+
+/// `$1` is the name of a process.
+const LOOK: &str = r#"cat /proc/uptime
+for p in $(pidof "$1"); do
+  echo "pid $p"
+  cat /proc/$p/stat /proc/$p/status 2>/dev/null
+done"#;
+
+/// One look at a process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Look {
+    pub(super) boot_ns: u64,
+    pub(super) pulse: Option<Pulse>,
+}
+
+pub(super) async fn look(device: &Device, target: &Target) -> Result<Look, ProvokeError> {
+    let script = Command::script(LOOK).called("looking at the process");
+    let output = device.run(&script.arg(&target.process), QUICK).await?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let Some((boot_ns, all)) = read::pulses(&text) else {
+        return Err(odd(device, "its clock and processes", &text));
+    };
+    let user = target.user.unwrap_or(0);
+    let of_user = |p: &&Pulse| p.uid.is_some_and(|uid| uid / 100_000 == user);
+    let own = all.iter().find(of_user);
+    let pulse = match target.user {
+        Some(_) => own,
+        None => own.or(all.first()),
+    };
+    Ok(Look {
+        boot_ns,
+        pulse: pulse.cloned(),
+    })
+}
+
+const FRONT: &str = r#"cat /proc/uptime
+x=$(dumpsys activity activities | grep -E "ResumedActivity|FocusedActivity")
+if [ -n "$x" ]; then echo "$x"; else dumpsys window | grep mCurrentFocus; fi"#;
+
+/// What is in front, and when.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Front {
+    pub(super) boot_ns: u64,
+    /// `package/.Activity`, and the record's identity where the activity manager told.
+    pub(super) component: Option<String>,
+    pub(super) record: Option<Record>,
+}
+
+impl Front {
+    pub(super) fn is_of(&self, package: &str) -> bool {
+        let component = self.component.as_deref().unwrap_or_default();
+        component.split('/').next() == Some(package)
+    }
+}
+
+pub(super) async fn front(device: &Device) -> Result<Front, ProvokeError> {
+    let script = Command::script(FRONT).called("asking what is in front");
+    let output = device.run(&script, SLOW).await?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let Some(boot_ns) = read::uptime(&text) else {
+        return Err(odd(device, "what is in front", &text));
+    };
+    let record = read::front(&text);
+    let component = record.as_ref().map(|r| r.component.clone());
+    Ok(Front {
+        boot_ns,
+        component: component.or_else(|| read::focus(&text)),
+        record,
+    })
+}
+
+const TOP: &str = r#"cat /proc/uptime
+dumpsys activity top | grep -E "^ *(ACTIVITY|Local Activity|mResumed)""#;
+
+/// The visible activity of an app, by its own words, and when.
+pub(super) async fn shown(
+    device: &Device,
+    package: &str,
+) -> Result<(u64, Option<Shown>), ProvokeError> {
+    let script = Command::script(TOP).called("asking for the activity's object");
+    let output = device.run(&script, SLOW).await?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let Some(boot_ns) = read::uptime(&text) else {
+        return Err(odd(device, "the activity in front", &text));
+    };
+    let all = read::shown(&text);
+    let own = |s: &&Shown| s.component.split('/').next() == Some(package);
+    let resumed = all.iter().filter(own).find(|s| s.resumed);
+    Ok((boot_ns, resumed.or_else(|| all.iter().find(own)).cloned()))
+}
+
+const SCREEN: &str = r#"dumpsys power | grep mWakefulness=
+dumpsys window | grep -E "KeyguardShowing|mShowingLockscreen""#;
+
+/// Whether the screen is off, whether a lock screen shows; `None` where it is not told.
+pub(super) async fn screen(device: &Device) -> Result<(Option<bool>, Option<bool>), ProvokeError> {
+    let script = Command::script(SCREEN).called("asking whether the screen is on");
+    let output = device.run(&script, SLOW).await?;
+    Ok(read::screen(&String::from_utf8_lossy(&output.stdout)))
+}
+
+/// How the screen is turned; `None` where it is not told.
+pub(super) async fn rotation(device: &Device) -> Result<Option<u32>, ProvokeError> {
+    let script = Command::script(r#"dumpsys window | grep -E "mRotation=|mCurrentRotation=""#);
+    let script = script.called("asking how the screen is turned");
+    let output = device.run(&script, SLOW).await?;
+    Ok(read::rotation(&String::from_utf8_lossy(&output.stdout)))
+}
+
+/// What a phone says of itself and its settings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Facts {
+    pub(super) phone: Phone,
+    pub(super) hardware_serial: String,
+    /// `accelerometer_rotation`, `user_rotation`, `stay_on_while_plugged_in`.
+    pub(super) accelerometer: Option<String>,
+    pub(super) user_rotation: Option<String>,
+    pub(super) stay_on: Option<String>,
+}
+
+const FACTS: &str = r#"echo "sdk $(getprop ro.build.version.sdk)"
+echo "serial $(getprop ro.serialno)"
+echo "accelerometer $(settings get system accelerometer_rotation)"
+echo "rotation $(settings get system user_rotation)"
+echo "stay-on $(settings get global stay_on_while_plugged_in)""#;
+
+pub(super) async fn facts(device: &Device, target: &Target) -> Result<Facts, ProvokeError> {
+    let script = Command::script(FACTS).called("reading what it is set to");
+    let output = device.run(&script, SLOW).await?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let value = |key: &str| {
+        let mut lines = text.lines();
+        let found = lines.find_map(|l| l.strip_prefix(key)?.strip_prefix(' '));
+        found.map(|v| v.trim().to_owned())
+    };
+    let sdk = value("sdk").and_then(|v| v.parse().ok());
+    let (Some(sdk), Some(accelerometer), Some(rotation), Some(stay_on)) = (
+        sdk,
+        value("accelerometer"),
+        value("rotation"),
+        value("stay-on"),
+    ) else {
+        return Err(odd(device, "its release and settings", &text));
+    };
+    let setting = |text: String| (text != "null" && !text.is_empty()).then_some(text);
+    let user_rotation = setting(rotation);
+    let turned = user_rotation.as_deref().and_then(|r| r.parse::<u32>().ok());
+    let accelerometer = setting(accelerometer);
+    let upright = accelerometer.as_deref() != Some("0") || turned.unwrap_or(0) % 2 == 0;
+    Ok(Facts {
+        phone: Phone {
+            serial: device.serial().to_owned(),
+            sdk,
+            launcher: launcher(device, target).await?,
+            upright,
+        },
+        hardware_serial: value("serial").unwrap_or_default(),
+        accelerometer,
+        user_rotation,
+        stay_on: setting(stay_on),
+    })
+}
+
+/// What the app's icon starts.
+async fn launcher(device: &Device, target: &Target) -> Result<Option<String>, ProvokeError> {
+    let resolve = Command::program("cmd").args(["package", "resolve-activity", "--brief"]);
+    let resolve = with_user(resolve, target.user).args([
+        "-a",
+        "android.intent.action.MAIN",
+        "-c",
+        "android.intent.category.LAUNCHER",
+    ]);
+    let output = device.run(&resolve.arg(&target.package), SLOW).await?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let own = format!("{}/", target.package);
+    let found = text.lines().map(str::trim).rfind(|l| l.starts_with(&own));
+    Ok(found.map(str::to_owned))
+}
+
+/// Why a process ended: the system's own words, and the log's.
+pub(super) async fn death(
+    device: &Device,
+    phone: &Phone,
+    target: &Target,
+    pid: u32,
+    next_pid: Option<u32>,
+) -> Result<Death, ProvokeError> {
+    let mut reason = None;
+    // Since Android 11.
+    if phone.sdk >= 30 {
+        let ask = Command::program("dumpsys").args(["activity", "exit-info"]);
+        let output = device.run(&ask.arg(&target.package), SLOW).await?;
+        reason = read::exit_reason(&String::from_utf8_lossy(&output.stdout), pid);
+    }
+    let log = Command::program("logcat").args(["-d", "-v", "threadtime", "-t", "500"]);
+    let log = log.args([
+        "-s",
+        "AndroidRuntime:E",
+        "ActivityManager:I",
+        "libc:F",
+        "DEBUG:F",
+    ]);
+    let output = device.run(&log, SLOW).await?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    Ok(Death {
+        pid,
+        process: target.process.clone(),
+        next_pid,
+        reason,
+        log: read::death_lines(&text, pid, &target.process),
+    })
+}
+
+/// Lets time of the phone pass.
+pub(super) async fn pause(device: &Device, long: Duration) -> Result<(), ProvokeError> {
+    let seconds = format!("{}.{:03}", long.as_secs(), long.subsec_millis());
+    let sleep = Command::program("sleep").arg(seconds);
+    // A phone whose clock runs slower than ours is a virtual one.
+    device.run(&sleep, long.saturating_mul(100) + SLOW).await?;
+    Ok(())
+}
+
+/// Runs a command that is expected to be taken.
+pub(super) async fn run_quick(
+    device: &Device,
+    command: &Command,
+    limit: Duration,
+) -> Result<(String, String), ProvokeError> {
+    let output = device.run(command, limit).await?;
+    let (out, err) = texts(&output);
+    match read::complaint(output.exit, &out, &err) {
+        None => Ok((out, err)),
+        Some(why) => Err(refused(device, command, &why)),
+    }
+}
+
+pub(super) fn texts(output: &Output) -> (String, String) {
+    (
+        String::from_utf8_lossy(&output.stdout).into_owned(),
+        String::from_utf8_lossy(&output.stderr).into_owned(),
+    )
+}
+
+pub(super) fn refused(device: &Device, command: &Command, why: &str) -> ProvokeError {
+    ProvokeError::Refused {
+        serial: device.serial().to_owned(),
+        command: crate::untrusted::shown(command.text()).into_owned(),
+        why: crate::untrusted::shown(why).into_owned(),
+    }
+}
+
+pub(super) fn odd(device: &Device, what: &'static str, text: &str) -> ProvokeError {
+    ProvokeError::Odd {
+        serial: device.serial().to_owned(),
+        what,
+        text: text.chars().take(200).collect(),
+    }
+}

@@ -1,0 +1,152 @@
+//! When an app has come to rest: the same activity in front, its time on processors and its
+//! anonymous memory no longer moving.
+
+use std::time::Duration;
+
+use super::read::Pulse;
+
+/// How long an app may take to come to rest, on the phone's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settle {
+    /// After that it is told that it did not.
+    pub limit: Duration,
+}
+
+impl Default for Settle {
+    fn default() -> Settle {
+        Settle {
+            limit: Duration::from_secs(20),
+        }
+    }
+}
+
+/// Nothing may move for so long.
+pub(super) const REST_NS: u64 = 2_000_000_000;
+/// Pause between two looks.
+pub(super) const PAUSE: Duration = Duration::from_millis(500);
+/// Time on processors that counts as none, hundredths of one processor.
+const BUSY_PERCENT: u64 = 3;
+/// Ticks of the kernel in a second, on every Android.
+const TICKS: u64 = 100;
+/// Memory may move by one part in so many.
+const STEADY: u64 = 100;
+
+/// One look.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Sample {
+    pub(super) boot_ns: u64,
+    pub(super) front: Option<String>,
+    pub(super) pulse: Option<Pulse>,
+}
+
+/// Looks of one wait.
+#[derive(Debug, Default)]
+pub(super) struct Resting {
+    samples: Vec<Sample>,
+}
+
+impl Resting {
+    /// Takes a look in; `Ok` once nothing has moved for long enough, else what still does.
+    pub(super) fn add(&mut self, sample: Sample) -> Result<(), String> {
+        let Some(pulse) = &sample.pulse else {
+            self.samples.clear();
+            return Err("it does not run".to_owned());
+        };
+        let mut why = "it has not been looked at for long enough".to_owned();
+        // The latest moment from which on something differs from now ends the rest.
+        let moved =
+            self.samples
+                .iter()
+                .rposition(|before| match Resting::moved(before, &sample, pulse) {
+                    Some(text) => {
+                        why = text;
+                        true
+                    }
+                    None => false,
+                });
+        self.samples.drain(..moved.map_or(0, |at| at + 1));
+        self.samples.push(sample);
+        let first = self.samples.first().map_or(0, |s| s.boot_ns);
+        let last = self.samples.last().map_or(0, |s| s.boot_ns);
+        match last.saturating_sub(first) >= REST_NS {
+            true => Ok(()),
+            false => Err(why),
+        }
+    }
+
+    fn moved(before: &Sample, now: &Sample, pulse: &Pulse) -> Option<String> {
+        let Some(then) = &before.pulse else {
+            return Some("it was started just now".to_owned());
+        };
+        if (then.pid, then.started) != (pulse.pid, pulse.started) {
+            return Some("it was restarted just now".to_owned());
+        }
+        if before.front != now.front {
+            return Some("another activity came to the front".to_owned());
+        }
+        let passed = now.boot_ns.saturating_sub(before.boot_ns) / 1_000_000;
+        let ticks = pulse.ticks.saturating_sub(then.ticks);
+        let allowed = (passed * TICKS * BUSY_PERCENT / 100_000).max(2);
+        if ticks > allowed {
+            let percent = (ticks * 100_000)
+                .checked_div(passed.max(1) * TICKS)
+                .unwrap_or(0);
+            return Some(format!("it still works ({percent} % of a processor)"));
+        }
+        if let (Some(a), Some(b)) = (then.resident, pulse.resident)
+            && a.abs_diff(b) > a.max(b) / STEADY
+        {
+            let kib = a.abs_diff(b) / 1024;
+            let word = if b > a { "grown" } else { "shrunk" };
+            return Some(format!("its memory has {word} by {kib} KiB"));
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(ms: u64, ticks: u64, kib: u64, front: &str) -> Sample {
+        Sample {
+            boot_ns: ms * 1_000_000,
+            front: Some(front.to_owned()),
+            pulse: Some(Pulse {
+                pid: 7,
+                uid: None,
+                ticks,
+                started: 1,
+                resident: Some(kib * 1024),
+            }),
+        }
+    }
+
+    #[test]
+    fn rest_is_two_seconds_without_movement() {
+        let mut resting = Resting::default();
+        assert!(resting.add(sample(0, 100, 1000, "a")).is_err());
+        assert!(resting.add(sample(1000, 102, 1005, "a")).is_err());
+        assert_eq!(resting.add(sample(2000, 104, 1009, "a")), Ok(()));
+    }
+
+    #[test]
+    fn what_moves_is_told_and_begins_it_anew() {
+        let mut resting = Resting::default();
+        let _ = resting.add(sample(0, 100, 1000, "a"));
+        let why = resting.add(sample(1000, 160, 1000, "a")).unwrap_err();
+        assert!(why.contains("60 % of a processor"), "{why}");
+        let why = resting.add(sample(2000, 161, 1100, "a")).unwrap_err();
+        assert!(why.contains("grown by 100 KiB"), "{why}");
+        let why = resting.add(sample(3000, 161, 1100, "b")).unwrap_err();
+        assert!(why.contains("another activity"), "{why}");
+        assert!(resting.add(sample(4000, 161, 1100, "b")).is_err());
+        assert_eq!(resting.add(sample(5000, 161, 1100, "b")), Ok(()));
+        let gone = Sample {
+            boot_ns: 1,
+            front: None,
+            pulse: None,
+        };
+        assert_eq!(resting.add(gone), Err("it does not run".to_owned()));
+    }
+}

@@ -1,0 +1,375 @@
+//! Somebody provokes leaks: the screen turns, the app is left and started again; afterwards the
+//! phone is as it was, whatever ended it.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::lab::{APP, Ended, Lab, Running, files};
+
+/// Time runs faster on the phone.
+const FAST: &str = "speed=20";
+
+fn provoke(lab: &Lab, code: i32, more: &[&str]) -> Ended {
+    let mut args = vec!["provoke", APP, "--json"];
+    args.extend(more);
+    lab.expect(code, &args)
+}
+
+fn begin(lab: &Lab, more: &[&str]) -> Running {
+    let mut args = vec!["provoke", APP, "--json-lines"];
+    args.extend(more);
+    lab.start(&args)
+}
+
+/// Every effect of a document, in order.
+fn effects(document: &Value) -> Vec<String> {
+    let steps = document["steps"].as_array().expect("steps");
+    let all = steps
+        .iter()
+        .flat_map(|s| s["effects"].as_array().expect("effects"));
+    all.map(|e| e["effect"].as_str().unwrap_or_default().to_owned())
+        .collect()
+}
+
+/// Commands that changed something on the phone so far, as they came.
+fn changes(lab: &Lab) -> Vec<String> {
+    const CHANGING: [&str; 8] = [
+        "am ",
+        "wm ",
+        "input ",
+        "svc ",
+        "settings put",
+        "settings delete",
+        "monkey ",
+        "sh -c 'echo heaptap-monkey",
+    ];
+    let requests = lab.phone.requests();
+    let commands = requests.iter().filter_map(|r| r.split_once(':'));
+    let commands = commands.map(|(service, rest)| match service.starts_with("shell") {
+        true => rest.strip_prefix("v2,raw:").unwrap_or(rest).to_owned(),
+        false => String::new(),
+    });
+    commands
+        .filter(|c| CHANGING.iter().any(|start| c.starts_with(start)))
+        .collect()
+}
+
+/// Rotation and stay-awake as a phone of ours has them before anybody comes.
+fn assert_as_it_was(lab: &Lab) {
+    let system = lab.shell("settings list system");
+    assert!(system.contains("accelerometer_rotation=1\n"), "{system}");
+    assert!(!system.contains("user_rotation"), "{system}");
+    let global = lab.shell("settings list global");
+    assert!(global.contains("stay_on_while_plugged_in=0\n"), "{global}");
+    let left = files(&lab.dir.path().join("state/provoke"));
+    let notes: Vec<&String> = left.iter().filter(|f| f.ends_with(".json")).collect();
+    assert_eq!(notes, Vec::<&String>::new());
+}
+
+#[test]
+fn the_screen_turns_on_every_android_and_the_leak_is_in_the_heap() {
+    for android in 10..=16 {
+        let lab = Lab::new(&format!("android={android},build=userdebug,{FAST}"));
+        let document = provoke(&lab, 0, &["rotate:5"]).json();
+        assert_eq!(
+            effects(&document),
+            ["recreated"; 5],
+            "{android}: {document:#}"
+        );
+        assert_eq!(document["report"]["in_vain"], 0);
+        let steps = document["steps"].as_array().expect("steps");
+        let ends = steps.iter().map(|s| s["end_ns"].as_u64().expect("a time"));
+        let ends: Vec<u64> = ends.collect();
+        assert!(ends.is_sorted(), "{ends:?}");
+        let turns = changes(&lab);
+        let word = if android < 12 {
+            "wm set-user-rotation lock"
+        } else {
+            "wm user-rotation lock"
+        };
+        let count = turns.iter().filter(|c| c.starts_with(word)).count();
+        assert_eq!(count, 5, "{android}: {turns:?}");
+        assert_as_it_was(&lab);
+        let dump = ["dump", "-n", APP, "--hprof", "-o", "out", "--json"];
+        lab.expect(0, &dump);
+        let truth = lab.phone.java_truth();
+        let planted = &truth.last().expect("a dump").planted;
+        let leaked = planted.iter().find(|p| p.what == "recreated-activities");
+        // Five turns, and the one that puts the screen back.
+        let leaked = leaked.expect("they leak").count;
+        assert!((5..=6).contains(&leaked), "{android}: {leaked}");
+    }
+}
+
+#[test]
+fn leaks_names_the_activities_that_turning_left() {
+    let lab = Lab::new(&format!("build=userdebug,{FAST}"));
+    provoke(&lab, 0, &["rotate:5"]);
+    lab.expect(0, &["dump", "-n", APP, "--hprof", "-o", "out", "--json"]);
+    let leaks = lab.run(&["leaks", "out", "--json"]);
+    let text = &leaks.stdout;
+    assert!(text.contains("com.example.app.ui.FeedActivity"), "{leaks}");
+    assert!(text.contains("Telemetry"), "{leaks}");
+}
+
+#[test]
+fn all_that_is_sent_is_what_a_dry_run_prints() {
+    for android in [10, 11, 12, 16] {
+        let lab = Lab::new(&format!("android={android},{FAST}"));
+        let actions = [
+            "rotate:2",
+            "home-and-back:2",
+            "switch-apps:1",
+            "restart-activity:2",
+            "trim:all",
+            "monkey:20,seed=3",
+            "deep-link:https://www.example.com/item?a=1&b='2'",
+            "tap:10,20",
+            "swipe:1,2,3,4,50",
+            "key:BACK",
+            "text:it's $(reboot)",
+            "start",
+            "force-stop",
+            "start",
+            "--rounds",
+            "2",
+        ];
+        let mut dry = actions.to_vec();
+        dry.push("--dry-run");
+        let planned = provoke(&lab, 0, &dry).json();
+        assert_eq!(changes(&lab), Vec::<String>::new(), "nothing is sent");
+        let planned = planned["commands"].as_array().expect("commands");
+        let planned = planned
+            .iter()
+            .map(|c| c["command"].as_str().unwrap_or_default());
+        let planned: Vec<&str> = planned.collect();
+        provoke(&lab, 0, &actions);
+        let sent = changes(&lab);
+        assert_eq!(sent, planned, "Android {android}");
+        assert_as_it_was(&lab);
+    }
+}
+
+#[test]
+fn ctrl_c_puts_the_phone_back() {
+    for signal in ["INT", "TERM", "HUP"] {
+        let lab = Lab::new(FAST);
+        let mut running = begin(&lab, &["rotate:5000"]);
+        running.until_that("step", |s| s["time"] == 3);
+        assert!(lab.shell("settings list system").contains("user_rotation="));
+        running.signal(signal);
+        let ended = running.end();
+        assert_eq!(ended.code(), Some(130), "{ended}");
+        let back = ended.last_with("settings");
+        assert_eq!(back["event"], "put-back", "{ended}");
+        assert_as_it_was(&lab);
+    }
+}
+
+#[test]
+fn ctrl_c_ends_monkey_on_the_phone_too() {
+    let lab = Lab::new("");
+    let running = begin(&lab, &["monkey:1000000"]);
+    lab.until("monkey", |lab| {
+        lab.shell("pgrep -f monkey").lines().count() > 0
+    });
+    let noted = |lab: &Lab| {
+        let notes = lab.dir.path().join("state/provoke/virtual-1.json");
+        fs::read_to_string(notes)
+            .is_ok_and(|t| t.contains("\"monkey\": ") && !t.contains("\"monkey\": null"))
+    };
+    lab.until("its pid in the notes", noted);
+    running.signal("INT");
+    let ended = running.end();
+    assert_eq!(ended.code(), Some(130), "{ended}");
+    assert_eq!(lab.shell("pgrep -f android.commands.monkey"), "");
+    let left = lab.shell("ps -A -o ARGS");
+    assert!(!left.contains("monkey -p"), "{left}");
+    assert_as_it_was(&lab);
+}
+
+#[test]
+fn a_killed_run_is_put_back_by_the_next_or_by_restore() {
+    for restore in [true, false] {
+        let lab = Lab::new(FAST);
+        let mut running = begin(&lab, &["rotate:5000"]);
+        running.until_that("step", |s| s["time"] == 2);
+        running.signal("KILL");
+        running.end();
+        assert!(lab.shell("settings list system").contains("user_rotation="));
+        if restore {
+            let back = lab.expect(0, &["provoke", "--restore", "--json"]).json();
+            assert_eq!(back["put_back"][0]["serial"], "virtual-1", "{back:#}");
+        } else {
+            let ended = lab.expect(0, &["provoke", APP, "home-and-back:1", "--json-lines"]);
+            assert!(ended.stdout.contains("\"put-back-first\""), "{ended}");
+        }
+        assert_as_it_was(&lab);
+        let again = lab.expect(0, &["provoke", "--restore", "--json"]).json();
+        assert_eq!(again["put_back"].as_array().map(Vec::len), Some(0));
+    }
+}
+
+#[test]
+fn a_lost_cable_is_waited_for_and_the_phone_put_back() {
+    let lab = Lab::new(FAST);
+    let mut running = begin(&lab, &["rotate:5000"]);
+    running.until_that("step", |s| s["time"] == 2);
+    lab.phone.unplug(0);
+    running.until("lost");
+    lab.phone.plug_in(0);
+    let ended = running.end();
+    assert_eq!(ended.code(), Some(3), "{ended}");
+    assert!(
+        ended.stdout.contains("\"put-back\"") || ended.stdout.contains("\"lost\""),
+        "{ended}"
+    );
+    assert_as_it_was(&lab);
+}
+
+#[test]
+fn who_does_not_wait_for_a_lost_phone_is_told_how_to_go_on() {
+    let lab = Lab::new(FAST);
+    let mut running = begin(&lab, &["rotate:5000"]);
+    running.until_that("step", |s| s["time"] == 2);
+    lab.phone.unplug(0);
+    running.until("lost");
+    running.signal("INT");
+    let ended = running.end();
+    assert_eq!(ended.code(), Some(5), "{ended}");
+    let all = format!("{}{}", ended.stdout, ended.stderr);
+    assert!(
+        all.contains("heaptap provoke --restore -s virtual-1"),
+        "{all}"
+    );
+    lab.phone.plug_in(0);
+    lab.expect(0, &["provoke", "--restore", "--json"]);
+    assert_as_it_was(&lab);
+}
+
+#[test]
+fn what_provokes_nothing_is_said() {
+    let lab = Lab::new(FAST);
+    for (app, why) in [
+        ("com.example.browser", "configChanges"),
+        ("com.example.chat", "orientation is fixed"),
+    ] {
+        let ended = lab.expect(12, &["provoke", app, "rotate:2", "--json"]);
+        let document = ended.json();
+        assert_eq!(effects(&document), ["not-recreated"; 2], "{ended}");
+        assert!(ended.stdout.contains(why), "{ended}");
+    }
+    // In front, a second request of the same level is refused.
+    let refused = provoke(&lab, 12, &["trim:running-low", "trim:running-moderate"]);
+    assert_eq!(effects(&refused.json()), ["trimmed", "trim-refused"]);
+    assert!(refused.stdout.contains("levels have to rise"), "{refused}");
+    let link = provoke(&lab, 5, &["deep-link:ftp://example.com/x"]);
+    assert!(link.stderr.contains("unable to resolve"), "{link}");
+    assert_as_it_was(&lab);
+}
+
+#[test]
+fn an_app_that_dies_is_told_with_its_reason() {
+    let lab = Lab::new(FAST);
+    let ended = lab.expect(6, &["provoke", "com.example.closed", "rotate:4", "--json"]);
+    let document = ended.json();
+    let deaths = document["report"]["deaths"].as_array().expect("deaths");
+    assert_eq!(deaths.len(), 1, "{ended}");
+    assert_eq!(deaths[0]["reason"], "APP CRASH(EXCEPTION)", "{ended}");
+    let log = deaths[0]["log"][0].as_str().expect("a line");
+    assert!(log.contains("NullPointerException"), "{ended}");
+    assert_as_it_was(&lab);
+}
+
+#[test]
+fn a_dark_screen_is_switched_on_and_a_locked_one_is_told_of() {
+    let lab = Lab::new(&format!("screen=locked,{FAST}"));
+    let document = provoke(&lab, 0, &["home-and-back:1"]).json();
+    assert_eq!(effects(&document), ["in-background", "launched"]);
+    assert_eq!(document["report"]["put_back"]["screen_off"], true);
+    assert!(lab.shell("dumpsys power").contains("mWakefulness=Asleep"));
+    let lab = Lab::new(&format!("screen=pin,{FAST}"));
+    let ended = provoke(&lab, 5, &["home-and-back:1"]);
+    assert!(ended.stderr.contains("is locked"), "{ended}");
+    assert!(ended.stderr.contains("PIN"), "{ended}");
+    assert!(lab.shell("dumpsys power").contains("mWakefulness=Asleep"));
+    assert_as_it_was(&lab);
+}
+
+#[test]
+fn starts_and_returns_are_told_apart() {
+    let lab = Lab::new(&format!("android=11,{FAST}"));
+    let actions = ["force-stop", "start", "home", "start", "restart-activity:1"];
+    let document = provoke(&lab, 0, &actions).json();
+    let steps = document["steps"].as_array().expect("steps");
+    let states: Vec<(&str, bool)> = steps
+        .iter()
+        .flat_map(|s| s["effects"].as_array().expect("effects"))
+        .filter(|e| e["effect"] == "launched")
+        .map(|e| {
+            (
+                e["state"].as_str().unwrap_or("?"),
+                e["only_to_front"] == true,
+            )
+        })
+        .collect();
+    assert_eq!(states, [("COLD", false), ("HOT", true), ("WARM", false)]);
+    assert!(steps[0]["pid"].is_null() && steps[1]["pid"].is_u64());
+    assert_eq!(
+        document["report"]["deaths"].as_array().map(Vec::len),
+        Some(0)
+    );
+}
+
+#[test]
+fn an_app_at_rest_is_told_from_one_that_is_not() {
+    let lab = Lab::new(&format!("app=idle,{FAST}"));
+    let args = ["rotate:1", "--rounds", "2", "--settle", "--timeline", "."];
+    let ended = provoke(&lab, 0, &args);
+    assert_eq!(ended.json()["report"]["unsettled"], 0, "{ended}");
+    let lines = fs::read_to_string(lab.work().join("memory.jsonl")).expect("a timeline");
+    assert_eq!(lines.lines().count(), 2, "{lines}");
+    for line in lines.lines() {
+        let entry: Value = serde_json::from_str(line).expect("JSON");
+        assert_eq!(
+            (&entry["kind"], &entry["what"]),
+            (&"ours".into(), &"provoke rotate:1".into())
+        );
+        assert!(entry["until_ns"].as_u64() > entry["boot_ns"].as_u64());
+    }
+}
+
+#[test]
+fn monkeys_of_one_seed_do_the_same() {
+    let counts: Vec<Option<u64>> = (0..2)
+        .map(|_| {
+            let lab = Lab::new(&format!("build=userdebug,{FAST}"));
+            let ended = provoke(&lab, 0, &["monkey:300", "--seed", "7"]);
+            assert!(
+                ended.stdout.contains("\"injected\": 300")
+                    || ended.stdout.contains("\"injected\":300"),
+                "{ended}"
+            );
+            assert_as_it_was(&lab);
+            lab.expect(0, &["dump", "-n", APP, "--hprof", "-o", "out", "--json"]);
+            let truth = lab.phone.java_truth();
+            let planted = &truth.last().expect("a dump").planted;
+            let leaked = planted.iter().find(|p| p.what == "recreated-activities");
+            leaked.map(|p| p.count)
+        })
+        .collect();
+    assert!(counts[0].is_some());
+    assert_eq!(counts[0], counts[1]);
+}
+
+#[test]
+fn actions_are_listed_without_a_phone() {
+    let lab = Lab::new("devices=0");
+    let listed = lab.expect(0, &["provoke", "--list", "--json"]).json();
+    assert_eq!(listed["actions"].as_array().map(Vec::len), Some(18));
+    let none = lab.expect(0, &["provoke", "--restore", "--json"]).json();
+    assert_eq!(none["put_back"].as_array().map(Vec::len), Some(0));
+    let wrong = lab.expect(2, &["provoke", APP, "dance:3"]);
+    assert!(wrong.stderr.contains("the actions are rotate"), "{wrong}");
+}
