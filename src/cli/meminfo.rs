@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use clap::ValueHint;
 
+use super::live::{self, LiveArgs};
 use super::{Console, Context, Outcome, blocking};
 use crate::app::meminfo::{self, Document, MeminfoError, Question};
 use crate::config::Targets;
@@ -24,6 +25,7 @@ pub(super) use changes::show as show_changes;
     heaptap meminfo com.example.app --local         without asking the app: no collection\n  \
     heaptap meminfo com.example.app --explain       what each row means, and what to do\n  \
     heaptap meminfo com.example.app --save before   its text, for `heaptap diff before after`\n  \
+    heaptap meminfo com.example.app --every 1s      how it moves, until Ctrl-C\n  \
     heaptap meminfo --system                        the whole phone\n  \
     heaptap meminfo --file bugreport-meminfo.txt    a text of any phone since Android 4\n\n\
     docs/meminfo.md explains rows, columns and what asking costs.")]
@@ -67,6 +69,9 @@ pub struct Args {
     /// Comma-separated values on stdout: a line for each number
     #[arg(long, conflicts_with_all = ["json", "json_lines", "explain"])]
     pub csv: bool,
+    /// Whether it goes on.
+    #[command(flatten)]
+    pub live: LiveArgs,
 }
 
 /// Runs the command.
@@ -75,6 +80,9 @@ pub struct Args {
 /// Where nothing runs that was asked for, the phone or the app does not answer, or a file holds
 /// something else.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    if args.live.every.is_some() {
+        return live::run(ctx, &args.live, targets(&args.targets), args.csv).await;
+    }
     let document = match args.file.clone() {
         Some(path) => {
             blocking::stepwise(ctx, move |steps| {

@@ -26,6 +26,7 @@ mod java_summary;
 mod java_view;
 mod keys;
 mod leaks;
+mod live;
 mod meminfo;
 mod missing;
 mod names_args;

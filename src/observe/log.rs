@@ -332,9 +332,8 @@ pub async fn read_ring(
                 line = lines.recv() => line,
                 outcome = &mut reading, if over.is_none() => {
                     over = Some(outcome);
-                    continue;
+                    None
                 }
-                else => None,
             };
             if let Some(Said::Line { text, .. }) = line {
                 let entry = collections.line(*pid, &text, |stamp| match stamp {

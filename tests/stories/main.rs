@@ -5,6 +5,8 @@
 mod lab;
 mod libraries;
 
+#[cfg(unix)]
+mod beside;
 mod dump;
 #[cfg(unix)]
 mod faults;

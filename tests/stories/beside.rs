@@ -1,0 +1,294 @@
+//! What is recorded beside the native heap: one timeline, whatever happens to the cable, to the
+//! app, to heaptap or to the phone.
+
+use heaptap::device::{Address, Command, Selector, Server};
+use heaptap::memory::timeline::{Entry, Seen, Source, Timeline};
+use serde_json::Value;
+
+use crate::lab::{APP, LIMIT, Lab, files};
+
+const PHONE: &str = "android=14,build=userdebug,speed=10";
+const S: u64 = 1_000_000_000;
+
+/// The timeline in a folder of the work folder; every line of it is whole.
+fn timeline(lab: &Lab, folder: &str) -> Vec<Entry> {
+    let path = lab.work().join(folder).join("memory.jsonl");
+    let text = std::fs::read_to_string(&path).unwrap_or_default();
+    let (timeline, strange) = Timeline::parse(&text);
+    assert_eq!(strange, 0, "{text}");
+    timeline.entries
+}
+
+/// As many samples of resident memory as there are now.
+fn samples(lab: &Lab) -> usize {
+    let seen = timeline(lab, "out");
+    let resident = |entry: &&Entry| matches!(entry.seen, Seen::Resident(_));
+    seen.iter().filter(resident).count()
+}
+
+fn until_samples(lab: &Lab, more: usize) {
+    let wanted = samples(lab) + more;
+    lab.until("samples", |lab| samples(lab) >= wanted);
+}
+
+fn kinds(manifest: &Value) -> Vec<&str> {
+    let warnings = manifest["warnings"].as_array().unwrap();
+    warnings
+        .iter()
+        .filter_map(|warning| warning["kind"].as_str())
+        .filter(|kind| kind.starts_with("beside"))
+        .collect()
+}
+
+/// Runs a command on the phone.
+fn on_phone(lab: &Lab, command: Command) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let address = lab.phone.addr();
+        let address = Address::new(address.ip().to_string(), address.port());
+        let device = Server::at(address).select(&Selector::Only).await.unwrap();
+        let output = device.run(&command, LIMIT).await.unwrap();
+        assert_eq!(output.exit, 0, "{command}");
+    });
+}
+
+#[test]
+fn samples_and_labels_are_in_one_folder_on_one_clock() {
+    let lab = Lab::new(PHONE);
+    let mut running = lab.record(&["--with", "meminfo,gc"]);
+    running.until_recorded();
+    lab.expect(0, &["snapshot", "--label", "after: login", "--json"]);
+    let taken = running.until("captured");
+    assert_eq!(taken["label"], "after: login", "{taken}");
+    assert_eq!(taken["taken"][0], "meminfo", "{taken}");
+    until_samples(&lab, 25);
+    running.signal("INT");
+    let ended = running.end();
+    assert_eq!(ended.code(), Some(0), "{ended}");
+    let observed = ended.last_with("bytes_per_s");
+    assert_eq!(observed["event"], "observed");
+    assert_eq!(
+        files(&lab.work().join("out/meminfo")),
+        ["01-after_ login.txt", "02-end.txt"]
+    );
+    let text = std::fs::read_to_string(lab.work().join("out/meminfo/02-end.txt")).unwrap();
+    assert!(text.contains("MEMINFO in pid"), "{text}");
+
+    let seen = timeline(&lab, "out");
+    let count = |holds: &dyn Fn(&Seen) -> bool| seen.iter().filter(|e| holds(&e.seen)).count();
+    assert!(count(&|s| matches!(s, Seen::Resident(r) if r.rss > 0)) >= 25);
+    // Every ten seconds, whatever the number of samples.
+    let parts: Vec<u64> = seen
+        .iter()
+        .filter(|e| matches!(&e.seen, Seen::Parts(p) if p.source == Source::MeminfoLocal))
+        .map(|e| e.boot_ns)
+        .collect();
+    assert!(parts.len() >= 2, "{parts:?}");
+    assert!(
+        parts.windows(2).all(|two| two[1] - two[0] >= 9 * S),
+        "{parts:?}"
+    );
+    assert_eq!(
+        count(&|s| matches!(s, Seen::Process(p) if p.name == APP)),
+        1
+    );
+    assert_eq!(
+        count(&|s| matches!(s, Seen::Ours(o) if o.what == "meminfo")),
+        2
+    );
+    assert_eq!(count(&|s| matches!(s, Seen::Gap(_))), 0);
+    // What the phone collected for us counts as ours, and as nobody else's.
+    let theirs = |s: &Seen| matches!(s, Seen::Collection(c) if c.reason == "Explicit" && !c.ours);
+    assert_eq!(count(&theirs), 0, "{seen:#?}");
+
+    let manifest = lab.manifest("out");
+    let label = &manifest["labels"][0];
+    let at = label["requested_ns"].as_u64().unwrap();
+    assert!(
+        seen.iter()
+            .any(|e| e.boot_ns == at && matches!(e.seen, Seen::Label(_)))
+    );
+    let beside = &manifest["beside"];
+    assert_eq!(beside["with"], serde_json::json!(["meminfo", "gc"]));
+    assert_eq!(beside["files"].as_array().unwrap().len(), 2, "{beside:#}");
+    assert_eq!(beside["files"][0]["label"], "after: login");
+    assert_eq!(beside["timeline"]["entries"], seen.len());
+    // One connection for the loop, two for the log: fewer than one for ten samples.
+    let cost = &beside["cost"];
+    let rounds = cost["rounds"].as_u64().unwrap();
+    assert!(cost["round_trips"].as_u64().unwrap() * 5 < rounds, "{cost}");
+    assert_eq!(kinds(&manifest), Vec::<&str>::new(), "{manifest:#}");
+    lab.assert_truth("out");
+    lab.assert_tidy("out");
+}
+
+#[test]
+fn a_cable_that_was_out_is_a_gap_and_no_restart() {
+    let lab = Lab::new(PHONE);
+    let mut running = lab.record(&["--with", "meminfo,gc"]);
+    running.until_recorded();
+    until_samples(&lab, 3);
+    lab.phone.unplug(0);
+    running.until("connection-lost");
+    lab.phone.plug_in(0);
+    running.until("reconnected");
+    until_samples(&lab, 3);
+    running.signal("INT");
+    let ended = running.end();
+    assert_eq!(ended.code(), Some(0), "{ended}");
+    let seen = timeline(&lab, "out");
+    let processes = seen.iter().filter(|e| matches!(e.seen, Seen::Process(_)));
+    assert_eq!(processes.count(), 1, "{seen:#?}");
+    let gap = seen.iter().find_map(|e| match &e.seen {
+        Seen::Gap(gap) => Some((e.boot_ns, gap.until_ns)),
+        _ => None,
+    });
+    let (from, until) = gap.expect("a gap");
+    assert!(from < until);
+    let inside = seen
+        .iter()
+        .filter(|e| matches!(e.seen, Seen::Resident(_)) && e.boot_ns > from && e.boot_ns < until);
+    assert_eq!(inside.count(), 0);
+    let manifest = lab.manifest("out");
+    assert_eq!(kinds(&manifest), ["beside-gaps"], "{manifest:#}");
+    lab.assert_truth("out");
+    lab.assert_tidy("out");
+}
+
+#[test]
+fn an_app_that_is_started_again_is_followed() {
+    let lab = Lab::new(PHONE);
+    let mut running = lab.record(&["--with", "meminfo"]);
+    running.until_recorded();
+    until_samples(&lab, 2);
+    on_phone(&lab, Command::program("am").args(["force-stop", APP]));
+    lab.until("it is gone", |lab| {
+        timeline(lab, "out")
+            .iter()
+            .any(|e| matches!(e.seen, Seen::Gone))
+    });
+    let activity = format!("{APP}/.MainActivity");
+    on_phone(
+        &lab,
+        Command::program("am").args(["start", "-n", &activity]),
+    );
+    let again = running.until("restarted");
+    assert_eq!(again["name"], APP);
+    until_samples(&lab, 2);
+    running.signal("INT");
+    let ended = running.end();
+    let seen = timeline(&lab, "out");
+    let restarted = seen.iter().find_map(|e| match &e.seen {
+        Seen::Process(process) if process.restarted => Some(e.pid),
+        _ => None,
+    });
+    assert_eq!(restarted.map(u64::from), again["pid"].as_u64(), "{ended}");
+    assert_eq!(lab.manifest("out")["beside"]["timeline"]["restarts"], 1);
+}
+
+#[test]
+fn killed_it_leaves_every_line_and_who_collects_says_what_is_missing() {
+    let lab = Lab::new("android=14,build=userdebug,speed=50");
+    let mut running = lab.record(&["--with", "meminfo,gc"]);
+    running.until_recorded();
+    until_samples(&lab, 5);
+    running.signal("KILL");
+    running.end();
+    let left = timeline(&lab, "out");
+    let last = left.iter().map(|e| e.boot_ns).max().unwrap();
+    // Long enough that nobody can have looked.
+    lab.until("time passes", |lab| {
+        let uptime = lab.shell("uptime");
+        assert!(!uptime.is_empty());
+        boot_ns(lab) > last + 40 * S
+    });
+    let ended = lab.run(&["collect", "--json-lines"]);
+    assert_eq!(ended.code(), Some(0), "{ended}");
+    let seen = timeline(&lab, "out");
+    assert!(seen.len() > left.len());
+    for entry in &left {
+        assert!(seen.contains(entry), "{entry:?}");
+    }
+    let gap = seen
+        .iter()
+        .any(|e| matches!(&e.seen, Seen::Gap(gap) if gap.why.contains("nobody")));
+    assert!(gap, "{seen:#?}");
+    let manifest = lab.manifest("out");
+    assert_eq!(kinds(&manifest), ["beside-gaps"], "{manifest:#}");
+    lab.assert_truth("out");
+    lab.assert_tidy("out");
+}
+
+/// BOOTTIME of the phone.
+fn boot_ns(lab: &Lab) -> u64 {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let address = lab.phone.addr();
+        let address = Address::new(address.ip().to_string(), address.port());
+        let device = Server::at(address).select(&Selector::Only).await.unwrap();
+        heaptap::session::moment(&device).await.unwrap().boot_ns
+    })
+}
+
+#[test]
+fn detached_nobody_observes_and_that_is_said() {
+    let lab = Lab::new(PHONE);
+    let args = [
+        "record",
+        "-n",
+        APP,
+        "-o",
+        "out",
+        "--detach",
+        "--with",
+        "meminfo,gc",
+    ];
+    lab.expect(0, &args);
+    assert_eq!(files(&lab.work().join("out")), Vec::<String>::new());
+    lab.expect(0, &["snapshot", "--label", "one"]);
+    let ended = lab.expect(0, &["stop"]);
+    assert!(ended.stderr.contains("nobody observed"), "{ended}");
+    let seen = timeline(&lab, "out");
+    assert!(
+        seen.iter()
+            .any(|e| matches!(&e.seen, Seen::Label(l) if l.label == "one"))
+    );
+    assert!(!seen.iter().any(|e| matches!(e.seen, Seen::Resident(_))));
+    let manifest = lab.manifest("out");
+    assert_eq!(kinds(&manifest), ["beside-unobserved"], "{manifest:#}");
+    lab.assert_truth("out");
+    lab.assert_tidy("out");
+}
+
+#[test]
+fn a_restarted_phone_ends_it_and_what_was_seen_is_kept() {
+    let lab = Lab::new(PHONE);
+    let mut running = lab.record(&["--with", "meminfo,gc"]);
+    running.until_recorded();
+    until_samples(&lab, 5);
+    let before = timeline(&lab, "out");
+    lab.phone.reboot(0);
+    let ended = running.end();
+    assert_ne!(ended.code(), Some(0), "{ended}");
+    let seen = timeline(&lab, "out");
+    for entry in &before {
+        assert!(seen.contains(entry), "{entry:?}");
+    }
+}
+
+#[test]
+fn a_recording_without_it_has_no_trace_of_it() {
+    let lab = Lab::new(PHONE);
+    lab.expect(
+        0,
+        &["record", "-n", APP, "-d", "1s", "-o", "out", "--json-lines"],
+    );
+    assert!(!lab.work().join("out/memory.jsonl").exists());
+    assert!(lab.manifest("out").get("beside").is_none());
+}
