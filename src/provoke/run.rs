@@ -109,12 +109,11 @@ pub async fn run(
     }
     let restored = runner.put_back(result.as_ref().err()).await;
     // A phone that is not as it was is what counts.
-    let done = restored?;
-    result?;
-    if let Some(done) = done {
+    if let Some(done) = restored? {
         tell(&Event::PutBack(done.clone()));
         runner.report.put_back = Some(done);
     }
+    result?;
     Ok(runner.report)
 }
 

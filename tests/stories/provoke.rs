@@ -220,11 +220,9 @@ fn a_lost_cable_is_waited_for_and_the_phone_put_back() {
     running.until("lost");
     lab.phone.plug_in(0);
     let ended = running.end();
-    assert_eq!(ended.code(), Some(3), "{ended}");
-    assert!(
-        ended.stdout.contains("\"put-back\"") || ended.stdout.contains("\"lost\""),
-        "{ended}"
-    );
+    // Cut within a command, or gone before one.
+    assert!(matches!(ended.code(), Some(3 | 5)), "{ended}");
+    assert!(ended.stdout.contains("\"put-back\""), "{ended}");
     assert_as_it_was(&lab);
 }
 
