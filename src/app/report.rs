@@ -4,21 +4,26 @@ mod growth;
 mod java;
 mod native;
 mod unseen;
+mod whole;
 
 use super::findings::Finding;
 use super::java::{JavaError, JavaFile, JavaOptions, Steps, lying_in as java_lying_in};
 use super::look::{self, Look, LookError, LookOptions, NativeFile, Wanted, Which};
 use super::names::MappingOption;
 use super::packet_files::WholeFile;
+use super::timeline as readings;
 use crate::error::{Classified, ErrorClass};
 use crate::report::data::header::{Diff, Fact, Header, Pair, Per};
+use crate::report::data::timeline::Timeline;
 use crate::report::java::JavaPart;
 use crate::report::{self, Report, data};
 use crate::stacks::{Dump, JoinBy, StackProfile, join};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use time::OffsetDateTime;
+use whole::Measured;
 
 /// Java heaps of one input that have pages; of more, the first and the last ones.
 const JAVA_HEAPS: usize = 6;
@@ -158,6 +163,7 @@ struct Opened {
     java: Vec<JavaPart>,
     findings: Vec<Finding>,
     class: Option<ErrorClass>,
+    timeline: Option<Timeline>,
 }
 
 /// Gathers what the request names and writes the page. Blocks.
@@ -180,7 +186,12 @@ pub fn write(request: &ReportRequest, steps: &Steps, target: Target) -> Result<T
         bytes: 0,
         page: None,
     };
-    let mut header = header(request, &opened);
+    // Clocks of two recordings have nothing to do with each other.
+    let timeline = match &mut opened[..] {
+        [only] => only.timeline.take(),
+        _ => None,
+    };
+    let mut header = header(request, &opened, timeline);
     let mut with_native = opened.iter().filter_map(|one| one.native.as_deref());
     if let (Some(file), None) = (with_native.next(), with_native.next()) {
         header.growth = growth::growth(file);
@@ -278,6 +289,7 @@ fn open(
         java: Vec::new(),
         findings: Vec::new(),
         class: None,
+        timeline: None,
     };
     let mut unmeant = None;
     if !request.java_only {
@@ -314,7 +326,24 @@ fn open(
             (Err(error), ..) => return Err(error.into()),
         }
     }
+    if !request.java_only {
+        add_timeline(&mut opened, &input.path);
+    }
     Ok(opened)
+}
+
+/// What was read beside the dumps, of the processes that the input names.
+fn add_timeline(opened: &mut Opened, path: &Path) {
+    let known = readings::beside(path);
+    let class = known.findings.iter().filter_map(|finding| finding.class);
+    opened.class = ErrorClass::first_of(opened.class.into_iter().chain(class));
+    opened.findings.extend(known.findings);
+    let dumps = opened.native.iter().flat_map(|file| &file.listed);
+    let names: BTreeMap<u64, &str> = dumps
+        .map(|dump| (dump.facts.pid, dump.facts.process.as_str()))
+        .collect();
+    let name_of = |pid: u32| names.get(&u64::from(pid)).map(|name| (*name).to_owned());
+    opened.timeline = Timeline::of(&known.timeline, &name_of);
 }
 
 /// Whether nothing is wrong but that no Java heap is the one that was named.
@@ -392,7 +421,7 @@ fn milliseconds(moment: OffsetDateTime) -> f64 {
 }
 
 /// What is known beside the numbers.
-fn header(request: &ReportRequest, opened: &[Opened]) -> Header {
+fn header(request: &ReportRequest, opened: &[Opened], timeline: Option<Timeline>) -> Header {
     let now = OffsetDateTime::now_utc();
     let mut header = Header {
         tool: format!("heaptap {}", super::manifest::version()),
@@ -434,14 +463,22 @@ fn header(request: &ReportRequest, opened: &[Opened]) -> Header {
     // Of several inputs, what is last is what is looked at.
     let file = opened.iter().rev().find_map(|one| one.native.as_deref());
     let heap = opened.iter().rev().find_map(|one| one.java.last());
-    header.went = Some(native::went(file, heap.map(JavaPart::totals)));
+    let java = heap.map(JavaPart::totals);
+    let measured = file
+        .zip(timeline.as_ref())
+        .and_then(|(file, timeline)| Measured::at_dump(&file.profile, timeline));
+    header.went = Some(match &measured {
+        Some(measured) => measured.went(java),
+        None => native::went(file, java),
+    });
+    header.timeline = timeline;
     header.symbolization = file
         .and_then(|file| file.symbolization.as_ref())
         .map(native::symbolization);
     if let Some(input) = request.inputs.first() {
         header.commands = native::commands(&input.path, file, has_java);
     }
-    header.unseen = unseen::unseen(file.map(|file| &file.profile), has_java);
+    header.unseen = unseen::unseen(file.map(|file| &file.profile), has_java, measured.as_ref());
     header
 }
 

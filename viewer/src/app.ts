@@ -15,6 +15,7 @@ import { infoPage } from "./info";
 import { JavaView } from "./java";
 import { libraryName, rawLabel, type Keys } from "./keys";
 import { bindKeys } from "./keyboard";
+import { MemoryPanel } from "./memory";
 import { shown } from "./names";
 import type { Header } from "./format";
 import type { Profile } from "./profile";
@@ -55,6 +56,10 @@ export class App {
   private readonly changes: ChangesView;
   private readonly java = new JavaView();
   private readonly timeline: Timeline;
+  /** Memory over time, where it was read. */
+  readonly memory: MemoryPanel | null;
+  private grown: [Grown[], Total | null, boolean] = [[], null, true];
+  private cardsOf = -1;
   private readonly cards = h("div");
   private readonly javaPick: HTMLSelectElement;
   private readonly graph: HTMLElement;
@@ -113,7 +118,9 @@ export class App {
     this.functions = new SumView(profile, this.stage, { ...sums, by: (by) => this.change({ by }) }, ["function", "line", "package"]);
     this.libraries = new SumView(profile, this.stage, { ...sums, by: () => undefined }, ["library"]);
     this.changes = new ChangesView(profile, this.stage, (key) => this.find(key, this.stage.keysBy("function")));
-    this.timeline = new Timeline(profile, { pick: (dump, base) => this.change({ dump, base }) });
+    const { timeline } = header;
+    this.memory = timeline && timeline.processes.length > 0 ? new MemoryPanel(header, timeline, profile, { pick: (dump) => this.change({ dump, base: null }) }) : null;
+    this.timeline = new Timeline(profile, { pick: (dump, base) => this.change({ dump, base }) }, this.memory?.axis ?? null);
     this.theme = new ThemeSwitch(() => this.show());
     this.graph = h("div", { class: "graph" }, h("div", { class: "canvas-side" }, this.flame.element, this.legend), this.details.element);
     this.javaPick = h("select", { "aria-label": "Java heap", onchange: () => this.change({ java: Number(this.javaPick.value) }) });
@@ -157,7 +164,7 @@ export class App {
         this.theme.button,
         button("?", { class: "round", title: "Keys and filters (?)", "aria-label": "Keys and filters", onclick: () => this.help.showModal() }),
       ),
-      h("main", { class: "page" }, this.cards, native ? this.timeline.element : null, list, native ? this.toolbar.element : null, this.panel),
+      h("main", { class: "page" }, this.cards, native ? this.timeline.element : null, this.memory?.element, list, native ? this.toolbar.element : null, this.panel),
       this.live,
       this.toast,
       this.tip,
@@ -182,10 +189,12 @@ export class App {
   }
 
   private fillCards(rows: Grown[], total: Total | null, waits: boolean): void {
+    this.grown = [rows, total, waits];
+    this.cardsOf = this.state.dump;
     const last = this.header.series[this.header.dumps[this.start.dump]?.series ?? 0]?.dumps ?? [];
     fill(
       this.cards,
-      summary(this.header, this.start.dump, this.javas, rows, total, waits && this.header.dumps.length > 1, {
+      summary(this.header, this.start.dump, this.state.dump, this.javas, rows, total, waits && this.header.dumps.length > 1, {
         tab: (tab) => {
           this.change({ tab });
           this.panel.focus({ preventScroll: true });
@@ -315,6 +324,8 @@ export class App {
       this.toolbar.show(scene, this.zoomed, this.at > 0, this.at < this.top);
       this.timeline.show(state.dump, state.base, this.profile.dumps[state.dump]!.facts.measures[scene.measure]!.name);
     }
+    this.memory?.show(state.dump);
+    if (this.memory && this.cardsOf !== state.dump) this.fillCards(...this.grown);
     this.panelOf(tab);
     const heap = this.javas[state.java];
     if (tab === "flame" && scene && this.zoomed) {

@@ -127,6 +127,50 @@ export interface JavaFacts {
   native: number;
 }
 
+/** Readings in order of time, in columns; `breaks` are rows that no line joins with the one before. */
+export interface Rows {
+  ms: number[];
+  /** Places in `words`. */
+  source: number[];
+  breaks: number[];
+  columns: Record<string, (number | null)[]>;
+}
+
+/** A life of a process. */
+export interface Life {
+  pid: number;
+  process: string;
+  restarted: boolean;
+  from_ms: number;
+  to_ms: number;
+  gone_ms: number | null;
+  resident: Rows;
+  parts: Rows;
+  graphics: Rows;
+  java_heap: Rows;
+  collections: Rows;
+}
+
+export interface Note {
+  ms: number;
+  until_ms: number | null;
+  pid: number;
+  text: string;
+}
+
+export interface TimelineFacts {
+  from_ms: number;
+  to_ms: number;
+  words: string[];
+  processes: Life[];
+  system: Rows;
+  labels: Note[];
+  ours: Note[];
+  unread: { source: number; pid: number; why: string }[];
+  cost: { source: number; readings: number; device_ms: number; bytes: number }[];
+  thinned_from: number | null;
+}
+
 export interface Header {
   format: number;
   tool: string;
@@ -146,6 +190,7 @@ export interface Header {
   diff?: DiffFacts | null;
   folded?: { kept: number; of: number; share: number; command: string } | null;
   java?: JavaFacts[] | null;
+  timeline?: TimelineFacts | null;
 }
 
 /** Rows of a table by class or package, in columns. */

@@ -30,6 +30,13 @@ const ON_BOX: [string, string][] = [
   ["y", "copy its stack, folded"],
 ];
 
+const ON_TIMELINE: [string, string][] = [
+  ["←  →", "the reading before, after; with Shift marks a stretch"],
+  ["PgUp  PgDn", "the collection, dump or label before, after"],
+  ["Enter", "looks at the marked stretch; else shows the nearest dump"],
+  ["+  -  0", "closer, further away, the whole recording"],
+];
+
 const FILTERS: [string, string][] = [
   ["SS: text", "show stack: only stacks with such a frame; also focus:"],
   ["HS: text", "hide stack: none with such a frame; also ignore:"],
@@ -54,7 +61,7 @@ export function helpSheet(): HTMLDialogElement {
       "div",
       { class: "columns", tabindex: 0, role: "region", "aria-label": "All keys and filters" },
       h("section", null, h("h3", null, "Everywhere"), list(KEYS)),
-      h("section", null, h("h3", null, "On the selected box"), list(ON_BOX), h("h3", null, "Filters"), list(FILTERS)),
+      h("section", null, h("h3", null, "On the selected box"), list(ON_BOX), h("h3", null, "On the memory over time"), list(ON_TIMELINE), h("h3", null, "Filters"), list(FILTERS)),
     ),
   );
   return dialog;

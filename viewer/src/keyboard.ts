@@ -30,7 +30,7 @@ export function bindKeys(app: App, help: HTMLDialogElement): void {
       if (typing && event.key === "Escape") target.blur();
       return;
     }
-    const flame = app.state.tab === "flame" && target.closest("[role=tablist], .table-scroll, .strip, select") === null;
+    const flame = app.state.tab === "flame" && target.closest("[role=tablist], .table-scroll, .strip, .memory, select") === null;
     const handled = everywhere(app, help, event) || (flame && app.scene !== null && onGraph(app, event));
     if (handled) event.preventDefault();
   });

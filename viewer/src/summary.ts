@@ -3,6 +3,7 @@
 import { button, h, name } from "./dom";
 import type { Header, JavaHeap } from "./format";
 import { shown } from "./names";
+import { whereAt } from "./readings";
 import { measureTitle } from "./details";
 import { amount, bytes, percent, signed, thousands } from "./units";
 import type { Tab } from "./state";
@@ -42,22 +43,24 @@ const PART: Record<string, string> = {
   graphics: "part-graphics",
   code: "part-code",
   stack: "part-stack",
+  system: "part-system",
   unseen: "part-unseen",
 };
 
-function where(header: Header, place: number): HTMLElement {
+function where(header: Header, place: number, shownDump: number): HTMLElement {
+  const went = shownDump === place ? header.where : whereAt(header, shownDump);
   const card = h("section", { class: "card where", "aria-label": "Where the memory went" }, h("h2", null, "Where"));
-  const parts = header.where?.parts ?? [];
+  const parts = went?.parts ?? [];
   const known = parts.filter((part) => part.bytes !== null);
   const sum = known.reduce((total, part) => total + Math.max(0, part.bytes!), 0);
-  const total = header.where?.total ?? null;
-  if (header.where && known.length > 0) {
+  const total = went?.total ?? null;
+  if (went && known.length > 0) {
     card.append(
       h(
         "p",
         { class: "headline" },
         h("b", null, bytes(total ?? sum)),
-        h("span", { class: "soft" }, ` ${total === null ? "seen" : (header.where.of ?? "")}${header.where.at ? ` at ${shown(header.where.at)}` : ""}`),
+        h("span", { class: "soft" }, ` ${total === null ? "seen" : (went.of ?? "")}${went.at ? ` at ${shown(went.at)}` : ""}`),
       ),
     );
     const bar = h("div", { class: "stacked", "aria-hidden": "true" });
@@ -98,7 +101,7 @@ function where(header: Header, place: number): HTMLElement {
     }
   }
   if (header.unseen.length > 0) {
-    const words = header.unseen.map((each) => shown(each.what)).join(", ");
+    const words = header.unseen.map((each) => `${shown(each.what)}${each.bytes ? ` (${bytes(each.bytes)})` : ""}`).join(", ");
     card.append(h("p", { class: "unseen-words" }, h("b", { "aria-hidden": "true" }, "! "), "Not seen here: ", words, "."));
   }
   return card;
@@ -167,6 +170,8 @@ function open(header: Header, javas: JavaHeap[], events: SummaryEvents): HTMLEle
 export function summary(
   header: Header,
   place: number,
+  /** The dump that is looked at. */
+  shownDump: number,
   javas: JavaHeap[],
   rows: Grown[],
   total: Total | null,
@@ -177,7 +182,7 @@ export function summary(
   return h(
     "div",
     { class: "cards" },
-    where(header, place),
+    where(header, place, shownDump),
     header.dumps.length > 0 ? grew(rows, total, waits, events) : null,
     open(header, javas, events),
   );

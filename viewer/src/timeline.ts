@@ -2,6 +2,7 @@
 // dump, a drag from one to another shows their difference; with the keyboard, arrows move and
 // Shift with an arrow stretches the difference.
 
+import type { Axis } from "./axis";
 import { fill, h, svg } from "./dom";
 import type { DumpFacts } from "./format";
 import { shown } from "./names";
@@ -34,6 +35,8 @@ export class Timeline {
   constructor(
     private readonly profile: Profile,
     private readonly events: TimelineEvents,
+    /** That of the lanes below, where there are some. */
+    private readonly axis: Axis | null = null,
   ) {
     this.strip = h("div", { class: "strip", role: "group", "aria-label": "Dumps in time" });
     this.note = h("p", { class: "hint" });
@@ -44,6 +47,7 @@ export class Timeline {
     this.strip.addEventListener("pointercancel", () => (this.dragFrom = null));
     this.strip.addEventListener("keydown", (event) => this.key(event));
     new ResizeObserver(() => this.again()).observe(this.strip);
+    this.axis?.onChange(() => this.again());
   }
 
   private last: [number, number | null, string] = [-1, null, ""];
@@ -68,7 +72,9 @@ export class Timeline {
     const timed = times.every((time) => time !== null) && times[0] !== times[times.length - 1];
     const first = timed ? times[0]! : 0;
     const span = timed ? times[times.length - 1]! - first : facts.length - 1;
-    this.xs = facts.map((each, i) => left + ((right - left) * (timed ? each.time_ms! - first : i)) / span);
+    const shared = timed ? this.axis : null;
+    this.xs = facts.map((each, i) => shared?.x(each.time_ms!, width) ?? left + ((right - left) * (timed ? each.time_ms! - first : i)) / span);
+    const [begin, end] = [this.xs[0]!, this.xs[this.xs.length - 1]!];
     const values = facts.map((each) => {
       const measure = each.measures.find(({ name }) => name === metric) ?? each.measures[each.default_measure];
       return measure?.total ?? 0;
@@ -80,7 +86,7 @@ export class Timeline {
     const picture = svg(
       "svg",
       { width, height: HEIGHT, "aria-hidden": "true", class: "line" },
-      svg("polygon", { points: `${left},${HEIGHT - 6} ${points.join(" ")} ${right},${HEIGHT - 6}`, class: "area" }),
+      svg("polygon", { points: `${begin},${HEIGHT - 6} ${points.join(" ")} ${end},${HEIGHT - 6}`, class: "area" }),
       svg("polyline", { points: points.join(" "), class: "curve" }),
     );
     const at = this.places.indexOf(dump);

@@ -171,7 +171,7 @@ pub(super) fn went(file: Option<&NativeFile>, java: Option<(u64, u64)>) -> Where
     let mut add = |name: &str, bytes: Option<u64>, how: String| {
         parts.push(Part {
             name: name.to_owned(),
-            bytes,
+            bytes: bytes.map(|bytes| i64::try_from(bytes).unwrap_or(i64::MAX)),
             how,
         });
     };
@@ -225,7 +225,8 @@ pub(super) fn went(file: Option<&NativeFile>, java: Option<(u64, u64)>) -> Where
     add(
         "graphics",
         None,
-        "in no heap: `adb shell dumpsys meminfo PROCESS` tells".to_owned(),
+        "in no heap: `heaptap meminfo PROCESS` tells, and `heaptap record --with meminfo` beside the \
+         dumps".to_owned(),
     );
     add(
         "unseen",

@@ -3,6 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::timeline::Timeline;
+
 /// Version of the format that is written, and the only one that is read.
 pub const FORMAT: u32 = 1;
 
@@ -46,8 +48,8 @@ pub struct Where {
 pub struct Part {
     /// `native`, `java`, `graphics`, `code`, `stack`, `other`, `unseen`.
     pub name: String,
-    /// Bytes; absent where they are not known.
-    pub bytes: Option<u64>,
+    /// Bytes; absent where they are not known. What is shared may be less than nothing.
+    pub bytes: Option<i64>,
     /// Where the figure comes from.
     pub how: String,
 }
@@ -364,6 +366,10 @@ pub struct Header {
     pub folded: Option<Folded>,
     /// The Java heaps.
     pub java: Vec<JavaHeap>,
+    /// Memory over time; absent where nothing was read beside the dumps, and in pages of
+    /// earlier versions.
+    #[serde(default)]
+    pub timeline: Option<Timeline>,
 }
 
 impl Default for Header {
@@ -392,6 +398,7 @@ impl Default for Header {
             diff: None,
             folded: None,
             java: Vec::new(),
+            timeline: None,
         }
     }
 }

@@ -7,6 +7,7 @@
 //! | `order` | which callsites are written, in which order; the tables |
 //! | `values` | rows of columns, differences to the dump before |
 //! | `varint` | integers |
+//! | `timeline`, `words` | memory over time, in columns |
 //! | `fold` | the smallest callsites summed up, where there are too many |
 //! | `blocks` | compression, base64, the elements of the page; and back |
 //! | `decode` | the data read back: what tests hold the rest to |
@@ -16,8 +17,10 @@ mod decode;
 mod fold;
 pub mod header;
 mod order;
+pub mod timeline;
 mod values;
 mod varint;
+mod words;
 
 #[cfg(test)]
 mod tests;

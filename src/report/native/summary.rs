@@ -2,6 +2,7 @@
 
 use super::super::data::header::Header;
 use super::super::html::{Foreign, Html, Sentence};
+use super::callsites::size;
 use crate::units::ByteSize;
 
 /// Title, warnings, where the memory went.
@@ -41,7 +42,7 @@ pub(super) fn head(html: &mut Html, header: &Header) {
         vec![
             Foreign(&part.name).to_string(),
             match part.bytes {
-                Some(bytes) => ByteSize(bytes).to_string(),
+                Some(bytes) => size(bytes),
                 None => "not known".to_owned(),
             },
             Sentence(&part.how).to_string(),

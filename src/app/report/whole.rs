@@ -1,0 +1,258 @@
+//! The whole of a process's memory as the phone saw it, at the dump that a page shows first:
+//! figures beside those of the profile, read at nearly the same time.
+
+use crate::memory::timeline::Source;
+use crate::profile::DumpKind;
+use crate::report::data::header::{Part, Where};
+use crate::report::data::timeline::{Process, Timeline};
+use crate::stacks::{Dump, StackProfile, View};
+use crate::units::{ByteSize, HumanDuration};
+use std::time::Duration;
+
+/// Read so close to a dump, it is of the same moment.
+const SAME_MS: f64 = 500.0;
+
+/// What was measured of the process of a dump, next to the dump.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Measured {
+    /// The whole, and what kind of a whole it is.
+    pub(super) total: i64,
+    pub(super) of: &'static str,
+    /// The moment, in words.
+    pub(super) at: String,
+    /// How it was read, in words.
+    pub(super) by: &'static str,
+    /// How it divides; absent where only the whole is known.
+    pub(super) parts: Option<Divided>,
+    /// Resident anonymous pages; absent where not known.
+    pub(super) anon: Option<i64>,
+    /// What the profile holds there.
+    pub(super) held: i64,
+}
+
+/// By the rules of meminfo's App Summary, bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Divided {
+    pub(super) java: i64,
+    pub(super) native: i64,
+    pub(super) code: i64,
+    pub(super) stack: i64,
+    pub(super) graphics: i64,
+    pub(super) other: i64,
+    pub(super) system: i64,
+    /// Allocated in the native heap as the allocator counts it.
+    pub(super) native_alloc: Option<i64>,
+}
+
+impl Measured {
+    /// At the last dump of the heap that holds most: what the page opens with.
+    pub(super) fn at_dump(profile: &StackProfile, timeline: &Timeline) -> Option<Measured> {
+        let held = |dump: &Dump| held(dump).unwrap_or(i64::MIN);
+        let mut last: Vec<&Dump> = Vec::new();
+        for dump in &profile.dumps {
+            let facts = &dump.facts;
+            last.retain(|before| {
+                (before.facts.pid, &before.facts.heap) != (facts.pid, &facts.heap)
+            });
+            last.push(dump);
+        }
+        let dump = *last.iter().max_by_key(|dump| held(dump))?;
+        let same = last.iter().filter(|of| of.facts.pid == dump.facts.pid);
+        let sum = same.filter_map(|dump| self::held(dump));
+        let sum = sum.fold(0i64, i64::saturating_add);
+        let pid = u32::try_from(dump.facts.pid).ok()?;
+        let name = match &dump.facts.label {
+            Some(label) => label.clone(),
+            None => format!("dump @{}", dump.facts.index),
+        };
+        let ms = dump.facts.time_ns? as f64 / 1e6;
+        Measured::of(timeline.life(pid, ms)?, ms, &name, sum, timeline)
+    }
+
+    fn of(life: &Process, ms: f64, name: &str, held: i64, timeline: &Timeline) -> Option<Measured> {
+        let resident = life.resident.nearest(ms);
+        let anon = resident.and_then(|row| life.resident.value("anon", row));
+        if let Some(row) = life.parts.nearest(ms) {
+            let value = |column: &str| life.parts.value(column, row);
+            let word = timeline.words.get(*life.parts.source.get(row)?)?;
+            return Some(Measured {
+                total: value("total_pss")?,
+                of: "PSS with what is swapped",
+                at: moment(name, life.parts.ms[row] - ms),
+                by: by(word),
+                parts: Some(Divided {
+                    java: value("java")?,
+                    native: value("native")?,
+                    code: value("code")?,
+                    stack: value("stack")?,
+                    graphics: value("graphics")?,
+                    other: value("private_other")?,
+                    system: value("system")?,
+                    native_alloc: value("native_alloc"),
+                }),
+                anon,
+                held,
+            });
+        }
+        let row = resident?;
+        let word = timeline.words.get(*life.resident.source.get(row)?)?;
+        Some(Measured {
+            total: life.resident.value("rss", row)?,
+            of: "resident (RSS)",
+            at: moment(name, life.resident.ms[row] - ms),
+            by: by(word),
+            parts: None,
+            anon,
+            held,
+        })
+    }
+
+    /// Native memory that is in the process and not in the profile.
+    pub(super) fn native_unseen(&self) -> Option<i64> {
+        let unseen = self.parts?.native.saturating_sub(self.held);
+        (unseen > 0).then_some(unseen)
+    }
+
+    /// Where the memory is, in these figures; `java` holds the reachable objects of a heap dump.
+    pub(super) fn went(&self, java: Option<(u64, u64)>) -> Where {
+        let mut parts = Vec::new();
+        let mut add = |name: &str, bytes: i64, how: String| {
+            parts.push(Part {
+                name: name.to_owned(),
+                bytes: Some(bytes),
+                how,
+            });
+        };
+        let by = self.by;
+        let held = size(self.held);
+        let objects = match java {
+            Some((shallow, _)) => format!(
+                "; reachable objects of the last Java heap dump: {}",
+                ByteSize(shallow)
+            ),
+            None => String::new(),
+        };
+        match self.parts {
+            Some(of) => {
+                add(
+                    "native",
+                    of.native,
+                    format!(
+                        "private dirty pages of the native heap, by {by}; {held} of it sampled"
+                    ),
+                );
+                add(
+                    "java",
+                    of.java,
+                    format!("private dirty pages of the Java heap and of .art, by {by}{objects}"),
+                );
+                add(
+                    "graphics",
+                    of.graphics,
+                    format!("Gfx dev, EGL mtrack and GL mtrack, by {by}"),
+                );
+                add(
+                    "code",
+                    of.code,
+                    format!("private pages of libraries, dex, apk and fonts, by {by}"),
+                );
+                add("stack", of.stack, format!("stacks of threads, by {by}"));
+                add(
+                    "other",
+                    of.other,
+                    format!("what else is private: mapped files, ashmem, unnamed pages, by {by}"),
+                );
+                add(
+                    "system",
+                    of.system,
+                    format!(
+                        "its share of pages that others have, too, and what is swapped, by {by}"
+                    ),
+                );
+            }
+            None => {
+                add(
+                    "native",
+                    self.held,
+                    "sampled: held at the last dump".to_owned(),
+                );
+                let mut known = self.held;
+                if let Some((shallow, _)) = java {
+                    let shallow = i64::try_from(shallow).unwrap_or(i64::MAX);
+                    known = known.saturating_add(shallow);
+                    add(
+                        "java",
+                        shallow,
+                        "reachable objects of the last Java heap dump".to_owned(),
+                    );
+                }
+                if let Some(anon) = self.anon {
+                    let files = self.total.saturating_sub(anon);
+                    known = known.saturating_add(files);
+                    add(
+                        "other",
+                        files,
+                        format!("pages of files and shared memory, by {by}"),
+                    );
+                }
+                let rest = self.total.saturating_sub(known);
+                if rest > 0 {
+                    add(
+                        "unseen",
+                        rest,
+                        "resident, but in none of the others: what this profile cannot see \
+                         stands below"
+                            .to_owned(),
+                    );
+                }
+            }
+        }
+        Where {
+            total: u64::try_from(self.total).ok(),
+            of: Some(self.of.to_owned()),
+            at: Some(self.at.clone()),
+            parts,
+        }
+    }
+}
+
+/// Bytes with their sign.
+fn size(bytes: i64) -> String {
+    let sign = if bytes < 0 { "-" } else { "" };
+    format!("{sign}{}", ByteSize(bytes.unsigned_abs()))
+}
+
+/// What a dump holds; `None` where its heap does not know frees.
+fn held(dump: &Dump) -> Option<i64> {
+    if dump.facts.kind == DumpKind::AllocationsOnly {
+        return None;
+    }
+    let column = dump.column(View::Space)?;
+    Some(column.iter().fold(0i64, |sum, v| sum.saturating_add(*v)))
+}
+
+fn moment(name: &str, apart_ms: f64) -> String {
+    if apart_ms.abs() <= SAME_MS {
+        return name.to_owned();
+    }
+    let apart = Duration::try_from_secs_f64(apart_ms.abs() / 1000.0).unwrap_or_default();
+    let side = if apart_ms < 0.0 { "before" } else { "after" };
+    format!("{name}, read {} {side} it", HumanDuration(apart))
+}
+
+/// A source as people call it.
+fn by(word: &str) -> &'static str {
+    let is = |source: Source| {
+        let spelled = serde_json::to_value(source).ok();
+        spelled.as_ref().and_then(|spelled| spelled.as_str()) == Some(word)
+    };
+    let all = [
+        (Source::Status, "/proc/PID/status"),
+        (Source::MeminfoLocal, "dumpsys meminfo --local"),
+        (Source::Meminfo, "dumpsys meminfo"),
+        (Source::Smaps, "smaps"),
+        (Source::ProcessStats, "the trace's process_stats"),
+    ];
+    let found = all.into_iter().find(|(source, _)| is(*source));
+    found.map_or("the phone", |(_, words)| words)
+}

@@ -1,0 +1,69 @@
+// The stretch of time that is looked at: one for the dumps and for all lanes below them.
+
+const PAD = 12;
+/** Nobody needs to look closer, ms. */
+const CLOSEST = 10;
+
+export class Axis {
+  /** What is shown of it. */
+  from: number;
+  to: number;
+  private readonly listeners: (() => void)[] = [];
+
+  constructor(
+    readonly first: number,
+    readonly last: number,
+  ) {
+    this.from = first;
+    this.to = last;
+  }
+
+  onChange(listener: () => void): void {
+    this.listeners.push(listener);
+  }
+
+  get zoomed(): boolean {
+    return this.from > this.first || this.to < this.last;
+  }
+
+  x(ms: number, width: number): number {
+    return PAD + ((width - 2 * PAD) * (ms - this.from)) / (this.to - this.from);
+  }
+
+  ms(x: number, width: number): number {
+    return this.from + ((x - PAD) / Math.max(1, width - 2 * PAD)) * (this.to - this.from);
+  }
+
+  shows(ms: number): boolean {
+    return ms >= this.from && ms <= this.to;
+  }
+
+  /** Looks at a stretch, no longer than there is and no shorter than makes sense. */
+  look(from: number, to: number): void {
+    const span = Math.min(this.last - this.first, Math.max(CLOSEST, Math.abs(to - from)));
+    const middle = (from + to) / 2;
+    const start = Math.min(Math.max(middle - span / 2, this.first), this.last - span);
+    this.from = start;
+    this.to = start + span;
+    for (const listener of this.listeners) listener();
+  }
+
+  /** Closer (below 1) or further away, around a moment that keeps its place. */
+  zoom(times: number, around: number): void {
+    this.look(around - (around - this.from) * times, around + (this.to - around) * times);
+  }
+
+  all(): void {
+    this.look(this.first, this.last);
+  }
+
+  /** Moments for marks, in round steps since the first. */
+  ticks(most: number): number[] {
+    const steps = [10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 1.5e4, 3e4, 6e4, 12e4, 3e5, 6e5, 9e5, 18e5, 36e5, 72e5, 144e5, 432e5, 864e5];
+    const span = this.to - this.from;
+    const step = steps.find((each) => span / each <= most) ?? Math.ceil(span / most / 864e5) * 864e5;
+    const ticks: number[] = [];
+    for (let n = Math.ceil((this.from - this.first) / step); this.first + n * step <= this.to; n++) ticks.push(this.first + n * step);
+    return ticks;
+  }
+}

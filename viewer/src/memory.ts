@@ -1,0 +1,461 @@
+// The memory of processes over time, below the dumps and on their axis: how it divides, what is
+// resident, the Java heap with its collections, the native heap beside what the profiler holds.
+// One cross-hair through all lanes, by mouse or keyboard; the same readings as a table.
+
+import { Axis } from "./axis";
+import { button, fill, h, name, svg } from "./dom";
+import { estimate } from "./estimate";
+import type { DumpFacts, Header, TimelineFacts } from "./format";
+import { heapOf, heldOver, rangeOf, type Held } from "./held";
+import { draw, mostOf, type Lane, type Series } from "./lanes";
+import { collectionWords, momentsTable } from "./moments";
+import { shown } from "./names";
+import type { Profile } from "./profile";
+import { at, groups, lifeAt, nearest, PARTS, runs, upTo, value, type Group, type RowsKind } from "./readings";
+import { amount, bytes, duration } from "./units";
+
+export interface MemoryEvents {
+  pick(dump: number): void;
+}
+
+/** So near to a rule, a click means it, px. */
+const NEAR = 6;
+/** So many dumps have their intervals worked out. */
+const INTERVALS = 60;
+
+export class MemoryPanel {
+  readonly element: HTMLElement;
+  readonly axis: Axis;
+  private readonly all: Group[];
+  private group: Group;
+  private readonly stage = h("div", { class: "lanes" });
+  private readonly glass: HTMLElement;
+  private readonly cross = h("div", { class: "cross", "aria-hidden": "true" });
+  private readonly brush = h("div", { class: "brush", "aria-hidden": "true", hidden: true });
+  private readonly moment = h("output", { class: "moment" });
+  private readonly event = h("p", { class: "event hint" });
+  private readonly values = new Map<Series, HTMLElement>();
+  private readonly table = h("details", { class: "readings" }, h("summary", null, "The readings as a table"));
+  private lanes: Lane[] = [];
+  private held: Held[] = [];
+  private shownDump = -1;
+  private cursor: number;
+  /** The other end of what is marked. */
+  private anchor: number | null = null;
+  private dragged = false;
+
+  constructor(
+    private readonly header: Header,
+    private readonly timeline: TimelineFacts,
+    private readonly profile: Profile,
+    private readonly events: MemoryEvents,
+  ) {
+    const times = header.dumps.map((dump) => dump.time_ms).filter((ms) => ms !== null);
+    const first = Math.min(timeline.from_ms, ...times);
+    this.axis = new Axis(first, Math.max(timeline.to_ms, first + 1, ...times));
+    this.axis.onChange(() => this.draw());
+    this.all = groups(timeline, header.dumps);
+    this.group = this.all[0]!;
+    this.cursor = this.axis.last;
+    this.glass = h("div", {
+      class: "glass",
+      tabindex: 0,
+      role: "slider",
+      "aria-label": "Moment of the recording. Arrows go from reading to reading, Page Up and Page Down from event to event, Shift marks a stretch, Enter looks at it or shows the nearest dump, plus and minus zoom.",
+    });
+    const pick = h("select", { "aria-label": "Process", onchange: () => this.choose(this.all[Number(pick.value)]!) });
+    fill(pick, ...this.all.map((group, i) => h("option", { value: i }, shown(group.name))));
+    const head = h(
+      "div",
+      { class: "memory-head" },
+      this.all.length > 1 ? pick : null,
+      this.moment,
+      h("span", { class: "gap" }),
+      button("−", { class: "round", "aria-label": "Zoom out in time", title: "Zoom out (-)", onclick: () => this.axis.zoom(2, this.cursor) }),
+      button("+", { class: "round", "aria-label": "Zoom in on the moment", title: "Zoom in (+)", onclick: () => this.axis.zoom(0.5, this.cursor) }),
+      button("All", { title: "The whole recording (0)", onclick: () => this.axis.all() }),
+    );
+    this.element = h("details", { class: "memory", open: true }, h("summary", null, h("h2", null, "Memory over time")), head, this.stage, this.event, this.unread(), this.table);
+    this.bind();
+  }
+
+  /** Marks the dump that is shown elsewhere on the page. */
+  show(dump: number): void {
+    const facts = this.header.dumps[dump];
+    const before = this.shownDump;
+    this.shownDump = dump;
+    const group = this.all.find(({ lives }) => lives.some(({ pid }) => pid === facts?.pid)) ?? this.group;
+    if (facts?.time_ms !== null && facts?.time_ms !== undefined && before !== dump) this.cursor = facts.time_ms;
+    if (group !== this.group || this.lanes.length === 0) this.choose(group);
+    else if (before !== dump) {
+      if (facts && this.header.dumps[before]?.heap !== facts.heap) this.choose(group);
+      else this.draw();
+    }
+  }
+
+  private choose(group: Group): void {
+    this.group = group;
+    const pick = this.element.querySelector("select");
+    if (pick) pick.value = String(this.all.indexOf(group));
+    const { lives } = group;
+    this.held = heldOver(this.profile, lives, heapOf(this.profile, lives, this.header.dumps[this.shownDump]));
+    this.lanes = this.lanesOf(group);
+    this.table.replaceChildren(this.table.firstChild!);
+    if (this.table.open) this.fillTable();
+    this.draw();
+  }
+
+  private lanesOf(group: Group): Lane[] {
+    const series = (kind: RowsKind, column: string, words: string, style: string, more: Partial<Series> = {}): Series => ({
+      key: `${kind}.${column}`,
+      words,
+      style,
+      unit: "bytes",
+      runs: runs(group, kind, column),
+      at: (ms) => at(group, kind, column, ms),
+      ...more,
+    });
+    const some = (all: Series[]): Series[] => all.filter((each) => each.runs.length > 0);
+    const live = series("collections", "live", "live after a collection", "s-live", { dots: true, at: (ms) => this.afterCollection("live", ms) });
+    const java: Lane = {
+      title: "Java heap",
+      height: 74,
+      stacked: [],
+      lines: some([
+        series("collections", "total", "heap's size after it", "s-total", { at: (ms) => this.afterCollection("total", ms) }),
+        series("java_heap", "allocated", "allocated, with garbage", "s-allocated"),
+        series("parts", "java", "private pages", "s-java"),
+        live,
+      ]),
+      marks: this.marks(),
+      bands: this.timeline.ours
+        .filter(({ pid }) => pid === 0 || group.lives.some((life) => life.pid === pid))
+        .map(({ ms, until_ms }) => [ms, until_ms ?? ms]),
+    };
+    const held: Series = {
+      key: "held",
+      words: "held, as sampled",
+      style: "s-held",
+      unit: "bytes",
+      dots: true,
+      runs: this.heldRuns(),
+      bars: this.heldBars(),
+      at: (ms) => this.heldAt(ms)?.bytes ?? null,
+    };
+    const all: Lane[] = [
+      {
+        title: "How it divides",
+        height: 96,
+        stacked: some(PARTS.map(([column, , words]) => series("parts", column, words, `p-${column}`))),
+        lines: [],
+        marks: [],
+        bands: [],
+      },
+      {
+        title: "The whole",
+        height: 62,
+        stacked: [],
+        lines: some([
+          series("resident", "rss", "RSS", "s-rss"),
+          series("parts", "total_pss", "PSS", "s-pss"),
+          series("resident", "anon", "anonymous", "s-anon"),
+          series("resident", "swap", "swapped", "s-swap"),
+          series("graphics", "bytes", "GPU", "s-gpu"),
+        ]),
+        marks: [],
+        bands: [],
+      },
+      java,
+      {
+        title: "Native heap",
+        height: 62,
+        stacked: [],
+        lines: some([
+          series("parts", "native", "private dirty", "s-native"),
+          series("parts", "native_alloc", "allocated, as the allocator counts", "s-alloc", { dots: true }),
+          held,
+        ]),
+        marks: [],
+        bands: [],
+      },
+    ];
+    return all.filter((lane) => lane.lines.length + lane.stacked.length + lane.marks.length > 0);
+  }
+
+  private heldRuns(): [number, number][][] {
+    const lives = new Map<number, [number, number][]>();
+    for (const { ms, bytes: held, dump } of this.held) lives.set(dump.series, [...(lives.get(dump.series) ?? []), [ms, held]]);
+    return [...lives.values()];
+  }
+
+  private heldBars(): Map<number, [number, number]> {
+    const bars = new Map<number, [number, number]>();
+    if (this.held.length > INTERVALS) return bars;
+    for (const { place, ms } of this.held) {
+      const range = rangeOf(this.profile, place);
+      if (range && !range.exact) bars.set(ms, [range.low, range.high]);
+    }
+    return bars;
+  }
+
+  private heldAt(ms: number): Held | null {
+    const life = lifeAt(this.group, ms);
+    const own = this.held.filter(({ dump }) => !life || dump.pid === life.pid);
+    return own.reduce<Held | null>((best, each) => (!best || Math.abs(each.ms - ms) < Math.abs(best.ms - ms) ? each : best), null);
+  }
+
+  /** What the last collection left. */
+  private afterCollection(column: string, ms: number): number | null {
+    const rows = lifeAt(this.group, ms)?.collections;
+    if (!rows) return null;
+    for (let row = upTo(rows, ms); row >= 0; row--) {
+      const found = value(rows, column, row);
+      if (found !== null) return found;
+    }
+    return null;
+  }
+
+  private marks(): Lane["marks"] {
+    const all = this.group.lives.flatMap(({ collections: rows }) =>
+      rows.ms.map((ms, row) => ({ ms, pause: value(rows, "longest_pause_ns", row) ?? 0, ours: value(rows, "ours", row) === 1 })),
+    );
+    const most = Math.max(1, ...all.map(({ pause }) => pause));
+    return all.map(({ ms, pause, ours }) => ({ ms, ours, size: Math.sqrt(pause / most) }));
+  }
+
+  private get width(): number {
+    return this.stage.clientWidth || 800;
+  }
+
+  private draw(): void {
+    const { width, axis } = this;
+    this.values.clear();
+    const parts: Node[] = [];
+    for (const lane of this.lanes) {
+      const entries = [...lane.stacked, ...lane.lines].map((series) => {
+        const shownValue = h("b", null);
+        this.values.set(series, shownValue);
+        return h("li", null, h("i", { class: `key ${lane.stacked.includes(series) ? "area" : "line"} ${series.style}`, "aria-hidden": "true" }), series.words, " ", shownValue);
+      });
+      if (lane.marks.length > 0) {
+        const ours = lane.marks.filter((mark) => mark.ours).length;
+        const own = lane.marks.length - ours;
+        const words = [own ? `▲ ${own} ${own === 1 ? "collection" : "collections"}` : "", ours ? `△ ${ours} that heaptap asked for` : ""].filter(Boolean);
+        entries.push(h("li", null, words.join(", ")));
+      }
+      parts.push(
+        h("div", { class: "lane" }, h("p", { class: "lane-title" }, h("b", null, lane.title), h("span", { class: "soft" }, ` up to ${bytes(mostOf(lane))}`)), h("ul", { class: "lane-legend" }, ...entries), draw(lane, axis, width)),
+      );
+    }
+    parts.push(this.ticks(width));
+    fill(this.stage, ...parts, this.rules(width), this.brush, this.cross, this.glass);
+    this.point(this.cursor, false);
+  }
+
+  private ticks(width: number): HTMLElement {
+    const { axis } = this;
+    const row = h("div", { class: "ticks", "aria-hidden": "true" });
+    for (const ms of axis.ticks(Math.max(2, Math.floor(width / 110)))) {
+      const tick = h("span", null, ms === axis.first ? "0" : `+${duration((ms - axis.first) * 1e6)}`);
+      tick.style.left = `${axis.x(ms, width)}px`;
+      row.append(tick);
+    }
+    return row;
+  }
+
+  /** Dumps, labels and restarts through all lanes. */
+  private rules(width: number): SVGElement {
+    const { axis } = this;
+    const picture = svg("svg", { viewBox: `0 0 ${width} 100`, width: "100%", height: "100%", preserveAspectRatio: "none", class: "rules", "aria-hidden": "true" });
+    const rule = (ms: number, kind: string): void => {
+      if (!axis.shows(ms)) return;
+      const x = axis.x(ms, width);
+      picture.append(svg("line", { x1: x, x2: x, y1: 0, y2: 100, class: kind }));
+    };
+    for (const { ms } of this.timeline.labels) rule(ms, "label");
+    for (const { ms, place } of this.held) rule(ms, place === this.shownDump ? "dump here" : "dump");
+    this.group.lives.forEach((life, i) => {
+      if (i > 0) rule(life.from_ms, "restart");
+      if (life.gone_ms !== null) rule(life.gone_ms, "restart");
+    });
+    return picture;
+  }
+
+  /** Moves the cross-hair, and says what was at that moment. */
+  private point(ms: number, isHeard = true): void {
+    const { axis, width } = this;
+    this.cursor = Math.min(axis.last, Math.max(axis.first, ms));
+    const inside = axis.shows(this.cursor);
+    this.cross.hidden = !inside;
+    this.cross.style.left = `${axis.x(this.cursor, width)}px`;
+    this.brush.hidden = this.anchor === null;
+    if (this.anchor !== null) {
+      const [from, to] = [this.anchor, this.cursor].sort((a, b) => a - b).map((end) => Math.min(width, Math.max(0, axis.x(end, width))));
+      this.brush.style.left = `${from!}px`;
+      this.brush.style.width = `${Math.max(1, to! - from!)}px`;
+    }
+    const said: string[] = [];
+    for (const [series, element] of this.values) {
+      const found = series.at(this.cursor);
+      element.textContent = found === null ? "–" : amount(found, series.unit);
+      if (found !== null) said.push(`${series.words} ${amount(found, series.unit)}`);
+    }
+    const time = `+${duration((this.cursor - axis.first) * 1e6)}`;
+    const life = lifeAt(this.group, this.cursor);
+    const whose = life ? `process ${life.pid}` : "no reading";
+    const adj = life ? value(life.resident, "oom_score_adj", nearest(life.resident, this.cursor)) : null;
+    this.moment.textContent = [time, whose, adj === null ? "" : `oom_score_adj ${String(adj).replace("-", "−")}`].filter(Boolean).join(" · ");
+    const events = this.eventsAt(this.cursor);
+    fill(this.event, ...(events.length > 0 ? events.flatMap((words, i) => [i > 0 ? " · " : "", name(words)]) : ["Point anywhere for all figures of a moment; drag over a stretch to look closer, click a dump's rule to show it."]));
+    this.glass.setAttribute("aria-valuemin", "0");
+    this.glass.setAttribute("aria-valuemax", ((axis.last - axis.first) / 1000).toFixed(3));
+    this.glass.setAttribute("aria-valuenow", ((this.cursor - axis.first) / 1000).toFixed(3));
+    if (isHeard || !this.glass.hasAttribute("aria-valuetext")) {
+      const stretch = this.anchor === null ? "" : `, marked ${duration(Math.abs(this.cursor - this.anchor) * 1e6)}`;
+      this.glass.setAttribute("aria-valuetext", `${[`${time}${stretch}`, ...events.map(shown), ...said].join("; ")}`);
+    }
+  }
+
+  /** What happened so near that the pointer means it. */
+  private eventsAt(ms: number): string[] {
+    const { axis, width, timeline } = this;
+    const near = (moment: number): boolean => Math.abs(axis.x(moment, width) - axis.x(ms, width)) <= NEAR;
+    const events: string[] = [];
+    const closest = this.held.filter((held) => near(held.ms)).sort((a, b) => Math.abs(a.ms - ms) - Math.abs(b.ms - ms))[0];
+    if (closest) {
+      const range = rangeOf(this.profile, closest.place);
+      events.push(`Dump ${title(closest.dump)}: ${range ? estimate(range) : bytes(closest.bytes)} held`);
+    }
+    for (const label of timeline.labels) if (near(label.ms) && label.text !== closest?.dump.label) events.push(`Label ${label.text}`);
+    this.group.lives.forEach((life, i) => {
+      if (i > 0 && near(life.from_ms)) events.push(`Started anew as process ${life.pid}`);
+      if (life.gone_ms !== null && near(life.gone_ms)) events.push(`Process ${life.pid} was gone`);
+      const row = nearest(life.collections, ms);
+      if (row >= 0 && near(life.collections.ms[row]!)) events.push(collectionWords(timeline, life.collections, row));
+    });
+    for (const note of timeline.ours) if (near(note.ms)) events.push(`heaptap: ${note.text}`);
+    return events.slice(0, 6);
+  }
+
+  /** What could not be read: a lane that is empty has a reason. */
+  private unread(): HTMLElement | null {
+    const { unread, words, thinned_from: thinned } = this.timeline;
+    const lines = unread.slice(0, 12).map(({ source, why }) => h("li", null, name(`${words[source] ?? ""}: ${why}`)));
+    if (thinned) lines.push(h("li", null, `Of ${amount(thinned, "count")} readings those are shown that are the least or the most of their stretch of time.`));
+    return lines.length > 0 ? h("ul", { class: "unread hint" }, ...lines) : null;
+  }
+
+  private bind(): void {
+    const { glass } = this;
+    const ms = (event: MouseEvent): number => this.axis.ms(event.clientX - this.stage.getBoundingClientRect().left, this.width);
+    glass.addEventListener("pointermove", (event) => {
+      if (this.anchor !== null && event.buttons === 0) this.anchor = null;
+      if (this.anchor !== null) this.dragged ||= Math.abs(this.axis.x(ms(event), this.width) - this.axis.x(this.anchor, this.width)) > NEAR;
+      this.point(ms(event));
+    });
+    glass.addEventListener("pointerdown", (event) => {
+      if (event.button !== 0) return;
+      this.anchor = ms(event);
+      this.dragged = false;
+      glass.setPointerCapture(event.pointerId);
+    });
+    glass.addEventListener("pointerup", (event) => {
+      const from = this.anchor;
+      this.anchor = null;
+      if (from === null) return;
+      if (this.dragged) this.axis.look(Math.min(from, ms(event)), Math.max(from, ms(event)));
+      else this.pickNear(ms(event));
+    });
+    glass.addEventListener("pointercancel", () => {
+      this.anchor = null;
+      this.point(this.cursor);
+    });
+    glass.addEventListener(
+      "wheel",
+      (event) => {
+        if (!event.ctrlKey && !event.metaKey) return;
+        event.preventDefault();
+        this.axis.zoom(event.deltaY > 0 ? 1.25 : 0.8, ms(event));
+      },
+      { passive: false },
+    );
+    glass.addEventListener("keydown", (event) => this.key(event));
+    this.table.addEventListener("toggle", () => this.fillTable());
+    new ResizeObserver(() => this.lanes.length > 0 && this.draw()).observe(this.stage);
+  }
+
+  private fillTable(): void {
+    if (this.table.open && this.table.childElementCount < 2) this.table.append(momentsTable(this.timeline, this.group, this.held, this.axis.first));
+  }
+
+  private pickNear(ms: number): void {
+    this.point(ms);
+    const near = this.held
+      .map((held) => ({ held, apart: Math.abs(this.axis.x(held.ms, this.width) - this.axis.x(ms, this.width)) }))
+      .filter(({ apart }) => apart <= NEAR)
+      .sort((a, b) => a.apart - b.apart)[0];
+    if (near) this.events.pick(near.held.place);
+  }
+
+  private key(event: KeyboardEvent): void {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const { axis } = this;
+    const steps: Record<string, () => number | null> = {
+      ArrowLeft: () => this.next(-1, false),
+      ArrowRight: () => this.next(1, false),
+      PageUp: () => this.next(-1, true),
+      PageDown: () => this.next(1, true),
+      Home: () => axis.from,
+      End: () => axis.to,
+    };
+    const actions: Record<string, () => void> = {
+      "+": () => axis.zoom(0.5, this.cursor),
+      "=": () => axis.zoom(0.5, this.cursor),
+      "-": () => axis.zoom(2, this.cursor),
+      "0": () => axis.all(),
+      Escape: () => (this.anchor === null ? axis.all() : ((this.anchor = null), this.point(this.cursor))),
+      Enter: () => this.enter(),
+      " ": () => this.enter(),
+    };
+    const step = steps[event.key];
+    const action = actions[event.key];
+    if (!step && !action) return;
+    event.preventDefault();
+    if (action) return action();
+    const to = step!();
+    if (to === null) return;
+    if (event.shiftKey) this.anchor ??= this.cursor;
+    else this.anchor = null;
+    if (!axis.shows(to)) axis.look(to - (axis.to - axis.from) / 2, to + (axis.to - axis.from) / 2);
+    this.point(to);
+  }
+
+  /** Looks at what is marked; where nothing is, shows the nearest dump. */
+  private enter(): void {
+    const from = this.anchor;
+    this.anchor = null;
+    if (from !== null && from !== this.cursor) return this.axis.look(Math.min(from, this.cursor), Math.max(from, this.cursor));
+    const held = this.heldAt(this.cursor);
+    if (held) this.events.pick(held.place);
+  }
+
+  /** The next reading, or the next thing that happened, on either side. */
+  private next(side: 1 | -1, isEvent: boolean): number | null {
+    const moments = [...this.held.map(({ ms }) => ms), ...this.timeline.labels.map(({ ms }) => ms)];
+    for (const life of this.group.lives) {
+      moments.push(life.from_ms, life.gone_ms ?? life.from_ms);
+      for (const ms of life.collections.ms) moments.push(ms);
+      if (!isEvent) for (const rows of [life.resident, life.parts]) for (const ms of rows.ms) moments.push(ms);
+    }
+    let best: number | null = null;
+    for (const ms of moments) {
+      const ahead = (ms - this.cursor) * side;
+      if (ahead > 1e-6 && (best === null || ahead < (best - this.cursor) * side)) best = ms;
+    }
+    return best;
+  }
+}
+
+function title(dump: DumpFacts): string {
+  return dump.label ?? `#${dump.index}`;
+}

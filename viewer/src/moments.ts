@@ -1,0 +1,89 @@
+// Readings as words and as a table: for those who can't see the lanes, and for copying.
+
+import { h, name } from "./dom";
+import type { Rows, TimelineFacts } from "./format";
+import type { Held } from "./held";
+import { PARTS, value, type Group } from "./readings";
+import { bytes, duration, thousands } from "./units";
+
+/** Rows of the table. */
+const MOST = 1000;
+
+/** A collection in words. */
+export function collectionWords(timeline: TimelineFacts, rows: Rows, row: number): string {
+  const of = (column: string): number | null => value(rows, column, row);
+  const word = (column: string): string => timeline.words[of(column) ?? 0] ?? "";
+  const [freed, large, live, total] = [of("freed_bytes"), of("freed_large_bytes"), of("live"), of("total")];
+  const [pause, took] = [of("longest_pause_ns"), of("duration_ns")];
+  const parts = [
+    [word("reason"), word("collector")].filter(Boolean).join(", "),
+    freed === null ? "" : `freed ${bytes(freed)}${large ? ` and ${bytes(large)} of large objects` : ""}`,
+    live === null ? "" : `live ${bytes(live)}${total === null ? "" : ` of ${bytes(total)}`}`,
+    pause === null ? "" : `paused ${short(pause)}${(of("pauses") ?? 0) > 1 ? " at most" : ""}`,
+    took === null ? "" : `took ${short(took)}`,
+    of("ours") === 1 ? "asked for by heaptap" : "",
+  ];
+  return `Collection: ${parts.filter(Boolean).join("; ")}`;
+}
+
+function short(ns: number): string {
+  return ns < 1e6 ? `${Math.round(ns / 1000)} µs` : ns < 1e8 ? `${(ns / 1e6).toFixed(1)} ms` : duration(ns);
+}
+
+interface Moment {
+  ms: number;
+  pid: number | null;
+  what: string;
+  cells: (number | null)[];
+}
+
+/** All readings in order of time. */
+export function momentsTable(timeline: TimelineFacts, group: Group, held: Held[], first: number): HTMLElement {
+  const columns = ["PSS", "RSS", "Swap", ...PARTS.map(([, , words]) => words), "Java live", "Held (sampled)"];
+  const place = (words: string): number => columns.indexOf(words);
+  const moments: Moment[] = [];
+  const add = (ms: number, pid: number | null, what: string, cells: [string, number | null][]): void => {
+    const row = new Array<number | null>(columns.length).fill(null);
+    for (const [words, found] of cells) row[place(words)] = found;
+    moments.push({ ms, pid, what, cells: row });
+  };
+  for (const life of group.lives) {
+    const { pid, resident, parts, collections } = life;
+    const source = (rows: Rows, row: number): string => timeline.words[rows.source[row]!] ?? "";
+    resident.ms.forEach((ms, row) =>
+      add(ms, pid, source(resident, row), [["RSS", value(resident, "rss", row)], ["Swap", value(resident, "swap", row)]]),
+    );
+    parts.ms.forEach((ms, row) =>
+      add(ms, pid, source(parts, row), [
+        ["PSS", value(parts, "total_pss", row)],
+        ["RSS", value(parts, "total_rss", row)],
+        ["Swap", value(parts, "swap", row)],
+        ...PARTS.map(([column, , words]): [string, number | null] => [words, value(parts, column, row)]),
+      ]),
+    );
+    collections.ms.forEach((ms, row) => add(ms, pid, collectionWords(timeline, collections, row), [["Java live", value(collections, "live", row)]]));
+    if (life.gone_ms !== null) add(life.gone_ms, pid, "the process was gone", []);
+  }
+  for (const { ms, dump, bytes: size } of held) add(ms, dump.pid, `dump ${dump.label ?? `#${dump.index}`}`, [["Held (sampled)", size]]);
+  for (const { ms, text } of timeline.labels) add(ms, null, `label ${text}`, []);
+  moments.sort((a, b) => a.ms - b.ms);
+  const step = Math.ceil(moments.length / MOST);
+  const kept = moments.filter((moment, i) => i % step === 0 || moment.pid === null || moment.what.startsWith("dump"));
+  return h(
+    "div",
+    { class: "wide scroll-rows", tabindex: 0, role: "region", "aria-label": "Readings over time" },
+    h(
+      "table",
+      { class: "static" },
+      h("caption", null, kept.length < moments.length ? `${thousands(kept.length)} of ${thousands(moments.length)} readings, in order of time` : "In order of time"),
+      h("thead", null, h("tr", null, ...["Time", "Process", "What", ...columns].map((words, i) => h("th", { scope: "col", class: i === 0 || i > 2 ? "n" : null }, words)))),
+      h(
+        "tbody",
+        null,
+        ...kept.map(({ ms, pid, what, cells }) =>
+          h("tr", null, h("td", { class: "n" }, `+${((ms - first) / 1000).toFixed(3)} s`), h("td", null, pid ?? ""), h("td", null, name(what)), ...cells.map((cell) => h("td", { class: "n" }, cell === null ? "" : bytes(cell)))),
+        ),
+      ),
+    ),
+  );
+}

@@ -1,0 +1,153 @@
+// What was read of processes over time (docs/report-format.md, "Memory over time"): lives of one
+// name, the reading at a moment, lines with their gaps, and where the memory is at a dump.
+
+import type { DumpFacts, Header, Life, Part, Rows, TimelineFacts, Where } from "./format";
+import { duration } from "./units";
+
+/** A run of points that a line joins: moments and values. */
+export type Run = [ms: number, value: number][];
+
+/** Lives of processes of one name, in order of time. */
+export interface Group {
+  name: string;
+  lives: Life[];
+}
+
+/** Processes by name, those that were profiled and those with most readings first. */
+export function groups(timeline: TimelineFacts, dumps: DumpFacts[]): Group[] {
+  const all = new Map<string, Group>();
+  for (const life of timeline.processes) {
+    const name = life.process || (life.pid ? `process ${life.pid}` : "the phone");
+    const group = all.get(name) ?? { name, lives: [] };
+    group.lives.push(life);
+    all.set(name, group);
+  }
+  const pids = new Set(dumps.map((dump) => dump.pid));
+  const weight = ({ lives }: Group): number =>
+    (lives.some((life) => pids.has(life.pid)) ? 1e9 : 0) + lives.reduce((sum, life) => sum + life.resident.ms.length + life.parts.ms.length + life.collections.ms.length, 0);
+  return [...all.values()].sort((a, b) => weight(b) - weight(a));
+}
+
+/** How many rows lie before a moment. */
+function before(rows: Rows, ms: number): number {
+  let low = 0;
+  let high = rows.ms.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (rows.ms[middle]! < ms) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** The row nearest to a moment, -1 where there is none. */
+export function nearest(rows: Rows, ms: number): number {
+  const after = before(rows, ms);
+  if (after === 0) return rows.ms.length > 0 ? 0 : -1;
+  if (after === rows.ms.length) return after - 1;
+  return ms - rows.ms[after - 1]! <= rows.ms[after]! - ms ? after - 1 : after;
+}
+
+/** The last row at or before a moment, -1 where there is none. */
+export function upTo(rows: Rows, ms: number): number {
+  const at = before(rows, ms);
+  return rows.ms[at] === ms ? at : at - 1;
+}
+
+export function value(rows: Rows, column: string, row: number): number | null {
+  return rows.columns[column]?.[row] ?? null;
+}
+
+/** The life that a moment lies in, null between and outside of them. */
+export function lifeAt(group: Group, ms: number): Life | null {
+  let found: Life | null = null;
+  for (const life of group.lives) {
+    if (life.from_ms <= ms && ms <= Math.max(life.to_ms, life.gone_ms ?? 0)) found = life;
+  }
+  return found;
+}
+
+/** What was read of a column at a moment: the nearest reading of the run that spans it. */
+export function at(group: Group, kind: RowsKind, column: string, ms: number): number | null {
+  const life = lifeAt(group, ms);
+  if (!life) return null;
+  const rows = life[kind];
+  let row = upTo(rows, ms);
+  const next = row + 1;
+  const gap = rows.breaks.includes(next);
+  if (row < 0) {
+    row = next;
+  } else if (next < rows.ms.length && !gap && rows.ms[next]! - ms < ms - rows.ms[row]!) {
+    row = next;
+  } else if (gap && ms > rows.ms[row]!) {
+    return null;
+  }
+  // A column that only some readings have: the nearest of those before.
+  for (; row >= 0; row--) {
+    const found = value(rows, column, row);
+    if (found !== null) return found;
+    if (rows.breaks.includes(row)) return null;
+  }
+  return null;
+}
+
+export type RowsKind = "resident" | "parts" | "graphics" | "java_heap" | "collections";
+
+/** A column as runs of points: no run leads across a gap or from one life to the next. */
+export function runs(group: Group, kind: RowsKind, column: string): Run[] {
+  const all: Run[] = [];
+  for (const life of group.lives) {
+    const rows = life[kind];
+    const values = rows.columns[column];
+    if (!values) continue;
+    const breaks = new Set(rows.breaks);
+    let run: Run = [];
+    rows.ms.forEach((ms, row) => {
+      if (breaks.has(row) && run.length > 0) {
+        all.push(run);
+        run = [];
+      }
+      const found = values[row];
+      if (found !== null && found !== undefined) run.push([ms, found]);
+    });
+    if (run.length > 0) all.push(run);
+  }
+  return all;
+}
+
+/** The parts of meminfo's App Summary: column, name in `where`, words. */
+export const PARTS: [column: string, name: string, words: string][] = [
+  ["java", "java", "Java"],
+  ["native", "native", "Native"],
+  ["code", "code", "Code"],
+  ["stack", "stack", "Stack"],
+  ["graphics", "graphics", "Graphics"],
+  ["private_other", "other", "Private Other"],
+  ["system", "system", "System"],
+];
+
+/** Read so close to a dump, it is of the same moment. */
+const SAME_MS = 500;
+
+/** Where the memory was at a dump, as far as it was read near it; else what the page says. */
+export function whereAt(header: Header, place: number): Where | null {
+  const dump = header.dumps[place];
+  const { timeline } = header;
+  if (!dump || !timeline || dump.time_ms === null) return header.where;
+  const ms = dump.time_ms;
+  const apart = (life: Life): number => Math.max(0, life.from_ms - ms, ms - life.to_ms);
+  const life = timeline.processes.filter(({ pid }) => pid === dump.pid).sort((a, b) => apart(a) - apart(b))[0];
+  const row = life ? nearest(life.parts, ms) : -1;
+  if (!life || row < 0) return header.where;
+  const how = (name: string): string | null => header.where?.parts.find((part) => part.name === name)?.how?.replace(/; .*/, "") ?? null;
+  const parts: Part[] = PARTS.map(([column, name]) => ({ name, bytes: value(life.parts, column, row), how: how(name) }));
+  const read = life.parts.ms[row]! - ms;
+  const title = dump.label ?? `#${dump.index}`;
+  return {
+    total: value(life.parts, "total_pss", row),
+    of: "PSS with what is swapped",
+    at: Math.abs(read) <= SAME_MS ? title : `${title}, read ${duration(Math.abs(read) * 1e6)} ${read < 0 ? "before" : "after"} it`,
+    // In the order in which the page names them.
+    parts: [...parts].sort((a, b) => (a.name === "native" ? -1 : b.name === "native" ? 1 : 0)),
+  };
+}
