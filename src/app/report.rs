@@ -295,6 +295,7 @@ fn open(
     if !request.java_only {
         let mut options = request.look.clone();
         options.names.mappings.splice(0..0, input.mappings.clone());
+        options.memory = true;
         match look::open(&input.path, &input.wanted, &options, steps) {
             Ok(Look::Native(file)) => {
                 opened.findings = file.findings.clone();
@@ -334,7 +335,10 @@ fn open(
 
 /// What was read beside the dumps, of the processes that the input names.
 fn add_timeline(opened: &mut Opened, path: &Path) {
-    let known = readings::beside(path);
+    let mut known = readings::beside(path);
+    if let Some(file) = &mut opened.native {
+        known.add(std::mem::take(&mut file.memory));
+    }
     let class = known.findings.iter().filter_map(|finding| finding.class);
     opened.class = ErrorClass::first_of(opened.class.into_iter().chain(class));
     opened.findings.extend(known.findings);

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use crate::app::findings::Finding;
 use crate::app::manifest::{Manifest, Symbolization, Totals};
 use crate::error::ErrorClass;
+use crate::memory::timeline::Timeline;
 use crate::profile::SystemInfo;
 use crate::stacks::{Dump, Facts, StackProfile};
 
@@ -60,6 +61,8 @@ pub struct NativeFile {
     pub manifest: Option<Manifest>,
     /// The system that was recorded, as far as a trace tells.
     pub system: SystemInfo,
+    /// What traces say of the processes' memory beside heaps, where it was asked for.
+    pub memory: Timeline,
     /// How many frames of the dumps that are meant have names; absent for pprofs.
     pub symbolization: Option<Symbolization>,
 }

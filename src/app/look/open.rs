@@ -20,8 +20,10 @@ use crate::app::names::NameOptions;
 use crate::app::naming::Watch;
 use crate::app::{recorded, trace_findings};
 use crate::import::{self, HeapSource, PprofInput};
+use crate::memory::timeline::Timeline;
 use crate::profile::{HeapDump, SystemInfo};
 use crate::stacks::{Facts, JoinBy, ProjectOptions, Projector, StackProfile, join};
+use crate::trace::MemoryWanted;
 
 /// How to open an input.
 #[derive(Debug, Clone, Default)]
@@ -34,6 +36,8 @@ pub struct LookOptions {
     pub names: NameOptions,
     /// No ` [jit]` and the like behind them.
     pub no_annotations: bool,
+    /// What the traces say of the processes' memory beside heaps, too.
+    pub memory: bool,
     /// Who may end it.
     pub watch: Watch,
 }
@@ -144,6 +148,16 @@ pub fn open(
     if let Some(symbolization) = &mut file.symbolization {
         let mappings = opened.iter().flat_map(|trace| trace.mappings.iter());
         symbolization.mappings.extend(mappings.cloned());
+    }
+    if options.memory {
+        let pids = file.listed.iter().map(|dump| dump.facts.pid);
+        let wanted = MemoryWanted {
+            pids: Some(pids.filter_map(|pid| pid.try_into().ok()).collect()),
+            ..MemoryWanted::default()
+        };
+        for trace in opened.iter_mut().filter(|t| t.trace.has_memory()) {
+            file.memory.merge(trace.trace.memory(&wanted)?.timeline);
+        }
     }
     file.path = path.to_owned();
     file.java_dumps = java_dumps;
@@ -310,6 +324,7 @@ impl<'a> Reading<'a> {
             findings: self.findings,
             manifest: None,
             system: SystemInfo::default(),
+            memory: Timeline::default(),
             symbolization: Some(self.tally.into_manifest()),
         }
     }

@@ -84,6 +84,7 @@ pub(super) fn open(
         findings,
         manifest: None,
         system: SystemInfo::default(),
+        memory: Default::default(),
         symbolization: None,
     })
 }

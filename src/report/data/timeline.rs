@@ -200,6 +200,8 @@ struct Gathering {
     labels: Vec<Note>,
     ours: Vec<Note>,
     unread: Vec<Unread>,
+    /// Begin and end of each, in order of time.
+    gaps: Vec<(u64, u64)>,
     cost: BTreeMap<usize, Cost>,
     from_ns: Option<u64>,
     to_ns: u64,
@@ -338,14 +340,35 @@ impl Gathering {
             Seen::Ours(ours) => note(&mut self.ours, entry, Some(ours.until_ns), &ours.what),
             Seen::Unread(unread) => {
                 let source = self.source(unread.source);
-                if self.unread.len() < NOTES {
-                    self.unread.push(Unread {
-                        source,
-                        pid: entry.pid,
-                        why: unread.why.chars().take(400).collect(),
-                    });
+                self.unread(entry, source, &unread.why);
+            }
+            Seen::Missed(missed) => {
+                let source = self.words.place(&missed.what);
+                let why = match missed.label.as_str() {
+                    "" => missed.why.clone(),
+                    label => format!("at {label}: {}", missed.why),
+                };
+                self.unread(entry, source, &why);
+            }
+            Seen::Gap(gap) => {
+                let source = self.words.place("gap");
+                self.unread(entry, source, &gap.why);
+                if self.gaps.len() < NOTES {
+                    self.gaps.push((entry.boot_ns, gap.until_ns));
                 }
             }
+            // Files that lie beside the timeline, and what all of observing took: no readings.
+            Seen::Kept(_) | Seen::Spent(_) => {}
+        }
+    }
+
+    fn unread(&mut self, entry: &Entry, source: usize, why: &str) {
+        if self.unread.len() < NOTES {
+            self.unread.push(Unread {
+                source,
+                pid: entry.pid,
+                why: why.chars().take(400).collect(),
+            });
         }
     }
 
@@ -415,8 +438,9 @@ impl Gathering {
         }
         self.lives.sort_by_key(|life| life.from_ns);
         let mut kept = 0;
+        let silent = self.gaps;
         let mut rows = |gathered: Gathered| {
-            let rows = columns(gathered);
+            let rows = columns(gathered, &silent);
             kept += rows.ms.len();
             rows
         };
@@ -466,8 +490,8 @@ fn note(notes: &mut Vec<Note>, entry: &Entry, until_ns: Option<u64>, text: &str)
 }
 
 /// Rows into columns: gaps first, by all readings; then those that stay.
-fn columns(gathered: Gathered) -> Rows {
-    let after_gap = gaps(&gathered);
+fn columns(gathered: Gathered, silent: &[(u64, u64)]) -> Rows {
+    let after_gap = gaps(&gathered, silent);
     let kept = kept(&gathered);
     let mut rows = Rows::default();
     let mut last = None;
@@ -495,9 +519,19 @@ fn columns(gathered: Gathered) -> Rows {
 }
 
 /// Which rows come so long after the one before that something was missed: four times what is
-/// usual between two of the same source.
-fn gaps(gathered: &Gathered) -> Vec<bool> {
+/// usual between two of the same source; or a time of which it is said that nothing was seen.
+fn gaps(gathered: &Gathered, silent: &[(u64, u64)]) -> Vec<bool> {
     let mut after_gap = vec![false; gathered.len()];
+    for at in 1..gathered.len() {
+        let (from, to) = (gathered[at - 1].boot_ns, gathered[at].boot_ns);
+        let before = silent.partition_point(|(begin, _)| *begin < to);
+        let last = before.checked_sub(1).map(|last| silent[last]);
+        // Readings of the trace may lie within it: those are joined.
+        after_gap[at] = last.is_some_and(|(begin, end)| {
+            let common = end.min(to).saturating_sub(begin.max(from));
+            common > end.saturating_sub(begin) / 2
+        });
+    }
     let regular: Vec<usize> = (0..gathered.len())
         .filter(|at| gathered[*at].regular)
         .collect();
@@ -511,7 +545,7 @@ fn gaps(gathered: &Gathered) -> Vec<bool> {
     for at in 1..gathered.len() {
         let (before, row) = (&gathered[at - 1], &gathered[at]);
         let both = before.regular && row.regular;
-        after_gap[at] = both && row.boot_ns - before.boot_ns > most;
+        after_gap[at] |= both && row.boot_ns - before.boot_ns > most;
     }
     after_gap
 }
