@@ -29,6 +29,8 @@ export class MemoryPanel {
   private readonly all: Group[];
   private group: Group;
   private readonly stage = h("div", { class: "lanes" });
+  /** What is drawn anew; the rest of the stage stays, and the focus with it. */
+  private readonly drawn = h("div");
   private readonly glass: HTMLElement;
   private readonly cross = h("div", { class: "cross", "aria-hidden": "true" });
   private readonly brush = h("div", { class: "brush", "aria-hidden": "true", hidden: true });
@@ -76,6 +78,7 @@ export class MemoryPanel {
       button("All", { title: "The whole recording (0)", onclick: () => this.axis.all() }),
     );
     this.element = h("details", { class: "memory", open: true }, h("summary", null, h("h2", null, "Memory over time")), head, this.stage, this.event, this.unread(), this.table);
+    fill(this.stage, this.drawn, this.brush, this.cross, this.glass);
     this.bind();
   }
 
@@ -248,7 +251,7 @@ export class MemoryPanel {
       );
     }
     parts.push(this.ticks(width));
-    fill(this.stage, ...parts, this.rules(width), this.brush, this.cross, this.glass);
+    fill(this.drawn, ...parts, this.rules(width));
     this.point(this.cursor, false);
   }
 

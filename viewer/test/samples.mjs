@@ -30,7 +30,7 @@ const hits = (held, all = held, interval = 4096) => ({
 });
 
 /** Three dumps of one heap and one of another, with growth, frees, recursion and both languages. */
-export function game() {
+export function game(more = {}) {
   const dump = (round, more = {}) => ({
     label: ["before", "after-login", "level 3"][round],
     stacks: [
@@ -86,6 +86,7 @@ export function game() {
         share_unnamed: 0.21,
         missing: [{ path: "/data/app/libvendor.so", build_id: "ab01cd", frames: 31, share: 0.2 }],
       },
+      ...more,
     },
     java: [javaHeap()],
   });
@@ -130,5 +131,82 @@ export function javaHeap() {
     largest: [{ label: 3, id: "0x12d0", retained: 8_000_400, path: [{ class: 2, reference: 6 }] }],
     unheld: [],
     notes: [],
+  };
+}
+
+const rows = (ms, columns, { source = 1, breaks = [] } = {}) => ({ ms, source: ms.map(() => source), breaks, columns });
+
+/** Memory over time around the dumps of `game`: a gap, a restart, collections of both kinds. */
+export function timeline(more = {}) {
+  const MB = 1 << 20;
+  const nothing = rows([], {});
+  const times = [500, 1000, 1500, 2000, 3500, 4000];
+  const parts = [600, 1600, 3600];
+  return {
+    from_ms: 500,
+    to_ms: 6000,
+    words: ["", "status", "meminfo-local", "log", "Background", "Explicit", "young concurrent copying"],
+    processes: [
+      {
+        pid: 4242,
+        process: "com.example.app",
+        restarted: false,
+        from_ms: 500,
+        to_ms: 4000,
+        gone_ms: 4500,
+        resident: rows(times, { rss: times.map((ms) => 100 * MB + ms * 1024), oom_score_adj: times.map(() => -700) }, { breaks: [4] }),
+        parts: rows(
+          parts,
+          {
+            java: [10, 11, 12].map((n) => n * MB),
+            native: [30, 40, 50].map((n) => n * MB),
+            code: [20, 20, 20].map((n) => n * MB),
+            stack: [1, 1, 1].map((n) => n * MB),
+            graphics: [15, 15, 25].map((n) => n * MB),
+            private_other: [5, 5, 5].map((n) => n * MB),
+            system: [3, 3, -2].map((n) => n * MB),
+            total_pss: [84, 95, 115].map((n) => n * MB),
+          },
+          { source: 2 },
+        ),
+        graphics: nothing,
+        java_heap: nothing,
+        collections: rows(
+          [900, 1900, 2900],
+          {
+            reason: [4, 5, 4],
+            collector: [6, 6, 6],
+            freed_bytes: [3 * MB, 0, null],
+            live: [8 * MB, 9 * MB, 10 * MB],
+            total: [16 * MB, 16 * MB, 16 * MB],
+            pauses: [1, 2, 0],
+            longest_pause_ns: [500_000, 1_200_000, null],
+            duration_ns: [80_000_000, 90_000_000, null],
+            ours: [0, 1, 0],
+          },
+          { source: 3 },
+        ),
+      },
+      {
+        pid: 5050,
+        process: "com.example.app",
+        restarted: true,
+        from_ms: 5000,
+        to_ms: 6000,
+        gone_ms: null,
+        resident: rows([5000, 6000], { rss: [40 * MB, 41 * MB] }),
+        parts: nothing,
+        graphics: nothing,
+        java_heap: nothing,
+        collections: nothing,
+      },
+    ],
+    system: nothing,
+    labels: [{ ms: 2400, until_ms: null, pid: 0, text: "tap\u202e</script>" }],
+    ours: [{ ms: 1850, until_ms: 1950, pid: 4242, text: "meminfo" }],
+    unread: [{ source: 2, pid: 5050, why: "the process was busy" }],
+    cost: [],
+    thinned_from: null,
+    ...more,
   };
 }

@@ -1,0 +1,201 @@
+// Memory over time: what is drawn and what is not, all figures of a moment by mouse and keyboard,
+// the dumps that it shows, and the same for those who can't see it.
+
+import assert from "node:assert/strict";
+import { createRequire } from "node:module";
+import { readFileSync } from "node:fs";
+import { after, before, test } from "node:test";
+import { browser, inApp, look, settled } from "./browser.mjs";
+import { game, timeline } from "./samples.mjs";
+
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+let chromium;
+before(async () => {
+  chromium = await browser();
+});
+after(() => chromium.close());
+
+const open = (more) => chromium.open(game({ timeline: timeline(), ...more }));
+const glass = (page) => page.locator(".glass");
+const spoken = (page) => glass(page).getAttribute("aria-valuetext");
+const clean = (page) => {
+  assert.deepEqual(page.told.errors, []);
+  assert.deepEqual(page.told.console, []);
+};
+
+/** Points at a moment. */
+async function point(page, ms) {
+  const box = await glass(page).boundingBox();
+  const x = await inApp(page, (app, [ms, width]) => app.memory.axis.x(ms, width), [ms, box.width]);
+  await page.mouse.move(box.x + x, box.y + 40);
+  return [box.x + x, box.y + 40];
+}
+
+/** Legend entries of a lane: name to value. */
+const values = (page, title) =>
+  page.evaluate((title) => {
+    const lane = [...document.querySelectorAll(".lane")].find((each) => each.querySelector(".lane-title b").textContent === title);
+    return Object.fromEntries([...lane.querySelectorAll("li")].filter((li) => li.querySelector("b")).map((li) => [li.querySelector("b").previousSibling.previousSibling.textContent, li.querySelector("b").textContent]));
+  }, title);
+
+test("31: a page without memory over time has no lanes", async () => {
+  const page = await chromium.open(game());
+  assert.equal(await page.locator(".memory").count(), 0);
+  clean(page);
+  await page.close();
+});
+
+test("31b: no line crosses a gap or a restart, and every reading is on one", async () => {
+  const page = await open();
+  const lines = await page.evaluate(() => [...document.querySelectorAll(".lane-picture .line.s-rss")].map((line) => line.getAttribute("points").split(" ").length));
+  assert.deepEqual(lines, [4, 2, 2]);
+  const marks = await page.evaluate(() => [...document.querySelectorAll(".gc")].map((mark) => mark.classList.contains("ours")));
+  assert.deepEqual(marks, [false, true, false]);
+  assert.equal(await page.locator(".rules .dump").count(), 3);
+  assert.equal(await page.locator(".rules .restart").count(), 2);
+  // What was shared less than nothing makes no area below the floor.
+  const lowest = await page.evaluate(() => {
+    const picture = document.querySelector(".lane-picture");
+    const ys = [...picture.querySelectorAll("polygon.area")].flatMap((area) => area.getAttribute("points").split(" ").map((point) => Number(point.split(",")[1])));
+    return [Math.max(...ys), Number(picture.querySelector(".floor").getAttribute("y1")), ys.every(Number.isFinite)];
+  });
+  assert.ok(lowest[2] && lowest[0] <= lowest[1] + 0.1, String(lowest));
+  clean(page);
+  await page.close();
+});
+
+test("31c: the cross-hair tells all figures of a moment, and nothing where nothing was read", async () => {
+  const page = await open();
+  await point(page, 1600);
+  assert.deepEqual(await values(page, "How it divides"), {
+    Java: "11.0 MiB",
+    Native: "40.0 MiB",
+    Code: "20.0 MiB",
+    Stack: "1.0 MiB",
+    Graphics: "15.0 MiB",
+    "Private Other": "5.0 MiB",
+    System: "3.0 MiB",
+  });
+  assert.equal((await values(page, "The whole")).PSS, "95.0 MiB");
+  assert.equal((await values(page, "Java heap"))["live after a collection"], "8.0 MiB");
+  await point(page, 2700);
+  assert.equal((await values(page, "The whole")).RSS, "–");
+  await point(page, 1900);
+  assert.match(await page.locator(".event").textContent(), /Collection: Explicit, young concurrent copying; freed 0 B; live 9\.0 MiB of 16\.0 MiB; paused 1\.2 ms at most; took 90\.0 ms; asked for by heaptap/);
+  await point(page, 2400);
+  assert.match(await page.locator(".event").textContent(), /Label tap<U\+202E><\/script>/);
+  await point(page, 5500);
+  assert.match(await page.locator(".moment").textContent(), /process 5050/);
+  clean(page);
+  await page.close();
+});
+
+test("31d: a click on a rule shows its dump, and where the memory was then", async () => {
+  const page = await open();
+  const [x, y] = await point(page, 1000);
+  await page.mouse.click(x, y);
+  await settled(page);
+  assert.equal(await inApp(page, (app) => app.state.dump), 0);
+  const card = page.locator(".card.where");
+  assert.match(await card.textContent(), /84\.0 MiB PSS with what is swapped at before/);
+  assert.match(await card.textContent(), /native 30\.0 MiB/);
+  await look(page, { dump: 2 });
+  assert.match(await card.textContent(), /115\.0 MiB|412\.\d MiB|411\.8 MiB/);
+  clean(page);
+  await page.close();
+});
+
+test("31e: a drag looks closer, the dumps above follow, and 0 shows all again", async () => {
+  const page = await open();
+  const dots = () => page.evaluate(() => [...document.querySelectorAll(".strip .dot")].map((dot) => Math.round(parseFloat(dot.style.left))));
+  const first = await dots();
+  const [x, y] = await point(page, 900);
+  await page.mouse.down();
+  await point(page, 1500);
+  const [to] = await point(page, 2100);
+  await page.mouse.up();
+  assert.ok(to > x && y > 0);
+  const [from, end] = await inApp(page, (app) => [app.memory.axis.from, app.memory.axis.to]);
+  assert.ok(Math.abs(from - 900) < 30 && Math.abs(end - 2100) < 30, `${from} ${end}`);
+  assert.notDeepEqual(await dots(), first);
+  await glass(page).focus();
+  await page.keyboard.press("0");
+  assert.deepEqual(await dots(), first);
+  clean(page);
+  await page.close();
+});
+
+test("31f: with the keyboard alone: readings, events, a stretch, a dump", async () => {
+  const page = await open();
+  await glass(page).focus();
+  await page.keyboard.press("Home");
+  assert.match(await spoken(page), /^\+0 ms; .*RSS 100\.5 MiB/);
+  await page.keyboard.press("ArrowRight");
+  assert.match(await spoken(page), /Native 30\.0 MiB|Java 10\.0 MiB/);
+  await page.keyboard.press("PageDown");
+  assert.match(await spoken(page), /Collection: Background/);
+  await page.keyboard.press("PageDown");
+  assert.match(await spoken(page), /Dump before: .* held/);
+  await page.keyboard.press("Shift+PageDown");
+  assert.match(await spoken(page), /marked \d+ ms/);
+  await page.keyboard.press("Enter");
+  assert.ok(await inApp(page, (app) => app.memory.axis.zoomed));
+  await page.keyboard.press("Escape");
+  assert.ok(!(await inApp(page, (app) => app.memory.axis.zoomed)));
+  await page.keyboard.press("+");
+  assert.ok(await inApp(page, (app) => app.memory.axis.zoomed));
+  await page.keyboard.press("-");
+  await page.keyboard.press("Home");
+  await page.keyboard.press("Enter");
+  await settled(page);
+  assert.equal(await inApp(page, (app) => app.state.dump), 0);
+  clean(page);
+  await page.close();
+});
+
+test("31g: the readings as a table, a line each", async () => {
+  const page = await open();
+  await page.locator(".readings summary").click();
+  await page.locator(".readings tbody tr").first().waitFor();
+  const table = await page.evaluate(() => [...document.querySelectorAll(".readings tbody tr")].map((row) => [...row.cells].map((cell) => cell.textContent)));
+  // 8 of RSS, 3 of the parts, 3 collections, 3 dumps, a label, an end.
+  assert.equal(table.length, 19);
+  assert.deepEqual(table.find((row) => row[0] === "+0.100 s").slice(1, 8), ["4242", "meminfo-local", "84.0 MiB", "", "", "10.0 MiB", "30.0 MiB"]);
+  assert.ok(table.some((row) => row[2] === "the process was gone"));
+  clean(page);
+  await page.close();
+});
+
+for (const scheme of ["light", "dark"]) {
+  test(`31h: axe finds nothing, ${scheme}`, async () => {
+    const page = await open();
+    await page.emulateMedia({ colorScheme: scheme });
+    await page.locator(".readings summary").click();
+  await page.locator(".readings tbody tr").first().waitFor();
+    await page.evaluate(axe);
+    const { violations } = await page.evaluate(() => globalThis.axe.run("#heaptap-app"));
+    assert.deepEqual(violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 120)).join(" ")}`), []);
+    await page.close();
+  });
+}
+
+test("31i: on a phone nothing is wider than the page", async () => {
+  const phone = await browser({ viewport: { width: 390, height: 844 }, isMobile: true });
+  const page = await phone.open(game({ timeline: timeline() }));
+  assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+  await phone.close();
+});
+
+test("31j: odd readings are no trouble: none of a kind, one alone, the whole phone", async () => {
+  const nothing = { ms: [], source: [], breaks: [], columns: {} };
+  const life = { pid: 7, process: "", restarted: false, from_ms: 5, to_ms: 5, gone_ms: null, resident: nothing, parts: nothing, graphics: nothing, java_heap: nothing, collections: nothing };
+  const alone = { ms: [5], source: [0], breaks: [], columns: { java: [1], native: [0], code: [0], stack: [0], graphics: [0], private_other: [0], system: [-1], total_pss: [0] } };
+  for (const processes of [[life], [{ ...life, parts: alone }], [{ ...life, pid: 4242, parts: alone }]]) {
+    const page = await open({ timeline: timeline({ from_ms: 5, to_ms: 5, processes, labels: [], ours: [], unread: [] }) });
+    await glass(page).focus();
+    for (const key of ["ArrowRight", "ArrowLeft", "PageDown", "Home", "End", "+", "-", "0", "Enter", "Escape"]) await page.keyboard.press(key);
+    clean(page);
+    await page.close();
+  }
+});
