@@ -77,8 +77,8 @@ fn a_restart_is_another_life_and_a_silence_is_a_gap() {
     assert_eq!(first.columns["oom_score_adj"][3], Some(-5));
     assert!(!first.columns.contains_key("file"));
     assert_eq!(timeline.words[first.source[0]], "status");
-    assert_eq!(timeline.life(7, 36_000.0).unwrap().restarted, false);
-    assert_eq!(timeline.life(7, 39_000.0).unwrap().restarted, true);
+    assert!(!timeline.life(7, 36_000.0).unwrap().restarted);
+    assert!(timeline.life(7, 39_000.0).unwrap().restarted);
     assert_eq!(timeline.life(8, 0.0), None);
     assert_eq!(first.nearest(9400.0), Some(9));
     assert_eq!(first.nearest(25_000.0), Some(10));
