@@ -1,5 +1,7 @@
 //! What a message of the log says about the garbage collector.
 
+use serde::Serialize;
+
 use super::logcat::LogLine;
 use super::oom::{self, OutOfMemory};
 use super::size::{plain, size};
@@ -7,7 +9,8 @@ use super::{art, dalvik};
 use crate::memory::timeline::Collection;
 
 /// The virtual machine that wrote a line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Runtime {
     /// Up to Android 4.4: logs every collection.
     Dalvik,

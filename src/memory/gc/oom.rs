@@ -1,6 +1,8 @@
 //! `OutOfMemoryError`: as the runtimes announce it, as stack traces report it, with the figures
 //! that its message gives.
 
+use serde::Serialize;
+
 use super::size::{plain, size};
 
 /// Characters of a message that are kept.
@@ -10,27 +12,36 @@ const MOST_TEXT: usize = 1000;
 const DALVIK: [&str; 2] = ["Out of memory on a ", "Out of memory: Heap Size="];
 
 /// An `OutOfMemoryError`.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct OutOfMemory {
     /// The error's own message; empty where there is none.
     pub text: String,
     /// The runtime says that it throws it; else somebody reports one that was thrown.
+    #[serde(skip)]
     pub thrown: bool,
     /// Bytes asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub wanted: Option<u64>,
     /// Bytes free in the heap.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub free: Option<u64>,
     /// Bytes until the heap may grow no more; cut off at the unit.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub until_limit: Option<u64>,
     /// What the heap may take up before the next collection.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub footprint: Option<u64>,
     /// What it may ever take up.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub growth_limit: Option<u64>,
     /// The largest piece that was free: it is fragmentation that fails.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub largest_free: Option<u64>,
     /// There was room, but too little of it after a collection, percent.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub given_up_below: Option<u64>,
     /// Virtual memory of the process.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub virtual_bytes: Option<u64>,
 }
 

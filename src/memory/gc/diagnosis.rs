@@ -1,0 +1,487 @@
+//! What is wrong with a process's collections, each with its threshold and its evidence: the
+//! live set keeps growing; allocations wait for collections while the heap is full; errors;
+//! long pauses; collections that the app asks for.
+
+use serde::Serialize;
+
+use super::analysis::{Figures, Live, ProcessReport};
+use super::log::ProcessLog;
+use super::trend::{FEWEST, Point, Trend};
+use crate::units::{ByteSize, HumanDuration};
+use std::time::Duration;
+
+/// Growth below this is none, whatever its pace.
+const LEAST_GROWTH: u64 = 1 << 20;
+/// Nor is growth below this part of what is live.
+const LEAST_PART: f64 = 0.05;
+/// A heap is full from this part of its limit on.
+const FULL: f64 = 0.9;
+/// Where the limit is not known, a heap is full if so little is free after a collection of all
+/// of it: the runtime leaves more, unless it must not.
+const FULL_FREE_PART: f64 = 0.05;
+const FULL_FREE: u64 = 4 << 20;
+/// So many such collections make a case; with a limit that is known, fewer.
+const CASE: u64 = 3;
+const CASE_OF_LIMIT: u64 = 2;
+/// A frame at 60 Hz: a longer pause drops one.
+const FRAME_NS: u64 = 16_700_000;
+/// A pause that people notice.
+const NOTICED_NS: u64 = 100_000_000;
+/// So many collections that an app asks for are a habit.
+const HABIT: u64 = 3;
+
+/// How much it matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Severity {
+    /// Worth knowing.
+    Note,
+    /// Something is wrong.
+    Warning,
+}
+
+/// Something that is wrong.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Diagnosis {
+    /// How much it matters.
+    pub severity: Severity,
+    /// In words, with figures.
+    pub text: String,
+    /// What to do next.
+    pub help: String,
+    /// The figures.
+    #[serde(flatten)]
+    pub evidence: Evidence,
+}
+
+/// What a diagnosis rests on.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Evidence {
+    /// The live set keeps growing.
+    LiveSetGrows(Growing),
+    /// Allocations wait for collections that leave the heap full.
+    NearLimit {
+        /// Collections that an allocation waited for.
+        collections: u64,
+        /// Those of them that left the heap full.
+        full: u64,
+        /// The limit, where it is known, bytes.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        limit: Option<u64>,
+        /// The most that was live after one, bytes.
+        live: u64,
+    },
+    /// There was no memory.
+    OutOfMemory {
+        /// Errors thrown, or reported only.
+        errors: u64,
+    },
+    /// The app stood still for too long.
+    LongPauses {
+        /// Pauses longer than a frame.
+        long: u64,
+        /// All pauses.
+        pauses: u64,
+        /// The longest, ns.
+        max_ns: u64,
+    },
+    /// The app asks for collections.
+    ExplicitCollections {
+        /// How many.
+        collections: u64,
+        /// How long they took, ns.
+        total_ns: u64,
+    },
+}
+
+/// Whether the live set keeps growing.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(tag = "verdict", rename_all = "kebab-case")]
+pub enum Growth {
+    /// There are too few collections of the whole heap to tell.
+    TooFew {
+        /// How many there are.
+        collections: usize,
+        /// How many it takes.
+        wanted: usize,
+    },
+    /// It does not, or not by more than noise.
+    Steady {
+        /// Collections it was measured by.
+        collections: usize,
+        /// Growth along the line, bytes; below what counts.
+        growth: f64,
+        /// Spread around the line, bytes.
+        noise: f64,
+    },
+    /// It does.
+    Grows(Growing),
+}
+
+/// How a live set grows.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Growing {
+    /// Collections of the whole heap it was measured by.
+    pub collections: usize,
+    /// Bytes from one to the next.
+    pub per_collection: f64,
+    /// Bytes a minute, and where that lies with 95 % confidence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub per_minute: Option<f64>,
+    /// Its range.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub per_minute_range: Option<(f64, f64)>,
+    /// From the first to the last, bytes.
+    pub growth: f64,
+    /// The live set after the last, bytes.
+    pub live: u64,
+    /// Spread around the line, bytes.
+    pub noise: f64,
+    /// The test's score, in standard deviations.
+    pub score: f64,
+}
+
+/// Judges the live set after collections of the whole heap, in order.
+pub fn growth(live: &[Live]) -> Growth {
+    let whole: Vec<&Live> = live.iter().filter(|l| l.whole).collect();
+    let points: Vec<Point> = whole
+        .iter()
+        .enumerate()
+        .map(|(n, live)| Point {
+            x: n as f64,
+            // What the unit hides is on average half of it.
+            y: live.bytes as f64 + live.step.saturating_sub(1) as f64 / 2.0,
+        })
+        .collect();
+    let Some(trend) = Trend::of(&points) else {
+        return Growth::TooFew {
+            collections: whole.len(),
+            wanted: FEWEST,
+        };
+    };
+    let step = whole.iter().map(|l| l.step).max().unwrap_or(0);
+    let middle = points[points.len() / 2].y;
+    let least = (LEAST_GROWTH.max(step.saturating_mul(2)) as f64).max(LEAST_PART * middle);
+    if !trend.grows(least) {
+        return Growth::Steady {
+            collections: trend.points,
+            growth: trend.growth,
+            noise: trend.noise,
+        };
+    }
+    let timed: Vec<Point> = whole
+        .iter()
+        .zip(&points)
+        .filter_map(|(live, point)| {
+            Some(Point {
+                x: live.at? as f64 / 60e9,
+                y: point.y,
+            })
+        })
+        .collect();
+    // Times of thousands of days are too coarse for what is between them.
+    let first = timed.first().map_or(0.0, |p| p.x);
+    let mut timed: Vec<Point> = timed
+        .iter()
+        .map(|p| Point {
+            x: p.x - first,
+            ..*p
+        })
+        .collect();
+    timed.sort_by(|a, b| a.x.total_cmp(&b.x));
+    let by_time = (timed.len() == points.len())
+        .then(|| Trend::of(&timed))
+        .flatten();
+    Growth::Grows(Growing {
+        collections: trend.points,
+        per_collection: trend.slope,
+        per_minute: by_time.map(|t| t.slope),
+        per_minute_range: by_time.map(|t| t.slope_range),
+        growth: trend.growth,
+        live: whole.last().map_or(0, |l| l.bytes),
+        noise: trend.noise,
+        score: trend.score,
+    })
+}
+
+/// All that is wrong, the gravest first.
+pub fn diagnose(report: &ProcessReport, process: &ProcessLog) -> Vec<Diagnosis> {
+    let mut found: Vec<Diagnosis> = [
+        out_of_memory(report),
+        near_limit(report, process),
+        grows(report),
+        long_pauses(report, process),
+        explicit(report, process),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    found.sort_by_key(|d| std::cmp::Reverse(d.severity));
+    found
+}
+
+fn grows(report: &ProcessReport) -> Option<Diagnosis> {
+    let Growth::Grows(growing) = report.growth else {
+        return None;
+    };
+    let mut text = format!(
+        "the live set keeps growing: by {} over {} collections of the whole heap, {} from one to \
+         the next",
+        size(growing.growth),
+        growing.collections,
+        size(growing.per_collection),
+    );
+    if let (Some(pace), Some((low, high))) = (growing.per_minute, growing.per_minute_range) {
+        text += &format!(
+            ", {} a minute ({} to {} with 95 % confidence)",
+            size(pace),
+            size(low),
+            size(high)
+        );
+        let left = report
+            .limit
+            .and_then(|limit| limit.checked_sub(growing.live));
+        if let Some(left) = left.filter(|_| pace > 0.0) {
+            let minutes = left as f64 / pace;
+            if minutes < 60.0 * 24.0 {
+                text += &format!(
+                    "; at that pace {} are full in {}",
+                    ByteSize(report.limit.unwrap_or(0)),
+                    HumanDuration(Duration::from_secs_f64(minutes * 60.0))
+                );
+            }
+        }
+    }
+    text += &format!("; the spread around that line is {}", size(growing.noise));
+    Some(Diagnosis {
+        severity: Severity::Warning,
+        text,
+        help: "collections free what nothing holds: something holds more and more. Take Java \
+               heaps before and after with `heaptap dump` and compare them with `heaptap leaks`"
+            .to_owned(),
+        evidence: Evidence::LiveSetGrows(growing),
+    })
+}
+
+/// Whether an allocation waited for the collection.
+fn is_for_alloc(reason: &str) -> bool {
+    matches!(
+        reason,
+        "Alloc" | "GC_FOR_ALLOC" | "GC_FOR_MALLOC" | "GC_BEFORE_OOM"
+    )
+}
+
+fn near_limit(report: &ProcessReport, process: &ProcessLog) -> Option<Diagnosis> {
+    let (mut collections, mut full, mut most, mut last_resort) = (0u64, 0u64, 0u64, 0u64);
+    for timed in &process.collections {
+        let collection = &timed.logged.collection;
+        if collection.ours || !is_for_alloc(&collection.reason) {
+            continue;
+        }
+        collections += 1;
+        last_resort += u64::from(collection.reason == "GC_BEFORE_OOM");
+        let Some(live) = collection.live else {
+            continue;
+        };
+        let steps = timed.logged.steps;
+        let is_full = match (report.limit, collection.total) {
+            (Some(limit), _) => live.saturating_add(steps.live) as f64 >= FULL * limit as f64,
+            // Young collections leave the heap's size as it is.
+            (None, Some(total)) if super::analysis::is_whole(&collection.collector) => {
+                let free = total.saturating_sub(live).saturating_add(steps.total);
+                free <= FULL_FREE
+                    && total.saturating_sub(live) as f64 <= FULL_FREE_PART * total as f64
+            }
+            _ => false,
+        };
+        if is_full {
+            full += 1;
+            most = most.max(live);
+        }
+    }
+    let wanted = match report.limit {
+        Some(_) => CASE_OF_LIMIT,
+        None => CASE,
+    };
+    if full < wanted && last_resort == 0 {
+        return None;
+    }
+    let bound = match report.limit {
+        Some(limit) => format!(
+            "at least {:.0} % of the {} that the heap may take up",
+            FULL * 100.0,
+            ByteSize(limit)
+        ),
+        None => format!(
+            "no more than {:.0} % and {} of the heap free",
+            FULL_FREE_PART * 100.0,
+            ByteSize(FULL_FREE)
+        ),
+    };
+    let mut text = format!(
+        "OutOfMemoryError is near: allocations waited for {collections} collections, and after \
+         {full} of them {bound} {}",
+        match report.limit {
+            Some(_) => "were live",
+            None => "was left",
+        }
+    );
+    if most > 0 {
+        text += &format!(" (at most {} live)", ByteSize(most));
+    }
+    if last_resort > 0 {
+        text += &format!("; {last_resort} were the last resort before the error");
+    }
+    Some(Diagnosis {
+        severity: Severity::Warning,
+        text,
+        help: "what is live has to shrink, or the next large allocation fails: `heaptap dump` \
+               shows what holds it"
+            .to_owned(),
+        evidence: Evidence::NearLimit {
+            collections,
+            full,
+            limit: report.limit,
+            live: most,
+        },
+    })
+}
+
+fn out_of_memory(report: &ProcessReport) -> Option<Diagnosis> {
+    // What is thrown is reported as well: count what is larger.
+    let errors: u64 = report
+        .out_of_memory
+        .iter()
+        .map(|e| e.thrown.max(e.reported))
+        .sum();
+    let last = report.out_of_memory.last()?;
+    let mut text = match errors {
+        1 => "an OutOfMemoryError was thrown".to_owned(),
+        more => format!("{more} OutOfMemoryErrors were thrown"),
+    };
+    let error = &last.error;
+    if let Some(wanted) = error.wanted {
+        text += &format!(": {} were asked for", ByteSize(wanted));
+        if let Some(free) = error.free {
+            text += &format!(", {} were free", ByteSize(free));
+        }
+        if let Some(limit) = error.growth_limit {
+            text += &format!(" of at most {}", ByteSize(limit));
+        }
+    } else if !error.text.is_empty() {
+        let words: String = error.text.chars().take(160).collect();
+        text += &format!(": {}", crate::untrusted::shown(&words));
+    }
+    if let Some(largest) = error.largest_free {
+        text += &format!(
+            "; the heap is fragmented: the largest piece free is {}",
+            ByteSize(largest)
+        );
+    }
+    let threads = error.text.contains("pthread_create") || error.text.contains("new native thread");
+    let help = match threads {
+        true => {
+            "it is not the Java heap that is full: a thread could not be made. Count threads and \
+             address space, not objects"
+        }
+        false => {
+            "`heaptap dump` shows what holds the heap; an allocation that is large by itself may \
+             be the fault, too"
+        }
+    };
+    Some(Diagnosis {
+        severity: Severity::Warning,
+        text,
+        help: help.to_owned(),
+        evidence: Evidence::OutOfMemory { errors },
+    })
+}
+
+fn long_pauses(report: &ProcessReport, process: &ProcessLog) -> Option<Diagnosis> {
+    let long = process
+        .collections
+        .iter()
+        .filter(|c| !c.logged.collection.ours)
+        .flat_map(|c| &c.logged.collection.pauses)
+        .filter(|pause| **pause > FRAME_NS)
+        .count() as u64;
+    if long == 0 {
+        return None;
+    }
+    let Figures { count, max_ns, .. } = report.pauses;
+    Some(Diagnosis {
+        severity: match max_ns >= NOTICED_NS {
+            true => Severity::Warning,
+            false => Severity::Note,
+        },
+        text: format!(
+            "{long} of {count} pauses were longer than a frame of 16.7 ms; the longest took {}",
+            milliseconds(max_ns)
+        ),
+        help:
+            "fewer and smaller allocations in what runs often make collections shorter; `heaptap \
+               record --java-allocations` shows where they are made"
+                .to_owned(),
+        evidence: Evidence::LongPauses {
+            long,
+            pauses: count,
+            max_ns,
+        },
+    })
+}
+
+fn explicit(report: &ProcessReport, process: &ProcessLog) -> Option<Diagnosis> {
+    let own: Vec<u64> = process
+        .collections
+        .iter()
+        .filter(|c| !c.logged.collection.ours && !c.by_signal)
+        .filter(|c| {
+            let reason = c.logged.collection.reason.as_str();
+            matches!(reason, "Explicit" | "GC_EXPLICIT")
+        })
+        .map(|c| c.logged.collection.duration.unwrap_or(0))
+        .collect();
+    let collections = own.len() as u64;
+    if collections < HABIT {
+        return None;
+    }
+    let total_ns = own.iter().fold(0u64, |sum, ns| sum.saturating_add(*ns));
+    let name = report.name.as_deref().unwrap_or("the process");
+    Some(Diagnosis {
+        severity: Severity::Note,
+        text: format!(
+            "{collections} collections were asked for, {} in all: by System.gc() of {}, or by \
+             tools such as `dumpsys meminfo`",
+            milliseconds(total_ns),
+            crate::untrusted::shown(name)
+        ),
+        help: "the runtime knows better when to collect: calls of System.gc() cost time and free \
+               little"
+            .to_owned(),
+        evidence: Evidence::ExplicitCollections {
+            collections,
+            total_ns,
+        },
+    })
+}
+
+/// Bytes that may be a fraction, or negative.
+fn size(bytes: f64) -> String {
+    let text = ByteSize(bytes.abs().round() as u64).to_string();
+    match bytes <= -0.5 {
+        true => format!("-{text}"),
+        false => text,
+    }
+}
+
+/// `0.09 ms`, `12.3 ms`, `1.2 s`.
+pub fn milliseconds(ns: u64) -> String {
+    let ms = ns as f64 / 1e6;
+    match ns {
+        0 => "0 ms".to_owned(),
+        ..10_000_000 => format!("{ms:.2} ms"),
+        ..1_000_000_000 => format!("{ms:.1} ms"),
+        _ => format!("{:.2} s", ms / 1e3),
+    }
+}

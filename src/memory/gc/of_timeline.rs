@@ -1,0 +1,161 @@
+//! The collections of a recording: what its timeline holds of them, by process, as a log would
+//! give it.
+
+use std::collections::BTreeMap;
+
+use super::log::{Name, ProcessLog, Timed};
+use super::message::{Logged, Runtime, Steps};
+use crate::memory::timeline::{Collection, Seen, Source, Timeline};
+
+/// A process of a recording.
+#[derive(Debug, Clone, Default)]
+pub struct Recorded {
+    /// Its collections.
+    pub log: ProcessLog,
+    /// All of them are there: the trace has the runtime's own marks.
+    pub every: bool,
+}
+
+/// The processes of a recording that collected, by number. A number that a restarted process
+/// has again is another process.
+pub fn of_timeline(timeline: &Timeline) -> Vec<Recorded> {
+    let mut lives: BTreeMap<u32, u32> = BTreeMap::new();
+    let mut found: BTreeMap<(u32, u32), Recorded> = BTreeMap::new();
+    for entry in &timeline.entries {
+        let pid = entry.pid;
+        let life = *lives.get(&pid).unwrap_or(&0);
+        match &entry.seen {
+            Seen::Process(process) => {
+                let recorded = found.entry((pid, life)).or_default();
+                recorded.log.name = Some(Name {
+                    text: process.name.clone(),
+                    from_tag: false,
+                });
+            }
+            Seen::Gone => {
+                lives.insert(pid, life.saturating_add(1));
+            }
+            Seen::Collection(collection) => {
+                let recorded = found.entry((pid, life)).or_default();
+                recorded.every |= collection.source == Some(Source::Ftrace);
+                recorded.log.collections.push(Timed {
+                    at: i64::try_from(entry.boot_ns).ok(),
+                    logged: logged(collection),
+                    by_signal: false,
+                });
+            }
+            _ => {}
+        }
+    }
+    found.retain(|_, recorded| !recorded.log.collections.is_empty());
+    found
+        .into_iter()
+        .map(|((pid, _), mut recorded)| {
+            recorded.log.pid = Some(pid);
+            recorded
+        })
+        .collect()
+}
+
+fn logged(collection: &Collection) -> Logged {
+    let dalvik = collection.reason.starts_with("GC_") || collection.reason == "GC";
+    let runtime = match dalvik {
+        true => Runtime::Dalvik,
+        false => Runtime::Art,
+    };
+    let step = |bytes: Option<u64>| match (runtime, bytes) {
+        (_, None) => 0,
+        (Runtime::Dalvik, _) => 1024,
+        (Runtime::Art, Some(bytes)) => printed_step(bytes),
+    };
+    let signed = |bytes: Option<i64>| step(bytes.map(i64::unsigned_abs));
+    Logged {
+        runtime,
+        free_percent: None,
+        external: None,
+        sampled: false,
+        steps: Steps {
+            freed: signed(collection.freed_bytes),
+            large: signed(collection.freed_large.map(|large| large.1)),
+            live: step(collection.live),
+            total: step(collection.total),
+        },
+        unread: Vec::new(),
+        collection: collection.clone(),
+    }
+}
+
+/// The unit that ART prints a size in; what was never printed is taken for it at worst.
+fn printed_step(bytes: u64) -> u64 {
+    let units: [(u64, u64); 3] = [
+        (10 << 30, 1 << 30),
+        (10 << 20, 1 << 20),
+        (10 << 10, 1 << 10),
+    ];
+    units
+        .into_iter()
+        .find(|(from, unit)| bytes >= *from && bytes % unit == 0)
+        .map_or(1, |(_, unit)| unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::timeline::{Entry, Process};
+
+    fn entry(boot_ns: u64, seen: Seen) -> Entry {
+        Entry {
+            boot_ns,
+            pid: 7,
+            cost: None,
+            seen,
+        }
+    }
+
+    #[test]
+    fn a_recording_gives_processes_with_what_was_live() {
+        let collection = |live| {
+            Seen::Collection(Collection {
+                source: Some(Source::Ftrace),
+                reason: "Background".to_owned(),
+                collector: "concurrent copying".to_owned(),
+                live,
+                ..Collection::default()
+            })
+        };
+        let process = |name: &str| {
+            Seen::Process(Process {
+                name: name.to_owned(),
+                restarted: false,
+            })
+        };
+        let timeline = Timeline {
+            entries: vec![
+                entry(1, process("com.example")),
+                entry(10, collection(Some(12 << 20))),
+                entry(30, collection(None)),
+                entry(42, Seen::Gone),
+                entry(43, process("com.example")),
+                entry(44, collection(Some(1))),
+            ],
+        };
+        let found = of_timeline(&timeline);
+        let live: Vec<Vec<Option<u64>>> = found
+            .iter()
+            .map(|r| {
+                r.log
+                    .collections
+                    .iter()
+                    .map(|c| c.logged.collection.live)
+                    .collect()
+            })
+            .collect();
+        assert_eq!(live, [vec![Some(12 << 20), None], vec![Some(1)]]);
+        assert!(
+            found
+                .iter()
+                .all(|r| r.every && r.log.name.is_some() && r.log.pid == Some(7))
+        );
+        assert_eq!(found[0].log.collections[0].logged.steps.live, 1 << 20);
+    }
+}

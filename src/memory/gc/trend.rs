@@ -1,0 +1,306 @@
+//! Whether a series keeps growing: Sen's slope and the test of Mann and Kendall, which ask for
+//! no distribution and bear outliers. Consecutive live sets are alike, so the test's variance
+//! is widened by what they share; and what grew only at first, as every app does that starts,
+//! does not count.
+
+/// Fewer points tell nothing.
+pub const FEWEST: usize = 8;
+/// The test's score that growth wants, in standard deviations: with what else it wants, fewer than
+/// one in a hundred series of noise have it.
+pub const SCORE: f64 = 3.1;
+/// Growth wants to be so many times the spread around its line.
+pub const OVER_NOISE: f64 = 2.0;
+/// The second half wants to grow at this part of the whole's pace, at least.
+pub const STILL: f64 = 0.35;
+/// Points that are compared with one another; of more, medians of groups.
+const MOST_POINTS: usize = 120;
+
+/// A point: where it lies, and its value.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Point {
+    /// Time, or number.
+    pub x: f64,
+    /// The value.
+    pub y: f64,
+}
+
+/// A series measured.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Trend {
+    /// Points it was measured by.
+    pub points: usize,
+    /// Sen's slope: the median of the slopes between all pairs.
+    pub slope: f64,
+    /// Where it lies with 95 % confidence, noise of neighbours allowed for.
+    pub slope_range: (f64, f64),
+    /// From the first to the last point along the slope.
+    pub growth: f64,
+    /// Standard deviation around the line, estimated from the median deviation.
+    pub noise: f64,
+    /// The test's score, in standard deviations.
+    pub score: f64,
+    /// The slope of the second half by that of the whole; 0 where the whole does not grow.
+    pub still: f64,
+}
+
+impl Trend {
+    /// Measures points that lie in order of `x`. None for fewer than [`FEWEST`], or where all
+    /// lie at one place.
+    pub fn of(points: &[Point]) -> Option<Trend> {
+        if points.len() < FEWEST {
+            return None;
+        }
+        let count = points.len();
+        let points = grouped(points);
+        let whole = Sen::of(&points)?;
+        let first = points.first()?;
+        let last = points.last()?;
+        let half = Sen::of(&points[points.len() / 2..]);
+        let still = match half {
+            Some(half) if whole.slope > 0.0 => half.slope / whole.slope,
+            _ => 0.0,
+        };
+        Some(Trend {
+            points: count,
+            slope: whole.slope,
+            slope_range: whole.range,
+            growth: whole.slope * (last.x - first.x),
+            noise: whole.noise,
+            score: whole.score,
+            still,
+        })
+    }
+
+    /// Whether the series keeps growing, by more than `least` in all.
+    pub fn grows(&self, least: f64) -> bool {
+        self.score >= SCORE
+            && self.growth >= least
+            && self.growth >= OVER_NOISE * self.noise
+            && self.still >= STILL
+    }
+}
+
+/// Medians of groups of neighbours, where there are too many points to compare all pairs.
+fn grouped(points: &[Point]) -> Vec<Point> {
+    if points.len() <= MOST_POINTS {
+        return points.to_vec();
+    }
+    (0..MOST_POINTS)
+        .map(|group| {
+            let at = |group: usize| group * points.len() / MOST_POINTS;
+            let part = &points[at(group)..at(group + 1)];
+            Point {
+                x: median(part.iter().map(|p| p.x).collect()),
+                y: median(part.iter().map(|p| p.y).collect()),
+            }
+        })
+        .collect()
+}
+
+struct Sen {
+    slope: f64,
+    range: (f64, f64),
+    noise: f64,
+    score: f64,
+}
+
+impl Sen {
+    fn of(points: &[Point]) -> Option<Sen> {
+        let mut slopes = Vec::with_capacity(points.len() * points.len() / 2);
+        let mut s = 0i64;
+        for (at, a) in points.iter().enumerate() {
+            for b in &points[at + 1..] {
+                s += match b.y.partial_cmp(&a.y)? {
+                    std::cmp::Ordering::Less => -1,
+                    std::cmp::Ordering::Equal => 0,
+                    std::cmp::Ordering::Greater => 1,
+                };
+                if b.x > a.x {
+                    slopes.push((b.y - a.y) / (b.x - a.x));
+                }
+            }
+        }
+        if slopes.is_empty() {
+            return None;
+        }
+        let slope = median_of(&mut slopes);
+        let residuals: Vec<f64> = points.iter().map(|p| p.y - slope * p.x).collect();
+        let center = median(residuals.clone());
+        let spread = median(residuals.iter().map(|r| (r - center).abs()).collect());
+        let variance = variance(points) * shared(&residuals);
+        let score = match variance > 0.0 {
+            true => (s as f64 - s.signum() as f64) / variance.sqrt(),
+            false => 0.0,
+        };
+        let reach = 1.96 * variance.sqrt() / 2.0;
+        let half = slopes.len() as f64 / 2.0;
+        let mut at = |rank: f64| {
+            let rank = (rank.max(0.0) as usize).min(slopes.len() - 1);
+            *slopes.select_nth_unstable_by(rank, f64::total_cmp).1
+        };
+        Some(Sen {
+            slope,
+            range: (at((half - reach).floor()), at((half + reach).ceil())),
+            noise: 1.4826 * spread,
+            score,
+        })
+    }
+}
+
+/// Of the test's sum, with ties.
+fn variance(points: &[Point]) -> f64 {
+    let of = |n: f64| n * (n - 1.0) * (2.0 * n + 5.0);
+    let mut values: Vec<f64> = points.iter().map(|p| p.y).collect();
+    values.sort_by(f64::total_cmp);
+    let ties: f64 = values
+        .chunk_by(|a, b| a == b)
+        .map(|equal| of(equal.len() as f64))
+        .sum();
+    (of(points.len() as f64) - ties) / 18.0
+}
+
+/// By how much neighbours' likeness widens the variance: as that of a mean of a series whose
+/// deviations fade by a constant part.
+fn shared(residuals: &[f64]) -> f64 {
+    let mean = residuals.iter().sum::<f64>() / residuals.len() as f64;
+    let all: f64 = residuals.iter().map(|r| (r - mean).powi(2)).sum();
+    if all <= 0.0 {
+        return 1.0;
+    }
+    let lag: f64 = residuals
+        .windows(2)
+        .map(|pair| (pair[0] - mean) * (pair[1] - mean))
+        .sum();
+    // Short series show less of it than there is.
+    let likeness = (lag / all + 1.0 / residuals.len() as f64).clamp(0.0, 0.95);
+    (1.0 + likeness) / (1.0 - likeness)
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    median_of(&mut values)
+}
+
+/// Leaves the values in another order.
+fn median_of(values: &mut [f64]) -> f64 {
+    if values.is_empty() {
+        return 0.0;
+    }
+    let half = values.len() / 2;
+    let (below, upper, _) = values.select_nth_unstable_by(half, f64::total_cmp);
+    let upper = *upper;
+    match below.iter().copied().max_by(f64::total_cmp) {
+        Some(lower) if half * 2 == values.len() => f64::midpoint(lower, upper),
+        _ => upper,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Noise that is the same in every run.
+    struct Noise(fastrand::Rng);
+
+    impl Noise {
+        /// Of a normal distribution: the sum of twelve.
+        fn normal(&mut self) -> f64 {
+            (0..12).map(|_| self.0.f64()).sum::<f64>() - 6.0
+        }
+    }
+
+    /// Of a thousand series, how many grow. Values in MB; growth below one does not count.
+    fn accused(mut series: impl FnMut(&mut Noise, usize) -> f64, points: usize) -> usize {
+        // Long series take longer; fewer of them tell as much.
+        let runs = if points > 50 { 200 } else { 1000 };
+        let grown = (0..runs)
+            .filter(|seed| {
+                let mut noise = Noise(fastrand::Rng::with_seed(*seed));
+                let points: Vec<Point> = (0..points)
+                    .map(|n| Point {
+                        x: n as f64,
+                        y: series(&mut noise, n),
+                    })
+                    .collect();
+                Trend::of(&points).is_some_and(|trend| trend.grows(1.0))
+            })
+            .count();
+        grown * 1000 / runs as usize
+    }
+
+    #[test]
+    fn noise_is_not_accused() {
+        for points in [8, 12, 30, 100, 600] {
+            let flat = accused(|noise, _| 40.0 + 5.0 * noise.normal(), points);
+            assert!(flat <= 3, "{flat} of 1000 flat series of {points} points");
+            // Each is much like the one before: a user stays on a screen.
+            let mut before = 0.0;
+            let alike = accused(
+                |noise, n| {
+                    before = if n == 0 {
+                        0.0
+                    } else {
+                        0.7 * before + 5.0 * noise.normal()
+                    };
+                    40.0 + before
+                },
+                points,
+            );
+            assert!(
+                alike <= 10,
+                "{alike} of 1000 alike series of {points} points"
+            );
+            // Screens open and close again.
+            let rounds = accused(
+                |noise, n| 40.0 + 3.0 * (n % 9) as f64 + noise.normal(),
+                points.max(18),
+            );
+            assert!(rounds <= 3, "{rounds} of 1000 rounds of {points} points");
+            // An app starts, and stays.
+            let start = accused(
+                |noise, n| {
+                    60.0 - 40.0 * (-(n as f64) * 8.0 / points as f64).exp() + 2.0 * noise.normal()
+                },
+                points,
+            );
+            assert!(start <= 10, "{start} of 1000 starts of {points} points");
+        }
+    }
+
+    #[test]
+    fn growth_is_found_where_it_is_twice_the_noise() {
+        for (points, growth) in [(12, 40.0), (30, 20.0), (100, 15.0), (600, 10.0)] {
+            let found = accused(
+                |noise, n| 40.0 + growth * n as f64 / (points - 1) as f64 + 4.0 * noise.normal(),
+                points,
+            );
+            assert!(found >= 800, "{found} of 1000 series of {points} points");
+        }
+        // A leak without noise, on as few points as tell anything.
+        assert_eq!(accused(|_, n| 10.0 + n as f64, FEWEST), 1000);
+        // Shrinking is none.
+        assert_eq!(accused(|_, n| 90.0 - n as f64, 30), 0);
+    }
+
+    #[test]
+    fn the_slope_bears_outliers_and_says_how_sure_it_is() {
+        let points: Vec<Point> = (0..50)
+            .map(|n| Point {
+                x: n as f64,
+                y: if n % 10 == 3 {
+                    500.0
+                } else {
+                    2.0 * n as f64 + (n % 3) as f64
+                },
+            })
+            .collect();
+        let trend = Trend::of(&points).unwrap();
+        assert!((trend.slope - 2.0).abs() < 0.1, "{trend:?}");
+        assert!(
+            trend.slope_range.0 <= 2.0 && trend.slope_range.1 >= 2.0,
+            "{trend:?}"
+        );
+        assert_eq!(Trend::of(&points[..FEWEST - 1]), None);
+        let same = [Point { x: 1.0, y: 2.0 }; 20];
+        assert_eq!(Trend::of(&same), None);
+    }
+}
