@@ -20,6 +20,7 @@ pub mod dump;
 pub mod export;
 pub mod findings;
 pub mod finish;
+pub mod gc;
 pub mod goal;
 pub mod heap_files;
 pub mod hprof;

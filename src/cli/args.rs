@@ -4,7 +4,7 @@
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 use super::{
-    apps, check, completions, convert, demo, deobfuscate, devices, diff, doctor, dump, hprof,
+    apps, check, completions, convert, demo, deobfuscate, devices, diff, doctor, dump, gc, hprof,
     leaks, meminfo, open, paths, query, reconcile, record, report, sessions, smaps, symbolize, top,
     virtual_phone,
 };
@@ -142,6 +142,8 @@ pub enum Command {
     Provoke(super::provoke::Args),
     /// Ask with SQL: Perfetto's tables, over native and Java heaps
     Query(Box<query::Args>),
+    /// Garbage collections of a log, a recording or a process: pauses, live set, what is wrong
+    Gc(gc::Args),
     /// Write a page about native and Java heaps: flame graphs, what grew, leaks, ways to roots
     Report(Box<report::Args>),
     /// Open a trace in Perfetto's UI, or the report of anything, in the browser

@@ -19,6 +19,7 @@ mod doctor;
 mod dump;
 mod exit;
 mod export;
+mod gc;
 mod goal;
 mod hprof;
 mod java_args;
@@ -44,6 +45,7 @@ mod report;
 mod sessions;
 mod signals;
 mod smaps;
+mod sparkline;
 mod stack_args;
 mod summary;
 mod symbolize;
@@ -127,6 +129,7 @@ async fn dispatch(ctx: &Context, command: Command) -> Result<Outcome, Failure> {
         Command::Deobfuscate(args) => deobfuscate::run(ctx, args).await,
         Command::Meminfo(args) => meminfo::run(ctx, *args).await,
         Command::Hprof(args) => hprof::run(ctx, args).await,
+        Command::Gc(args) => gc::run(ctx, args).await,
         Command::Report(args) => report::run(ctx, *args).await,
         Command::Open(args) => open::run(ctx, args).await,
         Command::VirtualPhone(args) => virtual_phone::run(ctx, args).await,

@@ -475,11 +475,12 @@ fn size(bytes: f64) -> String {
     }
 }
 
-/// `0.09 ms`, `12.3 ms`, `1.2 s`.
+/// `94 µs`, `1.23 ms`, `12.3 ms`, `1.20 s`.
 pub fn milliseconds(ns: u64) -> String {
     let ms = ns as f64 / 1e6;
     match ns {
         0 => "0 ms".to_owned(),
+        ..100_000 => format!("{:.0} µs", ns as f64 / 1e3),
         ..10_000_000 => format!("{ms:.2} ms"),
         ..1_000_000_000 => format!("{ms:.1} ms"),
         _ => format!("{:.2} s", ms / 1e3),

@@ -3,11 +3,14 @@
 //! itself, so that a log pasted from several is read, too; only `-v long` needs the line
 //! before, which [`Splitter`] remembers.
 
+use serde::Serialize;
+
 use super::size::plain;
 use super::stamp::Stamp;
 
 /// How a line is laid out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Format {
     /// `I/tag( 123): message`
     Brief,

@@ -1,0 +1,298 @@
+//! Logs as they were saved: plain or in gzip, in UTF-8, in UTF-16 as PowerShell writes it, or
+//! with bytes of neither; from stdin, too. And recordings.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use flate2::read::MultiGzDecoder;
+
+use super::{GcError, GcReport};
+use crate::app::timeline;
+use crate::import::{Kind, detect};
+use crate::memory::gc::{GcLog, Known};
+
+/// What stands behind that in a line is dropped: the log's own limit is some 4000.
+const LONGEST_LINE: usize = 64 << 10;
+/// So much of a file tells what it is.
+const HEAD: usize = 64 << 10;
+
+/// What to read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Input {
+    /// Standard input: a log.
+    Stdin,
+    /// A log, a recording's folder or a trace.
+    Path(PathBuf),
+}
+
+/// Reads logs, one after another, as one; or one recording. Blocks.
+///
+/// # Errors
+/// Where one can't be read, or is something else.
+pub fn read(inputs: &[Input]) -> Result<GcReport, GcError> {
+    let mut log = GcLog::default();
+    for input in inputs {
+        match input {
+            Input::Stdin => read_log(&mut log, io::stdin().lock(), "standard input")?,
+            Input::Path(path) => {
+                let name = path.display().to_string();
+                let unreadable = |source| GcError::Unreadable {
+                    name: name.clone(),
+                    source,
+                };
+                let is_folder = std::fs::metadata(path).map_err(unreadable)?.is_dir();
+                if is_folder || is_trace(path).map_err(unreadable)? {
+                    if inputs.len() > 1 {
+                        return Err(GcError::NotAlone { name });
+                    }
+                    return recording(path);
+                }
+                let file = File::open(path).map_err(unreadable)?;
+                read_log(&mut log, file, &name)?;
+            }
+        }
+    }
+    Ok(GcReport::of_log(&log, Known::default()))
+}
+
+/// What a recording holds: the lines beside it, and what its trace has of the kind.
+fn recording(path: &Path) -> Result<GcReport, GcError> {
+    let known = timeline::beside(path);
+    let mut report = GcReport::of_recording(&known.timeline);
+    report.findings = known.findings;
+    Ok(report)
+}
+
+fn is_trace(path: &Path) -> io::Result<bool> {
+    let mut head = Vec::new();
+    File::open(path)?.take(HEAD as u64).read_to_end(&mut head)?;
+    if detect(&head) == Kind::Gzip {
+        let mut inner = Vec::new();
+        // A torn end is no matter here.
+        let _ = MultiGzDecoder::new(&head[..])
+            .take(HEAD as u64)
+            .read_to_end(&mut inner);
+        head = inner;
+    }
+    Ok(detect(&head) == Kind::Trace)
+}
+
+fn read_log(log: &mut GcLog, input: impl Read, name: &str) -> Result<(), GcError> {
+    let unreadable = |source| GcError::Unreadable {
+        name: name.to_owned(),
+        source,
+    };
+    let mut input = BufReader::with_capacity(HEAD, input);
+    let head = fill(&mut input).map_err(unreadable)?;
+    if detect(&head) == Kind::Gzip {
+        let unpacked = MultiGzDecoder::new(io::Cursor::new(head).chain(input));
+        let mut input = BufReader::with_capacity(HEAD, unpacked);
+        let head = fill(&mut input).map_err(unreadable)?;
+        return plain(log, &head, input, name);
+    }
+    plain(log, &head, input, name)
+}
+
+/// The first bytes, as far as they come.
+fn fill(input: &mut impl Read) -> io::Result<Vec<u8>> {
+    let mut head = Vec::new();
+    input.take(HEAD as u64).read_to_end(&mut head)?;
+    Ok(head)
+}
+
+fn plain(log: &mut GcLog, head: &[u8], rest: impl Read, name: &str) -> Result<(), GcError> {
+    let wide = match head {
+        [0xff, 0xfe, ..] => Some(u16::from_le_bytes as fn([u8; 2]) -> u16),
+        [0xfe, 0xff, ..] => Some(u16::from_be_bytes as fn([u8; 2]) -> u16),
+        _ => None,
+    };
+    let kind = detect(head);
+    let is_text = wide.is_some()
+        || matches!(
+            kind,
+            Kind::Text | Kind::Json | Kind::Html | Kind::Empty | Kind::Unknown
+        );
+    if !is_text {
+        return Err(GcError::NotALog {
+            name: name.to_owned(),
+            kind,
+        });
+    }
+    let rest = io::Cursor::new(head).chain(rest);
+    let read = match wide {
+        None => lines(rest, |line| {
+            log.push(&String::from_utf8_lossy(line));
+        }),
+        Some(unit) => lines(Narrow::new(rest, unit), |line| {
+            log.push(&String::from_utf8_lossy(line));
+        }),
+    };
+    read.map_err(|source| GcError::Unreadable {
+        name: name.to_owned(),
+        source,
+    })
+}
+
+/// Gives each line to `each`, none of them longer than what is kept.
+fn lines(input: impl Read, mut each: impl FnMut(&[u8])) -> io::Result<()> {
+    let mut input = BufReader::with_capacity(HEAD, input);
+    let mut line = Vec::new();
+    loop {
+        let piece = match input.fill_buf() {
+            Ok(piece) => piece,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        if piece.is_empty() {
+            if !line.is_empty() {
+                each(&line);
+            }
+            return Ok(());
+        }
+        let end = memchr::memchr(b'\n', piece);
+        let text = &piece[..end.unwrap_or(piece.len())];
+        line.extend_from_slice(&text[..text.len().min(LONGEST_LINE - line.len())]);
+        let taken = text.len() + usize::from(end.is_some());
+        if end.is_some() {
+            each(&line);
+            line.clear();
+        }
+        input.consume(taken);
+    }
+}
+
+/// UTF-16 as UTF-8.
+struct Narrow<R> {
+    inner: R,
+    unit: fn([u8; 2]) -> u16,
+    /// The first half of a character of two units.
+    half: Option<u16>,
+    ready: Vec<u8>,
+    at: usize,
+}
+
+impl<R: Read> Narrow<R> {
+    fn new(inner: R, unit: fn([u8; 2]) -> u16) -> Self {
+        Narrow {
+            inner,
+            unit,
+            half: None,
+            ready: Vec::new(),
+            at: 0,
+        }
+    }
+}
+
+impl<R: Read> Read for Narrow<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        while self.at == self.ready.len() {
+            let mut bytes = Vec::with_capacity(8192);
+            (&mut self.inner).take(8192).read_to_end(&mut bytes)?;
+            self.ready.clear();
+            self.at = 0;
+            if bytes.is_empty() {
+                return Ok(0);
+            }
+            let units = bytes
+                .chunks_exact(2)
+                .map(|pair| (self.unit)([pair[0], pair[1]]));
+            let mut text = String::with_capacity(bytes.len());
+            let mut units: Vec<u16> = self.half.take().into_iter().chain(units).collect();
+            if units
+                .last()
+                .is_some_and(|unit| (0xd800..0xdc00).contains(unit))
+            {
+                self.half = units.pop();
+            }
+            for c in char::decode_utf16(units) {
+                match c {
+                    Ok('\u{feff}') => {}
+                    Ok(c) => text.push(c),
+                    Err(_) => text.push(char::REPLACEMENT_CHARACTER),
+                }
+            }
+            self.ready = text.into_bytes();
+        }
+        let some = &self.ready[self.at..];
+        let count = some.len().min(out.len());
+        out[..count].copy_from_slice(&some[..count]);
+        self.at += count;
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+
+    const LINE: &str = "I/art     ( 2345): Explicit concurrent mark sweep GC freed 104710(7MB) \
+        AllocSpace objects, 21(416KB) LOS objects, 33% free, 25MB/38MB, paused 1.230ms total \
+        67.216ms";
+
+    fn collections(bytes: &[u8]) -> u64 {
+        let mut log = GcLog::default();
+        read_log(&mut log, bytes, "a test").unwrap();
+        let report = GcReport::of_log(&log, Known::default());
+        report.processes.iter().map(|p| p.collections).sum()
+    }
+
+    #[test]
+    fn logs_come_in_any_encoding() {
+        let text = format!("--------- beginning of main\r\n{LINE}\r\nI/x( 1): \u{1f600}\r\n{LINE}");
+        assert_eq!(collections(text.as_bytes()), 2);
+        for (mark, to) in [
+            ([0xff, 0xfe], u16::to_le_bytes as fn(u16) -> [u8; 2]),
+            ([0xfe, 0xff], u16::to_be_bytes as fn(u16) -> [u8; 2]),
+        ] {
+            // Long enough that characters fall on the seams of what is read at once.
+            let text = format!("{text}\n{}", "\u{1f600}x".repeat(9000));
+            let wide: Vec<u8> = mark
+                .into_iter()
+                .chain(text.encode_utf16().flat_map(to))
+                .collect();
+            assert_eq!(collections(&wide), 2);
+        }
+        let mut dirty = b"\xff\xc3\x28 I/x( 1): \xf0\x28\n".to_vec();
+        dirty.extend_from_slice(text.as_bytes());
+        assert_eq!(collections(&dirty), 2);
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(text.as_bytes()).unwrap();
+        assert_eq!(collections(&gzip.finish().unwrap()), 2);
+    }
+
+    #[test]
+    fn a_line_without_end_takes_no_memory() {
+        let mut longest = 0;
+        let mut count = 0;
+        let endless = io::repeat(b'x').take(3 << 20).chain(&b"\nshort\n"[..]);
+        lines(endless, |line| {
+            longest = longest.max(line.len());
+            count += 1;
+        })
+        .unwrap();
+        assert_eq!((longest, count), (LONGEST_LINE, 2));
+    }
+
+    #[test]
+    fn what_is_no_log_is_refused() {
+        let mut log = GcLog::default();
+        let error = read_log(
+            &mut log,
+            &b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0"[..],
+            "lib.so",
+        )
+        .unwrap_err();
+        assert!(
+            matches!(
+                error,
+                GcError::NotALog {
+                    kind: Kind::Elf,
+                    ..
+                }
+            ),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,153 @@
+//! Garbage collections of processes: out of logs that were saved, a phone's log, a recording.
+//!
+//! | module | owns |
+//! |---|---|
+//! | `files` | logs in any encoding, and recordings |
+//! | `error` | why there is nothing to tell |
+
+mod error;
+mod files;
+
+use serde::Serialize;
+
+pub use self::error::GcError;
+pub use self::files::{Input, read};
+use crate::app::findings::Finding;
+use crate::memory::gc::{
+    Format, GcLog, Known, ProcessReport, Recorded, Timed, analyze, of_timeline,
+};
+use crate::memory::timeline::Timeline;
+
+/// Where collections come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum From {
+    /// Logs.
+    Log,
+    /// The timeline of a recording.
+    Recording,
+}
+
+/// The collections of processes.
+#[derive(Debug, Clone, Serialize)]
+pub struct GcReport {
+    /// Where they come from.
+    pub from: From,
+    /// Lines that were read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lines: Option<u64>,
+    /// The formats of the lines that told something.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub formats: Vec<Format>,
+    /// When the first and the last line were written, ns on the log's axis.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub span: Option<(i64, i64)>,
+    /// Processes, those with something wrong first, then those that collected most.
+    pub processes: Vec<ProcessReport>,
+    /// Every collection, of the processes in their order.
+    #[serde(skip)]
+    pub collections: Vec<Vec<Timed>>,
+    /// Collections, or processes, beyond what is kept.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub left_out: u64,
+    /// What the user should know beside.
+    #[serde(skip)]
+    pub findings: Vec<Finding>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// Which processes are wanted: by number, or by a part of the name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Which {
+    /// Of this number.
+    Pid(u32),
+    /// With this in the name. A log may have the end of a name only: that fits, too.
+    Name(String),
+}
+
+impl Which {
+    /// As it is typed.
+    pub fn parse(text: &str) -> Which {
+        match text.parse() {
+            Ok(pid) => Which::Pid(pid),
+            Err(_) => Which::Name(text.to_owned()),
+        }
+    }
+
+    fn fits(&self, report: &ProcessReport) -> bool {
+        match (self, &report.name) {
+            (Which::Pid(pid), _) => report.pid == Some(*pid),
+            (Which::Name(wanted), Some(name)) => {
+                // ART cuts a name to its last 15 characters, and that to 14.
+                name.contains(wanted.as_str())
+                    || report.name_is_cut && name.len() >= 14 && wanted.contains(name.as_str())
+            }
+            (Which::Name(_), None) => false,
+        }
+    }
+}
+
+impl GcReport {
+    /// What a log told.
+    pub fn of_log(log: &GcLog, known: Known) -> GcReport {
+        let processes = log.processes().map(|process| {
+            let report = analyze(process, known);
+            (report, process.collections.clone())
+        });
+        GcReport {
+            lines: Some(log.lines),
+            formats: log.formats.iter().copied().collect(),
+            span: log.span,
+            left_out: log.left_out,
+            ..GcReport::of(From::Log, processes.collect())
+        }
+    }
+
+    /// What a recording holds.
+    pub fn of_recording(timeline: &Timeline) -> GcReport {
+        let processes = of_timeline(timeline).into_iter().map(|recorded| {
+            let Recorded { log, every } = recorded;
+            let known = Known { every, limit: None };
+            (analyze(&log, known), log.collections)
+        });
+        GcReport::of(From::Recording, processes.collect())
+    }
+
+    fn of(from: From, mut processes: Vec<(ProcessReport, Vec<Timed>)>) -> GcReport {
+        processes.sort_by_key(|(report, _)| {
+            let gravest = report.diagnoses.first().map(|d| d.severity);
+            std::cmp::Reverse((gravest, report.collections))
+        });
+        let (processes, collections) = processes.into_iter().unzip();
+        GcReport {
+            from,
+            lines: None,
+            formats: Vec::new(),
+            span: None,
+            processes,
+            collections,
+            left_out: 0,
+            findings: Vec::new(),
+        }
+    }
+
+    /// Leaves only the processes that are wanted; all where none is named.
+    pub fn only(&mut self, wanted: &[Which]) {
+        if wanted.is_empty() {
+            return;
+        }
+        let fits: Vec<bool> = self
+            .processes
+            .iter()
+            .map(|process| wanted.iter().any(|which| which.fits(process)))
+            .collect();
+        let mut kept = fits.iter();
+        self.processes.retain(|_| kept.next() == Some(&true));
+        let mut kept = fits.iter();
+        self.collections.retain(|_| kept.next() == Some(&true));
+    }
+}

@@ -1,0 +1,438 @@
+//! Collections in tables, in sentences and as CSV.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use time::OffsetDateTime;
+use time::macros::format_description;
+
+use super::super::java_view::{Cell, csv_line};
+use super::super::sparkline::sparkline;
+use super::super::table::Table;
+use super::super::{Console, Style};
+use crate::app::gc::{From, GcReport};
+use crate::memory::gc::{
+    Coverage, Growth, ProcessReport, Runtime, Severity, Timed, is_whole, milliseconds,
+};
+use crate::units::{ByteSize, HumanDuration, thousands};
+
+/// Of so many processes each is shown in full.
+const IN_FULL: usize = 3;
+/// Blocks of a series.
+const BLOCKS: usize = 24;
+
+/// Shows a report: few processes in full, of many a table and what is wrong.
+pub(super) fn show(console: &Console, report: &GcReport, list: bool) {
+    let lines = report.lines.map_or_else(String::new, |lines| {
+        format!(" in {}", counted(lines, "line"))
+    });
+    if report.processes.is_empty() {
+        let what = match report.from {
+            From::Log => "no collection was logged",
+            From::Recording => "no collection was recorded",
+        };
+        console.say(format_args!("{what}{lines}"));
+        if report.from == From::Log && report.lines.is_some_and(|lines| lines > 0) {
+            console.say(
+                "ART logs slow collections of apps that are in use, and those that were asked \
+                 for: a log without any proves nothing",
+            );
+        }
+        return;
+    }
+    if report.processes.len() > IN_FULL && !list {
+        overview(console, report);
+        for process in &report.processes {
+            diagnoses(console, process, true);
+        }
+        console.say("--process NAME shows one in full, --list each collection");
+    } else {
+        for (at, process) in report.processes.iter().enumerate() {
+            if at > 0 {
+                console.data("");
+            }
+            let collections = report.collections.get(at).map_or(&[][..], Vec::as_slice);
+            in_full(console, process, collections, list);
+        }
+    }
+    let caveat = report.processes.iter().find_map(|p| match p.collections {
+        0 => None,
+        _ => p.coverage.caveat(),
+    });
+    if let Some(caveat) = caveat {
+        console.say(caveat);
+    }
+    if report.left_out > 0 {
+        console.warn(format_args!(
+            "{} beyond what is kept were left out",
+            counted(report.left_out, "collection")
+        ));
+    }
+}
+
+/// `1 collection`, `2 collections`.
+fn counted(count: u64, what: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} {what}{plural}", thousands(count))
+}
+
+/// The name, or the end of it, and the number.
+fn who(process: &ProcessReport) -> String {
+    let name = match &process.name {
+        Some(name) if process.name_is_cut => format!("…{name}"),
+        Some(name) => name.clone(),
+        None => "process".to_owned(),
+    };
+    match process.pid {
+        Some(pid) => format!("{name} {pid}"),
+        None => name,
+    }
+}
+
+fn overview(console: &Console, report: &GcReport) {
+    let mut table = Table::new(&[
+        "collections",
+        "freed",
+        "time",
+        "p50 pause",
+        "max pause",
+        "live at last",
+        "live set",
+        "process",
+    ]);
+    for process in &report.processes {
+        let last = process.live.last();
+        let series: Vec<f64> = process.live.iter().map(|live| live.bytes as f64).collect();
+        let blocks = sparkline(&series, BLOCKS);
+        let pause = |ns: u64| match process.pauses.count {
+            0 => "-".to_owned(),
+            _ => milliseconds(ns),
+        };
+        table.row(
+            vec![
+                thousands(process.collections),
+                signed(process.freed_bytes),
+                milliseconds(process.durations.total_ns),
+                pause(process.pauses.p50_ns),
+                pause(process.pauses.max_ns),
+                last.map_or("-".to_owned(), |live| ByteSize(live.bytes).to_string()),
+                format!("{blocks:<width$}", width = BLOCKS.min(series.len())),
+            ],
+            who(process),
+        );
+        if process
+            .diagnoses
+            .iter()
+            .any(|d| d.severity == Severity::Warning)
+        {
+            table.style(Style::Warn);
+        }
+    }
+    console.data(table.render(console, console.stdout_width()));
+}
+
+fn in_full(console: &Console, process: &ProcessReport, collections: &[Timed], list: bool) {
+    console.data(heading(console, process));
+    if !process.groups.is_empty() {
+        let mut table = Table::new(&[
+            "count",
+            "freed",
+            "time",
+            "p50 pause",
+            "p90",
+            "p99",
+            "max",
+            "reason, collector",
+        ]);
+        for group in &process.groups {
+            let pause = |ns: u64| match group.pauses.count {
+                0 => "-".to_owned(),
+                _ => milliseconds(ns),
+            };
+            let name = match group.collector.is_empty() {
+                true => group.reason.clone(),
+                false => format!("{}, {}", group.reason, group.collector),
+            };
+            table.row(
+                vec![
+                    thousands(group.count),
+                    signed(group.freed_bytes),
+                    milliseconds(group.total_ns),
+                    pause(group.pauses.p50_ns),
+                    pause(group.pauses.p90_ns),
+                    pause(group.pauses.p99_ns),
+                    pause(group.pauses.max_ns),
+                ],
+                name,
+            );
+        }
+        console.data(indented(&table.render(console, narrowed(console))));
+    }
+    for line in sentences(process) {
+        console.data(format_args!("  {line}"));
+    }
+    if list && !collections.is_empty() {
+        console.data(indented(&rows(console, collections)));
+    }
+    diagnoses(console, process, false);
+}
+
+fn heading(console: &Console, process: &ProcessReport) -> String {
+    let what = match process.coverage {
+        Coverage::Every => "collection",
+        Coverage::Logged => "logged collection",
+    };
+    let mut text = format!(
+        "{}: {}",
+        console.styled(Style::Strong, who(process)),
+        counted(process.collections, what)
+    );
+    match process.runtime {
+        Some(Runtime::Dalvik) => text += " of Dalvik",
+        Some(Runtime::Art) => text += " of ART",
+        None => {}
+    }
+    if let Some(span) = process.span_ns {
+        let _ = write!(text, " in {}", HumanDuration(Duration::from_nanos(span)));
+    }
+    if let Some(rate) = process.per_minute {
+        let _ = write!(text, ", {rate:.1} a minute");
+    }
+    if process.ours > 0 {
+        let _ = write!(
+            text,
+            "; {} of heaptap's own not counted",
+            thousands(process.ours)
+        );
+    }
+    text
+}
+
+/// What does not fit a table.
+fn sentences(process: &ProcessReport) -> Vec<String> {
+    let mut lines = Vec::new();
+    let pauses = &process.pauses;
+    if pauses.count > 0 {
+        lines.push(format!(
+            "pauses: half up to {}, 90 % up to {}, 99 % up to {}, longest {}; {}, {} in all",
+            milliseconds(pauses.p50_ns),
+            milliseconds(pauses.p90_ns),
+            milliseconds(pauses.p99_ns),
+            milliseconds(pauses.max_ns),
+            counted(pauses.count, "pause"),
+            milliseconds(pauses.total_ns),
+        ));
+    }
+    let whole: Vec<f64> = process
+        .live
+        .iter()
+        .filter(|live| live.whole)
+        .map(|live| live.bytes as f64)
+        .collect();
+    let young = process.live.len() - whole.len();
+    if let (Some(first), Some(last)) = (whole.first(), whole.last()) {
+        let mut line = format!(
+            "live set: {} {} {} after {} of the whole heap",
+            ByteSize(*first as u64),
+            sparkline(&whole, 2 * BLOCKS),
+            ByteSize(*last as u64),
+            counted(whole.len() as u64, "collection"),
+        );
+        if young > 0 {
+            let _ = write!(
+                line,
+                "; {} of the young part not drawn",
+                thousands(young as u64)
+            );
+        }
+        lines.push(line);
+    }
+    match process.growth {
+        Growth::TooFew { wanted, .. } if !process.live.is_empty() => lines.push(format!(
+            "whether it grows takes {wanted} collections of the whole heap to tell"
+        )),
+        Growth::Steady { noise, .. } => lines.push(format!(
+            "it does not keep growing beyond its spread of {}",
+            ByteSize(noise.round() as u64)
+        )),
+        Growth::TooFew { .. } | Growth::Grows(_) => {}
+    }
+    if process.waits.count > 0 {
+        lines.push(format!(
+            "threads waited for a collection {}: {} in all, at most {}",
+            times(process.waits.count),
+            milliseconds(process.waits.total_ns),
+            milliseconds(process.waits.max_ns),
+        ));
+    }
+    let lesser = &process.lesser;
+    for (count, what) in [
+        (
+            lesser.clamps,
+            "the heap was kept from growing over its limit",
+        ),
+        (lesser.grown, "the heap grew because nothing in it fitted"),
+        (
+            lesser.soft_references,
+            "softly referenced objects were given up",
+        ),
+        (lesser.signals, "a signal asked for a collection"),
+    ] {
+        if count > 0 {
+            lines.push(format!("{what} {}", times(count)));
+        }
+    }
+    if lesser.dropped > 0 {
+        lines.push(format!(
+            "{} of it were dropped by the phone's log",
+            counted(lesser.dropped, "line")
+        ));
+    }
+    if lesser.unknown > 0 {
+        lines.push(format!(
+            "{} of its collector could not be understood, such as: {}",
+            counted(lesser.unknown, "line"),
+            lesser.unknown_examples.first().map_or("", String::as_str)
+        ));
+    }
+    lines
+}
+
+fn times(count: u64) -> String {
+    match count {
+        1 => "once".to_owned(),
+        more => format!("{} times", thousands(more)),
+    }
+}
+
+fn diagnoses(console: &Console, process: &ProcessReport, named: bool) {
+    for diagnosis in &process.diagnoses {
+        let label = match diagnosis.severity {
+            Severity::Warning => console.styled(Style::Warn, "warning"),
+            Severity::Note => console.styled(Style::Strong, "note"),
+        };
+        if named && diagnosis.severity == Severity::Note {
+            continue;
+        }
+        let of = match named {
+            true => format!("{}: ", who(process)),
+            false => String::new(),
+        };
+        console.data(format_args!("{label}: {of}{}", diagnosis.text));
+        if !named {
+            let help = console.styled(Style::Help, "help");
+            console.data(format_args!("   {help}: {}", diagnosis.help));
+        }
+    }
+}
+
+fn rows(console: &Console, collections: &[Timed]) -> String {
+    let mut table = Table::new(&[
+        "time",
+        "freed",
+        "live",
+        "of",
+        "pauses",
+        "took",
+        "reason, collector",
+    ]);
+    for timed in collections {
+        let collection = &timed.logged.collection;
+        let size = |bytes: Option<u64>| bytes.map_or("-".to_owned(), |b| ByteSize(b).to_string());
+        let freed = collection.freed_bytes.map(|bytes| {
+            signed(bytes.saturating_add(collection.freed_large.map_or(0, |large| large.1)))
+        });
+        let pauses: Vec<String> = collection
+            .pauses
+            .iter()
+            .map(|ns| milliseconds(*ns))
+            .collect();
+        let mut name = collection.reason.clone();
+        if !collection.collector.is_empty() {
+            name = format!("{name}, {}", collection.collector);
+        }
+        table.row(
+            vec![
+                timed.at.map_or("-".to_owned(), moment),
+                freed.unwrap_or("-".to_owned()),
+                size(collection.live),
+                size(collection.total),
+                match pauses.is_empty() {
+                    true => "-".to_owned(),
+                    false => pauses.join(" + "),
+                },
+                collection.duration.map_or("-".to_owned(), milliseconds),
+            ],
+            name,
+        );
+        if collection.ours {
+            table.remark("heaptap's own");
+        } else if !is_whole(&collection.collector) {
+            table.style(Style::Dim);
+        }
+    }
+    table.render(console, narrowed(console))
+}
+
+/// A place on a log's axis: date and time of day as the log has them, or seconds since the boot.
+pub(super) fn moment(ns: i64) -> String {
+    const YEARS: i64 = 100_000_000_000_000_000;
+    if ns < YEARS {
+        return format!("{:.3} s", ns as f64 / 1e9);
+    }
+    let form = format_description!("[month]-[day] [hour]:[minute]:[second].[subsecond digits:3]");
+    OffsetDateTime::from_unix_timestamp_nanos(i128::from(ns))
+        .ok()
+        .and_then(|at| at.format(form).ok())
+        .unwrap_or_default()
+}
+
+fn signed(bytes: i64) -> String {
+    let size = ByteSize(bytes.unsigned_abs());
+    match bytes < 0 {
+        true => format!("-{size}"),
+        false => size.to_string(),
+    }
+}
+
+fn narrowed(console: &Console) -> Option<usize> {
+    console.stdout_width().map(|width| width.saturating_sub(2))
+}
+
+fn indented(text: &str) -> String {
+    let lines: Vec<String> = text.lines().map(|line| format!("  {line}")).collect();
+    lines.join("\n")
+}
+
+/// Each collection as a row of values.
+pub(super) fn csv(console: &Console, report: &GcReport) {
+    let mut text = String::from(
+        "time_ns,pid,process,reason,collector,freed_objects,freed_bytes,freed_large_objects,\
+         freed_large_bytes,live_bytes,total_bytes,pauses_ns,duration_ns,ours\n",
+    );
+    for (process, collections) in report.processes.iter().zip(&report.collections) {
+        for timed in collections {
+            let collection = &timed.logged.collection;
+            let pauses: Vec<String> = collection.pauses.iter().map(u64::to_string).collect();
+            let number = |value: Option<i128>| value.map_or(Cell::Nothing, Cell::Number);
+            let pauses = pauses.join(" ");
+            text += &csv_line(&[
+                number(timed.at.map(i128::from)),
+                number(process.pid.map(i128::from)),
+                Cell::Text(process.name.as_deref().unwrap_or("")),
+                Cell::Text(&collection.reason),
+                Cell::Text(&collection.collector),
+                number(collection.freed_objects.map(i128::from)),
+                number(collection.freed_bytes.map(i128::from)),
+                number(collection.freed_large.map(|large| i128::from(large.0))),
+                number(collection.freed_large.map(|large| i128::from(large.1))),
+                number(collection.live.map(i128::from)),
+                number(collection.total.map(i128::from)),
+                Cell::Text(&pauses),
+                number(collection.duration.map(i128::from)),
+                Cell::Text(if collection.ours { "true" } else { "false" }),
+            ]);
+        }
+    }
+    console.raw(text.as_bytes());
+}
