@@ -4,23 +4,29 @@ mod view;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::{Context, Outcome};
-use crate::app::gc::{self, GcReport, Input, Which};
+use crate::app::gc::{self, GcReport, Input, Target, Which};
+use crate::device::Device;
+use crate::eligibility::DeviceFacts;
 use crate::error::{ErrorClass, Failure};
+use crate::units::{ParseUnitError, parse_duration};
 
 /// Flags of `gc`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
+    heaptap gc com.example.app             what the phone's log still holds of it\n  \
+    heaptap gc com.example.app --now       have it collect: what is live, what was freed\n  \
     heaptap gc logcat.txt                  each process of a saved log\n  \
     adb logcat -d | heaptap gc -           of a log that comes by itself\n  \
     heaptap gc bugreport.txt --process com.example.app --list\n  \
     heaptap gc rec                         of a recording made with `record --with gc`\n\n\
     docs/gc.md says what is read, and when something counts as wrong.")]
 pub struct Args {
-    /// Saved logs of any format of logcat, plain or in gzip, `-` for stdin; or a recording's
-    /// folder
-    #[arg(value_name = "INPUT", required = true)]
+    /// Processes on the phone by name or number; or saved logs of any format of logcat, plain or
+    /// in gzip, `-` for stdin; or a recording's folder
+    #[arg(value_name = "TARGET|FILE", required = true)]
     pub inputs: Vec<OsString>,
     /// Only processes of this number, or with this in the name; may be repeated
     #[arg(long = "process", value_name = "NAME|PID")]
@@ -31,36 +37,125 @@ pub struct Args {
     /// Each collection as comma-separated values on stdout
     #[arg(long, conflicts_with_all = ["json", "json_lines", "list"])]
     pub csv: bool,
+    /// Of a process on the phone, only what was logged in this time up to now, such as 10m
+    #[arg(long, value_name = "TIME", value_parser = seconds, help_heading = "On the phone")]
+    pub since: Option<Duration>,
+    /// Ask the process for a collection: by a signal, or by `dumpsys meminfo`
+    ///
+    /// A signal takes root, or a debuggable app; any app collects when meminfo counts its objects.
+    #[arg(long, conflicts_with_all = ["since", "list", "csv"], help_heading = "On the phone")]
+    pub now: bool,
+}
+
+fn seconds(text: &str) -> Result<Duration, ParseUnitError> {
+    parse_duration(text, Duration::from_secs(1))
+}
+
+/// What was named.
+enum Named {
+    /// Logs, or a recording.
+    Files(Vec<Input>),
+    /// Processes on the phone.
+    Targets(Vec<String>),
 }
 
 /// Runs the command.
 ///
 /// # Errors
-/// Where an input cannot be read, or is something else.
+/// Where an input cannot be read or is something else, the phone is lost, or no such process
+/// runs.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    match named(&args.inputs)? {
+        Named::Files(inputs) => {
+            if args.now || args.since.is_some() {
+                return Err(usage(
+                    "--now and --since are about a process on the phone",
+                    "name the process, not a file",
+                ));
+            }
+            let read = tokio::task::spawn_blocking(move || gc::read(&inputs)).await;
+            let report = read.map_err(|error| {
+                Failure::new(ErrorClass::Bug, "bug", format!("reading failed: {error}"))
+            })??;
+            finish(ctx, &args, report)
+        }
+        Named::Targets(targets) => {
+            let device = ctx.device().await?;
+            let (facts, found) = gc::find(device, &targets, ctx.globals.user).await?;
+            if args.now {
+                return now(ctx, device, &facts, &found).await;
+            }
+            let report = gc::read_ring(device, &facts, &found, args.since).await?;
+            finish(ctx, &args, report)
+        }
+    }
+}
+
+/// A file where there is one, or where only a file can be meant.
+fn named(typed: &[OsString]) -> Result<Named, Failure> {
+    let is_file = |text: &OsString| {
+        let path = Path::new(text);
+        text == "-"
+            || path.exists()
+            || path.components().count() > 1
+            || path.extension().is_some_and(|end| {
+                let ends = ["txt", "log", "gz", "pftrace", "perfetto-trace", "zip"];
+                ends.iter().any(|known| end.eq_ignore_ascii_case(known))
+            })
+    };
+    let files = typed.iter().filter(|text| is_file(text)).count();
+    if files == typed.len() {
+        let input = |text: &OsString| match text.to_str() {
+            Some("-") => Input::Stdin,
+            _ => Input::Path(PathBuf::from(text)),
+        };
+        return Ok(Named::Files(typed.iter().map(input).collect()));
+    }
+    if files > 0 {
+        return Err(usage(
+            "files and processes of a phone cannot be shown together",
+            "give the one or the other",
+        ));
+    }
+    let text = |text: &OsString| text.to_str().map(str::to_owned);
+    let targets: Option<Vec<String>> = typed.iter().map(text).collect();
+    let targets = targets.ok_or_else(|| usage("a process's name is UTF-8", "type it anew"))?;
+    Ok(Named::Targets(targets))
+}
+
+fn usage(what: &str, help: &str) -> Failure {
+    Failure::new(ErrorClass::Usage, "usage", what).with_help(help)
+}
+
+async fn now(
+    ctx: &Context,
+    device: &Device,
+    facts: &DeviceFacts,
+    targets: &[Target],
+) -> Result<Outcome, Failure> {
+    let mut all = Vec::new();
+    for target in targets {
+        let collected = gc::collect_now(device, facts, target).await?;
+        if !ctx.console.is_json() {
+            view::collected(&ctx.console, &collected);
+        }
+        all.push(collected);
+    }
+    if ctx.console.is_json() {
+        ctx.console.json(&serde_json::json!({ "collected": all }));
+    }
+    Ok(Outcome::Done)
+}
+
+fn finish(ctx: &Context, args: &Args, mut report: GcReport) -> Result<Outcome, Failure> {
+    let console = &ctx.console;
     let wanted: Vec<Which> = args
         .processes
         .iter()
         .map(|text| Which::parse(text))
         .collect();
-    let inputs: Vec<Input> = args.inputs.iter().map(input).collect();
-    let read = tokio::task::spawn_blocking(move || gc::read(&inputs)).await;
-    let mut report = read.map_err(|error| {
-        Failure::new(ErrorClass::Bug, "bug", format!("reading failed: {error}"))
-    })??;
     report.only(&wanted);
-    finish(ctx, &args, &report)
-}
-
-fn input(typed: &OsString) -> Input {
-    match typed.to_str() {
-        Some("-") => Input::Stdin,
-        _ => Input::Path(PathBuf::from(Path::new(typed))),
-    }
-}
-
-fn finish(ctx: &Context, args: &Args, report: &GcReport) -> Result<Outcome, Failure> {
-    let console = &ctx.console;
+    let report = &report;
     if console.is_json() {
         console.json(report);
     } else if args.csv {

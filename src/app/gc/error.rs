@@ -2,6 +2,8 @@
 
 use std::io;
 
+use crate::device::DeviceError;
+use crate::eligibility::EligibilityError;
 use crate::error::{Classified, ErrorClass};
 use crate::import::{ImportError, Kind};
 
@@ -31,6 +33,64 @@ pub enum GcError {
         /// The recording.
         name: String,
     },
+    /// The phone was lost, or silent.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// What runs on the phone could not be found out.
+    #[error(transparent)]
+    Eligibility(#[from] EligibilityError),
+    /// No such process runs.
+    #[error("no process {targets} runs")]
+    NotRunning {
+        /// What was asked for.
+        targets: String,
+    },
+    /// It collects no garbage.
+    #[error("{name} ({pid}) has no Java heap")]
+    NoArt {
+        /// The process.
+        name: String,
+        /// Its number.
+        pid: u32,
+    },
+    /// It is frozen.
+    #[error("{name} ({pid}) is frozen: it cannot collect before it runs again")]
+    Frozen {
+        /// The process.
+        name: String,
+        /// Its number.
+        pid: u32,
+    },
+    /// It could not be asked.
+    #[error("{name} ({pid}) could not be asked to collect: {why}")]
+    NotAsked {
+        /// The process.
+        name: String,
+        /// Its number.
+        pid: u32,
+        /// Why not, each way that was tried.
+        why: String,
+    },
+    /// It was asked, but no collection was logged.
+    #[error(
+        "{name} ({pid}) was asked to collect {way}, but logged no collection within {seconds} s"
+    )]
+    NothingLogged {
+        /// The process.
+        name: String,
+        /// Its number.
+        pid: u32,
+        /// How it was asked.
+        way: &'static str,
+        /// How long its log was watched.
+        seconds: u64,
+    },
+    /// The log cannot be read.
+    #[error("the phone's log cannot be read: {why}")]
+    NoLog {
+        /// What logcat says.
+        why: String,
+    },
     /// A trace can't be opened.
     #[error(transparent)]
     Trace(#[from] ImportError),
@@ -41,6 +101,14 @@ impl Classified for GcError {
         match self {
             GcError::Unreadable { .. } | GcError::NotALog { .. } => ErrorClass::BadInput,
             GcError::NotAlone { .. } => ErrorClass::Usage,
+            GcError::Device(error) => error.class(),
+            GcError::Eligibility(error) => error.class(),
+            GcError::NotRunning { .. } | GcError::NoArt { .. } | GcError::Frozen { .. } => {
+                ErrorClass::NotEligible
+            }
+            GcError::NotAsked { .. } | GcError::NothingLogged { .. } | GcError::NoLog { .. } => {
+                ErrorClass::Device
+            }
             GcError::Trace(error) => error.class(),
         }
     }
@@ -50,6 +118,14 @@ impl Classified for GcError {
             GcError::Unreadable { .. } => "log-unreadable",
             GcError::NotALog { .. } => "not-a-log",
             GcError::NotAlone { .. } => "recording-not-alone",
+            GcError::Device(error) => error.kind(),
+            GcError::Eligibility(error) => error.kind(),
+            GcError::NotRunning { .. } => "gc-not-running",
+            GcError::NoArt { .. } => "gc-no-java",
+            GcError::Frozen { .. } => "gc-frozen",
+            GcError::NotAsked { .. } => "gc-not-asked",
+            GcError::NothingLogged { .. } => "gc-not-logged",
+            GcError::NoLog { .. } => "no-log",
             GcError::Trace(error) => error.kind(),
         }
     }
@@ -70,6 +146,28 @@ impl Classified for GcError {
             GcError::NotAlone { .. } => {
                 Some("only logs are read one after another, as one".to_owned())
             }
+            GcError::Device(error) => error.help(),
+            GcError::Eligibility(error) => error.help(),
+            GcError::NotRunning { .. } => Some(
+                "start it, or read what its log still says of it: `adb logcat -d | heaptap gc - \
+                 --process NAME`; `heaptap apps` lists what runs"
+                    .to_owned(),
+            ),
+            GcError::NoArt { .. } => Some(
+                "only apps and the system's server collect garbage: a signal would end a native \
+                 process"
+                    .to_owned(),
+            ),
+            GcError::Frozen { .. } => Some("bring the app to the front, then ask again".to_owned()),
+            GcError::NotAsked { .. } => {
+                Some("does it still run? `heaptap check` says what it is".to_owned())
+            }
+            GcError::NothingLogged { .. } => Some(
+                "a process that is busy answers late: `heaptap gc --follow` watches on".to_owned(),
+            ),
+            GcError::NoLog { .. } => Some(
+                "does `adb logcat -d` print anything? A vendor may have switched it off".to_owned(),
+            ),
             GcError::Trace(error) => error.help(),
         }
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
 
-use super::{GcError, GcReport};
+use super::{From, GcError, GcReport};
 use crate::app::timeline;
 use crate::import::{Kind, detect};
 use crate::memory::gc::{GcLog, Known};
@@ -53,7 +53,7 @@ pub fn read(inputs: &[Input]) -> Result<GcReport, GcError> {
             }
         }
     }
-    Ok(GcReport::of_log(&log, Known::default()))
+    Ok(GcReport::of_log(From::Log, &log, Known::default()))
 }
 
 /// What a recording holds: the lines beside it, and what its trace has of the kind.
@@ -234,7 +234,7 @@ mod tests {
     fn collections(bytes: &[u8]) -> u64 {
         let mut log = GcLog::default();
         read_log(&mut log, bytes, "a test").unwrap();
-        let report = GcReport::of_log(&log, Known::default());
+        let report = GcReport::of_log(From::Log, &log, Known::default());
         report.processes.iter().map(|p| p.collections).sum()
     }
 

@@ -3,15 +3,21 @@
 //! | module | owns |
 //! |---|---|
 //! | `files` | logs in any encoding, and recordings |
+//! | `phone` | the log of a process on the phone |
+//! | `now` | a collection that is asked for |
 //! | `error` | why there is nothing to tell |
 
 mod error;
 mod files;
+mod now;
+mod phone;
 
 use serde::Serialize;
 
 pub use self::error::GcError;
 pub use self::files::{Input, read};
+pub use self::now::{Collected, Measured, Way, collect_now};
+pub use self::phone::{Target, find, read_ring};
 use crate::app::findings::Finding;
 use crate::memory::gc::{
     Format, GcLog, Known, ProcessReport, Recorded, Timed, analyze, of_timeline,
@@ -24,6 +30,8 @@ use crate::memory::timeline::Timeline;
 pub enum From {
     /// Logs.
     Log,
+    /// What the log of a phone still holds.
+    Phone,
     /// The timeline of a recording.
     Recording,
 }
@@ -93,7 +101,7 @@ impl Which {
 
 impl GcReport {
     /// What a log told.
-    pub fn of_log(log: &GcLog, known: Known) -> GcReport {
+    pub fn of_log(from: From, log: &GcLog, known: Known) -> GcReport {
         let processes = log.processes().map(|process| {
             let report = analyze(process, known);
             (report, process.collections.clone())
@@ -103,7 +111,7 @@ impl GcReport {
             formats: log.formats.iter().copied().collect(),
             span: log.span,
             left_out: log.left_out,
-            ..GcReport::of(From::Log, processes.collect())
+            ..GcReport::of(from, processes.collect())
         }
     }
 
@@ -111,7 +119,10 @@ impl GcReport {
     pub fn of_recording(timeline: &Timeline) -> GcReport {
         let processes = of_timeline(timeline).into_iter().map(|recorded| {
             let Recorded { log, every } = recorded;
-            let known = Known { every, limit: None };
+            let known = Known {
+                every,
+                ..Known::default()
+            };
             (analyze(&log, known), log.collections)
         });
         GcReport::of(From::Recording, processes.collect())
@@ -133,6 +144,15 @@ impl GcReport {
             left_out: 0,
             findings: Vec::new(),
         }
+    }
+
+    /// Leaves only these processes: the log of an old phone is everybody's.
+    fn processes_of(&mut self, targets: &[Target]) {
+        let wanted: Vec<Which> = targets
+            .iter()
+            .map(|target| Which::Pid(target.pid))
+            .collect();
+        self.only(&wanted);
     }
 
     /// Leaves only the processes that are wanted; all where none is named.

@@ -10,7 +10,7 @@ use super::super::java_view::{Cell, csv_line};
 use super::super::sparkline::sparkline;
 use super::super::table::Table;
 use super::super::{Console, Style};
-use crate::app::gc::{From, GcReport};
+use crate::app::gc::{Collected, From, GcReport, Measured};
 use crate::memory::gc::{
     Coverage, Growth, ProcessReport, Runtime, Severity, Timed, is_whole, milliseconds,
 };
@@ -28,11 +28,11 @@ pub(super) fn show(console: &Console, report: &GcReport, list: bool) {
     });
     if report.processes.is_empty() {
         let what = match report.from {
-            From::Log => "no collection was logged",
+            From::Log | From::Phone => "no collection was logged",
             From::Recording => "no collection was recorded",
         };
         console.say(format_args!("{what}{lines}"));
-        if report.from == From::Log && report.lines.is_some_and(|lines| lines > 0) {
+        if report.from != From::Recording && report.lines.is_some_and(|lines| lines > 0) {
             console.say(
                 "ART logs slow collections of apps that are in use, and those that were asked \
                  for: a log without any proves nothing",
@@ -402,6 +402,65 @@ fn narrowed(console: &Console) -> Option<usize> {
 fn indented(text: &str) -> String {
     let lines: Vec<String> = text.lines().map(|line| format!("  {line}")).collect();
     lines.join("\n")
+}
+
+/// A collection that was asked for.
+pub(super) fn collected(console: &Console, collected: &Collected) {
+    let Collected {
+        target,
+        way,
+        refused,
+        before,
+        after,
+        collection,
+    } = collected;
+    for (way, why) in refused {
+        console.say(format_args!("not {}: {why}", way.words()));
+    }
+    let name = format!("{} {}", target.name, target.pid);
+    console.data(format_args!(
+        "{} collected, asked {}",
+        console.styled(Style::Strong, name),
+        way.words()
+    ));
+    let size = |measured: &Measured| match measured.total {
+        Some(total) => format!("{} of {}", ByteSize(measured.live), ByteSize(total)),
+        None => ByteSize(measured.live).to_string(),
+    };
+    if let Some(after) = after {
+        console.data(format_args!(
+            "  live: {}",
+            console.styled(Style::Strong, size(after))
+        ));
+    }
+    match before {
+        Some(before) => {
+            let ago = before.seconds_before.map_or_else(String::new, |seconds| {
+                let ago = Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or_default();
+                format!(", {} before", HumanDuration(ago))
+            });
+            console.data(format_args!(
+                "  after the last collection that was logged{ago}: {}",
+                size(before)
+            ));
+        }
+        None => console.data("  no collection was logged before"),
+    }
+    let large = collection.freed_large.map_or(0, |large| large.1);
+    let freed = collection
+        .freed_bytes
+        .map(|bytes| signed(bytes.saturating_add(large)));
+    let took = collection.duration.map(milliseconds);
+    if let (Some(freed), Some(took)) = (freed, took) {
+        let pause = collection.pauses.iter().max().copied();
+        let pause = pause.map_or_else(String::new, |ns| {
+            format!(", at most {} of it standing still", milliseconds(ns))
+        });
+        console.data(format_args!(
+            "  freed: {freed} in {took}{pause} ({})",
+            collection.collector
+        ));
+    }
 }
 
 /// Each collection as a row of values.

@@ -48,6 +48,8 @@ pub struct Known {
     pub every: bool,
     /// What the phone lets a heap grow to, bytes; the log's own word goes first.
     pub limit: Option<u64>,
+    /// The same for apps with `android:largeHeap`: those whose heap is larger already.
+    pub large_limit: Option<u64>,
 }
 
 /// What the collections of one process come to.
@@ -265,7 +267,11 @@ pub fn analyze(process: &ProcessLog, known: Known) -> ProcessReport {
             })
         })
         .collect();
-    let limit = process.limit.or(known.limit);
+    let largest = live.iter().filter_map(|l| l.total).max().unwrap_or(0);
+    let limit = process.limit.or(match known.limit {
+        Some(limit) if largest > limit => known.large_limit,
+        limit => limit,
+    });
     let mut report = ProcessReport {
         pid: process.pid,
         name: process.name.as_ref().map(|name| name.text.clone()),

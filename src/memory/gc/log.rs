@@ -131,6 +131,12 @@ impl GcLog {
         told
     }
 
+    /// Gives a process its name, where that is known beside the log.
+    pub fn call(&mut self, pid: u32, name: &str) {
+        self.names
+            .insert(pid, name.chars().take(MOST_TEXT).collect());
+    }
+
     /// Reads all lines of a piece of text.
     pub fn push_all(&mut self, text: &str) {
         for line in text.split('\n') {
