@@ -6,6 +6,7 @@ use crate::device::DeviceError;
 use crate::eligibility::EligibilityError;
 use crate::error::{Classified, ErrorClass};
 use crate::import::{ImportError, Kind};
+use crate::trace::TraceError;
 
 /// Why there are no collections to tell of.
 #[derive(Debug, thiserror::Error)]
@@ -93,7 +94,10 @@ pub enum GcError {
     },
     /// A trace can't be opened.
     #[error(transparent)]
-    Trace(#[from] ImportError),
+    Import(#[from] ImportError),
+    /// A trace can't be read.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
 }
 
 impl Classified for GcError {
@@ -109,6 +113,7 @@ impl Classified for GcError {
             GcError::NotAsked { .. } | GcError::NothingLogged { .. } | GcError::NoLog { .. } => {
                 ErrorClass::Device
             }
+            GcError::Import(error) => error.class(),
             GcError::Trace(error) => error.class(),
         }
     }
@@ -126,6 +131,7 @@ impl Classified for GcError {
             GcError::NotAsked { .. } => "gc-not-asked",
             GcError::NothingLogged { .. } => "gc-not-logged",
             GcError::NoLog { .. } => "no-log",
+            GcError::Import(error) => error.kind(),
             GcError::Trace(error) => error.kind(),
         }
     }
@@ -168,6 +174,7 @@ impl Classified for GcError {
             GcError::NoLog { .. } => Some(
                 "does `adb logcat -d` print anything? A vendor may have switched it off".to_owned(),
             ),
+            GcError::Import(error) => error.help(),
             GcError::Trace(error) => error.help(),
         }
     }

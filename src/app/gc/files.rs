@@ -1,6 +1,7 @@
 //! Logs as they were saved: plain or in gzip, in UTF-8, in UTF-16 as PowerShell writes it, or
 //! with bytes of neither; from stdin, too. And recordings.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -8,9 +9,12 @@ use std::path::{Path, PathBuf};
 use flate2::read::MultiGzDecoder;
 
 use super::{From, GcError, GcReport};
+use crate::app::findings::Finding;
 use crate::app::timeline;
-use crate::import::{Kind, detect};
+use crate::error::ErrorClass;
+use crate::import::{self, Kind, detect};
 use crate::memory::gc::{GcLog, Known};
+use crate::trace::{MemoryLoss, MemoryWanted, Surveyed};
 
 /// What stands behind that in a line is dropped: the log's own limit is some 4000.
 const LONGEST_LINE: usize = 64 << 10;
@@ -58,9 +62,54 @@ pub fn read(inputs: &[Input]) -> Result<GcReport, GcError> {
 
 /// What a recording holds: the lines beside it, and what its trace has of the kind.
 fn recording(path: &Path) -> Result<GcReport, GcError> {
-    let known = timeline::beside(path);
+    let mut known = timeline::beside(path);
+    let of_lines: BTreeSet<u32> = known.timeline.entries.iter().map(|e| e.pid).collect();
+    let wanted = MemoryWanted {
+        // Beside what was followed a trace has every app of the phone.
+        pids: (!of_lines.is_empty()).then_some(of_lines),
+        every_counter: false,
+    };
+    let traces = match import::open(path) {
+        Ok(traces) => traces,
+        // The lines stand by themselves, whatever became of the trace.
+        Err(_) if wanted.pids.is_some() => Vec::new(),
+        Err(error) => return Err(error.into()),
+    };
+    let mut loss = MemoryLoss::default();
+    for input in traces {
+        let mut trace = Surveyed::read(input.source)?.seal();
+        let memory = trace.memory(&wanted)?;
+        loss.lost_events += memory.loss.lost_events;
+        loss.torn_collections += memory.loss.torn_collections;
+        known.add(memory.timeline);
+    }
     let mut report = GcReport::of_recording(&known.timeline);
     report.findings = known.findings;
+    if loss.lost_events > 0 {
+        report.findings.push(Finding {
+            kind: "gc-events-lost",
+            class: Some(ErrorClass::Incomplete),
+            message: "the kernel overwrote events before they were read: collections are missing"
+                .to_owned(),
+            help: Some("record for a shorter time, or fewer processes at once".to_owned()),
+            pid: None,
+        });
+    }
+    if loss.torn_collections > 0 {
+        report.findings.push(Finding {
+            kind: "gc-torn",
+            class: None,
+            message: format!(
+                "of {} the begin or the end is not in the trace: they have no duration",
+                match loss.torn_collections {
+                    1 => "1 collection".to_owned(),
+                    more => format!("{more} collections"),
+                }
+            ),
+            help: None,
+            pid: None,
+        });
+    }
     Ok(report)
 }
 
