@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::signals::watch_signals;
 use super::{Context, Outcome};
 use crate::app::gc::{self, GcReport, Input, Target, Which};
 use crate::device::Device;
@@ -40,10 +41,22 @@ pub struct Args {
     /// Of a process on the phone, only what was logged in this time up to now, such as 10m
     #[arg(long, value_name = "TIME", value_parser = seconds, help_heading = "On the phone")]
     pub since: Option<Duration>,
+    /// Go on with what is logged from now on, across a lost cable, until Ctrl-C; then sum up
+    #[arg(short, long, conflicts_with = "csv", help_heading = "On the phone")]
+    pub follow: bool,
+    /// With --follow: end after this time
+    #[arg(
+        long = "for",
+        value_name = "TIME",
+        value_parser = seconds,
+        requires = "follow",
+        help_heading = "On the phone"
+    )]
+    pub duration: Option<Duration>,
     /// Ask the process for a collection: by a signal, or by `dumpsys meminfo`
     ///
     /// A signal takes root, or a debuggable app; any app collects when meminfo counts its objects.
-    #[arg(long, conflicts_with_all = ["since", "list", "csv"], help_heading = "On the phone")]
+    #[arg(long, conflicts_with_all = ["since", "list", "csv", "follow"], help_heading = "On the phone")]
     pub now: bool,
 }
 
@@ -67,9 +80,9 @@ enum Named {
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     match named(&args.inputs)? {
         Named::Files(inputs) => {
-            if args.now || args.since.is_some() {
+            if args.now || args.follow || args.since.is_some() {
                 return Err(usage(
-                    "--now and --since are about a process on the phone",
+                    "--now, --follow and --since are about a process on the phone",
                     "name the process, not a file",
                 ));
             }
@@ -84,6 +97,9 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             let (facts, found) = gc::find(device, &targets, ctx.globals.user).await?;
             if args.now {
                 return now(ctx, device, &facts, &found).await;
+            }
+            if args.follow {
+                return follow(ctx, &args, device, &facts, &found).await;
             }
             let report = gc::read_ring(device, &facts, &found, args.since).await?;
             finish(ctx, &args, report)
@@ -127,6 +143,42 @@ fn usage(what: &str, help: &str) -> Failure {
     Failure::new(ErrorClass::Usage, "usage", what).with_help(help)
 }
 
+async fn follow(
+    ctx: &Context,
+    args: &Args,
+    device: &Device,
+    facts: &DeviceFacts,
+    targets: &[Target],
+) -> Result<Outcome, Failure> {
+    let console = &ctx.console;
+    let mut signals = watch_signals()?;
+    let stop = async {
+        let over = async {
+            match args.duration {
+                Some(duration) => tokio::time::sleep(duration).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            _ = signals.recv() => {}
+            () = over => {}
+        }
+    };
+    let status = console.status();
+    let mut running = view::Running::default();
+    console.set_status(&status, "following the log; Ctrl-C sums up");
+    let report = gc::follow(device, facts, targets, args.since, stop, |told| {
+        console.event(&view::event(told));
+        if let Some(line) = view::line(console, told, targets) {
+            console.data(line);
+        }
+        console.set_status(&status, running.add(told));
+    })
+    .await;
+    status.finish_and_clear();
+    finish(ctx, args, report?)
+}
+
 async fn now(
     ctx: &Context,
     device: &Device,
@@ -156,7 +208,9 @@ fn finish(ctx: &Context, args: &Args, mut report: GcReport) -> Result<Outcome, F
         .collect();
     report.only(&wanted);
     let report = &report;
-    if console.is_json() {
+    if console.is_json_lines() {
+        console.json(&serde_json::json!({ "event": "report", "report": report }));
+    } else if console.is_json() {
         console.json(report);
     } else if args.csv {
         view::csv(console, report);

@@ -204,6 +204,33 @@ pub(super) async fn read_rest(
     }
 }
 
+/// Follows the logs of some processes from a moment on, ns since 1970, each line once, across
+/// lost connections. Goes on until it is dropped; returns why the phone's log cannot be followed.
+pub async fn follow_lines(
+    device: &Device,
+    pids: &[u32],
+    from_ns: u64,
+    mut tell: impl FnMut(&str),
+) -> String {
+    let (said, mut heard) = mpsc::channel(256);
+    let mut followers = tokio::task::JoinSet::new();
+    for pid in pids {
+        let position = Position::from(from_ns);
+        followers.spawn(follow(device.clone(), *pid, position, said.clone()));
+    }
+    drop(said);
+    let mut last = String::from("no process to follow");
+    while let Some(said) = heard.recv().await {
+        match said {
+            Said::Line { text, .. } => tell(&text),
+            // Another process's log may still go on.
+            Said::Refused { why, .. } => last = why,
+            Said::Bytes(_) | Said::Sent => {}
+        }
+    }
+    last
+}
+
 struct Ended {
     /// Lines of a log came.
     lines: bool,

@@ -10,6 +10,7 @@ mod beside;
 mod dump;
 #[cfg(unix)]
 mod faults;
+mod gc;
 mod java_beside;
 #[cfg(unix)]
 mod killed;

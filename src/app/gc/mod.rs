@@ -17,7 +17,7 @@ use serde::Serialize;
 pub use self::error::GcError;
 pub use self::files::{Input, read};
 pub use self::now::{Collected, Measured, Way, collect_now};
-pub use self::phone::{Target, find, read_ring};
+pub use self::phone::{Target, find, follow, read_ring};
 use crate::app::findings::Finding;
 use crate::memory::gc::{
     Format, GcLog, Known, ProcessReport, Recorded, Timed, analyze, of_timeline,

@@ -10,7 +10,8 @@ use crate::app::findings::Finding;
 use crate::config::Targets;
 use crate::device::{Command, Device, DeviceError};
 use crate::eligibility::{self, AppType, AssessOptions, DeviceFacts, Startup, TargetReport};
-use crate::memory::gc::{GcLog, Known};
+use crate::memory::gc::{GcLog, Known, Told};
+use crate::observe;
 use crate::untrusted::shown_bytes;
 
 /// Time allowed for the ring of the log to come over.
@@ -170,6 +171,50 @@ pub async fn read_ring(
     report.processes_of(targets);
     report.findings = findings;
     Ok(report)
+}
+
+/// Follows the logs of processes until `stop`, from what the ring holds of the last `since` on;
+/// each line that tells something is told. What all of it came to.
+///
+/// # Errors
+/// Where the phone has no log that can be followed. A connection that is lost is made again.
+pub async fn follow(
+    device: &Device,
+    facts: &DeviceFacts,
+    targets: &[Target],
+    since: Option<Duration>,
+    stop: impl Future<Output = ()>,
+    mut tell: impl FnMut(&Told),
+) -> Result<GcReport, GcError> {
+    let known = limits(device).await?;
+    let mut log = GcLog::default();
+    for target in targets {
+        log.call(target.pid, &target.name);
+    }
+    let pids: Vec<u32> = targets.iter().map(|target| target.pid).collect();
+    let from = match (since, facts.clock_s) {
+        (Some(since), Some(now)) => u64::try_from(now)
+            .unwrap_or(0)
+            .saturating_sub(since.as_secs()),
+        _ => 0,
+    };
+    let refused = {
+        let following =
+            observe::follow_lines(device, &pids, from.saturating_mul(1_000_000_000), |line| {
+                if let Some(told) = log.push(line) {
+                    tell(&told);
+                }
+            });
+        tokio::select! {
+            biased;
+            () = stop => None,
+            why = following => Some(why),
+        }
+    };
+    match refused {
+        Some(why) => Err(GcError::NoLog { why }),
+        None => Ok(GcReport::of_log(From::Phone, &log, known)),
+    }
 }
 
 /// What the phone lets heaps grow to.

@@ -10,9 +10,9 @@ use super::super::java_view::{Cell, csv_line};
 use super::super::sparkline::sparkline;
 use super::super::table::Table;
 use super::super::{Console, Style};
-use crate::app::gc::{Collected, From, GcReport, Measured};
+use crate::app::gc::{Collected, From, GcReport, Measured, Target};
 use crate::memory::gc::{
-    Coverage, Growth, ProcessReport, Runtime, Severity, Timed, is_whole, milliseconds,
+    Coverage, Event, Growth, ProcessReport, Runtime, Severity, Timed, Told, is_whole, milliseconds,
 };
 use crate::units::{ByteSize, HumanDuration, thousands};
 
@@ -402,6 +402,136 @@ fn narrowed(console: &Console) -> Option<usize> {
 fn indented(text: &str) -> String {
     let lines: Vec<String> = text.lines().map(|line| format!("  {line}")).collect();
     lines.join("\n")
+}
+
+/// What a followed log has come to so far.
+#[derive(Debug, Default)]
+pub(super) struct Running {
+    collections: u64,
+    longest: u64,
+    live: Option<u64>,
+}
+
+impl Running {
+    /// Takes what a line said; the state of things in a line.
+    pub(super) fn add(&mut self, told: &Told) -> String {
+        if let Event::Collection(logged) = &told.event {
+            self.collections += 1;
+            let pause = logged.collection.pauses.iter().max().copied();
+            self.longest = self.longest.max(pause.unwrap_or(0));
+            self.live = logged.collection.live.or(self.live);
+        }
+        let live = self
+            .live
+            .map_or_else(String::new, |live| format!(", {} live", ByteSize(live)));
+        format!(
+            "{}{live}, longest pause {}; Ctrl-C sums up",
+            counted(self.collections, "collection"),
+            milliseconds(self.longest)
+        )
+    }
+}
+
+/// What a line of a followed log said, for programs.
+pub(super) fn event(told: &Told) -> serde_json::Value {
+    let mut value = match &told.event {
+        Event::Collection(logged) => serde_json::json!({
+            "event": "collection",
+            "collection": logged.collection,
+            "live_step": logged.steps.live,
+        }),
+        Event::Blocked(blocked) => serde_json::json!({
+            "event": "blocked",
+            "ns": blocked.ns,
+            "reason": blocked.reason,
+            "on": blocked.on,
+        }),
+        Event::OutOfMemory(error) => serde_json::json!({
+            "event": "out-of-memory",
+            "thrown": error.thrown,
+            "error": error,
+        }),
+        Event::Clamp { from, to } => {
+            serde_json::json!({ "event": "clamp", "from": from, "to": to })
+        }
+        Event::GrowHeap { to, wanted } => {
+            serde_json::json!({ "event": "grow-heap", "to": to, "wanted": wanted })
+        }
+        Event::SoftReferences { wanted } => {
+            serde_json::json!({ "event": "soft-references", "wanted": wanted })
+        }
+        Event::Forced => serde_json::json!({ "event": "forced" }),
+        Event::Blocking { reason, waits } => {
+            serde_json::json!({ "event": "blocking", "reason": reason, "waits": waits })
+        }
+        Event::Other => serde_json::json!({ "event": "other" }),
+    };
+    if let Some(fields) = value.as_object_mut() {
+        fields.insert("time_ns".to_owned(), told.at.into());
+        fields.insert("pid".to_owned(), told.pid.into());
+    }
+    value
+}
+
+/// What a line of a followed log said, for people; the name of its process where there are
+/// several.
+pub(super) fn line(console: &Console, told: &Told, targets: &[Target]) -> Option<String> {
+    let text = match &told.event {
+        Event::Collection(logged) => {
+            let collection = &logged.collection;
+            let large = collection.freed_large.map_or(0, |large| large.1);
+            let freed = collection.freed_bytes.unwrap_or(0).saturating_add(large);
+            let mut text = format!("{:>10} freed", signed(freed));
+            if let (Some(live), Some(total)) = (collection.live, collection.total) {
+                let _ = write!(
+                    text,
+                    "  {:>10} live of {}",
+                    ByteSize(live).to_string(),
+                    ByteSize(total)
+                );
+            }
+            if let Some(pause) = collection.pauses.iter().max() {
+                let _ = write!(text, "  paused {}", milliseconds(*pause));
+            }
+            if let Some(took) = collection.duration {
+                let _ = write!(text, "  took {}", milliseconds(took));
+            }
+            let _ = write!(text, "  {}", collection.reason);
+            if !collection.collector.is_empty() {
+                let _ = write!(text, ", {}", collection.collector);
+            }
+            text
+        }
+        Event::Blocked(blocked) => format!(
+            "a thread waited {} for a collection",
+            milliseconds(blocked.ns)
+        ),
+        Event::OutOfMemory(error) => format!(
+            "{}: {}",
+            console.styled(Style::Error, "OutOfMemoryError"),
+            error.text
+        ),
+        Event::Clamp { to, .. } => {
+            format!(
+                "the heap was kept from growing over its limit of {}",
+                ByteSize(*to)
+            )
+        }
+        Event::GrowHeap { to, .. } => {
+            format!("the heap grew to {}: nothing in it fitted", ByteSize(*to))
+        }
+        Event::SoftReferences { .. } => "softly referenced objects are given up".to_owned(),
+        Event::Forced => "a signal asks for a collection".to_owned(),
+        Event::Blocking { .. } | Event::Other => return None,
+    };
+    let at = told.at.map_or_else(String::new, moment);
+    let target = targets.iter().find(|target| Some(target.pid) == told.pid);
+    Some(match target {
+        Some(target) if targets.len() > 1 => {
+            format!("{at}  {} {}  {text}", target.name, target.pid)
+        }
+        _ => format!("{at}  {text}"),
+    })
 }
 
 /// A collection that was asked for.

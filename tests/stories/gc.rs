@@ -1,0 +1,141 @@
+//! Collections: of a process on the phone, followed, asked for; of saved logs.
+
+use super::lab::{APP, Lab};
+use serde_json::Value;
+
+/// The only process of a report.
+fn process(report: &Value) -> &Value {
+    let processes = report["processes"].as_array().expect("processes");
+    assert_eq!(processes.len(), 1, "{report:#}");
+    &processes[0]
+}
+
+#[test]
+fn a_process_collects_when_it_is_asked_and_its_log_says_so() {
+    for (spec, target, way) in [
+        ("android=14", APP, "run-as"),
+        ("android=12", APP, "run-as"),
+        ("android=16,build=userdebug", APP, "root"),
+        ("android=14", "com.example.profileable", "meminfo"),
+    ] {
+        let lab = Lab::new(spec);
+        let asked = lab.expect(0, &["gc", target, "--now", "--json"]).json();
+        let first = &asked["collected"][0];
+        assert_eq!(first["way"], way, "{asked:#}");
+        assert_eq!(first["collection"]["reason"], "Explicit", "{asked:#}");
+        assert!(first["after"]["live"].as_u64().unwrap() > 0, "{asked:#}");
+        // The second knows what the first left.
+        let asked = lab.expect(0, &["gc", target, "--now", "--json"]).json();
+        let second = &asked["collected"][0];
+        assert_eq!(
+            second["before"]["live"], first["after"]["live"],
+            "{asked:#}"
+        );
+        // Both are in the log.
+        let report = lab.expect(0, &["gc", target, "--json"]).json();
+        assert_eq!(report["from"], "phone");
+        let process = process(&report);
+        assert_eq!(process["name"], target, "{report:#}");
+        assert_eq!(process["coverage"], "logged", "{report:#}");
+        assert_eq!(process["per_minute"], Value::Null, "ART logs some only");
+        let explicit: u64 = process["groups"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|group| group["reason"] == "Explicit")
+            .map(|group| group["count"].as_u64().unwrap())
+            .sum();
+        assert!(explicit >= 2, "{report:#}");
+        let live = process["live"].as_array().unwrap();
+        assert_eq!(
+            live.last().unwrap()["bytes"],
+            second["after"]["live"],
+            "{report:#}"
+        );
+    }
+}
+
+#[test]
+fn who_cannot_collect_is_told_why_and_gets_no_signal() {
+    let lab = Lab::new("android=14,build=userdebug");
+    for (target, kind) in [
+        ("logd", "gc-no-java"),
+        ("com.example.frozen", "gc-frozen"),
+        ("com.example.nobody", "gc-not-running"),
+    ] {
+        let refused = lab.expect(4, &["gc", target, "--now", "--json"]).json();
+        assert_eq!(refused["error"]["kind"], kind, "{refused:#}");
+    }
+    // It lives on.
+    let refused = lab.expect(4, &["gc", "logd", "--now", "--json"]).json();
+    assert_eq!(refused["error"]["kind"], "gc-no-java", "{refused:#}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_log_is_followed_and_summed_up_when_it_is_interrupted() {
+    let lab = Lab::new("android=14");
+    let mut following = lab.start(&["gc", APP, "--follow", "--json-lines"]);
+    let mut seen = Vec::new();
+    for _ in 0..2 {
+        let asked = lab.expect(0, &["gc", APP, "--now", "--json"]).json();
+        let collection = &asked["collected"][0]["collection"];
+        let event = following.until_that("collection", |event| {
+            event["collection"]["reason"] == "Explicit"
+        });
+        assert_eq!(event["collection"]["live"], collection["live"], "{event:#}");
+        seen.push(event["time_ns"].as_i64().unwrap());
+    }
+    assert!(seen[1] > seen[0], "{seen:?}");
+    following.signal("INT");
+    let report = following.until("report");
+    let process = process(&report["report"]);
+    assert!(process["collections"].as_u64().unwrap() >= 2, "{report:#}");
+    let ended = following.end();
+    assert_eq!(ended.code(), Some(0), "{ended}");
+}
+
+#[test]
+fn a_saved_log_tells_of_a_leak() {
+    let lab = Lab::new("android=14");
+    let mut text = String::from("--------- beginning of main\r\n");
+    for n in 0..30 {
+        let (minute, second) = (n / 6, n % 6 * 10);
+        text += &format!(
+            "03-17 12:{minute:02}:{second:02}.123  4321  4330 I e.myapplicatio: Background \
+             concurrent copying GC freed 131642(12MB) AllocSpace objects, 3(60KB) LOS objects, \
+             38% free, {}MB/90MB, paused 200us,3.190ms total 225.032ms\r\n",
+            20 + n
+        );
+    }
+    std::fs::write(lab.work().join("logcat.txt"), &text).unwrap();
+    let report = lab.expect(0, &["gc", "logcat.txt", "--json"]).json();
+    let found = &process(&report)["diagnoses"][0];
+    assert_eq!(found["kind"], "live-set-grows", "{report:#}");
+    let pace = found["per_minute"].as_f64().unwrap() / f64::from(1 << 20);
+    assert!((pace - 6.0).abs() < 0.1, "{found:#}");
+    let shown = lab.expect(
+        0,
+        &["gc", "logcat.txt", "--process", "com.example.myapplication"],
+    );
+    assert!(
+        shown
+            .stdout
+            .contains("the live set keeps growing: by 29.0 MiB"),
+        "{shown}"
+    );
+    assert!(
+        shown.stdout.contains("30 logged collections of ART"),
+        "{shown}"
+    );
+    let csv = lab.expect(0, &["gc", "logcat.txt", "--csv"]).stdout;
+    assert_eq!(csv.lines().count(), 31, "{csv}");
+
+    std::fs::write(lab.work().join("other.txt"), "I/x( 1): nothing\n").unwrap();
+    let nothing = lab.expect(7, &["gc", "other.txt", "--json"]).json();
+    assert_eq!(nothing["lines"], 1);
+    let refused = lab.expect(8, &["gc", "missing.log", "--json"]).json();
+    assert_eq!(refused["error"]["kind"], "log-unreadable");
+    lab.expect(2, &["gc", "logcat.txt", "--now"]);
+    lab.expect(2, &["gc", "logcat.txt", APP]);
+}
