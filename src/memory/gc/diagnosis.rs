@@ -480,9 +480,9 @@ pub fn milliseconds(ns: u64) -> String {
     let ms = ns as f64 / 1e6;
     match ns {
         0 => "0 ms".to_owned(),
-        ..100_000 => format!("{:.0} µs", ns as f64 / 1e3),
-        ..10_000_000 => format!("{ms:.2} ms"),
-        ..1_000_000_000 => format!("{ms:.1} ms"),
+        1..100_000 => format!("{:.0} µs", ns as f64 / 1e3),
+        100_000..10_000_000 => format!("{ms:.2} ms"),
+        10_000_000..1_000_000_000 => format!("{ms:.1} ms"),
         _ => format!("{:.2} s", ms / 1e3),
     }
 }

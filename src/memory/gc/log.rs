@@ -209,7 +209,7 @@ impl GcLog {
                 self.names
                     .insert(pid, name.chars().take(MOST_TEXT).collect());
             }
-            if self.lives.get(&pid).is_some() {
+            if self.lives.contains_key(&pid) {
                 self.next_life(pid);
             }
         } else if let Some(pid) = died(line) {

@@ -94,7 +94,7 @@ fn printed_step(bytes: u64) -> u64 {
     ];
     units
         .into_iter()
-        .find(|(from, unit)| bytes >= *from && bytes % unit == 0)
+        .find(|(from, unit)| bytes >= *from && bytes.is_multiple_of(*unit))
         .map_or(1, |(_, unit)| unit)
 }
 
