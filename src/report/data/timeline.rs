@@ -3,7 +3,7 @@
 //! readings stay that stand out.
 
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::words::Words;
 use crate::memory::timeline::{self as seen, Entry, Seen, Source};
@@ -154,7 +154,15 @@ impl Timeline {
         name_of: &dyn Fn(u32) -> Option<String>,
     ) -> Option<Timeline> {
         let mut gathering = Gathering::default();
+        let asked: BTreeSet<u32> = timeline.entries.iter().filter_map(meminfo_of).collect();
         for entry in &timeline.entries {
+            // Mappings lack what the graphics driver alone counts: beside meminfo's figures
+            // theirs would look as if that had gone.
+            if matches!(&entry.seen, Seen::Parts(parts) if parts.source == Source::Smaps)
+                && asked.contains(&entry.pid)
+            {
+                continue;
+            }
             gathering.add(entry);
         }
         gathering.finish(name_of)
@@ -205,6 +213,14 @@ struct Gathering {
     cost: BTreeMap<usize, Cost>,
     from_ns: Option<u64>,
     to_ns: u64,
+}
+
+/// The process of which meminfo says how its memory divides.
+fn meminfo_of(entry: &Entry) -> Option<u32> {
+    match &entry.seen {
+        Seen::Parts(parts) if parts.source != Source::Smaps => Some(entry.pid),
+        _ => None,
+    }
 }
 
 fn ms(ns: u64) -> f64 {

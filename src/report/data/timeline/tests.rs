@@ -202,6 +202,37 @@ fn any_entry() -> impl Strategy<Value = Entry> {
     })
 }
 
+fn parts(source: Source, graphics: i64) -> Seen {
+    Seen::Parts(Parts {
+        source,
+        java: 1,
+        native: 1,
+        code: 1,
+        stack: 1,
+        graphics,
+        private_other: 1,
+        system: 1,
+        total_pss: 6 + graphics,
+        total_rss: None,
+        swap: None,
+        native_heap: None,
+        java_heap: None,
+    })
+}
+
+#[test]
+fn mappings_do_not_hide_graphics_that_meminfo_counts() {
+    let both = of(vec![
+        at(0, 7, parts(Source::MeminfoLocal, 40)),
+        at(1000, 7, parts(Source::Smaps, 0)),
+        at(2000, 8, parts(Source::Smaps, 0)),
+    ]);
+    let graphics = |pid| both.life(pid, 0.0).unwrap().parts.columns["graphics"].clone();
+    assert_eq!(graphics(7), [Some(40)]);
+    // Where nobody asked meminfo, they are what there is.
+    assert_eq!(graphics(8), [Some(0)]);
+}
+
 proptest! {
     #[test]
     fn columns_are_as_long_as_times_whatever_was_read(
