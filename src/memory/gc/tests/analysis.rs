@@ -217,7 +217,7 @@ fn allocations_that_wait_while_the_heap_is_full_are_told() {
         limit: Some(mb << 20),
         ..Known::default()
     };
-    assert_eq!(kinds(&only(&log(lines(94, 140)), limit(100))), ["near"]);
+    assert_eq!(kinds(&only(&log(lines(94, 100)), limit(100))), ["near"]);
     assert_eq!(
         kinds(&only(&log(lines(94, 96)), limit(256))),
         Vec::<&str>::new()
