@@ -1,6 +1,8 @@
 //! How a finished recording looks in the terminal: what is held and by whom, what went wrong
 //! and what to do about it, what was written, and the commands one would want next.
 
+mod beside;
+
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -444,6 +446,7 @@ fn written(folder: &Path, manifest: &Manifest) -> String {
         1 => parts.push("1 profile (.pb.gz)".to_owned()),
         n => parts.push(format!("{n} profiles (.pb.gz)")),
     }
+    parts.extend(beside::files(manifest));
     parts.push(manifest::FILE_NAME.to_owned());
     if folder.join(PAGE).is_file() {
         parts.push(PAGE.to_owned());
@@ -532,6 +535,7 @@ fn next_commands(
             ));
         }
     }
+    next.extend(beside::commands(manifest, &place));
     next.push((
         "all of it as a page, with flame graphs:".to_owned(),
         format!("heaptap report {place} --open"),

@@ -1,6 +1,7 @@
 //! The page of a recording, line for line.
 
 use super::*;
+use crate::app::manifest::{Beside, BesideFile, BesideTimeline};
 use crate::app::summary::NamedFrame;
 use crate::profile::{Figures, HeapDump};
 
@@ -178,6 +179,34 @@ fn the_next_commands_fit_the_recording() {
              'my out/heap_dump.2.4242.libc.malloc.pb.gz'",
         ]
         .map(|c| c.replace("out/", &format!("out{}", std::path::MAIN_SEPARATOR)))
+    );
+    // What was recorded beside has commands of its own, and files.
+    let seen = Manifest {
+        beside: Some(Beside {
+            timeline: Some(BesideTimeline {
+                file: "memory.jsonl".to_owned(),
+                collections_ours: 1,
+                ..BesideTimeline::default()
+            }),
+            files: vec![BesideFile {
+                what: "smaps".to_owned(),
+                file: "smaps/01-end.smaps.gz".to_owned(),
+                pid: 4242,
+                label: None,
+                number: 1,
+                time_ns: 1,
+            }],
+            ..Beside::default()
+        }),
+        ..manifest.clone()
+    };
+    let more = commands(&seen, &heap);
+    assert!(more[3].ends_with("heaptap gc 'my out'"), "{more:?}");
+    assert!(more[4].ends_with("heaptap reconcile 'my out'"), "{more:?}");
+    let wrote = written(Path::new("my out"), &seen);
+    assert!(
+        wrote.contains("memory.jsonl, 1 smaps, manifest.json"),
+        "{wrote}"
     );
     // Heaps without frees cannot be compared by what is held.
     let art = HeapSummary {
