@@ -11,7 +11,7 @@ use super::smaps::fetch::{self, FetchError};
 use crate::analyze::sampling::{Interval, Sampled};
 use crate::device::{Command, Device};
 use crate::memory::malloc_info;
-use crate::memory::meminfo::{Column, Meminfo, Process};
+use crate::memory::meminfo::{Column, Meminfo, NATIVE_HEAP, Process};
 use crate::memory::reconcile::{Area, At, Figure, Known, Missing, NativeResident, Profiled, Table};
 use crate::memory::smaps::{self, By, Field, Kind, Smaps};
 use crate::memory::status::{self, Status};
@@ -240,7 +240,9 @@ fn at_label(
                     _ => {}
                 }
             }
-            Seen::Missed(missed) if missed.number == number => {
+            Seen::Missed(missed)
+                if missed.number == number && (entry.pid == pid || entry.pid == 0) =>
+            {
                 let figure = match missed.what.as_str() {
                     "smaps" => Figure::NativeResident,
                     "malloc-info" => Figure::MallocInfo,
@@ -401,7 +403,6 @@ fn take_malloc_info(known: &mut Known, text: &[u8], boot_ns: Option<u64>) {
 
 /// Whether it had figures of the heap.
 fn take_meminfo(known: &mut Known, text: &str, boot_ns: Option<u64>) -> bool {
-    const NATIVE: [&str; 2] = ["Native Heap", "Native"];
     let meminfo = Meminfo::parse(text);
     let is_it = |process: &&Process| process.pid.is_none_or(|pid| pid == known.pid);
     let Some(process) = meminfo.processes().find(is_it) else {
@@ -414,7 +415,7 @@ fn take_meminfo(known: &mut Known, text: &str, boot_ns: Option<u64>) -> bool {
         return false;
     };
     let source = "dumpsys meminfo".to_owned();
-    let cells = table.heap(&NATIVE);
+    let cells = table.heap(&NATIVE_HEAP);
     if let Some(value) = cells {
         known.native_heap = Some(At {
             value,
@@ -427,7 +428,7 @@ fn take_meminfo(known: &mut Known, text: &str, boot_ns: Option<u64>) -> bool {
         Some(_) => Column::Rss,
         None => Column::Pss,
     };
-    let native = NATIVE.iter().find(|label| table.row(label).is_some());
+    let native = NATIVE_HEAP.iter().find(|label| table.row(label).is_some());
     if let (None, Some(label)) = (&known.native_resident, native)
         && let Some(resident) = cell(label, &column)
     {
@@ -443,7 +444,7 @@ fn take_meminfo(known: &mut Known, text: &str, boot_ns: Option<u64>) -> bool {
         });
         let rest = table
             .parts()
-            .filter(|row| !NATIVE.contains(&row.label.as_str()));
+            .filter(|row| !NATIVE_HEAP.contains(&row.label.as_str()));
         known.elsewhere = rest
             .filter_map(|row| {
                 Some(Area {

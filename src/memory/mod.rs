@@ -5,6 +5,7 @@
 //!
 //! | module | owns |
 //! |---|---|
+//! | `division` | App Summary's rules: as which part a row counts |
 //! | `gc` | garbage collections as the runtimes log them, and what they tell |
 //! | `graphics` | gfxinfo and dmabuf_dump: memory of textures and buffers |
 //! | `malloc_info` | what the allocator says of itself |
@@ -17,6 +18,7 @@
 //! Sizes are bytes everywhere, also where the source counts kB; times are ns of the phone's
 //! BOOTTIME.
 
+mod division;
 pub mod gc;
 pub mod graphics;
 pub mod malloc_info;

@@ -349,13 +349,18 @@ pub(in crate::app) async fn malloc_info(
             boot_ns: status::uptime_ns(&String::from_utf8_lossy(clock)),
         }));
     }
-    let mut said = lines.map(|line| shown_bytes(line.trim_ascii()));
+    let said = lines.map(|line| shown_bytes(line.trim_ascii()));
     let of_error = |line: &String| {
         ["Exception", "Error", "rror:"]
             .iter()
             .any(|word| line.contains(word))
     };
-    let complaint = said.find(of_error);
+    // What `am` begins with says nothing but that the exception follows.
+    let mut complaints = said.filter(of_error).peekable();
+    let first = complaints.peek().cloned();
+    let complaint = complaints
+        .find(|line| !line.starts_with("Exception occurred while executing"))
+        .or(first);
     let ended = memchr::memmem::find(before, b"heaptap-end").is_some();
     Ok(Err(match complaint {
         Some(line) => format!("am dumpheap -m said: {line}"),

@@ -31,7 +31,7 @@ pub use databases::{Database, Databases};
 pub use line::{Line, Lines};
 pub use number::Digits;
 pub use pairs::{Entry, Group, Pairs};
-pub use parts::{Rule, Sum};
+pub use parts::{NATIVE_HEAP, Rule, Sum};
 pub use process::{Body, Process, Section};
 pub use system::{Fact, Item, List, Measure};
 pub use table::{Column, Heading, Headings, Row, Table};
@@ -78,6 +78,10 @@ pub struct Clocks {
     /// Since boot, ms: BOOTTIME.
     pub realtime_ms: u64,
 }
+
+/// Lines that are looked at: a phone with a thousand processes has 90,000. What comes behind
+/// them is kept as text.
+const MOST_LINES: usize = 1 << 18;
 
 const NO_PROCESS: &str = "No process found for: ";
 
@@ -132,15 +136,22 @@ impl Meminfo {
         if text.is_empty() {
             return meminfo;
         }
-        let mut lines: Vec<&str> = body.split('\n').collect();
-        let ended = lines.len() - usize::from(meminfo.torn);
-        meminfo.crlf = ended > 0 && lines[..ended].iter().all(|line| line.ends_with('\r'));
+        let mut lines: Vec<&str> = body.splitn(MOST_LINES + 1, '\n').collect();
+        let rest = (lines.len() > MOST_LINES).then(|| lines.pop()).flatten();
+        let ended = lines.len() - usize::from(meminfo.torn && rest.is_none());
+        meminfo.crlf =
+            rest.is_none() && ended > 0 && lines[..ended].iter().all(|line| line.ends_with('\r'));
         if meminfo.crlf {
             for line in &mut lines[..ended] {
                 *line = line.strip_suffix('\r').unwrap_or(line);
             }
         }
         meminfo.read(&lines);
+        if let Some(rest) = rest {
+            let mut text = Lines::default();
+            text.text(rest);
+            meminfo.pieces.push(Piece::Text(text));
+        }
         for piece in &mut meminfo.pieces {
             if let Piece::Compact(compact) = piece {
                 compact.finish();

@@ -3,6 +3,10 @@
 
 use super::line::{self, Lines};
 use super::number::{self, Digits};
+use super::table::WIDEST;
+
+/// Headings above numbers: two on every Android. Every name has a number for each.
+const MOST_HEADINGS: usize = 8;
 
 /// One name with its numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,6 +79,9 @@ impl Pairs {
 
     fn pieces(&self, text: &str) -> Option<Pieces> {
         let words = line::words(text);
+        if words.last()?.end > WIDEST {
+            return None;
+        }
         let mut ends = Vec::new();
         let mut entries: Vec<Entry> = Vec::new();
         let mut script = None;
@@ -189,7 +196,8 @@ fn headings(text: &str) -> Option<Vec<(String, usize)>> {
         let name = word.strip_suffix("(KB)").or(word.strip_suffix("(kB)"));
         word == "Count" || name.is_some_and(|name| name.chars().all(char::is_alphabetic))
     };
-    let all = !words.is_empty() && words.iter().all(|word| known(word.text));
+    let few = (1..=MOST_HEADINGS).contains(&words.len());
+    let all = few && words.iter().all(|word| known(word.text));
     all.then(|| {
         words
             .iter()

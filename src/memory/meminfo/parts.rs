@@ -4,6 +4,7 @@
 
 use super::process::Process;
 use super::table::{Column, Table};
+use crate::memory::division::{Division, Part};
 use crate::memory::timeline::{HeapCells, Parts, Source};
 
 /// How a total comes from its rows.
@@ -64,16 +65,6 @@ impl Table {
             .collect()
     }
 
-    /// Private pages of a row, dirty and clean; 0 where there is no such row.
-    fn private(&self, label: &str) -> i64 {
-        let clean = self.cell(label, &Column::PrivateClean).unwrap_or(0);
-        self.dirty(label).saturating_add(clean)
-    }
-
-    fn dirty(&self, label: &str) -> i64 {
-        self.cell(label, &Column::PrivateDirty).unwrap_or(0)
-    }
-
     /// Size, Alloc and Free of a heap; `None` where they are blank or all 0, as they are where
     /// the app was not asked.
     pub fn heap(&self, labels: &[&str]) -> Option<HeapCells> {
@@ -89,25 +80,9 @@ impl Table {
 }
 
 /// Names of the row of the native heap, newest first.
-pub(super) const NATIVE: [&str; 2] = ["Native Heap", "Native"];
+pub const NATIVE_HEAP: [&str; 2] = ["Native Heap", "Native"];
 /// Names of the row of the Java heap, newest first.
-pub(super) const DALVIK: [&str; 2] = ["Dalvik Heap", "Dalvik"];
-const CODE: [&str; 6] = [
-    ".so mmap",
-    ".jar mmap",
-    ".apk mmap",
-    ".ttf mmap",
-    ".dex mmap",
-    ".oat mmap",
-];
-const GRAPHICS: [&str; 3] = ["Gfx dev", "EGL mtrack", "GL mtrack"];
-/// Code that was compiled in the app, which the summary counts as code since Android 11; part
-/// of Dalvik Other, and told apart in Dalvik Details only.
-const JIT: [&str; 2] = [".ZygoteJIT", ".AppJIT"];
-
-fn sum<'a>(labels: impl IntoIterator<Item = &'a str>, of: impl Fn(&str) -> i64) -> i64 {
-    labels.into_iter().map(of).fold(0, i64::saturating_add)
-}
+const DALVIK_HEAP: [&str; 2] = ["Dalvik Heap", "Dalvik"];
 
 impl Process {
     /// How the memory divides; `None` where the text has neither summary nor table.
@@ -119,8 +94,8 @@ impl Process {
         };
         parts.source = source;
         if let Some(table) = table {
-            parts.native_heap = table.heap(&NATIVE);
-            parts.java_heap = table.heap(&DALVIK);
+            parts.native_heap = table.heap(&NATIVE_HEAP);
+            parts.java_heap = table.heap(&DALVIK_HEAP);
             let rss = table.total_of(&Column::Rss);
             let rss = rss.and_then(|rss| u64::try_from(rss).ok());
             parts.total_rss = parts.total_rss.or(rss);
@@ -158,36 +133,30 @@ impl Process {
     /// From the table, as the phone computes its summary.
     fn computed(&self, table: &Table) -> Option<Parts> {
         let total_pss = table.total_of(&Column::Pss)?;
-        let private = table.total_of(&Column::PrivateDirty)?;
+        let dirty = table.total_of(&Column::PrivateDirty)?;
         let clean = table.total_of(&Column::PrivateClean).unwrap_or(0);
-        let private = private.saturating_add(clean);
-        let dirty = |label: &str| table.dirty(label);
-        let both = |label: &str| table.private(label);
-        let jit = self.details().map_or(0, |details| {
-            // Before Android 11 neither the rows nor the rule exist.
-            sum(JIT, |label| details.private(label))
-        });
-        let java = sum(DALVIK, dirty).saturating_add(both(".art mmap"));
-        let native = sum(NATIVE, dirty);
-        let code = sum(CODE, both).saturating_add(jit);
-        let stack = dirty("Stack");
-        let graphics = sum(GRAPHICS, both);
-        let named = [java, native, code, stack, graphics];
-        let named = named.into_iter().fold(0, i64::saturating_add);
-        Some(Parts {
-            source: Source::Meminfo,
-            java,
-            native,
-            code,
-            stack,
-            graphics,
-            private_other: private.saturating_sub(named),
-            system: total_pss.saturating_sub(private),
-            total_pss,
-            total_rss: None,
-            swap: None,
-            native_heap: None,
-            java_heap: None,
-        })
+        let mut division = Division::default();
+        for row in table.parts() {
+            let cell = |column| table.value(row, &column).unwrap_or(0);
+            division.add(
+                Part::of_row(&row.label),
+                cell(Column::PrivateDirty),
+                cell(Column::PrivateClean),
+            );
+        }
+        // Before Android 11 neither the rows nor the rule exist.
+        for row in self.details().into_iter().flat_map(Table::parts) {
+            let Some(part) = Part::of_detail(&row.label) else {
+                continue;
+            };
+            let cell = |column| table.value(row, &column).unwrap_or(0);
+            division.add(
+                Some(part),
+                cell(Column::PrivateDirty),
+                cell(Column::PrivateClean),
+            );
+        }
+        let private = dirty.saturating_add(clean);
+        Some(division.parts(Source::Meminfo, private, total_pss))
     }
 }

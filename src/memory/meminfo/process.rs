@@ -208,8 +208,9 @@ fn section(title: Option<&str>, head: &[&str], lines: &[&str], shared: &mut Head
             }
             None => Body::Text(text_of(head.iter().chain(lines))),
         },
+        // A process has them once: a text that repeats them does not multiply the columns.
         Some(DALVIK_DETAILS) if !shared.columns.is_empty() => {
-            Body::Details(table_of(shared.clone(), lines))
+            Body::Details(table_of(std::mem::take(shared), lines))
         }
         Some(APP_SUMMARY) => Body::Summary(Pairs::read(lines)),
         Some(OBJECTS | SQL | NATIVE_ALLOCATIONS) => Body::Counts(Pairs::read(lines)),

@@ -146,14 +146,22 @@ pub struct Table {
     pub rows: Lines<Row>,
 }
 
+/// Columns of a table: Android has 12, vendors add a few. Every row has a cell for each.
+const MOST_COLUMNS: usize = 24;
+/// Columns of text that a line of headers or pairs may take: rows are printed as wide as these.
+pub(super) const WIDEST: usize = 1024;
+
 /// Whether this is the line of dashes below headers.
 pub(super) fn is_dashes(line: &str) -> bool {
+    if line.len() > WIDEST {
+        return false;
+    }
     let mut groups = 0;
     let dashes = line.split_ascii_whitespace().all(|word| {
         groups += 1;
         word.len() >= 3 && word.bytes().all(|byte| byte == b'-')
     });
-    dashes && groups >= 3
+    dashes && (3..=MOST_COLUMNS).contains(&groups)
 }
 
 impl Headings {

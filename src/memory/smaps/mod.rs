@@ -32,6 +32,7 @@ pub use recorded::{Module, SmapsRow, SmapsRows, SmapsWriter};
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
+use super::division::{Division, Part};
 use super::timeline::{Parts, Source};
 
 /// A figure of a mapping.
@@ -256,50 +257,19 @@ impl Smaps {
             return None;
         }
         let signed = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
-        let mut parts = Parts {
-            source: Source::Smaps,
-            java: 0,
-            native: 0,
-            code: 0,
-            stack: 0,
-            graphics: 0,
-            private_other: 0,
-            system: 0,
-            total_pss: 0,
-            total_rss: None,
-            swap: None,
-            native_heap: None,
-            java_heap: None,
-        };
+        let mut division = Division::default();
         for (mapping, kind, sub) in self.classified() {
-            let sums = &mapping.sums;
-            let dirty = signed(sums.of(Field::PrivateDirty));
-            let private = signed(sums.private());
-            let (part, counted) = match kind {
-                Kind::DalvikHeap => (&mut parts.java, dirty),
-                Kind::ArtMmap => (&mut parts.java, private),
-                Kind::NativeHeap => (&mut parts.native, dirty),
-                Kind::Stack => (&mut parts.stack, dirty),
-                Kind::GfxDev => (&mut parts.graphics, private),
-                Kind::SoMmap
-                | Kind::JarMmap
-                | Kind::ApkMmap
-                | Kind::TtfMmap
-                | Kind::DexMmap
-                | Kind::OatMmap => (&mut parts.code, private),
-                _ if matches!(sub, Some(SubKind::ZygoteJit | SubKind::AppJit)) => {
-                    (&mut parts.code, private)
-                }
-                _ => (&mut parts.private_other, 0),
-            };
-            *part = part.saturating_add(counted);
-            parts.private_other = parts.private_other.saturating_add(private - counted);
+            let part = Part::of_row(kind.label());
+            let part = part.or_else(|| Part::of_detail(sub?.label()));
+            let dirty = signed(mapping.sums.of(Field::PrivateDirty));
+            let clean = signed(mapping.sums.of(Field::PrivateClean));
+            division.add(part, dirty, clean);
         }
         let total = self.total();
-        parts.total_pss = signed(total.of(Field::Pss).saturating_add(total.swapped()));
+        let pss = signed(total.of(Field::Pss).saturating_add(total.swapped()));
+        let mut parts = division.parts(Source::Smaps, signed(total.private()), pss);
         parts.total_rss = total.get(Field::Rss);
         parts.swap = total.get(Field::SwapPss).or(total.get(Field::Swap));
-        parts.system = parts.total_pss.saturating_sub(signed(total.private()));
         Some(parts)
     }
 }

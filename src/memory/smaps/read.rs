@@ -6,13 +6,13 @@ use super::{Field, Form, Mapping, Smaps, showmap};
 use crate::untrusted::shown_bytes;
 
 /// More mappings are none: a process may have 65,530, unless somebody raised that.
-const MOST_MAPPINGS: usize = 1 << 20;
+pub(super) const MOST_MAPPINGS: usize = 1 << 20;
 /// What is kept of a line.
 const LONGEST_LINE: usize = 16 << 10;
 /// What is kept of a mapping's name; paths have at most 4,096 bytes.
 const LONGEST_NAME: usize = 8 << 10;
 /// Lines kept that are none of smaps.
-const STRANGE_KEPT: usize = 8;
+pub(super) const STRANGE_KEPT: usize = 8;
 /// Names of unknown figures kept; a kernel has about ten.
 const OTHERS_KEPT: usize = 64;
 

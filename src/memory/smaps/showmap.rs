@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::read::set_name;
+use super::read::{MOST_MAPPINGS, STRANGE_KEPT, set_name};
 use super::{Field, Form, Mapping, Smaps, SmapsError};
 use crate::untrusted::shown_bytes;
 
@@ -109,7 +109,11 @@ fn address(cell: &str) -> Option<u64> {
     }
 }
 
-fn add(smaps: &mut Smaps, row: Row) {
+/// Takes a row; an error where no process has that many.
+fn add(smaps: &mut Smaps, row: Row) -> Result<(), SmapsError> {
+    if smaps.mappings.len() >= MOST_MAPPINGS {
+        return Err(SmapsError::TooMany);
+    }
     for (name, bytes) in row.others {
         let sum = smaps.others.entry(name.to_owned()).or_default();
         *sum = sum.saturating_add(bytes);
@@ -118,11 +122,12 @@ fn add(smaps: &mut Smaps, row: Row) {
         count: row.mapping.count.max(1),
         ..row.mapping
     });
+    Ok(())
 }
 
 fn strange(smaps: &mut Smaps, line: &str) {
     smaps.strange_count += 1;
-    if smaps.strange.len() < 8 {
+    if smaps.strange.len() < STRANGE_KEPT {
         smaps.strange.push(shown_bytes(line.as_bytes()));
     }
 }
@@ -200,7 +205,7 @@ fn of_table(text: &str, heading: usize) -> Result<Smaps, SmapsError> {
             }
         }
         set_name(&mut row.mapping, rest.trim());
-        add(&mut smaps, row);
+        add(&mut smaps, row)?;
     }
     smaps.cut = rules < 2;
     finished(smaps, text)
@@ -254,7 +259,7 @@ fn of_csv(text: &str, heading: usize) -> Result<Smaps, SmapsError> {
                 .zip(&cells)
                 .all(|(column, cell)| column.is_none_or(|column| row.set(column, cell).is_some()));
         match set {
-            true => add(&mut smaps, row),
+            true => add(&mut smaps, row)?,
             false => strange(&mut smaps, line),
         }
     }
@@ -288,7 +293,11 @@ fn of_json(text: &[u8]) -> Option<Result<Smaps, SmapsError>> {
             column(name).is_none_or(|column| made.set(column, &text).is_some())
         });
         match set {
-            true => add(&mut smaps, made),
+            true => {
+                if let Err(error) = add(&mut smaps, made) {
+                    return Some(Err(error));
+                }
+            }
             false => strange(&mut smaps, &row.to_string()),
         }
     }

@@ -447,3 +447,59 @@ lostram,-5
 
 mod layouts;
 mod samples;
+
+/// Cells are as many as columns, and blanks as wide as headers, in every row: a short text must
+/// not ask for gigabytes.
+#[test]
+fn tables_and_blocks_wider_than_any_are_text() {
+    let columns = 4000;
+    let wide = format!(
+        "** MEMINFO in pid 1 [a] **\n      {}\n      {}\n{}",
+        "Pss ".repeat(columns),
+        "--- ".repeat(columns),
+        "row 1\n".repeat(1000)
+    );
+    let far = format!(
+        "** MEMINFO in pid 1 [a] **\n Objects\n  Views:{}1\n{}",
+        " ".repeat(1 << 20),
+        "  a: 1\n".repeat(1000)
+    );
+    let headed = format!(
+        "** MEMINFO in pid 1 [a] **\n App Summary\n {}\n{}",
+        "Pss(KB) ".repeat(100),
+        "  a: 1\n".repeat(1000)
+    );
+    for text in [wide, far, headed] {
+        let meminfo = Meminfo::parse(&text);
+        assert_eq!(meminfo.render(), text);
+        let process = meminfo.processes().next().unwrap();
+        assert!(process.table().is_none());
+        for section in &process.sections {
+            if let Body::Counts(pairs) | Body::Summary(pairs) = &section.body {
+                assert!(pairs.headings.is_empty());
+                assert!(pairs.single.iter().all(|width| *width <= 1024));
+            }
+        }
+    }
+}
+
+#[test]
+fn details_count_once_and_lines_beyond_all_phones_are_text() {
+    let twice = format!(
+        "{NEW} Dalvik Details\n        .Heap        1        1        1        1        1\n"
+    );
+    let meminfo = Meminfo::parse(&twice);
+    assert_eq!(meminfo.render(), twice);
+    let process = meminfo.processes().next().unwrap();
+    assert!(
+        process
+            .texts()
+            .any(|(title, _)| title == Some("Dalvik Details"))
+    );
+    for end in ["", "\n"] {
+        let long = format!("{OLD}{}{end}", "x\r\n".repeat(1 << 18).trim_end());
+        let meminfo = Meminfo::parse(&long);
+        assert_eq!(meminfo.render(), long);
+        assert_eq!(meminfo.processes().count(), 1);
+    }
+}
