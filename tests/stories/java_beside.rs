@@ -61,14 +61,13 @@ fn the_trace_holds_figures_of_memory_and_the_dumps_are_as_without() {
             let entries = memory.timeline.entries.iter();
             entries.filter(|entry| what(&entry.seen)).count()
         };
-        // A phone that runs ten times as fast on a busy machine misses some seconds.
         let residents = count(|seen| matches!(seen, Seen::Resident(r) if r.rss > 10 << 20));
         assert!(
-            (5..=26).contains(&residents),
+            (24..=27).contains(&residents),
             "{residents} on Android {android}"
         );
         let system = count(|seen| matches!(seen, Seen::System(s) if s.total > s.available));
-        assert!((5..=26).contains(&system), "{system} on Android {android}");
+        assert!((24..=27).contains(&system), "{system} on Android {android}");
         assert!(count(|seen| matches!(seen, Seen::JavaHeap(_))) > 5);
         assert_eq!(memory.loss.torn_collections, 0, "{:?}", memory.loss);
         assert_eq!(memory.loss.damaged_packets, 0);

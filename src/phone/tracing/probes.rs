@@ -1,14 +1,14 @@
-//! traced_probes: what it reads of /proc for `linux.process_stats` and `linux.sys_stats`, and
-//! what runtimes print into `linux.ftrace`. Figures are those of the phone's own files and of
-//! its account of memory; here they are only sampled and encoded.
+//! traced_probes: what it samples for `linux.process_stats` and `linux.sys_stats`, and what
+//! runtimes print into `linux.ftrace`. Figures are those of the phone's account of memory and
+//! of its own files; here they are only sampled and encoded.
 
 use std::collections::BTreeSet;
 
 use super::packets;
 use crate::phone::clock::{BootNs, MILLI};
 use crate::phone::kernel::{Cred, Kernel};
-use crate::phone::memory::{Collection, has_java};
-use crate::phone::process::{Pid, Role};
+use crate::phone::memory::{Collection, Ledger, has_java};
+use crate::phone::process::{Pid, Process, Role};
 use crate::proto::perfetto as pb;
 use crate::proto::perfetto::process_stats_config::Quirks;
 use pb::ftrace_event_bundle::FtraceClock;
@@ -143,14 +143,20 @@ impl Probes {
         let mut out = Vec::new();
         for source in &mut self.processes {
             if source.next <= now {
+                let at = source.next;
                 source.next += source.period;
-                source.poll(kernel, &mut out);
+                source.poll(kernel, at, &mut out);
             }
         }
         for source in &mut self.system {
             if source.next <= now {
+                let at = source.next;
                 source.next += source.period;
-                out.extend(source.poll(kernel).map(|packet| (source.goal.0, packet)));
+                out.extend(
+                    source
+                        .poll(kernel, at)
+                        .map(|packet| (source.goal.0, packet)),
+                );
             }
         }
         for source in &mut self.ftrace {
@@ -181,50 +187,46 @@ fn file(kernel: &Kernel, path: &str) -> Option<String> {
 }
 
 impl Processes {
-    fn poll(&mut self, kernel: &Kernel, out: &mut Written) {
-        let begin = kernel.clock.boot();
-        if self.next <= begin {
-            // The next one is due already: a poll that was late is not made up for.
-            return;
-        }
-        let all: Vec<(Pid, i32)> = {
-            let state = kernel.state();
-            let users = state.processes.iter().filter(|p| p.role != Role::Kernel);
-            users.map(|p| (p.pid, p.oom_score_adj)).collect()
-        };
+    /// What each process takes at a moment, however late this host's thread comes to it.
+    fn poll(&mut self, kernel: &Kernel, at: BootNs, out: &mut Written) {
         let mut processes = Vec::new();
-        for (pid, oom_score_adj) in &all {
-            // It may be gone by now.
-            let Some(status) = file(kernel, &format!("/proc/{pid}/status")) else {
-                continue;
-            };
-            let Some(rss) = line(&status, "VmRSS") else {
-                continue;
-            };
-            processes.push(pb::process_stats::Process {
-                pid: Some(*pid as i32),
-                vm_size_kb: line(&status, "VmSize"),
-                vm_rss_kb: Some(rss),
-                rss_anon_kb: line(&status, "RssAnon"),
-                rss_file_kb: line(&status, "RssFile"),
-                rss_shmem_kb: line(&status, "RssShmem"),
-                vm_swap_kb: line(&status, "VmSwap"),
-                vm_locked_kb: Some(line(&status, "VmLck").unwrap_or(0)),
-                vm_hwm_kb: line(&status, "VmHWM"),
-                oom_score_adj: Some(i64::from(*oom_score_adj)),
-            });
+        let mut all: Vec<Pid> = Vec::new();
+        {
+            let state = kernel.state();
+            let there = |p: &&Process| p.role != Role::Kernel && p.started <= at;
+            for process in state.processes.iter().filter(there) {
+                all.push(process.pid);
+                let Some(ledger) = Ledger::of(kernel, &state, process, at) else {
+                    continue;
+                };
+                let pages = ledger.pages();
+                let (anon, file, shmem) = ledger.resident();
+                processes.push(pb::process_stats::Process {
+                    pid: Some(process.pid as i32),
+                    vm_size_kb: Some(ledger.size_kb()),
+                    vm_rss_kb: Some(pages.rss()),
+                    rss_anon_kb: Some(anon),
+                    rss_file_kb: Some(file),
+                    rss_shmem_kb: Some(shmem),
+                    vm_swap_kb: Some(pages.swap),
+                    vm_locked_kb: Some(0),
+                    // As its status has it.
+                    vm_hwm_kb: Some(pages.rss() + pages.rss() / 20),
+                    oom_score_adj: Some(i64::from(process.oom_score_adj)),
+                });
+            }
         }
         let stats = pb::ProcessStats {
             processes,
-            collection_end_timestamp: Some(kernel.clock.boot()),
+            collection_end_timestamp: Some(at + MILLI),
         };
         let packet = pb::TracePacket {
-            timestamp: Some(begin),
+            timestamp: Some(at),
             process_stats: Some(stats),
             ..packets::of_producer(self.goal.1)
         };
         out.push((self.goal.0, packet));
-        if all.iter().any(|(pid, _)| !self.named.contains(pid)) {
+        if all.iter().any(|pid| !self.named.contains(pid)) {
             let named = &self.named;
             let tree = packets::process_tree(kernel, self.goal.1, |pid| !named.contains(&pid));
             let new: Vec<Pid> = pids_of(&tree).collect();
@@ -235,7 +237,7 @@ impl Processes {
 }
 
 impl System {
-    fn poll(&mut self, kernel: &Kernel) -> Option<pb::TracePacket> {
+    fn poll(&mut self, kernel: &Kernel, at: BootNs) -> Option<pb::TracePacket> {
         use pb::MeminfoCounters as Counter;
         const NAMES: [(Counter, &str); 7] = [
             (Counter::MeminfoMemTotal, "MemTotal"),
@@ -246,10 +248,6 @@ impl System {
             (Counter::MeminfoSwapTotal, "SwapTotal"),
             (Counter::MeminfoSwapFree, "SwapFree"),
         ];
-        let begin = kernel.clock.boot();
-        if self.next <= begin {
-            return None;
-        }
         let text = file(kernel, "/proc/meminfo")?;
         let wanted = |counter| self.counters.is_empty() || self.counters.contains(&counter);
         let values = NAMES.iter().filter(|(counter, _)| wanted(*counter));
@@ -262,10 +260,10 @@ impl System {
             })
             .collect();
         Some(pb::TracePacket {
-            timestamp: Some(begin),
+            timestamp: Some(at),
             sys_stats: Some(pb::SysStats {
                 meminfo,
-                collection_end_timestamp: Some(kernel.clock.boot()),
+                collection_end_timestamp: Some(at + MILLI),
             }),
             ..packets::of_producer(self.goal.1)
         })
