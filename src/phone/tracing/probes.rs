@@ -21,7 +21,9 @@ const DRAIN: u64 = 250 * MILLI;
 /// of memory tells of it once it is over.
 const LAG: u64 = 2_000 * MILLI;
 /// How often a heap that is in use takes a new buffer for a thread, and says its size.
-const SAYS_SIZE: u64 = 200 * MILLI;
+const SAYS_SIZE: u64 = 500 * MILLI;
+/// After so many periods a sample that is due is left out.
+const LATEST: u64 = 5;
 /// Processors of the phone.
 const CPUS: usize = 8;
 /// From an app's pid to the thread on which its heap is collected.
@@ -189,32 +191,45 @@ fn file(kernel: &Kernel, path: &str) -> Option<String> {
 impl Processes {
     /// What each process takes at a moment, however late this host's thread comes to it.
     fn poll(&mut self, kernel: &Kernel, at: BootNs, out: &mut Written) {
-        let mut processes = Vec::new();
-        let mut all: Vec<Pid> = Vec::new();
-        {
+        // Whoever is so late has more to do than it can: as there, a sample is left out.
+        if at + LATEST * self.period < kernel.clock.boot() {
+            return;
+        }
+        let all: Vec<Pid> = {
             let state = kernel.state();
             let there = |p: &&Process| p.role != Role::Kernel && p.started <= at;
-            for process in state.processes.iter().filter(there) {
-                all.push(process.pid);
-                let Some(ledger) = Ledger::of(kernel, &state, process, at) else {
-                    continue;
-                };
-                let pages = ledger.pages();
-                let (anon, file, shmem) = ledger.resident();
-                processes.push(pb::process_stats::Process {
-                    pid: Some(process.pid as i32),
-                    vm_size_kb: Some(ledger.size_kb()),
-                    vm_rss_kb: Some(pages.rss()),
-                    rss_anon_kb: Some(anon),
-                    rss_file_kb: Some(file),
-                    rss_shmem_kb: Some(shmem),
-                    vm_swap_kb: Some(pages.swap),
-                    vm_locked_kb: Some(0),
-                    // As its status has it.
-                    vm_hwm_kb: Some(pages.rss() + pages.rss() / 20),
-                    oom_score_adj: Some(i64::from(process.oom_score_adj)),
-                });
-            }
+            state
+                .processes
+                .iter()
+                .filter(there)
+                .map(|p| p.pid)
+                .collect()
+        };
+        let mut processes = Vec::new();
+        for &pid in &all {
+            // Others have their turn between two processes.
+            let state = kernel.state();
+            let Some(process) = state.processes.get(pid) else {
+                continue;
+            };
+            let Some(ledger) = Ledger::of(kernel, &state, process, at) else {
+                continue;
+            };
+            let pages = ledger.pages();
+            let (anon, file, shmem) = ledger.resident();
+            processes.push(pb::process_stats::Process {
+                pid: Some(pid as i32),
+                vm_size_kb: Some(ledger.size_kb()),
+                vm_rss_kb: Some(pages.rss()),
+                rss_anon_kb: Some(anon),
+                rss_file_kb: Some(file),
+                rss_shmem_kb: Some(shmem),
+                vm_swap_kb: Some(pages.swap),
+                vm_locked_kb: Some(0),
+                // As its status has it.
+                vm_hwm_kb: Some(pages.rss() + pages.rss() / 20),
+                oom_score_adj: Some(i64::from(process.oom_score_adj)),
+            });
         }
         let stats = pb::ProcessStats {
             processes,
@@ -248,6 +263,9 @@ impl System {
             (Counter::MeminfoSwapTotal, "SwapTotal"),
             (Counter::MeminfoSwapFree, "SwapFree"),
         ];
+        if at + LATEST * self.period < kernel.clock.boot() {
+            return None;
+        }
         let text = file(kernel, "/proc/meminfo")?;
         let wanted = |counter| self.counters.is_empty() || self.counters.contains(&counter);
         let values = NAMES.iter().filter(|(counter, _)| wanted(*counter));
@@ -272,32 +290,34 @@ impl System {
 
 impl Ftrace {
     fn read(&mut self, kernel: &Kernel, now: BootNs, last: bool, out: &mut Written) {
-        {
+        let apps: Vec<Pid> = {
             let state = kernel.state();
-            for process in state.processes.iter().filter(|p| has_java(p)) {
-                let over = (self.asked, now);
-                for c in kernel.memory.collections(kernel, &state, process, over) {
-                    self.print(process.pid, &c);
-                }
+            let apps = state.processes.iter().filter(|p| has_java(p));
+            apps.map(|p| p.pid).collect()
+        };
+        let first = self.next_size;
+        while self.next_size <= now {
+            self.next_size += SAYS_SIZE;
+        }
+        for pid in apps {
+            // Others have their turn between two processes.
+            let state = kernel.state();
+            let Some(process) = state.processes.get(pid) else {
+                continue;
+            };
+            let over = (self.asked, now);
+            for collection in kernel.memory.collections(kernel, &state, process, over) {
+                self.print(pid, &collection);
             }
-            while self.next_size <= now {
-                for process in state.processes.iter().filter(|p| has_java(p)) {
-                    let at = self.next_size.max(process.started);
-                    let heap = kernel.memory.java(kernel, &state, process, at);
-                    let Some(size) = heap.map(|heap| heap.allocated() / 1024) else {
-                        continue;
-                    };
-                    let pid = process.pid;
-                    // A heap that takes no new buffer says nothing.
-                    match self.said.iter_mut().find(|said| said.0 == pid) {
-                        Some((_, said)) if *said == size => continue,
-                        Some((_, said)) => *said = size,
-                        None => self.said.push((pid, size)),
-                    }
-                    let text = format!("C|{pid}|Heap size (KB)|{size}\n");
-                    self.pending.push(Printed::new(at, pid, 3, text));
+            let mut at = first;
+            while at <= now {
+                let heap = kernel
+                    .memory
+                    .java(kernel, &state, process, at.max(process.started));
+                if let Some(heap) = heap {
+                    self.say_size(at, pid, heap.allocated() / 1024);
                 }
-                self.next_size += SAYS_SIZE;
+                at += SAYS_SIZE;
             }
         }
         self.asked = now;
@@ -340,6 +360,17 @@ impl Ftrace {
             };
             out.push((self.goal.0, packet));
         }
+    }
+
+    /// A heap that takes no new buffer says nothing.
+    fn say_size(&mut self, at: BootNs, pid: Pid, size: u64) {
+        match self.said.iter_mut().find(|said| said.0 == pid) {
+            Some((_, said)) if *said == size => return,
+            Some((_, said)) => *said = size,
+            None => self.said.push((pid, size)),
+        }
+        let text = format!("C|{pid}|Heap size (KB)|{size}\n");
+        self.pending.push(Printed::new(at, pid, 3, text));
     }
 
     /// What the runtime prints over a collection.
