@@ -70,6 +70,7 @@ pub(crate) fn installed() -> Vec<Package> {
     vec![
         Package {
             processes: &["", ":service"],
+            activity: Some(".ui.FeedActivity"),
             ..app(APP, 10_234, Profiling::Debuggable, None)
         },
         app("com.example.profileable", 10_235, Profiling::Shell, PLAY),

@@ -29,7 +29,7 @@ pub(crate) struct Activity {
     pub(crate) object: u32,
     /// … in this process; gone with it.
     pub(crate) pid: Pid,
-    /// `.MainActivity`.
+    /// `.ui.FeedActivity`.
     pub(crate) class: String,
 }
 
@@ -245,10 +245,12 @@ pub(crate) fn on_rotation(package: &str) -> OnRotation {
 /// Shows what a phone that has booted shows.
 pub(crate) fn begin(state: &mut State) {
     let front = state.foreground.clone();
-    for (package, class) in [
-        (LAUNCHER, ".NexusLauncherActivity"),
-        (&*front, ".MainActivity"),
-    ] {
+    for package in [LAUNCHER, &front] {
+        let mut installed = state.packages.iter();
+        let class = installed.find(|p| p.name == package);
+        let Some(class) = class.and_then(|p| p.activity) else {
+            continue;
+        };
         let pid = population::main_process(state, package, 0);
         let frozen = |pid| state.processes.get(pid).is_some_and(|p| p.frozen);
         if let Some(pid) = pid
@@ -534,25 +536,26 @@ fn end(state: &mut State, process: &Process, why: Why<'_>, now: Now) {
     state.screen.exits.truncate(MAX_EXITS);
 }
 
-/// Ends all processes of a package; with `and_tasks` what was on the screen goes, too, as with
-/// force-stop.
+/// Ends all processes of a package, and what is on the screen, as force-stop does; or, from a
+/// score on, only those that the system could miss.
 pub(crate) fn stop(
     state: &mut State,
     package: &str,
     user: Option<u32>,
     why: Why<'_>,
-    and_tasks: bool,
+    only_from: Option<i32>,
     now: Now,
 ) {
     let is_of = |p: &&Process| {
         matches!(&p.role, Role::App { package: name, user: u, .. }
             if name == package && user.is_none_or(|user| user == *u))
+            && only_from.is_none_or(|score| p.oom_score_adj >= score)
     };
     let doomed: Vec<Process> = state.processes.iter().filter(is_of).cloned().collect();
     for process in &doomed {
         end(state, process, why, now);
     }
-    if and_tasks {
+    if only_from.is_none() {
         let mine = |t: &Task| t.package == package && user.is_none_or(|user| user == t.user);
         state.screen.tasks.retain(|t| !mine(t));
     }

@@ -15,5 +15,6 @@ mod libraries;
 mod memory;
 mod python;
 mod recordings;
+mod screen;
 mod scripts;
 mod shapes;

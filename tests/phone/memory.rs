@@ -309,7 +309,7 @@ fn an_app_that_hangs_or_dies_leaves_meminfo_its_words() {
     let dead = text(&phone, &format!("dumpsys meminfo {APP}"));
     assert!(dead.ends_with("Got RemoteException!\n"), "{dead}");
     assert_eq!(text(&phone, &format!("pidof {APP} || echo gone")), "gone\n");
-    text(&phone, "am start -n com.example.app/.MainActivity");
+    text(&phone, "am start -n com.example.app/.ui.FeedActivity");
     let fresh = text(&phone, &format!("dumpsys meminfo {APP}"));
     assert!(fresh.contains("Objects"), "{fresh}");
     let stopped = "run-as com.example.app sh -c 'kill -STOP $(pidof com.example.app)'";

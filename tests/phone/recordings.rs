@@ -192,7 +192,7 @@ fn a_started_app_is_profiled_from_its_start() {
     sleep(&phone, 0.5);
     text(
         &phone,
-        "am force-stop com.example.app; am start -n com.example.app/.MainActivity",
+        "am force-stop com.example.app; am start -n com.example.app/.ui.FeedActivity",
     );
     sleep(&phone, 3.0);
     text(&phone, &format!("kill -TERM {pid}"));

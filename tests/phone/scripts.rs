@@ -192,7 +192,7 @@ fn the_programs_answer_as_on_phones() {
     let before = text(&phone, "pidof com.example.app");
     text(&phone, "am force-stop com.example.app");
     assert_eq!(run(&phone, "pidof com.example.app").status, Some(1));
-    text(&phone, "am start -n com.example.app/.MainActivity");
+    text(&phone, "am start -n com.example.app/.ui.FeedActivity");
     assert_ne!(text(&phone, "pidof com.example.app"), before);
     assert_eq!(
         text(&phone, "stat -c %s /system/etc/hosts").trim(),

@@ -170,7 +170,7 @@ fn an_app_that_is_started_again_is_followed() {
             .iter()
             .any(|e| matches!(e.seen, Seen::Gone))
     });
-    let activity = format!("{APP}/.MainActivity");
+    let activity = format!("{APP}/.ui.FeedActivity");
     on_phone(
         &lab,
         Command::program("am").args(["start", "-n", &activity]),

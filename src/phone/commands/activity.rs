@@ -61,19 +61,16 @@ pub(super) fn am(cmd: &mut Cmd) -> Done {
                 description: &from,
                 ..FORCE_STOP
             };
-            screen::stop(&mut cmd.kernel.state(), name, only, why, true, now);
+            screen::stop(&mut cmd.kernel.state(), name, only, why, None, now);
             cmd.kernel.events.notify();
             Ok(0)
         }
         "kill" => {
-            if let Some(name) = rest.last() {
-                let mut state = cmd.kernel.state();
-                if state.foreground != *name {
-                    screen::stop(&mut state, name, None, KILL, false, now);
-                }
-                drop(state);
-                cmd.kernel.events.notify();
-            }
+            let Some(name) = rest.last() else {
+                cmd.err("Error: Argument expected after \"kill\"\n")?;
+                return Ok(255);
+            };
+            kill(cmd, name, only, now);
             Ok(0)
         }
         "crash" => {
@@ -82,7 +79,8 @@ pub(super) fn am(cmd: &mut Cmd) -> Done {
                 return Ok(255);
             };
             let mut state = cmd.kernel.state();
-            if let Some(p) = find_process(&state, name, only) {
+            // A pid or a package: of several processes it takes the last.
+            if let Some(p) = last_of_package(&state, name, only) {
                 let what = "android.app.RemoteServiceException$CrashedByAdbException: \
                             shell-induced crash";
                 screen::crash(&mut state, p.pid, what, now);
@@ -103,7 +101,10 @@ pub(super) fn am(cmd: &mut Cmd) -> Done {
             Ok(0)
         }
         "send-trim-memory" => trim(cmd, rest, only),
-        "compact" | "freeze" | "unfreeze" => freeze(cmd, verb, rest),
+        // Compaction took a uid before 14.
+        "compact" | "freeze" | "unfreeze" if cmd.kernel.spec.android >= 14 => {
+            freeze(cmd, verb, rest)
+        }
         "get-config" => {
             cmd.out("config: mcc310-en-rUS-ldltr-sw411dp-v34\n")?;
             Ok(0)
@@ -115,10 +116,25 @@ pub(super) fn am(cmd: &mut Cmd) -> Done {
             Ok(1)
         }
         other => {
-            cmd.err(&format!("Unknown command: {other}\n"))?;
+            cmd.out(&format!("Unknown command: {other}\n"))?;
             Ok(255)
         }
     }
+}
+
+/// `kill PKG`: processes that nobody would miss at once, in the background.
+fn kill(cmd: &Cmd, name: &str, user: Option<u32>, now: Now) {
+    /// From here on the system sees a process as one in the back.
+    const SERVICE: i32 = 500;
+    screen::stop(
+        &mut cmd.kernel.state(),
+        name,
+        user,
+        KILL,
+        Some(SERVICE),
+        now,
+    );
+    cmd.kernel.events.notify();
 }
 
 /// An app's process by its name or pid.
@@ -128,6 +144,23 @@ fn find_process(state: &State, name: &str, user: Option<u32>) -> Option<Process>
             && (p.name() == name || p.pid.to_string() == name)
     };
     state.processes.iter().find(fits).cloned()
+}
+
+/// What `crash` finds: the process with that pid, else the last one of that package.
+fn last_of_package(state: &State, name: &str, user: Option<u32>) -> Option<Process> {
+    let pid = name.parse::<u32>().ok();
+    let fits = |p: &&Process| match (&p.role, pid) {
+        (Role::App { .. }, Some(pid)) => p.pid == pid,
+        (
+            Role::App {
+                package, user: u, ..
+            },
+            None,
+        ) => package == name && user.is_none_or(|user| user == *u),
+        _ => false,
+    };
+    let found = state.processes.iter().filter(fits);
+    found.max_by_key(|p| p.pid).cloned()
 }
 
 /// What a refused call looks like: Java's exception, and exit status 255.
@@ -310,7 +343,13 @@ impl Intent {
             (true, Some(data)) => link_activity(package.name, data)?,
             _ => main,
         };
-        Some((package, class.to_owned()))
+        // `PKG/.Class` or `PKG/PKG.Class`; a package alone means what its icon starts.
+        let named = name.split_once('/').map(|(_, named)| named);
+        let is_there = named.is_none_or(|named| {
+            let short = named.strip_prefix(package.name).unwrap_or(named);
+            short == class || short == main
+        });
+        is_there.then(|| (package, class.to_owned()))
     }
 }
 
@@ -357,7 +396,7 @@ fn start(cmd: &mut Cmd, rest: &[String], user: u32) -> Done {
     let now = Now::of(&cmd.kernel);
     let mut state = cmd.kernel.state();
     if intent.stop {
-        screen::stop(&mut state, package.name, Some(user), FORCE_STOP, true, now);
+        screen::stop(&mut state, package.name, Some(user), FORCE_STOP, None, now);
     }
     let launch = screen::start(&mut state, &package, user, &class, intent.clear_task, now);
     drop(state);

@@ -57,8 +57,8 @@ fn package(cmd: &Cmd, rest: &[String]) -> Result<(), super::Halt> {
     }
     let android = cmd.kernel.spec.android;
     let mut out = String::new();
-    if let Some(name) = wanted {
-        out.push_str(&format!("Activity Resolver Table:\n  Non-Data Actions:\n      android.intent.action.MAIN:\n        7c1a2b {name}/.MainActivity filter 2f3a\n\n"));
+    for (name, main) in shown.iter().filter_map(|p| Some((p.name, p.activity?))) {
+        out.push_str(&format!("Activity Resolver Table:\n  Non-Data Actions:\n      android.intent.action.MAIN:\n        7c1a2b {name}/{main} filter 2f3a\n\n"));
     }
     out.push_str("Packages:\n");
     for p in shown {

@@ -151,7 +151,7 @@ pub(super) fn wm(cmd: &mut Cmd) -> Done {
             return rotation(cmd, rest);
         }
         [other, ..] => {
-            cmd.err(&format!("Unknown command: {other}\n"))?;
+            cmd.out(&format!("Unknown command: {other}\n"))?;
             return Ok(255);
         }
         [] => {}
@@ -272,10 +272,56 @@ const EVENTS: [(&str, u32); 5] = [
     ("Flip", 5),
 ];
 
-/// `monkey -p PKG -s SEED --throttle MS … COUNT`: events that follow from the seed alone. One in
-/// 50 turns the screen; at its end rotation is free, whatever it was before.
+/// Options of `monkey` that stand alone, and those that take a value.
+const ALONE: [&str; 9] = [
+    "-v",
+    "--ignore-crashes",
+    "--ignore-timeouts",
+    "--ignore-security-exceptions",
+    "--monitor-native-crashes",
+    "--ignore-native-crashes",
+    "--kill-process-after-error",
+    "--dbg-no-events",
+    "--randomize-throttle",
+];
+const WITH_VALUE: [&str; 12] = [
+    "-p",
+    "-c",
+    "-s",
+    "--throttle",
+    "--pct-touch",
+    "--pct-motion",
+    "--pct-trackball",
+    "--pct-nav",
+    "--pct-majornav",
+    "--pct-syskeys",
+    "--pct-appswitch",
+    "--pct-rotation",
+];
+
+/// What is wrong with options of `monkey`, which come before the count.
+fn wrong_option(args: &[String]) -> Option<String> {
+    let mut rest = args.iter().take(args.len().saturating_sub(1));
+    while let Some(arg) = rest.next() {
+        let known = ALONE.contains(&arg.as_str());
+        let takes = WITH_VALUE.contains(&arg.as_str()) && rest.next().is_some();
+        if !known && !takes {
+            return Some(format!("** Error: Unknown option: {arg}\n"));
+        }
+    }
+    None
+}
+
+/// `monkey -p PKG -s SEED --throttle MS … COUNT`: events that follow from the seed alone. At its
+/// end rotation is free, whatever it was before.
 pub(super) fn monkey(cmd: &mut Cmd) -> Done {
+    const USAGE: &str =
+        "usage: monkey [-p ALLOWED_PACKAGE [-p ALLOWED_PACKAGE] ...]\n              COUNT\n";
     let args = cmd.args();
+    if let Some(wrong) = wrong_option(&args) {
+        cmd.err(&format!("{wrong}{USAGE}"))?;
+        return Ok(255);
+    }
     let value = |flag: &str| {
         let at = args.iter().position(|a| a == flag)?;
         args.get(at + 1)
@@ -283,7 +329,7 @@ pub(super) fn monkey(cmd: &mut Cmd) -> Done {
     let number = |flag: &str| value(flag).and_then(|v| v.parse::<u64>().ok());
     let count = args.last().and_then(|a| a.parse::<u64>().ok());
     let (Some(name), Some(count)) = (value("-p").cloned(), count) else {
-        cmd.err("usage: monkey [-p ALLOWED_PACKAGE] COUNT\n")?;
+        cmd.err(USAGE)?;
         return Ok(255);
     };
     let verbose = args.iter().any(|a| a == "-v");
@@ -308,18 +354,24 @@ pub(super) fn monkey(cmd: &mut Cmd) -> Done {
     cmd.kernel.events.notify();
     let began = cmd.kernel.clock.boot();
     let mut random = fastrand::Rng::with_seed(seed);
-    let mut turned = false;
+    let turns = u32::try_from(number("--pct-rotation").unwrap_or(0)).unwrap_or(100);
     for sent in 0..count {
+        if verbose && sent > 0 && sent % 100 == 0 {
+            cmd.out(&format!("    // Sending event #{sent}\n"))?;
+        }
         let kind = random.u32(..100);
-        if sent % 50 == 49 {
+        if kind >= 100u32.saturating_sub(turns) {
             let degree = random.u32(..4);
+            let persist = random.bool();
             if verbose {
                 cmd.out(&format!(
-                    ":Sending rotation degree={degree}, persist=false\n"
+                    ":Sending rotation degree={degree}, persist={persist}\n"
                 ))?;
             }
             rotation(cmd, &["lock", ["0", "1", "2", "3"][degree as usize % 4]])?;
-            turned = true;
+            if !persist {
+                rotation(cmd, &["free"])?;
+            }
         } else if kind < 2 && name == APP {
             press(cmd, "BACK");
         } else if Screen::front(&cmd.kernel.state()).is_none_or(|t| t.package == LAUNCHER) {
@@ -329,9 +381,7 @@ pub(super) fn monkey(cmd: &mut Cmd) -> Done {
         // What the app takes for an event, and the pause that was asked for.
         wait(cmd, throttle + 4)?;
     }
-    if turned {
-        rotation(cmd, &["free"])?;
-    }
+    rotation(cmd, &["free"])?;
     let elapsed = (cmd.kernel.clock.boot() - began) / crate::phone::clock::MILLI;
     cmd.out(&format!("Events injected: {count}\n"))?;
     if verbose {
