@@ -6,10 +6,12 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use crate::device::{Device, Selector, Server};
+use crate::device::{Device, DeviceState, Selector, Server};
 use crate::error::{ErrorClass, Failure};
 use crate::memory::timeline::{self, Entry, Ours, Seen};
-use crate::provoke::{self, Cancel, Event, Journals, Plan, PutBack, Report, Step};
+use crate::provoke::{
+    self, Cancel, Event, Journals, Plan, ProvokeError, PutBack, Report, Saved, Step,
+};
 use crate::session::Store;
 
 /// The notes of what is to be put back, beside the journals of recordings.
@@ -114,17 +116,18 @@ pub async fn restore(
     selector: &Selector,
     journals: &Journals,
 ) -> Result<Vec<PutBack>, Failure> {
-    let phones: Vec<Selector> = match selector {
-        Selector::Only => {
-            let phones = journals.phones();
-            phones.into_iter().map(Selector::Serial).collect()
-        }
-        named => vec![named.clone()],
-    };
+    if *selector != Selector::Only {
+        let device = server.select(selector).await?;
+        return Ok(restore_one(&device, journals).await?.into_iter().collect());
+    }
     let mut done = Vec::new();
     let mut failed = None;
-    for phone in phones {
-        match restore_one(server, &phone, journals).await {
+    for saved in journals.all() {
+        let put_back = match find(server, &saved).await {
+            Ok(device) => restore_one(&device, journals).await,
+            Err(failure) => Err(failure),
+        };
+        match put_back {
             Ok(put_back) => done.extend(put_back),
             Err(failure) => failed = failed.or(Some(failure)),
         }
@@ -135,15 +138,41 @@ pub async fn restore(
     }
 }
 
-async fn restore_one(
-    server: &Server,
-    phone: &Selector,
-    journals: &Journals,
-) -> Result<Option<PutBack>, Failure> {
-    let device = server.select(phone).await?;
-    let _lock = journals.lock(device.serial())?;
-    match journals.of(device.serial())? {
-        Some(saved) => Ok(Some(provoke::put_back(&device, journals, &saved).await?)),
+/// The phone of a note: by the serial that it had, else by its own on any other cable.
+async fn find(server: &Server, saved: &Saved) -> Result<Device, Failure> {
+    let noted = Selector::Serial(saved.serial.clone());
+    let why = match server.select(&noted).await {
+        Ok(device) if is_of(&device, saved).await? => return Ok(device),
+        Ok(device) => ProvokeError::OtherPhone {
+            serial: device.serial().to_owned(),
+            noted: saved.hardware_serial.clone(),
+        }
+        .into(),
+        Err(error) => Failure::from(error),
+    };
+    let devices = server.devices().await?;
+    let ready = devices.iter().filter(|d| d.state == DeviceState::Device);
+    for listed in ready.filter(|d| d.serial != saved.serial) {
+        let device = server.device(listed, &devices);
+        // Another phone's trouble is not this one's.
+        if is_of(&device, saved).await.unwrap_or(false) {
+            return Ok(device);
+        }
+    }
+    Err(why)
+}
+
+async fn is_of(device: &Device, saved: &Saved) -> Result<bool, ProvokeError> {
+    let own = provoke::hardware_serial(device).await?;
+    Ok(provoke::identity(device.serial(), &own) == saved.phone())
+}
+
+async fn restore_one(device: &Device, journals: &Journals) -> Result<Option<PutBack>, Failure> {
+    let own = provoke::hardware_serial(device).await?;
+    let phone = provoke::identity(device.serial(), &own);
+    let _lock = journals.lock(phone)?;
+    match journals.of(phone)? {
+        Some(saved) => Ok(Some(provoke::put_back(device, journals, &saved).await?)),
         None => Ok(None),
     }
 }

@@ -187,7 +187,7 @@ async fn restore(ctx: &Context) -> Result<Outcome, Failure> {
     let journals = app::journals(&Store::of_user()?)?;
     let console = &ctx.console;
     let selector = ctx.selector();
-    let done = match (&selector, journals.phones().is_empty()) {
+    let done = match (&selector, journals.all().is_empty()) {
         // No phone need be there for that.
         (Selector::Only, true) => Vec::new(),
         _ => app::restore(ctx.server().await?, &selector, &journals).await?,
@@ -364,6 +364,9 @@ fn launch_words(launch: &Launch) -> String {
         }
         (_, Some(ms)) => text.push_str(&format!(" ({ms} ms)")),
         _ => {}
+    }
+    if let Some(front) = &launch.behind {
+        text.push_str(&format!(", and {front} is in front of it"));
     }
     shown(&text).into_owned()
 }

@@ -148,7 +148,7 @@ pub const ALL: [Entry; 18] = [
         form: "compact",
         does: "lets the kernel move the app's pages to swap: RSS falls, nothing is freed",
         finds: "the part of RSS that nobody uses",
-        android: "13 and later",
+        android: "14 and later",
     },
 ];
 

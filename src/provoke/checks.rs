@@ -10,12 +10,16 @@ use super::event::{Effect, Launch};
 use super::look::{self, Front, QUICK, SLOW};
 use super::read::{self, Shown};
 use super::run::Runner;
+use super::saved::end_monkey;
 use crate::device::ShellEvent;
 
 /// Pause between two looks for an effect.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
-/// The longest silence of monkey, which tells of each event.
+/// The longest silence of monkey beside its pauses: it tells of each hundredth event.
 const SILENCE: Duration = Duration::from_secs(180);
+const TELLS_EACH: u32 = 100;
+/// How the system refuses a level that is not above the last.
+const ASKED_ALREADY: &str = "higher trim level";
 /// What is kept of monkey's words.
 const MONKEY_WORDS: usize = 256 << 10;
 
@@ -125,9 +129,9 @@ impl Runner<'_> {
         }
         let started = read::started(&out, &err);
         let front = self.front_until(|f| f.is_of(package)).await?;
-        let component = match front {
-            Ok(front) => front.component,
-            Err(_) => None,
+        let (component, behind) = match front {
+            Ok(front) => (front.component, None),
+            Err(other) => (None, other.component),
         };
         let hot = started.launch.as_deref() == Some("HOT");
         Ok(Launch {
@@ -135,20 +139,24 @@ impl Runner<'_> {
             state: started.launch,
             activity: started.activity.or(component),
             total_ms: started.total_ms,
+            behind,
         })
     }
 
     pub(super) async fn trim(&self, deed: &Deed, level: TrimLevel) -> Result<Effect, ProvokeError> {
         let output = self.device.run(&deed.command, SLOW).await?;
         let (out, err) = look::texts(&output);
-        let Some(why) = read::complaint(output.exit, &out, &err) else {
+        let refused = read::complaint(output.exit, &out, &err);
+        // HOME before it has the system ask for just that.
+        let asked = |why: &String| level == TrimLevel::Hidden && why.contains(ASKED_ALREADY);
+        let Some(why) = refused.filter(|why| !asked(why)) else {
             // What the app does about it comes later.
             self.pause(deeds::AFTER_INPUT).await?;
             return Ok(Effect::Trimmed {
                 level: level.name(),
             });
         };
-        let why = if why.contains("higher trim level") {
+        let why = if why.contains(ASKED_ALREADY) {
             "it was asked for as much before: levels have to rise until it comes to the front again"
                 .to_owned()
         } else if why.contains("background trim level") {
@@ -168,15 +176,19 @@ impl Runner<'_> {
     pub(super) async fn monkey(
         &mut self,
         deed: &Deed,
-        events: u32,
-        seed: u32,
+        (events, seed): (u32, u32),
+        throttle: Duration,
     ) -> Result<Effect, ProvokeError> {
+        let silence = throttle.saturating_mul(TELLS_EACH) + SILENCE;
         let mut shell = self.device.spawn(&deed.command, QUICK).await?;
         let mut text = String::new();
         let exit = loop {
             let event = tokio::select! {
-                event = tokio::time::timeout(SILENCE, shell.next()) => event,
-                () = self.cancel.wait() => return Err(ProvokeError::Interrupted),
+                event = tokio::time::timeout(silence, shell.next()) => event,
+                // Only one whose pid is noted can be ended.
+                () = self.cancel.wait(), if self.saved.monkey.is_some() => {
+                    return Err(ProvokeError::Interrupted);
+                }
             };
             let Ok(event) = event else {
                 break None;
@@ -209,10 +221,13 @@ impl Runner<'_> {
             }
             _ => None,
         };
-        if exit.is_some() {
-            self.saved.monkey = None;
-            self.journals.note(&self.saved)?;
+        if exit.is_none()
+            && let Some(pid) = self.saved.monkey
+        {
+            end_monkey(self.device, pid).await?;
         }
+        self.saved.monkey = None;
+        self.journals.note(&self.saved)?;
         Ok(Effect::Monkey {
             events,
             injected: end.injected,
@@ -248,6 +263,20 @@ impl Runner<'_> {
 
 /// The pid that the script of monkey tells before it becomes monkey.
 fn monkey_pid(text: &str) -> Option<u32> {
-    let line = text.lines().find(|l| l.starts_with("heaptap-monkey "))?;
-    line.split(' ').nth(1)?.trim().parse().ok()
+    let mut lines = text.split_inclusive('\n');
+    let line = lines.find(|l| l.starts_with("heaptap-monkey "))?;
+    // Half a line is half a number.
+    let pid = line.strip_suffix('\n')?.split(' ').nth(1)?;
+    pid.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_a_pid_is_none() {
+        assert_eq!(monkey_pid("heaptap-monkey 12"), None);
+        assert_eq!(monkey_pid("x\nheaptap-monkey 1234\r\n:Mon"), Some(1234));
+    }
 }

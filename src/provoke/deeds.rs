@@ -49,7 +49,11 @@ pub(super) enum Check {
     /// That the app was asked.
     Trimmed(TrimLevel),
     /// How many events it sent.
-    Monkey { events: u32, seed: u32 },
+    Monkey {
+        events: u32,
+        seed: u32,
+        throttle: Duration,
+    },
     /// That its processes have ended.
     Ended,
     /// That it was not refused; the app is given a moment.
@@ -65,10 +69,10 @@ const AS_ICON: &str = "0x10200000";
 /// FLAG_ACTIVITY_NEW_TASK and FLAG_ACTIVITY_CLEAR_TASK.
 const EMPTY_TASK: &str = "0x10008000";
 
-/// Android 10, 12, 13.
+/// Android 10, 12, 14.
 const Q: u32 = 29;
 const S: u32 = 31;
-const T: u32 = 33;
+const U: u32 = 34;
 
 impl Deed {
     fn new(command: Command, check: Check) -> Deed {
@@ -121,7 +125,7 @@ pub(super) fn turn(phone: &Phone, to: u32) -> Vec<Deed> {
 
 /// Whether the screen is upright when the action at `place` begins: so it was at the start, each
 /// turn changed it, and monkey leaves it to how the phone lies.
-fn is_upright(plan: &Plan, place: usize, phone: &Phone, round: u32) -> bool {
+pub(super) fn is_upright(plan: &Plan, place: usize, phone: &Phone, round: u32) -> bool {
     let turned = |upright: bool, action: &Action| match action {
         Action::Rotate(times) => upright == (times % 2 == 0),
         Action::Monkey(_) => true,
@@ -229,27 +233,31 @@ pub(super) fn of(
         Action::Start => one(start()?),
         Action::Home => one(home()),
         Action::ForceStop => {
-            let stop = with_user(Command::program("am").arg("force-stop"), target.user);
+            let stop = of_one_user(Command::program("am").arg("force-stop"), target.user);
             one(Deed::new(stop.arg(&target.package), Check::Ended))
         }
         Action::Kill => {
-            let kill = with_user(Command::program("am").arg("kill"), target.user);
+            let kill = of_one_user(Command::program("am").arg("kill"), target.user);
             let kill = Deed::new(kill.arg(&target.package), Check::Ended);
             Ok(vec![vec![home(), kill]])
         }
         Action::Crash => {
-            let crash = with_user(Command::program("am").arg("crash"), target.user);
+            let crash = match target.user {
+                Some(_) => with_user(Command::program("am").arg("crash"), target.user),
+                None => Command::script(CRASH).called("letting it crash"),
+            };
             one(Deed::new(crash.arg(process), Check::Ended))
         }
-        Action::Compact if phone.sdk < T => Err(ProvokeError::NotOnThisAndroid {
+        // Before, it took uids, in an order of its own.
+        Action::Compact if phone.sdk < U => Err(ProvokeError::NotOnThisAndroid {
             serial: phone.serial.clone(),
             action: action.to_string(),
-            why: "it needs Android 13",
+            why: "it needs Android 14",
         }),
         Action::Compact => {
-            let compact = Command::program("am")
-                .args(["compact", "full"])
-                .arg(process);
+            let compact = Command::program("am").args(["compact", "full"]);
+            // This one has its option behind.
+            let compact = with_user(compact.arg(process), target.user);
             one(Deed::new(compact, Check::Accepted))
         }
     }
@@ -295,6 +303,9 @@ fn trim(target: &Target, level: TrimLevel) -> Deed {
     Deed::new(command, Check::Trimmed(level))
 }
 
+/// By its name it would be the last process of the package, whichever that is.
+const CRASH: &str = r#"p=$(pidof -s "$1") || exit 0; exec am crash "$p""#;
+
 /// monkey tells its pid first: it goes on where the cable is pulled, and has to be ended then.
 const MONKEY: &str = r#"echo heaptap-monkey $$; exec monkey "$@""#;
 
@@ -309,13 +320,21 @@ fn monkey(target: &Target, monkey: &Monkey, seed: u32) -> Deed {
         .args([
             "--pct-syskeys",
             "0",
+            // It turns the screen only where it is told to.
+            "--pct-rotation",
+            "2",
             "--ignore-crashes",
             "--ignore-timeouts",
             "--ignore-security-exceptions",
             "-v",
         ])
         .arg(events.to_string());
-    Deed::new(command, Check::Monkey { events, seed })
+    let check = Check::Monkey {
+        events,
+        seed,
+        throttle: monkey.throttle,
+    };
+    Deed::new(command, check)
 }
 
 pub(super) fn press(key: &str) -> Command {
@@ -327,6 +346,12 @@ pub(super) fn with_user(command: Command, user: Option<u32>) -> Command {
         Some(user) => command.arg("--user").arg(user.to_string()),
         None => command,
     }
+}
+
+/// Without a user these would mean all.
+fn of_one_user(command: Command, user: Option<u32>) -> Command {
+    let user = user.map_or_else(|| "current".to_owned(), |user| user.to_string());
+    command.arg("--user").arg(user)
 }
 
 #[cfg(test)]
@@ -442,7 +467,7 @@ mod tests {
                 .contains(" -s 8 --throttle 100 ")
         );
         assert!(of(&plan, 1, &phone, 1).is_err());
-        phone.sdk = 33;
+        phone.sdk = 34;
         assert!(of(&plan, 1, &phone, 1).is_ok());
         assert!(of(&plan, 2, &phone, 1).is_err());
     }

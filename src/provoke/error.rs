@@ -30,13 +30,18 @@ pub enum ProvokeError {
         /// The phone's words, or ours.
         why: String,
     },
-    /// It runs nowhere.
-    #[error("{process} does not run on {serial}")]
-    NotRunning {
+    /// It was started, and something else stays in front.
+    #[error(
+        "{package} does not come to the front on {serial}: {} is there",
+        shown(front)
+    )]
+    NotInFront {
         /// The phone.
         serial: String,
-        /// Its name.
-        process: String,
+        /// The app.
+        package: String,
+        /// What is in front.
+        front: String,
     },
     /// The lock screen stays.
     #[error("the screen of {serial} is locked, and {what} needs it")]
@@ -135,10 +140,9 @@ impl Classified for ProvokeError {
         match self {
             ProvokeError::Device(error) => error.class(),
             ProvokeError::BadTarget { .. } => ErrorClass::Usage,
-            ProvokeError::NoActivity { .. } | ProvokeError::NotRunning { .. } => {
-                ErrorClass::NotEligible
-            }
+            ProvokeError::NoActivity { .. } => ErrorClass::NotEligible,
             ProvokeError::Locked { .. }
+            | ProvokeError::NotInFront { .. }
             | ProvokeError::Refused { .. }
             | ProvokeError::NotOnThisAndroid { .. }
             | ProvokeError::Odd { .. }
@@ -156,7 +160,7 @@ impl Classified for ProvokeError {
             ProvokeError::Device(error) => error.kind(),
             ProvokeError::BadTarget { .. } => "bad-target",
             ProvokeError::NoActivity { .. } => "no-activity",
-            ProvokeError::NotRunning { .. } => "not-running",
+            ProvokeError::NotInFront { .. } => "not-in-front",
             ProvokeError::Locked { .. } => "screen-locked",
             ProvokeError::Refused { .. } => "action-refused",
             ProvokeError::NotOnThisAndroid { .. } => "not-on-this-android",
@@ -181,7 +185,11 @@ impl Classified for ProvokeError {
                  without an icon can be opened by deep-link"
                     .to_owned(),
             ),
-            ProvokeError::NotRunning { .. } => Some("put `start` before the action".to_owned()),
+            ProvokeError::NotInFront { .. } => Some(
+                "answer or close what is in front by hand (a question for a permission?), and look \
+                 whether the app keeps running"
+                    .to_owned(),
+            ),
             ProvokeError::Locked { .. } => Some(
                 "unlock it by hand: a PIN, pattern or password can't be entered from here"
                     .to_owned(),

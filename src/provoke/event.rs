@@ -156,6 +156,7 @@ impl Effect {
             | Effect::TrimRefused { .. }
             | Effect::StillRuns { .. } => true,
             Effect::Monkey { aborted, .. } => aborted.is_some(),
+            Effect::Launched(launch) => launch.behind.is_some(),
             _ => false,
         }
     }
@@ -172,6 +173,8 @@ pub struct Launch {
     pub total_ms: Option<u64>,
     /// It only came to the front, or was there: nothing was launched.
     pub only_to_front: bool,
+    /// What is in front of it all the same: another app, a question of the system's.
+    pub behind: Option<String>,
 }
 
 /// A process that ended by itself.

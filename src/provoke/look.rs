@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use super::Target;
 use super::deeds::{Phone, with_user};
 use super::error::ProvokeError;
 use super::event::Death;
 use super::read::{self, Pulse, Record, Shown};
+use super::{Plan, Target};
 use crate::device::{Command, Device, Output};
 
 /// Time for a look at files of /proc and properties.
@@ -47,6 +47,16 @@ pub(super) async fn look(device: &Device, target: &Target) -> Result<Look, Provo
         boot_ns,
         pulse: pulse.cloned(),
     })
+}
+
+/// `ro.serialno`: the phone's own serial number.
+///
+/// # Errors
+/// Where the phone cannot be reached.
+pub async fn hardware_serial(device: &Device) -> Result<String, ProvokeError> {
+    let command = Command::program("getprop").arg("ro.serialno");
+    let answer = device.run(&command, QUICK).await?;
+    Ok(String::from_utf8_lossy(&answer.stdout).trim().to_owned())
 }
 
 const FRONT: &str = r#"cat /proc/uptime
@@ -127,15 +137,26 @@ pub(super) async fn rotation(device: &Device) -> Result<Option<u32>, ProvokeErro
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Facts {
     pub(super) phone: Phone,
-    pub(super) hardware_serial: String,
     /// `accelerometer_rotation`, `user_rotation`, `stay_on_while_plugged_in`.
     pub(super) accelerometer: Option<String>,
     pub(super) user_rotation: Option<String>,
     pub(super) stay_on: Option<String>,
+    /// Who is looked at: the user that was named, else the one in front.
+    pub(super) target: Target,
+}
+
+impl Facts {
+    /// The plan for whom it is.
+    pub(super) fn plan(&self, plan: &Plan) -> Plan {
+        Plan {
+            target: self.target.clone(),
+            ..plan.clone()
+        }
+    }
 }
 
 const FACTS: &str = r#"echo "sdk $(getprop ro.build.version.sdk)"
-echo "serial $(getprop ro.serialno)"
+echo "user $(am get-current-user)"
 echo "accelerometer $(settings get system accelerometer_rotation)"
 echo "rotation $(settings get system user_rotation)"
 echo "stay-on $(settings get global stay_on_while_plugged_in)""#;
@@ -158,6 +179,10 @@ pub(super) async fn facts(device: &Device, target: &Target) -> Result<Facts, Pro
     ) else {
         return Err(odd(device, "its release and settings", &text));
     };
+    let in_front: Option<u32> = value("user").and_then(|v| v.parse().ok());
+    let mut target = target.clone();
+    // The first user need not be named: it is who commands mean without.
+    target.user = target.user.or(in_front.filter(|user| *user != 0));
     let setting = |text: String| (text != "null" && !text.is_empty()).then_some(text);
     let user_rotation = setting(rotation);
     let turned = user_rotation.as_deref().and_then(|r| r.parse::<u32>().ok());
@@ -167,13 +192,13 @@ pub(super) async fn facts(device: &Device, target: &Target) -> Result<Facts, Pro
         phone: Phone {
             serial: device.serial().to_owned(),
             sdk,
-            launcher: launcher(device, target).await?,
+            launcher: launcher(device, &target).await?,
             upright,
         },
-        hardware_serial: value("serial").unwrap_or_default(),
         accelerometer,
         user_rotation,
         stay_on: setting(stay_on),
+        target,
     })
 }
 

@@ -30,8 +30,9 @@ pub use action::{Action, ActionError, Key, Monkey, Point, Swipe, Trim, TrimLevel
 pub use deeds::{Deed, Phone};
 pub use error::ProvokeError;
 pub use event::{Death, Effect, Event, Launch, Report, Step};
+pub use look::hardware_serial;
 pub use run::{Cancel, Canceller, Planned, dry_run, run};
-pub use saved::{Journals, Lock, PutBack, Saved, Setting, put_back};
+pub use saved::{Journals, Lock, PutBack, Saved, Setting, identity, put_back};
 pub use settle::Settle;
 
 /// Which app.

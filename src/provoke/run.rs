@@ -13,7 +13,7 @@ use super::error::ProvokeError;
 use super::event::{Effect, Event, Report, Step};
 use super::look::{self, Facts, SLOW};
 use super::read::Pulse;
-use super::saved::{Journals, PutBack, Saved, Setting, put_back};
+use super::saved::{Journals, PutBack, Saved, Setting, identity, put_back};
 use super::settle::{PAUSE, Resting, Sample};
 use crate::device::{Command, Device};
 
@@ -77,13 +77,16 @@ pub async fn run(
     cancel: &Cancel,
     tell: &(dyn Fn(&Event) + Send + Sync),
 ) -> Result<Report, ProvokeError> {
-    let _lock = journals.lock(device.serial())?;
-    if let Some(left) = journals.of(device.serial())? {
+    let hardware_serial = look::hardware_serial(device).await?;
+    let identity = identity(device.serial(), &hardware_serial);
+    let _lock = journals.lock(identity)?;
+    if let Some(left) = journals.of(identity)? {
         tell(&Event::PutBackFirst(
             put_back(device, journals, &left).await?,
         ));
     }
     let facts = look::facts(device, &plan.target).await?;
+    let plan = &facts.plan(plan);
     // What is not possible is told before anything is changed.
     for place in 0..plan.actions.len() {
         deeds::of(plan, place, &facts.phone, 1)?;
@@ -94,7 +97,7 @@ pub async fn run(
         journals,
         cancel,
         tell,
-        saved: saved(device, plan, &facts),
+        saved: saved(device, &hardware_serial, plan, &facts),
         phone: facts.phone,
         report: Report::default(),
         pulse: None,
@@ -118,7 +121,7 @@ pub async fn run(
 }
 
 /// What is noted before anything is changed.
-fn saved(device: &Device, plan: &Plan, facts: &Facts) -> Saved {
+fn saved(device: &Device, hardware_serial: &str, plan: &Plan, facts: &Facts) -> Saved {
     let setting = |space: &str, key: &str, value: &Option<String>| Setting {
         space: space.to_owned(),
         key: key.to_owned(),
@@ -137,7 +140,7 @@ fn saved(device: &Device, plan: &Plan, facts: &Facts) -> Saved {
     }
     Saved {
         serial: device.serial().to_owned(),
-        hardware_serial: facts.hardware_serial.clone(),
+        hardware_serial: hardware_serial.to_owned(),
         package: plan.target.package.clone(),
         settings,
         screen_off: false,
@@ -164,7 +167,8 @@ pub struct Planned {
 /// As [`run`], as far as it is known beforehand.
 pub async fn dry_run(device: &Device, plan: &Plan) -> Result<Vec<Planned>, ProvokeError> {
     let facts = look::facts(device, &plan.target).await?;
-    let mut saved = saved(device, plan, &facts);
+    let plan = &facts.plan(plan);
+    let mut saved = saved(device, "", plan, &facts);
     let mut all = Vec::new();
     let planned = |round, what: &str, deed: &Deed| Planned {
         round,
@@ -283,6 +287,10 @@ impl Runner<'_> {
             });
             for (place, action) in self.plan.actions.iter().enumerate() {
                 self.in_vain_before = false;
+                if matches!(action, Action::Rotate(_)) {
+                    self.bring_to_front().await?;
+                    self.look_how_it_is_turned(round, place).await?;
+                }
                 let doings = deeds::of(self.plan, place, &self.phone, round)?;
                 let of = doings.len() as u32;
                 for (n, deeds) in doings.iter().enumerate() {
@@ -361,7 +369,29 @@ impl Runner<'_> {
         self.note()?;
         let deed = deeds::start_as_icon(&self.phone, &self.plan.target)?;
         let launch = self.launch(&deed, false).await?;
+        if let Some(front) = launch.behind {
+            return Err(ProvokeError::NotInFront {
+                serial: self.device.serial().to_owned(),
+                package: package.clone(),
+                front,
+            });
+        }
         (self.tell)(&Event::BroughtToFront(launch));
+        Ok(())
+    }
+
+    /// A screen that follows the hand that holds it may lie on its side: what is expected gives
+    /// way to what is.
+    async fn look_how_it_is_turned(
+        &mut self,
+        round: u32,
+        place: usize,
+    ) -> Result<(), ProvokeError> {
+        let expected = deeds::is_upright(self.plan, place, &self.phone, round);
+        let turned = look::rotation(self.device).await?;
+        if turned.is_some_and(|turned| (turned % 2 == 0) != expected) {
+            self.phone.upright = !self.phone.upright;
+        }
         Ok(())
     }
 
@@ -468,8 +498,13 @@ impl Runner<'_> {
                 });
             }
             Check::Trimmed(level) => effects.push(self.trim(deed, *level).await?),
-            Check::Monkey { events, seed } => {
-                effects.push(self.monkey(deed, *events, *seed).await?);
+            Check::Monkey {
+                events,
+                seed,
+                throttle,
+            } => {
+                let told = self.monkey(deed, (*events, *seed), *throttle).await?;
+                effects.push(told);
             }
             Check::Ended => effects.push(self.end(deed).await?),
         }
@@ -530,7 +565,7 @@ impl Runner<'_> {
         &self,
         failed: Option<&ProvokeError>,
     ) -> Result<Option<PutBack>, ProvokeError> {
-        let Some(saved) = self.journals.of(self.device.serial())? else {
+        let Some(saved) = self.journals.of(self.saved.phone())? else {
             return Ok(None);
         };
         let mut away = match failed {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::deeds::press;
 use super::error::ProvokeError;
-use super::look::{QUICK, run_quick};
+use super::look::{QUICK, hardware_serial, run_quick};
 use super::read;
 use crate::device::{Command, Device};
 
@@ -51,6 +51,23 @@ pub struct Saved {
     /// Pid of a monkey that may still run.
     #[serde(default)]
     pub monkey: Option<u32>,
+}
+
+impl Saved {
+    /// The [`identity`] of its phone.
+    pub fn phone(&self) -> &str {
+        identity(&self.serial, &self.hardware_serial)
+    }
+}
+
+/// What a phone is known by, whichever cable or address it has: its own serial number. Emulators
+/// of one image share theirs, so they go by adb's; so do phones that do not tell theirs.
+pub fn identity<'a>(serial: &'a str, hardware_serial: &'a str) -> &'a str {
+    let tells = !matches!(hardware_serial, "" | "unknown" | "0123456789ABCDEF");
+    match tells && !serial.starts_with("emulator-") {
+        true => hardware_serial,
+        false => serial,
+    }
 }
 
 /// What was put back.
@@ -95,11 +112,11 @@ impl Journals {
         }
     }
 
-    fn path(&self, serial: &str, ending: &str) -> PathBuf {
+    fn path(&self, phone: &str, ending: &str) -> PathBuf {
         // A serial may hold anything that a file name may not.
         let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
         let mut name = String::new();
-        for byte in serial.bytes().take(60) {
+        for byte in phone.bytes().take(60) {
             match plain(byte) {
                 true => name.push(char::from(byte)),
                 false => name.push_str(&format!("_{byte:02x}")),
@@ -108,12 +125,12 @@ impl Journals {
         self.folder.join(format!("{name}.{ending}"))
     }
 
-    /// Takes the right to change a phone.
+    /// Takes the right to change the phone of this [`identity`].
     ///
     /// # Errors
     /// [`ProvokeError::Busy`] where another process has it.
-    pub fn lock(&self, serial: &str) -> Result<Lock, ProvokeError> {
-        let path = self.path(serial, "lock");
+    pub fn lock(&self, phone: &str) -> Result<Lock, ProvokeError> {
+        let path = self.path(phone, "lock");
         let mut options = OpenOptions::new();
         let options = options.read(true).write(true).create(true).truncate(false);
         let fail = |source| ProvokeError::Journal {
@@ -124,7 +141,7 @@ impl Journals {
         match fs4::FileExt::try_lock(&file) {
             Ok(()) => Ok(Lock { _file: file }),
             Err(fs4::TryLockError::WouldBlock) => Err(ProvokeError::Busy {
-                serial: serial.to_owned(),
+                serial: phone.to_owned(),
             }),
             Err(fs4::TryLockError::Error(source)) => Err(fail(source)),
         }
@@ -135,7 +152,7 @@ impl Journals {
     /// # Errors
     /// Where this host cannot write.
     pub fn note(&self, saved: &Saved) -> Result<(), ProvokeError> {
-        let path = self.path(&saved.serial, "json");
+        let path = self.path(saved.phone(), "json");
         let write = || -> io::Result<()> {
             let bytes = serde_json::to_vec_pretty(saved)?;
             let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
@@ -152,12 +169,12 @@ impl Journals {
         })
     }
 
-    /// What is to be put back on a phone; `None` where nothing is.
+    /// What is to be put back on the phone of this [`identity`]; `None` where nothing is.
     ///
     /// # Errors
     /// Where the note cannot be read.
-    pub fn of(&self, serial: &str) -> Result<Option<Saved>, ProvokeError> {
-        let path = self.path(serial, "json");
+    pub fn of(&self, phone: &str) -> Result<Option<Saved>, ProvokeError> {
+        let path = self.path(phone, "json");
         let read = match std::fs::read(&path) {
             Ok(bytes) => serde_json::from_slice(&bytes).map_err(io::Error::from),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -169,8 +186,8 @@ impl Journals {
         }
     }
 
-    /// The phones on which something is to be put back, by their serials.
-    pub fn phones(&self) -> Vec<String> {
+    /// What is to be put back on all phones, by their serials.
+    pub fn all(&self) -> Vec<Saved> {
         let entries = std::fs::read_dir(&self.folder)
             .into_iter()
             .flatten()
@@ -180,17 +197,17 @@ impl Journals {
             let bytes = std::fs::read(e.path()).ok()?;
             serde_json::from_slice::<Saved>(&bytes).ok()
         });
-        let mut serials: Vec<String> = saved.map(|s| s.serial).collect();
-        serials.sort();
-        serials
+        let mut all: Vec<Saved> = saved.collect();
+        all.sort_by(|a, b| a.serial.cmp(&b.serial));
+        all
     }
 
     /// Everything is as it was.
     ///
     /// # Errors
     /// Where the note cannot be removed.
-    pub fn forget(&self, serial: &str) -> Result<(), ProvokeError> {
-        let path = self.path(serial, "json");
+    pub fn forget(&self, saved: &Saved) -> Result<(), ProvokeError> {
+        let path = self.path(saved.phone(), "json");
         match std::fs::remove_file(&path) {
             Err(source) if source.kind() != io::ErrorKind::NotFound => {
                 Err(ProvokeError::Journal { path, source })
@@ -208,6 +225,13 @@ fi"#;
 /// How long `settings` may take: it is a program of Android's runtime.
 const SLOW: Duration = Duration::from_secs(30);
 
+/// Whether it still ran.
+pub(super) async fn end_monkey(device: &Device, pid: u32) -> Result<bool, ProvokeError> {
+    let script = Command::script(END_MONKEY).called("ending monkey");
+    let answer = device.run(&script.arg(pid.to_string()), QUICK).await?;
+    Ok(answer.stdout.starts_with(b"ended"))
+}
+
 /// Puts back what was noted of a phone, and makes sure of it.
 ///
 /// # Errors
@@ -218,9 +242,7 @@ pub async fn put_back(
     saved: &Saved,
 ) -> Result<PutBack, ProvokeError> {
     let serial = device.serial().to_owned();
-    let command = Command::program("getprop").arg("ro.serialno");
-    let answer = device.run(&command, QUICK).await?;
-    let hardware = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
+    let hardware = hardware_serial(device).await?;
     if !saved.hardware_serial.is_empty() && hardware != saved.hardware_serial {
         return Err(ProvokeError::OtherPhone {
             serial,
@@ -232,9 +254,7 @@ pub async fn put_back(
         ..PutBack::default()
     };
     if let Some(pid) = saved.monkey {
-        let script = Command::script(END_MONKEY).called("ending monkey");
-        let answer = device.run(&script.arg(pid.to_string()), QUICK).await?;
-        done.monkey_ended = answer.stdout.starts_with(b"ended");
+        done.monkey_ended = end_monkey(device, pid).await?;
     }
     for setting in &saved.settings {
         run_quick(device, &setting.command(), SLOW).await?;
@@ -265,7 +285,7 @@ pub async fn put_back(
         // A phone without that key goes to sleep by itself.
         done.screen_off = read::complaint(answer.exit, &out, &err).is_none();
     }
-    journals.forget(&saved.serial)?;
+    journals.forget(saved)?;
     Ok(done)
 }
 
@@ -289,13 +309,24 @@ mod tests {
             screen_off: true,
             monkey: None,
         };
-        assert_eq!(journals.of(&saved.serial).unwrap(), None);
+        assert_eq!(journals.of("R5").unwrap(), None);
         journals.note(&saved).unwrap();
-        assert_eq!(journals.of(&saved.serial).unwrap(), Some(saved.clone()));
-        assert_eq!(journals.phones(), std::slice::from_ref(&saved.serial));
-        journals.forget(&saved.serial).unwrap();
-        journals.forget(&saved.serial).unwrap();
-        assert!(journals.phones().is_empty());
+        assert_eq!(journals.of("R5").unwrap(), Some(saved.clone()));
+        assert_eq!(journals.all(), std::slice::from_ref(&saved));
+        journals.forget(&saved).unwrap();
+        journals.forget(&saved).unwrap();
+        assert!(journals.all().is_empty());
+    }
+
+    #[test]
+    fn a_phone_is_the_same_by_any_cable_and_an_emulator_is_not_another() {
+        assert_eq!(identity("R5", "R5"), identity("10.0.0.7:5555", "R5"));
+        let shared = "EMULATOR34X1X5X0";
+        assert_ne!(
+            identity("emulator-5554", shared),
+            identity("emulator-5556", shared)
+        );
+        assert_eq!(identity("10.0.0.7:5555", ""), "10.0.0.7:5555");
     }
 
     #[test]

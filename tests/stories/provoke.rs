@@ -339,6 +339,26 @@ fn an_app_at_rest_is_told_from_one_that_is_not() {
 }
 
 #[test]
+fn leaving_is_the_request_to_trim_what_is_hidden() {
+    let lab = Lab::new(FAST);
+    let document = provoke(&lab, 0, &["trim:hidden", "trim:all"]).json();
+    let asked = effects(&document)
+        .iter()
+        .filter(|e| *e == "trimmed")
+        .count();
+    assert_eq!(asked, 7, "{document:#}");
+}
+
+#[test]
+fn one_process_crashes_and_no_other() {
+    let lab = Lab::new(FAST);
+    let service = lab.shell("pidof com.example.app:service");
+    let document = provoke(&lab, 0, &["crash"]).json();
+    assert_eq!(effects(&document), ["ended"]);
+    assert_eq!(lab.shell("pidof com.example.app:service"), service);
+}
+
+#[test]
 fn monkeys_of_one_seed_do_the_same() {
     let counts: Vec<Option<u64>> = (0..2)
         .map(|_| {
