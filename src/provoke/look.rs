@@ -183,7 +183,12 @@ pub(super) async fn facts(device: &Device, target: &Target) -> Result<Facts, Pro
     let mut target = target.clone();
     // The first user need not be named: it is who commands mean without.
     target.user = target.user.or(in_front.filter(|user| *user != 0));
-    let setting = |text: String| (text != "null" && !text.is_empty()).then_some(text);
+    let known = |text: &&String| *text == "null" || text.parse::<i64>().is_ok();
+    // What is put back has to be what was there: neither an error's words nor silence are.
+    if ![&accelerometer, &rotation, &stay_on].iter().all(known) {
+        return Err(odd(device, "its settings", &text));
+    }
+    let setting = |text: String| (text != "null").then_some(text);
     let user_rotation = setting(rotation);
     let turned = user_rotation.as_deref().and_then(|r| r.parse::<u32>().ok());
     let accelerometer = setting(accelerometer);
