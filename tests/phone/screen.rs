@@ -7,10 +7,7 @@ const APP: &str = "com.example.app";
 /// Exit status and both streams.
 fn answer(phone: &heaptap::phone::VirtualPhone, command: &str) -> (Option<u8>, String) {
     let ran = run(phone, &format!("{command} 2>&1"));
-    (
-        ran.status,
-        String::from_utf8_lossy(&ran.stdout).into_owned(),
-    )
+    (ran.status, ran.text())
 }
 
 #[test]
