@@ -7,9 +7,12 @@ use std::time::Duration;
 
 use super::look::ListedDump;
 use super::manifest::{JavaDump, Manifest};
+use super::meminfo::{self, MeminfoError};
 use super::smaps::fetch::{self, FetchError};
 use crate::analyze::sampling::{Interval, Sampled};
+use crate::config::Targets;
 use crate::device::{Command, Device};
+use crate::error::Classified;
 use crate::memory::malloc_info;
 use crate::memory::meminfo::{Column, Meminfo, NATIVE_HEAP, Process};
 use crate::memory::reconcile::{Area, At, Figure, Known, Missing, NativeResident, Profiled, Table};
@@ -22,12 +25,11 @@ use crate::profile::DumpKind;
 const NEAR_NS: u64 = 30_000_000_000;
 /// Most of a file that is read: texts of one process.
 const LARGEST: u64 = 256 << 20;
-/// The app collects garbage and the system walks its mappings.
-const MEMINFO_LIMIT: Duration = Duration::from_secs(75);
+/// What is looked at to tell an allocator's XML.
+const HEAD: u64 = 256;
 const STATUS_LIMIT: Duration = Duration::from_secs(10);
 
 const STATUS: &str = "cat /proc/uptime /proc/$1/status";
-const MEMINFO: &str = "cat /proc/uptime; dumpsys -t 60 meminfo -a $1";
 
 /// The figures of a running process. Asks the app for its heap, for which it collects garbage
 /// once. heapprofd's figure takes a recording and is missing here.
@@ -66,10 +68,8 @@ pub async fn of_phone(
                 take_smaps(&mut known, &smaps, fetched.boot_ns);
             }
         }
-        Err(error @ (FetchError::Refused { .. } | FetchError::Gone { .. })) => {
-            // meminfo has the same rows.
-            let _ = error;
-        }
+        // meminfo has the same rows.
+        Err(FetchError::Refused { .. } | FetchError::Gone { .. }) => {}
         Err(error) => return Err(error),
     }
     let told = match fetch::malloc_info(device, pid).await {
@@ -84,22 +84,87 @@ pub async fn of_phone(
             help: Some("needed: a debug build of the app, or a userdebug phone".to_owned()),
         }),
     }
-    let meminfo = Command::script(MEMINFO)
-        .called("reading meminfo")
-        .arg(&number);
-    let output = device.run(&meminfo, MEMINFO_LIMIT).await?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let boot_ns = text.lines().next().and_then(status::uptime_ns);
-    let text = text.split_once('\n').map_or("", |(_, rest)| rest);
-    if !take_meminfo(&mut known, text, boot_ns) {
-        known.missing.push(Missing {
-            figure: Figure::HeapAlloc,
-            why: "dumpsys meminfo gave no figures of the heap".to_owned(),
-            help: None,
-        });
-    }
+    ask_meminfo(device, &mut known).await?;
     known.boot_ns = known.resident.as_ref().and_then(|at| at.boot_ns);
     Ok(Table::of(&known))
+}
+
+/// Meminfo's figures; of an app that does not answer those that the system alone has.
+async fn ask_meminfo(device: &Device, known: &mut Known) -> Result<(), FetchError> {
+    for local in [false, true] {
+        let question = meminfo::Question {
+            targets: Targets {
+                pids: vec![known.pid],
+                ..Targets::default()
+            },
+            all: true,
+            local,
+            ..meminfo::Question::default()
+        };
+        let error = match meminfo::ask(device, &question).await {
+            Ok(answer) => {
+                let boot_ms = answer.document.realtime_ms;
+                let boot_ns = boot_ms.and_then(|ms| ms.checked_mul(1_000_000));
+                let has_heap = take_meminfo(known, &String::from_utf8_lossy(&answer.text), boot_ns);
+                if !has_heap && !local {
+                    known.missing.push(Missing {
+                        figure: Figure::HeapAlloc,
+                        why: "dumpsys meminfo gave no figures of the heap".to_owned(),
+                        help: None,
+                    });
+                }
+                return Ok(());
+            }
+            Err(MeminfoError::Device(error)) if fetch::is_lost(&error) => return Err(error.into()),
+            Err(error) => error,
+        };
+        if !local {
+            known.missing.push(Missing {
+                figure: Figure::HeapAlloc,
+                why: error.to_string(),
+                help: error.help(),
+            });
+        }
+        let silent = matches!(error, MeminfoError::Device(_));
+        if silent || known.native_resident.is_some() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// The table of an allocator's XML that somebody saved; `None` for a file that is none. Blocks.
+pub fn of_malloc_info(path: &Path) -> Option<Table> {
+    let folder = path.parent()?;
+    let name = path.file_name()?.to_str()?;
+    // A trace is not read whole to see that it is none.
+    let head = super::smaps::read_below(folder, name, HEAD).ok()?;
+    let begin = head.trim_ascii_start();
+    if !begin.starts_with(b"<malloc") && !begin.starts_with(b"<?xml") {
+        return None;
+    }
+    let value = malloc_info::parse(&read(folder, name)?).ok()?;
+    let mut known = Known {
+        malloc_info: Some(At {
+            value,
+            source: path.display().to_string(),
+            boot_ns: None,
+        }),
+        ..Known::default()
+    };
+    for (figure, why) in [
+        (
+            Figure::Profiled,
+            "a file of the allocator alone has no profile",
+        ),
+        (
+            Figure::HeapAlloc,
+            "a file of the allocator alone has no meminfo beside",
+        ),
+    ] {
+        note_missing(&mut known, figure, why.to_owned());
+    }
+    Some(Table::of(&known))
 }
 
 /// The figures of each process at each label of a recording and at its end, in order of time.

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use clap::ValueHint;
 
 use super::live::{self, LiveArgs};
-use super::{Console, Context, Outcome, blocking};
+use super::{Console, Context, Outcome, blocking, keep};
 use crate::app::meminfo::{self, Document, MeminfoError, Question};
 use crate::config::Targets;
 use crate::error::{ErrorClass, Failure};
@@ -66,6 +66,9 @@ pub struct Args {
     /// Save the phone's text as it came
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "file")]
     pub save: Option<PathBuf>,
+    /// Overwrite a file that is there
+    #[arg(long, requires = "save")]
+    pub force: bool,
     /// Comma-separated values on stdout: a line for each number
     #[arg(long, conflicts_with_all = ["json", "json_lines", "explain"])]
     pub csv: bool,
@@ -83,6 +86,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     if args.live.every.is_some() {
         return live::run(ctx, &args.live, targets(&args.targets), args.csv).await;
     }
+    keep::check(args.save.as_deref(), args.force)?;
     let document = match args.file.clone() {
         Some(path) => {
             blocking::stepwise(ctx, move |steps| {
@@ -120,11 +124,8 @@ async fn ask(ctx: &Context, args: &Args) -> Result<Document, Failure> {
     };
     let device = ctx.device().await?;
     let answer = meminfo::ask(device, &question).await?;
-    if let Some(path) = args.save.clone() {
-        let text = answer.text;
-        let near = path.display().to_string();
-        blocking::stepwise(ctx, move |_| meminfo::save(&path, &text)).await?;
-        ctx.console.say(format_args!("saved {near}"));
+    if let Some(file) = &args.save {
+        keep::write(&ctx.console, file, &answer.text)?;
     }
     Ok(answer.document)
 }

@@ -25,6 +25,7 @@ mod hprof;
 mod java_args;
 mod java_summary;
 mod java_view;
+mod keep;
 mod keys;
 mod leaks;
 mod live;

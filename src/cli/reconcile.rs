@@ -26,8 +26,9 @@ use crate::untrusted::shown;
     heaptap reconcile com.example.app        what a running process can tell without a recording\n\n\
     docs/reconcile.md says what the figures are and what their differences mean.")]
 pub struct Args {
-    /// A recording's folder, FOLDER@LABEL or FOLDER@N; or a running process (name or pid)
-    #[arg(value_name = "FOLDER|TARGET")]
+    /// A recording's folder, FOLDER@LABEL or FOLDER@N; an allocator's XML; or a running process
+    /// (name or pid)
+    #[arg(value_name = "FOLDER|FILE|TARGET")]
     pub input: OsString,
     /// All labels of the recording
     #[arg(long)]
@@ -60,14 +61,24 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         }
         Some(input) => {
             let asked = input.clone();
+            let told = blocking::stepwise(ctx, move |_| {
+                Ok::<_, LookError>(reconcile::of_malloc_info(&asked.path))
+            });
+            if let Some(table) = told.await? {
+                return Ok(print(&ctx.console, vec![table]));
+            }
+            let asked = input.clone();
             let found = blocking::stepwise(ctx, move |steps| of_folder(&asked, steps)).await?;
             choose(found, &input, &args)?
         }
     };
-    let console = &ctx.console;
+    Ok(print(&ctx.console, tables))
+}
+
+fn print(console: &Console, tables: Vec<Table>) -> Outcome {
     if console.is_json() {
         console.json(&Document { tables });
-        return Ok(Outcome::Done);
+        return Outcome::Done;
     }
     for (at, table) in tables.iter().enumerate() {
         if at > 0 {
@@ -75,7 +86,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         }
         show(console, table);
     }
-    Ok(Outcome::Done)
+    Outcome::Done
 }
 
 fn of_folder(input: &JavaInput, steps: &Steps) -> Result<Vec<Table>, LookError> {
@@ -156,14 +167,12 @@ fn show(console: &Console, table: &Table) {
         Some(label) => format!(" at {}", shown(label)),
         None => String::new(),
     };
-    let process = match table.process.as_str() {
-        "" => "process",
-        process => process,
+    let who = match (table.process.as_str(), table.pid) {
+        ("", 0) => "a process that the file does not name".to_owned(),
+        ("", pid) => format!("process {pid}"),
+        (process, pid) => format!("{} ({pid})", shown(process)),
     };
-    console.data(format_args!(
-        "{}{at}",
-        console.styled(Style::Strong, format!("{} ({})", shown(process), table.pid))
-    ));
+    console.data(format_args!("{}{at}", console.styled(Style::Strong, who)));
     let mut lines = Lines::new(&["bytes", "figure"]);
     for row in &table.rows {
         lines.row(vec![figure_cell(row)], row.name.clone());

@@ -2,14 +2,13 @@
 //! and what changed between two of them, for `heaptap diff`.
 
 use std::ffi::OsString;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::{ValueEnum, ValueHint};
 
 use super::java_view::{Cell, csv_line};
-use super::table::Table;
-use super::{Console, Context, Outcome, Style, blocking};
+use super::table::{Table, show_fitting};
+use super::{Console, Context, Outcome, Style, blocking, keep};
 use crate::app::java::JavaInput;
 use crate::app::smaps::{
     self, ChangeRow, ChangesDocument, Document, InputError, Mapped, Moment, Row,
@@ -95,12 +94,7 @@ pub(super) fn path_of(typed: &OsString) -> Option<JavaInput> {
 /// # Errors
 /// Where the process does not run, may not be read, or the input holds no mappings.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
-    if let Some(file) = &args.save
-        && file.exists()
-        && !args.force
-    {
-        return Err(there_already(file));
-    }
+    keep::check(args.save.as_deref(), args.force)?;
     let mapped = match path_of(&args.input) {
         Some(input) => load(ctx, input, args.process.clone()).await?,
         None => {
@@ -144,12 +138,6 @@ pub(super) async fn load(
     .await
 }
 
-fn there_already(file: &Path) -> Failure {
-    let message = format!("{} is already there", file.display());
-    Failure::new(ErrorClass::Usage, "output-taken", message)
-        .with_help("choose another name, or overwrite it with --force")
-}
-
 fn save(console: &Console, file: &Path, mapped: &Mapped) -> Result<(), Failure> {
     let Some(text) = &mapped.text else {
         return Err(Failure::new(
@@ -159,25 +147,7 @@ fn save(console: &Console, file: &Path, mapped: &Mapped) -> Result<(), Failure> 
         )
         .with_help("use --json or --csv for the rows"));
     };
-    let failed = |error: std::io::Error| {
-        Failure::new(
-            ErrorClass::HostWrite,
-            "host-write",
-            format!("cannot write {}: {error}", file.display()),
-        )
-        .with_help("name a file in a folder that can be written")
-    };
-    let folder = match file.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let mut temporary = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
-    temporary.write_all(text).map_err(failed)?;
-    temporary
-        .persist(file)
-        .map_err(|error| failed(error.error))?;
-    console.say(format_args!("wrote {}", file.display()));
-    Ok(())
+    keep::write(console, file, text)
 }
 
 fn size(bytes: Option<u64>) -> String {
@@ -219,6 +189,9 @@ const HEADINGS: [&str; 9] = [
     "mappings",
     "",
 ];
+
+/// Columns that go first where the terminal is too narrow for all, the least telling first.
+const LEAST: [&str; 5] = ["size", "mappings", "private clean", "shared", "RSS"];
 
 fn name_of(row: &Row) -> String {
     match (&row.name, row.part, row.is_part) {
@@ -277,7 +250,7 @@ fn show(console: &Console, document: &Document, mapped: &Mapped) {
     }
     table.row(cells(&total, document.count), "TOTAL");
     table.style(Style::Strong);
-    console.data(table.render(console, console.stdout_width()));
+    show_fitting(console, &mut table, &LEAST);
     for line in remarks(document, &total) {
         console.say(line);
     }

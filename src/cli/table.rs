@@ -77,8 +77,8 @@ impl Table {
         }
     }
 
-    /// The lines, at most `width` columns wide; as wide as names are without.
-    pub(super) fn render(&self, console: &Console, width: Option<usize>) -> String {
+    /// How wide its columns of figures are.
+    fn widths(&self) -> Vec<usize> {
         let figures = self.headings.len() - 1;
         let mut widths: Vec<usize> = self.headings[..figures]
             .iter()
@@ -89,6 +89,36 @@ impl Table {
                 *width = (*width).max(text_width(figure));
             }
         }
+        widths
+    }
+
+    /// Takes out columns of `least`, the first of them first, until the rest and a name have
+    /// room; gives their headings.
+    fn fit(&mut self, width: usize, least: &[&str]) -> Vec<String> {
+        let mut left_out = Vec::new();
+        for heading in least {
+            let taken: usize = self.widths().iter().map(|width| width + 2).sum();
+            if taken + NARROWEST_NAME <= width {
+                break;
+            }
+            let figures = &self.headings[..self.headings.len() - 1];
+            let Some(at) = figures.iter().position(|found| found == heading) else {
+                continue;
+            };
+            left_out.push(self.headings.remove(at));
+            for row in &mut self.rows {
+                if at < row.figures.len() {
+                    row.figures.remove(at);
+                }
+            }
+        }
+        left_out
+    }
+
+    /// The lines, at most `width` columns wide; as wide as names are without.
+    pub(super) fn render(&self, console: &Console, width: Option<usize>) -> String {
+        let figures = self.headings.len() - 1;
+        let widths = self.widths();
         let taken: usize = widths.iter().map(|width| width + 2).sum();
         let room = width.map_or(usize::MAX, |width| {
             width.saturating_sub(taken).max(NARROWEST_NAME)
@@ -126,6 +156,24 @@ impl Table {
             text.truncate(text.trim_end_matches(' ').len());
         }
         text
+    }
+}
+
+/// Prints a table without the columns of `least` that a narrow terminal has no room for, in their
+/// order, and says which are left out. Figures that break over lines tell nobody anything.
+pub(super) fn show_fitting(console: &Console, table: &mut Table, least: &[&str]) {
+    let width = console.stdout_width();
+    let left_out = match width {
+        Some(width) => table.fit(width, least),
+        None => Vec::new(),
+    };
+    console.data(table.render(console, width));
+    if !left_out.is_empty() {
+        let said = format!(
+            "no room for {}: a wider terminal, a pipe, --csv and --json have all",
+            left_out.join(", ")
+        );
+        console.data(console.styled(Style::Dim, said));
     }
 }
 
@@ -191,6 +239,16 @@ mod tests {
 
     fn plain() -> Console {
         Console::from_raw_args(&["heaptap".into(), "--color=never".into()])
+    }
+
+    #[test]
+    fn narrow_terminals_do_without_the_least_telling_columns() {
+        let mut table = Table::new(&["PSS", "private clean", "RSS", "kind"]);
+        table.row(vec!["1".into(), "2".into(), "3".into()], "Stack");
+        assert!(table.fit(80, &["private clean", "RSS"]).is_empty());
+        assert_eq!(table.fit(30, &["private clean", "RSS"]), ["private clean"]);
+        let text = table.render(&plain(), Some(30));
+        assert_eq!(text, "PSS  RSS  kind\n  1    3  Stack");
     }
 
     #[test]

@@ -76,7 +76,7 @@ fn who_looks_on_reads_what_matters_and_what_it_means() {
     for said in [
         "private dirty",
         "Native Heap",
-        "in use of a heap of",
+        "In use of each heap",
         "% of private dirty",
         "█",
         "heaptap record -n NAME",
@@ -162,4 +162,70 @@ fn texts_of_other_phones_are_shown_and_compared() {
     assert_eq!(none.json()["error"]["kind"], "not-a-meminfo");
     let missing = lab.expect(8, &["meminfo", "--file", "nowhere", "--json"]);
     assert_eq!(missing.json()["error"]["kind"], "input-unreadable");
+}
+
+#[test]
+fn what_is_saved_is_never_written_over() {
+    let lab = Lab::new(FAST);
+    std::fs::write(lab.work().join("mine"), "kept").unwrap();
+    let refused = lab
+        .expect(2, &["meminfo", APP, "--save", "mine", "--json"])
+        .json();
+    assert_eq!(refused["error"]["kind"], "output-taken");
+    let text = || std::fs::read_to_string(lab.work().join("mine")).unwrap();
+    assert_eq!(text(), "kept");
+    lab.expect(0, &["meminfo", APP, "--save", "mine", "--force"]);
+    assert!(text().starts_with("Applications Memory Usage"));
+}
+
+#[test]
+fn an_app_that_dies_while_it_is_asked_is_told_by_its_name() {
+    let lab = Lab::new("android=14,build=user,speed=10,fault=meminfo-dies");
+    let died = lab.expect(5, &["meminfo", APP, "--json"]).json();
+    assert_eq!(died["error"]["kind"], "target-gone");
+    let message = died["error"]["message"].as_str().unwrap();
+    assert!(message.starts_with("com.example.app ("), "{message}");
+    let lab = Lab::new("android=14,build=user,speed=10,fault=meminfo-dies");
+    let tables = lab.expect(0, &["reconcile", APP, "--json"]).json();
+    let missing = tables["tables"][0]["missing"].as_array().unwrap();
+    let heap = missing.iter().find(|m| m["figure"] == "heap-alloc");
+    let why = heap.expect("it is missing")["why"].as_str().unwrap();
+    assert!(why.contains("ended while it was asked"), "{why}");
+}
+
+#[test]
+fn two_texts_of_the_whole_phone_are_compared() {
+    let lab = Lab::new(FAST);
+    for name in ["before", "after"] {
+        lab.expect(0, &["meminfo", "--system", "--save", name]);
+    }
+    let shown = |name| {
+        let document = lab.expect(0, &["meminfo", "--file", name, "--json"]).json();
+        let lists = document["phone"]["lists"].as_array().unwrap().clone();
+        let is_it = |list: &Value| list["by"] == "process" && list["measure"] == "pss";
+        let list = lists.into_iter().find(is_it).expect("processes by PSS");
+        let items = list["items"].as_array().unwrap().clone();
+        let app = items.into_iter().find(|item| item["name"] == APP);
+        app.expect("the app")["bytes"].as_i64().unwrap()
+    };
+    let changes = lab.expect(0, &["diff", "before", "after", "--json"]).json();
+    let rows = changes["phone"].as_array().unwrap();
+    let of_app = |row: &&Value| {
+        row["section"] == "phone_processes" && row["row"] == APP && row["column"] == "pss"
+    };
+    let app = rows.iter().find(of_app).expect("the app");
+    assert_eq!(app["before"].as_i64(), Some(shown("before")));
+    assert_eq!(app["after"].as_i64(), Some(shown("after")));
+    // Two users' processes of one name are compared each with itself.
+    let chats = rows
+        .iter()
+        .filter(|row| row["row"] == "com.example.chat" && row["section"] == "phone_processes");
+    assert_eq!(
+        chats
+            .filter(|row| row["before"].is_i64() && row["after"].is_i64())
+            .count(),
+        4
+    );
+    let text = lab.expect(0, &["diff", "before", "after"]).stdout;
+    assert!(text.contains("PSS by process"), "{text}");
 }

@@ -354,3 +354,21 @@ fn an_app_that_does_not_answer_keeps_nobody_from_the_rest() {
         "{left:?}"
     );
 }
+
+#[test]
+fn what_an_allocator_said_is_shown_without_a_recording() {
+    let lab = Lab::new(ROOTED);
+    let xml = "<malloc version=\"scudo-1\"><alloc size=\"1024\" count=\"3\"/></malloc>\n";
+    std::fs::write(lab.work().join("said.xml"), xml).unwrap();
+    let tables = lab.expect(0, &["reconcile", "said.xml", "--json"]).json();
+    let row = &tables["tables"][0]["rows"][0];
+    assert_eq!(
+        (row["figure"].as_str(), row["bytes"].as_i64()),
+        (Some("malloc-info"), Some(3072))
+    );
+    let text = lab.expect(0, &["reconcile", "said.xml"]).stdout;
+    assert!(
+        text.contains("3.0 KiB") && text.contains("large allocations are not in it"),
+        "{text}"
+    );
+}

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::document::Document;
 use super::error::MeminfoError;
 use crate::config::Targets;
-use crate::device::{Command, Device};
+use crate::device::{Command, Device, DeviceError};
 use crate::eligibility;
 use crate::memory::meminfo::Meminfo;
 use crate::memory::status;
@@ -82,26 +82,42 @@ pub async fn ask(device: &Device, question: &Question) -> Result<Answer, Meminfo
     let mut failed = None;
     let mut troubles = Vec::new();
     for (pid, name) in found {
-        let said = once(device, script, question, Some(pid)).await?;
+        let called = format!("{name} ({pid})");
+        let said = match once(device, script, question, Some(pid)).await {
+            Ok(said) => said,
+            // The others would keep us waiting as long; what was told before stays.
+            Err(MeminfoError::Device(error @ DeviceError::Deadline { .. })) => {
+                let error = MeminfoError::Unanswered {
+                    target: called,
+                    said: error.to_string(),
+                    local: question.local,
+                };
+                troubles.push(error.to_string());
+                failed.get_or_insert(error);
+                break;
+            }
+            Err(error) => return Err(error),
+        };
         let meminfo = said.meminfo();
         let source = match question.local {
             true => Source::MeminfoLocal,
             false => Source::Meminfo,
         };
         let mut document = Document::of(&meminfo, device.serial().to_owned(), source);
-        let called = format!("{name} ({pid})");
         let told = document.processes.first();
         let told = told.is_some_and(|process| !process.rows.is_empty() || process.parts.is_some());
         if !told {
-            failed = Some(match (meminfo.no_process(), meminfo.trouble()) {
+            let error = match (meminfo.no_process(), meminfo.trouble()) {
                 (Some(_), _) => MeminfoError::Gone {
                     target: called,
                     said: said.first_line(),
                 },
-                (None, Some(trouble)) => unanswered(called, trouble),
+                (None, Some(trouble)) => unanswered(called, trouble, question.local),
                 (None, None) => strange(&said),
-            });
-            troubles.extend(failed.as_ref().map(ToString::to_string));
+            };
+            troubles.push(error.to_string());
+            // The first is that of the process whose name was given.
+            failed.get_or_insert(error);
             continue;
         }
         // Of native programs the phone prints neither.
@@ -147,11 +163,15 @@ impl Answer {
 
 /// The phone's words on why the app did not answer. A RemoteException is what is left of one that
 /// died, an IoException of one that said nothing in time.
-fn unanswered(target: String, said: &str) -> MeminfoError {
+fn unanswered(target: String, said: &str, local: bool) -> MeminfoError {
     let said = shown_bytes(said.trim().as_bytes());
     match said.starts_with("Got RemoteException") {
         true => MeminfoError::Gone { target, said },
-        false => MeminfoError::Unanswered { target, said },
+        false => MeminfoError::Unanswered {
+            target,
+            said,
+            local,
+        },
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use serde::Serialize;
 
-use super::document::{Document, Figure, ProcessFacts};
+use super::document::{Document, Figure, PhoneFacts, ProcessFacts};
 use super::error::MeminfoError;
 
 /// What changed.
@@ -22,6 +22,9 @@ pub struct Changes {
     pub processes: Vec<ProcessChanges>,
     /// Processes that one side alone has.
     pub alone: Vec<Alone>,
+    /// The whole phone, where both have it: its RAM, processes, importances, categories.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub phone: Vec<Change>,
 }
 
 /// A process that one side alone has.
@@ -68,10 +71,14 @@ pub struct Change {
 /// Compares two.
 ///
 /// # Errors
-/// Where they have no process in common.
+/// Where they have neither a process in common, nor both the whole phone.
 pub fn diff(before: &Document, after: &Document) -> Result<Changes, MeminfoError> {
     let pairs = pairs(before, after);
-    if pairs.is_empty() {
+    let phone = match (&before.phone, &after.phone) {
+        (Some(before), Some(after)) => phone(before, after),
+        _ => Vec::new(),
+    };
+    if pairs.is_empty() && phone.is_empty() {
         return Err(MeminfoError::NothingInCommon {
             before: words(before),
             after: words(after),
@@ -100,7 +107,46 @@ pub fn diff(before: &Document, after: &Document) -> Result<Changes, MeminfoError
             .map(|[a, b]| changes(&before.processes[*a], &after.processes[*b]))
             .collect(),
         alone: lone,
+        phone,
     })
+}
+
+/// The phone's figures. A process is compared with that of its pid, else with the next of its
+/// name that no other is compared with.
+fn phone(before: &PhoneFacts, after: &PhoneFacts) -> Vec<Change> {
+    let (old, new) = (before.figures(), after.figures());
+    let mut paired = vec![None; old.len()];
+    let mut taken = vec![false; new.len()];
+    for with_pid in [true, false] {
+        let key = |(pid, figure): &(Option<u32>, Figure<'_>)| {
+            let pid = pid.filter(|_| with_pid);
+            let words = (figure.section, figure.row, figure.column);
+            (words.0, words.1.to_owned(), words.2.to_owned(), pid)
+        };
+        let mut likes: HashMap<_, VecDeque<usize>> = HashMap::new();
+        for (at, figure) in new.iter().enumerate().filter(|(at, _)| !taken[*at]) {
+            likes.entry(key(figure)).or_default().push_back(at);
+        }
+        for (at, figure) in old.iter().enumerate() {
+            if paired[at].is_none()
+                && let Some(like) = likes.get_mut(&key(figure)).and_then(VecDeque::pop_front)
+            {
+                paired[at] = Some(like);
+                taken[like] = true;
+            }
+        }
+    }
+    let mut rows: Vec<Change> = old
+        .iter()
+        .zip(paired)
+        .map(|((_, figure), like)| {
+            let after = like.map(|at| new[at].1.value);
+            change(figure, Some(figure.value), after)
+        })
+        .collect();
+    let came = new.iter().zip(taken).filter(|(_, taken)| !taken);
+    rows.extend(came.map(|((_, figure), _)| change(figure, None, Some(figure.value))));
+    rows
 }
 
 fn words(document: &Document) -> String {

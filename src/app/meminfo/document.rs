@@ -476,6 +476,45 @@ impl ProcessFacts {
     }
 }
 
+impl PhoneFacts {
+    /// The numbers of its lists and of its RAM. Members of groups are in the list by process.
+    pub(super) fn figures(&self) -> Vec<(Option<u32>, Figure<'_>)> {
+        let bytes = |section, row, column, value| Figure {
+            section,
+            row,
+            column,
+            value,
+            unit: "bytes",
+        };
+        let mut figures = Vec::new();
+        for line in &self.ram {
+            // Limits of Java heaps and other things, no memory.
+            if line.name == "Tuning" {
+                continue;
+            }
+            if let Some(value) = line.bytes {
+                figures.push((None, bytes("ram", line.name.as_str(), "total", value)));
+            }
+        }
+        for list in &self.lists {
+            let section = match list.by.as_str() {
+                "process" => "phone_processes",
+                "category" => "phone_categories",
+                "OOM adjustment" => "phone_oom",
+                _ => "phone",
+            };
+            for item in list.items.iter().filter(|item| item.depth == 0) {
+                let name = item.name.as_str();
+                figures.push((
+                    item.pid,
+                    bytes(section, name, list.measure.as_str(), item.bytes),
+                ));
+            }
+        }
+        figures
+    }
+}
+
 fn add_rows<'a>(
     figures: &mut Vec<Figure<'a>>,
     section: &'static str,

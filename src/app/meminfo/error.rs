@@ -38,6 +38,8 @@ pub enum MeminfoError {
         target: String,
         /// What the phone said.
         said: String,
+        /// The system alone was asked, without the app.
+        local: bool,
     },
     /// What the phone printed is no meminfo.
     #[error("dumpsys meminfo said nothing that could be understood: {said}")]
@@ -71,14 +73,6 @@ pub enum MeminfoError {
         /// What there is.
         there: String,
     },
-    /// The text can't be saved.
-    #[error("cannot write {}", path.display())]
-    Unsaved {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
     /// Two texts have no process in common.
     #[error("{before} and {after} have no process in common")]
     NothingInCommon {
@@ -101,7 +95,6 @@ impl Classified for MeminfoError {
             MeminfoError::Unreadable { .. }
             | MeminfoError::NotMeminfo { .. }
             | MeminfoError::NoSuchText { .. } => ErrorClass::BadInput,
-            MeminfoError::Unsaved { .. } => ErrorClass::HostWrite,
             MeminfoError::NothingInCommon { .. } => ErrorClass::Usage,
         }
     }
@@ -117,7 +110,6 @@ impl Classified for MeminfoError {
             MeminfoError::Unreadable { .. } => "input-unreadable",
             MeminfoError::NotMeminfo { .. } => "not-a-meminfo",
             MeminfoError::NoSuchText { .. } => "no-such-meminfo",
-            MeminfoError::Unsaved { .. } => "host-write",
             MeminfoError::NothingInCommon { .. } => "nothing-in-common",
         }
     }
@@ -131,7 +123,11 @@ impl Classified for MeminfoError {
                  all its processes, com.example.app:remote for one"
             }
             MeminfoError::Gone { .. } => "ask again; `heaptap apps` shows what runs now",
-            MeminfoError::Unanswered { .. } => {
+            MeminfoError::Unanswered { local: true, .. } => {
+                "the system itself did not answer: it may be busy or hang. `heaptap meminfo \
+                 TARGET --every 1s` reads resident memory from /proc without it"
+            }
+            MeminfoError::Unanswered { local: false, .. } => {
                 "an app has 5 s to answer: it may hang, be frozen in the background or stand in a \
                  debugger. --local asks the system alone, without the app"
             }
@@ -142,8 +138,9 @@ impl Classified for MeminfoError {
                  TARGET > FILE`"
             }
             MeminfoError::NoSuchText { there, .. } => return Some(there.clone()),
-            MeminfoError::Unsaved { .. } => "name a file in a folder that can be written to",
-            MeminfoError::NothingInCommon { .. } => "compare two texts of the same process",
+            MeminfoError::NothingInCommon { .. } => {
+                "compare two texts of the same process, or two of the whole phone"
+            }
         };
         Some(help.to_owned())
     }

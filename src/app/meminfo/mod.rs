@@ -23,18 +23,5 @@ pub use document::{
 pub use error::MeminfoError;
 pub use file::{looks_like_meminfo, read};
 
-use std::path::Path;
-
-/// Saves what the phone said, byte for byte.
-///
-/// # Errors
-/// Where the file can't be written.
-pub fn save(path: &Path, text: &[u8]) -> Result<(), MeminfoError> {
-    std::fs::write(path, text).map_err(|source| MeminfoError::Unsaved {
-        path: path.to_owned(),
-        source,
-    })
-}
-
 #[cfg(test)]
 mod tests;

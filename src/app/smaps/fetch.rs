@@ -125,7 +125,7 @@ impl Classified for FetchError {
 pub(in crate::app) fn refused_help(process: &str) -> String {
     format!(
         "needed: a debug build of the app (android:debuggable, read by run-as), or root (adb root \
-         on a userdebug phone). There without: `heaptap meminfo {process} --local` has the same \
+         on a userdebug phone). Without either: `heaptap meminfo {process} --local` has the same \
          rows, /proc/PID/status the sums (`heaptap meminfo {process} --every 1s`), and `heaptap \
          dump -n {process} --dump-smaps` sizes, RSS and swap by mapping where the app is profileable"
     )

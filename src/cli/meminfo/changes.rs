@@ -20,12 +20,14 @@ pub(in crate::cli) fn show(console: &Console, changes: &Changes, csv: bool, limi
 
 fn print_csv(console: &Console, changes: &Changes) {
     console.data("process,section,row,column,before,after,growth,unit");
-    for process in &changes.processes {
-        for row in &process.rows {
+    let processes = changes.processes.iter();
+    let processes = processes.map(|process| (process.process.as_str(), &process.rows));
+    for (process, rows) in processes.chain([("", &changes.phone)]) {
+        for row in rows {
             let number = |value: Option<i64>| value.map(|value| value.to_string());
             console.data(format_args!(
                 "{},{},{},{},{},{},{},{}",
-                cell(&process.process),
+                cell(process),
                 row.section,
                 cell(&row.row),
                 cell(&row.column),
@@ -49,6 +51,7 @@ fn tables(console: &Console, changes: &Changes, limit: Option<usize>) {
         console.data("");
         show_process(console, process, limit);
     }
+    show_phone(console, &changes.phone, limit);
     for alone in &changes.alone {
         let side = match alone.side {
             "before" => "is gone",
@@ -56,6 +59,34 @@ fn tables(console: &Console, changes: &Changes, limit: Option<usize>) {
         };
         console.data("");
         console.data(format_args!("{} {side}", alone.process));
+    }
+}
+
+/// Rows of the phone's lists that are shown where nobody says how many.
+const PHONE_ROWS: usize = 20;
+
+/// The lists of the whole phone, what changed most first.
+fn show_phone(console: &Console, phone: &[Change], limit: Option<usize>) {
+    if phone.is_empty() {
+        return;
+    }
+    let mut unchanged = true;
+    for (section, column, title) in [
+        ("ram", "total", "RAM"),
+        ("phone_processes", "pss", "PSS by process"),
+        ("phone_oom", "pss", "PSS by OOM adjustment"),
+        ("phone_categories", "pss", "PSS by category"),
+        ("phone_processes", "rss", "RSS by process"),
+        ("phone_categories", "rss", "RSS by category"),
+    ] {
+        let of_list = |row: &&Change| row.section == section && row.column == column;
+        let mut changed: Vec<&Change> = phone.iter().filter(of_list).collect();
+        changed.retain(|row| row.growth != 0);
+        changed.sort_by_key(|row| std::cmp::Reverse(row.growth.unsigned_abs()));
+        unchanged &= !show_counts(console, title, &changed, limit.or(Some(PHONE_ROWS)));
+    }
+    if unchanged {
+        console.data("nothing changed");
     }
 }
 
@@ -188,7 +219,7 @@ fn show_counts(console: &Console, title: &str, changed: &[&Change], limit: Optio
     let mut table = Table::new(&["growth", "before", "after", ""]);
     for row in changed.iter().take(limit) {
         let name = match row.column.as_str() {
-            "count" | "size" => row.row.clone(),
+            "count" | "size" | "total" | "pss" | "rss" => row.row.clone(),
             column => format!("{} ({column})", row.row),
         };
         table.row(

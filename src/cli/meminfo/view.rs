@@ -4,7 +4,7 @@
 use crate::app::meminfo::{
     Count, Document, ListFacts, PhoneFacts, ProcessFacts, RowFacts, TextFacts,
 };
-use crate::cli::table::Table;
+use crate::cli::table::{Table, show_fitting};
 use crate::cli::{Console, Style};
 use crate::memory::meminfo::{Column, explain};
 use crate::memory::timeline::{HeapCells, Parts};
@@ -70,6 +70,7 @@ fn show_process(console: &Console, process: &ProcessFacts) {
     if let Some(parts) = &process.parts {
         show_parts(console, process, parts);
     }
+    show_heaps(console, process);
     show_table(console, "By kind of memory", process, &process.rows);
     if !process.details.is_empty() {
         show_table(
@@ -168,7 +169,27 @@ pub(super) fn heading(column: &str) -> &str {
     }
 }
 
-/// The table, with the large rows marked; what heaps have in use stands behind their rows.
+/// What heaps have in use of what they got from the system: whether memory is needed, or kept.
+fn show_heaps(console: &Console, process: &ProcessFacts) {
+    let rows = process.rows.iter().filter(|row| row.label != "TOTAL");
+    let heaps: Vec<_> = rows.filter_map(|row| Some((row, heap(row)?))).collect();
+    if heaps.is_empty() {
+        return;
+    }
+    console.data("");
+    console.data(console.styled(Style::Dim, "In use of each heap (Heap Alloc of Heap Size)"));
+    for (row, heap) in heaps {
+        let percent = u128::from(heap.alloc) * 100 / u128::from(heap.size.max(1));
+        console.data(format_args!(
+            "  {:<13}  {:>10} of {}, {percent} %",
+            row.label,
+            ByteSize(heap.alloc),
+            ByteSize(heap.size)
+        ));
+    }
+}
+
+/// The table, with the large rows marked.
 fn show_table(console: &Console, title: &str, process: &ProcessFacts, rows: &[RowFacts]) {
     if rows.is_empty() {
         return;
@@ -200,13 +221,21 @@ fn show_table(console: &Console, title: &str, process: &ProcessFacts, rows: &[Ro
         if !remarks.is_empty() || is_total {
             table.style(Style::Strong);
         }
-        remarks.extend(heap(row).filter(|_| !is_total).map(in_use));
         table.remark(remarks.join(", "));
     }
     console.data("");
     console.data(console.styled(Style::Dim, title));
-    console.data(table.render(console, console.stdout_width()));
+    show_fitting(console, &mut table, &LEAST);
 }
+
+/// Columns that go first where the terminal is too narrow for all, the least telling first.
+const LEAST: [&str; 5] = [
+    "clean PSS",
+    "shared clean",
+    "shared dirty",
+    "private clean",
+    "RSS",
+];
 
 /// What the heap's own figures say.
 fn heap(row: &RowFacts) -> Option<HeapCells> {
@@ -217,15 +246,6 @@ fn heap(row: &RowFacts) -> Option<HeapCells> {
         free: cell(Column::HeapFree)?,
     };
     (heap.size > 0).then_some(heap)
-}
-
-fn in_use(heap: HeapCells) -> String {
-    let percent = u128::from(heap.alloc) * 100 / u128::from(heap.size.max(1));
-    format!(
-        "{} in use of a heap of {}, {percent} %",
-        ByteSize(heap.alloc),
-        ByteSize(heap.size)
-    )
 }
 
 fn show_objects(console: &Console, process: &ProcessFacts) {
@@ -343,7 +363,10 @@ fn show_phone(console: &Console, phone: &PhoneFacts) {
         };
         console.data(format_args!("{:>width$}  {text}", line.name));
     }
-    for list in &phone.lists {
+    // PSS is what adds up to the phone's RAM; RSS counts shared pages in each process.
+    let mut lists: Vec<&ListFacts> = phone.lists.iter().collect();
+    lists.sort_by_key(|list| list.measure != "pss");
+    for list in lists {
         show_list(console, list);
     }
 }
