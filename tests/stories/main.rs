@@ -28,3 +28,5 @@ mod smaps;
 #[cfg(unix)]
 mod snapshots;
 mod symbols;
+#[cfg(unix)]
+mod whole_picture;
