@@ -121,6 +121,8 @@ fn the_demo_leaves_a_recording_that_names_the_leak() {
         .map(str::to_owned)
         .collect();
     expected.extend(["symbols", "symbolized-trace", "java", "report.html"].map(str::to_owned));
+    let beside = ["memory.jsonl", "meminfo", "smaps", "malloc-info"];
+    expected.extend(beside.map(str::to_owned));
     expected.extend(manifest.dumps.native.iter().filter_map(|d| d.file.clone()));
     let files: BTreeSet<String> = std::fs::read_dir(&folder)
         .expect("listed")
@@ -145,6 +147,7 @@ fn the_demo_leaves_a_recording_that_names_the_leak() {
     );
 
     leaks_name_what_was_planted(&folder, &stderr);
+    what_was_read_beside_is_shown(&folder, &manifest, &stderr);
     java_heaps_beside_the_recording_belong_to_it(&folder);
 
     let last = manifest.dumps.native[6].file.as_ref().expect("a profile");
@@ -168,6 +171,40 @@ fn the_demo_leaves_a_recording_that_names_the_leak() {
     let java = of("com.example.app.feed.FeedPresenter.refresh").expect("deobfuscated");
     assert_eq!(java.system_name, "a.b.a");
     top_of_pprof(&folder.join(last));
+}
+
+/// Memory over time is there, whole at each label, and the commands that follow show it.
+fn what_was_read_beside_is_shown(folder: &Path, manifest: &Manifest, stderr: &str) {
+    let beside = manifest.beside.as_ref().expect("it was recorded");
+    for what in ["meminfo", "smaps", "malloc-info"] {
+        let kept = beside.files.iter().filter(|file| file.what == what);
+        assert_eq!(kept.count(), 7, "six labels and the end: {what}");
+    }
+    assert!(beside.missed.is_empty(), "{:?}", beside.missed);
+    for args in [&["meminfo", "--file"][..], &["reconcile"], &["gc"]] {
+        let next = format!("heaptap {} {}", args.join(" "), folder.display());
+        // meminfo's own text needs no hint: reconcile shows its figures.
+        let is_told = stderr.contains(&next);
+        assert!(is_told || args[0] == "meminfo", "{next}: {stderr}");
+        let run = Command::new(env!("CARGO_BIN_EXE_heaptap"))
+            .args(args)
+            .arg(folder)
+            .output()
+            .expect("the binary runs");
+        let said = String::from_utf8_lossy(&run.stderr);
+        assert_eq!(run.status.code(), Some(0), "{args:?}: {said}");
+        let shown = String::from_utf8_lossy(&run.stdout);
+        assert!(
+            shown.contains("Heap") || shown.contains("Explicit"),
+            "{shown}"
+        );
+    }
+    let page = std::fs::read_to_string(folder.join("report.html")).expect("a page");
+    let (_, read) = page
+        .split_once("id=\"heaptap-static\"")
+        .expect("a part to read");
+    let (read, _) = read.split_once("heaptap-data").expect("its data");
+    assert!(read.contains("PSS with what is swapped"), "{read}");
 }
 
 /// The page is the same again, and whoever asks for Java heaps is shown those in `java`.

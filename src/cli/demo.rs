@@ -1,6 +1,6 @@
 //! `heaptap demo`: the main job on the virtual phone, through the very code that `record` runs:
-//! record, labelled snapshots round by round, stop, fetch, name the frames, convert, summary; then
-//! a dump of the app's Java heap, and the leak in it that keeps most. The app's build, with its
+//! record with memory over time beside, labelled snapshots round by round, stop, fetch, name the
+//! frames, convert, summary; then a dump of the app's Java heap, and the leak in it that keeps most. The app's build, with its
 //! symbols and its mapping file, is put into a folder as Gradle would leave it.
 
 use std::path::{Path, PathBuf};
@@ -221,6 +221,16 @@ async fn dump_java(
     Ok(())
 }
 
+/// What is recorded beside: all but Java heap graphs, since the HPROF behind it tells more.
+fn beside() -> With {
+    With {
+        java: false,
+        meminfo: true,
+        smaps: true,
+        gc: true,
+    }
+}
+
 fn targets() -> Targets {
     Targets {
         names: vec![APP.to_owned()],
@@ -282,7 +292,7 @@ fn options(output: Option<PathBuf>, names: NameOptions) -> Result<RecordOptions,
     };
     Ok(RecordOptions {
         what: What::Native(Box::new(config::resolve(None, &asked)?.spec)),
-        with: With::default(),
+        with: beside(),
         output: Some(
             output.unwrap_or_else(|| default_name("demo", OffsetDateTime::now_utc()).into()),
         ),
