@@ -20,9 +20,11 @@ use heaptap::hprof::sub_records::SubRecords;
 use heaptap::hprof::{Options, histogram, read};
 use heaptap::import::read_pprof;
 use heaptap::memory::gc::{self, Axis, Row, Splitter};
+use heaptap::memory::graphics;
 use heaptap::memory::malloc_info;
 use heaptap::memory::meminfo::Meminfo;
 use heaptap::memory::smaps::{self, By, Smaps};
+use heaptap::memory::status::{self, Status};
 use heaptap::memory::timeline::{Source, Timeline};
 use heaptap::stacks::{JoinBy, join};
 use heaptap::symbolize::file::{Alone, SymbolFile, identify};
@@ -355,6 +357,31 @@ pub fn gc_log(bytes: &[u8]) {
             gc::chatty(&line);
             line.time.map(|time| axis.ns(time));
         }
+    }
+}
+
+/// Bytes as the kernel's and the services' texts that are read all along: whatever is read of
+/// them is what the same text says with other line ends.
+pub fn status(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let crlf = text.replace("\r\n", "\n").replace('\n', "\r\n");
+    let unix = crlf.replace("\r\n", "\n");
+    let (one, other) = (Status::parse(&unix), Status::parse(&crlf));
+    assert_eq!(one, other);
+    if let Some(status) = one {
+        assert_eq!(status.resident(None).map(|of| of.rss), status.rss);
+    }
+    assert_eq!(
+        graphics::gfxinfo_bytes(&unix),
+        graphics::gfxinfo_bytes(&crlf)
+    );
+    assert_eq!(graphics::dmabuf_bytes(&unix), graphics::dmabuf_bytes(&crlf));
+    for line in unix.lines() {
+        let _ = (
+            status::uptime_ns(line),
+            status::seconds_ns(line),
+            status::kilobytes(line),
+        );
     }
 }
 

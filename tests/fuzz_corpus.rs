@@ -91,3 +91,8 @@ fn words_of_allocators() {
 fn texts_of_meminfo() {
     replay("meminfo", targets::meminfo);
 }
+
+#[test]
+fn texts_that_are_read_all_along() {
+    replay("status", targets::status);
+}

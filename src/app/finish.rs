@@ -419,7 +419,9 @@ fn bind_labels(manifest: &mut Manifest, chronicle: &Chronicle) {
             made_ns: dump.written_ns.or(dump.time_ns),
         })
         .collect();
-    let bound = labels::bind(&chronicle.labels, &moments);
+    // Where nothing caused a dump, the next one is that of the end: no label's.
+    let caused = chronicle.opening.snapshots != SnapshotWay::Impossible;
+    let bound = labels::bind(&chronicle.labels, if caused { &moments } else { &[] });
     for binding in bound {
         let name = binding.label.label;
         let mut label = manifest::Label {
@@ -438,8 +440,12 @@ fn bind_labels(manifest: &mut Manifest, chronicle: &Chronicle) {
         if label.dumps.is_empty() {
             manifest.warnings.push(manifest::Warning {
                 kind: "label-unbound".to_owned(),
-                message: format!("snapshot {name}: no dump came after it was asked for"),
-                help: None,
+                message: if caused {
+                    format!("snapshot {name}: no dump came after it was asked for")
+                } else {
+                    format!("snapshot {name}: nothing could cause a native dump at it")
+                },
+                help: (!caused).then(|| "record with --snapshots, which arms dumps".to_owned()),
                 pid: None,
                 dumps: Vec::new(),
             });

@@ -228,6 +228,7 @@ async fn prepare(
         findings: worth_saying(&assessment, Scope::Java, false),
         notices: notices.into_iter().map(|n: Notice| n.message).collect(),
         snapshots: SnapshotWay::Impossible,
+        with: Vec::new(),
         output: folder.path().to_owned(),
     }));
     Ok(opening)
@@ -332,6 +333,7 @@ async fn opening(
             .saturating_add(WRITING_MS),
         write_period_ms: 0,
         snapshots: SnapshotWay::Impossible,
+        labels_without_dumps: false,
         config: String::new(),
         output: folder.path().to_owned(),
         heap_files: Some(HeapFiles {

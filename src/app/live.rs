@@ -296,11 +296,10 @@ impl Live {
             }
             Seen::Resident(resident) => self.values(entry, &Figure::of_resident(resident)),
             Seen::Parts(parts) => self.values(entry, &Figure::of_parts(parts)),
-            Seen::Unread(unread) => self.unread.push(format!(
-                "{}: {}",
-                super::beside::source_word(unread.source),
-                unread.why
-            )),
+            Seen::Unread(unread) => {
+                self.unread
+                    .push(format!("{}: {}", unread.source.word(), unread.why))
+            }
             _ => {}
         }
     }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use time::OffsetDateTime;
 
-use super::beside::{self, Beside, BesideEvent, With};
+use super::beside::{self, Beside, BesideEvent, Source, With};
 use super::device_libs::PullEvent;
 use super::dump::Again;
 use super::finish::{self, EndedBy, Finished};
@@ -89,6 +89,8 @@ pub struct Checked {
     pub notices: Vec<String>,
     /// What snapshots will need.
     pub snapshots: SnapshotWay,
+    /// Recorded beside: taken at labels, too, whatever becomes of a dump.
+    pub with: Vec<Source>,
     /// Where the results will be.
     pub output: PathBuf,
 }
@@ -355,6 +357,7 @@ async fn prepare(
             .chain(options.with.java.then(impossible).flatten())
             .collect(),
         snapshots: opening.snapshots.clone(),
+        with: options.with.sources().collect(),
         output: folder.path().to_owned(),
     }));
     Ok(Prepared {
@@ -433,6 +436,7 @@ async fn opening(
         write_period_ms: millis(config.file_write_period_ms, 5000)
             + millis(config.flush_period_ms, 5000).min(60_000),
         snapshots: fitted.snapshots.clone(),
+        labels_without_dumps: !options.with.is_empty(),
         config: encoded.text.clone(),
         output: folder.path().to_owned(),
         heap_files: None,

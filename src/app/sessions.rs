@@ -499,6 +499,7 @@ async fn adopt(
         stop_limit_ms: 90_000,
         write_period_ms: 5000,
         snapshots: SnapshotWay::Impossible,
+        labels_without_dumps: false,
         config: String::new(),
         output: folder.path().to_owned(),
         heap_files: None,

@@ -326,6 +326,7 @@ mod tests {
             lag: Duration::ZERO,
             waited: Duration::ZERO,
             dumps: 1,
+            no_dump: None,
         };
         let snapshot = |label: &str| {
             Some(Control::Snapshot {

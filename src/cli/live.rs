@@ -374,15 +374,11 @@ const CSV_HEAD: &str = "boot_s,pid,process,source,rss,rss_anon,rss_file,rss_shme
     oom_score_adj,pss,java,native,code,stack,graphics,private_other,system,device_ms,bytes";
 
 fn csv_line(live: &Live, entry: &Entry) -> Option<String> {
-    let source = |source| match serde_json::to_value(source) {
-        Ok(serde_json::Value::String(word)) => word,
-        _ => String::new(),
-    };
     let some = |value: Option<u64>| value.map_or_else(String::new, |value| value.to_string());
     let cells: Vec<String> = match &entry.seen {
         Seen::Resident(resident) => [
             vec![
-                source(resident.source),
+                resident.source.word().to_owned(),
                 resident.rss.to_string(),
                 some(resident.anon),
                 some(resident.file),
@@ -396,7 +392,7 @@ fn csv_line(live: &Live, entry: &Entry) -> Option<String> {
         ]
         .concat(),
         Seen::Parts(parts) => [
-            vec![source(parts.source)],
+            vec![parts.source.word().to_owned()],
             vec![String::new(); 6],
             [
                 parts.total_pss,

@@ -164,7 +164,8 @@ impl Show {
     }
 
     fn checked(&mut self, checked: &Checked) {
-        self.can_snapshot = checked.snapshots != SnapshotWay::Impossible;
+        self.can_snapshot =
+            checked.snapshots != SnapshotWay::Impossible || !checked.with.is_empty();
         self.console.say(&checked.device);
         for (who, finding) in by_cause(&checked.findings) {
             let style = match finding.severity {
@@ -195,6 +196,14 @@ impl Show {
                 "snapshots: a label waits for the next dump, at most {}",
                 HumanDuration(Duration::from_millis(*period_ms))
             )),
+            SnapshotWay::Impossible if !checked.with.is_empty() => {
+                let words: Vec<&str> = checked.with.iter().map(|source| source.word()).collect();
+                self.console.say(format_args!(
+                    "snapshots: a label takes what is recorded beside ({}) but no native dump, \
+                     since this build's shell may not ask for one; --snapshots arms them",
+                    words.join(", ")
+                ));
+            }
             SnapshotWay::Impossible => self.console.say(
                 "snapshots: not in this recording, since this build's shell may not ask for \
                  them; --snapshots arms them",
@@ -351,9 +360,13 @@ impl Show {
                 lag,
                 waited,
                 dumps,
+                no_dump,
             } => console.say(format_args!(
                 "snapshot {label}: {}",
-                snapshot_times(*lag, *waited, *dumps)
+                match no_dump {
+                    Some(why) => without_dump(why),
+                    None => snapshot_times(*lag, *waited, *dumps),
+                }
             )),
             SessionEvent::SnapshotFailed { label, why } => {
                 console.warn(format_args!("snapshot {label}: {why}"));
@@ -409,6 +422,11 @@ pub(super) fn snapshot_times(lag: Duration, waited: Duration, dumps: usize) -> S
         HumanDuration(lag),
         HumanDuration(waited)
     )
+}
+
+/// A label that nothing dumped, and what is to be done for the next.
+pub(super) fn without_dump(why: &str) -> String {
+    format!("no native dump: {why}; --snapshots arms them, what is recorded beside is taken")
 }
 
 /// Findings that differ in the name of the process alone, as one: what is said, and one of

@@ -52,11 +52,14 @@ pub async fn snapshot(ctx: &Context, args: SnapshotArgs) -> Result<Outcome, Fail
     console.data(format_args!(
         "{}: {}",
         taken.label,
-        progress::snapshot_times(
-            Duration::from_millis(taken.lag_ms),
-            Duration::from_millis(taken.waited_ms),
-            taken.dumps
-        )
+        match &taken.no_dump {
+            Some(why) => progress::without_dump(why),
+            None => progress::snapshot_times(
+                Duration::from_millis(taken.lag_ms),
+                Duration::from_millis(taken.waited_ms),
+                taken.dumps,
+            ),
+        }
     ));
     Ok(Outcome::Done)
 }

@@ -96,6 +96,24 @@ pub enum Source {
     Log,
 }
 
+impl Source {
+    /// As the lines have it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Source::Status => "status",
+            Source::MeminfoLocal => "meminfo-local",
+            Source::Meminfo => "meminfo",
+            Source::Smaps => "smaps",
+            Source::Gfxinfo => "gfxinfo",
+            Source::Dmabuf => "dmabuf",
+            Source::ProcessStats => "process-stats",
+            Source::SysStats => "sys-stats",
+            Source::Ftrace => "ftrace",
+            Source::Log => "log",
+        }
+    }
+}
+
 /// A process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
@@ -383,6 +401,25 @@ impl Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_source_is_called_what_its_lines_call_it() {
+        let all = [
+            Source::Status,
+            Source::MeminfoLocal,
+            Source::Meminfo,
+            Source::Smaps,
+            Source::Gfxinfo,
+            Source::Dmabuf,
+            Source::ProcessStats,
+            Source::SysStats,
+            Source::Ftrace,
+            Source::Log,
+        ];
+        for source in all {
+            assert_eq!(serde_json::to_value(source).unwrap(), source.word());
+        }
+    }
 
     #[test]
     fn a_line_comes_back_as_it_was_and_a_torn_one_is_dropped() {

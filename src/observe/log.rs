@@ -157,9 +157,8 @@ pub(super) async fn follow(
             Ok(Ended { lines: true, .. }) => backoff = Duration::from_millis(100),
             Ok(Ended { exit: Some(0), .. }) => {}
             Err(error) if error.is_connection() => {}
-            Ok(ended) if form == Form::Epoch => {
-                // Its usage goes to stderr, which old phones mix in.
-                let _ = ended.why;
+            // It printed its usage.
+            Ok(_) if form == Form::Epoch => {
                 form = Form::Old;
                 continue;
             }

@@ -610,6 +610,9 @@ fn zone_minutes(text: &str) -> Option<i32> {
         ("-", digits) => (-1, digits),
         _ => return None,
     };
+    if digits.len() != 4 || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
+        return None;
+    }
     let (hours, minutes) = digits.split_at_checked(2)?;
     let hours: i32 = hours.parse().ok()?;
     let minutes: i32 = minutes.parse().ok()?;

@@ -75,6 +75,9 @@ pub enum SessionEvent {
         waited: Duration,
         /// Dumps that came, one a process and heap.
         dumps: usize,
+        /// Why none could be caused, where the label was set all the same.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        no_dump: Option<String>,
     },
     /// It failed; the recording goes on.
     SnapshotFailed {

@@ -65,6 +65,10 @@ pub struct Opening {
     pub write_period_ms: u64,
     /// How dumps can be caused.
     pub snapshots: SnapshotWay,
+    /// Whether a label is of use where no dump can be caused: whoever follows the recording
+    /// takes something else at it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub labels_without_dumps: bool,
     /// The TraceConfig as text.
     pub config: String,
     /// The folder for the results, absolute.
@@ -381,6 +385,7 @@ pub(super) mod tests {
             stop_limit_ms: 60_000,
             write_period_ms: 5000,
             snapshots: SnapshotWay::Impossible,
+            labels_without_dumps: false,
             config: "duration_ms: 1".to_owned(),
             output: PathBuf::from("/tmp/out"),
             heap_files: None,

@@ -76,6 +76,25 @@ pub struct Snapshot {
     pub dumps: usize,
     /// Processes that match the targets but gave no dump: not attached, frozen, or gone.
     pub missing_pids: Vec<u32>,
+    /// Why no dump could be caused, where the label was set all the same, for what else is
+    /// taken at it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub no_dump: Option<String>,
+}
+
+impl Snapshot {
+    /// A label alone.
+    fn without_dump(request: Label) -> Snapshot {
+        Snapshot {
+            label: request.label,
+            boot_ns: request.boot_ns,
+            lag_ms: 0,
+            waited_ms: 0,
+            dumps: 0,
+            missing_pids: Vec::new(),
+            no_dump: Some(NO_WAY.to_owned()),
+        }
+    }
 }
 
 /// What a snapshot task hands back to the session that began it.
@@ -84,6 +103,8 @@ pub(super) struct Taken {
     result: Result<Snapshot, SessionError>,
 }
 
+/// Why nothing causes a dump.
+const NO_WAY: &str = "this build's shell may not signal heapprofd, and no dumps were armed";
 /// How long after the last write period a dump may still come.
 const DUMP_LIMIT: Duration = Duration::from_secs(30);
 /// Between two looks at the file.
@@ -121,9 +142,12 @@ pub async fn take_snapshot(
     if moment.boot_id != opening.boot_id {
         return Err(not_recording());
     }
-    if opening.snapshots == SnapshotWay::Impossible {
+    // Where nobody follows, a label alone would take nothing at all.
+    if opening.snapshots == SnapshotWay::Impossible
+        && !(opening.labels_without_dumps && store.is_locked(&opening.id))
+    {
         return Err(SessionError::NoSnapshot {
-            why: "this build's shell may not signal heapprofd, and no dumps were armed".to_owned(),
+            why: NO_WAY.to_owned(),
         });
     }
     let mut journal = store.open(&opening.id)?;
@@ -143,7 +167,7 @@ pub async fn take_snapshot(
             Duration::ZERO
         }
         SnapshotWay::Continuous { period_ms } => Duration::from_millis(2 * period_ms),
-        SnapshotWay::Impossible => Duration::ZERO,
+        SnapshotWay::Impossible => return Ok(Snapshot::without_dump(request)),
     };
     let period = Duration::from_millis(opening.write_period_ms);
     let waiting = Waiting {
@@ -255,6 +279,7 @@ impl Waiting<'_> {
             waited_ms: seen_ns.saturating_sub(self.request.boot_ns) / 1_000_000,
             dumps: first.len(),
             missing_pids: self.expected.difference(pids).copied().collect(),
+            no_dump: None,
         }
     }
 }
@@ -476,6 +501,7 @@ impl Session {
                     lag: Duration::from_millis(snapshot.lag_ms),
                     waited: Duration::from_millis(snapshot.waited_ms),
                     dumps: snapshot.dumps,
+                    no_dump: snapshot.no_dump,
                 });
             }
             Err(error) => self.tell(SessionEvent::SnapshotFailed {

@@ -41,7 +41,8 @@ fn kinds(manifest: &Value) -> Vec<&str> {
 }
 
 /// Runs a command on the phone.
-fn on_phone(lab: &Lab, command: Command) {
+pub fn on_phone(lab: &Lab, words: &[&str]) {
+    let command = Command::program(words[0]).args(&words[1..]);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -164,17 +165,14 @@ fn an_app_that_is_started_again_is_followed() {
     let mut running = lab.record(&["--with", "meminfo"]);
     running.until_recorded();
     until_samples(&lab, 2);
-    on_phone(&lab, Command::program("am").args(["force-stop", APP]));
+    on_phone(&lab, &["am", "force-stop", APP]);
     lab.until("it is gone", |lab| {
         timeline(lab, "out")
             .iter()
             .any(|e| matches!(e.seen, Seen::Gone))
     });
     let activity = format!("{APP}/.ui.FeedActivity");
-    on_phone(
-        &lab,
-        Command::program("am").args(["start", "-n", &activity]),
-    );
+    on_phone(&lab, &["am", "start", "-n", &activity]);
     let again = running.until("restarted");
     assert_eq!(again["name"], APP);
     until_samples(&lab, 2);
@@ -291,4 +289,121 @@ fn a_recording_without_it_has_no_trace_of_it() {
     );
     assert!(!lab.work().join("out/memory.jsonl").exists());
     assert!(lab.manifest("out").get("beside").is_none());
+}
+
+#[test]
+fn a_label_takes_what_is_beside_where_nothing_can_be_dumped() {
+    let lab = Lab::new("android=14,build=user,speed=10");
+    let mut running = lab.start_recording(&["--with", "meminfo,java"]);
+    let checked = running.until("checked");
+    assert_eq!(checked["snapshots"], "impossible", "{checked}");
+    assert_eq!(checked["with"][1], "meminfo", "{checked}");
+    running.until_recorded();
+    let set = lab
+        .expect(0, &["snapshot", "--label", "here", "--json"])
+        .json();
+    assert_eq!(set["snapshot"]["dumps"], 0, "{set}");
+    let why = set["snapshot"]["no_dump"].as_str().unwrap();
+    assert!(why.contains("heapprofd"), "{set}");
+    let taken = running.until("captured");
+    assert_eq!(
+        taken["taken"],
+        serde_json::json!(["meminfo", "java"]),
+        "{taken}"
+    );
+    // A second one, in words.
+    let words = lab.expect(0, &["snapshot", "--label", "there"]);
+    assert!(words.stdout.contains("--snapshots"), "{words}");
+    running.until_that("captured", |of| of["label"] == "there");
+    running.signal("INT");
+    let ended = running.end();
+    assert_eq!(ended.code(), Some(0), "{ended}");
+    let manifest = lab.manifest("out");
+    // The dump of the end is no label's.
+    let native = manifest["dumps"].as_array().unwrap();
+    assert!(
+        native.iter().all(|dump| dump["label"].is_null()),
+        "{manifest:#}"
+    );
+    let warnings = manifest["warnings"].as_array().unwrap();
+    let unbound: Vec<&Value> = warnings
+        .iter()
+        .filter(|warning| warning["kind"] == "label-unbound")
+        .collect();
+    assert_eq!(unbound.len(), 2, "{manifest:#}");
+    assert!(unbound[0]["help"].as_str().unwrap().contains("--snapshots"));
+    assert_eq!(
+        files(&lab.work().join("out/meminfo")),
+        ["01-here.txt", "02-there.txt", "03-end.txt"]
+    );
+    lab.assert_truth("out");
+    lab.assert_tidy("out");
+}
+
+#[test]
+fn without_somebody_who_follows_a_label_that_dumps_nothing_is_refused() {
+    let lab = Lab::new("android=14,build=user,speed=10");
+    let args = [
+        "record", "-n", APP, "-o", "out", "--detach", "--with", "meminfo",
+    ];
+    lab.expect(0, &args);
+    let refused = lab
+        .expect(5, &["snapshot", "--label", "x", "--json"])
+        .json();
+    assert_eq!(refused["error"]["kind"], "snapshot-impossible");
+    lab.expect(0, &["stop"]);
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_missed_and_nothing_else() {
+    let lab = Lab::new(PHONE);
+    let mut running = lab.record(&["--with", "meminfo,smaps"]);
+    running.until_recorded();
+    // Where the folder should be.
+    std::fs::write(lab.work().join("out/meminfo"), "in the way").unwrap();
+    lab.expect(0, &["snapshot", "--label", "one", "--json"]);
+    let taken = running.until("captured");
+    assert_eq!(taken["missed"][0][0], "meminfo", "{taken}");
+    std::fs::remove_file(lab.work().join("out/meminfo")).unwrap();
+    running.signal("INT");
+    let ended = running.end();
+    assert_eq!(ended.code(), Some(0), "{ended}");
+    let manifest = lab.manifest("out");
+    assert!(kinds(&manifest).contains(&"beside-missed"), "{manifest:#}");
+    assert_eq!(files(&lab.work().join("out/meminfo")), ["02-end.txt"]);
+    lab.assert_truth("out");
+    lab.assert_tidy("out");
+}
+
+#[test]
+fn killed_in_any_step_it_leaves_whole_lines_and_whole_files() {
+    for step in ["started", "progress", "captured", "pulled", "converting"] {
+        let lab = Lab::new("android=14,build=userdebug,speed=20");
+        let mut running = lab.record(&["--with", "meminfo,gc,java"]);
+        if step != "started" {
+            running.until_recorded();
+            lab.expect(0, &["snapshot", "--label", "one"]);
+        }
+        if !matches!(step, "started" | "progress") {
+            running.until("captured");
+            running.signal("INT");
+        }
+        if !matches!(step, "started" | "captured") {
+            running.until(step);
+        }
+        running.signal("KILL");
+        running.end();
+        let left = timeline(&lab, "out");
+        let ended = lab.run(&["collect", "--json-lines"]);
+        assert_eq!(ended.code(), Some(0), "killed at {step}: {ended}");
+        let seen = timeline(&lab, "out");
+        assert!(left.iter().all(|entry| seen.contains(entry)), "{step}");
+        let manifest = lab.manifest("out");
+        for file in manifest["beside"]["files"].as_array().into_iter().flatten() {
+            let path = lab.work().join("out").join(file["file"].as_str().unwrap());
+            assert!(path.exists(), "killed at {step}: {}", path.display());
+        }
+        lab.assert_truth("out");
+        lab.assert_tidy("out");
+    }
 }

@@ -301,6 +301,11 @@ impl Running {
 
     /// Waits for an event of `--json-lines` that `holds`.
     pub fn until_that(&mut self, event: &str, holds: impl Fn(&Value) -> bool) -> Value {
+        self.until_line(event, |value| value["event"] == event && holds(value))
+    }
+
+    /// Waits for a line of JSON that `holds`; `what` it is.
+    pub fn until_line(&mut self, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
         let begun = Instant::now();
         loop {
             let left = LIMIT.saturating_sub(begun.elapsed());
@@ -308,7 +313,6 @@ impl Running {
                 Ok(line) => {
                     self.seen.push(line.clone());
                     if let Ok(value) = serde_json::from_str::<Value>(&line)
-                        && value["event"] == event
                         && holds(&value)
                     {
                         return value;
@@ -316,14 +320,14 @@ impl Running {
                 }
                 Err(RecvTimeoutError::Timeout) => {
                     panic!(
-                        "`heaptap {}`: no event {event} in time: {:#?}",
+                        "`heaptap {}`: no {what} in time: {:#?}",
                         self.args, self.seen
                     )
                 }
                 Err(RecvTimeoutError::Disconnected) => {
                     let stderr = self.stderr.recv_timeout(LIMIT).unwrap_or_default();
                     panic!(
-                        "`heaptap {}` ended without {event}: {:#?}\n{stderr}",
+                        "`heaptap {}` ended without {what}: {:#?}\n{stderr}",
                         self.args, self.seen
                     )
                 }

@@ -16,6 +16,8 @@ mod java_beside;
 mod killed;
 #[cfg(unix)]
 mod leaks;
+#[cfg(unix)]
+mod live;
 mod meminfo;
 mod old;
 #[cfg(unix)]

@@ -67,22 +67,27 @@ impl From<io::Error> for NotTaken {
 }
 
 impl At {
-    /// The name of a file in the recording's folder: `meminfo/02-after-login.txt`, with the pid
-    /// where there are several processes.
-    pub(super) fn file(&self, what: &str, pid: u32, extension: &str) -> String {
+    /// What the moment is called in names of files: `02-after-login`.
+    pub(super) fn name(&self) -> String {
         let label = match self.label.as_str() {
             "" => END.to_owned(),
             label => file_name(label),
         };
-        let number = self.number;
+        format!("{:02}-{label}", self.number)
+    }
+
+    /// The name of a file in the recording's folder: `meminfo/02-after-login.txt`, with the pid
+    /// where there are several processes.
+    fn file(&self, what: &str, pid: u32, extension: &str) -> String {
+        let name = self.name();
         match self.processes.len() {
-            0 | 1 => format!("{what}/{number:02}-{label}.{extension}"),
-            _ => format!("{what}/{number:02}-{label}-{pid}.{extension}"),
+            0 | 1 => format!("{what}/{name}.{extension}"),
+            _ => format!("{what}/{name}-{pid}.{extension}"),
         }
     }
 
     /// Where a file of that name goes; its folder is there then.
-    pub(super) fn path(&self, file: &str) -> io::Result<PathBuf> {
+    fn path(&self, file: &str) -> io::Result<PathBuf> {
         let path = self.folder.join(file);
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder)?;

@@ -19,12 +19,10 @@ use crate::app::finish::{Finished, RAW_TRACE};
 use crate::app::java::FOLDER;
 use crate::app::manifest::{self, BoundLabel, JavaDump, Label, LabelledDump, Manifest};
 use crate::app::names::NameOptions;
-use crate::app::output::file_name;
 use crate::app::record::{RecordOptions, Recorded, Tell};
 use crate::app::what::{JavaResults, What};
 use crate::config::{JavaSpec, Targets};
 use crate::eligibility::{Assessment, DeviceFacts, Scope};
-use crate::error::Failure;
 use crate::export::pprof::PprofOptions;
 use crate::session::{self, Store};
 use crate::units::hex;
@@ -44,11 +42,7 @@ pub(in crate::app) fn impossible(facts: &DeviceFacts, assessment: &Assessment) -
 pub(super) async fn capture(at: &At) -> Result<(), NotTaken> {
     let folder = at.folder.join(FOLDER);
     std::fs::create_dir_all(&folder)?;
-    let label = match at.label.as_str() {
-        "" => "end".to_owned(),
-        label => file_name(label),
-    };
-    let own = folder.join(format!("{:02}-{label}", at.number));
+    let own = folder.join(at.name());
     let pids: Vec<u32> = at.processes.iter().map(|(pid, _)| *pid).collect();
     let options = RecordOptions {
         what: What::Java(
@@ -90,7 +84,7 @@ pub(super) async fn capture(at: &At) -> Result<(), NotTaken> {
     let finished = match recorded {
         Ok(Recorded::Finished(finished)) => *finished,
         Ok(Recorded::Detached { .. }) => return Err(because("it was left running")),
-        Err(failure) => return Err(because(&in_words(&failure))),
+        Err(failure) => return Err(because(&failure.message)),
     };
     if finished.manifest.dumps.java.is_empty() {
         let why = finished
@@ -127,10 +121,6 @@ pub(super) async fn capture(at: &At) -> Result<(), NotTaken> {
 
 fn because(why: &str) -> NotTaken {
     NotTaken::Because(why.to_owned())
-}
-
-fn in_words(failure: &Failure) -> String {
-    failure.message.clone()
 }
 
 /// What a heap was taken for.

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use super::at::{At, NotTaken};
 use crate::device::Command;
+use crate::memory::meminfo::Meminfo;
 use crate::memory::status;
+use crate::memory::timeline::{Cost, Entry, Parts, Seen, Source};
 
 /// The clock before and after it, so that a collection between the two is known for ours.
 const MEMINFO: &str = "cat /proc/uptime; dumpsys -t 60 meminfo -a $1; echo; cat /proc/uptime";
@@ -28,7 +30,8 @@ pub(super) async fn capture(at: &At) -> Result<(), NotTaken> {
         let output = at.device.run(&command, LIMIT).await?;
         let Some((from_ns, text, until_ns)) = between_clocks(&output.stdout) else {
             let said = String::from_utf8_lossy(&output.stdout);
-            let said = said.lines().next().unwrap_or("nothing").to_owned();
+            let said = said.lines().next().unwrap_or("nothing");
+            let said: String = said.chars().take(200).collect();
             return Err(NotTaken::Because(format!(
                 "dumpsys meminfo of {name} said: {said}"
             )));
@@ -40,11 +43,32 @@ pub(super) async fn capture(at: &At) -> Result<(), NotTaken> {
             continue;
         }
         at.keep("meminfo", (*pid, "txt"), Some(from_ns), text)?;
+        // The app was asked: this one has its heaps' sizes, too.
+        if let Some(parts) = parts(&String::from_utf8_lossy(text), *pid) {
+            at.timeline.add(&Entry {
+                boot_ns: from_ns,
+                pid: *pid,
+                cost: Some(Cost {
+                    device_ns: until_ns.saturating_sub(from_ns),
+                    bytes: output.stdout.len() as u64,
+                }),
+                seen: Seen::Parts(parts),
+            });
+        }
     }
     match gone.as_slice() {
         [] => Ok(()),
         gone => Err(NotTaken::Because(format!("{} was gone", gone.join(", ")))),
     }
+}
+
+/// How the memory of `pid` divides, by what it said.
+fn parts(text: &str, pid: u32) -> Option<Parts> {
+    let meminfo = Meminfo::parse(text);
+    let process = meminfo
+        .processes()
+        .find(|process| process.pid.is_none_or(|of| of == pid))?;
+    process.parts(Source::Meminfo)
 }
 
 /// What stands between two lines of `/proc/uptime`, and their times.

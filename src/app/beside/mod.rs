@@ -35,7 +35,7 @@ use self::at::{At, NotTaken};
 pub use self::file::TimelineFile;
 pub(super) use self::java::impossible as java_impossible;
 pub(super) use self::later::complete;
-pub(super) use self::summary::{section, source_word, warnings};
+pub(super) use self::summary::{section, warnings};
 pub(super) use self::watching::Shares;
 use self::watching::Watching;
 pub use self::with::{Source, With};

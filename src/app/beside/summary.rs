@@ -9,7 +9,7 @@ use super::with::With;
 use crate::app::manifest::{
     Beside, BesideCost, BesideFile, BesideGap, BesideMissed, BesideTimeline, BesideUnread, Warning,
 };
-use crate::memory::timeline::{self, Entry, Seen, Source, Timeline};
+use crate::memory::timeline::{self, Entry, Seen, Timeline};
 
 /// Most of the file that is read: weeks of a recording.
 const LARGEST: u64 = 256 << 20;
@@ -86,7 +86,7 @@ fn list(folder: &Path, entry: &Entry, beside: &mut Beside) {
             why: gap.why.clone(),
         }),
         Seen::Unread(unread) if beside.unread.len() < LISTED => beside.unread.push(BesideUnread {
-            source: source_word(unread.source),
+            source: unread.source.word().to_owned(),
             pid: entry.pid,
             why: unread.why.clone(),
         }),
@@ -161,14 +161,6 @@ pub(in crate::app) fn warnings(beside: &Beside) -> Vec<Warning> {
     warnings
 }
 
-/// A source as the timeline's lines have it.
-pub(in crate::app) fn source_word(source: Source) -> String {
-    match serde_json::to_value(source) {
-        Ok(serde_json::Value::String(word)) => word,
-        _ => "unknown".to_owned(),
-    }
-}
-
 /// The text of the timeline at `path`.
 pub(super) fn text_of(path: &Path) -> Option<String> {
     let mut bytes = Vec::new();
@@ -182,7 +174,7 @@ mod tests {
     use super::super::with::Source as Asked;
     use super::*;
     use crate::app::beside::TimelineFile;
-    use crate::memory::timeline::{Collection, Gap, Kept, Missed, Resident, Spent};
+    use crate::memory::timeline::{Collection, Gap, Kept, Missed, Resident, Source, Spent};
 
     #[test]
     fn the_section_is_what_the_folder_holds() {

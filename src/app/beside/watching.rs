@@ -145,11 +145,7 @@ impl Seeing {
                 }));
             }
             Seen::Unread(unread) => (self.tell)(RecordEvent::Beside(BesideEvent::Unreadable {
-                why: format!(
-                    "{}: {}",
-                    super::summary::source_word(unread.source),
-                    unread.why
-                ),
+                why: format!("{}: {}", unread.source.word(), unread.why),
             })),
             _ => {}
         }

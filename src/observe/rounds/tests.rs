@@ -318,3 +318,71 @@ fn a_local_time_is_of_the_year_that_fits() {
     let (stamp, _) = Stamp::parse("12-31 22:00:05.000 ").unwrap();
     assert_eq!(rounds.local_ns(stamp), Some(95 * S));
 }
+
+#[test]
+fn a_zone_is_a_sign_and_four_digits() {
+    assert_eq!(zone_minutes("+0530"), Some(330));
+    assert_eq!(zone_minutes("-0800"), Some(-480));
+    let odd = [
+        "",
+        "+",
+        "UTC",
+        "+05",
+        "+99999999999",
+        "+992147483647",
+        "+0-30",
+        "+ü30",
+    ];
+    for text in odd {
+        assert_eq!(zone_minutes(text), None, "{text}");
+    }
+}
+
+/// Words that a phone might say where a number or a name belongs.
+const ODD: [&str; 16] = [
+    "",
+    "0",
+    "-1",
+    "5",
+    "77",
+    "4294967295",
+    "18446744073709551615",
+    "18446744073.9999999999",
+    "99999999999999999999.5",
+    "+992147483647",
+    "p",
+    "g",
+    "d",
+    "|VmRSS: 18446744073709551615 kB",
+    "|State: Z",
+    "App Summary",
+];
+
+proptest::proptest! {
+    #[test]
+    fn no_line_is_too_odd(
+        lines in proptest::collection::vec(
+            ("[btnshyMmNex]", proptest::collection::vec(0..ODD.len(), 0..6), ".{0,20}"),
+            0..40,
+        ),
+        allow_gc: bool,
+    ) {
+        let mut rounds = rounds(allow_gc);
+        let mut known = 0usize;
+        for (word, odd, tail) in lines {
+            let odd: Vec<&str> = odd.into_iter().map(|at| ODD[at]).collect();
+            let line = format!("{word} {}{tail}", odd.join(" "));
+            rounds.line(&line, &mut |event| {
+                if let Event::Seen(entry) = event {
+                    // Whatever it is, it can be written and read again.
+                    let again: Entry = serde_json::from_str(entry.line().trim_end()).unwrap();
+                    assert_eq!(again, entry);
+                    known += 1;
+                }
+            });
+            // A local time of a year that nobody has seen yet.
+            rounds.local_ns(Stamp::Epoch(i64::MAX));
+        }
+        assert!(rounds.pids().len() <= PROCESSES && known <= 40 * 4 * PROCESSES);
+    }
+}
