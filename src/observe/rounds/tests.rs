@@ -380,8 +380,7 @@ proptest::proptest! {
                     known += 1;
                 }
             });
-            // A local time of a year that nobody has seen yet.
-            rounds.local_ns(Stamp::Epoch(i64::MAX));
+            rounds.local_ns(Stamp::Epoch(u64::MAX));
         }
         assert!(rounds.pids().len() <= PROCESSES && known <= 40 * 4 * PROCESSES);
     }
