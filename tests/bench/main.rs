@@ -4,9 +4,11 @@
 //!
 //! Run by `tests/bench/bench.sh test`; without it each story is skipped.
 
+mod beside;
 mod faults;
 mod phone;
 mod phones;
+mod provoked;
 mod recordings;
 
 use std::fs;

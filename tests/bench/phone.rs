@@ -128,12 +128,17 @@ impl Phone {
     /// A file on the phone as the host sees it, `path` as the phone has it (below /data).
     pub fn file(&self, path: &str) -> PathBuf {
         let data = path.strip_prefix("/data/").expect("only /data is shared");
+        self.folder().join("data").join(data)
+    }
+
+    /// HOME on the host's side.
+    pub fn home(&self) -> PathBuf {
+        self.folder().join("home")
+    }
+
+    fn folder(&self) -> PathBuf {
         let run = std::env::var_os("HEAPTAP_BENCH_DIR").expect("set beside HEAPTAP_BENCH");
-        Path::new(&run)
-            .join("run")
-            .join(&self.name)
-            .join("data")
-            .join(data)
+        Path::new(&run).join("run").join(&self.name)
     }
 
     /// The traces on the phone, name and size.

@@ -21,7 +21,7 @@ const NO_PROCESS: &str = "No process found for:";
 
 /// Takes it.
 pub(super) async fn capture(at: &At) -> Result<(), NotTaken> {
-    let mut gone = Vec::new();
+    let mut missed = Vec::new();
     for (pid, name) in &at.processes {
         let command = Command::script(MEMINFO)
             .called("reading meminfo")
@@ -39,7 +39,15 @@ pub(super) async fn capture(at: &At) -> Result<(), NotTaken> {
         window.close(from_ns, until_ns);
         at.ours("meminfo", *pid, from_ns, until_ns);
         if String::from_utf8_lossy(text).contains(NO_PROCESS) {
-            gone.push(format!("{name} ({pid})"));
+            missed.push(format!("{name} ({pid}) was gone"));
+            continue;
+        }
+        if text.trim_ascii().is_empty() {
+            // A service that is not there, or does not answer, is told on stderr alone.
+            let said = String::from_utf8_lossy(&output.stderr);
+            let said = said.lines().map(str::trim).find(|line| !line.is_empty());
+            let said = said.unwrap_or("nothing");
+            missed.push(format!("dumpsys meminfo of {name} ({pid}) said: {said}"));
             continue;
         }
         at.keep("meminfo", (*pid, "txt"), Some(from_ns), text)?;
@@ -56,9 +64,9 @@ pub(super) async fn capture(at: &At) -> Result<(), NotTaken> {
             });
         }
     }
-    match gone.as_slice() {
+    match missed.as_slice() {
         [] => Ok(()),
-        gone => Err(NotTaken::Because(format!("{} was gone", gone.join(", ")))),
+        missed => Err(NotTaken::Because(missed.join(", "))),
     }
 }
 
