@@ -1,7 +1,7 @@
 //! An input as a database: native and Java heaps as tables, read as far as a query needs them;
 //! or all of it copied into a file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,18 +12,23 @@ use super::look::{
     self, LookError, LookOptions, LookTrace, NativeSource, Wanted, is_process, listed, source,
 };
 use super::manifest::Manifest;
+use super::timeline::{self as readings, Known};
 use super::{recorded, trace_findings};
 use crate::error::{Classified, ErrorClass};
 use crate::heap_graph::HeapGraph;
+use crate::memory::counter::Counter;
 use crate::memory::smaps::SmapsRows;
+use crate::memory::timeline::{Entry, Seen, Timeline};
 use crate::profile::{Health, HeapDump, Recording};
 use crate::query::java::{JavaHeapFacts, JavaHeaps};
+use crate::query::memory::{self, MemorySource};
 use crate::query::native::{DumpName, NativeHeaps, NativeHeapsBuilder};
 use crate::query::smaps::{self, SmapsSource};
 use crate::query::{
     Catalog, CopiedTable, Database, Limits, Processes, QueryError, TableError, flamegraph, java,
     modules, native, processes, stacks, system,
 };
+use crate::trace::MemoryWanted;
 
 /// How to open an input.
 #[derive(Debug, Clone, Default)]
@@ -144,7 +149,7 @@ pub fn open(
     }
     match source(&input.path, &options.look, steps)? {
         NativeSource::Traces(mut traces, manifest) => match (traces.pop(), traces.len()) {
-            (Some(only), 0) => of_trace(only, manifest.as_deref(), options, steps),
+            (Some(only), 0) => of_trace(&input.path, only, manifest.as_deref(), options, steps),
             (_, others) => Err(OpenError::SeveralTraces {
                 path: path(),
                 count: others + 1,
@@ -157,6 +162,7 @@ pub fn open(
 
 /// A trace: its native heaps, and its Java heaps if there are any.
 fn of_trace(
+    path: &Path,
     mut opened: LookTrace,
     manifest: Option<&Manifest>,
     options: QueryOptions,
@@ -221,10 +227,23 @@ fn of_trace(
         let why = trace_findings::why_empty(&recording, &health, false);
         findings.extend(why);
     }
+    let mut beside = readings::beside(path);
+    findings.append(&mut beside.findings);
+    let mut pids = None;
+    if look.process.is_some() {
+        let is_meant = |pid: u32, name: &str| takes(pid.into(), name);
+        pids = Some(meant(&recording, &names, &beside, &is_meant));
+    }
+    if let Some(pids) = &pids {
+        let entries = &mut beside.timeline.entries;
+        entries.retain(|entry| entry.pid == 0 || pids.contains(&entry.pid));
+    }
     let heaps = TraceHeaps {
         facts,
         places,
         mappings,
+        pids,
+        beside: beside.timeline.clone(),
         trace: Mutex::new(opened),
     };
     let contents = Contents {
@@ -232,6 +251,7 @@ fn of_trace(
         health,
         natives,
         names,
+        beside: beside.timeline,
     };
     Ok(QueryFile {
         database: contents.into_database(&Arc::new(heaps), options.limits)?,
@@ -264,8 +284,10 @@ fn of_hprofs(path: &Path, options: QueryOptions, steps: &Steps) -> Result<QueryF
         process: dump.process.clone(),
         ..JavaHeapFacts::default()
     });
+    let beside = readings::beside(path);
     let heaps = HprofHeaps {
         facts: facts.collect(),
+        beside: beside.timeline.clone(),
         file: Mutex::new(file),
     };
     let recording = Arc::new(Recording::default());
@@ -274,11 +296,39 @@ fn of_hprofs(path: &Path, options: QueryOptions, steps: &Steps) -> Result<QueryF
         recording,
         health: Health::default(),
         names: BTreeMap::new(),
+        beside: beside.timeline.clone(),
     };
     Ok(QueryFile {
         database: contents.into_database(&Arc::new(heaps), options.limits)?,
-        findings: Vec::new(),
+        findings: beside.findings,
     })
+}
+
+/// The processes that were asked for, of all that the input names.
+fn meant(
+    recording: &Recording,
+    names: &BTreeMap<u64, String>,
+    beside: &Known,
+    is_meant: &dyn Fn(u32, &str) -> bool,
+) -> BTreeSet<u32> {
+    let told = recording.processes.iter();
+    let told = told.map(|(&pid, process)| (pid, process.name.as_str()));
+    let named = names.iter().map(|(&pid, name)| (pid, name.as_str()));
+    let seen = beside.timeline.entries.iter().filter_map(process_of);
+    told.chain(named)
+        .chain(seen)
+        .filter_map(|(pid, name)| Some((u32::try_from(pid).ok()?, name)))
+        .filter(|(pid, name)| is_meant(*pid, name))
+        .map(|(pid, _)| pid)
+        .collect()
+}
+
+/// The process that an entry names.
+fn process_of(entry: &Entry) -> Option<(u64, &str)> {
+    match &entry.seen {
+        Seen::Process(process) => Some((entry.pid.into(), process.name.as_str())),
+        _ => None,
+    }
 }
 
 /// What tables are made of, beside Java heaps.
@@ -287,15 +337,17 @@ struct Contents {
     health: Health,
     natives: NativeHeaps,
     names: BTreeMap<u64, String>,
+    beside: Timeline,
 }
 
 impl Contents {
     fn into_database(
         self,
-        heaps: &Arc<impl JavaHeaps + SmapsSource + 'static>,
+        heaps: &Arc<impl JavaHeaps + SmapsSource + MemorySource + 'static>,
         limits: Limits,
     ) -> Result<Database, QueryError> {
         let mappings: Arc<dyn SmapsSource> = Arc::clone(heaps) as _;
+        let readings: Arc<dyn MemorySource> = Arc::clone(heaps) as _;
         let heaps: Arc<dyn JavaHeaps> = Arc::clone(heaps) as _;
         let mut known = Processes::of(&self.recording);
         for dump in &self.natives.dumps {
@@ -314,6 +366,9 @@ impl Contents {
         for pid in mappings.pids() {
             known.enter(pid);
         }
+        for (pid, name) in self.beside.entries.iter().filter_map(process_of) {
+            known.enter_named(pid, name);
+        }
         let known = Arc::new(known);
         let natives = Arc::new(self.natives);
         let mut catalog = Catalog::default();
@@ -326,6 +381,7 @@ impl Contents {
         flamegraph::add(&mut catalog, Some(&natives), Some(&graphs), &known);
         modules::add(&mut catalog, &natives);
         smaps::add(&mut catalog, mappings, &known);
+        memory::add(&mut catalog, &readings, &known);
         Database::open_with(catalog, limits)
     }
 }
@@ -347,6 +403,10 @@ struct TraceHeaps {
     places: Vec<usize>,
     /// Which of its moments of mappings are wanted.
     mappings: Vec<usize>,
+    /// The processes whose memory is wanted; all where `None`.
+    pids: Option<BTreeSet<u32>>,
+    /// What was read beside the trace.
+    beside: Timeline,
     trace: Mutex<LookTrace>,
 }
 
@@ -369,6 +429,52 @@ impl SmapsSource for TraceHeaps {
     }
 }
 
+impl TraceHeaps {
+    fn wanted(&self) -> MemoryWanted {
+        let pids = self.pids.clone().map(|mut pids| {
+            // The phone's own figures have no process.
+            pids.insert(0);
+            pids
+        });
+        MemoryWanted {
+            pids,
+            ..MemoryWanted::default()
+        }
+    }
+}
+
+fn too_much() -> TableError {
+    TableError(
+        "the trace holds more figures of memory than are kept: ask for one process with \
+         --process"
+            .to_owned(),
+    )
+}
+
+impl MemorySource for TraceHeaps {
+    fn counters(&self) -> Result<Vec<Counter>, TableError> {
+        let mut opened = self.trace.lock().unwrap_or_else(PoisonError::into_inner);
+        let counters = opened.trace.counters(&self.wanted());
+        let counters = counters.map_err(|error| TableError(error.to_string()))?;
+        counters.ok_or_else(too_much)
+    }
+
+    fn timeline(&self) -> Result<Timeline, TableError> {
+        let mut opened = self.trace.lock().unwrap_or_else(PoisonError::into_inner);
+        let told = opened.trace.memory(&self.wanted());
+        let told = told.map_err(|error| TableError(error.to_string()))?;
+        if told.loss.entries_left_out > 0 {
+            return Err(too_much());
+        }
+        let mut known = Known {
+            timeline: self.beside.clone(),
+            findings: Vec::new(),
+        };
+        known.add(told.timeline);
+        Ok(known.timeline)
+    }
+}
+
 impl JavaHeaps for TraceHeaps {
     fn list(&self) -> &[JavaHeapFacts] {
         &self.facts
@@ -387,7 +493,19 @@ impl JavaHeaps for TraceHeaps {
 /// Java heaps of HPROFs.
 struct HprofHeaps {
     facts: Vec<JavaHeapFacts>,
+    /// What was read beside them.
+    beside: Timeline,
     file: Mutex<JavaFile>,
+}
+
+impl MemorySource for HprofHeaps {
+    fn counters(&self) -> Result<Vec<Counter>, TableError> {
+        Ok(Vec::new())
+    }
+
+    fn timeline(&self) -> Result<Timeline, TableError> {
+        Ok(self.beside.clone())
+    }
 }
 
 /// Files of one heap hold no mappings.

@@ -5,6 +5,7 @@
 //!
 //! | module | owns |
 //! |---|---|
+//! | `counter` | values of counters, as traces have them |
 //! | `division` | App Summary's rules: as which part a row counts |
 //! | `gc` | garbage collections as the runtimes log them, and what they tell |
 //! | `graphics` | gfxinfo and dmabuf_dump: memory of textures and buffers |
@@ -19,6 +20,7 @@
 //! BOOTTIME.
 
 mod division;
+pub mod counter;
 pub mod gc;
 pub mod graphics;
 pub mod malloc_info;

@@ -16,6 +16,7 @@
 //! | `system` | packages, counters, what is known of the recording |
 //! | `java` | tables of Java heaps |
 //! | `smaps` | mappings of processes |
+//! | `memory` | counters of memory, memory over time, collections |
 //! | `flamegraph` | `experimental_flamegraph`, over both |
 //! | `modules` | modules of Perfetto's library |
 //! | `vtab` | how SQLite plans over and walks through a table |
@@ -27,6 +28,7 @@ pub mod flamegraph;
 mod functions;
 mod index;
 pub mod java;
+pub mod memory;
 pub mod modules;
 pub mod native;
 pub mod prepass;

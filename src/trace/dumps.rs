@@ -17,6 +17,7 @@ use super::reader::PlaceReader;
 use super::series::{Key, Series, Taken};
 use super::smaps::{SmapsFacts, SmapsPlan};
 use super::surveyed::Surveyed;
+use crate::memory::counter::Counter;
 use crate::profile::{CallsiteId, DumpKind, Health, HeapDump, Recording};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -77,6 +78,18 @@ impl Trace {
         Ok(self
             .memory
             .read(&mut self.reader, &self.clocks, recording, wanted)?)
+    }
+
+    /// The same figures as Perfetto's counters: each as it stands in its packet, nothing carried
+    /// on. `None` where they are more than are kept.
+    ///
+    /// # Errors
+    /// Where the source can't be read; damage in it is no error.
+    pub fn counters(&mut self, wanted: &MemoryWanted) -> Result<Option<Vec<Counter>>, TraceError> {
+        let recording = &self.recording;
+        Ok(self
+            .memory
+            .counters(&mut self.reader, &self.clocks, recording, wanted)?)
     }
 
     /// Reads all dumps and gives each to `sink` as soon as it is complete. Dumps of one heap

@@ -9,9 +9,11 @@
 //! | `sys_stats` | the phone's memory |
 //! | `ftrace` | events of all processors, in order of time; what atrace wrote |
 //! | `collections` | collections and the heap's size out of those |
+//! | `counters` | the figures of packets one by one, as Perfetto's counters
 //! | `time` | timestamps of a packet's clock in BOOTTIME |
 
 mod collections;
+mod counters;
 mod ftrace;
 mod process_stats;
 mod sys_stats;

@@ -1,0 +1,473 @@
+//! What was recorded of memory beside heaps: Perfetto's counters, as far as the trace has those
+//! of memory, and our own tables over the trace and what was read beside it. Owns the names of
+//! parts and sources in them. Read when a query first asks.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::processes::Processes;
+use super::table::{Catalog, Cell, Column, Rows, Schema, TableError};
+use crate::memory::counter::Counter;
+use crate::memory::timeline::{Collection, Seen, Source, Timeline};
+
+/// What was recorded of memory.
+pub trait MemorySource: Send + Sync {
+    /// Counters as the trace has them, in order of time.
+    ///
+    /// # Errors
+    /// Where the trace can't be read, or holds more than is kept.
+    fn counters(&self) -> Result<Vec<Counter>, TableError>;
+
+    /// What the trace says and what was read beside it, in order of time.
+    ///
+    /// # Errors
+    /// As [`MemorySource::counters`].
+    fn timeline(&self) -> Result<Timeline, TableError>;
+}
+
+static COUNTER: Schema = Schema {
+    name: "counter",
+    module: None,
+    about: "Values of the counters of `counter_track`.",
+    columns: &[
+        Column::id(),
+        Column::int("ts", "when, ns of trace time").sorted(),
+        Column::int("track_id", "the counter: `counter_track.id`").indexed(),
+        Column::real(
+            "value",
+            "bytes, but of `oom_score_adj` and `Heap size (KB)`",
+        ),
+        Column::int("arg_set_id", "always NULL"),
+    ],
+};
+
+static TRACK: Schema = Schema {
+    name: "counter_track",
+    module: None,
+    about: "Counters of memory in the trace, of processes and of the phone. Perfetto lists \
+            others, too.",
+    columns: &[
+        Column::id(),
+        Column::text("name", "what is counted").indexed(),
+        Column::int("parent_id", "always NULL"),
+        Column::int("source_arg_set_id", "always NULL"),
+        Column::int("machine_id", "always NULL: one device"),
+    ],
+};
+
+static PROCESS_TRACK: Schema = Schema {
+    name: "process_counter_track",
+    module: None,
+    about: "Those of `counter_track` that count for a process.",
+    columns: &[
+        Column::id(),
+        Column::text("name", "what is counted").indexed(),
+        Column::int("parent_id", "always NULL"),
+        Column::int("source_arg_set_id", "always NULL"),
+        Column::int("machine_id", "always NULL: one device"),
+        Column::int("upid", "the process; NULL where nothing else names it").indexed(),
+    ],
+};
+
+static MEMORY: Schema = Schema {
+    name: "heaptap_memory",
+    module: None,
+    about: "Memory of processes and of the phone over time, by source and part.",
+    columns: &[
+        Column::id(),
+        Column::int("ts", "when, ns of trace time").sorted(),
+        Column::int("upid", "the process; NULL for the phone").indexed(),
+        Column::int("pid", "its id on the device; NULL for the phone").indexed(),
+        Column::text("process", "its name, where known"),
+        Column::text("source", "status, meminfo-local, meminfo, process-stats …").indexed(),
+        Column::text("part", "rss, rss.anon, native, java, pss, gpu …").indexed(),
+        Column::int("bytes", "how much"),
+    ],
+};
+
+static GC: Schema = Schema {
+    name: "heaptap_gc",
+    module: None,
+    about: "Collections of Java heaps that the log or the trace tells of; one that both tell \
+            of is one row.",
+    columns: &[
+        Column::id(),
+        Column::int("ts", "its end, ns of trace time").sorted(),
+        Column::int("upid", "the process").indexed(),
+        Column::int("pid", "its id on the device").indexed(),
+        Column::text("process", "its name, where known"),
+        Column::text("source", "log or ftrace"),
+        Column::text("reason", "Background, Alloc, Explicit …").indexed(),
+        Column::text("collector", "NULL where not told").indexed(),
+        Column::int(
+            "freed_bytes",
+            "large objects not counted; NULL where not told",
+        ),
+        Column::int("freed_large_bytes", "of large objects; NULL where not told"),
+        Column::int("live_bytes", "live afterwards; NULL where not told"),
+        Column::int(
+            "total_bytes",
+            "size of the heap afterwards; NULL where not told",
+        ),
+        Column::int("longest_pause_ns", "NULL where not told"),
+        Column::int("duration_ns", "NULL where not told"),
+        Column::int("ours", "1 where heaptap itself caused it"),
+    ],
+};
+
+/// The name of a source, as `memory.jsonl` has it.
+fn name_of(source: Source) -> &'static str {
+    match source {
+        Source::Status => "status",
+        Source::MeminfoLocal => "meminfo-local",
+        Source::Meminfo => "meminfo",
+        Source::Smaps => "smaps",
+        Source::Gfxinfo => "gfxinfo",
+        Source::Dmabuf => "dmabuf",
+        Source::ProcessStats => "process-stats",
+        Source::SysStats => "sys-stats",
+        Source::Ftrace => "ftrace",
+        Source::Log => "log",
+    }
+}
+
+/// Counters, and their values in order of time.
+struct Counters {
+    /// Those of processes first, so that both tables number them alike.
+    tracks: Vec<(Option<u32>, &'static str)>,
+    of_processes: usize,
+    values: Vec<(u32, Counter)>,
+    processes: Arc<Processes>,
+}
+
+impl Counters {
+    fn of(values: Vec<Counter>, processes: &Arc<Processes>) -> Counters {
+        let key = |counter: &Counter| (counter.pid.is_none(), counter.pid, counter.name);
+        let mut keys: Vec<_> = {
+            let all: std::collections::BTreeSet<_> = values.iter().map(key).collect();
+            all.into_iter().collect()
+        };
+        keys.dedup();
+        let places: HashMap<_, u32> = keys.iter().copied().zip(0..).collect();
+        let placed = values.into_iter().map(|counter| {
+            let place = places.get(&key(&counter)).copied();
+            (place.unwrap_or(0), counter)
+        });
+        Counters {
+            of_processes: keys.iter().filter(|key| !key.0).count(),
+            values: placed.collect(),
+            tracks: keys.into_iter().map(|(_, pid, name)| (pid, name)).collect(),
+            processes: Arc::clone(processes),
+        }
+    }
+}
+
+struct Values(Arc<Counters>);
+struct Tracks {
+    all: Arc<Counters>,
+    only_processes: bool,
+}
+
+impl Rows for Values {
+    fn len(&self) -> usize {
+        self.0.values.len()
+    }
+
+    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
+        let (track, counter) = &self.0.values[row];
+        match column {
+            0 => row.into(),
+            1 => Cell::bits(counter.boot_ns),
+            2 => (*track).into(),
+            3 => Cell::Real(counter.value),
+            _ => Cell::Null,
+        }
+    }
+}
+
+impl Rows for Tracks {
+    fn len(&self) -> usize {
+        match self.only_processes {
+            true => self.all.of_processes,
+            false => self.all.tracks.len(),
+        }
+    }
+
+    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
+        let (pid, name) = self.all.tracks[row];
+        match column {
+            0 => row.into(),
+            1 => name.into(),
+            5 => pid
+                .and_then(|pid| self.all.processes.upid(pid.into()))
+                .into(),
+            _ => Cell::Null,
+        }
+    }
+}
+
+/// The timeline, and what tables need to find their way in it.
+struct Seens {
+    timeline: Timeline,
+    /// When each process took a name: time and place, in order of time.
+    names: HashMap<u32, Vec<(u64, usize)>>,
+    processes: Arc<Processes>,
+}
+
+impl Seens {
+    fn of(timeline: Timeline, processes: &Arc<Processes>) -> Seens {
+        let mut names: HashMap<u32, Vec<(u64, usize)>> = HashMap::new();
+        for (place, entry) in timeline.entries.iter().enumerate() {
+            if matches!(entry.seen, Seen::Process(_)) {
+                let named = names.entry(entry.pid).or_default();
+                named.push((entry.boot_ns, place));
+            }
+        }
+        Seens {
+            timeline,
+            names,
+            processes: Arc::clone(processes),
+        }
+    }
+
+    /// The name that a process has at a time: the last it took by then, or its first.
+    fn name(&self, pid: u32, at: u64) -> Option<&str> {
+        let told = self.names.get(&pid).and_then(|named| {
+            let after = named.partition_point(|(since, _)| *since <= at);
+            let (_, place) = named.get(after.saturating_sub(1))?;
+            match &self.timeline.entries[*place].seen {
+                Seen::Process(process) => Some(process.name.as_str()),
+                _ => None,
+            }
+        });
+        told.filter(|name| !name.is_empty()).or_else(|| {
+            let upid = self.processes.upid(pid.into())?;
+            self.processes.rows()[upid as usize].name.as_deref()
+        })
+    }
+
+    /// `ts`, `upid`, `pid`, `process` of an entry, by column from 1.
+    fn whose(&self, place: usize, column: usize) -> Cell<'_> {
+        let entry = &self.timeline.entries[place];
+        match (column, entry.pid) {
+            (1, _) => Cell::bits(entry.boot_ns),
+            (_, 0) => Cell::Null,
+            (2, pid) => self.processes.upid(pid.into()).into(),
+            (3, pid) => pid.into(),
+            (_, pid) => self.name(pid, entry.boot_ns).into(),
+        }
+    }
+}
+
+/// The parts that an entry tells, in the order in which they are listed: source, name, bytes.
+fn parts(seen: &Seen, mut each: impl FnMut(Source, &'static str, i64)) {
+    let size = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
+    let (source, known, maybe): (Source, Vec<(_, i64)>, Vec<(_, Option<u64>)>) = match seen {
+        Seen::Resident(r) => (
+            r.source,
+            vec![("rss", size(r.rss))],
+            vec![
+                ("rss.anon", r.anon),
+                ("rss.file", r.file),
+                ("rss.shmem", r.shmem),
+                ("swap", r.swap),
+                ("rss.peak", r.peak),
+            ],
+        ),
+        Seen::Parts(p) => {
+            let (native, java) = (p.native_heap, p.java_heap);
+            (
+                p.source,
+                vec![
+                    ("java", p.java),
+                    ("native", p.native),
+                    ("code", p.code),
+                    ("stack", p.stack),
+                    ("graphics", p.graphics),
+                    ("private-other", p.private_other),
+                    ("system", p.system),
+                    ("pss", p.total_pss),
+                ],
+                vec![
+                    ("rss", p.total_rss),
+                    ("swap", p.swap),
+                    ("native-heap.size", native.map(|heap| heap.size)),
+                    ("native-heap.alloc", native.map(|heap| heap.alloc)),
+                    ("native-heap.free", native.map(|heap| heap.free)),
+                    ("java-heap.size", java.map(|heap| heap.size)),
+                    ("java-heap.alloc", java.map(|heap| heap.alloc)),
+                    ("java-heap.free", java.map(|heap| heap.free)),
+                ],
+            )
+        }
+        Seen::Graphics(g) => (g.source, vec![("gpu", size(g.bytes))], Vec::new()),
+        Seen::JavaHeap(heap) => (
+            heap.source,
+            vec![("java-heap.alloc", size(heap.allocated))],
+            Vec::new(),
+        ),
+        Seen::System(phone) => (
+            phone.source,
+            Vec::new(),
+            vec![
+                ("total", phone.total),
+                ("available", phone.available),
+                ("free", phone.free),
+                ("swap-free", phone.swap_free),
+            ],
+        ),
+        _ => return,
+    };
+    for (name, bytes) in known {
+        each(source, name, bytes);
+    }
+    for (name, bytes) in maybe {
+        if let Some(bytes) = bytes {
+            each(source, name, size(bytes));
+        }
+    }
+}
+
+/// A figure: which entry tells it, and what it says.
+struct Figure {
+    place: u32,
+    source: Source,
+    part: &'static str,
+    bytes: i64,
+}
+
+struct MemoryRows {
+    seen: Arc<Seens>,
+    rows: Vec<Figure>,
+}
+
+impl MemoryRows {
+    fn of(seen: Arc<Seens>) -> MemoryRows {
+        let mut rows = Vec::new();
+        for (place, entry) in (0u32..).zip(&seen.timeline.entries) {
+            parts(&entry.seen, |source, part, bytes| {
+                rows.push(Figure {
+                    place,
+                    source,
+                    part,
+                    bytes,
+                });
+            });
+        }
+        MemoryRows { seen, rows }
+    }
+}
+
+impl Rows for MemoryRows {
+    fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
+        let figure = &self.rows[row];
+        match column {
+            0 => row.into(),
+            1..=4 => self.seen.whose(figure.place as usize, column),
+            5 => name_of(figure.source).into(),
+            6 => figure.part.into(),
+            _ => figure.bytes.into(),
+        }
+    }
+}
+
+struct Collections {
+    seen: Arc<Seens>,
+    places: Vec<usize>,
+}
+
+impl Collections {
+    fn of(seen: Arc<Seens>) -> Collections {
+        let entries = seen.timeline.entries.iter().enumerate();
+        let collections = entries.filter(|(_, e)| matches!(e.seen, Seen::Collection(_)));
+        let places = collections.map(|(place, _)| place).collect();
+        Collections { seen, places }
+    }
+}
+
+impl Rows for Collections {
+    fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
+        let place = self.places[row];
+        let Seen::Collection(gc) = &self.seen.timeline.entries[place].seen else {
+            return Cell::Null;
+        };
+        let size = |bytes: Option<u64>| bytes.map_or(Cell::Null, Cell::bits);
+        match column {
+            0 => row.into(),
+            1..=4 => self.seen.whose(place, column),
+            5 => gc.source.map(name_of).into(),
+            6 => told(&gc.reason).into(),
+            7 => told(&gc.collector).into(),
+            8 => gc.freed_bytes.into(),
+            9 => gc.freed_large.map(|(_, bytes)| bytes).into(),
+            10 => size(gc.live),
+            11 => size(gc.total),
+            12 => size(longest_pause(gc)),
+            13 => size(gc.duration),
+            _ => Cell::flag(gc.ours),
+        }
+    }
+}
+
+fn told(text: &str) -> Option<&str> {
+    (!text.is_empty()).then_some(text)
+}
+
+fn longest_pause(gc: &Collection) -> Option<u64> {
+    gc.pauses.iter().copied().max()
+}
+
+/// What is read once, when a table of it is first asked for.
+struct Once<T>(Mutex<Option<Arc<T>>>);
+
+impl<T> Once<T> {
+    fn new() -> Arc<Once<T>> {
+        Arc::new(Once(Mutex::new(None)))
+    }
+
+    fn get(&self, read: impl FnOnce() -> Result<T, TableError>) -> Result<Arc<T>, TableError> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kept) = &*kept {
+            return Ok(Arc::clone(kept));
+        }
+        let read = Arc::new(read()?);
+        *kept = Some(Arc::clone(&read));
+        Ok(read)
+    }
+}
+
+/// Adds the tables.
+pub fn add(catalog: &mut Catalog, source: &Arc<dyn MemorySource>, processes: &Arc<Processes>) {
+    let counters = {
+        let once = Once::new();
+        let (source, processes) = (Arc::clone(source), Arc::clone(processes));
+        Arc::new(move || once.get(|| Ok(Counters::of(source.counters()?, &processes))))
+    };
+    let of = Arc::clone(&counters);
+    catalog.table(&COUNTER, move || Ok(Arc::new(Values(of()?))));
+    for (schema, only_processes) in [(&TRACK, false), (&PROCESS_TRACK, true)] {
+        let of = Arc::clone(&counters);
+        catalog.table(schema, move || {
+            Ok(Arc::new(Tracks {
+                all: of()?,
+                only_processes,
+            }))
+        });
+    }
+    let seen = {
+        let once = Once::new();
+        let (source, processes) = (Arc::clone(source), Arc::clone(processes));
+        Arc::new(move || once.get(|| Ok(Seens::of(source.timeline()?, &processes))))
+    };
+    let of = Arc::clone(&seen);
+    catalog.table(&MEMORY, move || Ok(Arc::new(MemoryRows::of(of()?))));
+    catalog.table(&GC, move || Ok(Arc::new(Collections::of(seen()?))));
+}
