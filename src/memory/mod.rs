@@ -19,8 +19,8 @@
 //! Sizes are bytes everywhere, also where the source counts kB; times are ns of the phone's
 //! BOOTTIME.
 
-mod division;
 pub mod counter;
+mod division;
 pub mod gc;
 pub mod graphics;
 pub mod malloc_info;

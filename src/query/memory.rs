@@ -262,7 +262,9 @@ impl Seens {
 /// The parts that an entry tells, in the order in which they are listed: source, name, bytes.
 fn parts(seen: &Seen, mut each: impl FnMut(Source, &'static str, i64)) {
     let size = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
-    let (source, known, maybe): (Source, Vec<(_, i64)>, Vec<(_, Option<u64>)>) = match seen {
+    type Known = Vec<(&'static str, i64)>;
+    type Maybe = Vec<(&'static str, Option<u64>)>;
+    let (source, known, maybe): (Source, Known, Maybe) = match seen {
         Seen::Resident(r) => (
             r.source,
             vec![("rss", size(r.rss))],

@@ -41,8 +41,8 @@ fn kinds(manifest: &Value) -> Vec<&str> {
 }
 
 /// Runs a command on the phone.
-pub fn on_phone(lab: &Lab, words: &[&str]) {
-    let command = Command::program(words[0]).args(&words[1..]);
+pub fn on_phone(lab: &Lab, program: &'static str, args: &[&str]) {
+    let command = Command::program(program).args(args);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -165,14 +165,14 @@ fn an_app_that_is_started_again_is_followed() {
     let mut running = lab.record(&["--with", "meminfo"]);
     running.until_recorded();
     until_samples(&lab, 2);
-    on_phone(&lab, &["am", "force-stop", APP]);
+    on_phone(&lab, "am", &["force-stop", APP]);
     lab.until("it is gone", |lab| {
         timeline(lab, "out")
             .iter()
             .any(|e| matches!(e.seen, Seen::Gone))
     });
     let activity = format!("{APP}/.ui.FeedActivity");
-    on_phone(&lab, &["am", "start", "-n", &activity]);
+    on_phone(&lab, "am", &["start", "-n", &activity]);
     let again = running.until("restarted");
     assert_eq!(again["name"], APP);
     until_samples(&lab, 2);

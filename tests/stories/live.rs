@@ -121,11 +121,12 @@ fn an_app_that_is_started_again_is_a_process_of_its_own() {
     let lab = Lab::new(PHONE);
     let mut running = watch(&lab, &[]);
     until(&mut running, "resident");
-    on_phone(&lab, &["am", "force-stop", APP]);
+    on_phone(&lab, "am", &["force-stop", APP]);
     until(&mut running, "gone");
     on_phone(
         &lab,
-        &["am", "start", "-n", &format!("{APP}/.MainActivity")],
+        "am",
+        &["start", "-n", &format!("{APP}/.ui.FeedActivity")],
     );
     let again = running.until_line("a restart", |line| line["restarted"] == true);
     let pid = &again["pid"];
