@@ -6,17 +6,19 @@ mod native;
 mod show;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::java_args::{FilterArgs, JavaArgs};
 use super::native_args::NativeArgs;
 use super::stack_args::StackArgs;
+use super::summary::{near, quoted};
 use super::{Context, Outcome, blocking, java_view};
 use crate::analyze::filter::Filter;
-use crate::app::java::{JavaInput, JavaOptions};
+use crate::app::java::{FOLDER, JavaInput, JavaOptions};
 use crate::app::leaks::native::{self as native_app, NativeLeaksRequest, TOLERANCE_BYTES};
 use crate::app::leaks::{LeaksReport, LeaksRequest, leaks};
 use crate::app::look::Wanted;
+use crate::app::manifest;
 use crate::app::names::NameOptions;
 use crate::error::{ErrorClass, Failure};
 use crate::heap_graph::Follow;
@@ -193,12 +195,25 @@ async fn native_leaks(ctx: &Context, args: &Args) -> Result<Option<Outcome>, Fai
     if found.java_dumps > 0 {
         console.say("the input holds Java heaps, too: --java looks for leaks there");
     }
+    // That nothing leaks is said of native heaps alone.
+    for java in args.inputs.iter().filter_map(java_beside) {
+        console.say(format_args!(
+            "Java heaps were recorded beside: heaptap leaks {java} looks for leaks there"
+        ));
+    }
     let verdict = match (args.fail, found.found, found.inconclusive) {
         (true, true, _) => Some(ErrorClass::Budget),
         (true, false, true) => Some(ErrorClass::Inconclusive),
         _ => None,
     };
     Ok(Some(Outcome::of(found.class.into_iter().chain(verdict))))
+}
+
+/// The folder of the Java heaps that a recording has beside its native ones, quoted.
+fn java_beside(input: &OsString) -> Option<String> {
+    let folder = Path::new(input).join(FOLDER);
+    let is_recording = folder.join(manifest::FILE_NAME).is_file();
+    is_recording.then(|| quoted(&near(&folder).display().to_string()))
 }
 
 /// One input stands for all its dumps, each of several for its last.

@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::progress::cost;
 use super::signals::watch_signals;
+use super::sparkline::sparkline;
 use super::{Console, Context, Outcome, Style};
 use crate::app::live::{self, Figure, Live, LiveOptions, Series, Told, Watched};
 use crate::config::Targets;
@@ -269,7 +270,9 @@ fn figure_line(
     // What is left of the line, but not all of a wide one.
     let left = columns.saturating_sub(20 + SIZE + 13 + 2).min(48);
     if left >= 8 {
-        let picture = sparkline(series.points(), left);
+        // Eight heights need no digits.
+        let points: Vec<f64> = series.points().iter().map(|at| *at as f64).collect();
+        let picture = sparkline(&points, left);
         let _ = write!(line, "  {}", console.styled(Style::Good, picture));
     }
     line
@@ -288,42 +291,6 @@ fn change(bytes: i64) -> String {
         1.. => format!("+{}", size(bytes)),
         _ => size(bytes),
     }
-}
-
-const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-
-/// Values as blocks, at most `width`: of more, the highest of each stretch. Differences of less
-/// than a twentieth of the value are drawn small, as they are.
-#[expect(
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "eight heights need no digits"
-)]
-fn sparkline(values: &[i64], width: usize) -> String {
-    let count = values.len().min(width);
-    let highest: Vec<i64> = (0..count)
-        .filter_map(|at| {
-            let from = at * values.len() / count;
-            let until = (at + 1) * values.len() / count;
-            values.get(from..until)?.iter().copied().max()
-        })
-        .collect();
-    let (Some(top), Some(bottom)) = (highest.iter().max(), highest.iter().min()) else {
-        return String::new();
-    };
-    let (top, bottom) = (*top as f64, *bottom as f64);
-    let range = (top - bottom).max(top.abs() / 20.0).max(1.0);
-    let base = f64::midpoint(top, bottom) - range / 2.0;
-    highest
-        .iter()
-        .map(|value| {
-            let height = ((*value as f64 - base) / range * 7.0)
-                .round()
-                .clamp(0.0, 7.0);
-            BLOCKS[height as usize]
-        })
-        .collect()
 }
 
 /// The figures of a line: RSS, swap, then those of meminfo.
@@ -539,18 +506,6 @@ fn document(live: &Live) -> serde_json::Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_picture_shows_rises_and_keeps_peaks() {
-        let rising: Vec<i64> = (0..8).collect();
-        assert_eq!(sparkline(&rising, 20), "▁▂▃▄▅▆▇█");
-        assert_eq!(sparkline(&[1000, 1001, 1000], 9), "▄▅▄");
-        let mut peak = vec![1; 100];
-        peak[50] = 99;
-        assert_eq!(sparkline(&peak, 10).matches('█').count(), 1);
-        assert_eq!(sparkline(&[], 10), "");
-        assert_eq!(sparkline(&[i64::MIN, i64::MAX], 10), "▁█");
-    }
 
     #[test]
     fn sizes_and_changes_have_their_signs() {

@@ -163,6 +163,13 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         device = ctx.device() => device?,
         _ = signals.recv() => return Err(SessionError::Interrupted.into()),
     };
+    if options.detach && !options.with.is_empty() {
+        ctx.console.warn_with_help(
+            "nobody observes a detached recording: of --with it keeps what the trace holds, and \
+             the collections that the log still has at the end",
+            Some("record without --detach for meminfo, mappings and Java heaps at labels"),
+        );
+    }
     let mut show = Show::new(ctx, !options.detach);
     let recorded = show
         .during(signals, async |controls, tell| {

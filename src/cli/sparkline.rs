@@ -26,7 +26,8 @@ pub(super) fn sparkline(values: &[f64], width: usize) -> String {
                 true => (value - base) / range,
                 false => 0.5,
             };
-            BLOCKS[((height * 7.0).round().clamp(0.0, 7.0)) as usize]
+            // What lies in the middle must not fall by a rounding error.
+            BLOCKS[((height * 7.0 + 1e-9).round().clamp(0.0, 7.0)) as usize]
         })
         .collect()
 }
@@ -44,6 +45,7 @@ mod tests {
         assert_eq!(sparkline(&[0.0, 0.0], 9), "▅▅");
         assert_eq!(sparkline(&[7.0], 9), "▅");
         assert_eq!(sparkline(&[], 9), "");
+        assert_eq!(sparkline(&[i64::MIN as f64, i64::MAX as f64], 9), "▁█");
         let peak: Vec<f64> = (0..100).map(|n| if n == 50 { 9.0 } else { 1.0 }).collect();
         assert_eq!(sparkline(&peak, 10).matches('█').count(), 1);
     }

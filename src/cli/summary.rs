@@ -12,6 +12,7 @@ use super::console::{Console, Style};
 use super::java_summary;
 use super::missing::{self, Remedy};
 use super::report::PAGE;
+use crate::app::java::FOLDER;
 use crate::app::manifest::{self, Manifest};
 use crate::app::packet_files::{DEOBFUSCATION, SYMBOLIZED_TRACE, SYMBOLS};
 use crate::app::summary::{HeapSummary, TopCallsite};
@@ -535,7 +536,8 @@ fn next_commands(
             ));
         }
     }
-    next.extend(beside::commands(manifest, &place));
+    let java = quoted(&near(folder).join(FOLDER).display().to_string());
+    next.extend(beside::commands(manifest, &place, &java));
     next.push((
         "all of it as a page, with flame graphs:".to_owned(),
         format!("heaptap report {place} --open"),

@@ -21,8 +21,9 @@ pub(super) fn files(manifest: &Manifest) -> Vec<String> {
     timeline.chain(counted).collect()
 }
 
-/// Commands that go on from there; `place` is the folder, quoted.
-pub(super) fn commands(manifest: &Manifest, place: &str) -> Vec<(String, String)> {
+/// Commands that go on from there; `place` is the folder and `java` that of the Java heaps in
+/// it, both quoted.
+pub(super) fn commands(manifest: &Manifest, place: &str, java: &str) -> Vec<(String, String)> {
     let mut next = Vec::new();
     let Some(beside) = &manifest.beside else {
         return next;
@@ -39,6 +40,12 @@ pub(super) fn commands(manifest: &Manifest, place: &str) -> Vec<(String, String)
         next.push((
             "the profile beside what allocator and system say:".to_owned(),
             format!("heaptap reconcile {place}"),
+        ));
+    }
+    if beside.files.iter().any(|file| file.what == "java-heap") {
+        next.push((
+            "what the Java heaps hold that should be gone:".to_owned(),
+            format!("heaptap leaks {java}"),
         ));
     }
     next
