@@ -195,7 +195,7 @@ fn what_was_read_beside_is_shown(folder: &Path, manifest: &Manifest, stderr: &st
         assert_eq!(run.status.code(), Some(0), "{args:?}: {said}");
         let shown = String::from_utf8_lossy(&run.stdout);
         assert!(
-            shown.contains("Heap") || shown.contains("Explicit"),
+            shown.contains("Heap") || shown.contains("live set: "),
             "{shown}"
         );
     }

@@ -1,7 +1,7 @@
 //! The live view: processes observed over one kept connection, their figures kept as series of
 //! bounded size, and what became of each told at the end. Draws nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -352,9 +352,11 @@ pub async fn live(
     if found.is_empty() {
         let targets = &options.targets;
         let named = targets.names.iter().chain(&targets.packages).cloned();
-        let words: Vec<String> = named
+        // A name may stand for a process and for a package.
+        let words: BTreeSet<String> = named
             .chain(targets.pids.iter().map(u32::to_string))
             .collect();
+        let words: Vec<String> = words.into_iter().collect();
         let message = format!("nothing runs that is called {}", words.join(", "));
         return Err(
             Failure::new(ErrorClass::NotEligible, "target-not-found", message)

@@ -105,6 +105,8 @@ enum Form {
 struct View<'a> {
     console: &'a Console,
     form: Form,
+    /// Whether the heading stands: with the first line, since nothing may come.
+    headed: bool,
     every: Duration,
     parts_every: Duration,
 }
@@ -117,17 +119,16 @@ impl<'a> View<'a> {
         } else if console.is_json() {
             Form::Json
         } else if csv {
-            console.data(CSV_HEAD);
             Form::Csv
         } else if console.stdout_width().is_some() && !dumb {
             Form::Block { lines: 0 }
         } else {
-            console.data(line_head());
             Form::Lines
         };
         View {
             console,
             form,
+            headed: false,
             every: options.every,
             parts_every: options.parts_every(),
         }
@@ -138,11 +139,13 @@ impl<'a> View<'a> {
             (Form::JsonLines, Told::Seen(entry)) => self.console.json(entry),
             (Form::Csv, Told::Seen(entry)) => {
                 if let Some(line) = csv_line(live, entry) {
+                    self.head(CSV_HEAD);
                     self.console.data(line);
                 }
             }
             (Form::Lines, Told::Seen(entry)) => {
                 if let Some(line) = plain_line(live, entry) {
+                    self.head(&line_head());
                     self.console.data(line);
                 }
             }
@@ -154,6 +157,12 @@ impl<'a> View<'a> {
             },
             (Form::Block { .. }, Told::Round | Told::Connection) => self.draw(live),
             _ => {}
+        }
+    }
+
+    fn head(&mut self, head: &str) {
+        if !std::mem::replace(&mut self.headed, true) {
+            self.console.data(head);
         }
     }
 
