@@ -24,7 +24,7 @@ const LABELS: [&str; 3] = ["one", "two", "three"];
 const BETWEEN: f64 = 12.0;
 /// What comes and goes between a dump and the reading beside it: the engine's block of 1.5 MB, a
 /// pool of bitmaps.
-const CHURN: f64 = 3e6;
+const CHURN: f64 = 6e6;
 /// The allocator rounds each block up.
 const ROUNDED: f64 = 1.03;
 /// Of the native heap's pages: holes between blocks come and go.
