@@ -24,6 +24,25 @@ impl fmt::Display for ByteSize {
     }
 }
 
+/// A size that may be less than nothing, bytes; `{}` prints `-1.0 KiB`, `{:+}` also `+1.0 KiB`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct SignedSize(pub i64);
+
+impl fmt::Display for SignedSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = match self.0.signum() {
+            -1 => "-",
+            1 if f.sign_plus() => "+",
+            _ => "",
+        };
+        let text = format!("{sign}{}", ByteSize(self.0.unsigned_abs()));
+        match f.width() {
+            Some(width) => write!(f, "{text:>width$}"),
+            None => f.write_str(&text),
+        }
+    }
+}
+
 /// A text that is no size or no duration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not a {what}: {why}")]
@@ -177,6 +196,15 @@ pub fn hex(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_carry_their_sign() {
+        assert_eq!(SignedSize(-2048).to_string(), "-2.0 KiB");
+        assert_eq!(SignedSize(2048).to_string(), "2.0 KiB");
+        assert_eq!(format!("{:+}", SignedSize(2048)), "+2.0 KiB");
+        assert_eq!(format!("{:+}", SignedSize(0)), "0 B");
+        assert_eq!(format!("{:>9}|", SignedSize(i64::MIN)), " -8.0 EiB|");
+    }
 
     #[test]
     fn sizes_parse_in_powers_of_1024() {

@@ -9,6 +9,7 @@ use super::findings::Finding;
 use super::recorded;
 use crate::error::ErrorClass;
 use crate::memory::timeline::{self, Collection, Entry, Ours, Seen, Source, Timeline};
+use crate::trace::{MemoryLoss, TraceMemory};
 use crate::units::{ByteSize, thousands};
 
 /// Most of a file that is read: days of a reading each second. Foreign folders hold anything.
@@ -107,6 +108,12 @@ impl Known {
         mark_ours(&mut self.timeline);
     }
 
+    /// Adds what a trace holds, and says what is missing of it.
+    pub fn add_trace(&mut self, told: TraceMemory) {
+        self.findings.extend(of_loss(&told.loss));
+        self.add(told.timeline);
+    }
+
     fn find(&mut self, kind: &'static str, class: Option<ErrorClass>, message: String, help: &str) {
         self.findings.push(Finding {
             kind,
@@ -116,6 +123,51 @@ impl Known {
             pid: None,
         });
     }
+}
+
+/// What the user should know of readings that a trace lost.
+pub fn of_loss(loss: &MemoryLoss) -> Vec<Finding> {
+    let incomplete = Some(ErrorClass::Incomplete);
+    let rows = [
+        (
+            loss.lost_events,
+            "gc-events-lost",
+            incomplete,
+            "the kernel overwrote events before they were read: collections are missing",
+            Some("record for a shorter time, or fewer processes at once"),
+        ),
+        (
+            loss.torn_collections,
+            "gc-torn",
+            None,
+            "of some collections the begin or the end is not in the trace: they have no duration",
+            None,
+        ),
+        (
+            loss.damaged_packets
+                .saturating_add(loss.packets_without_clock),
+            "timeline-packets-unread",
+            incomplete,
+            "some readings of memory in the trace are damaged or have no time that can be told",
+            None,
+        ),
+        (
+            loss.entries_left_out,
+            "timeline-left-out",
+            incomplete,
+            "the trace holds more readings of memory than are kept: the rest is left out",
+            Some("name one process: --process"),
+        ),
+    ];
+    let lost = rows.into_iter().filter(|(count, ..)| *count > 0);
+    lost.map(|(count, kind, class, message, help)| Finding {
+        kind,
+        class,
+        message: format!("{message} ({})", thousands(count)),
+        help: help.map(str::to_owned),
+        pid: None,
+    })
+    .collect()
 }
 
 /// When a collection began: as far back as it took.

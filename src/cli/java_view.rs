@@ -4,7 +4,7 @@
 use super::console::{Console, Style};
 use crate::app::java::facts::{Figures, HeapFacts};
 use crate::export::csv;
-use crate::units::{ByteSize, thousands};
+use crate::units::{ByteSize, SignedSize, thousands};
 
 /// Says which heap it is, and how it was looked at.
 pub(super) fn heading(console: &Console, heap: &HeapFacts) {
@@ -86,10 +86,7 @@ pub(super) fn size(bytes: u64) -> String {
 pub(super) fn signed(bytes: i64) -> String {
     match bytes {
         0 => "-".to_owned(),
-        bytes => {
-            let sign = if bytes < 0 { '-' } else { '+' };
-            format!("{sign}{}", ByteSize(bytes.unsigned_abs()))
-        }
+        bytes => format!("{:+}", SignedSize(bytes)),
     }
 }
 

@@ -15,7 +15,7 @@ use crate::config::Targets;
 use crate::error::Failure;
 use crate::memory::timeline::{Entry, Seen};
 use crate::session::SessionError;
-use crate::units::{ByteSize, HumanDuration, parse_duration};
+use crate::units::{HumanDuration, SignedSize, parse_duration};
 use crate::untrusted::shown;
 
 /// Flags of the live view.
@@ -288,17 +288,13 @@ fn figure_line(
 }
 
 fn size(bytes: i64) -> String {
-    match u64::try_from(bytes) {
-        Ok(bytes) => ByteSize(bytes).to_string(),
-        Err(_) => format!("-{}", ByteSize(bytes.unsigned_abs())),
-    }
+    SignedSize(bytes).to_string()
 }
 
 fn change(bytes: i64) -> String {
     match bytes {
         0 => "±0".to_owned(),
-        1.. => format!("+{}", size(bytes)),
-        _ => size(bytes),
+        _ => format!("{:+}", SignedSize(bytes)),
     }
 }
 

@@ -13,7 +13,7 @@ use crate::app::look::{self, Look, LookError, LookOptions, Wanted, is_process};
 use crate::app::{reconcile, timeline};
 use crate::error::{ErrorClass, Failure};
 use crate::memory::reconcile::{Difference, Figure, Row, Table};
-use crate::units::{ByteSize, HumanDuration};
+use crate::units::{HumanDuration, SignedSize};
 use crate::untrusted::shown;
 
 /// Flags of `reconcile`.
@@ -151,11 +151,7 @@ fn choose(all: Vec<Table>, input: &JavaInput, args: &Args) -> Result<Vec<Table>,
 }
 
 fn size(bytes: i64) -> String {
-    let text = ByteSize(bytes.unsigned_abs()).to_string();
-    match bytes < 0 {
-        true => format!("-{text}"),
-        false => text,
-    }
+    SignedSize(bytes).to_string()
 }
 
 fn name_of(table: &Table, figure: Figure) -> &str {

@@ -15,7 +15,7 @@ use crate::app::smaps::{
 };
 use crate::error::{ErrorClass, Failure};
 use crate::memory::smaps::{By, Field, Sums};
-use crate::units::{ByteSize, thousands};
+use crate::units::{ByteSize, SignedSize, thousands};
 use crate::untrusted::shown;
 
 /// Flags of `smaps`.
@@ -382,10 +382,7 @@ fn signed(bytes: Option<i64>) -> String {
     match bytes {
         None => String::new(),
         Some(0) => "-".to_owned(),
-        Some(bytes) => {
-            let sign = if bytes < 0 { '-' } else { '+' };
-            format!("{sign}{}", ByteSize(bytes.unsigned_abs()))
-        }
+        Some(bytes) => format!("{:+}", SignedSize(bytes)),
     }
 }
 

@@ -17,7 +17,7 @@ use crate::app::manifest::{self, Manifest};
 use crate::app::packet_files::{DEOBFUSCATION, SYMBOLIZED_TRACE, SYMBOLS};
 use crate::app::summary::{HeapSummary, TopCallsite};
 use crate::profile::DumpKind;
-use crate::units::{ByteSize, thousands};
+use crate::units::{ByteSize, SignedSize, thousands};
 
 /// Callers shown where no terminal's width decides.
 const CALLERS: usize = 3;
@@ -564,8 +564,7 @@ pub(super) fn quoted(path: &str) -> String {
 }
 
 fn size(bytes: i64) -> String {
-    let text = ByteSize(bytes.unsigned_abs()).to_string();
-    if bytes < 0 { format!("-{text}") } else { text }
+    SignedSize(bytes).to_string()
 }
 
 fn share(part: i64, total: i64) -> String {

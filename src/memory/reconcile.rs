@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::malloc_info::MallocInfo;
 use super::timeline::HeapCells;
-use crate::units::ByteSize;
+use crate::units::{ByteSize, SignedSize};
 
 /// A figure, and which of its kin it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -248,11 +248,7 @@ const FAR_NS: u64 = 2_000_000_000;
 const MUCH_FREE: u64 = 2;
 
 fn size(bytes: i64) -> String {
-    let text = ByteSize(bytes.unsigned_abs()).to_string();
-    match bytes < 0 {
-        true => format!("-{text}"),
-        false => text,
-    }
+    SignedSize(bytes).to_string()
 }
 
 fn signed(bytes: u64) -> i64 {

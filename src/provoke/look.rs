@@ -138,9 +138,9 @@ pub(super) async fn rotation(device: &Device) -> Result<Option<u32>, ProvokeErro
 pub(super) struct Facts {
     pub(super) phone: Phone,
     /// `accelerometer_rotation`, `user_rotation`, `stay_on_while_plugged_in`.
-    pub(super) accelerometer: Option<String>,
-    pub(super) user_rotation: Option<String>,
-    pub(super) stay_on: Option<String>,
+    pub(super) accelerometer: Reading,
+    pub(super) user_rotation: Reading,
+    pub(super) stay_on: Reading,
     /// Who is looked at: the user that was named, else the one in front.
     pub(super) target: Target,
 }
@@ -154,6 +154,10 @@ impl Facts {
         }
     }
 }
+
+/// A setting, `None` where it has no value. Where the phone did not tell, its words: neither they
+/// nor silence are what it was set to, and could be put back.
+pub(super) type Reading = Result<Option<String>, String>;
 
 const FACTS: &str = r#"echo "sdk $(getprop ro.build.version.sdk)"
 echo "user $(am get-current-user)"
@@ -183,16 +187,18 @@ pub(super) async fn facts(device: &Device, target: &Target) -> Result<Facts, Pro
     let mut target = target.clone();
     // The first user need not be named: it is who commands mean without.
     target.user = target.user.or(in_front.filter(|user| *user != 0));
-    let known = |text: &&String| *text == "null" || text.parse::<i64>().is_ok();
-    // What is put back has to be what was there: neither an error's words nor silence are.
-    if ![&accelerometer, &rotation, &stay_on].iter().all(known) {
-        return Err(odd(device, "its settings", &text));
-    }
-    let setting = |text: String| (text != "null").then_some(text);
+    let (_, said) = texts(&output);
+    let setting = |text: String| match text.as_str() {
+        "null" => Ok(None),
+        number if number.parse::<i64>().is_ok() => Ok(Some(text)),
+        "" => Err(said.trim().to_owned()),
+        _ => Err(text),
+    };
+    let told = |reading: &Reading| reading.as_ref().ok().cloned().flatten();
     let user_rotation = setting(rotation);
-    let turned = user_rotation.as_deref().and_then(|r| r.parse::<u32>().ok());
+    let turned = told(&user_rotation).and_then(|r| r.parse::<u32>().ok());
     let accelerometer = setting(accelerometer);
-    let upright = accelerometer.as_deref() != Some("0") || turned.unwrap_or(0) % 2 == 0;
+    let upright = told(&accelerometer).as_deref() != Some("0") || turned.unwrap_or(0) % 2 == 0;
     Ok(Facts {
         phone: Phone {
             serial: device.serial().to_owned(),

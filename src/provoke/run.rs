@@ -11,7 +11,7 @@ use super::action::Action;
 use super::deeds::{self, Check, Deed, Phone, press};
 use super::error::ProvokeError;
 use super::event::{Effect, Event, Report, Step};
-use super::look::{self, Facts, SLOW};
+use super::look::{self, Facts, Reading, SLOW};
 use super::read::Pulse;
 use super::saved::{Journals, PutBack, Saved, Setting, identity, put_back};
 use super::settle::{PAUSE, Resting, Sample};
@@ -97,7 +97,7 @@ pub async fn run(
         journals,
         cancel,
         tell,
-        saved: saved(device, &hardware_serial, plan, &facts),
+        saved: saved(device, &hardware_serial, plan, &facts)?,
         phone: facts.phone,
         report: Report::default(),
         pulse: None,
@@ -121,31 +121,44 @@ pub async fn run(
 }
 
 /// What is noted before anything is changed.
-fn saved(device: &Device, hardware_serial: &str, plan: &Plan, facts: &Facts) -> Saved {
-    let setting = |space: &str, key: &str, value: &Option<String>| Setting {
-        space: space.to_owned(),
-        key: key.to_owned(),
-        value: value.clone(),
+///
+/// A setting that the phone does not tell is not changed either: it could not be put back.
+fn saved(
+    device: &Device,
+    hardware_serial: &str,
+    plan: &Plan,
+    facts: &Facts,
+) -> Result<Saved, ProvokeError> {
+    let setting = |space: &str, key: &str, value: &Reading| match value {
+        Ok(value) => Ok(Setting {
+            space: space.to_owned(),
+            key: key.to_owned(),
+            value: value.clone(),
+        }),
+        Err(why) => {
+            let get = Command::program("settings").args(["get", space, key]);
+            Err(look::refused(device, &get, why))
+        }
     };
     let mut settings = Vec::new();
     if plan.turns() {
         // Where it turns by itself, it does so last.
-        settings.push(setting("system", "user_rotation", &facts.user_rotation));
+        settings.push(setting("system", "user_rotation", &facts.user_rotation)?);
         let key = "accelerometer_rotation";
-        settings.push(setting("system", key, &facts.accelerometer));
+        settings.push(setting("system", key, &facts.accelerometer)?);
     }
     if plan.needs_screen() {
         let key = "stay_on_while_plugged_in";
-        settings.push(setting("global", key, &facts.stay_on));
+        settings.push(setting("global", key, &facts.stay_on)?);
     }
-    Saved {
+    Ok(Saved {
         serial: device.serial().to_owned(),
         hardware_serial: hardware_serial.to_owned(),
         package: plan.target.package.clone(),
         settings,
         screen_off: false,
         monkey: None,
-    }
+    })
 }
 
 /// A command that would be sent.
@@ -168,7 +181,7 @@ pub struct Planned {
 pub async fn dry_run(device: &Device, plan: &Plan) -> Result<Vec<Planned>, ProvokeError> {
     let facts = look::facts(device, &plan.target).await?;
     let plan = &facts.plan(plan);
-    let mut saved = saved(device, "", plan, &facts);
+    let mut saved = saved(device, "", plan, &facts)?;
     let mut all = Vec::new();
     let planned = |round, what: &str, deed: &Deed| Planned {
         round,

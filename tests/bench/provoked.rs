@@ -54,10 +54,16 @@ fn settings_that_cannot_be_read_are_not_changed() {
     for actions in [&["rotate:2"][..], &["rotate:2", "--dry-run"], &["home"]] {
         let refused = provoke(&phone, actions);
         assert_eq!(refused.code(), Some(exit::DEVICE_FAILED), "{refused:?}");
-        assert_eq!(kind(&refused), "odd-answer", "{refused:?}");
-        assert!(refused.words().contains("its settings"), "{refused:?}");
+        assert_eq!(kind(&refused), "action-refused", "{refused:?}");
+        assert!(
+            refused.words().contains("Can't find service: settings"),
+            "the phone's words: {refused:?}"
+        );
         assert_nothing_noted(&phone);
     }
+    // What changes nothing needs none.
+    let waited = provoke(&phone, &["wait:1s", "--dry-run"]);
+    assert_eq!(waited.code(), Some(exit::DONE), "{waited:?}");
 }
 
 #[test]

@@ -9,12 +9,10 @@ use std::path::{Path, PathBuf};
 use flate2::read::MultiGzDecoder;
 
 use super::{From, GcError, GcReport};
-use crate::app::findings::Finding;
 use crate::app::timeline;
-use crate::error::ErrorClass;
 use crate::import::{self, Kind, detect};
 use crate::memory::gc::{GcLog, Known};
-use crate::trace::{MemoryLoss, MemoryWanted, Surveyed};
+use crate::trace::{MemoryWanted, Surveyed};
 
 /// What stands behind that in a line is dropped: the log's own limit is some 4000.
 const LONGEST_LINE: usize = 64 << 10;
@@ -75,41 +73,12 @@ fn recording(path: &Path) -> Result<GcReport, GcError> {
         Err(_) if wanted.pids.is_some() => Vec::new(),
         Err(error) => return Err(error.into()),
     };
-    let mut loss = MemoryLoss::default();
     for input in traces {
         let mut trace = Surveyed::read(input.source)?.seal();
-        let memory = trace.memory(&wanted)?;
-        loss.lost_events += memory.loss.lost_events;
-        loss.torn_collections += memory.loss.torn_collections;
-        known.add(memory.timeline);
+        known.add_trace(trace.memory(&wanted)?);
     }
     let mut report = GcReport::of_recording(&known.timeline);
     report.findings = known.findings;
-    if loss.lost_events > 0 {
-        report.findings.push(Finding {
-            kind: "gc-events-lost",
-            class: Some(ErrorClass::Incomplete),
-            message: "the kernel overwrote events before they were read: collections are missing"
-                .to_owned(),
-            help: Some("record for a shorter time, or fewer processes at once".to_owned()),
-            pid: None,
-        });
-    }
-    if loss.torn_collections > 0 {
-        report.findings.push(Finding {
-            kind: "gc-torn",
-            class: None,
-            message: format!(
-                "of {} the begin or the end is not in the trace: they have no duration",
-                match loss.torn_collections {
-                    1 => "1 collection".to_owned(),
-                    more => format!("{more} collections"),
-                }
-            ),
-            help: None,
-            pid: None,
-        });
-    }
     Ok(report)
 }
 

@@ -18,7 +18,7 @@ use crate::app::java::{Steps, Which, manifest_of};
 use crate::app::manifest::{Manifest, Totals};
 use crate::app::names::NameOptions;
 use crate::app::naming::Watch;
-use crate::app::{recorded, trace_findings};
+use crate::app::{recorded, timeline, trace_findings};
 use crate::import::{self, HeapSource, PprofInput};
 use crate::memory::timeline::Timeline;
 use crate::profile::{HeapDump, SystemInfo};
@@ -156,7 +156,9 @@ pub fn open(
             ..MemoryWanted::default()
         };
         for trace in opened.iter_mut().filter(|t| t.trace.has_memory()) {
-            file.memory.merge(trace.trace.memory(&wanted)?.timeline);
+            let told = trace.trace.memory(&wanted)?;
+            file.findings.extend(timeline::of_loss(&told.loss));
+            file.memory.merge(told.timeline);
         }
     }
     file.path = path.to_owned();

@@ -6,7 +6,7 @@ use crate::profile::DumpKind;
 use crate::report::data::header::{Part, Where};
 use crate::report::data::timeline::{Process, Timeline};
 use crate::stacks::{Dump, StackProfile, View};
-use crate::units::{ByteSize, HumanDuration};
+use crate::units::{ByteSize, HumanDuration, SignedSize};
 use std::time::Duration;
 
 /// Read so close to a dump, it is of the same moment.
@@ -218,8 +218,7 @@ impl Measured {
 
 /// Bytes with their sign.
 fn size(bytes: i64) -> String {
-    let sign = if bytes < 0 { "-" } else { "" };
-    format!("{sign}{}", ByteSize(bytes.unsigned_abs()))
+    SignedSize(bytes).to_string()
 }
 
 /// What a dump holds; `None` where its heap does not know frees.
@@ -242,10 +241,6 @@ fn moment(name: &str, apart_ms: f64) -> String {
 
 /// A source as people call it.
 fn by(word: &str) -> &'static str {
-    let is = |source: Source| {
-        let spelled = serde_json::to_value(source).ok();
-        spelled.as_ref().and_then(|spelled| spelled.as_str()) == Some(word)
-    };
     let all = [
         (Source::Status, "/proc/PID/status"),
         (Source::MeminfoLocal, "dumpsys meminfo --local"),
@@ -253,6 +248,6 @@ fn by(word: &str) -> &'static str {
         (Source::Smaps, "smaps"),
         (Source::ProcessStats, "the trace's process_stats"),
     ];
-    let found = all.into_iter().find(|(source, _)| is(*source));
+    let found = all.into_iter().find(|(source, _)| source.word() == word);
     found.map_or("the phone", |(_, words)| words)
 }

@@ -14,7 +14,7 @@ use crate::app::gc::{Collected, From, GcReport, Measured, Target};
 use crate::memory::gc::{
     Coverage, Event, Growth, ProcessReport, Runtime, Severity, Timed, Told, is_whole, milliseconds,
 };
-use crate::units::{ByteSize, HumanDuration, thousands};
+use crate::units::{ByteSize, HumanDuration, SignedSize, thousands};
 
 /// Of so many processes each is shown in full.
 const IN_FULL: usize = 3;
@@ -388,11 +388,7 @@ pub(super) fn moment(ns: i64) -> String {
 }
 
 fn signed(bytes: i64) -> String {
-    let size = ByteSize(bytes.unsigned_abs());
-    match bytes < 0 {
-        true => format!("-{size}"),
-        false => size.to_string(),
-    }
+    SignedSize(bytes).to_string()
 }
 
 fn narrowed(console: &Console) -> Option<usize> {

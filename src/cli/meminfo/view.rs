@@ -8,7 +8,7 @@ use crate::cli::table::{Table, show_fitting};
 use crate::cli::{Console, Style};
 use crate::memory::meminfo::{Column, explain};
 use crate::memory::timeline::{HeapCells, Parts};
-use crate::units::{ByteSize, HumanDuration};
+use crate::units::{ByteSize, HumanDuration, SignedSize};
 
 /// A row with at least this part of the private dirty memory is marked.
 const MUCH: i64 = 10;
@@ -42,11 +42,7 @@ pub(super) fn show(console: &Console, document: &Document, explained: bool) {
 
 /// A size that may be negative.
 pub(super) fn size(bytes: i64) -> String {
-    let size = ByteSize(bytes.unsigned_abs());
-    match bytes < 0 {
-        true => format!("-{size}"),
-        false => size.to_string(),
-    }
+    SignedSize(bytes).to_string()
 }
 
 fn show_process(console: &Console, process: &ProcessFacts) {

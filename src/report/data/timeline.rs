@@ -256,10 +256,7 @@ impl Gathering {
     }
 
     fn source(&mut self, source: Source) -> usize {
-        // As it is spelled in the lines themselves.
-        let word = serde_json::to_value(source).ok();
-        let word = word.as_ref().and_then(|word| word.as_str()).unwrap_or("");
-        self.words.place(word)
+        self.words.place(source.word())
     }
 
     fn add(&mut self, entry: &Entry) {

@@ -7,7 +7,7 @@ use crate::analyze::native::filter::Filter;
 use crate::analyze::native::shown::{Shown, ShownId};
 use crate::analyze::sampling::{Interval, Sampled};
 use crate::stacks::{Dump, StackProfile, Unit, View};
-use crate::units::{ByteSize, thousands};
+use crate::units::{SignedSize, thousands};
 use std::cmp::Reverse;
 
 /// Rows for the heap that holds most, and for each of the others.
@@ -129,8 +129,7 @@ fn value(value: i64, unit: &Unit, samples: Option<i64>, interval: Option<Interva
 
 /// Bytes with their sign.
 pub(super) fn size(bytes: i64) -> String {
-    let sign = if bytes < 0 { "-" } else { "" };
-    format!("{sign}{}", ByteSize(bytes.unsigned_abs()))
+    SignedSize(bytes).to_string()
 }
 
 fn share(part: i64, total: i64) -> String {
