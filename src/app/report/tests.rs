@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::app::java::JavaHeap;
+use crate::error::Classified as _;
 use crate::heap_graph::{
     Class, ClassIndex, DumpFacts, Follow, GraphBuilder, HeapKind, NewObject, NoContents, ObjectId,
     RootKind,

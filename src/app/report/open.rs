@@ -1,0 +1,193 @@
+//! The inputs of a page, opened: native heaps, Java heaps, and what was read beside them.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::{ReportError, ReportInput, ReportRequest, java, milliseconds};
+use crate::app::findings::Finding;
+use crate::app::java::{JavaError, JavaFile, Steps, lying_in as java_lying_in};
+use crate::app::look::{self, Look, LookError, NativeFile, Wanted};
+use crate::app::timeline as readings;
+use crate::error::ErrorClass;
+use crate::report::data::timeline::Timeline;
+use crate::report::java::JavaPart;
+
+/// Java heaps of one input that have pages; of more, the first and the last ones.
+const JAVA_HEAPS: usize = 6;
+
+/// An input with all that is shown of it.
+pub(super) struct Opened {
+    pub(super) name: String,
+    pub(super) native: Option<Box<NativeFile>>,
+    pub(super) java: Vec<JavaPart>,
+    pub(super) findings: Vec<Finding>,
+    pub(super) class: Option<ErrorClass>,
+    pub(super) timeline: Option<Timeline>,
+}
+
+/// What is opened, in order: two dumps of one recording are of one input.
+pub(super) fn to_open(request: &ReportRequest) -> Vec<ReportInput> {
+    let mut inputs = request.inputs.clone();
+    if let Some(base) = &request.base {
+        match inputs.first_mut() {
+            Some(main) if is_same(&base.path, &main.path) => {
+                main.wanted = match (&base.wanted, &main.wanted) {
+                    (Wanted::These(before), Wanted::These(after)) => {
+                        Wanted::These([&before[..], &after[..]].concat())
+                    }
+                    _ => Wanted::All,
+                };
+            }
+            _ => inputs.insert(0, base.clone()),
+        }
+    }
+    inputs
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    one == other || matches!((one.canonicalize(), other.canonicalize()), (Ok(a), Ok(b)) if a == b)
+}
+
+/// Opens an input: native heaps, Java heaps or both.
+pub(super) fn open(
+    input: &ReportInput,
+    request: &ReportRequest,
+    number: usize,
+    steps: &Steps,
+) -> Result<Opened, ReportError> {
+    let mut opened = Opened {
+        name: input.to_string(),
+        native: None,
+        java: Vec::new(),
+        findings: Vec::new(),
+        class: None,
+        timeline: None,
+    };
+    let mut unmeant = None;
+    if !request.java_only {
+        let mut options = request.look.clone();
+        options.names.mappings.splice(0..0, input.mappings.clone());
+        options.memory = true;
+        match look::open(&input.path, &input.wanted, &options, steps) {
+            Ok(Look::Native(file)) => {
+                opened.findings = file.findings.clone();
+                opened.class = file.class();
+                opened.native = Some(file);
+            }
+            Ok(Look::Java) => {}
+            // The dump that was named may be of a Java heap.
+            Err(error @ (LookError::NoSuchDump { .. } | LookError::NoSuchProcess { .. })) => {
+                unmeant = Some(error);
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    // What lies beside the dumps of a recording is no dump that could be named.
+    let beside = || input.wanted == Wanted::All && java_lying_in(&input.path).is_some();
+    let has_java = opened
+        .native
+        .as_ref()
+        .is_none_or(|file| file.java_dumps > 0 || beside());
+    // A heap of a name is a native one.
+    if has_java && request.look.heap.is_none() {
+        let found = add_java(&mut opened, input, request, number, steps);
+        match (found, &opened.native, unmeant) {
+            (Ok(()), ..) => {}
+            // Of a recording with both, one may be what was named.
+            (Err(error), Some(_), _) if is_choice(&error) => {}
+            (Err(error), None, Some(native)) if is_choice(&error) => return Err(native.into()),
+            (Err(error), ..) => return Err(error.into()),
+        }
+    }
+    if !request.java_only {
+        add_timeline(&mut opened, &input.path);
+    }
+    Ok(opened)
+}
+
+/// What was read beside the dumps, of the processes that the input names.
+fn add_timeline(opened: &mut Opened, path: &Path) {
+    let mut known = readings::beside(path);
+    if let Some(file) = &mut opened.native {
+        known.add(std::mem::take(&mut file.memory));
+    }
+    let class = known.findings.iter().filter_map(|finding| finding.class);
+    opened.class = ErrorClass::first_of(opened.class.into_iter().chain(class));
+    opened.findings.extend(known.findings);
+    let dumps = opened.native.iter().flat_map(|file| &file.listed);
+    let names: BTreeMap<u64, &str> = dumps
+        .map(|dump| (dump.facts.pid, dump.facts.process.as_str()))
+        .collect();
+    let name_of = |pid: u32| names.get(&u64::from(pid)).map(|name| (*name).to_owned());
+    opened.timeline = Timeline::of(&known.timeline, &name_of);
+}
+
+/// Whether nothing is wrong but that no Java heap is the one that was named.
+fn is_choice(error: &JavaError) -> bool {
+    matches!(
+        error,
+        JavaError::NoSuchDump { .. }
+            | JavaError::NoSuchProcess { .. }
+            | JavaError::NoHeap { .. }
+            | JavaError::Native { .. }
+    )
+}
+
+fn add_java(
+    opened: &mut Opened,
+    input: &ReportInput,
+    request: &ReportRequest,
+    number: usize,
+    steps: &Steps,
+) -> Result<(), JavaError> {
+    let mut options = request.java.clone();
+    options.names.mappings.splice(0..0, input.mappings.clone());
+    let mut file = JavaFile::open(&input.path, options, steps)?;
+    let count = file.dumps().len();
+    let chosen: Vec<usize> = match &input.wanted {
+        Wanted::These(named) => {
+            // Some may be of native heaps.
+            let found: Vec<_> = named.iter().map(|which| file.choose(Some(which))).collect();
+            let is_found = found.iter().any(Result::is_ok);
+            let error = found.iter().position(Result::is_err).filter(|_| !is_found);
+            match error {
+                Some(at) => return found.into_iter().nth(at).map_or(Ok(()), |e| e.map(drop)),
+                None => found.into_iter().flatten().collect(),
+            }
+        }
+        Wanted::Last => vec![file.choose(None)?],
+        Wanted::All if count <= JAVA_HEAPS => (0..count).collect(),
+        // The beginning and the end tell most.
+        Wanted::All => std::iter::once(0)
+            .chain(count + 1 - JAVA_HEAPS..count)
+            .collect(),
+    };
+    if chosen.len() < count && input.wanted == Wanted::All {
+        let left_out: Vec<String> = (0..count)
+            .filter(|at| !chosen.contains(at))
+            .map(|at| format!("@{}", file.dumps()[at].index))
+            .collect();
+        opened.findings.push(Finding {
+            kind: "java-heaps-left-out",
+            class: None,
+            message: format!(
+                "{} Java heaps are not in the page: {}",
+                left_out.len(),
+                left_out.join(", ")
+            ),
+            help: Some("name one to see it: heaptap report INPUT@N".to_owned()),
+            pid: None,
+        });
+    }
+    for (at, dump) in chosen.into_iter().enumerate() {
+        let wall_ms = file.dumps()[dump].time.map(milliseconds);
+        let heap = file.read(dump)?;
+        let class = heap.class();
+        opened.findings.extend(heap.findings.iter().cloned());
+        opened.class = ErrorClass::first_of([opened.class, class].into_iter().flatten());
+        opened
+            .java
+            .push(java::part(&heap, wall_ms, number + at, steps));
+    }
+    Ok(())
+}

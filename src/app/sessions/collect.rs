@@ -1,0 +1,308 @@
+//! `collect`: a session is ended where it still runs, fetched and converted, wherever it was
+//! begun. Owns the adoption of traces that only the device knows of.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use time::OffsetDateTime;
+
+use super::{PATIENCE, Wanted, orphans, reach, require_phone};
+use crate::app::beside::With;
+use crate::app::choice::{self, Purpose};
+use crate::app::finish::{self, EndedBy, Finished};
+use crate::app::names::NameOptions;
+use crate::app::output::{OutputFolder, default_name};
+use crate::app::plan::{self, Plan};
+use crate::app::record::{Tell, session_events};
+use crate::device::Device;
+use crate::eligibility::{self, Root};
+use crate::error::Failure;
+use crate::session::{
+    self, BootId, Chronicle, Controls, Ending, FollowEnd, JOURNAL_VERSION, Opening, RemoteTrace,
+    Session, SessionError, SnapshotWay, Store,
+};
+
+/// Collects a session: ends it where it still runs, fetches and converts it, leaves nothing
+/// behind. Where the journal does not know it, the device is asked.
+///
+/// # Errors
+/// [`SessionError::NotFetched`] where the device does not hand it over; it stays there.
+pub async fn collect(
+    store: &Store,
+    device: impl AsyncFnOnce() -> Result<Device, Failure>,
+    wanted: &Wanted,
+    output: Option<&Path>,
+    names: Option<&NameOptions>,
+    controls: &mut Controls,
+    tell: &Tell,
+) -> Result<Finished, Failure> {
+    let none = match wanted.choose(store, Purpose::Collect).await {
+        Ok(chronicle) => {
+            let at_hand = match reach(&chronicle.opening, None).await {
+                Ok(at_hand) => at_hand,
+                Err(failure) => reach_elsewhere(&chronicle.opening, device, failure).await?,
+            };
+            let how = How {
+                output,
+                names,
+                wait: true,
+            };
+            return collect_known(store, at_hand, chronicle, how, controls, tell).await;
+        }
+        Err(
+            error @ (SessionError::NoSession { .. }
+            | SessionError::NoSuchSession { .. }
+            | SessionError::NoneServes { .. }),
+        ) => error,
+        Err(error) => return Err(error.into()),
+    };
+    let device = match device().await {
+        Ok(device) => device,
+        Err(_) if matches!(none, SessionError::NoneServes { .. }) => return Err(none.into()),
+        Err(failure) => return Err(failure),
+    };
+    let known = store.list()?.0;
+    let trace = choose_orphan(&device, &known, wanted.id(), none).await?;
+    let id = trace.id.clone();
+    adopt(store, &device, trace, output, true).await?;
+    let chronicle = choice::named(store, id.as_str())?;
+    let how = How {
+        output: None,
+        names,
+        wait: true,
+    };
+    collect_known(store, device, chronicle, how, controls, tell).await
+}
+
+/// The device of a session that the journal's server does not have, where `device` is that
+/// one: reached over another server, or by another serial.
+async fn reach_elsewhere(
+    opening: &Opening,
+    device: impl AsyncFnOnce() -> Result<Device, Failure>,
+    failure: Failure,
+) -> Result<Device, Failure> {
+    let Ok(device) = device().await else {
+        return Err(failure);
+    };
+    // A file with the session's name is that device's alone. Where all recordings have one
+    // name, at least the boot must be the session's.
+    let same = match opening.removable {
+        true => device.stat(&opening.remote_path, PATIENCE).await?.is_some(),
+        false => session::moment(&device).await?.boot_id == opening.boot_id,
+    };
+    if same {
+        return Ok(device);
+    }
+    let why = format!(
+        "{}; and {} at {} is another device, or holds nothing of it",
+        failure.message,
+        device.serial(),
+        device.server().address()
+    );
+    Err(SessionError::NotFetched {
+        serial: opening.serial.clone(),
+        id: opening.id.clone(),
+        why,
+    }
+    .into())
+}
+
+async fn choose_orphan(
+    device: &Device,
+    known: &[Chronicle],
+    wanted: Option<&str>,
+    none: SessionError,
+) -> Result<RemoteTrace, SessionError> {
+    let mut found = orphans(device, known).await?;
+    match wanted {
+        Some(wanted) => found.retain(|t| t.id.as_str().starts_with(wanted)),
+        // Another host may be recording right now: it is taken only where it is named.
+        None => found.retain(|t| t.writer.is_none()),
+    }
+    match found.len() {
+        0 => Err(none),
+        1 => Ok(found.remove(0)),
+        _ => Err(SessionError::SeveralSessions {
+            ids: found.iter().map(|t| t.id.to_string()).collect(),
+        }),
+    }
+}
+
+/// Writes a journal for a trace that another host recorded.
+pub(super) async fn adopt(
+    store: &Store,
+    device: &Device,
+    trace: RemoteTrace,
+    output: Option<&Path>,
+    removable: bool,
+) -> Result<(), Failure> {
+    let now = OffsetDateTime::now_utc();
+    let wanted = output.map_or_else(
+        || PathBuf::from(default_name(trace.id.as_str(), now)),
+        Path::to_owned,
+    );
+    let folder = OutputFolder::prepare(&wanted)?;
+    let asking = async {
+        let facts = eligibility::facts(device).await?;
+        let boot_id = match &facts.boot_id {
+            Some(boot_id) => BootId(boot_id.clone()),
+            None => session::moment(device).await?.boot_id,
+        };
+        Ok::<_, Failure>((facts, boot_id))
+    };
+    let (facts, boot_id) = match asking.await {
+        Ok(known) => known,
+        Err(failure) => {
+            folder.discard();
+            return Err(failure);
+        }
+    };
+    let plan = Plan {
+        device: plan::manifest_device(&facts),
+        targets: Vec::new(),
+        steps: Vec::new(),
+        config_sha256: String::new(),
+        duration_ms: None,
+        size_limit: None,
+        selinux_relaxed: false,
+        shell_is_root: facts.root == Some(Root::Shell),
+        known: eligibility::Known::default(),
+        heaps: Vec::new(),
+        perfetto_names: false,
+        annotations: true,
+        names: NameOptions::default(),
+        java: None,
+        with: With::default(),
+    };
+    let opening = Opening {
+        version: JOURNAL_VERSION,
+        id: trace.id,
+        serial: device.serial().to_owned(),
+        hardware_serial: facts.hardware_serial.clone(),
+        server: device.server().address(),
+        boot_id,
+        remote_path: trace.path,
+        removable,
+        time: now,
+        names: Vec::new(),
+        pids: Vec::new(),
+        // As heaptap's own configs have it.
+        stop_limit_ms: 90_000,
+        write_period_ms: 5000,
+        snapshots: SnapshotWay::Impossible,
+        labels_without_dumps: false,
+        config: String::new(),
+        output: folder.path().to_owned(),
+        heap_files: None,
+        plan: plan.to_value(),
+    };
+    drop(store.create(opening)?);
+    Ok(())
+}
+
+/// How a session is collected.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct How<'a> {
+    /// Another folder for the results.
+    pub(super) output: Option<&'a Path>,
+    /// What adds to the names it was begun with.
+    pub(super) names: Option<&'a NameOptions>,
+    /// A dump that ends by itself is waited for, not ended.
+    pub(super) wait: bool,
+}
+
+pub(super) async fn collect_known(
+    store: &Store,
+    device: Device,
+    chronicle: Chronicle,
+    how: How<'_>,
+    controls: &mut Controls,
+    tell: &Tell,
+) -> Result<Finished, Failure> {
+    let id = chronicle.opening.id.clone();
+    let mut session = Session::resume(device, store.clone(), &id, session_events(tell))?;
+    require_phone(session.device(), &chronicle.opening).await?;
+    if let Some(output) = how.output {
+        session.move_output(OutputFolder::prepare(output)?.path(), finish::RAW_TRACE)?;
+    }
+    let ended_by = end(&mut session, how.wait, controls).await?;
+    finish::finish(session, ended_by, how.names, controls, tell).await
+}
+
+/// Makes sure that perfetto has ended, however far whoever began it came.
+async fn end(
+    session: &mut Session,
+    wait: bool,
+    controls: &mut Controls,
+) -> Result<EndedBy, Failure> {
+    if session.chronicle().pulled.is_some() {
+        return Ok(EndedBy::Unknown);
+    }
+    if session.chronicle().ended {
+        return Ok(EndedBy::Unknown);
+    }
+    let now = session::moment(session.device()).await?;
+    if now.boot_id != session.opening().boot_id {
+        return Ok(if ended_before(session.opening(), now.boot_ns)? {
+            EndedBy::Unknown
+        } else {
+            EndedBy::Reboot
+        });
+    }
+    session.find_process().await?;
+    let was_running = session.is_running().await?;
+    if !was_running {
+        let opening = session.opening();
+        // Android 10 has one file for all.
+        if !opening.removable
+            && session::writer_of(session.device(), &opening.remote_path)
+                .await?
+                .is_some()
+        {
+            let serial = opening.serial.clone();
+            return Err(SessionError::OneAtATime { serial, id: None }.into());
+        }
+        return Ok(EndedBy::Unknown);
+    }
+    session.note_targets().await?;
+    let mut ended_by = EndedBy::Stopped;
+    if wait && let Some(followed) = await_dumps(session, controls).await? {
+        match followed {
+            FollowEnd::Over => return Ok(EndedBy::Itself),
+            FollowEnd::Rebooted => return Ok(EndedBy::Reboot),
+            FollowEnd::Complete => ended_by = EndedBy::Complete,
+            FollowEnd::StopAsked => ended_by = EndedBy::Interrupted,
+        }
+    }
+    Ok(match session.stop(controls).await? {
+        Ending::Over => ended_by,
+        Ending::Rebooted => EndedBy::Reboot,
+    })
+}
+
+/// Follows dumps that end by themselves; `None` for what goes on until it is ended.
+async fn await_dumps(
+    session: &mut Session,
+    controls: &mut Controls,
+) -> Result<Option<FollowEnd>, Failure> {
+    let java = Plan::read(&session.opening().plan)?.java;
+    let ends = java.filter(|java| java.oom_wait_s.is_none() && (java.ends_when_done || java.watch));
+    let Some(java) = ends.filter(|_| !session.chronicle().stopping()) else {
+        return Ok(None);
+    };
+    let scan = finish::new_scan();
+    if java.watch {
+        session.end_with_dumps(&scan);
+    }
+    Ok(Some(session.follow(controls, &scan).await?))
+}
+
+/// Whether the duration of a session was over when the phone was restarted, `up_ns` ago.
+fn ended_before(opening: &Opening, up_ns: u64) -> Result<bool, SessionError> {
+    let Some(duration_ms) = Plan::read(&opening.plan)?.duration_ms else {
+        return Ok(false);
+    };
+    let since = OffsetDateTime::now_utc() - opening.time;
+    let recorded = since - Duration::from_nanos(up_ns);
+    Ok(recorded > Duration::from_millis(duration_ms))
+}
