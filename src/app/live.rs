@@ -31,7 +31,8 @@ pub struct LiveOptions {
     pub every: Duration,
     /// Whether apps may be made to collect their garbage: meminfo then tells their heaps, too.
     pub allow_gc: bool,
-    /// How long; until it is ended where `None`.
+    /// How long by the host's clock, so that a phone that hangs ends it, too; until it is ended
+    /// where `None`.
     pub duration: Option<Duration>,
 }
 
@@ -46,8 +47,10 @@ impl LiveOptions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Figure {
-    /// Resident memory.
+    /// Resident memory as the kernel counts it, VmRSS: without what drivers count.
     Rss,
+    /// Resident memory as meminfo counts it, since Android 11: with graphics.
+    TotalRss,
     /// In swap.
     Swap,
     /// By its share of shared pages, with swap.
@@ -70,10 +73,11 @@ pub enum Figure {
 
 impl Figure {
     /// All, in the order in which they are shown.
-    pub const ALL: [Figure; 10] = [
+    pub const ALL: [Figure; 11] = [
         Figure::Rss,
         Figure::Swap,
         Figure::Pss,
+        Figure::TotalRss,
         Figure::Java,
         Figure::Native,
         Figure::Code,
@@ -86,7 +90,8 @@ impl Figure {
     /// As people call it.
     pub fn name(self) -> &'static str {
         match self {
-            Figure::Rss => "RSS",
+            Figure::Rss => "VmRSS",
+            Figure::TotalRss => "Total RSS",
             Figure::Swap => "Swap",
             Figure::Pss => "Total PSS",
             Figure::Java => "Java",
@@ -101,7 +106,10 @@ impl Figure {
 
     /// Whether it is a part of the total above it.
     pub fn is_part(self) -> bool {
-        !matches!(self, Figure::Rss | Figure::Swap | Figure::Pss)
+        !matches!(
+            self,
+            Figure::Rss | Figure::TotalRss | Figure::Swap | Figure::Pss
+        )
     }
 
     fn of_resident(resident: &Resident) -> Vec<(Figure, i64)> {
@@ -110,8 +118,9 @@ impl Figure {
         figures
     }
 
-    fn of_parts(parts: &Parts) -> [(Figure, i64); 8] {
-        [
+    fn of_parts(parts: &Parts) -> Vec<(Figure, i64)> {
+        let rss = parts.total_rss.map(|rss| (Figure::TotalRss, signed(rss)));
+        let others = [
             (Figure::Pss, parts.total_pss),
             (Figure::Java, parts.java),
             (Figure::Native, parts.native),
@@ -120,7 +129,8 @@ impl Figure {
             (Figure::Graphics, parts.graphics),
             (Figure::PrivateOther, parts.private_other),
             (Figure::System, parts.system),
-        ]
+        ];
+        rss.into_iter().chain(others).collect()
     }
 }
 
@@ -205,9 +215,19 @@ impl Series {
         }
     }
 
-    /// Values for a picture, in order of time.
+    /// Values for a picture, in order of time; each stands for [`Series::stretch`] samples.
     pub fn points(&self) -> &[i64] {
         &self.points
+    }
+
+    /// So many samples make a point.
+    pub fn stretch(&self) -> u32 {
+        self.stretch
+    }
+
+    /// When the last value was taken, BOOTTIME ns.
+    pub fn last_ns(&self) -> u64 {
+        self.last_ns
     }
 
     /// Bytes a minute, by the line of least squares; `None` for fewer than three values or ten
@@ -237,6 +257,12 @@ pub struct Watched {
     pub name: String,
     /// Whether it took another's place.
     pub restarted: bool,
+    /// The process whose place it took.
+    pub replaces: Option<u32>,
+    /// When it was first seen, BOOTTIME ns.
+    pub since_ns: u64,
+    /// When it was found gone.
+    pub gone_ns: Option<u64>,
     /// Whether it is gone.
     pub gone: bool,
     /// What its figures did.
@@ -273,10 +299,17 @@ impl Live {
         Some((shares.core, shares.services, shares.bytes_per_s))
     }
 
-    fn take(&mut self, entry: &Entry) {
+    /// Takes what was seen.
+    pub fn take(&mut self, entry: &Entry) {
         self.until_ns = self.until_ns.max(entry.boot_ns);
         match &entry.seen {
             Seen::Process(process) => {
+                self.since_ns.get_or_insert(entry.boot_ns);
+                let before = self.processes.iter().rev();
+                let replaces = before
+                    .filter(|of| process.restarted && of.gone && of.name == process.name)
+                    .map(|of| of.pid)
+                    .next();
                 if self.processes.len() >= PROCESSES {
                     let gone = self.processes.iter().position(|of| of.gone);
                     self.processes.remove(gone.unwrap_or(0));
@@ -285,6 +318,9 @@ impl Live {
                     pid: entry.pid,
                     name: process.name.clone(),
                     restarted: process.restarted,
+                    replaces,
+                    since_ns: entry.boot_ns,
+                    gone_ns: None,
                     gone: false,
                     series: BTreeMap::new(),
                 });
@@ -292,6 +328,7 @@ impl Live {
             Seen::Gone => {
                 if let Some(process) = self.running(entry.pid) {
                     process.gone = true;
+                    process.gone_ns = Some(entry.boot_ns);
                 }
             }
             Seen::Resident(resident) => self.values(entry, &Figure::of_resident(resident)),
@@ -316,6 +353,13 @@ impl Live {
                 .and_modify(|series| series.push(entry.boot_ns, *value))
                 .or_insert_with(|| Series::new(entry.boot_ns, *value));
         }
+    }
+
+    /// The process whose place `process` took, where it is still known.
+    pub fn before(&self, process: &Watched) -> Option<&Watched> {
+        let pid = process.replaces?;
+        let earlier = |of: &&Watched| of.pid == pid && of.gone && of.since_ns <= process.since_ns;
+        self.processes.iter().rev().find(earlier)
     }
 
     fn running(&mut self, pid: u32) -> Option<&mut Watched> {
@@ -369,9 +413,17 @@ pub async fn live(
     let (over, ended) = oneshot::channel::<()>();
     let mut over = Some(over);
     let stop = async {
+        // The phone's own clock stands where the phone hangs.
+        let late = async {
+            match options.duration {
+                Some(duration) => tokio::time::sleep(duration).await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             () = stop => {}
             _ = ended => {}
+            () = late => {}
         }
     };
     let boot = facts.boot_id.clone();
@@ -390,12 +442,9 @@ pub async fn live(
                 Event::Round { boot_ns, spent } => {
                     live.until_ns = live.until_ns.max(boot_ns);
                     live.spent = spent;
-                    let late = options
-                        .duration
-                        .is_some_and(|duration| live.elapsed() >= duration);
                     // A name may come again; a pid does not.
                     let gone = !by_name && live.processes.iter().all(|process| process.gone);
-                    if late || gone {
+                    if gone {
                         over.take();
                     }
                     show(&live, Told::Round);
@@ -523,6 +572,9 @@ mod tests {
         live.take(&entry(3, 7, resident(20)));
         assert_eq!(live.processes.len(), 2);
         assert!(live.processes[0].gone && live.processes[1].restarted);
+        let times = |at: usize| (live.processes[at].since_ns, live.processes[at].gone_ns);
+        assert_eq!((times(0), times(1)), ((S, Some(2 * S)), (3 * S, None)));
+        assert_eq!(live.processes[1].replaces, Some(7));
         assert_eq!(live.processes[1].series[&Figure::Rss].last, 20);
         assert_eq!(live.elapsed(), Duration::from_secs(2));
     }

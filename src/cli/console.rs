@@ -464,7 +464,7 @@ const NARROWEST: usize = 30;
 
 /// Breaks lines that are wider than `columns` between words, the rest indented by two more
 /// than the line. A word that is too long stays whole.
-fn wrap(text: &str, columns: usize) -> String {
+pub(super) fn wrap(text: &str, columns: usize) -> String {
     if columns < NARROWEST {
         return text.to_owned();
     }

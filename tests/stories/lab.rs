@@ -306,16 +306,23 @@ impl Running {
 
     /// Waits for a line of JSON that `holds`; `what` it is.
     pub fn until_line(&mut self, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
+        self.until_some(what, |line| {
+            let value = serde_json::from_str::<Value>(line).ok()?;
+            holds(&value).then_some(value)
+        })
+    }
+
+    /// Waits for a line of which `find` makes something; `what` it is.
+    pub fn until_some<T>(&mut self, what: &str, find: impl Fn(&str) -> Option<T>) -> T {
         let begun = Instant::now();
         loop {
             let left = LIMIT.saturating_sub(begun.elapsed());
             match self.lines.recv_timeout(left) {
                 Ok(line) => {
-                    self.seen.push(line.clone());
-                    if let Ok(value) = serde_json::from_str::<Value>(&line)
-                        && holds(&value)
-                    {
-                        return value;
+                    let found = find(&line);
+                    self.seen.push(line);
+                    if let Some(found) = found {
+                        return found;
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => {

@@ -31,22 +31,50 @@ fn told(ended: &Ended) -> (Vec<Entry>, Value) {
 }
 
 #[test]
-fn in_a_pipe_it_is_plain_lines_and_ends_in_time() {
+fn in_a_pipe_a_line_has_all_that_is_known_in_eighty_columns() {
     let lab = Lab::new(PHONE);
-    let ended = lab.expect(0, &["meminfo", APP, "--every", "1s", "--for", "12s"]);
-    let lines: Vec<&str> = ended.stdout.lines().collect();
-    assert!(lines[0].contains("RSS") && lines[0].contains("Private Other"));
-    let samples = |line: &&&str| line.contains("MiB") && line.contains(APP);
-    assert!(lines.iter().filter(samples).count() >= 2, "{ended}");
+    let mut running = lab.start(&["meminfo", APP, "--every", "1s"]);
+    // What meminfo said stands in the lines between its answers, with its age.
+    running.until_some("a line with older parts", |line| {
+        let cells: Vec<&str> = line.split_whitespace().collect();
+        let age: u32 = cells.get(4)?.parse().ok()?;
+        let numbers = |cell: &&str| cell.parse::<f64>().is_ok();
+        (cells.len() == 13 && age > 0 && cells.iter().skip(2).all(numbers)).then_some(())
+    });
+    running.signal("INT");
+    let ended = running.end();
+    assert_eq!(ended.code(), Some(0), "{ended}");
+    let wide = |line: &str| line.chars().count() > 80;
+    assert!(!ended.stdout.lines().any(wide), "{ended}");
+    assert!(ended.stdout.contains("VmRSS  swap age"), "{ended}");
+    assert!(ended.stdout.contains(&format!("  {APP}\n")), "{ended}");
     assert!(ended.stdout.contains("highest"), "{ended}");
     assert!(!ended.stdout.contains('\x1b'), "{ended}");
     assert!(ended.stderr.contains("watched for"), "{ended}");
 }
 
 #[test]
+fn its_time_is_over_where_the_phone_is_gone_for_good() {
+    let lab = Lab::new(PHONE);
+    let mut running = watch(&lab, &["--for", "8s"]);
+    until(&mut running, "resident");
+    lab.phone.unplug(0);
+    let ended = running.end();
+    assert_eq!(ended.code(), Some(0), "{ended}");
+    let (_, last) = told(&ended);
+    assert!(last["away"].is_string(), "{last}");
+}
+
+#[test]
 fn as_json_each_line_is_an_entry_and_one_command_brings_all() {
     let lab = Lab::new(PHONE);
-    let (seen, last) = told(&watch(&lab, &["--for", "40s"]).end());
+    let mut running = watch(&lab, &[]);
+    // Rounds have passed by the second answer.
+    until(&mut running, "parts");
+    until(&mut running, "parts");
+    until(&mut running, "parts");
+    running.signal("INT");
+    let (seen, last) = told(&running.end());
     let parts: Vec<&Entry> = seen
         .iter()
         .filter(|entry| matches!(&entry.seen, Seen::Parts(_)))
@@ -81,8 +109,12 @@ fn as_json_each_line_is_an_entry_and_one_command_brings_all() {
 #[test]
 fn as_csv_each_row_has_all_columns() {
     let lab = Lab::new(PHONE);
-    let args = ["meminfo", APP, "--every", "1s", "--for", "11s", "--csv"];
-    let ended = lab.expect(0, &args);
+    let mut running = lab.start(&["meminfo", APP, "--every", "1s", "--csv"]);
+    for source in [",status,", ",meminfo-local,"] {
+        running.until_some(source, |line| line.contains(source).then_some(()));
+    }
+    running.signal("INT");
+    let ended = running.end();
     let mut lines = ended.stdout.lines();
     let head: Vec<&str> = lines.next().unwrap().split(',').collect();
     let at = |name: &str| head.iter().position(|of| *of == name).unwrap();
@@ -93,13 +125,17 @@ fn as_csv_each_row_has_all_columns() {
         assert!(cells[at("process")].starts_with(APP), "{line}");
         let has = |name: &str| cells[at(name)].parse::<u64>().is_ok();
         match cells[at("source")] {
-            "status" => assert!(has("rss") && !has("pss"), "{line}"),
-            "meminfo-local" => assert!(has("pss") && has("native") && !has("rss"), "{line}"),
+            "status" => assert!(has("vm_rss") && !has("pss") && !has("total_rss"), "{line}"),
+            "meminfo-local" => {
+                assert!(has("pss") && has("native") && !has("vm_rss"), "{line}");
+                assert!(has("total_rss"), "{line}");
+            }
+            "" => assert_eq!(cells[at("event")], "runs", "{line}"),
             other => panic!("{other}: {line}"),
         }
         sources.insert(cells[at("source")]);
     }
-    assert_eq!(sources.len(), 2, "{ended}");
+    assert_eq!(sources.len(), 3, "{ended}");
 }
 
 #[test]
@@ -142,6 +178,8 @@ fn an_app_that_is_started_again_is_a_process_of_its_own() {
         (&of["restarted"], &of["gone"]),
         (&true.into(), &false.into())
     );
+    let gone = processes.iter().find(|of| of["gone"] == true).unwrap();
+    assert_eq!(of["replaces"], gone["pid"], "{last}");
 }
 
 #[test]
