@@ -19,6 +19,7 @@ use heaptap::hprof::strip::{StripOptions, strip};
 use heaptap::hprof::sub_records::SubRecords;
 use heaptap::hprof::{Options, histogram, read};
 use heaptap::import::read_pprof;
+use heaptap::jdwp::{Allocations, Packet};
 use heaptap::memory::gc::{self, Axis, Row, Splitter};
 use heaptap::memory::graphics;
 use heaptap::memory::malloc_info;
@@ -429,6 +430,20 @@ pub fn malloc_info(bytes: &[u8]) {
     if let Ok(info) = malloc_info::parse(bytes) {
         assert!(info.large <= info.live);
     }
+}
+
+/// Bytes as a packet of a Java runtime, and as its list of recent allocations.
+pub fn java_allocations(bytes: &[u8]) {
+    assert_eq!(Packet::read(bytes).is_some(), bytes.len() >= 11);
+    let Ok(read) = Allocations::read(bytes) else {
+        return;
+    };
+    let mut frames = 0;
+    for entry in read.entries() {
+        let _ = read.class_of(entry);
+        frames += read.stack_of(entry).count();
+    }
+    assert!(frames * 8 + read.entries().len() * 9 + read.unread() <= bytes.len());
 }
 
 /// Bytes as what `dumpsys meminfo` printed: read, looked through, printed again as it was.

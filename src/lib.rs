@@ -23,6 +23,7 @@ pub mod export;
 pub mod heap_graph;
 pub mod hprof;
 pub mod import;
+pub mod jdwp;
 pub mod memory;
 pub mod names;
 pub mod net;

@@ -96,3 +96,8 @@ fn texts_of_meminfo() {
 fn texts_that_are_read_all_along() {
     replay("status", targets::status);
 }
+
+#[test]
+fn allocations_of_runtimes() {
+    replay("java_allocations", targets::java_allocations);
+}

@@ -411,6 +411,16 @@ impl Device {
         }
     }
 
+    /// As [`Device::open`], with a limit.
+    pub(super) async fn open_service(
+        &self,
+        service: &str,
+        deadline: Duration,
+    ) -> Result<Wire, DeviceError> {
+        let op = self.op(service);
+        op.within_device(deadline, self.open(service, op)).await
+    }
+
     fn op<'a>(&'a self, what: &'a str) -> Op<'a> {
         Op {
             serial: self.serial(),
@@ -511,6 +521,15 @@ impl Op<'_> {
             })
         })
     }
+}
+
+/// What a failed step of the protocol means for a service that was opened.
+pub(super) fn of_service(serial: &str, service: &str, error: WireError) -> DeviceError {
+    Op {
+        serial,
+        what: service,
+    }
+    .error(error)
 }
 
 /// Whether a serial is the address of a device that `connect` was used for.

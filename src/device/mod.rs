@@ -23,6 +23,7 @@
 mod adb_client;
 mod command;
 mod connect;
+mod debug;
 mod detach;
 mod error;
 mod handle;
@@ -41,6 +42,7 @@ mod wire;
 pub use adb_client::Announced;
 pub use command::Command;
 pub use connect::{Address, Connect, Connecting, DEFAULT_PORT, Stream, Tcp};
+pub use debug::{DebugStream, Debuggable};
 pub use error::DeviceError;
 pub use handle::{Device, Features};
 pub use host_adb::{HostAdb, find_adb};

@@ -129,6 +129,8 @@ fault_kinds! {
     DumpheapShort = "dumpheap-short",
     /// The app dies with VALUE bytes (default: half) of `am dumpheap` written.
     DumpheapDies = "dumpheap-dies",
+    /// A process that is asked for its debugger's port takes the connection and closes it.
+    Debugger = "debugger",
     /// `dumpsys meminfo` never answers.
     MeminfoHang = "meminfo-hang",
     /// The app dies while `dumpsys meminfo` asks it.

@@ -45,7 +45,7 @@ pub use self::java::{JavaDumpKind, JavaDumpTruth, PlantTruth, Retained};
 use self::kernel::Kernel;
 use self::server::{Link, Server};
 pub use self::spec::{Abi, AppState, BuildType, Names, PhoneSpec, ScreenState, SpecError};
-pub use self::tracing::{DumpTruth, RecordingTruth, SiteTruth};
+pub use self::tracing::{DumpTruth, RecordingTruth, SiteTruth, TrackedTruth};
 
 /// A running adb server with its phones. Dropping it ends both.
 pub struct VirtualPhone {
@@ -120,6 +120,21 @@ impl VirtualPhone {
             .iter()
             .map(|d| d.inputs.truth(d.kind, &d.path))
             .collect()
+    }
+
+    /// What runtimes of the first phone told of the allocations that they tracked, in order.
+    pub fn tracked_truth(&self) -> Vec<TrackedTruth> {
+        let first = self.phones.first();
+        first
+            .map(|k| k.state().tracing.tracked.clone())
+            .unwrap_or_default()
+    }
+
+    /// Processes of the first phone that track allocations.
+    pub fn tracking(&self) -> Vec<u32> {
+        let state = self.phones.first().map(|k| k.state());
+        let keys = state.iter().flat_map(|state| state.tracing.trackers.keys());
+        keys.map(|(pid, _)| *pid).collect()
     }
 
     /// Whether a path exists on the first phone, whoever may read it.

@@ -41,6 +41,11 @@ fn request(addr: SocketAddr, services: &[&str]) -> Result<TcpStream, String> {
     Ok(stream)
 }
 
+/// A service of the only device; the words where it is refused.
+pub fn connect(phone: &VirtualPhone, service: &str) -> Result<TcpStream, String> {
+    request(phone.addr(), &["host:transport-any", service])
+}
+
 fn ask(stream: &mut TcpStream, service: &str) -> Result<(), String> {
     let text = format!("{:04x}{service}", service.len());
     stream

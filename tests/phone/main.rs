@@ -18,3 +18,4 @@ mod recordings;
 mod screen;
 mod scripts;
 mod shapes;
+mod tracking;

@@ -28,7 +28,7 @@ use super::kernel::{Kernel, State};
 use super::packages;
 use super::process::{Pid, Process, Role};
 use super::spec::PhoneSpec;
-use super::tracing::{Flow, LiveHeaps};
+use super::tracing::{Flow, LiveHeaps, Tracked};
 
 /// A process that runs collects by itself after so long.
 pub(crate) const COLLECTION_EVERY: u64 = 10 * SECOND;
@@ -171,6 +171,24 @@ impl Memory {
             account.history.note(now, event);
         }
         act(account)
+    }
+
+    /// What the runtime of a process tracked after `since` and up to `until`, the newest first,
+    /// and whether it has forgotten some of it.
+    pub(crate) fn tracked(
+        &self,
+        kernel: &Kernel,
+        process: &Process,
+        since: BootNs,
+        until: BootNs,
+    ) -> (Vec<Tracked>, bool) {
+        let (history, heaps) = {
+            let state = kernel.state();
+            self.with(kernel, &state, process, |account| {
+                (account.history.clone(), account.heaps.clone())
+            })
+        };
+        lock(&heaps).tracked(&history, since, until)
     }
 
     /// Up to when the log has what ART wrote about a process.

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::wire::Wire;
-use super::{Forward, Link, Server, shell, sync};
+use super::{Forward, Link, Server, jdwp, shell, sync};
 use crate::phone::events::lock;
 use crate::phone::faults::FaultKind;
 use crate::phone::properties;
@@ -394,6 +394,9 @@ impl Server {
             ),
             "exec" => shell::serve(kernel, wire, argument, &shell::Protocol::plain(false)),
             "sync" => sync::serve(kernel, wire),
+            "jdwp" if argument.is_empty() => jdwp::list(kernel, wire),
+            "jdwp" => jdwp::serve(kernel, wire, argument),
+            "track-jdwp" => jdwp::track(kernel, wire),
             "root" | "unroot" | "remount" => {
                 wire.okay()?;
                 let text = match (base, crate::phone::access::has_su(&kernel.spec)) {

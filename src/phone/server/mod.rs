@@ -3,6 +3,7 @@
 //! transports; what runs on a device is elsewhere.
 
 mod host;
+mod jdwp;
 mod shell;
 mod sync;
 mod wire;

@@ -14,6 +14,17 @@ const MAX_REQUEST: usize = 64 << 10;
 /// How long a finished connection waits for its peer to leave.
 const LINGER: Duration = Duration::from_secs(2);
 
+/// What came of waiting for the peer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Waited {
+    /// It said something.
+    Data,
+    /// It is silent.
+    Nothing,
+    /// It is gone.
+    Left,
+}
+
 /// One connection; reading and writing may happen on different threads.
 pub(super) struct Wire {
     stream: TcpStream,
@@ -40,6 +51,23 @@ impl Wire {
     /// Some bytes; none at the end.
     pub(super) fn read_some(&self, buffer: &mut [u8]) -> io::Result<usize> {
         (&self.stream).read(buffer)
+    }
+
+    /// Waits for the peer to say something, and leaves it there to be read.
+    pub(super) fn wait(&self, limit: Duration) -> io::Result<Waited> {
+        self.stream.set_read_timeout(Some(limit))?;
+        let peeked = self.stream.peek(&mut [0]);
+        self.stream.set_read_timeout(None)?;
+        match peeked {
+            Ok(0) => Ok(Waited::Left),
+            Ok(_) => Ok(Waited::Data),
+            Err(error) => match error.kind() {
+                io::ErrorKind::WouldBlock
+                | io::ErrorKind::TimedOut
+                | io::ErrorKind::Interrupted => Ok(Waited::Nothing),
+                _ => Ok(Waited::Left),
+            },
+        }
     }
 
     /// All of `bytes`, in one piece among those of other threads.

@@ -64,8 +64,8 @@ struct Heap {
 /// The heaps of a process.
 #[derive(Debug)]
 pub(crate) struct LiveHeaps {
-    workload: Workload,
-    started: BootNs,
+    pub(super) workload: Workload,
+    pub(super) started: BootNs,
     heaps: Vec<Heap>,
 }
 

@@ -17,17 +17,21 @@ pub(crate) mod recording;
 mod sampler;
 mod sources;
 mod target;
+mod tracked;
 mod truth;
 mod workload;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) use live::{Blocks, Flow, LiveHeaps, rounded};
 pub(crate) use malloc_info::malloc_info;
 pub(crate) use oom::{Oom, run_out};
+pub use tracked::TrackedTruth;
+pub(crate) use tracked::{Tracked, Trackers};
 pub(crate) use truth::JavaDump;
 pub use truth::{DumpTruth, RecordingTruth, SiteTruth};
 
+use super::clock::BootNs;
 use super::process::Pid;
 use crate::proto::perfetto as pb;
 
@@ -70,6 +74,12 @@ pub(crate) struct Tracing {
     pub(crate) truths: Vec<RecordingTruth>,
     /// Dumps of Java heaps, in sessions and by `am dumpheap`.
     pub(crate) java_dumps: Vec<JavaDump>,
+    /// Runtimes that track allocations, and since when.
+    pub(crate) trackers: Trackers,
+    /// Runtimes that a debugger is connected to.
+    pub(crate) debugged: BTreeSet<(Pid, BootNs)>,
+    /// What runtimes told of what they tracked.
+    pub(crate) tracked: Vec<TrackedTruth>,
     /// Processes that ran out of memory, and sessions that wait for some to.
     pub(crate) ooms: Vec<Oom>,
     oom_sessions: BTreeMap<u64, pb::JavaHprofConfig>,

@@ -1,0 +1,372 @@
+//! The answer to `REAL`: the last allocations of a runtime, the newest first, each with its
+//! thread, class and stack; behind them the names, in three tables. As ART writes it since
+//! Android 6, and Dalvik before.
+//!
+//! ```text
+//! u8 length of this header (15), u8 of an entry's (9), u8 of a frame (8)
+//! u16 entries, u32 where the tables begin, u16 classes, u16 methods, u16 files
+//! entry: u32 bytes, u16 thread, u16 class, u8 frames, then the frames, innermost first
+//! frame: u16 class, u16 method, u16 file, i16 line (-1 not known, -2 native)
+//! names: u32 length, UTF-16
+//! ```
+//!
+//! Headers may grow: their lengths are followed. What is kept is bounded by what came.
+
+use std::ops::Range;
+
+/// Lengths of the parts that are known.
+const HEADER: usize = 15;
+const ENTRY: usize = 9;
+const FRAME: usize = 8;
+/// A line that is none, of a method that is native.
+const NATIVE: i16 = -2;
+
+/// What a runtime's last allocations are.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Allocations {
+    entries: Vec<Allocation>,
+    frames: Vec<Frame>,
+    classes: Vec<String>,
+    methods: Vec<String>,
+    files: Vec<String>,
+    unread: usize,
+}
+
+/// One allocation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Allocation {
+    /// Bytes.
+    pub bytes: u32,
+    /// The thread's id in the kernel, its lower 16 bits.
+    pub thread: u16,
+    class: u16,
+    frames: Range<usize>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Frame {
+    class: u16,
+    method: u16,
+    file: u16,
+    line: i16,
+}
+
+/// A frame with its names; `None` where the answer has no such name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct MethodFrame<'a> {
+    /// The descriptor of the method's class: `Lcom/example/Feed;`.
+    pub class: Option<&'a str>,
+    /// The method.
+    pub method: Option<&'a str>,
+    /// Its source file; `None` too where the class does not tell.
+    pub file: Option<&'a str>,
+    /// The line in it.
+    pub line: Option<u32>,
+    /// Whether it is native code.
+    pub native: bool,
+}
+
+/// An answer that is not of this form.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the list of allocations breaks off: {0}")]
+pub struct Malformed(String);
+
+fn malformed(what: impl Into<String>) -> Malformed {
+    Malformed(what.into())
+}
+
+/// Bytes from the front on.
+struct Reader<'a> {
+    left: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, count: usize) -> Option<&'a [u8]> {
+        let (taken, left) = self.left.split_at_checked(count)?;
+        self.left = left;
+        Some(taken)
+    }
+
+    fn u8(&mut self) -> Option<u8> {
+        self.take(1)?.first().copied()
+    }
+
+    fn u16(&mut self) -> Option<u16> {
+        Some(u16::from_be_bytes(*self.take(2)?.first_chunk()?))
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        Some(u32::from_be_bytes(*self.take(4)?.first_chunk()?))
+    }
+
+    /// Names, as many as are said to be there.
+    fn names(&mut self, count: u16, what: &str) -> Result<Vec<String>, Malformed> {
+        let mut names = Vec::new();
+        for number in 0..count {
+            let name = self.name();
+            names.push(name.ok_or_else(|| malformed(format!("{what} {number} of {count}")))?);
+        }
+        Ok(names)
+    }
+
+    fn name(&mut self) -> Option<String> {
+        let units = usize::try_from(self.u32()?).ok()?;
+        let bytes = self.take(units.checked_mul(2)?)?;
+        let units = bytes.as_chunks::<2>().0.iter();
+        let units = units.map(|pair| u16::from_be_bytes(*pair));
+        let decoded = char::decode_utf16(units);
+        Some(
+            decoded
+                .map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER))
+                .collect(),
+        )
+    }
+}
+
+impl Allocations {
+    /// Reads an answer.
+    ///
+    /// # Errors
+    /// Where a part of it is missing.
+    pub fn read(bytes: &[u8]) -> Result<Allocations, Malformed> {
+        let mut reader = Reader { left: bytes };
+        let header = || malformed("its header");
+        let lengths = [reader.u8(), reader.u8(), reader.u8()];
+        let [Some(header_length), Some(entry_length), Some(frame_length)] =
+            lengths.map(|length| length.map(usize::from))
+        else {
+            return Err(header());
+        };
+        if header_length < HEADER || entry_length < ENTRY || frame_length < FRAME {
+            return Err(malformed(format!(
+                "headers of {header_length}, {entry_length} and {frame_length} bytes"
+            )));
+        }
+        let count = reader.u16().ok_or_else(header)?;
+        let tables = reader.u32().ok_or_else(header)?;
+        let tables = usize::try_from(tables).unwrap_or(usize::MAX);
+        let mut names = [0; 3];
+        for count in &mut names {
+            *count = reader.u16().ok_or_else(header)?;
+        }
+        reader.take(header_length - HEADER).ok_or_else(header)?;
+        let mut all = Allocations::default();
+        for number in 0..count {
+            all.entry(&mut reader, entry_length - ENTRY, frame_length - FRAME)
+                .ok_or_else(|| malformed(format!("allocation {number} of {count}")))?;
+        }
+        let at = bytes.len() - reader.left.len();
+        let between = tables
+            .checked_sub(at)
+            .ok_or_else(|| malformed("the names begin before the allocations end"))?;
+        reader
+            .take(between)
+            .ok_or_else(|| malformed("the names are missing"))?;
+        let [classes, methods, files] = names;
+        all.classes = reader.names(classes, "class")?;
+        all.methods = reader.names(methods, "method")?;
+        all.files = reader.names(files, "file")?;
+        all.unread = between.saturating_add(reader.left.len());
+        Ok(all)
+    }
+
+    fn entry(
+        &mut self,
+        reader: &mut Reader<'_>,
+        more_of_entry: usize,
+        more_of_frame: usize,
+    ) -> Option<()> {
+        let (bytes, thread, class) = (reader.u32()?, reader.u16()?, reader.u16()?);
+        let depth = reader.u8()?;
+        reader.take(more_of_entry)?;
+        let first = self.frames.len();
+        for _ in 0..depth {
+            let frame = Frame {
+                class: reader.u16()?,
+                method: reader.u16()?,
+                file: reader.u16()?,
+                line: reader.u16()?.cast_signed(),
+            };
+            reader.take(more_of_frame)?;
+            self.frames.push(frame);
+        }
+        self.entries.push(Allocation {
+            bytes,
+            thread,
+            class,
+            frames: first..self.frames.len(),
+        });
+        Some(())
+    }
+
+    /// The allocations, the newest first.
+    pub fn entries(&self) -> &[Allocation] {
+        &self.entries
+    }
+
+    /// The descriptor of an allocation's class: `Ljava/lang/String;`, `[B`; `None` where the
+    /// answer has no such name.
+    pub fn class_of(&self, allocation: &Allocation) -> Option<&str> {
+        name(&self.classes, allocation.class)
+    }
+
+    /// Where it was allocated, innermost first.
+    pub fn stack_of(&self, allocation: &Allocation) -> impl Iterator<Item = MethodFrame<'_>> {
+        let frames = self.frames.get(allocation.frames.clone());
+        frames.unwrap_or_default().iter().map(|frame| MethodFrame {
+            class: name(&self.classes, frame.class),
+            method: name(&self.methods, frame.method),
+            file: name(&self.files, frame.file).filter(|file| !file.is_empty()),
+            line: u32::try_from(frame.line).ok().filter(|line| *line > 0),
+            native: frame.line == NATIVE,
+        })
+    }
+
+    /// Bytes of the answer that mean nothing here.
+    pub fn unread(&self) -> usize {
+        self.unread
+    }
+}
+
+fn name(names: &[String], at: u16) -> Option<&str> {
+    names.get(usize::from(at)).map(String::as_str)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// An answer as ART writes it, with `more` bytes in each header.
+    fn answer(
+        entries: &[(u32, u16, u16, Vec<[i32; 4]>)],
+        names: [&[&str]; 3],
+        more: usize,
+    ) -> Vec<u8> {
+        let mut body = Vec::new();
+        for (bytes, thread, class, frames) in entries {
+            body.extend(bytes.to_be_bytes());
+            body.extend(thread.to_be_bytes());
+            body.extend(class.to_be_bytes());
+            body.push(u8::try_from(frames.len()).unwrap());
+            body.extend(vec![0xee; more]);
+            for frame in frames {
+                for number in frame {
+                    let low = u16::try_from(number & 0xffff).unwrap();
+                    body.extend(low.to_be_bytes());
+                }
+                body.extend(vec![0xee; more]);
+            }
+        }
+        let length = |known: usize| u8::try_from(known + more).unwrap();
+        let mut all = vec![length(15), length(9), length(8)];
+        all.extend(u16::try_from(entries.len()).unwrap().to_be_bytes());
+        let tables = 15 + more + body.len();
+        all.extend(u32::try_from(tables).unwrap().to_be_bytes());
+        for names in names {
+            all.extend(u16::try_from(names.len()).unwrap().to_be_bytes());
+        }
+        all.extend(vec![0xee; more]);
+        all.extend(body);
+        for name in names.into_iter().flatten() {
+            let units: Vec<u16> = name.encode_utf16().collect();
+            all.extend(u32::try_from(units.len()).unwrap().to_be_bytes());
+            all.extend(units.iter().flat_map(|unit| unit.to_be_bytes()));
+        }
+        all
+    }
+
+    fn sample(more: usize) -> Vec<u8> {
+        answer(
+            &[
+                (24, 4242, 0, vec![[1, 0, 0, 17], [1, 1, 1, -2]]),
+                (4096, 7, 2, vec![]),
+                (16, 7, 9, vec![[8, 8, 8, -1]]),
+            ],
+            [
+                &["Ljava/lang/Long;", "Lcom/example/Feed;", "[B"],
+                &["bind", "run"],
+                &["Feed.java", ""],
+            ],
+            more,
+        )
+    }
+
+    #[test]
+    fn an_answer_is_read_also_with_longer_headers() {
+        for more in [0, 3] {
+            let read = Allocations::read(&sample(more)).unwrap();
+            let [first, second, third] = read.entries() else {
+                panic!("{read:?}");
+            };
+            assert_eq!((first.bytes, first.thread), (24, 4242));
+            assert_eq!(read.class_of(first), Some("Ljava/lang/Long;"));
+            let frames: Vec<MethodFrame> = read.stack_of(first).collect();
+            let inner = MethodFrame {
+                class: Some("Lcom/example/Feed;"),
+                method: Some("bind"),
+                file: Some("Feed.java"),
+                line: Some(17),
+                native: false,
+            };
+            let outer = MethodFrame {
+                method: Some("run"),
+                file: None,
+                line: None,
+                native: true,
+                ..inner
+            };
+            assert_eq!(frames, [inner, outer]);
+            assert_eq!(read.class_of(second), Some("[B"));
+            assert_eq!(read.stack_of(second).count(), 0);
+            // Names that are not there are none.
+            assert_eq!(read.class_of(third), None);
+            let frame = read.stack_of(third).next().unwrap();
+            assert_eq!((frame.class, frame.method, frame.line), (None, None, None));
+            assert_eq!(read.unread(), 0);
+        }
+    }
+
+    #[test]
+    fn nothing_is_an_answer_too() {
+        let read = Allocations::read(&answer(&[], [&[], &[], &[]], 0)).unwrap();
+        assert_eq!(read, Allocations::default());
+    }
+
+    #[test]
+    fn what_breaks_off_is_said_to_and_what_is_behind_is_counted() {
+        let whole = sample(0);
+        for cut in 0..whole.len() {
+            assert!(Allocations::read(&whole[..cut]).is_err(), "{cut}");
+        }
+        let longer = [&whole[..], b"tail"].concat();
+        assert_eq!(Allocations::read(&longer).unwrap().unread(), 4);
+        let error = Allocations::read(&whole[..20]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the list of allocations breaks off: allocation 0 of 3"
+        );
+        let mut early = whole.clone();
+        early[5..9].copy_from_slice(&[0; 4]);
+        assert!(Allocations::read(&early).is_err());
+        let mut short = whole;
+        short[1] = 8;
+        assert!(Allocations::read(&short).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes: Vec<u8>, at in 0usize..200, byte: u8) {
+            let _ = Allocations::read(&bytes);
+            let mut bent = sample(1);
+            let at = at % bent.len();
+            bent[at] = byte;
+            if let Ok(read) = Allocations::read(&bent) {
+                for entry in read.entries() {
+                    let _ = read.class_of(entry);
+                    prop_assert!(read.stack_of(entry).count() <= 255);
+                }
+            }
+        }
+    }
+}

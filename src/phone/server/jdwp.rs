@@ -1,0 +1,319 @@
+//! Debuggers: which processes have a runtime that listens to one, and what such a runtime says to
+//! the one that it listens to: Android's chunks about allocations. No debugging beyond these.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::wire::{Waited, Wire};
+use crate::phone::access::java_debuggable_build;
+use crate::phone::clock::BootNs;
+use crate::phone::faults::FaultKind;
+use crate::phone::kernel::{Kernel, State};
+use crate::phone::packages;
+use crate::phone::process::{Pid, Process, Role};
+use crate::phone::tracing::{Tracked, TrackedTruth};
+
+const HANDSHAKE: &[u8; 14] = b"JDWP-Handshake";
+const HEADER: usize = 11;
+/// Longer commands end the connection.
+const LONGEST: usize = 1 << 20;
+/// Between two looks whether the process still lives.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Whether its runtime takes a debugger.
+fn listens(kernel: &Kernel, state: &State, process: &Process) -> bool {
+    match &process.role {
+        Role::App { .. } => {
+            let package = packages::of_process(&state.packages, process);
+            java_debuggable_build(&kernel.spec) || package.is_some_and(|p| p.debuggable())
+        }
+        Role::SystemServer => java_debuggable_build(&kernel.spec),
+        _ => false,
+    }
+}
+
+/// Processes with such a runtime, one a line.
+fn listening(kernel: &Kernel) -> String {
+    let state = kernel.state();
+    let all = state
+        .processes
+        .iter()
+        .filter(|p| listens(kernel, &state, p));
+    all.map(|p| format!("{}\n", p.pid)).collect()
+}
+
+/// `jdwp`: the list, once.
+pub(super) fn list(kernel: &Kernel, wire: &Wire) -> io::Result<()> {
+    wire.okay()?;
+    wire.write(listening(kernel).as_bytes())
+}
+
+/// `track-jdwp`: the list with its length, again whenever it changes.
+pub(super) fn track(kernel: &Kernel, wire: &Wire) -> io::Result<()> {
+    wire.okay()?;
+    let mut last = None;
+    while !kernel.is_off() {
+        let seen = kernel.events.seen();
+        let list = listening(kernel);
+        if last.as_ref() != Some(&list) {
+            wire.body(&list)?;
+            last = Some(list);
+        }
+        if wire.wait(Duration::from_millis(1))? == Waited::Left {
+            break;
+        }
+        kernel.events.wait(seen, Some(LOOK));
+    }
+    Ok(())
+}
+
+/// `jdwp:PID`.
+pub(super) fn serve(kernel: &Arc<Kernel>, wire: &Wire, argument: &str) -> io::Result<()> {
+    let found = argument.parse::<Pid>().ok().and_then(|pid| {
+        let state = kernel.state();
+        let process = state.processes.get(pid)?.clone();
+        listens(kernel, &state, &process).then_some(process)
+    });
+    let Some(process) = found else {
+        return wire.fail("closed");
+    };
+    wire.okay()?;
+    if kernel.faults.strikes(FaultKind::Debugger).is_some() {
+        return Ok(());
+    }
+    let runtime = Runtime {
+        kernel: kernel.clone(),
+        key: (process.pid, process.started),
+        process,
+    };
+    if !runtime.take(wire)? {
+        return Ok(());
+    }
+    let served = runtime.serve(wire);
+    let mut state = kernel.state();
+    state.tracing.debugged.remove(&runtime.key);
+    drop(state);
+    kernel.events.notify();
+    served
+}
+
+/// One process that a debugger is connected to.
+struct Runtime {
+    kernel: Arc<Kernel>,
+    key: (Pid, BootNs),
+    process: Process,
+}
+
+impl Runtime {
+    /// The process as it is now; `None` where it is gone.
+    fn now(&self) -> Option<Process> {
+        let state = self.kernel.state();
+        let process = state.processes.get(self.key.0)?;
+        (process.started == self.key.1 && !self.kernel.is_off()).then(|| process.clone())
+    }
+
+    /// Waits until the runtime takes the connection: it has one at a time, and none while no
+    /// thread of it runs. False where either side leaves before.
+    fn take(&self, wire: &Wire) -> io::Result<bool> {
+        loop {
+            let seen = self.kernel.events.seen();
+            let Some(process) = self.now() else {
+                return Ok(false);
+            };
+            if !process.frozen && !process.stopped {
+                let mut state = self.kernel.state();
+                if state.tracing.debugged.insert(self.key) {
+                    return Ok(true);
+                }
+            }
+            if wire.wait(Duration::from_millis(1))? == Waited::Left {
+                return Ok(false);
+            }
+            self.kernel.events.wait(seen, Some(LOOK));
+        }
+    }
+
+    fn serve(&self, wire: &Wire) -> io::Result<()> {
+        let mut said = [0; HANDSHAKE.len()];
+        wire.read_exact(&mut said)?;
+        if said != *HANDSHAKE {
+            return Ok(());
+        }
+        wire.write(HANDSHAKE)?;
+        loop {
+            // A process that dies takes its end of the connection along.
+            loop {
+                if self.now().is_none() {
+                    return Ok(());
+                }
+                match wire.wait(LOOK)? {
+                    Waited::Data => break,
+                    Waited::Left => return Ok(()),
+                    Waited::Nothing => {}
+                }
+            }
+            let mut header = [0; HEADER];
+            wire.read_exact(&mut header)?;
+            let [l0, l1, l2, l3, i0, i1, i2, i3, flags, set, command] = header;
+            let length = u32::from_be_bytes([l0, l1, l2, l3]) as usize;
+            let Some(length) = length.checked_sub(HEADER).filter(|l| *l <= LONGEST) else {
+                return Ok(());
+            };
+            let mut data = vec![0; length];
+            wire.read_exact(&mut data)?;
+            // Whatever else a debugger wants is for the agent that this phone does not have.
+            if (flags & 0x80, set, command) != (0, 199, 1) || data.len() < 8 {
+                continue;
+            }
+            let (head, data) = data.split_at(8);
+            let id = u32::from_be_bytes([i0, i1, i2, i3]);
+            let kind = &head[..4];
+            if let Some(answer) = self.answer(kind, data) {
+                // Android gives its name away as soon as somebody listens.
+                if kind == b"HELO" {
+                    wire.write(&packet(0x8000_0001, [0, 199, 1], b"APNM", &self.name()))?;
+                }
+                wire.write(&packet(id, [0x80, 0, 0], kind, &answer))?;
+            }
+        }
+    }
+
+    /// What is answered to a chunk; `None` where nothing is.
+    fn answer(&self, kind: &[u8], data: &[u8]) -> Option<Vec<u8>> {
+        let now = self.kernel.clock.boot();
+        match kind {
+            b"HELO" => {
+                let vm = utf16("Dalvik v2.1.0");
+                let name = utf16(self.process.name());
+                let mut out = Vec::new();
+                let lengths = [vm.len() / 2, name.len() / 2].map(|units| units as u32);
+                for number in [1, self.key.0, lengths[0], lengths[1]] {
+                    out.extend(number.to_be_bytes());
+                }
+                out.extend(vm);
+                out.extend(name);
+                Some(out)
+            }
+            b"REAE" => {
+                let on = data.first().is_some_and(|byte| *byte != 0);
+                let mut state = self.kernel.state();
+                let alive = |(pid, started): &(Pid, BootNs)| {
+                    let process = state.processes.get(*pid);
+                    process.is_some_and(|p| p.started == *started)
+                };
+                let mut trackers = state.tracing.trackers.clone();
+                trackers.retain(|key, _| alive(key));
+                if on {
+                    trackers.entry(self.key).or_insert(now);
+                } else {
+                    trackers.remove(&self.key);
+                }
+                state.tracing.trackers = trackers;
+                // The real one has no answer either.
+                None
+            }
+            b"REAQ" => {
+                let on = self.kernel.state().tracing.trackers.contains_key(&self.key);
+                Some(vec![u8::from(on)])
+            }
+            b"REAL" => Some(self.allocations(now)),
+            _ => None,
+        }
+    }
+
+    fn name(&self) -> Vec<u8> {
+        let name = utf16(self.process.name());
+        [&(name.len() as u32 / 2).to_be_bytes()[..], &name].concat()
+    }
+
+    /// Everything that is tracked, and a note of it for whoever compares.
+    fn allocations(&self, now: BootNs) -> Vec<u8> {
+        let since = self.kernel.state().tracing.trackers.get(&self.key).copied();
+        let (all, forgotten) = match since {
+            Some(since) => self
+                .kernel
+                .memory
+                .tracked(&self.kernel, &self.process, since, now),
+            None => (Vec::new(), false),
+        };
+        let mut truth = TrackedTruth {
+            pid: self.key.0,
+            process: self.process.name().to_owned(),
+            boot_ns: now,
+            forgotten,
+            ..TrackedTruth::default()
+        };
+        all.iter().for_each(|allocation| truth.add(allocation));
+        self.kernel.state().tracing.tracked.push(truth);
+        list_of(&all, self.key.0)
+    }
+}
+
+/// Texts by their number.
+#[derive(Default)]
+struct Table<'a> {
+    numbers: HashMap<&'a str, u16>,
+    bytes: Vec<u8>,
+}
+
+impl<'a> Table<'a> {
+    fn number(&mut self, text: &'a str) -> u16 {
+        if let Some(known) = self.numbers.get(text) {
+            return *known;
+        }
+        let number = self.numbers.len() as u16;
+        let units = utf16(text);
+        self.bytes.extend((units.len() as u32 / 2).to_be_bytes());
+        self.bytes.extend(units);
+        self.numbers.insert(text, number);
+        number
+    }
+}
+
+/// Allocations as `REAL` answers.
+fn list_of(all: &[Tracked], thread: Pid) -> Vec<u8> {
+    let (mut classes, mut methods, mut files) =
+        (Table::default(), Table::default(), Table::default());
+    let mut body = Vec::new();
+    for allocation in all {
+        body.extend(allocation.bytes.to_be_bytes());
+        body.extend((thread as u16).to_be_bytes());
+        body.extend(classes.number(allocation.site.class).to_be_bytes());
+        body.push(allocation.site.frames.len() as u8);
+        for frame in &allocation.site.frames {
+            body.extend(classes.number(&frame.class).to_be_bytes());
+            body.extend(methods.number(&frame.method).to_be_bytes());
+            body.extend(files.number(&frame.file).to_be_bytes());
+            body.extend(frame.line.to_be_bytes());
+        }
+    }
+    let mut out = vec![15, 9, 8];
+    out.extend((all.len() as u16).to_be_bytes());
+    out.extend((15 + body.len() as u32).to_be_bytes());
+    for table in [&classes, &methods, &files] {
+        out.extend((table.numbers.len() as u16).to_be_bytes());
+    }
+    out.extend(body);
+    for table in [classes, methods, files] {
+        out.extend(table.bytes);
+    }
+    out
+}
+
+fn utf16(text: &str) -> Vec<u8> {
+    text.encode_utf16().flat_map(u16::to_be_bytes).collect()
+}
+
+/// A packet with a chunk; `kind` is what stands between its id and its data.
+fn packet(id: u32, kind: [u8; 3], chunk: &[u8], data: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(HEADER + 8 + data.len());
+    out.extend((HEADER as u32 + 8 + data.len() as u32).to_be_bytes());
+    out.extend(id.to_be_bytes());
+    out.extend(kind);
+    out.extend(chunk);
+    out.extend((data.len() as u32).to_be_bytes());
+    out.extend(data);
+    out
+}

@@ -1,0 +1,286 @@
+//! What a runtime's own tracking of allocations knows: each allocation of ART's heap since it was
+//! switched on, with class, thread and the Java part of its stack; the last 65,535 of them.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use super::live::LiveHeaps;
+use super::workload::{Allocation, Site, TICK, hash};
+use crate::phone::clock::BootNs;
+use crate::phone::image::MAPPING;
+use crate::phone::memory::History;
+use crate::phone::process::Pid;
+
+/// ART gives away no more.
+pub(crate) const MOST: usize = u16::MAX as usize;
+/// Frames of a stack that ART keeps.
+const DEPTH: usize = 16;
+
+/// A frame as the runtime knows it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct JavaFrame {
+    /// Descriptor of the class.
+    pub(crate) class: String,
+    pub(crate) method: String,
+    pub(crate) file: String,
+    pub(crate) line: i16,
+}
+
+/// One allocation site of ART's heap.
+#[derive(Debug)]
+pub(crate) struct TrackedSite {
+    /// Descriptor of what is allocated.
+    pub(crate) class: &'static str,
+    /// Innermost first.
+    pub(crate) frames: Vec<JavaFrame>,
+}
+
+/// One allocation.
+#[derive(Debug, Clone)]
+pub(crate) struct Tracked {
+    pub(crate) site: Arc<TrackedSite>,
+    pub(crate) bytes: u32,
+}
+
+/// Since when which processes track.
+pub(crate) type Trackers = BTreeMap<(Pid, BootNs), BootNs>;
+
+/// What really was in one answer.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TrackedTruth {
+    /// The process.
+    pub pid: u32,
+    /// Its name.
+    pub process: String,
+    /// When it was asked, on the phone's boot clock, nanoseconds.
+    pub boot_ns: u64,
+    /// Allocations in it.
+    pub entries: u64,
+    /// Allocations since tracking was switched on that no longer are in it.
+    pub forgotten: bool,
+    /// Class and stack (`Class.method`, innermost first, as the runtime calls them), allocations
+    /// and bytes.
+    pub sites: BTreeMap<(String, Vec<String>), (u64, u64)>,
+}
+
+impl TrackedTruth {
+    pub(crate) fn add(&mut self, allocation: &Tracked) {
+        let frames = allocation.site.frames.iter();
+        let stack = frames.map(|f| format!("{}.{}", dotted(&f.class), f.method));
+        let key = (dotted(allocation.site.class), stack.collect());
+        let sums = self.sites.entry(key).or_default();
+        sums.0 += 1;
+        sums.1 += u64::from(allocation.bytes);
+        self.entries += 1;
+    }
+}
+
+/// `Lcom/example/Feed;` as `com.example.Feed`, `[B` as `byte[]`.
+fn dotted(descriptor: &str) -> String {
+    match descriptor {
+        "[B" => "byte[]".to_owned(),
+        class => class
+            .trim_start_matches('L')
+            .trim_end_matches(';')
+            .replace('/', "."),
+    }
+}
+
+/// What a site of ART's heap allocates.
+fn class_of(site: &str) -> &'static str {
+    match site {
+        "strings" => "Ljava/lang/String;",
+        "views" => "Landroid/widget/TextView;",
+        "boxed numbers" => "Ljava/lang/Long;",
+        _ => "[B",
+    }
+}
+
+/// Lines of methods by `Class.method`, as they are called after R8 and before.
+fn lines() -> &'static BTreeMap<String, (u32, u32)> {
+    static LINES: OnceLock<BTreeMap<String, (u32, u32)>> = OnceLock::new();
+    LINES.get_or_init(|| {
+        let mut lines = BTreeMap::new();
+        let mut class = ("", "");
+        for line in MAPPING.lines().filter(|line| !line.starts_with('#')) {
+            let Some((left, residual)) = line.split_once(" -> ") else {
+                continue;
+            };
+            if let Some(residual) = residual.strip_suffix(':') {
+                class = (left, residual);
+                continue;
+            }
+            let range = |text: &str| {
+                let (from, to) = text.split_once(':')?;
+                Some((from.parse::<u32>().ok()?, to.parse::<u32>().ok()?))
+            };
+            // `1:14:void onBind(int):31:44`, one frame of it.
+            let Some((method, original)) = left.split_once("):") else {
+                continue;
+            };
+            let mut parts = method.trim().splitn(3, ':');
+            let (from, to) = (parts.next(), parts.next());
+            let (Some(from), Some(to), Some(rest)) = (from, to, parts.next()) else {
+                continue;
+            };
+            let name = rest.split('(').next().unwrap_or(rest);
+            let name = name.rsplit(' ').next().unwrap_or(name);
+            if let Some(after) = range(&format!("{from}:{to}")) {
+                let key = format!("{}.{residual}", class.1);
+                lines.entry(key).or_insert(after);
+            }
+            // Where nothing was renamed, what was compiled has the lines of the sources.
+            if let Some(before) = range(original) {
+                lines.insert(format!("{}.{name}", class.0), before);
+            }
+        }
+        lines
+    })
+}
+
+impl JavaFrame {
+    /// Of a function as stacks name it; `None` where it is no Java.
+    fn of(path: &str, function: &str) -> Option<JavaFrame> {
+        let java = [".oat", ".odex", ".vdex"];
+        if !java.iter().any(|end| path.ends_with(end)) && !path.contains("jit-cache") {
+            return None;
+        }
+        let (class, method) = function.rsplit_once('.')?;
+        let simple = class.rsplit('.').next().unwrap_or(class);
+        let file = match class.strip_prefix("com.example.app.") {
+            Some(_) => format!("{simple}.kt"),
+            None if class.contains('.') && simple.len() == 1 => "SourceFile".to_owned(),
+            None => format!("{simple}.java"),
+        };
+        let (from, to) = lines().get(function).copied().unwrap_or((20, 400));
+        let width = u64::from(to.saturating_sub(from)) + 1;
+        let line = u64::from(from) + hash(function) % width;
+        Some(JavaFrame {
+            class: format!("L{};", class.replace('.', "/")),
+            method: method.to_owned(),
+            file,
+            line: i16::try_from(line).unwrap_or(i16::MAX),
+        })
+    }
+}
+
+impl LiveHeaps {
+    /// What ART's heap got after `since` and up to `until`, the newest first, [`MOST`] of it; and
+    /// whether there was more.
+    pub(crate) fn tracked(
+        &self,
+        history: &History,
+        since: BootNs,
+        until: BootNs,
+    ) -> (Vec<Tracked>, bool) {
+        let workload = &self.workload;
+        let Some(place) = workload
+            .heaps
+            .iter()
+            .position(|h| h.name == "com.android.art")
+        else {
+            return (Vec::new(), false);
+        };
+        let sites = &workload.heaps[place].sites;
+        let sites: Vec<Arc<TrackedSite>> =
+            sites.iter().map(|s| Arc::new(self.site_of(s))).collect();
+        let mut found = Vec::new();
+        let mut out: Vec<Allocation> = Vec::new();
+        for (from, to) in history.spans(until).into_iter().rev() {
+            let first = from.div_ceil(TICK).max(since / TICK + 1);
+            for tick in (first..=to / TICK).rev() {
+                workload.allocations(place, tick, self.started, &mut out);
+                for allocation in out.drain(..).rev() {
+                    if found.len() == MOST {
+                        return (found, true);
+                    }
+                    found.push(Tracked {
+                        site: sites[allocation.site].clone(),
+                        bytes: u32::try_from(allocation.size).unwrap_or(u32::MAX),
+                    });
+                }
+            }
+        }
+        (found, false)
+    }
+
+    fn site_of(&self, site: &Site) -> TrackedSite {
+        let frames = site.frames.iter().rev();
+        let frames = frames.filter_map(|id| {
+            let frame = &self.workload.frames[*id as usize];
+            let path = &self.workload.mappings[frame.mapping].path;
+            JavaFrame::of(path, &frame.function)
+        });
+        TrackedSite {
+            class: class_of(&site.name),
+            frames: frames.take(DEPTH).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::phone::clock::SECOND;
+    use crate::phone::packages;
+    use crate::phone::process::{Process, Role};
+    use crate::phone::spec::PhoneSpec;
+
+    fn heaps(words: &str, started: BootNs) -> LiveHeaps {
+        let spec = PhoneSpec::parse(words).unwrap();
+        let installed = packages::installed();
+        let package = installed.iter().find(|p| p.name == packages::APP).cloned();
+        let role = Role::App {
+            package: packages::APP.to_owned(),
+            user: 0,
+            isolated: false,
+        };
+        LiveHeaps::new(
+            &spec,
+            package,
+            &Process::for_tests(packages::APP, role, started),
+        )
+    }
+
+    #[test]
+    fn what_is_tracked_is_what_the_heap_gets_the_newest_first() {
+        let started = 77 * SECOND + 3;
+        let heaps = heaps("android=11", started);
+        let history = History::for_tests(started);
+        let (from, to) = (started + SECOND, started + 5 * SECOND);
+        let (all, more) = heaps.tracked(&history, from, to);
+        assert!(!more);
+        let flow = heaps.flow("com.android.art", 1 << 40);
+        let expected = flow.small.0 * 4.0;
+        assert!((all.len() as f64 - expected).abs() < expected / 50.0);
+        // Two halves are the whole.
+        let middle = from + 2 * SECOND;
+        let (late, _) = heaps.tracked(&history, middle, to);
+        let (early, _) = heaps.tracked(&history, from, middle);
+        assert_eq!(late.len() + early.len(), all.len());
+        let bytes = |of: &[Tracked]| of.iter().map(|a| u64::from(a.bytes)).collect::<Vec<_>>();
+        assert_eq!([bytes(&late), bytes(&early)].concat(), bytes(&all));
+        // The bound keeps the newest.
+        let (last, more) = heaps.tracked(&history, started, started + 30 * SECOND);
+        assert!(more);
+        assert_eq!(last.len(), MOST);
+        for site in all.iter().map(|a| &a.site) {
+            assert!(!site.frames.is_empty() && site.frames.iter().all(|f| f.line > 0));
+        }
+    }
+
+    #[test]
+    fn frames_have_the_lines_that_a_mapping_file_answers_for() {
+        let usual = JavaFrame::of(
+            "/x/base.odex",
+            "com.example.app.feed.FeedAdapter.onBindViewHolder",
+        );
+        let usual = usual.unwrap();
+        assert!((31..=44).contains(&usual.line), "{usual:?}");
+        assert_eq!(usual.file, "FeedAdapter.kt");
+        let renamed = JavaFrame::of("/x/base.odex", "a.a.b").unwrap();
+        assert_eq!((&*renamed.class, &*renamed.file), ("La/a;", "SourceFile"));
+        assert!((1..=14).contains(&renamed.line), "{renamed:?}");
+        assert_eq!(JavaFrame::of("/x/libart.so", "art::gc.x"), None);
+    }
+}
