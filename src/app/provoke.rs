@@ -1,11 +1,10 @@
 //! `provoke`: scripted actions on an app, the phone put back afterwards, and each action as an
 //! entry in a recording's timeline.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::io;
+use std::path::Path;
 
+use crate::app::beside::TimelineFile;
 use crate::device::{Device, DeviceState, Selector, Server};
 use crate::error::{ErrorClass, Failure};
 use crate::memory::timeline::{self, Entry, Ours, Seen};
@@ -36,37 +35,13 @@ pub fn entry(step: &Step) -> Entry {
     }
 }
 
-/// A timeline that grows line by line; others may add to it at the same time.
-struct Timeline {
-    path: PathBuf,
-    file: Mutex<Option<File>>,
-}
-
-impl Timeline {
-    /// A file, or that of a recording's folder.
-    fn open(path: &Path) -> Result<Timeline, Failure> {
-        let path = match path.is_dir() {
-            true => path.join(timeline::FILE),
-            false => path.to_owned(),
-        };
-        match OpenOptions::new().append(true).create(true).open(&path) {
-            Ok(file) => Ok(Timeline {
-                path,
-                file: Mutex::new(Some(file)),
-            }),
-            Err(error) => Err(unwritable(&path, &error)),
-        }
-    }
-
-    /// Writes one line in one go; what goes wrong is told at the end.
-    fn add(&self, step: &Step) -> Option<Failure> {
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        let line = entry(step).line();
-        let written = file.as_mut()?.write_all(line.as_bytes());
-        let error = written.err()?;
-        *file = None;
-        Some(unwritable(&self.path, &error))
-    }
+/// A file, or that of a recording's folder: others may add to it at the same time.
+fn open(path: &Path) -> Result<TimelineFile, Failure> {
+    let path = match path.is_dir() {
+        true => path.join(timeline::FILE),
+        false => path.to_owned(),
+    };
+    TimelineFile::append(&path).map_err(|error| unwritable(&path, &error))
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Failure {
@@ -90,20 +65,25 @@ pub async fn run(
     cancel: &Cancel,
     tell: &(dyn Fn(&Event) + Send + Sync),
 ) -> Result<Report, Failure> {
-    let timeline = timeline.map(Timeline::open).transpose()?;
-    let failed: Mutex<Option<Failure>> = Mutex::new(None);
+    let timeline = timeline.map(open).transpose()?;
     let tell = |event: &Event| {
-        if let (Some(timeline), Event::Step(step)) = (&timeline, event)
-            && let Some(failure) = timeline.add(step)
-        {
-            *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
+        if let (Some(timeline), Event::Step(step)) = (&timeline, event) {
+            timeline.add(&entry(step));
         }
         tell(event);
     };
     let report = provoke::run(device, plan, journals, cancel, &tell).await?;
-    match failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        Some(failure) => Err(failure),
-        None => Ok(report),
+    let Some(timeline) = timeline else {
+        return Ok(report);
+    };
+    // What a full disk did not take was tried again with each later step, and is once more.
+    match timeline.finish() {
+        Ok(0) => Ok(report),
+        Ok(lost) => Err(unwritable(
+            timeline.path(),
+            &io::Error::other(format!("{lost} steps did not fit")),
+        )),
+        Err(error) => Err(unwritable(timeline.path(), &error)),
     }
 }
 
@@ -188,6 +168,7 @@ mod tests {
             action: "rotate:10".to_owned(),
             time: 3,
             of: 10,
+            again: false,
             begin_ns: 5,
             end_ns: 9,
             pid: Some(7),
@@ -195,8 +176,7 @@ mod tests {
             effects: Vec::new(),
         };
         let folder = tempfile::tempdir().unwrap();
-        let timeline = Timeline::open(folder.path()).unwrap();
-        assert!(timeline.add(&step).is_none());
+        open(folder.path()).unwrap().add(&entry(&step));
         let text = std::fs::read_to_string(folder.path().join(timeline::FILE)).unwrap();
         let (read, strange) = timeline::Timeline::parse(&text);
         assert_eq!((read.entries.as_slice(), strange), (&[entry(&step)][..], 0));

@@ -1,4 +1,7 @@
-//! `heaptap provoke`: what may be typed, and how what happens is shown.
+//! `heaptap provoke`: what may be typed, and what becomes of it. How what happens is shown is
+//! `show`'s.
+
+mod show;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,18 +10,15 @@ use std::time::Duration;
 use clap::ValueHint;
 use serde_json::json;
 
+use self::show::{Next, Show, put_back_words};
 use super::signals::watch_signals;
 use super::{Console, Context, Outcome, Style};
 use crate::app::provoke as app;
 use crate::device::Selector;
 use crate::error::{ErrorClass, Failure};
-use crate::provoke::{
-    Action, Cancel, Effect, Event, Launch, Plan, PutBack, Report, Settle, Step, Target, catalog,
-    dry_run,
-};
+use crate::provoke::{Action, Cancel, Event, Plan, Report, Settle, Step, Target, catalog, dry_run};
 use crate::session::Store;
-use crate::units::{HumanDuration, parse_duration, thousands};
-use crate::untrusted::shown;
+use crate::units::parse_duration;
 
 /// Flags of `provoke`.
 #[derive(Debug, clap::Args)]
@@ -30,8 +30,8 @@ use crate::untrusted::shown;
     heaptap provoke com.example.app rotate:2 --dry-run   the exact commands, none sent\n  \
     heaptap provoke --list                               all actions\n  \
     heaptap provoke --restore                            put back what a killed run left\n\n\
-    Rotation, autorotate, stay-awake and the screen are put back at the end, also after Ctrl-C,\n\
-    an error or a lost cable. Exit code 6 where the app died by itself, 12 where an action had\n\
+    Rotation, autorotate, stay-awake and the screen are put back at the end, also after Ctrl-C\n\
+    or an error. A lost cable is waited for, a minute at most, and the plan goes on. Exit code 6 where the app died by itself, 12 where an action had\n\
     no effect or the app did not come to rest.")]
 pub struct Args {
     /// The app: a package, or one of its processes (com.example.app:service)
@@ -95,11 +95,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let mut signals = watch_signals()?;
     let (canceller, cancel) = Cancel::new();
     let steps: Arc<Mutex<Vec<Step>>> = Arc::default();
-    let show = Show {
-        console: ctx.console.clone(),
-        steps: Arc::clone(&steps),
-        rounds: plan.rounds,
-    };
+    let show = Show::new(&ctx.console, &plan, Arc::clone(&steps));
     let tell = |event: &Event| show.event(event);
     let timeline = args.timeline.as_deref();
     let mut work = std::pin::pin!(app::run(device, &journals, &plan, timeline, &cancel, &tell));
@@ -115,7 +111,14 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         }
     };
     let steps = std::mem::take(&mut *steps.lock().unwrap_or_else(PoisonError::into_inner));
-    show_report(&ctx.console, &plan, &report, &steps);
+    let next = Next {
+        target: &plan.target,
+        timeline,
+        serial: ctx.globals.serial.as_deref(),
+        // A phone that is gone with this command answers no other.
+        gone: ctx.globals.virtual_phone.is_some(),
+    };
+    show::report(&ctx.console, &report, &steps, &next);
     Ok(outcome(&report))
 }
 
@@ -201,196 +204,4 @@ async fn restore(ctx: &Context) -> Result<Outcome, Failure> {
         console.data(format_args!("{}: {}", each.serial, put_back_words(each)));
     }
     Ok(Outcome::Done)
-}
-
-fn put_back_words(done: &PutBack) -> String {
-    let mut words: Vec<String> = done
-        .settings
-        .iter()
-        .map(|s| shown(s).into_owned())
-        .collect();
-    if done.monkey_ended {
-        words.push("monkey ended".to_owned());
-    }
-    if done.screen_off {
-        words.push("screen off".to_owned());
-    }
-    match words.is_empty() {
-        true => "nothing had to be put back".to_owned(),
-        false => format!("put back: {}", words.join(", ")),
-    }
-}
-
-/// Shows what happens as it happens.
-struct Show {
-    console: Console,
-    steps: Arc<Mutex<Vec<Step>>>,
-    rounds: u32,
-}
-
-impl Show {
-    fn event(&self, event: &Event) {
-        let console = &self.console;
-        console.event(event);
-        match event {
-            Event::PutBackFirst(done) => console.say(format_args!(
-                "an earlier run was not able to end well; {}",
-                put_back_words(done)
-            )),
-            Event::Woke { unlocked } => console.say(match unlocked {
-                true => "the screen was off or locked: switched on, unlocked",
-                false => "the screen was off: switched on",
-            }),
-            Event::BroughtToFront(launch) => {
-                console.say(format_args!(
-                    "brought to the front: {}",
-                    launch_words(launch)
-                ));
-            }
-            Event::Round { round, of } if *of > 1 => {
-                let text = format!("round {round} of {of}");
-                console.data(console.styled(Style::Strong, text));
-            }
-            Event::Step(step) => self.step(step),
-            Event::Settled {
-                settled,
-                after_ms,
-                why,
-                ..
-            } => {
-                let after = HumanDuration(Duration::from_millis(*after_ms));
-                match (settled, why) {
-                    (false, Some(why)) => {
-                        console.warn(format_args!("not at rest after {after}: {why}"));
-                    }
-                    _ => console.data(format_args!("  at rest after {after}")),
-                }
-            }
-            Event::Died(death) => {
-                let next = match death.next_pid {
-                    Some(pid) => format!("; {pid} runs in its place"),
-                    None => String::new(),
-                };
-                console.warn(format_args!(
-                    "{} ({}) died: {}{next}",
-                    shown(&death.process),
-                    death.pid,
-                    shown(&death.why())
-                ));
-            }
-            Event::Lost { what } => console.warn(format_args!(
-                "{what}; waiting for the phone to put it back as it was"
-            )),
-            Event::Round { .. } | Event::PutBack(_) => {}
-        }
-    }
-
-    fn step(&self, step: &Step) {
-        let console = &self.console;
-        let indent = if self.rounds > 1 { "  " } else { "" };
-        let mut what = shown(&step.action).into_owned();
-        if step.of > 1 {
-            what.push_str(&format!("  {}/{}", step.time, step.of));
-        }
-        let took = Duration::from_nanos(step.end_ns.saturating_sub(step.begin_ns));
-        let mut line = format!("{indent}{what:<24}  {:>8}", HumanDuration(took).to_string());
-        match step.rss_anon {
-            Some(bytes) => {
-                let kib = thousands(bytes / 1024);
-                line.push_str(&format!("  {kib:>9} KiB"));
-            }
-            None => line.push_str(&format!("  {:>13}", "not running")),
-        }
-        let effects: Vec<String> = step
-            .effects
-            .iter()
-            .map(|effect| {
-                let style = match effect.is_in_vain() {
-                    true => Style::Warn,
-                    false => Style::Dim,
-                };
-                console.styled(style, effect_words(effect)).to_string()
-            })
-            .collect();
-        console.data(format_args!("{line}  {}", effects.join(", ")));
-        if !console.is_json_lines() {
-            let mut steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
-            steps.push(step.clone());
-        }
-    }
-}
-
-fn effect_words(effect: &Effect) -> String {
-    let text = match effect {
-        Effect::Recreated { activity } => format!("{activity} created anew"),
-        Effect::NotRecreated { activity, why } => {
-            format!("{activity} not created anew, nothing was provoked: {why}")
-        }
-        Effect::Unknown { why } => format!("effect unknown: {why}"),
-        Effect::InBackground => "in the background".to_owned(),
-        Effect::StillInFront => "still in front".to_owned(),
-        Effect::Launched(launch) => launch_words(launch),
-        Effect::Trimmed { level } => format!("asked: {level}"),
-        Effect::TrimRefused { level, why } => format!("{level} refused: {why}"),
-        Effect::Monkey {
-            events,
-            injected,
-            seed,
-            aborted,
-        } => {
-            let injected = injected.map_or_else(|| "?".to_owned(), thousands);
-            let ended = aborted.as_ref().map(|why| format!(", ended early: {why}"));
-            format!(
-                "{injected} of {} events sent (seed {seed}){}",
-                thousands(*events),
-                ended.unwrap_or_default()
-            )
-        }
-        Effect::Ended => "ended".to_owned(),
-        Effect::StillRuns { why } => format!("still runs: {why}"),
-    };
-    shown(&text).into_owned()
-}
-
-fn launch_words(launch: &Launch) -> String {
-    let activity = launch.activity.as_deref().unwrap_or("the app");
-    let mut text = match launch.only_to_front {
-        true => format!("{activity} came to the front, no launch"),
-        false => format!("{activity} launched"),
-    };
-    match (&launch.state, launch.total_ms) {
-        (Some(state), Some(ms)) if !launch.only_to_front => {
-            text.push_str(&format!(" ({}, {ms} ms)", state.to_ascii_lowercase()));
-        }
-        (_, Some(ms)) => text.push_str(&format!(" ({ms} ms)")),
-        _ => {}
-    }
-    if let Some(front) = &launch.behind {
-        text.push_str(&format!(", and {front} is in front of it"));
-    }
-    shown(&text).into_owned()
-}
-
-fn show_report(console: &Console, plan: &Plan, report: &Report, steps: &[Step]) {
-    if console.is_json_lines() {
-        console.event(&json!({ "event": "ended", "report": report }));
-        return;
-    }
-    if console.is_json() {
-        let target = &plan.target.process;
-        console.json(&json!({ "target": target, "steps": steps, "report": report }));
-        return;
-    }
-    if report.in_vain > 0 {
-        console.warn(format_args!(
-            "{} of {} steps had no effect: they provoke nothing",
-            report.in_vain, report.steps
-        ));
-    }
-    if let Some(done) = &report.put_back {
-        console.say(put_back_words(done));
-    }
-    if let Some(front) = &report.front {
-        console.say(format_args!("in front, and left there: {}", shown(front)));
-    }
 }

@@ -115,6 +115,12 @@ pub enum ProvokeError {
         /// The serial number that was noted.
         noted: String,
     },
+    /// What was begun cannot go on: rotation, front and process are those of a new start.
+    #[error("{serial} was restarted in between")]
+    Restarted {
+        /// The phone.
+        serial: String,
+    },
     /// The journal.
     #[error("cannot keep what is to be put back in {}", path.display())]
     Journal {
@@ -147,6 +153,7 @@ impl Classified for ProvokeError {
             | ProvokeError::NotOnThisAndroid { .. }
             | ProvokeError::Odd { .. }
             | ProvokeError::NotPutBack { .. }
+            | ProvokeError::Restarted { .. }
             | ProvokeError::Busy { .. } => ErrorClass::Device,
             ProvokeError::OtherPhone { .. } => ErrorClass::NoDevice,
             ProvokeError::KeepsDying { .. } => ErrorClass::Incomplete,
@@ -167,6 +174,7 @@ impl Classified for ProvokeError {
             ProvokeError::Odd { .. } => "odd-answer",
             ProvokeError::KeepsDying { .. } => "keeps-dying",
             ProvokeError::NotPutBack { .. } => "not-put-back",
+            ProvokeError::Restarted { .. } => "phone-restarted",
             ProvokeError::Busy { .. } => "provoke-busy",
             ProvokeError::OtherPhone { .. } => "other-phone",
             ProvokeError::Journal { .. } => "journal-unwritable",
@@ -211,6 +219,9 @@ impl Classified for ProvokeError {
             }
             ProvokeError::Journal { .. } => {
                 Some("make room there, or name another folder by HEAPTAP_STATE_DIR".to_owned())
+            }
+            ProvokeError::Restarted { .. } => {
+                Some("begin again once it is up; why it restarted is another question".to_owned())
             }
             ProvokeError::Odd { .. } | ProvokeError::Interrupted => None,
         }

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::saved::PutBack;
+use super::trend::Trend;
 
 /// Something happened.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -40,10 +41,18 @@ pub enum Event {
     },
     /// The app's process is gone, though nothing was done to end it.
     Died(Death),
-    /// The phone is away; what was changed on it is put back when it comes again.
+    /// The phone is away, and is waited for.
     Lost {
         /// What was lost.
         what: String,
+        /// Whether the plan goes on where it stood once it is back; else what was changed is
+        /// put back.
+        goes_on: bool,
+    },
+    /// It is back, and the plan goes on.
+    Returned {
+        /// How long it was away on this host's clock, ms.
+        after_ms: u64,
     },
     /// The phone is as it was.
     PutBack(PutBack),
@@ -60,6 +69,8 @@ pub struct Step {
     pub time: u32,
     /// Of how many.
     pub of: u32,
+    /// It was begun before, and cut by a lost cable: it may have been done twice.
+    pub again: bool,
     /// When it began.
     pub begin_ns: u64,
     /// When its effect was seen, or given up.
@@ -215,6 +226,11 @@ pub struct Report {
     pub deaths: Vec<Death>,
     /// Rounds that did not come to rest in time.
     pub unsettled: u32,
+    /// Cables that were lost while it went on.
+    pub lost: u32,
+    /// What the process's anonymous memory did from round to round; `None` where nothing was
+    /// repeated, or the plan was not done to its end.
+    pub trend: Option<Trend>,
     /// What is in front at the end, as `package/.Activity`.
     pub front: Option<String>,
     /// What was put back.

@@ -60,8 +60,11 @@ pub async fn hardware_serial(device: &Device) -> Result<String, ProvokeError> {
 }
 
 const FRONT: &str = r#"cat /proc/uptime
-x=$(dumpsys activity activities | grep -E "ResumedActivity|FocusedActivity")
-if [ -n "$x" ]; then echo "$x"; else dumpsys window | grep mCurrentFocus; fi"#;
+x=$(dumpsys activity activities | grep -E "^Display #|ResumedActivity|FocusedActivity")
+case "$x" in
+  *Activity*) echo "$x" ;;
+  *) dumpsys window | grep -E "Display: mDisplayId=|mCurrentFocus" ;;
+esac"#;
 
 /// What is in front, and when.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -127,10 +130,19 @@ pub(super) async fn screen(device: &Device) -> Result<(Option<bool>, Option<bool
 
 /// How the screen is turned; `None` where it is not told.
 pub(super) async fn rotation(device: &Device) -> Result<Option<u32>, ProvokeError> {
-    let script = Command::script(r#"dumpsys window | grep -E "mRotation=|mCurrentRotation=""#);
+    let script = Command::script(r#"dumpsys window | grep -E "Display: mDisplayId=|mRotation=|mCurrentRotation=""#);
     let script = script.called("asking how the screen is turned");
     let output = device.run(&script, SLOW).await?;
     Ok(read::rotation(&String::from_utf8_lossy(&output.stdout)))
+}
+
+const BOOT: &str = "cat /proc/sys/kernel/random/boot_id 2>/dev/null";
+
+/// Identity of the phone's start; empty where it does not tell.
+pub(super) async fn boot(device: &Device) -> Result<String, ProvokeError> {
+    let script = Command::script(BOOT).called("asking whether it was restarted");
+    let output = device.run(&script, QUICK).await?;
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 /// What a phone says of itself and its settings.
@@ -143,6 +155,8 @@ pub(super) struct Facts {
     pub(super) stay_on: Reading,
     /// Who is looked at: the user that was named, else the one in front.
     pub(super) target: Target,
+    /// Identity of its start.
+    pub(super) boot: String,
 }
 
 impl Facts {
@@ -210,6 +224,7 @@ pub(super) async fn facts(device: &Device, target: &Target) -> Result<Facts, Pro
         user_rotation,
         stay_on: setting(stay_on),
         target,
+        boot: boot(device).await?,
     })
 }
 

@@ -5,19 +5,26 @@
 //! | module | owns |
 //! |---|---|
 //! | `action` | the actions as values, as text, in YAML |
+//! | `away` | a phone whose cable is lost: waiting for it, going on, or putting back |
+//! | `cancel` | ending a run from outside |
 //! | `catalog` | what each is for, for people |
 //! | `checks` | what is looked at after each command |
 //! | `deeds` | the commands that each comes to on a release of Android, and what is checked after each |
+//! | `dry` | what would be sent, printed |
 //! | `read` | the texts that a phone answers with: pure, bounded, fuzzed |
 //! | `look` | asking the phone: what is in front, which process, how much it works |
 //! | `saved` | what a phone was set to before; its journal on the host; putting it back |
 //! | `settle` | waiting until an app has come to rest |
 //! | `run` | a plan from its first command to the state put back |
+//! | `trend` | what memory does from round to round, and how sure that is |
 
 mod action;
+mod away;
+mod cancel;
 pub mod catalog;
 mod checks;
 mod deeds;
+mod dry;
 mod error;
 mod event;
 mod look;
@@ -25,15 +32,19 @@ pub mod read;
 mod run;
 mod saved;
 mod settle;
+mod trend;
 
 pub use action::{Action, ActionError, Key, Monkey, Point, Swipe, Trim, TrimLevel};
+pub use cancel::{Cancel, Canceller};
 pub use deeds::{Deed, Phone};
+pub use dry::{Planned, dry_run};
 pub use error::ProvokeError;
 pub use event::{Death, Effect, Event, Launch, Report, Step};
 pub use look::hardware_serial;
-pub use run::{Cancel, Canceller, Planned, dry_run, run};
+pub use run::run;
 pub use saved::{Journals, Lock, PutBack, Saved, Setting, identity, put_back};
 pub use settle::Settle;
+pub use trend::{FEWEST, Held, LEFT_OUT, Trend, Verdict};
 
 /// Which app.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -45,6 +45,27 @@ pub fn record(line: &str) -> Option<Record> {
     })
 }
 
+/// Lines about the phone's own display, and about none: another one may be listed before it or
+/// behind it, and has a front, a focus and a rotation of its own.
+fn own_display(text: &str) -> impl Iterator<Item = &str> {
+    /// `Display #0 (activities from top to bottom):`, `  Display: mDisplayId=0 (organized)`.
+    fn heading(line: &str) -> Option<&str> {
+        let rest = line.strip_prefix("Display")?;
+        let id = rest
+            .strip_prefix(" #")
+            .or_else(|| rest.strip_prefix(": mDisplayId="))?;
+        let end = id.find(|c: char| !c.is_ascii_digit()).unwrap_or(id.len());
+        id.get(..end).filter(|id| !id.is_empty())
+    }
+    let mut own = true;
+    text.lines().map(str::trim_start).filter(move |line| {
+        if let Some(id) = heading(line) {
+            own = id == "0";
+        }
+        own
+    })
+}
+
 /// The activity in front, from `dumpsys activity activities` of any release.
 pub fn front(text: &str) -> Option<Record> {
     // Newest words first: where one dump has several, the first of these is the one.
@@ -55,17 +76,13 @@ pub fn front(text: &str) -> Option<Record> {
         "ResumedActivity:",
         "mFocusedActivity",
     ];
-    let found = |key: &str| {
-        let mut lines = text.lines().map(str::trim_start);
-        lines.find_map(|line| record(line.strip_prefix(key)?))
-    };
+    let found = |key: &str| own_display(text).find_map(|line| record(line.strip_prefix(key)?));
     KEYS.into_iter().find_map(found)
 }
 
 /// The component in front from `dumpsys window`: `mCurrentFocus=Window{1 u0 a/a.Main}`.
 pub fn focus(text: &str) -> Option<String> {
-    let mut lines = text.lines().map(str::trim_start);
-    lines.find_map(|line| {
+    own_display(text).find_map(|line| {
         let rest = line.strip_prefix("mCurrentFocus=Window{")?;
         let word = rest.split_whitespace().nth(2)?.trim_end_matches('}');
         word.contains('/').then(|| word.to_owned())
@@ -436,7 +453,7 @@ pub fn screen(text: &str) -> (Option<bool>, Option<bool>) {
 
 /// How the screen is turned, from `mRotation=1` or `mCurrentRotation=ROTATION_90`.
 pub fn rotation(text: &str) -> Option<u32> {
-    let mut words = text.split_whitespace();
+    let mut words = own_display(text).flat_map(str::split_whitespace);
     words.find_map(|word| match word.split_once('=')? {
         ("mRotation" | "mCurrentRotation", value) => {
             match value.strip_prefix("ROTATION_").unwrap_or(value) {
@@ -505,6 +522,35 @@ mod tests {
             focus("  mCurrentFocus=Window{5 u0 NotificationShade}"),
             None
         );
+    }
+
+    #[test]
+    fn another_display_is_not_the_phones_own() {
+        let other = "Display #2 (activities from top to bottom):\n    topResumedActivity=ActivityRecord{1 u0 tv/.Show t1}\n  ResumedActivity: ActivityRecord{1 u0 tv/.Show t1}\n";
+        let own = "Display #0 (activities from top to bottom):\n    topResumedActivity=ActivityRecord{2 u0 a.b/.C t2}\n  ResumedActivity: ActivityRecord{2 u0 a.b/.C t2}\n";
+        let of = |text: String| front(&text).map(|r| r.component);
+        for text in [format!("{other}{own}"), format!("{own}{other}")] {
+            assert_eq!(of(text).as_deref(), Some("a.b/.C"));
+        }
+        // On 10 each stack has its own, and what has the focus stands at the end.
+        let stacks = |id: u32, what: &str| {
+            format!(
+                "Display #{id} (activities from top to bottom):\n\n  Stack #5: type=standard\n    mResumedActivity: ActivityRecord{{3 u0 {what} t3}}\n"
+            )
+        };
+        let end = "  ResumedActivity: ActivityRecord{3 u0 tv/.Show t3}\n";
+        let both = format!("{}{}{end}", stacks(2, "tv/.Show"), stacks(0, "a.b/.C"));
+        assert_eq!(of(both).as_deref(), Some("a.b/.C"));
+        // The phone's own display is dark while another one shows something.
+        let dark = format!("Display #0 (activities from top to bottom):\n{other}");
+        assert_eq!(of(dark), None);
+        // A display whose number begins alike is another one; who names none has one.
+        assert_eq!(of(other.replace("#2", "#02")), None);
+        assert_eq!(of(other.replace("Display #2", "Stack #2")).as_deref(), Some("tv/.Show"));
+
+        let windows = "  Display: mDisplayId=2\n    mCurrentFocus=Window{4 u0 tv/tv.Show}\n      mCurrentRotation=ROTATION_90\n  Display: mDisplayId=0 (organized)\n    mCurrentFocus=Window{5 u0 a.b/a.b.C}\n      mCurrentRotation=ROTATION_0\n";
+        assert_eq!(focus(windows).as_deref(), Some("a.b/a.b.C"));
+        assert_eq!(rotation(windows), Some(0));
     }
 
     #[test]

@@ -3,67 +3,25 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
-use tokio::sync::watch;
-
 use super::Plan;
 use super::action::Action;
+use super::cancel::Cancel;
 use super::deeds::{self, Check, Deed, Phone, press};
 use super::error::ProvokeError;
 use super::event::{Effect, Event, Report, Step};
 use super::look::{self, Facts, Reading, SLOW};
 use super::read::Pulse;
-use super::saved::{Journals, PutBack, Saved, Setting, identity, put_back};
+use super::saved::{Journals, Saved, Setting, identity, put_back};
 use super::settle::{PAUSE, Resting, Sample};
+use super::trend::{FEWEST, Held, Trend};
 use crate::device::{Command, Device};
 
 /// How long an effect may take to be seen, on the phone's clock.
 const EFFECT_NS: u64 = 5_000_000_000;
 /// Once an action had none, less is waited for the next.
 const NO_EFFECT_NS: u64 = 1_000_000_000;
-/// How long a phone whose cable was lost is waited for.
-const RETURN: Duration = Duration::from_secs(60);
 /// So many deaths in a row end it.
 const DEATHS: u32 = 3;
-
-/// Whoever may end a run.
-#[derive(Debug)]
-pub struct Canceller(watch::Sender<bool>);
-
-/// Whether a run is to end.
-#[derive(Debug, Clone)]
-pub struct Cancel(watch::Receiver<bool>);
-
-impl Cancel {
-    /// A pair of both.
-    pub fn new() -> (Canceller, Cancel) {
-        let (sender, receiver) = watch::channel(false);
-        (Canceller(sender), Cancel(receiver))
-    }
-
-    pub(super) fn check(&self) -> Result<(), ProvokeError> {
-        match *self.0.borrow() {
-            true => Err(ProvokeError::Interrupted),
-            false => Ok(()),
-        }
-    }
-
-    /// Returns once it is to end; never where nobody can say so any more.
-    pub(super) async fn wait(&self) {
-        let mut receiver = self.0.clone();
-        if receiver.wait_for(|ended| *ended).await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    }
-}
-
-impl Canceller {
-    /// Ends the run: what is under way is finished, what was changed is put back.
-    pub fn cancel(&self) {
-        // Nobody listens once it has ended.
-        let _ = self.0.send(true);
-    }
-}
 
 /// Does what a plan says. What it changes on the phone is noted in `journals` first and put
 /// back afterwards; of all that happens `tell` hears.
@@ -104,6 +62,10 @@ pub async fn run(
         deaths_in_a_row: 0,
         in_vain_before: false,
         noted: false,
+        boot: facts.boot,
+        lost_in_a_row: 0,
+        gave_up: false,
+        held: Vec::new(),
     };
     let mut result = runner.work().await;
     if let Err(ProvokeError::Interrupted) = &result {
@@ -123,7 +85,7 @@ pub async fn run(
 /// What is noted before anything is changed.
 ///
 /// A setting that the phone does not tell is not changed either: it could not be put back.
-fn saved(
+pub(super) fn saved(
     device: &Device,
     hardware_serial: &str,
     plan: &Plan,
@@ -161,87 +123,16 @@ fn saved(
     })
 }
 
-/// A command that would be sent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Planned {
-    /// Which round; `None` before the first and after the last.
-    pub round: Option<u32>,
-    /// What for: an action, `prepare` or `put back`.
-    pub what: String,
-    /// As it goes to the device's shell.
-    pub command: String,
-    /// What is special about it.
-    pub note: Option<String>,
-}
-
-/// What [`run`] would send to change something, in order; looks at the phone, changes nothing.
-///
-/// # Errors
-/// As [`run`], as far as it is known beforehand.
-pub async fn dry_run(device: &Device, plan: &Plan) -> Result<Vec<Planned>, ProvokeError> {
-    let facts = look::facts(device, &plan.target).await?;
-    let plan = &facts.plan(plan);
-    let mut saved = saved(device, "", plan, &facts)?;
-    let mut all = Vec::new();
-    let planned = |round, what: &str, deed: &Deed| Planned {
-        round,
-        what: what.to_owned(),
-        command: deed.command.text().to_owned(),
-        note: deed.note(),
-    };
-    let command = |what: &str, command: Command| Planned {
-        round: None,
-        what: what.to_owned(),
-        command: command.text().to_owned(),
-        note: None,
-    };
-    let mut usable = true;
-    if plan.needs_screen() {
-        let (off, locked) = look::screen(device).await?;
-        if off == Some(true) {
-            saved.screen_off = true;
-            all.push(command("prepare", press("KEYCODE_WAKEUP")));
-        }
-        if locked == Some(true) {
-            all.push(command("prepare", dismiss()));
-        }
-        all.push(command("prepare", stay_on()));
-        usable = off != Some(true) && locked != Some(true);
-    }
-    if wants_front(plan) && !(usable && look::front(device).await?.is_of(&plan.target.package)) {
-        let start = deeds::start_as_icon(&facts.phone, &plan.target)?;
-        let mut start = planned(None, "prepare", &start);
-        if !usable {
-            start.note = Some("where the app is not in front then".to_owned());
-        }
-        all.push(start);
-    }
-    for round in 1..=plan.rounds {
-        for (place, action) in plan.actions.iter().enumerate() {
-            let what = action.to_string();
-            let doings = deeds::of(plan, place, &facts.phone, round)?;
-            let deeds = doings.iter().flatten();
-            all.extend(deeds.map(|deed| planned(Some(round), &what, deed)));
-        }
-    }
-    let back = saved.settings.iter().map(Setting::command);
-    all.extend(back.map(|c| command("put back", c)));
-    if saved.screen_off {
-        all.push(command("put back", press("KEYCODE_SLEEP")));
-    }
-    Ok(all)
-}
-
-fn stay_on() -> Command {
+pub(super) fn stay_on() -> Command {
     Command::program("svc").args(["power", "stayon", "usb"])
 }
 
-fn dismiss() -> Command {
+pub(super) fn dismiss() -> Command {
     Command::program("wm").arg("dismiss-keyguard")
 }
 
 /// Whether the app has to be in front before the first action.
-fn wants_front(plan: &Plan) -> bool {
+pub(super) fn wants_front(plan: &Plan) -> bool {
     plan.actions.first().is_some_and(acts_in_front)
 }
 
@@ -270,10 +161,12 @@ pub(super) struct Runner<'a> {
     pub(super) plan: &'a Plan,
     pub(super) journals: &'a Journals,
     pub(super) cancel: &'a Cancel,
-    tell: &'a (dyn Fn(&Event) + Send + Sync),
+    pub(super) tell: &'a (dyn Fn(&Event) + Send + Sync),
     pub(super) saved: Saved,
+    /// Identity of the phone's start: after another one nothing is as it was.
+    pub(super) boot: String,
     phone: Phone,
-    report: Report,
+    pub(super) report: Report,
     /// The process as it was seen last.
     pulse: Option<Pulse>,
     deaths_in_a_row: u32,
@@ -281,43 +174,158 @@ pub(super) struct Runner<'a> {
     pub(super) in_vain_before: bool,
     /// What is to be put back stands in the journal.
     noted: bool,
+    /// Cables lost since the last doing that came to its end.
+    pub(super) lost_in_a_row: u32,
+    /// The phone is away, and is not waited for any more.
+    pub(super) gave_up: bool,
+    /// What the process held after each round, and after each doing of a lone action.
+    held: Vec<Held>,
+}
+
+/// Where in a plan a run stands.
+struct Place<'a> {
+    round: u32,
+    /// Which action.
+    at: usize,
+    action: &'a Action,
+    /// Doings of it that came to their end.
+    done: usize,
+    /// All of its doings; made when the first begins, and anew after a lost cable.
+    doings: Option<Vec<Vec<Deed>>>,
+    /// The doing was begun before, and cut.
+    again: bool,
 }
 
 impl Runner<'_> {
     async fn work(&mut self) -> Result<(), ProvokeError> {
         self.cancel.check()?;
         if self.plan.needs_screen() {
-            self.wake().await?;
+            self.wake(true).await?;
         }
         if wants_front(self.plan) {
             self.bring_to_front().await?;
         }
         self.pulse = self.look().await?.pulse;
-        for round in 1..=self.plan.rounds {
+        let plan = self.plan;
+        for round in 1..=plan.rounds {
             (self.tell)(&Event::Round {
                 round,
-                of: self.plan.rounds,
+                of: plan.rounds,
             });
-            for (place, action) in self.plan.actions.iter().enumerate() {
+            for (at, action) in plan.actions.iter().enumerate() {
                 self.in_vain_before = false;
-                if matches!(action, Action::Rotate(_)) {
-                    self.bring_to_front().await?;
-                    self.look_how_it_is_turned(round, place).await?;
-                }
-                let doings = deeds::of(self.plan, place, &self.phone, round)?;
-                let of = doings.len() as u32;
-                for (n, deeds) in doings.iter().enumerate() {
-                    self.cancel.check()?;
-                    let time = (n as u32).saturating_add(1);
-                    self.step(round, action, time, of, deeds).await?;
+                let mut place = Place {
+                    round,
+                    at,
+                    action,
+                    done: 0,
+                    doings: None,
+                    again: false,
+                };
+                while self.go_on(&mut place).await? {}
+            }
+            if let Some(settle) = plan.settle {
+                while let Err(error) = self.settle(round, settle.limit).await {
+                    self.wait_for_phone(error).await?;
                 }
             }
-            if let Some(settle) = self.plan.settle {
-                self.settle(round, settle.limit).await?;
+            if self.is_of_rounds() {
+                self.note_held();
             }
         }
-        self.report.front = look::front(self.device).await?.component;
+        self.report.front = loop {
+            match look::front(self.device).await {
+                Ok(front) => break front.component,
+                Err(error) => self.wait_for_phone(error).await?,
+            }
+        };
+        self.report.trend = Trend::of(self.compared(), &self.held);
         Ok(())
+    }
+
+    /// The next doing of an action; whether there was one. One that a lost cable cut is done
+    /// again once the phone is back.
+    async fn go_on(&mut self, place: &mut Place<'_>) -> Result<bool, ProvokeError> {
+        match self.next_doing(place).await {
+            Ok(true) => {
+                place.done += 1;
+                place.again = false;
+                self.lost_in_a_row = 0;
+                if !self.is_of_rounds() {
+                    self.note_held();
+                }
+                Ok(true)
+            }
+            Ok(false) => Ok(false),
+            Err(error) => {
+                self.wait_for_phone(error).await?;
+                // It may have turned before the cable was lost, or while nobody held it.
+                place.doings = None;
+                place.again = true;
+                self.in_vain_before = false;
+                Ok(true)
+            }
+        }
+    }
+
+    async fn next_doing(&mut self, place: &mut Place<'_>) -> Result<bool, ProvokeError> {
+        self.cancel.check()?;
+        let doings = match place.doings.take() {
+            Some(doings) => doings,
+            None => self.doings(place).await?,
+        };
+        let doings = place.doings.insert(doings);
+        let Some(deeds) = doings.get(place.done) else {
+            return Ok(false);
+        };
+        let step = Step {
+            round: place.round,
+            action: place.action.to_string(),
+            time: u32::try_from(place.done + 1).unwrap_or(u32::MAX),
+            of: u32::try_from(doings.len()).unwrap_or(u32::MAX),
+            again: place.again,
+            begin_ns: 0,
+            end_ns: 0,
+            pid: None,
+            rss_anon: None,
+            effects: Vec::new(),
+        };
+        self.step(place.action, step, deeds).await?;
+        Ok(true)
+    }
+
+    /// What each doing of an action comes to, as the phone is turned now.
+    async fn doings(&mut self, place: &Place<'_>) -> Result<Vec<Vec<Deed>>, ProvokeError> {
+        if matches!(place.action, Action::Rotate(_)) {
+            self.bring_to_front().await?;
+            self.look_how_it_is_turned(place).await?;
+        }
+        deeds::of(self.plan, place.at, &self.phone, place.round)
+    }
+
+    /// What is compared to tell growth: rounds, or doings where one action is all there is and
+    /// rounds would be too few.
+    fn compared(&self) -> &'static str {
+        match self.plan.actions.as_slice() {
+            [one] if !self.is_of_rounds() => one.name(),
+            _ => "round",
+        }
+    }
+
+    fn is_of_rounds(&self) -> bool {
+        let enough = usize::try_from(self.plan.rounds).is_ok_and(|rounds| rounds >= FEWEST);
+        let repeats = |one: &Action| one.times() > 1;
+        enough || !matches!(self.plan.actions.as_slice(), [one] if repeats(one))
+    }
+
+    fn note_held(&mut self) {
+        let pulse = self.pulse.as_ref();
+        if let Some((pulse, bytes)) = pulse.and_then(|p| Some((p, p.resident?))) {
+            self.held.push(Held {
+                process: (pulse.pid, pulse.started),
+                bytes,
+            });
+        }
     }
 
     /// Notes what is to be put back, once.
@@ -334,22 +342,25 @@ impl Runner<'_> {
     }
 
     /// Switches the screen on, unlocks it where that is possible, and keeps it on.
-    async fn wake(&mut self) -> Result<(), ProvokeError> {
+    pub(super) async fn wake(&mut self, first: bool) -> Result<(), ProvokeError> {
         let (off, locked) = look::screen(self.device).await?;
-        self.saved.screen_off = off == Some(true);
-        self.note()?;
-        if self.saved.screen_off {
+        let off = off == Some(true);
+        if first {
+            self.saved.screen_off = off;
+            self.note()?;
+        }
+        if off {
             look::run_quick(self.device, &press("KEYCODE_WAKEUP"), SLOW).await?;
         }
         // Some phones show the lock screen only once they are awake.
-        let locked = match self.saved.screen_off {
+        let locked = match off {
             true => look::screen(self.device).await?.1,
             false => locked,
         };
         if locked == Some(true) {
             self.unlock().await?;
         }
-        if self.saved.screen_off || locked == Some(true) {
+        if off || locked == Some(true) {
             (self.tell)(&Event::Woke {
                 unlocked: locked == Some(true),
             });
@@ -395,12 +406,9 @@ impl Runner<'_> {
 
     /// A screen that follows the hand that holds it may lie on its side: what is expected gives
     /// way to what is.
-    async fn look_how_it_is_turned(
-        &mut self,
-        round: u32,
-        place: usize,
-    ) -> Result<(), ProvokeError> {
-        let expected = deeds::is_upright(self.plan, place, &self.phone, round);
+    async fn look_how_it_is_turned(&mut self, place: &Place<'_>) -> Result<(), ProvokeError> {
+        let upright = deeds::is_upright(self.plan, place.at, &self.phone, place.round);
+        let expected = upright == (place.done % 2 == 0);
         let turned = look::rotation(self.device).await?;
         if turned.is_some_and(|turned| (turned % 2 == 0) != expected) {
             self.phone.upright = !self.phone.upright;
@@ -411,34 +419,25 @@ impl Runner<'_> {
     /// Does an action once, and looks what came of it.
     async fn step(
         &mut self,
-        round: u32,
         action: &Action,
-        time: u32,
-        of: u32,
+        mut step: Step,
         deeds: &[Deed],
     ) -> Result<(), ProvokeError> {
-        if time == 1 && acts_in_front(action) {
+        if (step.time == 1 || step.again) && acts_in_front(action) {
             self.bring_to_front().await?;
         }
         let before = self.look().await?;
         self.notice(before.pulse.as_ref(), false).await?;
-        let mut effects = Vec::new();
         for deed in deeds {
             self.cancel.check()?;
-            self.act(deed, &mut effects).await?;
+            self.act(deed, &mut step.effects).await?;
         }
         let after = self.look().await?;
-        let step = Step {
-            round,
-            action: action.to_string(),
-            time,
-            of,
-            begin_ns: before.boot_ns,
-            end_ns: after.boot_ns,
-            pid: after.pulse.as_ref().map(|p| p.pid),
-            rss_anon: after.pulse.as_ref().and_then(|p| p.resident),
-            effects,
-        };
+        step.begin_ns = before.boot_ns;
+        step.end_ns = after.boot_ns;
+        step.pid = after.pulse.as_ref().map(|p| p.pid);
+        step.rss_anon = after.pulse.as_ref().and_then(|p| p.resident);
+        let more = step.time < step.of;
         self.report.steps = self.report.steps.saturating_add(1);
         self.in_vain_before = step.is_in_vain();
         self.report.in_vain += u32::from(step.is_in_vain());
@@ -446,7 +445,7 @@ impl Runner<'_> {
         let died = self.notice(after.pulse.as_ref(), ends_it(action)).await?;
         if !died {
             self.deaths_in_a_row = 0;
-        } else if time < of && acts_in_front(action) {
+        } else if more && acts_in_front(action) {
             self.bring_to_front().await?;
             self.pulse = self.look().await?.pulse;
         }
@@ -540,6 +539,15 @@ impl Runner<'_> {
         }
     }
 
+    /// The same process as before, seen again; another one is noticed with the next doing.
+    fn pulse_at_rest(&mut self, now: Option<&Pulse>) {
+        if let (Some(before), Some(now)) = (&mut self.pulse, now)
+            && (before.pid, before.started) == (now.pid, now.started)
+        {
+            before.clone_from(now);
+        }
+    }
+
     /// Waits until the app has come to rest.
     async fn settle(&mut self, round: u32, limit: Duration) -> Result<(), ProvokeError> {
         let limit = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
@@ -557,6 +565,8 @@ impl Runner<'_> {
                 front,
                 pulse,
             };
+            // What it holds at rest is what rounds are compared by.
+            self.pulse_at_rest(sample.pulse.as_ref());
             match resting.add(sample) {
                 Ok(()) => break (true, None, after / 1_000_000),
                 Err(why) if after >= limit => break (false, Some(why), after / 1_000_000),
@@ -571,40 +581,5 @@ impl Runner<'_> {
             why,
         });
         Ok(())
-    }
-
-    /// Puts back what was noted, waiting for a phone that is away.
-    async fn put_back(
-        &self,
-        failed: Option<&ProvokeError>,
-    ) -> Result<Option<PutBack>, ProvokeError> {
-        let Some(saved) = self.journals.of(self.saved.phone())? else {
-            return Ok(None);
-        };
-        let mut away = match failed {
-            Some(ProvokeError::Device(error)) if error.is_connection() => Some(error.to_string()),
-            _ => None,
-        };
-        loop {
-            if let Some(what) = away.take() {
-                (self.tell)(&Event::Lost { what: what.clone() });
-                let back = tokio::select! {
-                    back = self.device.wait_ready(RETURN) => back.is_ok(),
-                    // Who asked for the end before the cable was lost still waits for it.
-                    () = self.cancel.wait(), if !self.report.interrupted => false,
-                };
-                if !back {
-                    return Err(ProvokeError::NotPutBack {
-                        serial: self.device.serial().to_owned(),
-                        what: format!("{what}, and it has not come back"),
-                    });
-                }
-            }
-            match put_back(self.device, self.journals, &saved).await {
-                Ok(done) => return Ok(Some(done)),
-                Err(error) if error.is_connection() => away = Some(error.to_string()),
-                Err(error) => return Err(error),
-            }
-        }
     }
 }

@@ -3,6 +3,7 @@
 
 use std::fs;
 
+use heaptap::memory::timeline::Seen;
 use serde_json::Value;
 
 use crate::lab::{APP, Ended, Lab, Running, files};
@@ -212,17 +213,68 @@ fn a_killed_run_is_put_back_by_the_next_or_by_restore() {
 }
 
 #[test]
-fn a_lost_cable_is_waited_for_and_the_phone_put_back() {
+fn a_lost_cable_is_waited_for_and_the_plan_goes_on() {
+    let lab = Lab::new(FAST);
+    let mut running = begin(&lab, &["rotate:5000"]);
+    let mut last = 0;
+    for _ in 0..2 {
+        let step = running.until_that("step", |s| s["time"].as_u64() >= Some(last + 2));
+        last = step["time"].as_u64().expect("a number");
+        lab.phone.unplug(0);
+        assert_eq!(running.until("lost")["goes_on"], true);
+        lab.phone.plug_in(0);
+        running.until("returned");
+    }
+    // The one that was cut is done again, to the other side than the screen is on by then.
+    let again = running.until_that("step", |s| s["again"] == true);
+    assert!(again["time"].as_u64() > Some(last), "{again}");
+    let next = running.until("step");
+    for step in [&again, &next] {
+        assert_eq!(step["effects"][0]["effect"], "recreated", "{step}");
+    }
+    assert_eq!(next["time"].as_u64(), again["time"].as_u64().map(|n| n + 1));
+    running.signal("INT");
+    let ended = running.end();
+    assert_eq!(ended.code(), Some(130), "{ended}");
+    let report = &ended.last_with("report")["report"];
+    assert_eq!(report["lost"], 2, "{ended}");
+    assert_eq!(report["in_vain"], 0, "{ended}");
+    assert_as_it_was(&lab);
+}
+
+#[test]
+fn a_monkey_that_lost_its_cable_is_ended_and_sent_again() {
+    let lab = Lab::new("speed=5");
+    let mut running = begin(&lab, &["monkey:200,seed=3,throttle=50ms", "rotate:2"]);
+    lab.until("its pid in the notes", |lab| {
+        let notes = lab.dir.path().join("state/provoke/virtual-1.json");
+        fs::read_to_string(notes)
+            .is_ok_and(|t| t.contains("\"monkey\": ") && !t.contains("\"monkey\": null"))
+    });
+    lab.phone.unplug(0);
+    running.until("lost");
+    lab.phone.plug_in(0);
+    running.until("returned");
+    assert_eq!(lab.shell("pgrep -f monkey").lines().count(), 1);
+    let step = running.until_that("step", |s| s["again"] == true);
+    assert_eq!(step["effects"][0]["injected"], 200, "{step}");
+    let ended = running.end();
+    assert_eq!(ended.code(), Some(0), "{ended}");
+    assert_as_it_was(&lab);
+}
+
+#[test]
+fn a_phone_that_was_restarted_meanwhile_is_put_back_and_left() {
     let lab = Lab::new(FAST);
     let mut running = begin(&lab, &["rotate:5000"]);
     running.until_that("step", |s| s["time"] == 2);
     lab.phone.unplug(0);
     running.until("lost");
+    lab.phone.reboot(0);
     lab.phone.plug_in(0);
     let ended = running.end();
-    // Cut within a command, or gone before one.
-    assert!(matches!(ended.code(), Some(3 | 5)), "{ended}");
-    assert!(ended.stdout.contains("\"put-back\""), "{ended}");
+    assert_eq!(ended.code(), Some(5), "{ended}");
+    assert!(ended.stdout.contains("was restarted"), "{ended}");
     assert_as_it_was(&lab);
 }
 
@@ -339,6 +391,65 @@ fn an_app_at_rest_is_told_from_one_that_is_not() {
 }
 
 #[test]
+fn growth_from_round_to_round_is_told_with_how_sure_that_is() {
+    // Each turn leaks an activity with its views.
+    let lab = Lab::new(&format!("app=idle,{FAST}"));
+    let args = ["rotate:2", "home-and-back:1", "--rounds", "8", "--settle"];
+    let ended = provoke(&lab, 0, &args);
+    let trend = &ended.json()["report"]["trend"];
+    assert_eq!((&trend["per"], &trend["rounds"]), (&"round".into(), &8.into()));
+    let bound = |name: &str| trend[name].as_i64().expect("bytes");
+    assert!(bound("low") <= bound("change") && bound("change") <= bound("high"));
+    assert_eq!(trend["verdict"] == "grows", bound("low") > 0, "{trend}");
+    // Few rounds are no proof, whatever they look like.
+    let few = provoke(&lab, 0, &["rotate:1", "--rounds", "3"]).json();
+    let trend = &few["report"]["trend"];
+    assert_eq!(trend["verdict"], "too-few", "{trend}");
+    assert!(trend["change"].is_null(), "{trend}");
+    // One action alone is compared from doing to doing; one doing with nothing.
+    let turns = provoke(&lab, 0, &["rotate:6"]).json();
+    assert_eq!(turns["report"]["trend"]["per"], "rotate");
+    assert!(provoke(&lab, 0, &["rotate:1"]).json()["report"]["trend"].is_null());
+    // In words.
+    let words = lab.expect(0, &["provoke", APP, "rotate:6"]);
+    let heading = words.stdout.lines().next().unwrap_or_default();
+    assert!(heading.contains("RssAnon") && heading.contains("effect"), "{words}");
+    assert!(words.stdout.contains("each rotate (95 %: "), "{words}");
+    assert!(words.stderr.contains("heaptap meminfo com.example.app"), "{words}");
+    assert!(words.stderr.contains("heaptap leaks com.example.app-provoked"), "{words}");
+}
+
+#[test]
+fn steps_beside_a_recording_that_runs_are_all_in_its_timeline() {
+    let lab = Lab::new(&format!("build=userdebug,{FAST}"));
+    let mut recording = lab.record(&["--with", "meminfo,gc"]);
+    recording.until_recorded();
+    let args = ["provoke", APP, "rotate:30", "--timeline", "out", "--json"];
+    let provoked = lab.expect(0, &args).json();
+    recording.signal("INT");
+    let ended = recording.end();
+    assert_eq!(ended.code(), Some(0), "{ended}");
+    let text = fs::read_to_string(lab.work().join("out/memory.jsonl")).expect("a timeline");
+    let (timeline, strange) = heaptap::memory::timeline::Timeline::parse(&text);
+    assert_eq!(strange, 0, "{text}");
+    let ours: Vec<u64> = timeline
+        .entries
+        .iter()
+        .filter(|e| matches!(&e.seen, Seen::Ours(o) if o.what.starts_with("provoke rotate")))
+        .map(|e| e.boot_ns)
+        .collect();
+    let steps = provoked["steps"].as_array().expect("steps");
+    let steps: Vec<u64> = steps.iter().filter_map(|s| s["begin_ns"].as_u64()).collect();
+    assert_eq!(ours, steps);
+    // Nothing of the recording's own was lost, either.
+    let resident = timeline.entries.iter().filter(|e| matches!(e.seen, Seen::Resident(_)));
+    assert!(resident.count() > 0);
+    let beside = &lab.manifest("out")["beside"]["timeline"];
+    assert_eq!(beside["entries"], timeline.entries.len(), "{beside:#}");
+    assert_eq!(beside["strange"], 0, "{beside:#}");
+}
+
+#[test]
 fn leaving_is_the_request_to_trim_what_is_hidden() {
     let lab = Lab::new(FAST);
     let document = provoke(&lab, 0, &["trim:hidden", "trim:all"]).json();
@@ -390,4 +501,7 @@ fn actions_are_listed_without_a_phone() {
     assert_eq!(none["put_back"].as_array().map(Vec::len), Some(0));
     let wrong = lab.expect(2, &["provoke", APP, "dance:3"]);
     assert!(wrong.stderr.contains("the actions are rotate"), "{wrong}");
+    let slip = lab.expect(2, &["provoke", APP, "rotat:3"]);
+    assert!(slip.stderr.contains("did you mean rotate?"), "{slip}");
+    assert!(slip.stderr.contains("heaptap provoke --list"), "{slip}");
 }

@@ -1,6 +1,10 @@
 //! `memory.jsonl` while it is being written: a line at a time, whole or not at all, so that
 //! whatever ends the writer leaves all lines before. A full disk loses nothing that fits into
 //! memory: what could not be written is tried again with the next line.
+//!
+//! Several processes may write at once, each for itself: a recording, and whoever provokes
+//! beside it. So a line goes to wherever the file ends by then, and the file is locked from the
+//! look at its end to the end of the line.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -22,8 +26,6 @@ pub struct TimelineFile {
 #[derive(Debug)]
 struct Inner {
     file: File,
-    /// Where the last whole line ends.
-    end: u64,
     waiting: Vec<u8>,
     lost: u64,
     failed: Option<io::Error>,
@@ -36,20 +38,22 @@ impl TimelineFile {
     /// # Errors
     /// Where this host cannot write there.
     pub fn open(folder: &Path) -> io::Result<TimelineFile> {
-        let path = folder.join(timeline::FILE);
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)?;
-        let end = whole_lines(&mut file)?;
-        file.set_len(end)?;
+        let file = TimelineFile::append(&folder.join(timeline::FILE))?;
+        file.lock().cut_torn()?;
+        Ok(file)
+    }
+
+    /// Opens a file to add to what is there, and creates it where there is none. Nothing of it
+    /// is cut off: it may be anything.
+    ///
+    /// # Errors
+    /// Where this host cannot write there.
+    pub fn append(path: &Path) -> io::Result<TimelineFile> {
+        let file = opened(path)?;
         Ok(TimelineFile {
-            path,
+            path: path.to_owned(),
             inner: Arc::new(Mutex::new(Inner {
                 file,
-                end,
                 waiting: Vec::new(),
                 lost: 0,
                 failed: None,
@@ -94,7 +98,7 @@ impl TimelineFile {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        // A writer that panicked has left whole lines: `end` moves only behind them.
+        // A writer that panicked has left whole lines waiting.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -118,20 +122,76 @@ impl Inner {
         if self.waiting.is_empty() {
             return Ok(());
         }
-        self.file.seek(SeekFrom::Start(self.end))?;
-        if let Err(error) = self.file.write_all(&self.waiting) {
+        let mut file = &self.file;
+        let _alone = Alone::with(file)?;
+        let end = file.seek(SeekFrom::End(0))?;
+        // Whoever was killed within a line left it torn: ours begins below it.
+        let torn = end > 0 && last_byte(file, end)? != b'\n';
+        let mut lines = Vec::new();
+        if torn {
+            lines.push(b'\n');
+        }
+        lines.extend_from_slice(&self.waiting);
+        if let Err(error) = file.write_all(&lines) {
             // A full disk takes the beginning of a line.
-            let _ = self.file.set_len(self.end);
+            let _ = file.set_len(end);
             return Err(error);
         }
-        self.end = self.end.saturating_add(self.waiting.len() as u64);
         self.waiting.clear();
         Ok(())
     }
+
+    /// Cuts off what another process left of a line.
+    fn cut_torn(&mut self) -> io::Result<()> {
+        let file = &self.file;
+        let _alone = Alone::with(file)?;
+        file.set_len(whole_lines(file)?)
+    }
+}
+
+/// A file that is only added to; where appending takes the right to cut with it, every line goes
+/// to the end all the same, as long as the file is locked.
+fn opened(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).create(true);
+    match cfg!(unix) {
+        true => options.append(true),
+        false => options.write(true).truncate(false),
+    };
+    options.open(path)
+}
+
+/// The file, held against other writers until dropped.
+struct Alone<'a>(&'a File);
+
+impl Alone<'_> {
+    fn with(file: &File) -> io::Result<Alone<'_>> {
+        match fs4::FileExt::lock(file) {
+            Ok(()) => Ok(Alone(file)),
+            // Some shared folders know no locks; appending is whole there all the same.
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => Ok(Alone(file)),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Drop for Alone<'_> {
+    fn drop(&mut self) {
+        // Where it was not locked there is nothing to let go.
+        let _ = fs4::FileExt::unlock(self.0);
+    }
+}
+
+fn last_byte(mut file: &File, end: u64) -> io::Result<u8> {
+    let mut last = [0];
+    file.seek(SeekFrom::Start(end.saturating_sub(1)))?;
+    file.read_exact(&mut last)?;
+    let [last] = last;
+    Ok(last)
 }
 
 /// Where the last whole line of `file` ends.
-fn whole_lines(file: &mut File) -> io::Result<u64> {
+fn whole_lines(mut file: &File) -> io::Result<u64> {
     const BLOCK: u64 = 4096;
     let mut end = file.seek(SeekFrom::End(0))?;
     while end > 0 {
@@ -173,6 +233,40 @@ mod tests {
     }
 
     #[test]
+    fn two_writers_lose_nothing_of_one_another() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("memory.jsonl");
+        let write = |writer: u32| {
+            // Each opens it for itself, as another process would.
+            let file = TimelineFile::append(&path).unwrap();
+            (0..500).for_each(|n| file.see(n, writer, Seen::Gone));
+            assert_eq!(file.finish().unwrap(), 0);
+        };
+        std::thread::scope(|scope| {
+            (1..=3).for_each(|writer| drop(scope.spawn(move || write(writer))));
+        });
+        let (timeline, strange) = Timeline::parse(&std::fs::read_to_string(&path).unwrap());
+        assert_eq!(strange, 0);
+        for writer in 1..=3 {
+            let own = timeline.entries.iter().filter(|e| e.pid == writer);
+            let own: Vec<u64> = own.map(|e| e.boot_ns).collect();
+            assert_eq!(own, (0..500).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn who_adds_begins_below_a_torn_line_and_cuts_nothing_off() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("notes.txt");
+        std::fs::write(&path, "not ended").unwrap();
+        TimelineFile::append(&path).unwrap().see(1, 7, Seen::Gone);
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.starts_with("not ended\n{"), "{text}");
+        let (timeline, strange) = Timeline::parse(&text);
+        assert_eq!((timeline.entries.len(), strange), (1, 1));
+    }
+
+    #[test]
     fn a_long_torn_line_is_found_by_blocks() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("memory.jsonl");
@@ -184,16 +278,11 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn a_full_disk_is_told_once_and_what_waits_is_bounded() {
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open("/dev/full")
-            .unwrap();
+        let file = opened(Path::new("/dev/full")).unwrap();
         let full = TimelineFile {
             path: PathBuf::from("/dev/full"),
             inner: Arc::new(Mutex::new(Inner {
                 file,
-                end: 0,
                 waiting: Vec::new(),
                 lost: 0,
                 failed: None,
@@ -206,7 +295,7 @@ mod tests {
         // Room again: nothing is missing.
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("memory.jsonl");
-        full.lock().file = File::create(&path).unwrap();
+        full.lock().file = opened(&path).unwrap();
         assert_eq!(full.finish().unwrap(), 0);
         let (timeline, _) = Timeline::parse(&std::fs::read_to_string(&path).unwrap());
         assert_eq!(timeline.entries.len(), 2);

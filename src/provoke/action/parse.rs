@@ -1,0 +1,358 @@
+//! An action as it is typed: `rotate:10`, `monkey:500,seed=7`. Owns which numbers and letters
+//! make sense, and what is said of those that do not.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use super::{Action, Key, Monkey, Point, SWIPE, Swipe, THROTTLE, Trim, TrimLevel};
+use crate::provoke::catalog;
+use crate::units::parse_duration;
+
+/// Most repetitions of anything.
+const MOST: u32 = 10_000;
+/// Most events of one monkey.
+const MOST_EVENTS: u32 = 10_000_000;
+/// The largest coordinate.
+const FARTHEST: u32 = 32_767;
+/// Longest pause.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
+/// Longest text or link.
+const LONGEST_TEXT: usize = 4_096;
+
+/// Why a text is no action.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is no action: {why}")]
+pub struct ActionError {
+    /// What was given.
+    pub text: String,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+impl FromStr for Action {
+    type Err = ActionError;
+
+    fn from_str(text: &str) -> Result<Action, ActionError> {
+        let (name, value) = match text.split_once(':') {
+            Some((name, value)) => (name.trim(), Some(value)),
+            None => (text.trim(), None),
+        };
+        Action::of(name, value).map_err(|why| ActionError {
+            text: text.chars().take(200).collect(),
+            why,
+        })
+    }
+}
+
+impl Action {
+    /// The action of a name with what stands behind its colon.
+    pub(super) fn of(name: &str, value: Option<&str>) -> Result<Action, String> {
+        let value = value.filter(|v| !v.trim().is_empty());
+        let times = || count(value, MOST).map(|n| n.unwrap_or(1));
+        let needed = |what: &str| value.ok_or_else(|| format!("write {name}:{what}"));
+        let nothing = |action: Action| match value {
+            None => Ok(action),
+            Some(_) => Err(format!("{name} takes nothing behind it")),
+        };
+        match name {
+            "rotate" => Ok(Action::Rotate(times()?)),
+            "home-and-back" => Ok(Action::HomeAndBack(times()?)),
+            "switch-apps" => Ok(Action::SwitchApps(times()?)),
+            "restart-activity" => Ok(Action::RestartActivity(times()?)),
+            "trim" => {
+                let text = needed("LEVEL")?;
+                if text.trim() == "all" {
+                    return Ok(Action::Trim(Trim::All));
+                }
+                let level = TrimLevel::parse(text.trim()).ok_or_else(|| {
+                    let levels = TrimLevel::ALL.map(TrimLevel::name);
+                    let meant = meant(text.trim(), levels.into_iter().chain(["all"]));
+                    format!("{meant}the levels are {}, and all", levels.join(", "))
+                })?;
+                Ok(Action::Trim(Trim::Level(level)))
+            }
+            "monkey" => monkey(needed("EVENTS")?),
+            "deep-link" => link(needed("URI")?),
+            "tap" => match numbers(needed("X,Y")?)?[..] {
+                [x, y] => Ok(Action::Tap(point(x, y)?)),
+                _ => Err("a point is X,Y in pixels".to_owned()),
+            },
+            "swipe" => swipe(needed("X1,Y1,X2,Y2[,MS]")?),
+            "key" => {
+                let text = needed("NAME")?.trim();
+                let key = Key::new(text);
+                let key = key.ok_or("a key is a name such as BACK or MENU, or a number")?;
+                Ok(Action::Key(key))
+            }
+            "text" => typed(value.unwrap_or_default()),
+            "wait" => {
+                let text = needed("DURATION")?.trim();
+                let long = parse_duration(text, Duration::from_secs(1));
+                let long = long.map_err(|e| e.to_string())?;
+                match long <= LONGEST {
+                    true => Ok(Action::Wait(whole_ms(long))),
+                    false => Err("that is more than a day".to_owned()),
+                }
+            }
+            "start" => nothing(Action::Start),
+            "home" => nothing(Action::Home),
+            "force-stop" => nothing(Action::ForceStop),
+            "kill" => nothing(Action::Kill),
+            "crash" => nothing(Action::Crash),
+            "compact" => nothing(Action::Compact),
+            _ => {
+                let names = catalog::ALL.map(|entry| entry.name);
+                Err(format!(
+                    "{}the actions are {}; `heaptap provoke --list` tells what each does",
+                    meant(name, names),
+                    names.join(", ")
+                ))
+            }
+        }
+    }
+}
+
+/// `did you mean rotate? `, or nothing where no name is near enough to be a slip.
+fn meant<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> String {
+    /// Longer words are no names.
+    const LONGEST_NAME: usize = 40;
+    let typed = typed.to_ascii_lowercase().replace('_', "-");
+    if typed.len() > LONGEST_NAME {
+        return String::new();
+    }
+    let far = |name: &str| match typed.len() >= 3 && name.starts_with(&typed) {
+        true => 0,
+        false => strsim::osa_distance(&typed, name),
+    };
+    let near = names.into_iter().map(|name| (far(name), name));
+    // One slip in a short word, two in a long one, and not half of the word.
+    let near = near.filter(|(far, name)| *far <= 2 && far * 3 <= name.len());
+    near.min_by_key(|(far, _)| *far)
+        .map_or_else(String::new, |(_, name)| format!("did you mean {name}? "))
+}
+
+fn count(value: Option<&str>, most: u32) -> Result<Option<u32>, String> {
+    let Some(value) = value else { return Ok(None) };
+    let number = value.trim().parse().ok();
+    match number.filter(|n| (1..=most).contains(n)) {
+        Some(n) => Ok(Some(n)),
+        None => Err(format!("how often is a number from 1 to {most}")),
+    }
+}
+
+fn numbers(text: &str) -> Result<Vec<u32>, String> {
+    let parts = text.split([',', ' ']).filter(|part| !part.is_empty());
+    let numbers: Option<Vec<u32>> = parts.map(|part| part.parse().ok()).collect();
+    numbers.ok_or_else(|| "write whole numbers with commas between them".to_owned())
+}
+
+/// What is written in milliseconds has no smaller part.
+fn whole_ms(long: Duration) -> Duration {
+    long - Duration::from_nanos(u64::from(long.subsec_nanos() % 1_000_000))
+}
+
+fn point(x: u32, y: u32) -> Result<Point, String> {
+    match x.max(y) <= FARTHEST {
+        true => Ok(Point { x, y }),
+        false => Err(format!("no screen has more than {FARTHEST} pixels a side")),
+    }
+}
+
+fn swipe(text: &str) -> Result<Action, String> {
+    let all = numbers(text)?;
+    let ([x1, y1, x2, y2] | [x1, y1, x2, y2, _]) = all[..] else {
+        return Err("a swipe is X1,Y1,X2,Y2 and, if wanted, milliseconds".to_owned());
+    };
+    let takes = all
+        .get(4)
+        .map_or(SWIPE, |ms| Duration::from_millis((*ms).into()));
+    if takes > Duration::from_secs(60) {
+        return Err("a swipe takes a minute at most".to_owned());
+    }
+    Ok(Action::Swipe(Swipe {
+        from: point(x1, y1)?,
+        to: point(x2, y2)?,
+        takes,
+    }))
+}
+
+/// `500,seed=7,throttle=50ms`.
+fn monkey(text: &str) -> Result<Action, String> {
+    let mut parts = text.split(',').map(str::trim);
+    let events = count(parts.next(), MOST_EVENTS)?.unwrap_or(1);
+    let mut monkey = Monkey {
+        events,
+        seed: None,
+        throttle: THROTTLE,
+    };
+    for part in parts {
+        match part.split_once('=') {
+            Some(("seed", seed)) => {
+                let seed = seed
+                    .trim()
+                    .parse()
+                    .map_err(|_| "a seed is a whole number")?;
+                monkey.seed = Some(seed);
+            }
+            Some(("throttle", pause)) => {
+                let pause = parse_duration(pause.trim(), Duration::from_millis(1));
+                monkey.throttle = pause.map(whole_ms).map_err(|e| e.to_string())?;
+            }
+            _ => return Err("write monkey:EVENTS,seed=N,throttle=MS".to_owned()),
+        }
+    }
+    if monkey.throttle > Duration::from_secs(60) {
+        return Err("a pause between events is a minute at most".to_owned());
+    }
+    Ok(Action::Monkey(monkey))
+}
+
+/// A URI: a scheme, a colon, and nothing that a URI has to encode.
+fn link(text: &str) -> Result<Action, String> {
+    let uri = text.trim();
+    let (scheme, rest) = uri.split_once(':').ok_or("a link begins with a scheme")?;
+    let mut letters = scheme.chars();
+    let begins = letters.next().is_some_and(|c| c.is_ascii_alphabetic());
+    if !begins || !letters.all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c)) {
+        return Err("a link begins with a scheme such as https:".to_owned());
+    }
+    if rest.is_empty() || uri.len() > LONGEST_TEXT {
+        return Err(format!("a link has 1 to {LONGEST_TEXT} characters"));
+    }
+    if let Some(odd) = uri.chars().find(|c| c.is_whitespace() || c.is_control()) {
+        return Err(format!("{odd:?} has to be encoded in a link"));
+    }
+    Ok(Action::DeepLink(uri.to_owned()))
+}
+
+/// What `input text` can type: it maps characters to keys, and takes `%s` for a space.
+fn typed(text: &str) -> Result<Action, String> {
+    if text.is_empty() || text.len() > LONGEST_TEXT {
+        return Err(format!("a text has 1 to {LONGEST_TEXT} characters"));
+    }
+    if !text.bytes().all(|b| (0x20..0x7f).contains(&b)) {
+        return Err("a phone's shell can only type what an English keyboard has".to_owned());
+    }
+    if text.contains("%s") {
+        return Err("a phone's shell types %s as a space: type it in two parts".to_owned());
+    }
+    Ok(Action::Text(text.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const WRITTEN: [&str; 20] = [
+        "rotate:10",
+        "home-and-back:5",
+        "switch-apps:3",
+        "restart-activity:5",
+        "trim:running-critical",
+        "trim:all",
+        "monkey:500,seed=7",
+        "monkey:500,seed=7,throttle=50ms",
+        "deep-link:https://www.example.com/a?b=1&c='2'",
+        "tap:100,200",
+        "swipe:1,2,3,4",
+        "swipe:1,2,3,4,900",
+        "key:BACK",
+        "key:4",
+        "text:it's 5 o'clock",
+        "wait:2000ms",
+        "start",
+        "home",
+        "force-stop",
+        "compact",
+    ];
+
+    #[test]
+    fn what_is_written_is_read_back_in_all_forms() {
+        for text in WRITTEN {
+            let action: Action = text.parse().unwrap_or_else(|e| panic!("{e}"));
+            assert_eq!(action.to_string(), text);
+            let yaml = serde_yaml::to_string(&action).unwrap();
+            let back: Action =
+                serde_yaml::from_str(&yaml).unwrap_or_else(|e| panic!("{yaml}: {e}"));
+            assert_eq!(back, action, "{yaml}");
+            let json = serde_json::to_string(&action).unwrap();
+            assert_eq!(
+                serde_json::from_str::<Action>(&json).unwrap(),
+                action,
+                "{json}"
+            );
+            let plain: Action = serde_json::from_value(text.into()).unwrap();
+            assert_eq!(plain, action, "{text}");
+        }
+    }
+
+    #[test]
+    fn yaml_is_as_one_would_write_it() {
+        let text = "- rotate: 10\n- monkey: {events: 500, seed: 7}\n- tap: [100, 200]\n- start\n- trim: all\n- key: back\n- wait: 2s\n";
+        let all: Vec<Action> = serde_yaml::from_str(text).unwrap();
+        let all: Vec<String> = all.iter().map(Action::to_string).collect();
+        let wanted = [
+            "rotate:10",
+            "monkey:500,seed=7",
+            "tap:100,200",
+            "start",
+            "trim:all",
+            "key:BACK",
+            "wait:2000ms",
+        ];
+        assert_eq!(all, wanted);
+        for wrong in [
+            "rotate: 0",
+            "{rotate: 1, start: }",
+            "dance: 1",
+            "rotate: {events: 1}",
+        ] {
+            assert!(serde_yaml::from_str::<Action>(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_told() {
+        let why = |text: &str| text.parse::<Action>().unwrap_err().to_string();
+        assert!(why("dance").contains("is no action: the actions are rotate,"));
+        assert!(why("rotat:3").contains("did you mean rotate? the actions are"));
+        assert!(why("Rotate:3").contains("did you mean rotate?"));
+        assert!(why("home_and_back:3").contains("did you mean home-and-back?"));
+        assert!(why("restart:3").contains("did you mean restart-activity?"));
+        assert!(why("dance").contains("heaptap provoke --list"));
+        assert!(why("trim:compleet").contains("did you mean complete? the levels"));
+        let long = "x".repeat(100_000);
+        assert!(!why(&long).contains("did you mean"));
+        assert!(why("rotate:0").contains("from 1 to"));
+        assert!(why("rotate:-1").contains("from 1 to"));
+        assert!(why("trim:lots").contains("running-moderate"));
+        assert!(why("trim").contains("trim:LEVEL"));
+        assert!(why("monkey:5,seed=x").contains("whole number"));
+        assert!(why("deep-link:no scheme").contains("scheme"));
+        assert!(why("deep-link:a:b c").contains("encoded"));
+        assert!(why("tap:1").contains("X,Y"));
+        assert!(why("tap:1,99999").contains("pixels"));
+        assert!(why("key:a;b").contains("name such as BACK"));
+        assert!(why("text:größe").contains("English keyboard"));
+        assert!(why("text:50%s").contains("two parts"));
+        assert!(why("start:now").contains("nothing behind"));
+        assert_eq!(
+            "trim:UI_HIDDEN".parse(),
+            Ok(Action::Trim(Trim::Level(TrimLevel::Hidden)))
+        );
+        assert_eq!("rotate".parse(), Ok(Action::Rotate(1)));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics_and_what_is_understood_is_stable(text in "\\PC{0,40}") {
+            for text in [text.clone(), format!("monkey:{text}"), format!("deep-link:a:{text}"), format!("text:{text}"), format!("swipe:{text}")] {
+                if let Ok(action) = text.parse::<Action>() {
+                    let shown = action.to_string();
+                    prop_assert_eq!(shown.parse::<Action>(), Ok(action), "{}", shown);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! What a run would send, without sending it.
+
+use serde::Serialize;
+
+use super::Plan;
+use super::deeds::{self, Deed, press};
+use super::error::ProvokeError;
+use super::look;
+use super::run::{dismiss, saved, stay_on, wants_front};
+use super::saved::Setting;
+use crate::device::{Command, Device};
+
+/// A command that would be sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Planned {
+    /// Which round; `None` before the first and after the last.
+    pub round: Option<u32>,
+    /// What for: an action, `prepare` or `put back`.
+    pub what: String,
+    /// As it goes to the device's shell.
+    pub command: String,
+    /// What is special about it.
+    pub note: Option<String>,
+}
+
+/// What [`super::run()`] would send to change something, in order; looks at the phone, changes nothing.
+///
+/// # Errors
+/// As [`super::run()`], as far as it is known beforehand.
+pub async fn dry_run(device: &Device, plan: &Plan) -> Result<Vec<Planned>, ProvokeError> {
+    let facts = look::facts(device, &plan.target).await?;
+    let plan = &facts.plan(plan);
+    let mut saved = saved(device, "", plan, &facts)?;
+    let mut all = Vec::new();
+    let planned = |round, what: &str, deed: &Deed| Planned {
+        round,
+        what: what.to_owned(),
+        command: deed.command.text().to_owned(),
+        note: deed.note(),
+    };
+    let command = |what: &str, command: Command| Planned {
+        round: None,
+        what: what.to_owned(),
+        command: command.text().to_owned(),
+        note: None,
+    };
+    let mut usable = true;
+    if plan.needs_screen() {
+        let (off, locked) = look::screen(device).await?;
+        if off == Some(true) {
+            saved.screen_off = true;
+            all.push(command("prepare", press("KEYCODE_WAKEUP")));
+        }
+        if locked == Some(true) {
+            all.push(command("prepare", dismiss()));
+        }
+        all.push(command("prepare", stay_on()));
+        usable = off != Some(true) && locked != Some(true);
+    }
+    if wants_front(plan) && !(usable && look::front(device).await?.is_of(&plan.target.package)) {
+        let start = deeds::start_as_icon(&facts.phone, &plan.target)?;
+        let mut start = planned(None, "prepare", &start);
+        if !usable {
+            start.note = Some("where the app is not in front then".to_owned());
+        }
+        all.push(start);
+    }
+    for round in 1..=plan.rounds {
+        for (place, action) in plan.actions.iter().enumerate() {
+            let what = action.to_string();
+            let doings = deeds::of(plan, place, &facts.phone, round)?;
+            let deeds = doings.iter().flatten();
+            all.extend(deeds.map(|deed| planned(Some(round), &what, deed)));
+        }
+    }
+    let back = saved.settings.iter().map(Setting::command);
+    all.extend(back.map(|c| command("put back", c)));
+    if saved.screen_off {
+        all.push(command("put back", press("KEYCODE_SLEEP")));
+    }
+    Ok(all)
+}
