@@ -130,7 +130,9 @@ pub(super) async fn screen(device: &Device) -> Result<(Option<bool>, Option<bool
 
 /// How the screen is turned; `None` where it is not told.
 pub(super) async fn rotation(device: &Device) -> Result<Option<u32>, ProvokeError> {
-    let script = Command::script(r#"dumpsys window | grep -E "Display: mDisplayId=|mRotation=|mCurrentRotation=""#);
+    let script = Command::script(
+        r#"dumpsys window | grep -E "Display: mDisplayId=|mRotation=|mCurrentRotation=""#,
+    );
     let script = script.called("asking how the screen is turned");
     let output = device.run(&script, SLOW).await?;
     Ok(read::rotation(&String::from_utf8_lossy(&output.stdout)))

@@ -546,7 +546,10 @@ mod tests {
         assert_eq!(of(dark), None);
         // A display whose number begins alike is another one; who names none has one.
         assert_eq!(of(other.replace("#2", "#02")), None);
-        assert_eq!(of(other.replace("Display #2", "Stack #2")).as_deref(), Some("tv/.Show"));
+        assert_eq!(
+            of(other.replace("Display #2", "Stack #2")).as_deref(),
+            Some("tv/.Show")
+        );
 
         let windows = "  Display: mDisplayId=2\n    mCurrentFocus=Window{4 u0 tv/tv.Show}\n      mCurrentRotation=ROTATION_90\n  Display: mDisplayId=0 (organized)\n    mCurrentFocus=Window{5 u0 a.b/a.b.C}\n      mCurrentRotation=ROTATION_0\n";
         assert_eq!(focus(windows).as_deref(), Some("a.b/a.b.C"));

@@ -244,8 +244,8 @@ fn a_lost_cable_is_waited_for_and_the_plan_goes_on() {
 
 #[test]
 fn a_monkey_that_lost_its_cable_is_ended_and_sent_again() {
-    let lab = Lab::new("speed=5");
-    let mut running = begin(&lab, &["monkey:200,seed=3,throttle=50ms", "rotate:2"]);
+    let lab = Lab::new(FAST);
+    let mut running = begin(&lab, &["monkey:2400,seed=3,throttle=50ms", "rotate:2"]);
     lab.until("its pid in the notes", |lab| {
         let notes = lab.dir.path().join("state/provoke/virtual-1.json");
         fs::read_to_string(notes)
@@ -255,11 +255,13 @@ fn a_monkey_that_lost_its_cable_is_ended_and_sent_again() {
     running.until("lost");
     lab.phone.plug_in(0);
     running.until("returned");
-    assert_eq!(lab.shell("pgrep -f monkey").lines().count(), 1);
     let step = running.until_that("step", |s| s["again"] == true);
-    assert_eq!(step["effects"][0]["injected"], 200, "{step}");
+    assert_eq!(step["effects"][0]["injected"], 2400, "{step}");
     let ended = running.end();
     assert_eq!(ended.code(), Some(0), "{ended}");
+    let sent = changes(&lab);
+    let monkeys = sent.iter().filter(|c| c.contains("heaptap-monkey"));
+    assert_eq!(monkeys.count(), 2, "{sent:?}");
     assert_as_it_was(&lab);
 }
 
@@ -397,7 +399,10 @@ fn growth_from_round_to_round_is_told_with_how_sure_that_is() {
     let args = ["rotate:2", "home-and-back:1", "--rounds", "8", "--settle"];
     let ended = provoke(&lab, 0, &args);
     let trend = &ended.json()["report"]["trend"];
-    assert_eq!((&trend["per"], &trend["rounds"]), (&"round".into(), &8.into()));
+    assert_eq!(
+        (&trend["per"], &trend["rounds"]),
+        (&"round".into(), &8.into())
+    );
     let bound = |name: &str| trend[name].as_i64().expect("bytes");
     assert!(bound("low") <= bound("change") && bound("change") <= bound("high"));
     assert_eq!(trend["verdict"] == "grows", bound("low") > 0, "{trend}");
@@ -413,10 +418,21 @@ fn growth_from_round_to_round_is_told_with_how_sure_that_is() {
     // In words.
     let words = lab.expect(0, &["provoke", APP, "rotate:6"]);
     let heading = words.stdout.lines().next().unwrap_or_default();
-    assert!(heading.contains("RssAnon") && heading.contains("effect"), "{words}");
+    assert!(
+        heading.contains("RssAnon") && heading.contains("effect"),
+        "{words}"
+    );
     assert!(words.stdout.contains("each rotate (95 %: "), "{words}");
-    assert!(words.stderr.contains("heaptap meminfo com.example.app"), "{words}");
-    assert!(words.stderr.contains("heaptap leaks com.example.app-provoked"), "{words}");
+    assert!(
+        words.stderr.contains("heaptap meminfo com.example.app"),
+        "{words}"
+    );
+    assert!(
+        words
+            .stderr
+            .contains("heaptap leaks com.example.app-provoked"),
+        "{words}"
+    );
 }
 
 #[test]
@@ -439,10 +455,16 @@ fn steps_beside_a_recording_that_runs_are_all_in_its_timeline() {
         .map(|e| e.boot_ns)
         .collect();
     let steps = provoked["steps"].as_array().expect("steps");
-    let steps: Vec<u64> = steps.iter().filter_map(|s| s["begin_ns"].as_u64()).collect();
+    let steps: Vec<u64> = steps
+        .iter()
+        .filter_map(|s| s["begin_ns"].as_u64())
+        .collect();
     assert_eq!(ours, steps);
     // Nothing of the recording's own was lost, either.
-    let resident = timeline.entries.iter().filter(|e| matches!(e.seen, Seen::Resident(_)));
+    let resident = timeline
+        .entries
+        .iter()
+        .filter(|e| matches!(e.seen, Seen::Resident(_)));
     assert!(resident.count() > 0);
     let beside = &lab.manifest("out")["beside"]["timeline"];
     assert_eq!(beside["entries"], timeline.entries.len(), "{beside:#}");

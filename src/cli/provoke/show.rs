@@ -126,7 +126,10 @@ impl Show {
             return;
         }
         let indent = self.indent();
-        let heading = format!("{indent}{:<24}  {:>8}  {:>13}  effect", "action", "took", "RssAnon");
+        let heading = format!(
+            "{indent}{:<24}  {:>8}  {:>13}  effect",
+            "action", "took", "RssAnon"
+        );
         self.console.data(self.console.styled(Style::Dim, heading));
     }
 
@@ -416,13 +419,19 @@ fn trend_lines(trend: &Trend) -> Vec<(Option<Style>, String)> {
         Verdict::Grows => vec![
             (
                 None,
-                format!("RssAnon grows by {} {one} ({range}; {counted}{since})", size(change)),
+                format!(
+                    "RssAnon grows by {} {one} ({range}; {counted}{since})",
+                    size(change)
+                ),
             ),
             (Some(Style::Dim), caveat.to_owned()),
         ],
         Verdict::Shrinks => vec![(
             None,
-            format!("RssAnon shrinks by {} {one} ({range}; {counted}{since})", size(change)),
+            format!(
+                "RssAnon shrinks by {} {one} ({range}; {counted}{since})",
+                size(change)
+            ),
         )],
         _ => vec![(
             None,
@@ -456,11 +465,17 @@ mod tests {
     fn what_memory_did_is_told_with_how_sure_that_is() {
         let text = |t: &Trend| {
             let lines = trend_lines(t);
-            lines.into_iter().map(|l| l.1).collect::<Vec<_>>().join("\n")
+            lines
+                .into_iter()
+                .map(|l| l.1)
+                .collect::<Vec<_>>()
+                .join("\n")
         };
         let grows = text(&trend(Verdict::Grows, Some(102_400)));
         assert!(
-            grows.starts_with("RssAnon grows by +100.0 KiB a round (95 %: +98.0 KiB to +102.0 KiB; rounds 3 to 8)"),
+            grows.starts_with(
+                "RssAnon grows by +100.0 KiB a round (95 %: +98.0 KiB to +102.0 KiB; rounds 3 to 8)"
+            ),
             "{grows}"
         );
         assert!(grows.contains("not collected yet"), "{grows}");
@@ -470,7 +485,10 @@ mod tests {
         few.rounds = 3;
         few.restarted = true;
         let few = text(&few);
-        assert!(few.contains("3 rounds since the process was restarted do not tell"), "{few}");
+        assert!(
+            few.contains("3 rounds since the process was restarted do not tell"),
+            "{few}"
+        );
     }
 
     #[test]
@@ -489,7 +507,11 @@ mod tests {
             assert!(below.starts_with("    ") && below.len() <= 30, "{below:?}");
         }
         let wide = laid(Some(40));
-        assert!(wide.lines().next().is_some_and(|l| l.contains("in the background")));
+        assert!(
+            wide.lines()
+                .next()
+                .is_some_and(|l| l.contains("in the background"))
+        );
         assert_eq!(laid_out(&console, line, &[], None), line);
     }
 }

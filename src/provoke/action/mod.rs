@@ -205,4 +205,3 @@ impl fmt::Display for Action {
         }
     }
 }
-
