@@ -408,7 +408,7 @@ impl Runner<'_> {
     /// way to what is.
     async fn look_how_it_is_turned(&mut self, place: &Place<'_>) -> Result<(), ProvokeError> {
         let upright = deeds::is_upright(self.plan, place.at, &self.phone, place.round);
-        let expected = upright == (place.done % 2 == 0);
+        let expected = upright == place.done.is_multiple_of(2);
         let turned = look::rotation(self.device).await?;
         if turned.is_some_and(|turned| (turned % 2 == 0) != expected) {
             self.phone.upright = !self.phone.upright;
