@@ -24,7 +24,7 @@ use crate::import::ImportError;
 use crate::profile::Health;
 use crate::session::{
     self, Chronicle, Controls, DumpScan, NewScan, Opening, RawTrace, SeenDump, Session,
-    SessionError, SessionId, SnapshotWay, remove_parts,
+    SessionError, SessionEvent, SessionId, SnapshotWay, remove_parts,
 };
 use crate::trace::DumpScanner;
 
@@ -256,6 +256,13 @@ pub async fn finish(
     };
     manifest.java_allocations = manifest::JavaAllocations::of(&manifest.dumps.native);
     bind_labels(&mut manifest, &chronicle);
+    // It reads the whole trace once more.
+    let (folder, with, path) = (output.clone(), plan.with, trace.path.clone());
+    let written =
+        tokio::task::spawn_blocking(move || beside::write_collections(&folder, with, &path));
+    if let Ok(Err(why)) = written.await {
+        tell(RecordEvent::Session(SessionEvent::Warning { text: why }));
+    }
     manifest.beside = beside::section(&output, plan.with);
     if let Some(beside) = &manifest.beside {
         manifest.warnings.extend(beside::warnings(beside));

@@ -453,6 +453,7 @@ pub async fn live(
                     live.away = Some(why);
                     show(&live, Told::Connection);
                 }
+                Event::Line(_) => {}
                 Event::Back { .. } => {
                     live.away = None;
                     show(&live, Told::Connection);

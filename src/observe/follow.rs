@@ -15,7 +15,7 @@ use super::ours::OurWindows;
 use super::rounds::{Rounds, Step};
 use super::{Event, Options, script};
 use crate::device::{Device, DeviceError, Shell, ShellEvent};
-use crate::memory::gc::Stamp;
+use crate::memory::gc::{self, Stamp};
 use crate::memory::timeline::Source;
 
 /// Time allowed for the loop to start.
@@ -262,7 +262,13 @@ impl Observer {
                 };
                 // Old logcats give the whole ring.
                 let first = rounds.first_ns();
+                let stamp = || gc::parse_line(&text)?.time;
+                let is_old = is_local && stamp().and_then(at).is_some_and(|ns| ns < first);
+                if is_old {
+                    return;
+                }
                 let entry = self.collections.line(pid, &text, at);
+                tell(Event::Line(text));
                 if let Some(entry) = entry.filter(|entry| entry.boot_ns >= first) {
                     tell(Event::Seen(entry));
                 }

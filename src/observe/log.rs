@@ -311,6 +311,8 @@ fn first_line(bytes: &[u8]) -> String {
 pub struct RingLog {
     /// Collections, in order of time.
     pub entries: Vec<Entry>,
+    /// The lines of the span, as they came: of one process after the other.
+    pub lines: Vec<String>,
     /// BOOTTIME of the oldest line of any process that the ring still has; `None` where it does
     /// not say.
     pub oldest_ns: Option<u64>,
@@ -362,12 +364,17 @@ pub async fn read_ring(
                 }
             };
             if let Some(Said::Line { text, .. }) = line {
-                let entry = collections.line(*pid, &text, |stamp| match stamp {
+                let at = |stamp| match stamp {
                     gc::Stamp::Epoch(ns) => clock.boot_ns(i64::try_from(ns).unwrap_or(i64::MAX)),
                     _ => None,
-                });
-                let within = |entry: &Entry| (from_ns..=until_ns).contains(&entry.boot_ns);
-                ring.entries.extend(entry.filter(within));
+                };
+                let within = |ns: &u64| (from_ns..=until_ns).contains(ns);
+                let entry = collections.line(*pid, &text, at);
+                ring.entries.extend(entry.filter(|e| within(&e.boot_ns)));
+                let stamp = gc::parse_line(&text).and_then(|line| line.time);
+                if stamp.and_then(at).is_some_and(|ns| within(&ns)) {
+                    ring.lines.push(text);
+                }
             }
             if over.is_some() && lines.is_empty() {
                 break;

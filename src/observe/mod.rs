@@ -68,6 +68,8 @@ pub const PARTS_EVERY: Duration = Duration::from_secs(10);
 pub enum Event {
     /// Something was seen.
     Seen(Entry),
+    /// A line of the log of a process that is followed, as it came, without its end.
+    Line(String),
     /// A round of samples is complete.
     Round {
         /// BOOTTIME of its begin, ns.

@@ -88,10 +88,9 @@ fn samples_and_labels_are_in_one_folder_on_one_clock() {
         .map(|e| e.boot_ns)
         .collect();
     assert!(parts.len() >= 2, "{parts:?}");
-    assert!(
-        parts.windows(2).all(|two| two[1] - two[0] >= 9 * S),
-        "{parts:?}"
-    );
+    // On a busy host one comes late, and the next in time.
+    let span = parts[parts.len() - 1] - parts[0];
+    assert!(parts.len() as u64 <= span / (10 * S) + 2, "{parts:?}");
     assert_eq!(
         count(&|s| matches!(s, Seen::Process(p) if p.name == APP)),
         1
@@ -122,6 +121,22 @@ fn samples_and_labels_are_in_one_folder_on_one_clock() {
     let rounds = cost["rounds"].as_u64().unwrap();
     assert!(cost["round_trips"].as_u64().unwrap() * 5 < rounds, "{cost}");
     assert_eq!(kinds(&manifest), Vec::<&str>::new(), "{manifest:#}");
+
+    // The collections alone are what `gc` tells of, and the log is one that it reads.
+    assert_eq!(
+        (&beside["collections"], &beside["log"]),
+        (&"gc.jsonl".into(), &"logcat.txt".into())
+    );
+    let text = std::fs::read_to_string(lab.work().join("out/gc.jsonl")).unwrap();
+    let (alone, strange) = Timeline::parse(&text);
+    assert_eq!(strange, 0, "{text}");
+    let told = lab.expect(0, &["gc", "out", "--json"]).json();
+    let lines = lab.expect(0, &["gc", "out/logcat.txt", "--json"]).json();
+    let collections = |report: &Value| report["collections"].as_array().unwrap().len();
+    assert_eq!(alone.entries.len(), collections(&told), "{told:#}");
+    let logged = count(&|s| matches!(s, Seen::Collection(c) if c.source == Some(Source::Log)));
+    assert!(logged >= 2, "those for meminfo at least");
+    assert_eq!(logged, collections(&lines), "{lines:#}");
     lab.assert_truth("out");
     lab.assert_tidy("out");
 }
@@ -378,7 +393,7 @@ fn a_file_that_cannot_be_written_is_missed_and_nothing_else() {
 #[test]
 fn killed_in_any_step_it_leaves_whole_lines_and_whole_files() {
     for step in ["started", "progress", "captured", "pulled", "converting"] {
-        let lab = Lab::new("android=14,build=userdebug,speed=20");
+        let lab = Lab::new(PHONE);
         let mut running = lab.record(&["--with", "meminfo,gc,java"]);
         if step != "started" {
             running.until_recorded();

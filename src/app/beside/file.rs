@@ -1,6 +1,7 @@
-//! `memory.jsonl` while it is being written: a line at a time, whole or not at all, so that
-//! whatever ends the writer leaves all lines before. A full disk loses nothing that fits into
-//! memory: what could not be written is tried again with the next line.
+//! Files of lines while they are being written (`memory.jsonl`, `logcat.txt`): a line at a time,
+//! whole or not at all, so that whatever ends the writer leaves all lines before. A full disk
+//! loses nothing that fits into memory: what could not be written is tried again with the next
+//! line.
 //!
 //! Several processes may write at once, each for itself: a recording, and whoever provokes
 //! beside it. So a line goes to wherever the file ends by then, and the file is locked from the
@@ -16,9 +17,9 @@ use crate::memory::timeline::{self, Entry, Seen};
 /// So much waits for room on the disk; what comes then is lost, and counted.
 const WAITING: usize = 4 << 20;
 
-/// The file of a recording, shared by all who see something.
+/// A file of lines in a recording's folder, shared by all who write to it.
 #[derive(Debug, Clone)]
-pub struct TimelineFile {
+pub(super) struct LinesFile {
     path: PathBuf,
     inner: Arc<Mutex<Inner>>,
 }
@@ -31,26 +32,19 @@ struct Inner {
     failed: Option<io::Error>,
 }
 
-impl TimelineFile {
-    /// Opens the file in `folder`, creates it where there is none, and cuts off a line that
-    /// another process left torn.
-    ///
-    /// # Errors
-    /// Where this host cannot write there.
-    pub fn open(folder: &Path) -> io::Result<TimelineFile> {
-        let file = TimelineFile::append(&folder.join(timeline::FILE))?;
+impl LinesFile {
+    /// Opens the file at `path`, creates it where there is none, and cuts off a line that another
+    /// process left torn.
+    pub(super) fn open(path: &Path) -> io::Result<LinesFile> {
+        let file = LinesFile::append(path)?;
         file.lock().cut_torn()?;
         Ok(file)
     }
 
-    /// Opens a file to add to what is there, and creates it where there is none. Nothing of it
-    /// is cut off: it may be anything.
-    ///
-    /// # Errors
-    /// Where this host cannot write there.
-    pub fn append(path: &Path) -> io::Result<TimelineFile> {
+    /// Opens a file to add to what is there, and creates it where there is none.
+    fn append(path: &Path) -> io::Result<LinesFile> {
         let file = opened(path)?;
-        Ok(TimelineFile {
+        Ok(LinesFile {
             path: path.to_owned(),
             inner: Arc::new(Mutex::new(Inner {
                 file,
@@ -62,13 +56,87 @@ impl TimelineFile {
     }
 
     /// Where it is.
-    pub fn path(&self) -> &Path {
+    pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Its size on the disk, bytes.
+    pub(super) fn size(&self) -> io::Result<u64> {
+        Ok(self.lock().file.metadata()?.len())
+    }
+
+    /// The last `most` bytes of it that are written, from a line's begin on.
+    pub(super) fn tail(&self, most: u64) -> io::Result<String> {
+        let inner = self.lock();
+        let mut file = &inner.file;
+        let end = file.seek(SeekFrom::End(0))?;
+        let from = end.saturating_sub(most);
+        file.seek(SeekFrom::Start(from))?;
+        let mut bytes = Vec::new();
+        file.take(most).read_to_end(&mut bytes)?;
+        let text = String::from_utf8_lossy(&bytes);
+        let torn = match from {
+            0 => 0,
+            _ => text.find('\n').map_or(text.len(), |at| at + 1),
+        };
+        Ok(text[torn..].to_owned())
+    }
+
+    /// Adds a line, which has its end.
+    pub(super) fn add(&self, line: &str) {
+        self.lock().add(line.as_bytes());
+    }
+
+    /// Why the last line could not be written, told once for each time it begins.
+    fn failure(&self) -> Option<io::Error> {
+        self.lock().failed.take()
+    }
+
+    /// Writes what waits and syncs the file. The number of lines that are lost.
+    pub(super) fn finish(&self) -> io::Result<u64> {
+        let mut inner = self.lock();
+        inner.write()?;
+        inner.file.sync_data()?;
+        Ok(inner.lost)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // A writer that panicked has left whole lines waiting.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The timeline of a recording while it is being written, shared by all who see something.
+#[derive(Debug, Clone)]
+pub struct TimelineFile(LinesFile);
+
+impl TimelineFile {
+    /// Opens the file in `folder`, creates it where there is none, and cuts off a line that
+    /// another process left torn.
+    ///
+    /// # Errors
+    /// Where this host cannot write there.
+    pub fn open(folder: &Path) -> io::Result<TimelineFile> {
+        LinesFile::open(&folder.join(timeline::FILE)).map(TimelineFile)
+    }
+
+    /// Opens a file to add to what is there, and creates it where there is none. Nothing of it
+    /// is cut off: it may be anything.
+    ///
+    /// # Errors
+    /// Where this host cannot write there.
+    pub fn append(path: &Path) -> io::Result<TimelineFile> {
+        LinesFile::append(path).map(TimelineFile)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        self.0.path()
     }
 
     /// Adds what was seen.
     pub fn add(&self, entry: &Entry) {
-        self.lock().add(entry.line().as_bytes());
+        self.0.add(&entry.line());
     }
 
     /// Adds something seen of `pid` (0: of the whole phone) at `boot_ns`, its cost unknown.
@@ -83,7 +151,7 @@ impl TimelineFile {
 
     /// Why the last line could not be written, told once for each time it begins.
     pub fn failure(&self) -> Option<io::Error> {
-        self.lock().failed.take()
+        self.0.failure()
     }
 
     /// Writes what waits and syncs the file. The number of entries that are lost.
@@ -91,15 +159,7 @@ impl TimelineFile {
     /// # Errors
     /// Where something could not be written after all.
     pub fn finish(&self) -> io::Result<u64> {
-        let mut inner = self.lock();
-        inner.write()?;
-        inner.file.sync_data()?;
-        Ok(inner.lost)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        // A writer that panicked has left whole lines waiting.
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.finish()
     }
 }
 
@@ -279,7 +339,7 @@ mod tests {
     #[test]
     fn a_full_disk_is_told_once_and_what_waits_is_bounded() {
         let file = opened(Path::new("/dev/full")).unwrap();
-        let full = TimelineFile {
+        let full = TimelineFile(LinesFile {
             path: PathBuf::from("/dev/full"),
             inner: Arc::new(Mutex::new(Inner {
                 file,
@@ -287,7 +347,7 @@ mod tests {
                 lost: 0,
                 failed: None,
             })),
-        };
+        });
         full.see(1, 1, Seen::Gone);
         assert!(full.failure().is_some());
         full.see(2, 1, Seen::Gone);
@@ -295,7 +355,7 @@ mod tests {
         // Room again: nothing is missing.
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("memory.jsonl");
-        full.lock().file = opened(&path).unwrap();
+        full.0.lock().file = opened(&path).unwrap();
         assert_eq!(full.finish().unwrap(), 0);
         let (timeline, _) = Timeline::parse(&std::fs::read_to_string(&path).unwrap());
         assert_eq!(timeline.entries.len(), 2);

@@ -3,6 +3,7 @@
 //! as a gap, and said.
 
 use super::TimelineFile;
+use super::logcat::LogcatFile;
 use crate::app::plan::Plan;
 use crate::memory::timeline::{Gap, Label, Seen, Timeline};
 use crate::observe;
@@ -78,6 +79,13 @@ async fn read_log(session: &Session, (from_ns, until_ns): (u64, u64), timeline: 
     }
     for entry in &ring.entries {
         timeline.add(entry);
+    }
+    if !ring.lines.is_empty()
+        && let Ok(logcat) = LogcatFile::open(&chronicle.opening.output)
+    {
+        logcat.add_missing(&ring.lines);
+        // The collections in it stand in the timeline.
+        let _ = logcat.finish();
     }
 }
 

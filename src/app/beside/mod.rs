@@ -7,16 +7,20 @@
 //! |---|---|
 //! | `with` | what may be recorded beside |
 //! | `at` | a label's moment: its processes, the names of its files |
-//! | `file` | `memory.jsonl` while it is being written |
+//! | `file` | `memory.jsonl`, and files of lines while they are being written |
+//! | `logcat` | what the targets wrote into the log, line by line |
+//! | `collections` | `gc.jsonl`, once all is known |
 //! | `java`, `meminfo`, `smaps` | what is taken at a label, each |
 //! | `watching` | the phone observed all along, and what of that is told |
 //! | `later` | what nobody observed, as far as the log still has it |
 //! | `summary` | all of it as the manifest lists it |
 
 mod at;
+mod collections;
 mod file;
 mod java;
 mod later;
+mod logcat;
 mod meminfo;
 mod smaps;
 mod summary;
@@ -32,6 +36,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use self::at::{At, NotTaken};
+pub(super) use self::collections::write as write_collections;
 pub use self::file::TimelineFile;
 pub(super) use self::java::impossible as java_impossible;
 pub(super) use self::later::complete;

@@ -2,11 +2,13 @@
 //! user should know of it is told.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
+use super::logcat::LogcatFile;
 use super::{BesideEvent, TimelineFile, With, warn};
 use crate::app::record::{RecordEvent, Tell};
 use crate::device::Device;
@@ -40,6 +42,11 @@ impl Watching {
         let windows = windows.clone();
         let mut seeing = Seeing {
             timeline: timeline.clone(),
+            logcat: with
+                .gc
+                .then(|| logcat(&chronicle.opening.output, tell))
+                .flatten(),
+            logcat_is_full: false,
             tell: Tell::clone(tell),
             tally: Tally::default(),
         };
@@ -75,6 +82,14 @@ impl Watching {
         let _ = self.stop.send(());
         self.tasks.join_next().await;
     }
+}
+
+fn logcat(folder: &Path, tell: &Tell) -> Option<LogcatFile> {
+    let opened = LogcatFile::open(folder);
+    if let Err(error) = &opened {
+        warn(tell, &format!("the log is not kept: {error}"));
+    }
+    opened.ok()
 }
 
 fn options(chronicle: &Chronicle, with: With) -> Options {
@@ -120,6 +135,8 @@ struct Tally {
 
 struct Seeing {
     timeline: TimelineFile,
+    logcat: Option<LogcatFile>,
+    logcat_is_full: bool,
     tell: Tell,
     tally: Tally,
 }
@@ -128,6 +145,10 @@ impl Seeing {
     fn event(&mut self, event: Event) {
         let entry = match event {
             Event::Seen(entry) => entry,
+            Event::Line(line) => {
+                self.line(&line);
+                return;
+            }
             Event::Round { boot_ns, spent } => {
                 self.tally.spent = Some((boot_ns, spent));
                 return;
@@ -152,7 +173,24 @@ impl Seeing {
         self.timeline.add(&entry);
     }
 
+    fn line(&mut self, line: &str) {
+        let Some(logcat) = &self.logcat else {
+            return;
+        };
+        if !logcat.add(line) && !self.logcat_is_full {
+            self.logcat_is_full = true;
+            let file = super::logcat::FILE;
+            warn(
+                &self.tell,
+                &format!("{file} is full: later lines are left out"),
+            );
+        }
+    }
+
     fn tell_all(&self) {
+        if let Some(Err(why)) = self.logcat.as_ref().map(LogcatFile::finish) {
+            warn(&self.tell, &why);
+        }
         let shares = self
             .tally
             .spent

@@ -61,6 +61,18 @@ pub fn read(inputs: &[Input]) -> Result<GcReport, GcError> {
 /// What a recording holds: the lines beside it, and what its trace has of the kind.
 fn recording(path: &Path) -> Result<GcReport, GcError> {
     let mut known = timeline::beside(path);
+    add_traces(&mut known, path)?;
+    let mut report = GcReport::of_recording(&known.timeline);
+    report.findings = known.findings;
+    Ok(report)
+}
+
+/// Adds what the trace at `path`, or the traces of a folder, have of the processes that `known`
+/// knows; of all where it knows none. Blocks.
+///
+/// # Errors
+/// Where there is no readable trace, and nothing is known without one.
+pub(in crate::app) fn add_traces(known: &mut timeline::Known, path: &Path) -> Result<(), GcError> {
     let of_lines: BTreeSet<u32> = known.timeline.entries.iter().map(|e| e.pid).collect();
     let wanted = MemoryWanted {
         // Beside what was followed a trace has every app of the phone.
@@ -77,9 +89,7 @@ fn recording(path: &Path) -> Result<GcReport, GcError> {
         let mut trace = Surveyed::read(input.source)?.seal();
         known.add_trace(trace.memory(&wanted)?);
     }
-    let mut report = GcReport::of_recording(&known.timeline);
-    report.findings = known.findings;
-    Ok(report)
+    Ok(())
 }
 
 fn is_trace(path: &Path) -> io::Result<bool> {

@@ -15,6 +15,7 @@ mod phone;
 use serde::Serialize;
 
 pub use self::error::GcError;
+pub(super) use self::files::add_traces;
 pub use self::files::{Input, read};
 pub use self::now::{Collected, Measured, Way, collect_now};
 pub use self::phone::{Target, find, follow, read_ring};

@@ -10,6 +10,12 @@ pub struct Beside {
     pub with: Vec<String>,
     /// What was seen over time; absent where nobody wrote it.
     pub timeline: Option<BesideTimeline>,
+    /// The collections, what log and trace tell of each joined (`gc.jsonl`); absent where none
+    /// was seen.
+    pub collections: Option<String>,
+    /// What the targets wrote into the log, as it came (`logcat.txt`); absent where nobody
+    /// followed it.
+    pub log: Option<String>,
     /// What was taken at labels and at the end, in order.
     pub files: Vec<BesideFile>,
     /// What should have been taken, and was not.
@@ -120,6 +126,8 @@ pub(super) fn example() -> Beside {
             entries: 100,
             ..BesideTimeline::default()
         }),
+        collections: Some("gc.jsonl".to_owned()),
+        log: Some("logcat.txt".to_owned()),
         files: vec![BesideFile {
             what: "meminfo".to_owned(),
             file: "meminfo/01-after-login.txt".to_owned(),

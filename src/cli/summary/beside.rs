@@ -18,7 +18,8 @@ pub(super) fn files(manifest: &Manifest) -> Vec<String> {
     let counted = counts
         .into_iter()
         .map(|(what, count)| format!("{count} {what}"));
-    timeline.chain(counted).collect()
+    let of_gc = beside.collections.iter().chain(&beside.log).cloned();
+    timeline.chain(of_gc).chain(counted).collect()
 }
 
 /// Commands that go on from there; `place` is the folder and `java` that of the Java heaps in
