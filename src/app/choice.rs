@@ -1,9 +1,10 @@
 //! Which session is meant: by its id, or, where none is named, by what the flags say of the
 //! device and by what can be done with each. Owns the choice; changes nothing.
 
+use super::beside;
 use super::sessions::{self, State};
 use crate::device::Address;
-use crate::session::{Chronicle, Opening, SessionError, Store};
+use crate::session::{Chronicle, Opening, SessionError, SessionId, Store};
 
 /// What the command line says of the device. `None` where it says nothing: then sessions of
 /// every server, or of every device, count.
@@ -100,6 +101,17 @@ pub async fn unnamed(
     let what = purpose.words();
     let (mut chronicles, unreadable) = store.list()?;
     chronicles.retain(|c| scope.holds(&c.opening));
+    // Whoever speaks of a recording means all of it.
+    let parts: Vec<SessionId> = chronicles
+        .iter()
+        .filter(|part| {
+            chronicles
+                .iter()
+                .any(|whole| beside::is_part_of(part, whole))
+        })
+        .map(|part| part.opening.id.clone())
+        .collect();
+    chronicles.retain(|c| !parts.contains(&c.opening.id));
     if chronicles.len() == 1 {
         // Whatever is wrong with it is told more precisely by trying.
         return Ok(chronicles.remove(0));

@@ -16,6 +16,7 @@ use crate::session::SessionError;
 const END: &str = "end";
 
 /// A label, or the end of the recording.
+#[derive(Clone)]
 pub(super) struct At {
     pub(super) device: Device,
     /// The recording's folder.

@@ -94,27 +94,29 @@ pub(super) async fn capture(at: &At) -> Result<(), NotTaken> {
             .map(|w| w.message.clone());
         return Err(because(&why.unwrap_or_else(|| "no heap came".to_owned())));
     }
+    let at = at.clone();
+    match tokio::task::spawn_blocking(move || put(&at, finished)).await {
+        Ok(put) => put.map_err(|why| because(&why)),
+        Err(_) => Err(because("putting it to the others was interrupted")),
+    }
+}
+
+/// Puts a finished dump to those of the other labels, and notes it. Blocks; why not, where that
+/// fails: it stands by itself then.
+pub(super) fn put(at: &At, finished: Finished) -> Result<(), String> {
     let moment = Moment {
         label: at.label.clone(),
         asked_ns: at.boot_ns,
     };
-    let goal = folder.clone();
-    let merged = tokio::task::spawn_blocking(move || join(&goal, finished, &moment)).await;
-    let dumps = match merged {
-        Ok(Ok(dumps)) => dumps,
-        Ok(Err(error)) => {
-            let kept = own.display();
-            return Err(because(&format!(
-                "it stands by itself in {kept}, since it could not be put to the others: {error}"
-            )));
-        }
-        Err(_) => return Err(because("putting it to the others was interrupted")),
-    };
+    let own = finished.output.clone();
+    let dumps = join(&at.folder.join(FOLDER), finished, &moment).map_err(|error| {
+        let kept = own.display();
+        format!("it stands by itself in {kept}, since it could not be put to the others: {error}")
+    })?;
     for dump in dumps {
         let pid = u32::try_from(dump.pid).unwrap_or(u32::MAX);
         let file = dump.file.as_deref().unwrap_or(RAW_TRACE);
-        let when = dump.time_ns.unwrap_or(from_ns);
-        at.kept("java-heap", pid, Some(when), format!("{FOLDER}/{file}"));
+        at.kept("java-heap", pid, dump.time_ns, format!("{FOLDER}/{file}"));
     }
     Ok(())
 }

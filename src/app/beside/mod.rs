@@ -13,6 +13,7 @@
 //! | `java`, `meminfo`, `smaps` | what is taken at a label, each |
 //! | `watching` | the phone observed all along, and what of that is told |
 //! | `later` | what nobody observed, as far as the log still has it |
+//! | `left` | what a recorder that was killed left behind |
 //! | `summary` | all of it as the manifest lists it |
 
 mod at;
@@ -20,6 +21,7 @@ mod collections;
 mod file;
 mod java;
 mod later;
+mod left;
 mod logcat;
 mod meminfo;
 mod smaps;
@@ -40,6 +42,7 @@ pub(super) use self::collections::write as write_collections;
 pub use self::file::TimelineFile;
 pub(super) use self::java::impossible as java_impossible;
 pub(super) use self::later::complete;
+pub(super) use self::left::{is_part_of, join as join_part, move_along, parts_of};
 pub(super) use self::summary::{section, warnings};
 pub(super) use self::watching::Shares;
 use self::watching::Watching;

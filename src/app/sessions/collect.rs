@@ -7,19 +7,19 @@ use std::time::Duration;
 use time::OffsetDateTime;
 
 use super::{PATIENCE, Wanted, orphans, reach, require_phone};
-use crate::app::beside::With;
+use crate::app::beside::{self, With};
 use crate::app::choice::{self, Purpose};
 use crate::app::finish::{self, EndedBy, Finished};
 use crate::app::names::NameOptions;
 use crate::app::output::{OutputFolder, default_name};
 use crate::app::plan::{self, Plan};
-use crate::app::record::{Tell, session_events};
+use crate::app::record::{RecordEvent, Tell, session_events};
 use crate::device::Device;
 use crate::eligibility::{self, Root};
 use crate::error::Failure;
 use crate::session::{
     self, BootId, Chronicle, Controls, Ending, FollowEnd, JOURNAL_VERSION, Opening, RemoteTrace,
-    Session, SessionError, SnapshotWay, Store,
+    Session, SessionError, SessionEvent, SnapshotWay, Store,
 };
 
 /// Collects a session: ends it where it still runs, fetches and converts it, leaves nothing
@@ -222,11 +222,40 @@ pub(super) async fn collect_known(
     let id = chronicle.opening.id.clone();
     let mut session = Session::resume(device, store.clone(), &id, session_events(tell))?;
     require_phone(session.device(), &chronicle.opening).await?;
+    collect_parts(store, session.device(), &chronicle, controls, tell).await;
     if let Some(output) = how.output {
-        session.move_output(OutputFolder::prepare(output)?.path(), finish::RAW_TRACE)?;
+        let output = OutputFolder::prepare(output)?;
+        session.move_output(output.path(), finish::RAW_TRACE)?;
+        if let Err(text) = beside::move_along(&chronicle.opening.output, output.path()) {
+            tell(RecordEvent::Session(SessionEvent::Warning { text }));
+        }
     }
     let ended_by = end(&mut session, how.wait, controls).await?;
     finish::finish(session, ended_by, how.names, controls, tell).await
+}
+
+/// Collects what was on its way beside a recording when its recorder was killed. What goes wrong
+/// is told, and left: the recording itself does not depend on it.
+async fn collect_parts(
+    store: &Store,
+    device: &Device,
+    whole: &Chronicle,
+    controls: &mut Controls,
+    tell: &Tell,
+) {
+    for part in beside::parts_of(store, whole) {
+        let id = part.opening.id.clone();
+        let how = How::default();
+        let collecting = collect_known(store, device.clone(), part, how, controls, tell);
+        let joined = match Box::pin(collecting).await {
+            Ok(finished) => beside::join_part(device, whole, finished),
+            Err(failure) => Err(failure.message),
+        };
+        if let Err(why) = joined {
+            let text = format!("a Java heap that was being taken ({id}): {why}");
+            tell(RecordEvent::Session(SessionEvent::Warning { text }));
+        }
+    }
 }
 
 /// Makes sure that perfetto has ended, however far whoever began it came.
