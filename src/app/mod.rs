@@ -35,6 +35,7 @@ pub mod look;
 pub mod manifest;
 pub mod maps;
 pub mod meminfo;
+pub mod moments;
 pub mod names;
 pub mod naming;
 pub mod open;

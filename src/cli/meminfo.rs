@@ -50,8 +50,8 @@ pub struct Args {
     /// The whole phone: processes by size, by importance, its RAM; costs the phone seconds
     #[arg(long, conflicts_with_all = ["all", "details", "local"])]
     pub system: bool,
-    /// Show a saved text or document, of `-` standard input, of a recording's folder the text at
-    /// its last label: FOLDER@LABEL, FOLDER@2
+    /// Show a saved text or document, of `-` standard input, of a recording's folder the last
+    /// text that was kept, or FOLDER@LABEL, FOLDER@N (beside dump N), FOLDER@last, FOLDER@end
     #[arg(
         short,
         long,

@@ -22,10 +22,10 @@ pub struct NativeArgs {
     /// Only this heap: libc.malloc, com.android.art or a custom one; of Java: app, zygote, image
     #[arg(long, value_name = "HEAP")]
     pub heap: Option<String>,
-    /// This dump, by its number or label, or `last`; the same as INPUT@DUMP
+    /// This dump, by its number or label, `last` or `end`; the same as INPUT@DUMP
     ///
     /// May be repeated where several dumps are looked at.
-    #[arg(long = "dump", value_name = "N|LABEL|last")]
+    #[arg(long = "dump", value_name = "N|LABEL|last|end")]
     pub dumps: Vec<String>,
     /// The Java heaps, where the input has native ones, too
     #[arg(long = "java")]

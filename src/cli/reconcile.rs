@@ -10,7 +10,8 @@ use super::table::Table as Lines;
 use super::{Console, Context, Outcome, Style, blocking};
 use crate::app::java::{JavaInput, Steps};
 use crate::app::look::{self, Look, LookError, LookOptions, Wanted, is_process};
-use crate::app::{reconcile, timeline};
+use crate::app::reconcile::{self, Moment};
+use crate::app::timeline;
 use crate::error::{ErrorClass, Failure};
 use crate::memory::reconcile::{Difference, Figure, Row, Table};
 use crate::units::{HumanDuration, SignedSize};
@@ -26,8 +27,8 @@ use crate::untrusted::shown;
     heaptap reconcile com.example.app        what a running process can tell without a recording\n\n\
     docs/reconcile.md says what the figures are and what their differences mean.")]
 pub struct Args {
-    /// A recording's folder, FOLDER@LABEL or FOLDER@N; an allocator's XML; or a running process
-    /// (name or pid)
+    /// A recording's folder, FOLDER@LABEL, FOLDER@N (beside dump N), FOLDER@last, FOLDER@end; an
+    /// allocator's XML; or a running process (name or pid)
     #[arg(value_name = "FOLDER|FILE|TARGET")]
     pub input: OsString,
     /// All labels of the recording
@@ -89,7 +90,7 @@ fn print(console: &Console, tables: Vec<Table>) -> Outcome {
     Outcome::Done
 }
 
-fn of_folder(input: &JavaInput, steps: &Steps) -> Result<Vec<Table>, LookError> {
+fn of_folder(input: &JavaInput, steps: &Steps) -> Result<Vec<Moment>, LookError> {
     let options = LookOptions::default();
     let listed = match look::open(&input.path, &Wanted::Last, &options, steps) {
         Ok(Look::Native(file)) => file.listed,
@@ -102,11 +103,14 @@ fn of_folder(input: &JavaInput, steps: &Steps) -> Result<Vec<Table>, LookError> 
 }
 
 /// Those of the moment that is meant.
-fn choose(all: Vec<Table>, input: &JavaInput, args: &Args) -> Result<Vec<Table>, Failure> {
+fn choose(all: Vec<Moment>, input: &JavaInput, args: &Args) -> Result<Vec<Table>, Failure> {
     let path = input.path.display();
     let mut of_process = all;
     if let Some(process) = &args.process {
-        of_process.retain(|table| is_process(process, Some(table.pid.into()), &table.process));
+        of_process.retain(|moment| {
+            let table = &moment.table;
+            is_process(process, Some(table.pid.into()), &table.process)
+        });
     }
     if of_process.is_empty() {
         let message = format!("{path} holds no figures of a process to compare");
@@ -115,39 +119,20 @@ fn choose(all: Vec<Table>, input: &JavaInput, args: &Args) -> Result<Vec<Table>,
                 .with_help("record with `heaptap record --with meminfo,smaps`"),
         );
     }
-    if args.all {
-        return Ok(of_process);
-    }
-    let label_of = |table: &Table| table.label.clone();
-    let wanted = match input.which.as_ref().map(ToString::to_string) {
-        None => label_of(&of_process[of_process.len() - 1]),
-        Some(which) if which == "last" || which == "end" => {
-            label_of(&of_process[of_process.len() - 1])
-        }
-        Some(which) => {
-            let number = which.parse::<usize>().ok();
-            let mut labels: Vec<Option<String>> = of_process.iter().map(label_of).collect();
-            labels.dedup();
-            let by_label = labels
-                .iter()
-                .find(|label| label.as_deref() == Some(&*which));
-            let by_number = number.and_then(|n| labels.get(n.checked_sub(1)?));
-            match by_label.or(by_number) {
-                Some(label) => label.clone(),
-                None => {
-                    let there: Vec<String> = labels
-                        .into_iter()
-                        .map(|label| label.unwrap_or_else(|| "end".to_owned()))
-                        .collect();
-                    let message = format!("{path} has no label {which}");
-                    return Err(Failure::new(ErrorClass::Usage, "no-such-moment", message)
-                        .with_help(format!("there are: {}", there.join(", "))));
-                }
-            }
+    let meant = match args.all {
+        true => of_process,
+        false => {
+            let found = reconcile::choose(&input.path, of_process, input.which.as_ref());
+            found.map_err(|missing| {
+                let message = format!(
+                    "{path} has no figures of @{}: {}",
+                    missing.which, missing.why
+                );
+                Failure::new(ErrorClass::Usage, "no-such-moment", message).with_help(missing.help())
+            })?
         }
     };
-    of_process.retain(|table| table.label == wanted);
-    Ok(of_process)
+    Ok(meant.into_iter().map(|moment| moment.table).collect())
 }
 
 fn size(bytes: i64) -> String {

@@ -29,7 +29,7 @@ use crate::untrusted::shown;
     A debug build or root is needed on a phone. docs/smaps.md says what the figures mean.")]
 pub struct Args {
     /// A running process (name or pid); or a file of smaps or showmap, a trace, a recording's
-    /// folder, PATH@LABEL, PATH@N
+    /// folder, PATH@LABEL, PATH@N (beside dump N), PATH@last, PATH@end
     #[arg(value_name = "TARGET|INPUT")]
     pub input: OsString,
     /// What a row stands for

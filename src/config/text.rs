@@ -279,7 +279,7 @@ fn parse_value(
 }
 
 /// The name closest to `word`, where one is close enough to be a slip.
-pub(super) fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     names
         .into_iter()
         .map(|name| {

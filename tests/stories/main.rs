@@ -19,6 +19,8 @@ mod leaks;
 #[cfg(unix)]
 mod live;
 mod meminfo;
+#[cfg(unix)]
+mod moments;
 mod old;
 #[cfg(unix)]
 mod provoke;

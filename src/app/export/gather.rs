@@ -145,7 +145,10 @@ pub(super) fn gather(
             Ok(()) => {}
             // Nothing is wrong but that there is no Java heap, or none that was named.
             Err(ExportError::Java(
-                JavaError::NoHeap { .. } | JavaError::Native { .. } | JavaError::NoSuchDump { .. },
+                JavaError::NoHeap { .. }
+                | JavaError::Native { .. }
+                | JavaError::NoSuchDump { .. }
+                | JavaError::NoSuchMoment { .. },
             )) if has_native => {}
             Err(error) => return Err(unmeant.map_or(error, ExportError::from)),
         }

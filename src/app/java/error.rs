@@ -2,6 +2,7 @@
 
 use crate::app::manifest::ManifestError;
 use crate::app::maps::MapsError;
+use crate::app::moments::NoMoment;
 use crate::error::{Classified, ErrorClass};
 use crate::hprof::HprofError;
 use crate::import::ImportError;
@@ -49,8 +50,18 @@ pub enum JavaError {
         name: String,
         /// What was named.
         which: String,
+        /// What was probably meant.
+        near: Option<String>,
         /// What there is, in words.
         there: String,
+    },
+    /// Nothing was taken beside the dump that was named.
+    #[error("{name} has no Java heap of @{}: {}", missing.which, missing.why)]
+    NoSuchMoment {
+        /// The input.
+        name: String,
+        /// What was named, and what there is.
+        missing: Box<NoMoment>,
     },
     /// No dump is of the process that was named.
     #[error("{name} has no Java heap of {process}")]
@@ -84,6 +95,7 @@ impl Classified for JavaError {
             JavaError::NoSuchProcess { .. } => ErrorClass::NotEligible,
             JavaError::Native { .. }
             | JavaError::NoSuchDump { .. }
+            | JavaError::NoSuchMoment { .. }
             | JavaError::SeveralProcesses { .. } => ErrorClass::Usage,
         }
     }
@@ -98,6 +110,7 @@ impl Classified for JavaError {
             JavaError::Native { .. } => "native-heap",
             JavaError::NoHeap { .. } => "no-java-heap",
             JavaError::NoSuchDump { .. } => "no-such-dump",
+            JavaError::NoSuchMoment { .. } => "no-such-moment",
             JavaError::NoSuchProcess { .. } => "no-such-process",
             JavaError::SeveralProcesses { .. } => "several-processes",
         }
@@ -118,6 +131,12 @@ impl Classified for JavaError {
                 "dump one with `heaptap dump -n NAME`, or as HPROF with `heaptap dump --hprof`"
                     .to_owned()
             }
+            JavaError::NoSuchMoment { missing, .. } => missing.help(),
+            JavaError::NoSuchDump {
+                near: Some(near),
+                there,
+                ..
+            } => format!("{near} it has {there}"),
             JavaError::NoSuchDump { there, .. } => format!("it has {there}"),
             JavaError::NoSuchProcess { there, .. } => format!("it has {there}"),
             JavaError::SeveralProcesses { there, .. } => {

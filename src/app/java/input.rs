@@ -1,4 +1,4 @@
-//! `PATH`, `PATH@LABEL`, `PATH@N`, `PATH@last`: which file and which of its dumps is meant.
+//! `PATH`, `PATH@LABEL`, `PATH@N`, `PATH@last`, `PATH@end`: which file and which of its dumps is meant.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -18,6 +18,8 @@ pub struct JavaInput {
 pub enum Which {
     /// The last one.
     Last,
+    /// That of the recording's end: the label of that name, where there is one.
+    End,
     /// By its index, as the manifest and names of files have it. A label of digits alone is
     /// looked for where no dump has that index.
     Index(u32),
@@ -26,10 +28,11 @@ pub enum Which {
 }
 
 impl Which {
-    /// What was typed: `last`, digits, or a label.
+    /// What was typed: `last`, `end`, digits, or a label.
     pub fn parse(typed: &str) -> Which {
         match (typed, typed.parse()) {
             ("last", _) => Which::Last,
+            ("end", _) => Which::End,
             (_, Ok(index)) if typed.bytes().all(|b| b.is_ascii_digit()) => Which::Index(index),
             _ => Which::Label(typed.to_owned()),
         }
@@ -40,6 +43,7 @@ impl fmt::Display for Which {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Which::Last => f.write_str("last"),
+            Which::End => f.write_str("end"),
             Which::Index(index) => write!(f, "{index}"),
             Which::Label(label) => f.write_str(label),
         }
@@ -108,6 +112,7 @@ mod tests {
             ("rec@+3", "rec", label("+3")),
             ("rec@99999999999", "rec", label("99999999999")),
             ("rec@last", "rec", Some(Which::Last)),
+            ("rec@end", "rec", Some(Which::End)),
             ("a@b/rec", "a@b/rec", None),
             ("a@b/none", "a@b/none", None),
             ("@x", "@x", None),

@@ -1,6 +1,7 @@
 //! Opens an input of Java heaps, lists its dumps, and reads the one that is meant. Labels and
 //! indices are those of the recording's manifest, where there is one.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::error::JavaError;
@@ -11,6 +12,7 @@ use crate::app::lists::in_words;
 use crate::app::look::is_process;
 use crate::app::manifest::{self, JavaKind, Manifest, ManifestError};
 use crate::app::maps::{HeapMaps, Maps};
+use crate::app::moments::{Capture, Moments, did_you_mean};
 use crate::app::names::NameOptions;
 use crate::app::{recorded, trace_findings};
 use crate::error::ErrorClass;
@@ -79,6 +81,8 @@ pub struct JavaFile {
     path: PathBuf,
     options: JavaOptions,
     steps: Steps,
+    /// The recording in whose folder this one lies: its numbers count.
+    outer: Option<Moments>,
     listed: Vec<Listed>,
     maps: Maps,
     traces: Vec<Trace>,
@@ -97,12 +101,23 @@ impl JavaFile {
     /// read.
     pub fn open(path: &Path, options: JavaOptions, steps: &Steps) -> Result<JavaFile, JavaError> {
         let lying = lying_in(path);
+        let outer = match &lying {
+            Some(_) => manifest_of(path)?.map(|found| Moments::of(&found)),
+            None => None,
+        };
+        let outer = outer.filter(Moments::has_dumps);
+        // Whoever reads its name can type it, with the numbers of the recording.
+        let name = path;
         let path = lying.as_deref().unwrap_or(path);
         let mut file = JavaFile {
-            path: path.to_owned(),
+            path: match &outer {
+                Some(_) => name.to_owned(),
+                None => path.to_owned(),
+            },
             maps: Maps::open(&options.names)?,
             options,
             steps: steps.clone(),
+            outer,
             listed: Vec::new(),
             traces: Vec::new(),
             heap_maps: Vec::new(),
@@ -124,6 +139,7 @@ impl JavaFile {
             }
         }
         file.list(recorded.as_ref());
+        file.number_by_outer();
         let name = file.path.display().to_string();
         if file.listed.is_empty() {
             return Err(match native {
@@ -218,7 +234,54 @@ impl JavaFile {
         self.listed.sort_by_key(|dump| dump.index);
     }
 
-    /// The dumps, in order of their indices.
+    /// Gives the heaps that were taken beside a recording the numbers of the dumps that they
+    /// stand beside there; what stands beside none comes behind all dumps.
+    fn number_by_outer(&mut self) {
+        let Some(outer) = &self.outer else {
+            return;
+        };
+        let captures = self.captures(outer);
+        let mut numbers: Vec<Option<u32>> = vec![None; self.listed.len()];
+        for (index, at) in outer.beside(&captures) {
+            numbers[at].get_or_insert(index);
+        }
+        let mut next = outer.end_of_numbers();
+        for (dump, number) in self.listed.iter_mut().zip(numbers) {
+            dump.index = number.unwrap_or(next);
+            next = next.saturating_add(u32::from(number.is_none()));
+        }
+    }
+
+    /// The dumps as what was kept beside those of `outer`.
+    fn captures(&self, outer: &Moments) -> Vec<Capture> {
+        let mut from: BTreeMap<u64, usize> = BTreeMap::new();
+        let of = |dump: &Listed| {
+            let pid = dump.pid.unwrap_or(0);
+            let from = from.entry(pid).or_default();
+            let label = dump.label.as_deref();
+            let place = outer.place_of(label, *from);
+            if let (Some(_), Some(place)) = (label, place) {
+                *from = place as usize;
+            }
+            Capture {
+                number: place.unwrap_or(u32::MAX),
+                label: dump.label.clone(),
+                pid,
+                dump: None,
+            }
+        };
+        self.listed.iter().map(of).collect()
+    }
+
+    fn find_by_outer(&self, outer: &Moments, which: &Which) -> Result<Vec<usize>, JavaError> {
+        let found = outer.find(Some(which), &self.captures(outer));
+        found.map_err(|missing| JavaError::NoSuchMoment {
+            name: self.path.display().to_string(),
+            missing: Box::new(missing),
+        })
+    }
+
+    /// The dumps, in order of time.
     pub fn dumps(&self) -> &[Listed] {
         &self.listed
     }
@@ -233,27 +296,49 @@ impl JavaFile {
             let fits = |dump: &Listed| dump.label.as_deref() == Some(wanted);
             self.listed.iter().rposition(fits)
         };
-        let found = match which {
-            Some(Which::Index(index)) => self
-                .listed
-                .iter()
-                .position(|dump| dump.index == *index)
-                .or_else(|| by_label(&index.to_string())),
-            Some(Which::Label(label)) => by_label(label),
-            Some(Which::Last) | None => {
-                if self.has_several_processes() {
-                    return Err(JavaError::SeveralProcesses {
-                        name: name(),
-                        there: self.describe_processes(),
-                    });
+        let by_index = |index: u32| self.listed.iter().position(|dump| dump.index == index);
+        let last = || match self.has_several_processes() {
+            true => Err(JavaError::SeveralProcesses {
+                name: name(),
+                there: self.describe_processes(),
+            }),
+            false => Ok(self.listed.len().checked_sub(1)),
+        };
+        let found = match (which, &self.outer) {
+            (None, _) | (Some(Which::Last), None) => last()?,
+            (Some(Which::End), None) => match by_label(&Which::End.to_string()) {
+                None => last()?,
+                labelled => labelled,
+            },
+            (Some(Which::Label(label)), None) => by_label(label),
+            (Some(Which::Index(index)), None) => {
+                by_index(*index).or_else(|| by_label(&index.to_string()))
+            }
+            // The moments of the recording beside which they were taken.
+            (Some(which), Some(outer)) => {
+                let own = match which {
+                    Which::Index(index) if *index >= outer.end_of_numbers() => by_index(*index),
+                    _ => None,
+                };
+                let meant = match own {
+                    Some(own) => vec![own],
+                    None => self.find_by_outer(outer, which)?,
+                };
+                let pids: BTreeSet<_> = meant.iter().map(|&at| self.listed[at].pid).collect();
+                if pids.len() > 1 {
+                    last()?;
                 }
-                self.listed.len().checked_sub(1)
+                meant.last().copied()
             }
         };
-        found.ok_or_else(|| JavaError::NoSuchDump {
-            name: name(),
-            which: which.map_or_else(String::new, Which::to_string),
-            there: in_words(self.listed.iter().map(Listed::describe)),
+        found.ok_or_else(|| {
+            let labels = self.listed.iter().filter_map(|dump| dump.label.as_deref());
+            JavaError::NoSuchDump {
+                name: name(),
+                which: which.map_or_else(String::new, Which::to_string),
+                near: which.and_then(|which| did_you_mean(which, labels)),
+                there: in_words(self.listed.iter().map(Listed::describe)),
+            }
         })
     }
 

@@ -6,6 +6,7 @@ use super::error::LookError;
 use super::native::ListedDump;
 use crate::app::java::Which;
 use crate::app::lists::in_words;
+use crate::app::moments::did_you_mean;
 use crate::eligibility::names::{is_pattern, matches_native};
 use crate::stacks::Facts;
 
@@ -72,9 +73,11 @@ pub(super) fn choose(
             for which in all {
                 let found = named(listed, &left, which);
                 if found.is_empty() {
+                    let labels = listed.iter().flat_map(|dump| &dump.labels);
                     return Err(LookError::NoSuchDump {
                         name: name.to_owned(),
                         which: which.to_string(),
+                        near: did_you_mean(which, labels.map(String::as_str)),
                         there: in_words(left.iter().map(|&at| listed[at].describe())),
                     });
                 }
@@ -93,6 +96,10 @@ fn named(listed: &[ListedDump], among: &[usize], which: &Which) -> Vec<usize> {
     };
     match which {
         Which::Last => last_of_each(listed, among),
+        Which::End => match labelled(&which.to_string()) {
+            named if named.is_empty() => last_of_each(listed, among),
+            named => named,
+        },
         Which::Label(label) => labelled(label),
         Which::Index(index) => {
             let is = |at: &usize| listed[*at].facts.index == *index;

@@ -42,6 +42,8 @@ pub enum LookError {
         name: String,
         /// What was named.
         which: String,
+        /// What was probably meant.
+        near: Option<String>,
         /// What there is, in words.
         there: String,
     },
@@ -117,6 +119,11 @@ impl Classified for LookError {
                 "record one with `heaptap record -n NAME`; `heaptap top` shows the Java heap"
                     .to_owned()
             }
+            LookError::NoSuchDump {
+                near: Some(near),
+                there,
+                ..
+            } => format!("{near} it has {there}"),
             LookError::NoSuchDump { there, .. }
             | LookError::NoSuchProcess { there, .. }
             | LookError::NoSuchHeap { there, .. } => format!("it has {there}"),

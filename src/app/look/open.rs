@@ -354,6 +354,7 @@ fn interest(dump: &ListedDump, wanted: &Wanted, options: &LookOptions) -> Intere
             // Digits may be a label where no dump has that index.
             let is_it = |which: &Which| match which {
                 Which::Last => false,
+                Which::End => dump.labels.contains(&which.to_string()),
                 Which::Label(label) => dump.labels.contains(label),
                 Which::Index(index) => {
                     facts.index == *index || dump.labels.contains(&index.to_string())
@@ -361,7 +362,7 @@ fn interest(dump: &ListedDump, wanted: &Wanted, options: &LookOptions) -> Intere
             };
             if all.iter().any(is_it) {
                 Interest::Sure
-            } else if all.contains(&Which::Last) {
+            } else if all.contains(&Which::Last) || all.contains(&Which::End) {
                 Interest::IfLast
             } else {
                 Interest::None

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::app::moments::NoMoment;
 use crate::device::DeviceError;
 use crate::eligibility::EligibilityError;
 use crate::error::{Classified, ErrorClass};
@@ -64,14 +65,18 @@ pub enum MeminfoError {
         why: String,
     },
     /// A folder has no such text.
-    #[error("{name} has no meminfo {which}")]
-    NoSuchText {
+    #[error("{name} has no meminfo of @{}: {}", missing.which, missing.why)]
+    NoSuchMoment {
         /// The folder.
         name: String,
-        /// What was named.
-        which: String,
-        /// What there is.
-        there: String,
+        /// What was named, and what there is.
+        missing: Box<NoMoment>,
+    },
+    /// A folder has none.
+    #[error("{name} holds no meminfo: none was recorded")]
+    NotKept {
+        /// The folder.
+        name: String,
     },
     /// Two texts have no process in common.
     #[error("{before} and {after} have no process in common")]
@@ -94,8 +99,10 @@ impl Classified for MeminfoError {
             | MeminfoError::Strange { .. } => ErrorClass::Device,
             MeminfoError::Unreadable { .. }
             | MeminfoError::NotMeminfo { .. }
-            | MeminfoError::NoSuchText { .. } => ErrorClass::BadInput,
-            MeminfoError::NothingInCommon { .. } => ErrorClass::Usage,
+            | MeminfoError::NotKept { .. } => ErrorClass::BadInput,
+            MeminfoError::NoSuchMoment { .. } | MeminfoError::NothingInCommon { .. } => {
+                ErrorClass::Usage
+            }
         }
     }
 
@@ -109,7 +116,8 @@ impl Classified for MeminfoError {
             MeminfoError::Strange { .. } => "odd-answer",
             MeminfoError::Unreadable { .. } => "input-unreadable",
             MeminfoError::NotMeminfo { .. } => "not-a-meminfo",
-            MeminfoError::NoSuchText { .. } => "no-such-meminfo",
+            MeminfoError::NotKept { .. } => "no-such-meminfo",
+            MeminfoError::NoSuchMoment { .. } => "no-such-moment",
             MeminfoError::NothingInCommon { .. } => "nothing-in-common",
         }
     }
@@ -137,7 +145,8 @@ impl Classified for MeminfoError {
                 "save one with `heaptap meminfo TARGET --save FILE`, or `adb shell dumpsys meminfo \
                  TARGET > FILE`"
             }
-            MeminfoError::NoSuchText { there, .. } => return Some(there.clone()),
+            MeminfoError::NoSuchMoment { missing, .. } => return Some(missing.help()),
+            MeminfoError::NotKept { .. } => "record with --with meminfo, and set labels",
             MeminfoError::NothingInCommon { .. } => {
                 "compare two texts of the same process, or two of the whole phone"
             }

@@ -1,12 +1,16 @@
 //! Meminfo from files: what was saved of a phone, a document of `--json`, or the texts that a
 //! recording keeps at its labels.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::document::{Document, KIND};
 use super::error::MeminfoError;
+use crate::app::java::{JavaInput, Which};
+use crate::app::moments::{self, Capture, KeptFile, Moments};
+use crate::app::timeline;
 use crate::memory::meminfo::Meminfo;
 use crate::memory::timeline::Source;
 
@@ -16,8 +20,8 @@ const LARGEST: u64 = 32 << 20;
 /// The folder in a recording's folder where the texts are.
 const FOLDER: &str = "meminfo";
 
-/// Reads a file, standard input (`-`), or of a recording's folder the text at its last label,
-/// or at the one that is named: `FOLDER@LABEL`, `FOLDER@2`, `FOLDER@last`.
+/// Reads a file, standard input (`-`), or of a recording's folder the last text that was kept
+/// there, or that of a moment: `FOLDER@LABEL`, `FOLDER@N`, `FOLDER@last`, `FOLDER@end`.
 ///
 /// # Errors
 /// Where it can't be read or holds something else.
@@ -123,65 +127,80 @@ fn document(bytes: &[u8], name: String) -> Result<Document, MeminfoError> {
 
 /// The files that are meant.
 fn files(path: &Path) -> Result<Vec<PathBuf>, MeminfoError> {
-    let (folder, which) = match path.to_str().and_then(|text| text.rsplit_once('@')) {
-        Some((folder, which)) if !path.exists() => (PathBuf::from(folder), which.to_owned()),
-        _ => (path.to_owned(), "last".to_owned()),
-    };
+    let input = JavaInput::parse(path.as_os_str());
+    let folder = &input.path;
     if !folder.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
-    let unreadable = |source| MeminfoError::Unreadable {
-        path: folder.join(FOLDER),
-        source,
-    };
-    let mut kept = Vec::new();
-    for entry in folder.join(FOLDER).read_dir().map_err(unreadable)? {
-        let path = entry.map_err(unreadable)?.path();
-        let stem = path
-            .file_stem()
-            .map(|stem| stem.to_string_lossy().into_owned());
-        let text = path.extension().is_some_and(|extension| extension == "txt");
-        if let (true, Some((number, label))) =
-            (text, stem.as_deref().and_then(|s| s.split_once('-')))
-            && let Ok(number) = number.parse::<u32>()
-        {
-            kept.push((number, label.to_owned(), path));
-        }
+    let mut kept = moments::kept(folder, &timeline::beside(folder).timeline, FOLDER);
+    if kept.is_empty() {
+        kept = by_names(folder)?;
     }
-    kept.sort();
-    let number = match which.as_str() {
-        "last" => kept.last().map(|(number, ..)| *number),
-        which => kept
-            .iter()
-            .find(|(number, label, _)| {
-                which.parse() == Ok(*number) || label == which || is_of(label, which)
-            })
-            .map(|(number, ..)| *number),
-    };
-    let Some(wanted) = number else {
-        let labels: Vec<&str> = kept.iter().map(|(_, label, _)| label.as_str()).collect();
-        return Err(MeminfoError::NoSuchText {
-            name: folder.display().to_string(),
-            which,
-            there: match labels.is_empty() {
-                true => "record with --with meminfo, and set labels".to_owned(),
-                false => format!("there are {}", labels.join(", ")),
-            },
-        });
-    };
-    let meant = kept.into_iter().filter(|(number, ..)| *number == wanted);
-    Ok(meant.map(|(.., path)| path).collect())
+    let name = || folder.display().to_string();
+    if kept.is_empty() {
+        return Err(MeminfoError::NotKept { name: name() });
+    }
+    let captures: Vec<Capture> = kept.iter().map(|file| file.capture.clone()).collect();
+    let found = Moments::of_folder(folder).find(input.which.as_ref(), &captures);
+    let found = found.map_err(|missing| MeminfoError::NoSuchMoment {
+        name: name(),
+        missing: Box::new(missing),
+    })?;
+    Ok(found.into_iter().map(|at| kept[at].path.clone()).collect())
 }
 
-/// Whether a file's name is that of a label, with a pid behind it.
-fn is_of(name: &str, label: &str) -> bool {
-    let rest = name.strip_prefix(label);
-    rest.is_some_and(|rest| rest.starts_with(['-', '.']) && rest[1..].parse::<u32>().is_ok())
+/// The texts of a folder whose timeline is lost, by their names: `02-after-login.txt`, with a
+/// pid behind the label where there were several processes.
+fn by_names(folder: &Path) -> Result<Vec<KeptFile>, MeminfoError> {
+    let texts = folder.join(FOLDER);
+    let unreadable = |source| MeminfoError::Unreadable {
+        path: texts.clone(),
+        source,
+    };
+    if !texts.is_dir() {
+        return Ok(Vec::new());
+    }
+    let mut found: Vec<(u32, String, PathBuf)> = Vec::new();
+    let mut of_moment: BTreeMap<u32, usize> = BTreeMap::new();
+    for entry in texts.read_dir().map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        let is_text = path.extension().is_some_and(|extension| extension == "txt");
+        let stem = path.file_stem().map(|stem| stem.to_string_lossy());
+        let stem = stem.filter(|_| is_text).unwrap_or_default();
+        if let Some((number, label)) = stem.split_once('-')
+            && let Ok(number) = number.parse::<u32>()
+        {
+            *of_moment.entry(number).or_default() += 1;
+            found.push((number, label.to_owned(), path.clone()));
+        }
+    }
+    found.sort();
+    let file = |(number, label, path): (u32, String, PathBuf)| {
+        // A number behind the only text of a moment may be part of its label.
+        let several = of_moment.get(&number).is_some_and(|count| *count > 1);
+        let with_pid = label.rsplit_once('-').filter(|_| several);
+        let with_pid = with_pid.and_then(|(label, pid)| Some((label, pid.parse().ok()?)));
+        let (label, pid) = with_pid.unwrap_or((&label, 0));
+        let is_end = label == Which::End.to_string();
+        let capture = Capture {
+            number,
+            label: (!is_end).then(|| label.to_owned()),
+            pid,
+            dump: None,
+        };
+        KeptFile {
+            capture,
+            path,
+            boot_ns: 0,
+        }
+    };
+    Ok(found.into_iter().map(file).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Classified as _;
 
     const TEXT: &str = "** MEMINFO in pid 7 [a] **\n App Summary\n  Java Heap:  5\n";
 
@@ -207,7 +226,14 @@ mod tests {
         assert_eq!(at("@start").unwrap(), [Some(1)]);
         assert_eq!(at("@2").unwrap(), [Some(8), Some(9)]);
         assert_eq!(at("@after-login").unwrap(), [Some(8), Some(9)]);
-        assert!(matches!(at("@end"), Err(MeminfoError::NoSuchText { .. })));
+        assert!(matches!(at("@end"), Err(MeminfoError::NoSuchMoment { .. })));
+        let misspelt = at("@stat").unwrap_err().help().unwrap();
+        assert!(misspelt.starts_with("did you mean @start?"), "{misspelt}");
+        std::fs::write(texts.join("03-end.txt"), TEXT).unwrap();
+        assert_eq!(at("@end").unwrap(), [Some(7)]);
+        let nothing = tempfile::tempdir().unwrap();
+        let read = read(nothing.path());
+        assert!(matches!(read, Err(MeminfoError::NotKept { .. })));
     }
 
     #[test]

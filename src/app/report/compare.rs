@@ -50,10 +50,14 @@ pub(super) fn diff(
         }
         None => {
             let all = 0..dumps.len();
+            let end = Which::End.to_string();
+            let labelled_end = dumps
+                .iter()
+                .any(|dump| dump.facts.label.as_ref() == Some(&end));
             let meant = |input: &ReportInput| {
                 let meant = all
                     .clone()
-                    .filter(|&at| is_meant(&dumps[at], &input.wanted));
+                    .filter(|&at| is_meant(&dumps[at], &input.wanted, labelled_end));
                 last_of_each(dumps, meant)
             };
             (meant(base), meant(main))
@@ -99,12 +103,14 @@ fn last_of_each(dumps: &[Dump], among: impl Iterator<Item = usize>) -> Vec<usize
     last
 }
 
-fn is_meant(dump: &Dump, wanted: &Wanted) -> bool {
+/// `labelled_end`: a dump has the label that else means the end.
+fn is_meant(dump: &Dump, wanted: &Wanted, labelled_end: bool) -> bool {
     let Wanted::These(named) = wanted else {
         return true;
     };
     named.iter().any(|which| match which {
         Which::Last => true,
+        Which::End => !labelled_end || dump.facts.label.as_deref() == Some(&which.to_string()),
         Which::Index(index) => {
             dump.facts.index == *index || dump.facts.label.as_deref() == Some(&index.to_string())
         }

@@ -127,6 +127,7 @@ fn is_choice(error: &JavaError) -> bool {
     matches!(
         error,
         JavaError::NoSuchDump { .. }
+            | JavaError::NoSuchMoment { .. }
             | JavaError::NoSuchProcess { .. }
             | JavaError::NoHeap { .. }
             | JavaError::Native { .. }

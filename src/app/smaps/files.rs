@@ -7,14 +7,16 @@ use std::io::{self, Read as _};
 use std::path::{Component, Path, PathBuf};
 
 use super::{Mapped, Moment, Origin};
-use crate::app::java::{JavaInput, Steps, Which};
+use crate::app::java::{JavaInput, Steps};
 use crate::app::lists::in_words;
-use crate::app::look::{self, LookError, LookOptions, NativeSource, is_process};
-use crate::app::manifest::Manifest;
+use crate::app::look::{self, LookError, LookOptions, LookTrace, NativeSource, is_process};
+use crate::app::manifest::{JavaDump, Manifest};
+use crate::app::moments::{self, Capture, KeptFile, Moments, NoMoment};
 use crate::app::{recorded, timeline};
 use crate::error::{Classified, ErrorClass};
 use crate::memory::smaps::{self, SmapsError};
 use crate::memory::timeline::Seen;
+use crate::trace::JavaDump as HeapFacts;
 
 /// A text of a process with a hundred thousand mappings has less.
 const LARGEST: u64 = 256 << 20;
@@ -54,12 +56,20 @@ pub enum InputError {
         path: String,
     },
     /// None of this name.
-    #[error("{path} has no mappings called {which}; there are: {there}")]
+    #[error("{path} has no mappings of @{}: {}", missing.which, missing.why)]
     NoSuchMoment {
         /// The recording.
         path: String,
+        /// What was asked for, and what there is.
+        missing: Box<NoMoment>,
+    },
+    /// None of this process.
+    #[error("{path} has no mappings of {process}")]
+    NoSuchProcess {
+        /// The recording.
+        path: String,
         /// What was asked for.
-        which: String,
+        process: String,
         /// What there is.
         there: String,
     },
@@ -85,6 +95,7 @@ impl Classified for InputError {
             InputError::Look(error) => error.class(),
             InputError::Trace(error) => error.class(),
             InputError::NotRecorded { .. } => ErrorClass::Empty,
+            InputError::NoSuchProcess { .. } => ErrorClass::NotEligible,
             InputError::NoSuchMoment { .. } | InputError::SeveralProcesses { .. } => {
                 ErrorClass::Usage
             }
@@ -103,6 +114,7 @@ impl Classified for InputError {
             InputError::NotSmaps { .. } => "not-mappings",
             InputError::NotRecorded { .. } => "no-mappings",
             InputError::NoSuchMoment { .. } => "no-such-moment",
+            InputError::NoSuchProcess { .. } => "no-such-process",
             InputError::SeveralProcesses { .. } => "several-processes",
         }
     }
@@ -121,7 +133,8 @@ impl Classified for InputError {
                  root), or with a Java heap: `heaptap dump --dump-smaps`"
                     .to_owned(),
             ),
-            InputError::NoSuchMoment { .. } => Some("name one as PATH@LABEL or PATH@N".to_owned()),
+            InputError::NoSuchMoment { missing, .. } => Some(missing.help()),
+            InputError::NoSuchProcess { there, .. } => Some(format!("it has {there}")),
             InputError::SeveralProcesses { .. } => {
                 Some("choose one with --process NAME or PID".to_owned())
             }
@@ -182,8 +195,13 @@ pub fn load(input: &JavaInput, process: Option<&str>, steps: &Steps) -> Result<M
     if kept.is_empty() {
         return of_traces(input, process, steps);
     }
-    let moments: Vec<Moment> = kept.iter().map(|kept| kept.0.clone()).collect();
-    let chosen = choose(&input.path, &moments, input.which.as_ref(), process)?;
+    let known = Moments::of_folder(&input.path);
+    let mut moments: Vec<Moment> = kept.iter().map(|kept| kept.0.clone()).collect();
+    let captures: Vec<Capture> = moments.iter().map(Moment::capture).collect();
+    for (index, at) in known.beside(&captures) {
+        moments[at].dump.get_or_insert(index);
+    }
+    let chosen = choose(input, &known, &moments, process)?;
     let mut mapped = of_text(&kept[chosen].1)?;
     mapped.moment = moments[chosen].clone();
     mapped.others = others(moments, chosen);
@@ -216,6 +234,7 @@ fn of_text(path: &Path) -> Result<Mapped, InputError> {
             time_ns: None,
             label: None,
             number: 1,
+            dump: None,
             way: None,
             remark: None,
         },
@@ -228,45 +247,39 @@ fn of_text(path: &Path) -> Result<Mapped, InputError> {
 /// What was kept at labels of the recording in `folder`, in their order, with its file.
 fn kept(folder: &Path) -> Vec<(Moment, PathBuf)> {
     let known = timeline::beside(folder).timeline;
-    let mut names: BTreeMap<u32, String> = BTreeMap::new();
-    let mut found = Vec::new();
-    for entry in &known.entries {
-        match &entry.seen {
-            Seen::Process(process) => {
-                names.insert(entry.pid, process.name.clone());
-            }
-            Seen::Kept(kept) if kept.what == "smaps" && is_below(&kept.file) => {
-                let path = folder.join(&kept.file);
-                let moment = Moment {
-                    origin: Origin::Recording,
-                    process: String::new(),
-                    pid: entry.pid.into(),
-                    time_ns: Some(entry.boot_ns),
-                    label: (!kept.label.is_empty()).then(|| kept.label.clone()),
-                    number: kept.number,
-                    way: None,
-                    remark: None,
-                };
-                if path.is_file() {
-                    found.push((moment, path));
-                }
-            }
-            _ => {}
-        }
-    }
+    let mut names: BTreeMap<u64, &str> = BTreeMap::new();
     let manifest = Manifest::read(folder).ok();
     let recorded = manifest.map_or_else(BTreeMap::new, |m| recorded::process_names(&m));
-    for (moment, _) in &mut found {
-        let pid = u32::try_from(moment.pid).unwrap_or(0);
-        let name = names.get(&pid).or_else(|| recorded.get(&moment.pid));
-        moment.process = name.cloned().unwrap_or_default();
-    }
-    found.sort_by_key(|(moment, _)| (moment.number, moment.pid));
-    found
+    names.extend(recorded.iter().map(|(pid, name)| (*pid, name.as_str())));
+    names.extend(known.entries.iter().filter_map(|entry| match &entry.seen {
+        Seen::Process(process) => Some((u64::from(entry.pid), process.name.as_str())),
+        _ => None,
+    }));
+    let moment = |file: KeptFile| {
+        let capture = file.capture;
+        let moment = Moment {
+            origin: Origin::Recording,
+            process: names
+                .get(&capture.pid)
+                .copied()
+                .unwrap_or_default()
+                .to_owned(),
+            pid: capture.pid,
+            time_ns: Some(file.boot_ns),
+            label: capture.label,
+            number: capture.number,
+            dump: None,
+            way: None,
+            remark: None,
+        };
+        (moment, file.path)
+    };
+    let kept = moments::kept(folder, &known, "smaps");
+    kept.into_iter().map(moment).collect()
 }
 
 /// Whether a name of a file stays in its folder: foreign folders say anything.
-fn is_below(file: &str) -> bool {
+pub(in crate::app) fn is_below(file: &str) -> bool {
     let mut parts = Path::new(file).components();
     !file.is_empty() && parts.all(|part| matches!(part, Component::Normal(_)))
 }
@@ -277,14 +290,20 @@ fn of_traces(
     steps: &Steps,
 ) -> Result<Mapped, InputError> {
     let path = || input.path.display().to_string();
-    let mut traces = match look::source(&input.path, &LookOptions::default(), steps)? {
-        NativeSource::Traces(traces, _) => traces,
+    let (mut traces, manifest) = match look::source(&input.path, &LookOptions::default(), steps)? {
+        NativeSource::Traces(traces, manifest) => (traces, manifest),
         _ => return Err(InputError::NotRecorded { path: path() }),
     };
-    let mut moments = Vec::new();
+    let mut moments: Vec<Moment> = Vec::new();
     let mut places = Vec::new();
     for (trace, opened) in traces.iter().enumerate() {
         for (at, facts) in opened.trace.smaps().iter().enumerate() {
+            // Those of several processes at once are of one moment.
+            let number = match moments.last() {
+                Some(before) if before.time_ns == Some(facts.time_ns) => before.number,
+                Some(before) => before.number.saturating_add(1),
+                None => 1,
+            };
             places.push((trace, at));
             moments.push(Moment {
                 origin: Origin::Trace,
@@ -292,9 +311,8 @@ fn of_traces(
                 pid: facts.pid,
                 time_ns: Some(facts.time_ns),
                 label: None,
-                number: u32::try_from(moments.len())
-                    .unwrap_or(u32::MAX)
-                    .saturating_add(1),
+                number,
+                dump: None,
                 way: None,
                 remark: facts.writer.remark().map(str::to_owned),
             });
@@ -303,7 +321,8 @@ fn of_traces(
     if moments.is_empty() {
         return Err(InputError::NotRecorded { path: path() });
     }
-    let chosen = choose(&input.path, &moments, input.which.as_ref(), process)?;
+    let known = number_by_heaps(&mut moments, &traces, manifest.as_deref());
+    let chosen = choose(input, &known, &moments, process)?;
     let (trace, at) = places[chosen];
     let rows = traces[trace].trace.read_smaps(at)?;
     Ok(Mapped {
@@ -314,16 +333,67 @@ fn of_traces(
     })
 }
 
+/// Gives mappings of traces the numbers and labels of the Java heaps that they were read with:
+/// of each heap those of its process nearest to it in time. Without heaps they have numbers of
+/// their own, from 0 as dumps.
+fn number_by_heaps(
+    moments: &mut [Moment],
+    traces: &[LookTrace],
+    manifest: Option<&Manifest>,
+) -> Moments {
+    let heaps: Vec<(u32, u64, u64, Option<String>)> = match manifest {
+        Some(manifest) => {
+            let dumps = manifest.dumps.java.iter();
+            let of = |dump: &JavaDump| {
+                let label = dump.label.as_ref().map(|label| label.name.clone());
+                Some((dump.index, dump.pid, dump.time_ns?, label))
+            };
+            dumps.filter_map(of).collect()
+        }
+        None => {
+            let dumps = traces.iter().flat_map(|opened| opened.trace.java_dumps());
+            let of = |(index, dump): (u32, &HeapFacts)| (index, dump.pid, dump.time_ns, None);
+            (0..).zip(dumps).map(of).collect()
+        }
+    };
+    if heaps.is_empty() {
+        for (moment, place) in moments.iter_mut().zip(0..) {
+            moment.dump = Some(place);
+        }
+        return Moments::of_parts(moments.iter().map(|moment| moment.pid));
+    }
+    let mut by_time: BTreeMap<(u64, u64), usize> = BTreeMap::new();
+    for (at, moment) in moments.iter().enumerate() {
+        by_time.insert((moment.pid, moment.time_ns.unwrap_or(0)), at);
+    }
+    for (index, pid, time_ns, label) in &heaps {
+        let before = by_time.range((*pid, 0)..=(*pid, *time_ns)).next_back();
+        let after = by_time.range((*pid, *time_ns)..=(*pid, u64::MAX)).next();
+        let apart = |found: &(&(u64, u64), &usize)| found.0.1.abs_diff(*time_ns);
+        let nearest = before.into_iter().chain(after).min_by_key(apart);
+        if let Some((_, &at)) = nearest {
+            moments[at].dump.get_or_insert(*index);
+            if moments[at].label.is_none() {
+                moments[at].label.clone_from(label);
+            }
+        }
+    }
+    match manifest {
+        Some(manifest) => Moments::of(manifest),
+        None => Moments::of_parts(heaps.iter().map(|heap| heap.1)),
+    }
+}
+
 /// The moment that is meant: the last, where nothing was said.
 fn choose(
-    path: &Path,
+    input: &JavaInput,
+    known: &Moments,
     moments: &[Moment],
-    which: Option<&Which>,
     process: Option<&str>,
 ) -> Result<usize, InputError> {
-    let path = || path.display().to_string();
-    let there = |places: &mut dyn ExactSizeIterator<Item = &usize>| {
-        let words: Vec<String> = places.map(|&at| moments[at].describe()).collect();
+    let path = || input.path.display().to_string();
+    let there = |places: &[usize]| {
+        let words: Vec<String> = places.iter().map(|&at| moments[at].describe()).collect();
         in_words(words.into_iter())
     };
     let all: Vec<usize> = (0..moments.len()).collect();
@@ -333,51 +403,36 @@ fn choose(
         process.is_none_or(|wanted| is_process(wanted, pid, &moment.process))
     };
     let of_process: Vec<usize> = all.iter().copied().filter(is_wanted).collect();
-    let none = |which: String| InputError::NoSuchMoment {
+    if of_process.is_empty() {
+        return Err(InputError::NoSuchProcess {
+            path: path(),
+            process: process.unwrap_or_default().to_owned(),
+            there: there(&all),
+        });
+    }
+    let captures = of_process.iter().map(|&at| moments[at].capture());
+    let captures: Vec<Capture> = captures.collect();
+    let found = known.find(input.which.as_ref(), &captures);
+    let found = found.map_err(|missing| InputError::NoSuchMoment {
         path: path(),
-        which,
-        there: there(&mut all.iter()),
-    };
-    let Some(&last) = of_process.last() else {
-        return Err(none(process.unwrap_or_default().to_owned()));
-    };
-    let matches = |at: &usize| {
-        let moment = &moments[*at];
-        match which {
-            None | Some(Which::Last) => {
-                moment.number == moments[last].number
-                // Traces number each process's mappings by itself.
-                || moment.origin == Origin::Trace && moment.time_ns == moments[last].time_ns
-            }
-            Some(Which::Index(index)) => {
-                moment.number == *index || moment.label.as_deref() == Some(&index.to_string())
-            }
-            Some(Which::Label(label)) => {
-                moment.label.as_deref() == Some(label) || label == "end" && moment.label.is_none()
-            }
-        }
-    };
-    let found: Vec<usize> = of_process.into_iter().filter(matches).collect();
-    match found.as_slice() {
-        [] => Err(none(which.map(Which::to_string).unwrap_or_default())),
-        [only] => Ok(*only),
-        several => {
-            let last = &moments[several[several.len() - 1]];
-            // One process, twice at a moment: the later one.
-            match several.iter().all(|&at| moments[at].pid == last.pid) {
-                true => Ok(several[several.len() - 1]),
-                false => Err(InputError::SeveralProcesses {
-                    path: path(),
-                    there: there(&mut several.iter()),
-                }),
-            }
-        }
+        missing: Box::new(missing),
+    })?;
+    let found: Vec<usize> = found.into_iter().map(|at| of_process[at]).collect();
+    // One process, twice at a moment: the later one.
+    let last = found.last().copied().unwrap_or_default();
+    match found.iter().all(|&at| moments[at].pid == moments[last].pid) {
+        true => Ok(last),
+        false => Err(InputError::SeveralProcesses {
+            path: path(),
+            there: there(&found),
+        }),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::app::java::Which;
 
     fn moment(number: u32, pid: u64, label: Option<&str>) -> Moment {
         Moment {
@@ -387,6 +442,7 @@ mod tests {
             time_ns: Some(number.into()),
             label: label.map(str::to_owned),
             number,
+            dump: None,
             way: None,
             remark: None,
         }
@@ -399,8 +455,11 @@ mod tests {
             moment(2, 7, Some("2020")),
             moment(3, 7, None),
         ];
-        let which = which.map(Which::parse);
-        let found = choose(Path::new("rec"), &moments, which.as_ref(), process);
+        let input = JavaInput {
+            path: PathBuf::from("rec"),
+            which: which.map(Which::parse),
+        };
+        let found = choose(&input, &Moments::default(), &moments, process);
         found.map_err(|error| error.kind())
     }
 
@@ -414,7 +473,7 @@ mod tests {
         assert_eq!(chosen(Some("before"), Some("8")), Ok(1));
         assert_eq!(chosen(None, Some("com.example.p8")), Ok(1));
         assert_eq!(chosen(Some("nowhere"), None), Err("no-such-moment"));
-        assert_eq!(chosen(None, Some("other")), Err("no-such-moment"));
+        assert_eq!(chosen(None, Some("other")), Err("no-such-process"));
     }
 
     #[test]

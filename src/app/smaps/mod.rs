@@ -13,11 +13,12 @@ mod files;
 
 pub use document::{ChangeRow, ChangesDocument, Document, Row, changes, document};
 pub use fetch::{FetchError, Way};
-pub(in crate::app) use files::read_below;
 pub use files::{InputError, is_text, load};
+pub(in crate::app) use files::{is_below, read_below};
 
 use serde::Serialize;
 
+use super::moments::Capture;
 use crate::device::Device;
 use crate::memory::smaps::{self, Smaps};
 
@@ -54,6 +55,9 @@ pub struct Moment {
     pub label: Option<String>,
     /// Its place among the moments of the input, from 1; labels of a recording count as there.
     pub number: u32,
+    /// The dump that it belongs to, as `PATH@N` has it; the first of several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dump: Option<u32>,
     /// How it was read on the phone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub way: Option<Way>,
@@ -68,20 +72,27 @@ fn is_zero(number: &u64) -> bool {
 }
 
 impl Moment {
-    /// In a list of moments.
+    /// In a list of moments: `@after-login (@2) of com.example.app (2050)`.
     pub fn describe(&self) -> String {
-        let label = self.label.as_deref().unwrap_or(match self.origin {
-            Origin::Recording => "end",
-            _ => "",
-        });
         let who = match (self.process.as_str(), self.pid) {
             ("", 0) => String::new(),
             ("", pid) => format!(" of {pid}"),
             (process, pid) => format!(" of {process} ({pid})"),
         };
-        match label {
-            "" => format!("{}{who}", self.number),
-            label => format!("{} {label}{who}", self.number),
+        let is_recorded = self.origin == Origin::Recording;
+        let numbers = self.dump.or((!is_recorded).then_some(self.number));
+        let name = self.capture().named(numbers.as_slice());
+        format!("{name}{who}")
+    }
+
+    /// As what was kept of a recording.
+    fn capture(&self) -> Capture {
+        Capture {
+            number: self.number,
+            label: self.label.clone(),
+            pid: self.pid,
+            // What stands in a trace beside a heap is part of that dump.
+            dump: self.dump.filter(|_| self.origin == Origin::Trace),
         }
     }
 }
@@ -124,6 +135,7 @@ pub async fn of_phone(
             time_ns: fetched.boot_ns,
             label: None,
             number: 1,
+            dump: None,
             way: Some(fetched.way),
             remark: None,
         },

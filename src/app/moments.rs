@@ -1,0 +1,548 @@
+//! What `PATH@LABEL`, `PATH@N`, `PATH@last` and `PATH@end` mean of what was kept beside a
+//! recording's dumps: the one numbering that all who take an input share. `N` is a dump's index
+//! as manifest.json has it; what was kept belongs to the dump of its label, what was kept at the
+//! end to the last dump of its process. A recording without dumps has the numbers of its labels,
+//! from 1, as names of files do.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::java::Which;
+use super::lists::in_words;
+use super::manifest::Manifest;
+use crate::config::nearest;
+use crate::memory::timeline::{Seen, Timeline};
+
+/// Numbers of dumps that are named of one moment: a process may have many heaps.
+const MOST_NUMBERS: usize = 3;
+
+/// Something that was kept of a process at a moment of a recording.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Capture {
+    /// Its place among the labels, from 1; the end comes after the last.
+    pub number: u32,
+    /// The label; `None` at the end.
+    pub label: Option<String>,
+    /// The process; 0 where nobody says.
+    pub pid: u64,
+    /// The dump it is part of, where it is part of one.
+    pub dump: Option<u32>,
+}
+
+/// A file that was kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptFile {
+    /// Of what moment.
+    pub capture: Capture,
+    /// Where it is.
+    pub path: PathBuf,
+    /// When it was taken, BOOTTIME ns.
+    pub boot_ns: u64,
+}
+
+/// The files of this kind (`smaps`, `meminfo`) that a timeline names and that are in the
+/// recording's folder, in order.
+pub fn kept(folder: &Path, timeline: &Timeline, what: &str) -> Vec<KeptFile> {
+    let kept = timeline.entries.iter().filter_map(|entry| {
+        let Seen::Kept(kept) = &entry.seen else {
+            return None;
+        };
+        let path = folder.join(&kept.file);
+        let is_it = kept.what == what && super::smaps::is_below(&kept.file) && path.is_file();
+        is_it.then(|| KeptFile {
+            capture: Capture {
+                number: kept.number,
+                label: (!kept.label.is_empty()).then(|| kept.label.clone()),
+                pid: entry.pid.into(),
+                dump: None,
+            },
+            path,
+            boot_ns: entry.boot_ns,
+        })
+    });
+    let mut kept: Vec<KeptFile> = kept.collect();
+    kept.sort_by_key(|file| (file.capture.number, file.capture.pid));
+    kept
+}
+
+/// A dump, as far as its moment is concerned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Dumped {
+    index: u32,
+    pid: u64,
+    /// Places of the labels that are bound to it, from 1.
+    labels: Vec<u32>,
+    /// The last of its process and heap.
+    is_last: bool,
+}
+
+/// The dumps and labels of a recording.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Moments {
+    dumps: Vec<Dumped>,
+    labels: Vec<String>,
+}
+
+impl Moments {
+    /// Those of a recording.
+    pub fn of(manifest: &Manifest) -> Moments {
+        let mut bound: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for (label, place) in manifest.labels.iter().zip(1..) {
+            for dump in &label.dumps {
+                bound.entry(dump.index).or_default().push(place);
+            }
+        }
+        let mut last: BTreeMap<(u64, &str), u32> = BTreeMap::new();
+        for dump in manifest.dumps.keys() {
+            let known = last.entry((dump.pid, dump.heap)).or_default();
+            *known = dump.index.max(*known);
+        }
+        let dumped = manifest.dumps.keys().map(|dump| Dumped {
+            index: dump.index,
+            pid: dump.pid,
+            labels: bound.remove(&dump.index).unwrap_or_default(),
+            is_last: last.get(&(dump.pid, dump.heap)) == Some(&dump.index),
+        });
+        Moments {
+            dumps: dumped.collect(),
+            labels: manifest.labels.iter().map(|l| l.name.clone()).collect(),
+        }
+    }
+
+    /// Those of an input whose parts are numbered like this: of which process each is. None has
+    /// a label.
+    pub fn of_parts(pids: impl IntoIterator<Item = u64>) -> Moments {
+        let pids: Vec<(u32, u64)> = (0..).zip(pids).collect();
+        let last: BTreeMap<u64, u32> = pids.iter().map(|&(index, pid)| (pid, index)).collect();
+        let dumped = |&(index, pid): &(u32, u64)| Dumped {
+            index,
+            pid,
+            labels: Vec::new(),
+            is_last: last.get(&pid) == Some(&index),
+        };
+        Moments {
+            dumps: pids.iter().map(dumped).collect(),
+            labels: Vec::new(),
+        }
+    }
+
+    /// Those of the recording in a folder; none where it has no manifest that can be read.
+    pub fn of_folder(folder: &Path) -> Moments {
+        Manifest::read(folder).map_or_else(|_| Moments::default(), |found| Moments::of(&found))
+    }
+
+    /// Whether the recording has dumps at all.
+    pub fn has_dumps(&self) -> bool {
+        !self.dumps.is_empty()
+    }
+
+    /// The number behind those of all dumps.
+    pub fn end_of_numbers(&self) -> u32 {
+        let last = self.dumps.iter().map(|dump| dump.index).max();
+        last.map_or(0, |last| last.saturating_add(1))
+    }
+
+    /// The place of a label among those of the recording, from 1, at or after `from`; the end's
+    /// is behind the last.
+    pub fn place_of(&self, label: Option<&str>, from: usize) -> Option<u32> {
+        let at = match label {
+            None => Some(self.labels.len()),
+            Some(label) => {
+                let mut rest = self.labels.iter().enumerate().skip(from);
+                rest.find(|(_, name)| *name == label).map(|(at, _)| at)
+            }
+        };
+        at.and_then(|at| u32::try_from(at).ok()?.checked_add(1))
+    }
+
+    /// For each dump that has one, in their order: its index, and which of `captures` belongs to
+    /// it.
+    pub fn beside(&self, captures: &[Capture]) -> Vec<(u32, usize)> {
+        let mut of_dump: BTreeMap<u32, usize> = BTreeMap::new();
+        let mut by_place: BTreeMap<(u32, u64), usize> = BTreeMap::new();
+        let mut by_label: BTreeMap<(&str, u64), usize> = BTreeMap::new();
+        let mut at_end: BTreeMap<u64, usize> = BTreeMap::new();
+        for (at, capture) in captures.iter().enumerate() {
+            match (capture.dump, &capture.label) {
+                (Some(dump), _) => _ = of_dump.insert(dump, at),
+                (None, None) => _ = at_end.insert(capture.pid, at),
+                (None, Some(label)) => {
+                    by_place.insert((capture.number, capture.pid), at);
+                    by_label.insert((label, capture.pid), at);
+                }
+            }
+        }
+        let labelled = |dump: &Dumped| {
+            // Of several labels the last is the nearest.
+            dump.labels.iter().rev().find_map(|&place| {
+                let name = self
+                    .labels
+                    .get(usize::try_from(place).ok()?.checked_sub(1)?)?;
+                let is_it = |at: &&usize| captures[**at].label.as_ref() == Some(name);
+                let of = |pid| {
+                    let placed = by_place.get(&(place, pid)).filter(is_it);
+                    placed.or_else(|| by_label.get(&(name.as_str(), pid)))
+                };
+                of(dump.pid).or_else(|| of(0)).copied()
+            })
+        };
+        let ended = |dump: &Dumped| {
+            let at = at_end.get(&dump.pid).or_else(|| at_end.get(&0));
+            at.copied().filter(|_| dump.is_last)
+        };
+        let of = |dump: &Dumped| {
+            let own = of_dump.get(&dump.index).copied();
+            own.or_else(|| ended(dump)).or_else(|| labelled(dump))
+        };
+        let all = self.dumps.iter();
+        all.filter_map(|dump| Some((dump.index, of(dump)?)))
+            .collect()
+    }
+
+    /// Which of `captures` are meant: those of the latest moment where nothing was said.
+    /// Several where several processes were there.
+    ///
+    /// # Errors
+    /// Where there is no such moment, or nothing was kept at it.
+    pub fn find(
+        &self,
+        which: Option<&Which>,
+        captures: &[Capture],
+    ) -> Result<Vec<usize>, NoMoment> {
+        let those = |is_it: &dyn Fn(&Capture) -> bool| -> Vec<usize> {
+            let all = captures.iter().enumerate();
+            all.filter(|(_, capture)| is_it(capture))
+                .map(|(at, _)| at)
+                .collect()
+        };
+        let latest = |among: Vec<usize>| -> Vec<usize> {
+            let last = among.iter().map(|&at| captures[at].number).max();
+            let is_last = |at: &usize| Some(captures[*at].number) == last;
+            among.into_iter().filter(is_last).collect()
+        };
+        let labelled = |label: &str| latest(those(&|c| c.label.as_deref() == Some(label)));
+        let of_dumps = |is_it: &dyn Fn(&Dumped) -> bool| -> Vec<usize> {
+            let beside: BTreeMap<u32, usize> = self.beside(captures).into_iter().collect();
+            let meant = self.dumps.iter().filter(|dump| is_it(dump));
+            let mut found: Vec<usize> = meant
+                .filter_map(|dump| beside.get(&dump.index).copied())
+                .collect();
+            found.sort_unstable();
+            found.dedup();
+            found
+        };
+        let all = || latest((0..captures.len()).collect());
+        let last = || match self.has_dumps() {
+            true => of_dumps(&|dump| dump.is_last),
+            false => all(),
+        };
+        let (found, is_known) = match which {
+            None => (all(), false),
+            Some(Which::Last) => (last(), true),
+            Some(Which::End) => {
+                let named = labelled(&Which::End.to_string());
+                let found = match named.is_empty() {
+                    true => latest(those(&|c| c.label.is_none() && c.dump.is_none())),
+                    false => named,
+                };
+                match found.is_empty() && captures.iter().any(|c| c.dump.is_some()) {
+                    true => (last(), true),
+                    false => (found, true),
+                }
+            }
+            Some(Which::Label(label)) => (labelled(label), self.labels.contains(label)),
+            Some(Which::Index(index)) => {
+                let is_dump = self.dumps.iter().any(|dump| dump.index == *index);
+                let label = index.to_string();
+                let found = match is_dump {
+                    true => of_dumps(&|dump| dump.index == *index),
+                    false => labelled(&label),
+                };
+                match found.is_empty() && !self.has_dumps() {
+                    true => (those(&|c| c.number == *index), false),
+                    false => (found, is_dump || self.labels.contains(&label)),
+                }
+            }
+        };
+        match found.is_empty() {
+            true => Err(self.nothing(which, is_known, captures)),
+            false => Ok(found),
+        }
+    }
+
+    fn nothing(&self, which: Option<&Which>, is_known: bool, captures: &[Capture]) -> NoMoment {
+        let why = match which {
+            Some(Which::Index(index)) if is_known => {
+                let dump = self.dumps.iter().find(|dump| dump.index == *index);
+                match dump.is_some_and(|dump| dump.labels.is_empty() && !dump.is_last) {
+                    true => "the dump has no label, and things are kept at labels and at the end",
+                    false => "nothing of that kind was kept beside this dump",
+                }
+            }
+            Some(Which::Last | Which::End) => "nothing of that kind was kept at the end",
+            Some(Which::Label(_)) if is_known => "nothing of that kind was kept at this label",
+            _ => "there is no such dump or label",
+        };
+        let labels = captures.iter().filter_map(|c| c.label.as_deref());
+        NoMoment {
+            which: which.map(Which::to_string).unwrap_or_default(),
+            why,
+            near: which
+                .filter(|_| !is_known)
+                .and_then(|which| did_you_mean(which, labels)),
+            there: in_words(self.names(captures).into_iter()),
+        }
+    }
+
+    /// What each moment of `captures` can be named by: `@before (@0)`, `@end (@3)`.
+    pub fn names(&self, captures: &[Capture]) -> Vec<String> {
+        let mut numbers: BTreeMap<(u32, Option<u32>), Vec<u32>> = BTreeMap::new();
+        let key = |capture: &Capture| (capture.number, capture.dump);
+        for (index, at) in self.beside(captures) {
+            numbers.entry(key(&captures[at])).or_default().push(index);
+        }
+        let mut seen: BTreeMap<(u32, Option<u32>), &Capture> = BTreeMap::new();
+        for capture in captures {
+            seen.entry(key(capture)).or_insert(capture);
+        }
+        let of = |(key, capture): (&(u32, Option<u32>), &&Capture)| {
+            let own: Vec<u32> = capture.dump.into_iter().collect();
+            let lone = [key.0];
+            let numbers = match (numbers.get(key), self.has_dumps()) {
+                _ if !own.is_empty() => &own[..],
+                (Some(numbers), _) => numbers,
+                (None, false) => &lone,
+                (None, true) => &[],
+            };
+            capture.named(numbers)
+        };
+        seen.iter().map(of).collect()
+    }
+}
+
+impl Capture {
+    /// What it can be named by: `@before (@0, @1)`.
+    pub fn named(&self, numbers: &[u32]) -> String {
+        let shown = numbers.iter().take(MOST_NUMBERS);
+        let mut shown: Vec<String> = shown.map(|number| format!("@{number}")).collect();
+        if numbers.len() > MOST_NUMBERS {
+            shown.push("…".to_owned());
+        }
+        let shown = shown.join(", ");
+        let name = match (&self.label, self.dump) {
+            (Some(label), _) => format!("@{label}"),
+            (None, Some(_)) => return shown,
+            (None, None) => format!("@{}", Which::End),
+        };
+        match shown.is_empty() {
+            true => name,
+            false => format!("{name} ({shown})"),
+        }
+    }
+}
+
+/// The label that was probably meant by one that is not there.
+pub fn did_you_mean<'a>(
+    which: &Which,
+    labels: impl IntoIterator<Item = &'a str>,
+) -> Option<String> {
+    let Which::Label(typed) = which else {
+        return None;
+    };
+    let (last, end) = (Which::Last.to_string(), Which::End.to_string());
+    let words = [last.as_str(), end.as_str()];
+    let all = labels.into_iter().map(str::to_owned);
+    let all: Vec<String> = all.chain(words.map(str::to_owned)).collect();
+    let lower = typed.to_lowercase();
+    let same = all.iter().find(|label| label.to_lowercase() == lower);
+    let near = same
+        .map(String::as_str)
+        .or_else(|| nearest(typed, all.iter().map(String::as_str)));
+    near.map(|label| format!("did you mean @{label}?"))
+}
+
+/// Why nothing is there of the moment that was named.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoMoment {
+    /// What was named.
+    pub which: String,
+    /// Why, in words.
+    pub why: &'static str,
+    /// What was probably meant.
+    pub near: Option<String>,
+    /// What there is.
+    pub there: String,
+}
+
+impl NoMoment {
+    /// What to do.
+    pub fn help(&self) -> String {
+        let there = match self.there.is_empty() {
+            true => "nothing of that kind is there".to_owned(),
+            false => format!("there are {}", self.there),
+        };
+        match &self.near {
+            Some(near) => format!("{near} {there}"),
+            None => there,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dump(index: u32, pid: u64, labels: &[u32], is_last: bool) -> Dumped {
+        Dumped {
+            index,
+            pid,
+            labels: labels.to_vec(),
+            is_last,
+        }
+    }
+
+    /// Two heaps of one process, a periodic dump without a label between two with one, and a
+    /// second process that was there at the second label.
+    fn moments() -> Moments {
+        Moments {
+            dumps: vec![
+                dump(0, 7, &[1], false),
+                dump(1, 7, &[1], false),
+                dump(2, 7, &[], false),
+                dump(3, 7, &[2], false),
+                dump(4, 8, &[2], true),
+                dump(5, 7, &[], true),
+            ],
+            labels: vec!["before".to_owned(), "after".to_owned(), "bare".to_owned()],
+        }
+    }
+
+    fn capture(number: u32, label: Option<&str>, pid: u64) -> Capture {
+        Capture {
+            number,
+            label: label.map(str::to_owned),
+            pid,
+            dump: None,
+        }
+    }
+
+    fn captures() -> Vec<Capture> {
+        vec![
+            capture(1, Some("before"), 7),
+            capture(2, Some("after"), 7),
+            capture(2, Some("after"), 8),
+            capture(4, None, 7),
+        ]
+    }
+
+    fn found(moments: &Moments, captures: &[Capture], which: &str) -> Vec<usize> {
+        let which = Which::parse(which);
+        moments.find(Some(&which), captures).unwrap_or_default()
+    }
+
+    #[test]
+    fn a_number_is_a_dumps_and_means_what_was_kept_for_it() {
+        let (moments, captures) = (moments(), captures());
+        let at = |which| found(&moments, &captures, which);
+        assert_eq!(moments.find(None, &captures).unwrap(), [3]);
+        for (which, expected) in [
+            ("0", &[0][..]),
+            ("1", &[0]),
+            ("before", &[0]),
+            ("3", &[1]),
+            // The dump of the other process.
+            ("4", &[2]),
+            ("after", &[1, 2]),
+            ("5", &[3]),
+            ("end", &[3]),
+            // The other process's last dump is that of the label.
+            ("last", &[2, 3]),
+        ] {
+            assert_eq!(at(which), expected, "@{which}");
+        }
+    }
+
+    #[test]
+    fn what_has_nothing_beside_it_says_why_and_what_there_is() {
+        let (moments, captures) = (moments(), captures());
+        let error = |which: &str| {
+            let which = Which::parse(which);
+            moments.find(Some(&which), &captures).unwrap_err()
+        };
+        let periodic = error("2");
+        assert!(periodic.why.contains("has no label"), "{periodic:?}");
+        assert_eq!(
+            periodic.there,
+            "@before (@0, @1), @after (@3, @4), @end (@5)"
+        );
+        assert!(error("bare").why.contains("at this label"));
+        assert!(error("9").why.contains("no such dump"));
+        let misspelt = error("befor");
+        assert_eq!(misspelt.near.as_deref(), Some("did you mean @before?"));
+        assert!(misspelt.help().contains("@after"), "{misspelt:?}");
+        assert_eq!(error("AFTER").near.as_deref(), Some("did you mean @after?"));
+        assert_eq!(error("somewhere else").near, None);
+        let labels = &captures[..3];
+        let which = Some(&Which::End);
+        let end = moments.find(which, labels).unwrap_err();
+        assert!(end.why.contains("at the end"), "{end:?}");
+    }
+
+    #[test]
+    fn without_dumps_numbers_are_those_of_the_labels() {
+        let none = Moments::default();
+        let captures = captures();
+        let at = |which| found(&none, &captures, which);
+        assert_eq!(at("1"), [0]);
+        assert_eq!(at("2"), [1, 2]);
+        assert_eq!(at("4"), [3]);
+        assert!(at("3").is_empty());
+        assert_eq!((at("last"), at("end")), (vec![3], vec![3]));
+        assert_eq!(at("before"), [0]);
+        assert_eq!(none.names(&captures)[0], "@before (@1)");
+    }
+
+    #[test]
+    fn labels_of_one_name_are_told_apart_by_their_dumps() {
+        let twice = Moments {
+            dumps: vec![dump(0, 7, &[1], false), dump(1, 7, &[2], true)],
+            labels: vec!["a".to_owned(), "a".to_owned()],
+        };
+        let captures = [capture(1, Some("a"), 7), capture(2, Some("a"), 7)];
+        assert_eq!(found(&twice, &captures, "0"), [0]);
+        assert_eq!(found(&twice, &captures, "1"), [1]);
+        assert_eq!(found(&twice, &captures, "a"), [1]);
+        assert_eq!(twice.place_of(Some("a"), 1), Some(2));
+        assert_eq!(twice.place_of(None, 0), Some(3));
+    }
+
+    #[test]
+    fn what_is_part_of_a_dump_goes_by_that() {
+        let parts: Vec<Capture> = (0..2)
+            .map(|at| Capture {
+                dump: Some(at * 3),
+                ..capture(at + 1, None, 7)
+            })
+            .collect();
+        let moments = Moments {
+            dumps: vec![dump(0, 7, &[], false), dump(3, 7, &[], true)],
+            labels: Vec::new(),
+        };
+        assert_eq!(found(&moments, &parts, "0"), [0]);
+        assert_eq!(found(&moments, &parts, "3"), [1]);
+        assert_eq!(found(&moments, &parts, "end"), [1]);
+        assert!(found(&moments, &parts, "1").is_empty());
+        assert_eq!(moments.names(&parts), ["@0", "@3"]);
+    }
+
+    #[test]
+    fn a_label_called_end_is_that_label() {
+        let moments = Moments {
+            dumps: vec![dump(0, 7, &[1], false), dump(1, 7, &[], true)],
+            labels: vec!["end".to_owned()],
+        };
+        let captures = [capture(1, Some("end"), 7), capture(2, None, 7)];
+        assert_eq!(found(&moments, &captures, "end"), [0]);
+        assert_eq!(found(&moments, &captures, "last"), [1]);
+    }
+}

@@ -1,0 +1,85 @@
+//! `PATH@LABEL`, `PATH@N`, `PATH@last` and `PATH@end`: the same moment for whoever is asked, of
+//! dumps and of what was kept beside them.
+
+use serde_json::Value;
+
+use crate::lab::Lab;
+
+const ROOTED: &str = "android=14,build=userdebug,speed=4";
+
+/// What tells the moment of an answer: its label, and the text that it was made of.
+fn asked(lab: &Lab, command: &[&str], which: &str) -> Value {
+    let input = format!("out{which}");
+    let mut args = command.to_vec();
+    args.extend([input.as_str(), "--json"]);
+    lab.expect(0, &args).json()
+}
+
+#[test]
+fn a_name_means_one_moment_whoever_is_asked() {
+    let lab = Lab::new(ROOTED);
+    let mut running = lab.record(&["--with", "java,meminfo,smaps", "-c", "1s"]);
+    running.until_recorded();
+    for label in ["before", "after"] {
+        lab.expect(0, &["snapshot", "--label", label]);
+        running.until("captured");
+    }
+    running.signal("INT");
+    assert_eq!(running.end().code(), Some(0));
+    let manifest = lab.manifest("out");
+    let dumps = manifest["dumps"].as_array().unwrap();
+    let after = manifest["labels"][1]["dumps"][0]["index"].as_u64().unwrap();
+    let last = dumps.last().unwrap()["index"].as_u64().unwrap();
+    assert!(after < last, "{manifest:#}");
+    let (after, last) = (format!("@{after}"), format!("@{last}"));
+    let commands: [&[&str]; 3] = [&["smaps"], &["meminfo", "--file"], &["reconcile"]];
+    for command in commands {
+        let at = |which: &str| asked(&lab, command, which);
+        let labelled = at("@after");
+        assert_eq!(labelled, at(&after), "{command:?}");
+        let end = at("@end");
+        assert_ne!(labelled, end, "{command:?}");
+        for which in ["@last", &last, ""] {
+            assert_eq!(end, at(which), "{command:?} {which}");
+        }
+        let input = "out@befor";
+        let mut args = command.to_vec();
+        args.extend([input, "--json"]);
+        let misspelt = lab.expect(2, &args).json();
+        assert_eq!(misspelt["error"]["kind"], "no-such-moment", "{misspelt:#}");
+        let help = misspelt["error"]["help"].as_str().unwrap();
+        assert!(help.starts_with("did you mean @before?"), "{help}");
+        assert!(help.contains(&format!("@after ({after}")), "{help}");
+    }
+    // Dumps and Java heaps go by the same.
+    let index = |which: &str, more: &[&str]| {
+        let command: Vec<&str> = [&["top"], more].concat();
+        let top = asked(&lab, &command, which);
+        let heap = match top["heaps"].as_array() {
+            Some(native) => &native[0]["dump"],
+            None => &top["heap"],
+        };
+        format!("@{}", heap["index"])
+    };
+    for more in [&[][..], &["--java"]] {
+        assert_eq!(index("@after", more), after, "{more:?}");
+        assert_eq!(index(&after, more), after, "{more:?}");
+        assert_eq!(index("@end", more), last, "{more:?}");
+        assert_eq!(index("@last", more), last, "{more:?}");
+    }
+    // What was dumped without a label has nothing beside it.
+    let bare = dumps
+        .iter()
+        .find(|dump| dump["label"].is_null() && format!("@{}", dump["index"]) != last);
+    if let Some(bare) = bare {
+        let input = format!("out@{}", bare["index"]);
+        let refused = lab.expect(2, &["smaps", &input]);
+        assert!(refused.stderr.contains("has no label"), "{refused}");
+        assert!(refused.stderr.contains("@before"), "{refused}");
+    }
+    let misspelt = lab.expect(2, &["top", "out@befor"]);
+    assert!(
+        misspelt.stderr.contains("did you mean @before?"),
+        "{misspelt}"
+    );
+}
