@@ -1,7 +1,7 @@
 //! The fields of an object as the source code names them: deobfuscated where a mapping file
 //! told, each with the class that declares it.
 
-use crate::heap_graph::{BasicType, ClassIndex, Field, FieldDecl, HeapGraph, ObjectIndex, Value};
+use crate::heap_graph::{ClassIndex, Field, FieldDecl, HeapGraph, ObjectIndex, Value};
 use std::ops::ControlFlow;
 
 /// A field with the name it had before it was obfuscated.
@@ -54,23 +54,9 @@ fn declaration<'a>(graph: &'a HeapGraph, field: &Field<'_>, nth: usize) -> Optio
     let class = field.declared_in.filter(|_| !field.is_static)?;
     let declared = &graph.class(class).fields;
     let by_place = declared.get(nth).filter(|d| d.name == name);
-    let basic = basic_of(field.value);
+    let basic = field.value.basic_type();
     by_place.or_else(|| {
         let fits = |d: &&FieldDecl| d.name == name && d.basic.is_none_or(|b| b == basic);
         declared.iter().find(fits)
     })
-}
-
-fn basic_of(value: Value) -> BasicType {
-    match value {
-        Value::Null | Value::Object(_) | Value::Dangling(_) => BasicType::Object,
-        Value::Boolean(_) => BasicType::Boolean,
-        Value::Char(_) => BasicType::Char,
-        Value::Float(_) => BasicType::Float,
-        Value::Double(_) => BasicType::Double,
-        Value::Byte(_) => BasicType::Byte,
-        Value::Short(_) => BasicType::Short,
-        Value::Int(_) => BasicType::Int,
-        Value::Long(_) => BasicType::Long,
-    }
 }

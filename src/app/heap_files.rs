@@ -14,7 +14,6 @@ use std::time::Duration;
 
 use time::OffsetDateTime;
 
-use super::beside::With;
 use super::names::NameOptions;
 use super::output::{OutputFolder, default_name, file_name};
 use super::plan::{self, JavaPlan, Plan};
@@ -24,13 +23,11 @@ use super::record::{
 };
 use crate::config::{HeapFileSpec, Notice};
 use crate::device::Device;
-use crate::eligibility::{
-    self, Answer, AssessOptions, Assessment, DeviceFacts, Root, Scope, Startup,
-};
+use crate::eligibility::{self, Answer, AssessOptions, Assessment, DeviceFacts, Scope, Startup};
 use crate::error::Failure;
 use crate::session::{
-    self, BootId, Controls, HEAP_FILES_VERSION, HeapFile, HeapFileKind, HeapFiles, Opening,
-    Session, SessionError, SessionId, SnapshotWay, Store,
+    self, Controls, HEAP_FILES_VERSION, HeapFile, HeapFileKind, HeapFiles, Opening, Session,
+    SessionError, SessionId, SnapshotWay, Store,
 };
 
 /// What is to be dumped, and how.
@@ -191,25 +188,13 @@ async fn opening(
     files: Vec<HeapFile>,
     folder: &OutputFolder,
 ) -> Result<Opening, Failure> {
-    let boot_id = match &facts.boot_id {
-        Some(boot_id) => BootId(boot_id.clone()),
-        None => session::moment(device).await?.boot_id,
-    };
+    let boot_id = plan::boot_id(device, facts).await?;
     let mut pids: Vec<u32> = files.iter().map(|f| f.pid).collect();
     pids.dedup();
     let plan = Plan {
-        device: plan::manifest_device(facts),
         targets: plan::manifest_targets(assessment, Scope::Java),
         steps: vec![plan::step("checked")],
-        config_sha256: String::new(),
-        duration_ms: None,
-        size_limit: None,
-        selinux_relaxed: false,
-        shell_is_root: facts.root == Some(Root::Shell),
         known: assessment.known(facts),
-        heaps: Vec::new(),
-        perfetto_names: false,
-        annotations: true,
         names: options.names.clone(),
         java: Some(JavaPlan {
             ends_when_done: true,
@@ -218,7 +203,7 @@ async fn opening(
             buffer_bytes: 0,
             dominators: false,
         }),
-        with: With::default(),
+        ..Plan::on(facts)
     };
     let silence_ms = u64::try_from(options.silence.as_millis()).unwrap_or(u64::MAX);
     let dumps = u64::try_from(files.len()).unwrap_or(u64::MAX);

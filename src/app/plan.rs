@@ -9,9 +9,10 @@ use time::OffsetDateTime;
 use super::beside::With;
 use super::manifest;
 use super::names::NameOptions;
-use crate::eligibility::{Answer, Assessment, BuildType, DeviceFacts, Known, Scope};
+use crate::device::Device;
+use crate::eligibility::{Answer, Assessment, BuildType, DeviceFacts, Known, Root, Scope};
 use crate::export::pprof::{PprofOptions, SampleNames};
-use crate::session::SessionError;
+use crate::session::{self, BootId, SessionError};
 
 /// Kept in the journal as JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -67,6 +68,27 @@ pub struct JavaPlan {
 }
 
 impl Plan {
+    /// The plan of a recording on a device of which nothing more is known.
+    pub fn on(facts: &DeviceFacts) -> Plan {
+        Plan {
+            device: manifest_device(facts),
+            targets: Vec::new(),
+            steps: Vec::new(),
+            config_sha256: String::new(),
+            duration_ms: None,
+            size_limit: None,
+            selinux_relaxed: false,
+            shell_is_root: facts.root == Some(Root::Shell),
+            known: Known::default(),
+            heaps: Vec::new(),
+            perfetto_names: false,
+            annotations: true,
+            names: NameOptions::default(),
+            java: None,
+            with: With::default(),
+        }
+    }
+
     /// The plan in a journal.
     ///
     /// # Errors
@@ -108,6 +130,17 @@ impl Plan {
     pub fn to_value(&self) -> serde_json::Value {
         serde_json::to_value(self).expect("plain values become JSON")
     }
+}
+
+/// The boot that a recording falls into: asked for where the facts do not have it.
+///
+/// # Errors
+/// Where the device does not answer.
+pub async fn boot_id(device: &Device, facts: &DeviceFacts) -> Result<BootId, SessionError> {
+    Ok(match &facts.boot_id {
+        Some(boot_id) => BootId(boot_id.clone()),
+        None => session::moment(device).await?.boot_id,
+    })
 }
 
 /// The phone, as the manifest describes it.

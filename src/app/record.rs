@@ -27,8 +27,8 @@ use crate::eligibility::{
 use crate::error::{ErrorClass, Failure};
 use crate::export::pprof::{PprofOptions, SampleNames};
 use crate::session::{
-    self, Background, BootId, Controls, Events, FollowEnd, JOURNAL_VERSION, Opening, Session,
-    SessionError, SessionEvent, SessionId, SnapshotWay, Store,
+    self, Background, Controls, Events, FollowEnd, JOURNAL_VERSION, Opening, Session, SessionError,
+    SessionEvent, SessionId, SnapshotWay, Store,
 };
 
 /// What is to be recorded, and how.
@@ -384,24 +384,18 @@ async fn opening(
     fitted: &Fitted,
     folder: &OutputFolder,
 ) -> Result<Opening, Failure> {
-    let boot_id = match &facts.boot_id {
-        Some(boot_id) => BootId(boot_id.clone()),
-        None => session::moment(device).await?.boot_id,
-    };
+    let boot_id = plan::boot_id(device, facts).await?;
     let shell_is_root = facts.root == Some(Root::Shell);
     // Android 10's shell may not remove a trace.
     let removable = facts.api().is_none_or(|api| api >= 30);
     let encoded = &fitted.encoded;
     let config = &encoded.config;
     let mut plan = Plan {
-        device: plan::manifest_device(facts),
         targets: plan::manifest_targets(assessment, options.what.scope()),
         steps: vec![plan::step("checked")],
         config_sha256: crate::units::hex(&Sha256::digest(&encoded.bytes)),
         duration_ms: fitted.duration.map(|d| d.as_millis() as u64),
         size_limit: config.max_file_size_bytes,
-        selinux_relaxed: false,
-        shell_is_root,
         known: assessment.known(facts),
         heaps: fitted.heaps.clone(),
         perfetto_names: options.pprof.sample_names == SampleNames::Perfetto,
@@ -409,6 +403,7 @@ async fn opening(
         names: options.names.clone(),
         java: fitted.java.clone(),
         with: options.with,
+        ..Plan::on(facts)
     };
     for package in launched {
         plan.without_pids(&pids_of(package, assessment));

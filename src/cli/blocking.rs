@@ -4,6 +4,8 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use tokio::task::JoinError;
+
 use super::signals::watch_signals;
 use super::{Context, progress};
 use crate::app::device_libs::DeviceLibs;
@@ -14,8 +16,8 @@ use crate::error::{ErrorClass, Failure};
 /// After a signal, what is under way may take so long to tidy up.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Does `work`, which may ask `phone` for libraries. After a signal no more names are looked up, and it ends by itself; whoever asks
-/// twice does not wait for that.
+/// Does `work`, which may ask `phone` for libraries. After a signal no more names are looked up,
+/// and it ends by itself; whoever asks twice does not wait for that.
 ///
 /// # Errors
 /// The work's, or that it was interrupted.
@@ -49,14 +51,7 @@ where
         }
     };
     status.finish_and_clear();
-    match result {
-        Some(Ok(result)) => result.map_err(Into::into),
-        Some(Err(error)) => match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            Err(error) => Err(interrupted(error.to_string())),
-        },
-        None => Err(interrupted("interrupted")),
-    }
+    ended(result)
 }
 
 /// Does `work`, which says what it is at. That stands in the status line once it takes a second.
@@ -95,6 +90,13 @@ where
         }
     };
     status.finish_and_clear();
+    ended(result)
+}
+
+/// What work came to; `None` where a signal ended it.
+fn ended<T, E: Into<Failure>>(
+    result: Option<Result<Result<T, E>, JoinError>>,
+) -> Result<T, Failure> {
     match result {
         Some(Ok(result)) => result.map_err(Into::into),
         Some(Err(error)) => match error.try_into_panic() {

@@ -205,8 +205,6 @@ fn iterations(typed: &str) -> Result<[f64; 2], String> {
     }
 }
 
-/// Callsites in JSON and CSV, where nothing was said: a heap has hundreds of thousands.
-const MOST_CALLSITES: usize = 1000;
 /// Rows on a page, and of those that sampling explains.
 const PAGE: usize = 20;
 const PAGE_OF_NOISE: usize = 5;
@@ -423,7 +421,7 @@ fn request(args: &Args, whole: bool) -> DiffRequest {
     let limit = match (args.limit, whole) {
         (Some(0), _) => usize::MAX,
         (Some(limit), _) => limit,
-        (None, true) if by == By::Callsite => MOST_CALLSITES,
+        (None, true) if by == By::Callsite => native_view::MOST_CALLSITES,
         (None, true) => usize::MAX,
         (None, false) => PAGE,
     };

@@ -11,6 +11,7 @@ use super::console::Console;
 use super::{Context, Outcome, blocking, goal, summary};
 use crate::app::convert::Input;
 use crate::app::hprof::{self, Made, Output};
+use crate::app::naming::Watch;
 use crate::error::{ErrorClass, Failure};
 use crate::hprof::Rewritten;
 use crate::hprof::convert::ConvertOptions;
@@ -114,74 +115,78 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
 }
 
 async fn conv(ctx: &Context, args: ConvArgs) -> Result<Outcome, Failure> {
-    let (output, goal) = place(&ctx.console, args.output, args.force)?;
     let options = ConvertOptions {
         app_only: args.app_only,
         compat: args.compat,
     };
-    let input = input(args.input);
-    let work = blocking::watched(ctx, "converting …", None, move |watch| {
-        hprof::convert(&input, output, options, &watch)
-    });
-    let made = work.await?;
-    let done = &made.what;
-    let mut said = String::new();
-    if done.left_out > 0 {
-        said = format!("; {} objects of other heaps left out", done.left_out);
-    }
-    if done.without_data > 0 {
-        let words = format!("; {} arrays without data have no length", done.without_data);
-        said.push_str(&words);
-    }
-    let extra = json!({
-        "objects_left_out": done.left_out,
-        "arrays_without_data": done.without_data,
-    });
-    written(
-        &ctx.console,
-        &made,
-        &done.file,
-        goal.as_deref(),
-        extra,
-        &said,
-    );
-    Ok(made.class().into())
+    let place = (args.input, args.output, args.force);
+    let work =
+        move |input: Input, output, watch: Watch| hprof::convert(&input, output, options, &watch);
+    rewrite(ctx, place, "converting …", work, |done| {
+        let mut said = String::new();
+        if done.left_out > 0 {
+            said = format!("; {} objects of other heaps left out", done.left_out);
+        }
+        if done.without_data > 0 {
+            let words = format!("; {} arrays without data have no length", done.without_data);
+            said.push_str(&words);
+        }
+        let extra = json!({
+            "objects_left_out": done.left_out,
+            "arrays_without_data": done.without_data,
+        });
+        (&done.file, extra, said)
+    })
+    .await
 }
 
 async fn strip(ctx: &Context, args: StripArgs) -> Result<Outcome, Failure> {
-    let (output, goal) = place(&ctx.console, args.output, args.force)?;
     let options = StripOptions {
         keep_strings: args.keep_strings,
         fields: args.fields,
     };
-    let input = input(args.input);
-    let work = blocking::watched(ctx, "stripping …", None, move |watch| {
-        hprof::strip(&input, output, options, &watch)
-    });
-    let made = work.await?;
-    let done = &made.what;
-    let mut said = format!(
-        "; contents of {} arrays zeroed ({})",
-        done.arrays,
-        ByteSize(done.array_bytes)
-    );
-    if done.strings_kept > 0 {
-        said.push_str(&format!("; text of {} strings kept", done.strings_kept));
-    }
-    let extra = json!({
-        "arrays_zeroed": done.arrays,
-        "array_bytes_zeroed": done.array_bytes,
-        "strings_kept": done.strings_kept,
-        "unknown_records_zeroed": done.unknown_records,
-    });
-    written(
-        &ctx.console,
-        &made,
-        &done.file,
-        goal.as_deref(),
-        extra,
-        &said,
-    );
+    let place = (args.input, args.output, args.force);
+    let work =
+        move |input: Input, output, watch: Watch| hprof::strip(&input, output, options, &watch);
+    rewrite(ctx, place, "stripping …", work, |done| {
+        let mut said = format!(
+            "; contents of {} arrays zeroed ({})",
+            done.arrays,
+            ByteSize(done.array_bytes)
+        );
+        if done.strings_kept > 0 {
+            said.push_str(&format!("; text of {} strings kept", done.strings_kept));
+        }
+        let extra = json!({
+            "arrays_zeroed": done.arrays,
+            "array_bytes_zeroed": done.array_bytes,
+            "strings_kept": done.strings_kept,
+            "unknown_records_zeroed": done.unknown_records,
+        });
+        (&done.file, extra, said)
+    })
+    .await
+}
+
+/// Writes another dump of one: from where, to where, whether over what is there. `tell` gives
+/// what was written, and what there is to say of it in a document and in a sentence.
+async fn rewrite<T, E>(
+    ctx: &Context,
+    (from, to, force): (PathBuf, PathBuf, bool),
+    doing: &str,
+    work: impl FnOnce(Input, Output, Watch) -> Result<Made<T>, E> + Send + 'static,
+    tell: impl FnOnce(&T) -> (&Rewritten, Value, String),
+) -> Result<Outcome, Failure>
+where
+    T: Send + 'static,
+    E: Into<Failure> + Send + 'static,
+{
+    let (output, goal) = place(&ctx.console, to, force)?;
+    let input = input(from);
+    let work = move |watch| work(input, output, watch);
+    let made = blocking::watched(ctx, doing, None, work).await?;
+    let (file, extra, said) = tell(&made.what);
+    written(&ctx.console, &made, file, goal.as_deref(), extra, &said);
     Ok(made.class().into())
 }
 

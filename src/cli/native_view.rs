@@ -8,6 +8,18 @@ use crate::app::java::facts::Warning;
 use crate::app::top::{DumpFacts, Limits, StackFrame};
 use crate::units::{ByteSize, thousands};
 
+/// Callsites in JSON and CSV, where nothing was said: a heap has hundreds of thousands.
+pub(super) const MOST_CALLSITES: usize = 1000;
+
+/// The heading of what rows stand for, grouped `by`.
+pub(super) fn what_of(by: &str) -> &str {
+    match by {
+        "callsite" => "function, and who called it",
+        "class" => "class or scope",
+        by => by,
+    }
+}
+
 /// Says which dump it is.
 pub(super) fn heading(console: &Console, dump: &DumpFacts) {
     let mut about = Vec::new();

@@ -217,8 +217,6 @@ impl SortArg {
 
 /// Rows on a page.
 const PAGE: usize = 25;
-/// Callsites in JSON and CSV, where nothing was said: a heap has hundreds of thousands.
-const MOST_CALLSITES: usize = 1000;
 /// Levels of a tree from the root, and of an inverted one.
 const DEPTH: usize = 60;
 const INVERTED_DEPTH: usize = 8;
@@ -334,7 +332,7 @@ async fn native(ctx: &Context, args: &Args, file: NativeFile) -> Result<Outcome,
         view: args.view.clone(),
         limit: args.limit.unwrap_or(match (whole, by) {
             (false, _) => PAGE,
-            (true, By::Callsite) => MOST_CALLSITES,
+            (true, By::Callsite) => native_view::MOST_CALLSITES,
             (true, _) => 0,
         }),
         owners_only: !whole,

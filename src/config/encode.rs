@@ -56,6 +56,16 @@ pub struct EncodedConfig {
     pub text: String,
 }
 
+impl From<TraceConfig> for EncodedConfig {
+    fn from(config: TraceConfig) -> Self {
+        EncodedConfig {
+            bytes: config.encode_to_vec(),
+            text: text::print_text(&config),
+            config,
+        }
+    }
+}
+
 impl CaptureSpec {
     /// The config for a device.
     ///
@@ -63,12 +73,7 @@ impl CaptureSpec {
     /// Where [`CaptureSpec::validate`] refuses the spec.
     pub fn encode(&self, device: &Surroundings) -> Result<EncodedConfig, ConfigError> {
         self.validate()?;
-        let config = self.trace_config(device);
-        Ok(EncodedConfig {
-            bytes: config.encode_to_vec(),
-            text: text::print_text(&config),
-            config,
-        })
+        Ok(self.trace_config(device).into())
     }
 
     fn trace_config(&self, device: &Surroundings) -> TraceConfig {

@@ -3,11 +3,9 @@
 
 use std::time::Duration;
 
-use prost::Message as _;
-
 use super::encode::{self, EncodedConfig, Lists, Surroundings};
 use super::rules::{self, Notice};
-use super::{ConfigError, Targets, text};
+use super::{ConfigError, Targets};
 use crate::proto::perfetto::trace_config::trigger_config::{Trigger, TriggerMode};
 use crate::proto::perfetto::trace_config::{TriggerConfig, WriteFlushMode};
 use crate::proto::perfetto::{JavaHprofConfig, TraceConfig, java_hprof_config};
@@ -248,12 +246,7 @@ impl JavaSpec {
     /// Where [`JavaSpec::validate`] refuses the spec.
     pub fn encode(&self, device: &Surroundings) -> Result<EncodedConfig, ConfigError> {
         self.validate()?;
-        let config = self.trace_config(device);
-        Ok(EncodedConfig {
-            bytes: config.encode_to_vec(),
-            text: text::print_text(&config),
-            config,
-        })
+        Ok(self.trace_config(device).into())
     }
 
     fn trace_config(&self, device: &Surroundings) -> TraceConfig {
@@ -332,6 +325,8 @@ fn oom_trigger(wait: Duration) -> TriggerConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::text;
+    use prost::Message as _;
 
     fn spec() -> JavaSpec {
         JavaSpec {

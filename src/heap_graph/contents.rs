@@ -42,6 +42,21 @@ impl Value {
         }
     }
 
+    /// Its type; `Object` of whatever refers to one, or to none.
+    pub fn basic_type(self) -> BasicType {
+        match self {
+            Value::Null | Value::Object(_) | Value::Dangling(_) => BasicType::Object,
+            Value::Boolean(_) => BasicType::Boolean,
+            Value::Char(_) => BasicType::Char,
+            Value::Float(_) => BasicType::Float,
+            Value::Double(_) => BasicType::Double,
+            Value::Byte(_) => BasicType::Byte,
+            Value::Short(_) => BasicType::Short,
+            Value::Int(_) => BasicType::Int,
+            Value::Long(_) => BasicType::Long,
+        }
+    }
+
     /// A whole number of any width; not a `char` or a `boolean`.
     pub fn integer(self) -> Option<i64> {
         Some(match self {

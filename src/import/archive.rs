@@ -7,7 +7,7 @@ use super::detect::{Kind, detect};
 use super::spool::{Budget, Spool};
 use super::{HEAD, ImportError, OpenTrace, unpack};
 use crate::trace::Source;
-use std::io::Read;
+use std::io::{Read, Seek};
 
 /// How many members an error names.
 pub(super) const NAMED: usize = 5;
@@ -26,28 +26,8 @@ pub(super) fn open_tar(
     depth: u32,
     budget: &Budget,
 ) -> Result<Vec<OpenTrace>, ImportError> {
-    let mut found = Members::new(name, budget);
-    let mut archive = tar::Archive::new(source);
-    let entries = archive
-        .entries()
-        .map_err(|source| ImportError::Unreadable {
-            name: name.to_owned(),
-            source,
-        })?;
-    for entry in entries.take(MOST_MEMBERS) {
-        let entry = match entry {
-            Ok(entry) => entry,
-            Err(error) => {
-                found.damage = Some(format!("the TAR breaks off: {error}"));
-                break;
-            }
-        };
-        if !entry.header().entry_type().is_file() {
-            continue;
-        }
-        let member = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
-        found.add(member, entry)?;
-    }
+    let mut found = Traces::new(name, budget);
+    each_in_tar(source, name, &mut found)?;
     found.traces(depth)
 }
 
@@ -57,12 +37,54 @@ pub(super) fn open_zip(
     depth: u32,
     budget: &Budget,
 ) -> Result<Vec<OpenTrace>, ImportError> {
-    let damaged = |error: zip::result::ZipError| ImportError::Damaged {
+    let mut found = Traces::new(name, budget);
+    each_in_zip(source, name, &mut found)?;
+    found.traces(depth)
+}
+
+/// Whoever takes the members of an archive that it knows.
+pub(super) trait Members {
+    /// Takes a member, where it is one of those.
+    fn add(&mut self, name: String, stream: impl Read) -> Result<(), ImportError>;
+
+    /// Learns that something of the archive can't be read.
+    fn damaged(&mut self, what: String);
+}
+
+/// Hands the files of a TAR on, in order.
+pub(super) fn each_in_tar(
+    source: impl Read,
+    name: &str,
+    members: &mut impl Members,
+) -> Result<(), ImportError> {
+    let mut archive = tar::Archive::new(source);
+    let entries = archive.entries().map_err(ImportError::unreadable(name))?;
+    for entry in entries.take(MOST_MEMBERS) {
+        match entry {
+            Ok(entry) if entry.header().entry_type().is_file() => {
+                let member = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+                members.add(member, entry)?;
+            }
+            Ok(_) => {}
+            Err(error) => {
+                members.damaged(format!("the TAR breaks off: {error}"));
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Hands the files of a ZIP on, in order.
+pub(super) fn each_in_zip(
+    source: impl Read + Seek,
+    name: &str,
+    members: &mut impl Members,
+) -> Result<(), ImportError> {
+    let mut archive = zip::ZipArchive::new(source).map_err(|error| ImportError::Damaged {
         name: name.to_owned(),
         what: error.to_string(),
-    };
-    let mut archive = zip::ZipArchive::new(source).map_err(damaged)?;
-    let mut found = Members::new(name, budget);
+    })?;
     for at in 0..archive.len().min(MOST_MEMBERS) {
         match archive.by_index(at) {
             Ok(file) if file.is_file() => {
@@ -70,13 +92,13 @@ pub(super) fn open_zip(
                     Ok(name) => name.into_owned(),
                     Err(_) => format!("member {at}"),
                 };
-                found.add(member, file)?;
+                members.add(member, file)?;
             }
             Ok(_) => {}
-            Err(error) => found.damage = Some(error.to_string()),
+            Err(error) => members.damaged(error.to_string()),
         }
     }
-    found.traces(depth)
+    Ok(())
 }
 
 struct Member {
@@ -85,7 +107,8 @@ struct Member {
     damage: Option<String>,
 }
 
-struct Members<'a> {
+/// The traces of an archive, and what belongs to them.
+struct Traces<'a> {
     archive: &'a str,
     budget: &'a Budget,
     traces: Vec<Member>,
@@ -94,18 +117,7 @@ struct Members<'a> {
     damage: Option<String>,
 }
 
-impl<'a> Members<'a> {
-    fn new(archive: &'a str, budget: &'a Budget) -> Self {
-        Members {
-            archive,
-            budget,
-            traces: Vec::new(),
-            companions: Vec::new(),
-            others: Vec::new(),
-            damage: None,
-        }
-    }
-
+impl Members for Traces<'_> {
     /// Takes a member if it is a trace, packed or not, or a companion of one.
     fn add(&mut self, name: String, mut stream: impl Read) -> Result<(), ImportError> {
         let mut head = Vec::new();
@@ -149,6 +161,23 @@ impl<'a> Members<'a> {
             }),
         }
         Ok(())
+    }
+
+    fn damaged(&mut self, what: String) {
+        self.damage = Some(what);
+    }
+}
+
+impl<'a> Traces<'a> {
+    fn new(archive: &'a str, budget: &'a Budget) -> Self {
+        Traces {
+            archive,
+            budget,
+            traces: Vec::new(),
+            companions: Vec::new(),
+            others: Vec::new(),
+            damage: None,
+        }
     }
 
     fn traces(mut self, depth: u32) -> Result<Vec<OpenTrace>, ImportError> {

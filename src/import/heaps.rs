@@ -29,10 +29,7 @@ const HEAD: u64 = 1 << 20;
 /// Where it holds no heap, or can't be read.
 pub fn open_heaps(path: &Path) -> Result<HeapSource, ImportError> {
     let name = path.display().to_string();
-    let unreadable = |source| ImportError::Unreadable {
-        name: name.clone(),
-        source,
-    };
+    let unreadable = ImportError::unreadable(&name);
     let metadata = std::fs::metadata(path).map_err(unreadable)?;
     if metadata.is_dir() {
         return match super::open(path) {
@@ -93,10 +90,7 @@ pub fn open_heaps_stream(stream: impl Read, name: &str) -> Result<HeapSource, Im
 
 fn open_pprof(path: &Path) -> Result<PprofInput, ImportError> {
     let name = path.display().to_string();
-    let bytes = Bytes::map(path).map_err(|source| ImportError::Unreadable {
-        name: name.clone(),
-        source,
-    })?;
+    let bytes = Bytes::map(path).map_err(ImportError::unreadable(&name))?;
     let budget = Budget::of(bytes.len() as u64);
     pprof::of_bytes(bytes, &name, &budget)
 }

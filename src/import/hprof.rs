@@ -2,15 +2,14 @@
 //! to a temporary file that has no name, and that is mapped. Owns what may be around an HPROF;
 //! what it says is `hprof`'s.
 
+use super::archive::{self, Members};
 use super::detect::{Kind, detect};
 use super::spool::{Budget, Spool};
-use super::{DEEPEST, HEAD, ImportError, OpenTrace, archive, gzip};
+use super::{DEEPEST, HEAD, ImportError, OpenTrace, gzip};
 use crate::bytes::Bytes;
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 
-/// Further members of an archive are not looked at.
-const MOST_MEMBERS: usize = 10_000;
 /// Further dumps of an archive are not unpacked: each takes room.
 const MOST_DUMPS: usize = 64;
 /// What an xz may use for its dictionary, in KiB: `xz -9` takes 64 MiB.
@@ -60,10 +59,7 @@ pub fn open_hprof_stream(stream: impl Read, name: &str) -> Result<HprofInput, Im
 /// Where there is none, or one can't be read.
 pub fn open_hprofs(path: &Path) -> Result<Vec<HprofInput>, ImportError> {
     let name = path.display().to_string();
-    let unreadable = |source| ImportError::Unreadable {
-        name: name.clone(),
-        source,
-    };
+    let unreadable = ImportError::unreadable(&name);
     let mut found = Vec::new();
     let metadata = std::fs::metadata(path).map_err(unreadable)?;
     if metadata.is_dir() {
@@ -114,10 +110,7 @@ pub fn hprofs_in_folder(folder: &Path) -> io::Result<Vec<PathBuf>> {
 /// Where it holds neither, or can't be read.
 pub fn open_java(path: &Path) -> Result<JavaSource, ImportError> {
     let name = path.display().to_string();
-    let unreadable = |source| ImportError::Unreadable {
-        name: name.clone(),
-        source,
-    };
+    let unreadable = ImportError::unreadable(&name);
     let metadata = std::fs::metadata(path).map_err(unreadable)?;
     if metadata.is_dir() {
         return match super::open(path) {
@@ -283,8 +276,16 @@ fn find(
             Err(error) => ("zstd", Some(error.to_string())),
         },
         Kind::Xz => ("xz", spool.append(xz(&bytes))?),
-        Kind::Zip => return find_in_zip(&bytes, name, depth, budget, found),
-        Kind::Tar => return find_in_tar(&bytes, name, depth, budget, found),
+        Kind::Zip => {
+            let mut members = Hprofs::new(name, depth, budget, found);
+            archive::each_in_zip(Cursor::new(&bytes[..]), name, &mut members)?;
+            return members.finish();
+        }
+        Kind::Tar => {
+            let mut members = Hprofs::new(name, depth, budget, found);
+            archive::each_in_tar(&bytes[..], name, &mut members)?;
+            return members.finish();
+        }
         what => {
             return Err(ImportError::NotAnHprof {
                 name: name.to_owned(),
@@ -315,69 +316,9 @@ fn find(
     Ok(())
 }
 
-fn find_in_zip(
-    bytes: &Bytes,
-    name: &str,
-    depth: u32,
-    budget: &Budget,
-    found: &mut Vec<HprofInput>,
-) -> Result<(), ImportError> {
-    let mut archive =
-        zip::ZipArchive::new(Cursor::new(&bytes[..])).map_err(|error| ImportError::Damaged {
-            name: name.to_owned(),
-            what: error.to_string(),
-        })?;
-    let mut members = Members::new(name, depth, budget, found);
-    for at in 0..archive.len().min(MOST_MEMBERS) {
-        match archive.by_index(at) {
-            Ok(file) if file.is_file() => {
-                let member = match file.name() {
-                    Ok(name) => name.into_owned(),
-                    Err(_) => format!("member {at}"),
-                };
-                members.add(member, file)?;
-            }
-            Ok(_) => {}
-            Err(error) => members.damage = Some(error.to_string()),
-        }
-    }
-    members.finish()
-}
-
-fn find_in_tar(
-    bytes: &Bytes,
-    name: &str,
-    depth: u32,
-    budget: &Budget,
-    found: &mut Vec<HprofInput>,
-) -> Result<(), ImportError> {
-    let mut members = Members::new(name, depth, budget, found);
-    let mut archive = tar::Archive::new(&bytes[..]);
-    let entries = archive
-        .entries()
-        .map_err(|source| ImportError::Unreadable {
-            name: name.to_owned(),
-            source,
-        })?;
-    for entry in entries.take(MOST_MEMBERS) {
-        match entry {
-            Ok(entry) if entry.header().entry_type().is_file() => {
-                let member = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
-                members.add(member, entry)?;
-            }
-            Ok(_) => {}
-            Err(error) => {
-                members.damage = Some(format!("the TAR breaks off: {error}"));
-                break;
-            }
-        }
-    }
-    members.finish()
-}
-
-/// Members of an archive, told by content, not by name, and only ever streamed: no path of an
+/// The HPROFs of an archive, told by content, not by name, and only ever streamed: no path of an
 /// archive becomes a path here.
-struct Members<'a> {
+struct Hprofs<'a> {
     archive: &'a str,
     depth: u32,
     budget: &'a Budget,
@@ -387,25 +328,7 @@ struct Members<'a> {
     damage: Option<String>,
 }
 
-impl<'a> Members<'a> {
-    fn new(
-        archive: &'a str,
-        depth: u32,
-        budget: &'a Budget,
-        found: &'a mut Vec<HprofInput>,
-    ) -> Self {
-        let before = found.len();
-        Members {
-            archive,
-            depth,
-            budget,
-            found,
-            before,
-            others: Vec::new(),
-            damage: None,
-        }
-    }
-
+impl Members for Hprofs<'_> {
     /// Takes a member if it is an HPROF, packed or not.
     fn add(&mut self, name: String, mut stream: impl Read) -> Result<(), ImportError> {
         let mut head = Vec::new();
@@ -447,6 +370,30 @@ impl<'a> Members<'a> {
             last.damage = Some(format!("{name}: {what}"));
         }
         Ok(())
+    }
+
+    fn damaged(&mut self, what: String) {
+        self.damage = Some(what);
+    }
+}
+
+impl<'a> Hprofs<'a> {
+    fn new(
+        archive: &'a str,
+        depth: u32,
+        budget: &'a Budget,
+        found: &'a mut Vec<HprofInput>,
+    ) -> Self {
+        let before = found.len();
+        Hprofs {
+            archive,
+            depth,
+            budget,
+            found,
+            before,
+            others: Vec::new(),
+            damage: None,
+        }
     }
 
     fn finish(self) -> Result<(), ImportError> {

@@ -132,6 +132,16 @@ fn listing(members: &[String]) -> String {
     }
 }
 
+impl ImportError {
+    /// Of an input that the system does not give.
+    fn unreadable(name: &str) -> impl Fn(io::Error) -> ImportError + Copy {
+        move |source| ImportError::Unreadable {
+            name: name.to_owned(),
+            source,
+        }
+    }
+}
+
 impl Classified for ImportError {
     fn class(&self) -> ErrorClass {
         match self {
@@ -206,10 +216,7 @@ const IN_FOLDER: [&str; 2] = ["symbolized-trace", "raw-trace"];
 /// Where nothing in it is a trace, or it can't be read.
 pub fn open(path: &Path) -> Result<Vec<OpenTrace>, ImportError> {
     let name = path.display().to_string();
-    let unreadable = |source| ImportError::Unreadable {
-        name: name.clone(),
-        source,
-    };
+    let unreadable = ImportError::unreadable(&name);
     if std::fs::metadata(path).map_err(unreadable)?.is_dir() {
         return open(&trace_in_folder(path, &name)?);
     }
@@ -271,10 +278,7 @@ fn unpack(
     depth: u32,
     budget: &Budget,
 ) -> Result<Vec<OpenTrace>, ImportError> {
-    let unreadable = |source| ImportError::Unreadable {
-        name: name.to_owned(),
-        source,
-    };
+    let unreadable = ImportError::unreadable(name);
     let mut head = Vec::new();
     source
         .by_ref()

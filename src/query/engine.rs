@@ -105,6 +105,19 @@ pub struct ColumnInfo {
     pub is_key: bool,
 }
 
+impl ColumnInfo {
+    /// An argument of a macro.
+    fn argument(name: &&str) -> ColumnInfo {
+        ColumnInfo {
+            name: (*name).to_owned(),
+            kind: String::new(),
+            about: "",
+            hidden: true,
+            is_key: false,
+        }
+    }
+}
+
 /// A table, view, function or macro, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableInfo {
@@ -237,13 +250,6 @@ impl Database {
                     is_worked: false,
                 },
             );
-            let argument = |name: &&str| ColumnInfo {
-                name: (*name).to_owned(),
-                kind: String::new(),
-                about: "",
-                hidden: true,
-                is_key: false,
-            };
             self.known.push(TableInfo {
                 name: added.name.to_owned(),
                 sort: match added.is_function {
@@ -252,7 +258,7 @@ impl Database {
                 },
                 module: added.module,
                 about: added.about,
-                columns: added.arguments.iter().map(argument).collect(),
+                columns: added.arguments.iter().map(ColumnInfo::argument).collect(),
             });
         }
         for added in catalog.worked {
@@ -290,19 +296,12 @@ impl Database {
             },
         );
         self.works.insert(name, added.work);
-        let argument = |name: &&str| ColumnInfo {
-            name: (*name).to_owned(),
-            kind: String::new(),
-            about: "",
-            hidden: true,
-            is_key: false,
-        };
         self.known.push(TableInfo {
             name: added.name.to_owned(),
             sort: Sort::Macro,
             module: added.module,
             about: added.about,
-            columns: arguments.map(argument).collect(),
+            columns: arguments.map(ColumnInfo::argument).collect(),
         });
     }
 

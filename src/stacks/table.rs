@@ -145,6 +145,23 @@ impl StackTable {
         FrameId(self.frames.id(hash, frame))
     }
 
+    /// The id of a frame of which nothing is known but the function's name.
+    pub fn bare_frame(&mut self, name: &str) -> FrameId {
+        let function = Function {
+            name: self.text(name),
+            system_name: TextId::default(),
+            library: LibraryId::default(),
+            kind: Kind::Plain,
+        };
+        let function = self.function(function);
+        self.frame(Frame {
+            function,
+            file: TextId::default(),
+            line: 0,
+            inlined: false,
+        })
+    }
+
     /// The callsite of `frame` called from `parent`.
     pub fn child(&mut self, parent: NodeId, frame: FrameId) -> NodeId {
         let node = Node { parent, frame };
@@ -220,22 +237,7 @@ mod tests {
     #[test]
     fn equal_stacks_share_their_nodes() {
         let mut table = StackTable::default();
-        let mut frame = |name: &str| {
-            let function = Function {
-                name: table.text(name),
-                system_name: TextId::default(),
-                library: LibraryId::default(),
-                kind: Kind::Plain,
-            };
-            let function = table.function(function);
-            table.frame(Frame {
-                function,
-                file: TextId::default(),
-                line: 0,
-                inlined: false,
-            })
-        };
-        let (main, load) = (frame("main"), frame("load"));
+        let (main, load) = (table.bare_frame("main"), table.bare_frame("load"));
         let root = table.child(NodeId::ROOT, main);
         let leaf = table.child(root, load);
         assert_eq!(table.child(NodeId::ROOT, main), root);

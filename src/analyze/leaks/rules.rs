@@ -11,6 +11,7 @@ use super::kinds::{Kind, Kinds};
 use super::live::{Live, thread_name};
 use super::verdict::{Certainty, Status, Verdict};
 use crate::analyze::lookup;
+use crate::analyze::platform::is_platform;
 use crate::heap_graph::{HeapGraph, ObjectIndex, Value};
 
 /// The rules on one graph, with what was judged so far.
@@ -586,20 +587,5 @@ fn cut(text: &str) -> String {
 
 /// Whether a class comes with the platform or its libraries, by its package.
 pub(super) fn is_library(class: &str) -> bool {
-    [
-        "android.",
-        "androidx.",
-        "com.android.",
-        "com.google.android.material.",
-        "dalvik.",
-        "java.",
-        "javax.",
-        "jdk.",
-        "kotlin.",
-        "kotlinx.",
-        "libcore.",
-        "sun.",
-    ]
-    .iter()
-    .any(|package| class.starts_with(package))
+    is_platform(class) || class.starts_with("com.google.android.material.")
 }

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use super::groups::function_of;
 use super::shown::{Shown, ShownId};
+use crate::analyze::platform::is_platform;
 use crate::stacks::{FrameId, Kind, StackTable};
 
 /// Where the platform and the build host keep their own.
@@ -20,23 +21,8 @@ const PLATFORM_PATHS: [&str; 9] = [
     "/lib64/",
 ];
 
-/// Packages of Java and Kotlin that no app has written for itself.
-const PLATFORM_PACKAGES: [&str; 14] = [
-    "android.",
-    "androidx.",
-    "com.android.",
-    "dalvik.",
-    "java.",
-    "javax.",
-    "jdk.",
-    "kotlin.",
-    "kotlinx.",
-    "libcore.",
-    "sun.",
-    "com.google.android.",
-    "org.chromium.",
-    "okhttp3.",
-];
+/// Packages of libraries, beside the platform's, that no app has written for itself.
+const LIBRARY_PACKAGES: [&str; 3] = ["com.google.android.", "org.chromium.", "okhttp3."];
 
 /// Namespaces of the C++ and Rust libraries that are compiled into everything.
 const LIBRARY_SCOPES: [&str; 8] = [
@@ -103,7 +89,7 @@ fn is_library_code(table: &StackTable, frame: FrameId) -> bool {
     let function = function_of(table, frame);
     let name = table.text_of(function.name);
     match function.kind {
-        Kind::Java => PLATFORM_PACKAGES.iter().any(|p| name.starts_with(p)),
+        Kind::Java => is_platform(name) || LIBRARY_PACKAGES.iter().any(|p| name.starts_with(p)),
         _ => {
             let name = without_return_type(name);
             LIBRARY_SCOPES.iter().any(|scope| name.starts_with(scope))

@@ -12,7 +12,7 @@ use crate::app::manifest::{self, Manifest, Totals};
 use crate::app::trace_findings;
 use crate::error::ErrorClass;
 use crate::import::{ImportError, PprofInput, read_pprof};
-use crate::profile::{DumpFlags, SystemInfo};
+use crate::profile::SystemInfo;
 use crate::stacks::{Dump, Facts, StackProfile, View};
 
 /// The file of pprofs.
@@ -138,16 +138,7 @@ fn from_manifest(facts: &mut Facts, entry: &manifest::Dump) {
     facts.time_ns = entry.time_ns;
     facts.sampling_interval_bytes = entry.sampling_interval_bytes;
     facts.unfinished = !entry.complete;
-    let flags = &entry.flags;
-    facts.flags = DumpFlags {
-        from_startup: flags.from_startup,
-        rejected_concurrent: flags.rejected_concurrent,
-        disconnected: flags.disconnected,
-        buffer_overran: flags.buffer_overran,
-        buffer_corrupted: flags.buffer_corrupted,
-        hit_guardrail: flags.hit_guardrail,
-        client_error: flags.client_error,
-    };
+    facts.flags = entry.flags;
 }
 
 fn labels(dump: &Dump, manifest: Option<&Manifest>) -> Vec<String> {

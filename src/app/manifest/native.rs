@@ -4,7 +4,8 @@
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 
-use crate::profile::{DumpFlags, DumpKind, Figures, HeapDump};
+pub use crate::profile::DumpFlags as Flags;
+use crate::profile::{DumpKind, Figures, HeapDump};
 
 /// One heap of one process at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -103,39 +104,6 @@ impl Totals {
     }
 }
 
-/// The daemon's flags of a dump; see `docs/manifest.md` for what each means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Flags {
-    /// Hooked at launch.
-    pub from_startup: bool,
-    /// Another session held the process; no samples.
-    pub rejected_concurrent: bool,
-    /// The process left before the session ended.
-    pub disconnected: bool,
-    /// The shared memory was full and the client gave up.
-    pub buffer_overran: bool,
-    /// The shared memory was corrupted.
-    pub buffer_corrupted: bool,
-    /// A limit on the daemon's memory or CPU time was hit.
-    pub hit_guardrail: bool,
-    /// 0 none, 1 hit timeout, 2 invalid stack bounds.
-    pub client_error: u32,
-}
-
-impl From<DumpFlags> for Flags {
-    fn from(flags: DumpFlags) -> Self {
-        Flags {
-            from_startup: flags.from_startup,
-            rejected_concurrent: flags.rejected_concurrent,
-            disconnected: flags.disconnected,
-            buffer_overran: flags.buffer_overran,
-            buffer_corrupted: flags.buffer_corrupted,
-            hit_guardrail: flags.hit_guardrail,
-            client_error: flags.client_error,
-        }
-    }
-}
-
 impl Dump {
     /// The entry of a dump; label and wall time are set by whoever knows them.
     pub fn new(index: u32, dump: &HeapDump, file: Option<String>) -> Self {
@@ -160,7 +128,7 @@ impl Dump {
             callsites: dump.samples.len() as u64,
             heap_samples: dump.heap_samples,
             unwinding_errors: dump.unwinding_errors,
-            flags: dump.flags.into(),
+            flags: dump.flags,
             complete: !dump.unfinished,
         }
     }

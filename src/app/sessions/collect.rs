@@ -7,7 +7,7 @@ use std::time::Duration;
 use time::OffsetDateTime;
 
 use super::{PATIENCE, Wanted, orphans, reach, require_phone};
-use crate::app::beside::{self, With};
+use crate::app::beside;
 use crate::app::choice::{self, Purpose};
 use crate::app::finish::{self, EndedBy, Finished};
 use crate::app::names::NameOptions;
@@ -15,11 +15,11 @@ use crate::app::output::{OutputFolder, default_name};
 use crate::app::plan::{self, Plan};
 use crate::app::record::{RecordEvent, Tell, session_events};
 use crate::device::Device;
-use crate::eligibility::{self, Root};
+use crate::eligibility;
 use crate::error::Failure;
 use crate::session::{
-    self, BootId, Chronicle, Controls, Ending, FollowEnd, JOURNAL_VERSION, Opening, RemoteTrace,
-    Session, SessionError, SessionEvent, SnapshotWay, Store,
+    self, Chronicle, Controls, Ending, FollowEnd, JOURNAL_VERSION, Opening, RemoteTrace, Session,
+    SessionError, SessionEvent, SnapshotWay, Store,
 };
 
 /// Collects a session: ends it where it still runs, fetches and converts it, leaves nothing
@@ -144,10 +144,7 @@ pub(super) async fn adopt(
     let folder = OutputFolder::prepare(&wanted)?;
     let asking = async {
         let facts = eligibility::facts(device).await?;
-        let boot_id = match &facts.boot_id {
-            Some(boot_id) => BootId(boot_id.clone()),
-            None => session::moment(device).await?.boot_id,
-        };
+        let boot_id = plan::boot_id(device, &facts).await?;
         Ok::<_, Failure>((facts, boot_id))
     };
     let (facts, boot_id) = match asking.await {
@@ -156,23 +153,6 @@ pub(super) async fn adopt(
             folder.discard();
             return Err(failure);
         }
-    };
-    let plan = Plan {
-        device: plan::manifest_device(&facts),
-        targets: Vec::new(),
-        steps: Vec::new(),
-        config_sha256: String::new(),
-        duration_ms: None,
-        size_limit: None,
-        selinux_relaxed: false,
-        shell_is_root: facts.root == Some(Root::Shell),
-        known: eligibility::Known::default(),
-        heaps: Vec::new(),
-        perfetto_names: false,
-        annotations: true,
-        names: NameOptions::default(),
-        java: None,
-        with: With::default(),
     };
     let opening = Opening {
         version: JOURNAL_VERSION,
@@ -194,7 +174,7 @@ pub(super) async fn adopt(
         config: String::new(),
         output: folder.path().to_owned(),
         heap_files: None,
-        plan: plan.to_value(),
+        plan: Plan::on(&facts).to_value(),
     };
     drop(store.create(opening)?);
     Ok(())

@@ -1,7 +1,7 @@
 //! `heaptap diff` of native heaps: shows a report as tables or CSV, and says how a limit came out.
 
 use super::super::java_view::{Cell, csv_line, signed};
-use super::super::native_view::{callers, heading, parts, place, value};
+use super::super::native_view::{callers, heading, parts, place, value, what_of};
 use super::super::table::Table;
 use super::super::{Console, Style};
 use crate::app::diff::{Budget, ChangeRow, DiffReport, DiffRow, HeapDiff};
@@ -179,11 +179,7 @@ fn table(
     if shows_both {
         headings.push(if is_cumulative { "self" } else { "cumulative" });
     }
-    headings.push(match report.by {
-        "callsite" => "function, and who called it",
-        "class" => "class or scope",
-        by => by,
-    });
+    headings.push(what_of(report.by));
     let mut table = Table::new(&headings).of_code();
     for row in rows {
         let main = change(row);

@@ -1,7 +1,7 @@
 //! `heaptap top` of native heaps: shows a report as tables, a tree, CSV.
 
 use super::super::java_view::{Cell, csv_line};
-use super::super::native_view::{callers, estimated, heading, percent, place, value};
+use super::super::native_view::{callers, estimated, heading, percent, place, value, what_of};
 use super::super::table::Table;
 use super::super::{Console, Style};
 use super::branches::{self, Line};
@@ -138,11 +138,7 @@ fn rows(console: &Console, report: &TopReport, heap: &HeapReport) {
         headings.extend(["cumulative", "%"]);
     }
     headings.extend(&others);
-    headings.push(match report.by {
-        "callsite" => "function, and who called it",
-        "class" => "class or scope",
-        by => by,
-    });
+    headings.push(what_of(report.by));
     let mut table = Table::new(&headings).of_code();
     for row in rows {
         let own = column(&row.own, &heap.view);

@@ -262,7 +262,7 @@ impl Rows for Primitives {
             0 => row.into(),
             1 => self.set(row).into(),
             2 => self.field(row, qualified).flatten().into(),
-            3 => value().map(type_name).into(),
+            3 => value().map(|value| value.basic_type().name()).into(),
             _ => match (column, value()) {
                 (4, Some(Value::Boolean(flag))) => Cell::flag(flag),
                 (5, Some(Value::Byte(number))) => Cell::Int(number.into()),
@@ -276,19 +276,4 @@ impl Rows for Primitives {
             },
         }
     }
-}
-
-fn type_name(value: Value) -> &'static str {
-    match value {
-        Value::Null | Value::Object(_) | Value::Dangling(_) => BasicType::Object,
-        Value::Boolean(_) => BasicType::Boolean,
-        Value::Char(_) => BasicType::Char,
-        Value::Float(_) => BasicType::Float,
-        Value::Double(_) => BasicType::Double,
-        Value::Byte(_) => BasicType::Byte,
-        Value::Short(_) => BasicType::Short,
-        Value::Int(_) => BasicType::Int,
-        Value::Long(_) => BasicType::Long,
-    }
-    .name()
 }

@@ -2,9 +2,7 @@
 //! that every total stays what it was.
 
 use super::header::Folded;
-use crate::stacks::{
-    Frame, Function, Kind, LibraryId, NodeId, StackProfile, StackTable, TextId, Values,
-};
+use crate::stacks::{NodeId, StackProfile, StackTable, Values};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
@@ -33,19 +31,7 @@ pub fn fold(profile: &mut StackProfile, most: usize) -> Option<Folded> {
     let keeps = |node: usize| node == 0 || weights[node].total_cmp(&share) == Ordering::Greater;
     let kept = (1..count).filter(|&node| keeps(node)).count();
     let table = &mut profile.table;
-    let function = Function {
-        name: table.text(OTHER),
-        system_name: TextId::default(),
-        library: LibraryId::default(),
-        kind: Kind::Plain,
-    };
-    let frame = Frame {
-        function: table.function(function),
-        file: TextId::default(),
-        line: 0,
-        inlined: false,
-    };
-    let frame = table.frame(frame);
+    let frame = table.bare_frame(OTHER);
     // Parents come first: each callsite knows whether it stays, or where its numbers go.
     let mut goals = vec![NodeId::ROOT; count];
     for node in 1..count {
@@ -125,22 +111,9 @@ mod tests {
     fn small_callsites_are_summed_and_totals_stay() {
         let mut profile = StackProfile::default();
         let table = &mut profile.table;
-        let mut frame = |name: &str| {
-            let function = Function {
-                name: table.text(name),
-                system_name: TextId::default(),
-                library: LibraryId::default(),
-                kind: Kind::Plain,
-            };
-            let frame = Frame {
-                function: table.function(function),
-                file: TextId::default(),
-                line: 0,
-                inlined: false,
-            };
-            table.frame(frame)
-        };
-        let frames: Vec<_> = (0..10).map(|at| frame(&format!("f{at}"))).collect();
+        let frames: Vec<_> = (0..10)
+            .map(|at| table.bare_frame(&format!("f{at}")))
+            .collect();
         let main = table.child(NodeId::ROOT, frames[0]);
         let mut leaves = vec![(main, 5)];
         for (at, &frame) in frames.iter().enumerate().skip(1) {

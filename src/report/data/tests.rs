@@ -265,19 +265,7 @@ fn nothing_is_a_page_too_and_depth_does_no_harm() {
     let calls: Vec<_> = (0..=250u8).map(|at| (at, at % 24)).collect();
     check(&profile(&calls, &[(0, vec![(250, 1, 1)])]));
     let mut table = StackTable::default();
-    let function = Function {
-        name: table.text("again"),
-        system_name: Default::default(),
-        library: Default::default(),
-        kind: Kind::Plain,
-    };
-    let frame = Frame {
-        function: table.function(function),
-        file: Default::default(),
-        line: 0,
-        inlined: false,
-    };
-    let frame = table.frame(frame);
+    let frame = table.bare_frame("again");
     let leaf = (0..100_000).fold(NodeId::ROOT, |above, _| table.child(above, frame));
     let dump = Dump {
         measures: vec![Measure::of_view(View::Space)],

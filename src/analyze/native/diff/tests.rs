@@ -3,30 +3,15 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::stacks::{Facts, Frame, Function, Kind, LibraryId, Measure, TextId};
+use crate::stacks::{Facts, Measure};
 
 const T: u64 = 4096;
 
 /// A table with a stack `main` → name for each of these names; and their callsites.
 fn table(names: &[&str]) -> (StackTable, Vec<NodeId>) {
     let mut table = StackTable::default();
-    let mut frame = |name: &str| {
-        let function = Function {
-            name: table.text(name),
-            system_name: TextId::default(),
-            library: LibraryId::default(),
-            kind: Kind::Plain,
-        };
-        let function = table.function(function);
-        table.frame(Frame {
-            function,
-            file: TextId::default(),
-            line: 0,
-            inlined: false,
-        })
-    };
-    let main = frame("main");
-    let frames: Vec<_> = names.iter().map(|name| frame(name)).collect();
+    let main = table.bare_frame("main");
+    let frames: Vec<_> = names.iter().map(|name| table.bare_frame(name)).collect();
     let main = table.child(NodeId::ROOT, main);
     let nodes = frames.into_iter().map(|frame| table.child(main, frame));
     let nodes = nodes.collect();
