@@ -131,16 +131,6 @@ impl NameOptions {
     pub fn variable(&self, name: &str) -> Option<&str> {
         self.variables.get(name).map(String::as_str)
     }
-
-    /// The paths in a variable that lists some, separated as this system does; absolute.
-    pub fn paths_in(&self, name: &str) -> Vec<PathBuf> {
-        let listed = self.variable(name).into_iter();
-        listed
-            .flat_map(std::env::split_paths)
-            .filter(|path| !path.as_os_str().is_empty())
-            .map(|path| self.folder.join(path))
-            .collect()
-    }
 }
 
 /// No password of a debuginfod server is kept on disk; who collects has it in the environment.
@@ -286,21 +276,5 @@ mod tests {
         assert_eq!(both.mode, Some(LookupMode::Index));
         assert_eq!((both.discover, both.symbolize), (false, true));
         assert_eq!(both.folder, PathBuf::from("/there"));
-    }
-
-    #[test]
-    fn relative_paths_of_a_variable_begin_where_the_command_was_typed() {
-        let list = std::env::join_paths(["symbols", "/abs"]).unwrap();
-        let options = NameOptions {
-            folder: "/there".into(),
-            variables: BTreeMap::from([(
-                "PERFETTO_BINARY_PATH".to_owned(),
-                list.into_string().unwrap(),
-            )]),
-            ..NameOptions::default()
-        };
-        let found = options.paths_in("PERFETTO_BINARY_PATH");
-        assert_eq!(found, [Path::new("/there").join("symbols"), "/abs".into()]);
-        assert!(options.paths_in("ANDROID_PRODUCT_OUT").is_empty());
     }
 }

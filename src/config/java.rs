@@ -25,8 +25,6 @@ const WAITS_SDK: u32 = 31;
 /// First API level that has the source, and the one for OutOfMemoryErrors.
 const JAVA_SDK: u32 = 30;
 const OOM_SDK: u32 = 34;
-/// First API level that takes `*` in a name.
-const PATTERN_SDK: u32 = 33;
 
 /// As java_heap_dump: the session may end at once, since it waits for the dumps.
 const DURATION_MS: u32 = 1000;
@@ -203,11 +201,6 @@ impl JavaSpec {
         }
         spec.stop_when_done = Some(self.stop_when_done.unwrap_or(true) && sdk >= WAITS_SDK);
         Ok((spec, notices))
-    }
-
-    /// Whether names in the config may hold `*` on a phone of API level `sdk`.
-    pub fn takes_patterns(sdk: u32) -> bool {
-        sdk >= PATTERN_SDK
     }
 
     /// Whether the session ends by itself once its dumps are complete.

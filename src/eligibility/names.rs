@@ -38,15 +38,6 @@ pub fn matches_native(name: &str, argv0: &str) -> bool {
     }
 }
 
-/// Whether `name`, as given for a Java heap dump, matches on a device of this SDK level.
-pub fn matches_java(name: &str, argv0: &str, sdk: u32) -> bool {
-    if sdk >= 33 || is_pattern(name) {
-        matches_glob(name, argv0)
-    } else {
-        matches_exact(name, argv0)
-    }
-}
-
 fn matches_exact(name: &str, argv0: &str) -> bool {
     argv0.len() <= ARGV0_LIMIT && !name.is_empty() && normalized(name) == normalized(argv0)
 }
@@ -169,15 +160,6 @@ mod tests {
         ] {
             assert_eq!(matches_native(name, argv0), matches, "{name} {argv0}");
         }
-    }
-
-    #[test]
-    fn java_names_are_patterns_from_android_13_on() {
-        assert!(!matches_java("com.?", "com.x", 32));
-        assert!(matches_java("com.?", "com.x", 33));
-        assert!(matches_java("com.[w-y]", "com.x", 33));
-        assert!(matches_java("a.b", "a.b@1", 32));
-        assert!(!matches_java("a.b", "a.b@1", 33));
     }
 
     #[test]

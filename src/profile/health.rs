@@ -114,13 +114,4 @@ impl Health {
             || self.ends_early
             || self.repeated_profile_packets > 0
     }
-
-    /// Whether data that the phone recorded is missing, though the file reads well.
-    pub fn is_incomplete(&self) -> bool {
-        self.missing_profile_packets > 0
-            || self.unfinished_dumps > 0
-            || self.lost_callstacks > 0
-            || self.lost_frames > 0
-            || self.malformed_samples > 0
-    }
 }

@@ -185,11 +185,6 @@ impl Tables {
         self.frames.all()
     }
 
-    /// Number of distinct strings.
-    pub fn string_count(&self) -> usize {
-        self.texts.len()
-    }
-
     /// Number of distinct callsites.
     pub fn callsite_count(&self) -> usize {
         self.stack_ends.len()

@@ -5,7 +5,7 @@ use heaptap::device::{Address, Command, Selector, Server};
 use heaptap::memory::timeline::{Entry, Seen, Source, Timeline};
 use serde_json::Value;
 
-use crate::lab::{APP, LIMIT, Lab, files};
+use crate::lab::{APP, LIMIT, Lab, files, recording};
 
 /// Slow enough that a busy host answers in the time a phone has.
 const PHONE: &str = "android=14,build=userdebug,speed=5";
@@ -257,16 +257,7 @@ fn boot_ns(lab: &Lab) -> u64 {
 #[test]
 fn detached_nobody_observes_and_that_is_said() {
     let lab = Lab::new(PHONE);
-    let args = [
-        "record",
-        "-n",
-        APP,
-        "-o",
-        "out",
-        "--detach",
-        "--with",
-        "meminfo,gc",
-    ];
+    let args = recording("out", &["--detach", "--with", "meminfo,gc"]);
     lab.expect(0, &args);
     assert_eq!(files(&lab.work().join("out")), Vec::<String>::new());
     lab.expect(0, &["snapshot", "--label", "one"]);

@@ -1,6 +1,6 @@
 //! What goes wrong on the way: each ends in a recording, or in a cause that is named.
 
-use crate::lab::{APP, Ended, Lab, files};
+use crate::lab::{APP, Ended, Lab, files, recording};
 
 const PHONE: &str = "android=14,build=userdebug,speed=10";
 
@@ -312,12 +312,7 @@ fn an_empty_trace_is_a_recording_without_samples() {
 #[test]
 fn a_perfetto_that_does_not_stop_is_given_up_in_time() {
     let lab = Lab::new("android=14,build=userdebug,speed=1,fault=perfetto-stuck");
-    let mut running = lab.record(&[]);
-    running.until_recorded();
-    running.signal("INT");
-    running.until("stopping");
-    running.signal("INT");
-    let ended = running.end();
+    let ended = lab.record(&[]).interrupt_twice();
     assert_eq!(ended.code(), Some(10), "{ended}");
     assert_eq!(kind(&ended), "not-fetched");
 }
@@ -371,17 +366,10 @@ fn a_target_that_exits_is_a_warning() {
 #[test]
 fn an_overrun_is_recorded_again_with_a_longer_interval() {
     let lab = Lab::new(&format!("{PHONE},fault=overrun@500#1"));
-    let ended = lab.run(&[
-        "record",
-        "-n",
-        APP,
-        "-d",
-        "3s",
-        "-o",
+    let ended = lab.run(&recording(
         "out",
-        "--retry-overrun",
-        "--json-lines",
-    ]);
+        &["-d", "3s", "--retry-overrun", "--json-lines"],
+    ));
     assert_eq!(ended.code(), Some(0), "{ended}");
     assert!(ended.stdout.contains("\"again\""), "{ended}");
     let first = lab.manifest("out");
@@ -406,15 +394,7 @@ fn selinux_is_relaxed_no_longer_than_the_recording() {
     assert_eq!(running.end().code(), Some(0));
     assert_eq!(lab.shell("getenforce"), "Enforcing\n");
     // A heaptap that dies leaves it to the guard on the phone.
-    let mut running = lab.start(&[
-        "record",
-        "-n",
-        APP,
-        "-o",
-        "two",
-        "--json-lines",
-        "--disable-selinux",
-    ]);
+    let mut running = lab.start(&recording("two", &["--json-lines", "--disable-selinux"]));
     running.until_recorded();
     running.signal("KILL");
     running.end();

@@ -7,7 +7,7 @@ use heaptap::memory::timeline::{Collection, Seen};
 use heaptap::trace::{MemoryWanted, Trace, TraceMemory};
 use serde_json::Value;
 
-use crate::lab::{APP, Lab};
+use crate::lab::{APP, Lab, recording};
 
 const FAST: &str = "android=14,build=userdebug,speed=10";
 
@@ -40,20 +40,7 @@ fn collections(memory: &TraceMemory) -> Vec<&Collection> {
 fn the_trace_holds_figures_of_memory_and_the_dumps_are_as_without() {
     for android in [10, 12, 14, 16] {
         let lab = Lab::new(&format!("android={android},build=userdebug,speed=4"));
-        lab.expect(
-            0,
-            &[
-                "record",
-                "-n",
-                APP,
-                "-d",
-                "14s",
-                "-o",
-                "out",
-                "--with",
-                "meminfo,gc",
-            ],
-        );
+        lab.expect(0, &recording("out", &["-d", "14s", "--with", "meminfo,gc"]));
         lab.assert_truth("out");
         let manifest = lab.manifest("out");
         let memory = memory(&lab, "out", pid(&manifest));
@@ -157,19 +144,7 @@ fn where_no_java_heap_can_be_taken_the_check_says_so() {
 #[test]
 fn java_allocations_say_what_they_are_and_what_they_lack() {
     let lab = Lab::new(FAST);
-    let ended = lab.expect(
-        0,
-        &[
-            "record",
-            "-n",
-            APP,
-            "-d",
-            "4s",
-            "-o",
-            "out",
-            "--java-allocations",
-        ],
-    );
+    let ended = lab.expect(0, &recording("out", &["-d", "4s", "--java-allocations"]));
     assert!(
         ended.stderr.contains("without classes and threads"),
         "{ended}"
@@ -187,19 +162,7 @@ fn java_allocations_say_what_they_are_and_what_they_lack() {
     assert!(dump["totals"]["alloc_space"].as_u64() > Some(0), "{dump:#}");
     assert!(dump["totals"]["space"].is_null(), "{dump:#}");
     let old = Lab::new("android=11,build=userdebug,speed=10");
-    let refused = old.expect(
-        4,
-        &[
-            "record",
-            "-n",
-            APP,
-            "-d",
-            "4s",
-            "-o",
-            "out",
-            "--java-allocations",
-        ],
-    );
+    let refused = old.expect(4, &recording("out", &["-d", "4s", "--java-allocations"]));
     assert!(refused.stderr.contains("debuggable"), "{refused}");
     assert!(!old.work().join("out").exists());
 }

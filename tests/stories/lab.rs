@@ -84,9 +84,8 @@ impl Lab {
 
     /// Starts to record `APP` into `out` with `more` flags.
     pub fn start_recording(&self, more: &[&str]) -> Running {
-        let mut args = vec!["record", "-n", APP, "-o", "out", "--json-lines"];
-        args.extend(more);
-        self.start(&args)
+        let args = [&["--json-lines"][..], more].concat();
+        self.start(&recording("out", &args))
     }
 
     /// The manifest in a folder of the work folder.
@@ -187,6 +186,11 @@ impl Lab {
         assert!(!expected.is_empty(), "the phone dumped nothing");
         assert_eq!(found, expected, "{manifest:#}");
     }
+}
+
+/// `record` of `APP` into `folder` with `more` flags.
+pub fn recording<'a>(folder: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    [&["record", "-n", APP, "-o", folder][..], more].concat()
 }
 
 /// Names of the files in a folder; none where there is no folder.
@@ -355,6 +359,16 @@ impl Running {
         };
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         kill_process(pid.expect("a pid"), signal).expect("our own child");
+    }
+
+    /// Interrupts it, and again once it is ending: it is to leave the recording where it is.
+    #[cfg(unix)]
+    pub fn interrupt_twice(mut self) -> Ended {
+        self.until_recorded();
+        self.signal("INT");
+        self.until("stopping");
+        self.signal("INT");
+        self.end()
     }
 
     /// Waits for its end.

@@ -1,6 +1,6 @@
 //! Android 10: one file for all recordings, which the shell can neither name nor remove.
 
-use crate::lab::{APP, Lab, files};
+use crate::lab::{APP, Lab, files, recording};
 
 const TEN: &str = "android=10,build=userdebug,speed=10";
 
@@ -18,16 +18,7 @@ fn what_was_left_on_the_phone_is_fetched_before_it_is_written_over() {
             break;
         }
     }
-    let second = [
-        "record",
-        "-n",
-        APP,
-        "-d",
-        "3s",
-        "-o",
-        "second",
-        "--json-lines",
-    ];
+    let second = recording("second", &["-d", "3s", "--json-lines"]);
     let ended = lab.expect(0, &second);
     assert!(ended.stdout.contains("collecting-first"), "{ended}");
     assert_eq!(lab.manifest("first")["dumps"].as_array().unwrap().len(), 1);
@@ -35,19 +26,7 @@ fn what_was_left_on_the_phone_is_fetched_before_it_is_written_over() {
     assert_eq!(files(&lab.dir.path().join("state/sessions")), [""; 0]);
 
     // What has been fetched is not fetched again.
-    let third = lab.expect(
-        0,
-        &[
-            "record",
-            "-n",
-            APP,
-            "-d",
-            "3s",
-            "-o",
-            "third",
-            "--json-lines",
-        ],
-    );
+    let third = lab.expect(0, &recording("third", &["-d", "3s", "--json-lines"]));
     assert!(!third.stdout.contains("collecting-first"), "{third}");
     lab.assert_truth("third");
 }
@@ -70,19 +49,7 @@ fn what_another_host_left_is_kept_too() {
     let lab = Lab::new(TEN);
     let first = ["record", "-n", APP, "-d", "3s", "-o", "first"];
     assert_eq!(lab.start_as("other-host", &first).end().code(), Some(0));
-    let ended = lab.expect(
-        0,
-        &[
-            "record",
-            "-n",
-            APP,
-            "-d",
-            "3s",
-            "-o",
-            "second",
-            "--json-lines",
-        ],
-    );
+    let ended = lab.expect(0, &recording("second", &["-d", "3s", "--json-lines"]));
     assert!(ended.stdout.contains("collecting-first"), "{ended}");
     lab.assert_truth("second");
     let kept = files(&lab.work());

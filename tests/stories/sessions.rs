@@ -63,12 +63,7 @@ fn collect_leaves_a_live_recorder_alone() {
 #[test]
 fn a_second_interrupt_leaves_it_on_the_phone_for_collect() {
     let lab = Lab::new("android=14,build=userdebug,speed=1,fault=stop-timeout@60000");
-    let mut running = lab.record(&[]);
-    running.until_recorded();
-    running.signal("INT");
-    running.until("stopping");
-    running.signal("INT");
-    let ended = running.end();
+    let ended = lab.record(&[]).interrupt_twice();
     assert_eq!(ended.code(), Some(10), "{ended}");
     let help = ended.last_with("error")["error"]["help"].to_string();
     assert!(help.contains("heaptap collect"), "{ended}");

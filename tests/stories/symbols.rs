@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 use heaptap::phone::{Abi, unstripped_libraries};
 use serde_json::Value;
 
-use crate::lab::{APP, Lab, files};
+use crate::lab::{APP, Lab, files, recording};
 
 /// Traces and programs, recorded and built for heaptap.
 fn fixtures() -> PathBuf {
@@ -385,19 +385,17 @@ fn a_recording_without_names_gets_them_later() {
     let lab = Lab::new(FAST);
     // Of another program: that is told, until somebody leaves it out.
     std::fs::write(lab.work().join("other.txt"), "no.Such -> zz.zz:\n").unwrap();
-    let record = [
-        "record",
-        "-n",
-        APP,
-        "-d",
-        "4s",
-        "-o",
+    let record = recording(
         "out",
-        "--no-discover",
-        "--no-pull-libs",
-        "--mapping",
-        "other.txt",
-    ];
+        &[
+            "-d",
+            "4s",
+            "--no-discover",
+            "--no-pull-libs",
+            "--mapping",
+            "other.txt",
+        ],
+    );
     lab.expect(0, &record);
     let before = lab.manifest("out");
     let of_maps = |manifest: &Value| {

@@ -66,7 +66,7 @@ impl DumpFacts {
             wall_time_ns: facts.wall_time_ns,
             sampling_interval_bytes: facts.sampling_interval_bytes,
             asked_sampling_interval_bytes: (asked != 0).then_some(asked),
-            flags: facts.flags.into(),
+            flags: facts.flags,
             unfinished: facts.unfinished,
         }
     }
