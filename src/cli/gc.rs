@@ -6,6 +6,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use tokio::sync::Notify;
+
 use super::signals::watch_signals;
 use super::{Context, Outcome};
 use crate::app::gc::{self, GcReport, Input, Target, Which};
@@ -21,12 +23,13 @@ use crate::units::{ParseUnitError, parse_duration};
     heaptap gc com.example.app --now       have it collect: what is live, what was freed\n  \
     heaptap gc logcat.txt                  each process of a saved log\n  \
     adb logcat -d | heaptap gc -           of a log that comes by itself\n  \
-    heaptap gc bugreport.txt --process com.example.app --list\n  \
+    heaptap gc bugreport.zip --process com.example.app --list\n  \
+    heaptap gc com.example.app --follow    each from now on; Ctrl-C sums up\n  \
     heaptap gc rec                         of a recording made with `record --with gc`\n\n\
     docs/gc.md says what is read, and when something counts as wrong.")]
 pub struct Args {
     /// Processes on the phone by name or number; or saved logs of any format of logcat, plain or
-    /// in gzip, `-` for stdin; or a recording's folder
+    /// in gzip, `-` for stdin; or bugreports, in their ZIP or as text; or a recording's folder
     #[arg(value_name = "TARGET|FILE", required = true)]
     pub inputs: Vec<OsString>,
     /// Only processes of this number, or with this in the name; may be repeated
@@ -38,10 +41,11 @@ pub struct Args {
     /// Each collection as comma-separated values on stdout
     #[arg(long, conflicts_with_all = ["json", "json_lines", "list"])]
     pub csv: bool,
-    /// Of a process on the phone, only what was logged in this time up to now, such as 10m
+    /// Of a process on the phone, what was logged in this time up to now, such as 10m; followed, it
+    /// begins so much earlier
     #[arg(long, value_name = "TIME", value_parser = seconds, help_heading = "On the phone")]
     pub since: Option<Duration>,
-    /// Go on with what is logged from now on, across a lost cable, until Ctrl-C; then sum up
+    /// Show what is logged from now on, across a lost cable, until Ctrl-C; then sum up
     #[arg(short, long, conflicts_with = "csv", help_heading = "On the phone")]
     pub follow: bool,
     /// With --follow: end after this time
@@ -152,6 +156,7 @@ async fn follow(
 ) -> Result<Outcome, Failure> {
     let console = &ctx.console;
     let mut signals = watch_signals()?;
+    let unheard = Notify::new();
     let stop = async {
         let over = async {
             match args.duration {
@@ -162,17 +167,19 @@ async fn follow(
         tokio::select! {
             _ = signals.recv() => {}
             () = over => {}
+            () = unheard.notified() => {}
         }
     };
     let status = console.status();
     let mut running = view::Running::default();
     console.set_status(&status, "following the log; Ctrl-C sums up");
     let report = gc::follow(device, facts, targets, args.since, stop, |told| {
-        console.event(&view::event(told));
-        if let Some(line) = view::line(console, told, targets) {
-            console.data(line);
+        running.show(console, &told, targets);
+        console.set_status(&status, running.state());
+        // Whoever read this has gone: `| head`.
+        if console.stdout_is_closed() {
+            unheard.notify_one();
         }
-        console.set_status(&status, running.add(told));
     })
     .await;
     status.finish_and_clear();

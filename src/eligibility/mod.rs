@@ -40,7 +40,7 @@ pub use error::EligibilityError;
 pub use facts::{AndroidUser, BuildType, DeviceFacts, Root, Selinux, TracingSession};
 pub use finding::{Finding, FindingId, MANIFEST_SNIPPET, Scope, Severity};
 pub use installed::{InstalledApp, ListOptions, RunningProcess, list_apps};
-pub use packages::{AppType, AppTypeSource, Package, PackageRow};
+pub use packages::{AppType, AppTypeSource, Package, PackageRow, read_large_heap};
 pub use post_mortem::{
     EmptyTarget, Evidence, Known, KnownProcess, KnownTarget, LogLine, Recorded, empty_targets,
     explain, parse_log, read_log,

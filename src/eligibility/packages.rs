@@ -209,32 +209,46 @@ pub fn read_packages_trace(bytes: &[u8]) -> Option<Vec<PackageRow>> {
 /// ones prove nothing (many builds have no word for profileable). A second record is the one
 /// hidden below an updated system app.
 pub fn read_dumpsys(stdout: &[u8], name: &str) -> Option<AppType> {
+    let mut found = None;
+    for word in read_flags(stdout, name)? {
+        match &word[..] {
+            "DEBUGGABLE" => return Some(AppType::Debuggable),
+            "PROFILEABLE_BY_SHELL" => found = Some(AppType::Profileable),
+            _ => {}
+        }
+    }
+    found
+}
+
+/// Whether `dumpsys package PKG` says that the app has `android:largeHeap`; `None` where it has
+/// no flags of the package.
+pub fn read_large_heap(stdout: &[u8], name: &str) -> Option<bool> {
+    let flags = read_flags(stdout, name).filter(|flags| !flags.is_empty())?;
+    Some(flags.iter().any(|flag| flag == "LARGE_HEAP"))
+}
+
+/// The words of the flags of the first record of a package.
+fn read_flags(stdout: &[u8], name: &str) -> Option<Vec<String>> {
     let lines = text_lines(stdout);
     let head = format!("Package [{name}]");
     let start = lines.iter().position(|l| l.starts_with(&head))?;
     let record = lines[start + 1..]
         .iter()
         .take_while(|l| !l.starts_with("Package [") && !l.starts_with("Hidden system packages:"));
-    let mut found = None;
+    let mut words = Vec::new();
     for line in record {
         let Some((key, flags)) = line.split_once("=[") else {
             continue;
         };
-        if !matches!(
+        if matches!(
             key,
             "flags" | "pkgFlags" | "privateFlags" | "privatePkgFlags"
         ) {
-            continue;
-        }
-        for word in flags.trim_end_matches(']').split_whitespace() {
-            match word {
-                "DEBUGGABLE" => return Some(AppType::Debuggable),
-                "PROFILEABLE_BY_SHELL" => found = Some(AppType::Profileable),
-                _ => {}
-            }
+            let flags = flags.trim_end_matches(']').split_whitespace();
+            words.extend(flags.map(str::to_owned));
         }
     }
-    found
+    Some(words)
 }
 
 /// What `run-as PKG id` proves: it runs for debuggable packages only. A refusal proves
@@ -363,6 +377,10 @@ mod tests {
         assert_eq!(read_dumpsys(text, "com.b"), Some(AppType::Profileable));
         assert_eq!(read_dumpsys(text, "com.c"), None);
         assert_eq!(read_dumpsys(text, "com"), None);
+        assert_eq!(read_large_heap(text, "com.a"), Some(false));
+        assert_eq!(read_large_heap(text, "com.c"), None);
+        let large = b"  Package [com.a] (1):\n    flags=[ HAS_CODE LARGE_HEAP ]\n";
+        assert_eq!(read_large_heap(large, "com.a"), Some(true));
         assert_eq!(
             read_run_as(b"uid=10100(u0_a100) gid=10100\n"),
             Some(AppType::Debuggable)

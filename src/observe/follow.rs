@@ -244,6 +244,11 @@ impl Observer {
         match said {
             Said::Sent => self.rounds.sent(),
             Said::Bytes(bytes) => self.rounds.received(bytes),
+            Said::Restless { pid } => {
+                let why = "logcat keeps ending: it is started again each 5 s, and what the \
+                           phone's ring of the log lost by then is missing";
+                self.rounds.unread(pid, Source::Log, why.to_owned(), tell);
+            }
             Said::Refused { pid, why } => {
                 let why = format!("its log cannot be followed: {why}");
                 self.rounds.unread(pid, Source::Log, why, tell);

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use super::clock::Clock;
 use super::collections::Collections;
@@ -45,6 +46,21 @@ pub(super) enum Said {
     Sent,
     /// This phone's log cannot be followed.
     Refused { pid: u32, why: String },
+    /// logcat ends again and again; it is started again ever more slowly. Said once.
+    Restless { pid: u32 },
+}
+
+/// What became of logs that are followed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LogEvent<'a> {
+    /// A line.
+    Line(&'a str),
+    /// logcat of a process ends again and again; it is started again, each five seconds in the
+    /// end. Told once.
+    Restless {
+        /// Whose log.
+        pid: u32,
+    },
 }
 
 /// Where a log stands: what the next reading of it begins with, and what it repeats.
@@ -147,15 +163,16 @@ pub(super) async fn follow(
     said: mpsc::Sender<Said>,
 ) {
     let mut form = Form::Epoch;
-    let mut backoff = Duration::from_millis(100);
+    let mut restarts = Restarts::default();
     loop {
         let from = lock(&position).resume();
         let _ = said.send(Said::Sent).await;
+        let begun = Instant::now();
         let outcome = read(&device, form, (pid, Some(from)), true, &position, &said).await;
+        let mut ended = false;
         match outcome {
             // logd was restarted, or the connection went.
-            Ok(Ended { lines: true, .. }) => backoff = Duration::from_millis(100),
-            Ok(Ended { exit: Some(0), .. }) => {}
+            Ok(Ended { lines: true, .. } | Ended { exit: Some(0), .. }) => ended = true,
             Err(error) if error.is_connection() => {}
             // It printed its usage.
             Ok(_) if form == Form::Epoch => {
@@ -172,10 +189,58 @@ pub(super) async fn follow(
                 return;
             }
         }
-        tokio::time::sleep(backoff).await;
+        let (pause, restless) = restarts.after(begun.elapsed(), ended);
+        if restless {
+            let _ = said.send(Said::Restless { pid }).await;
+        }
+        tokio::time::sleep(pause).await;
         // Whether it is back, the next attempt tells.
         let _ = device.wait_ready(RETURN_STEP).await;
-        backoff = (backoff * 2).min(Duration::from_secs(5));
+    }
+}
+
+/// How long a logcat that ended waits before it is started again.
+#[derive(Debug)]
+struct Restarts {
+    pause: Duration,
+    /// logcats that ended by themselves, one after another, each soon.
+    ended: u32,
+    told: bool,
+}
+
+/// A logcat that ran for so long was a good one, whatever ended it.
+const STEADY: Duration = Duration::from_secs(30);
+/// So many that ended soon are no accident.
+const RESTLESS: u32 = 4;
+
+impl Default for Restarts {
+    fn default() -> Restarts {
+        Restarts {
+            pause: Duration::from_millis(100),
+            ended: 0,
+            told: false,
+        }
+    }
+}
+
+impl Restarts {
+    /// The pause behind a logcat that ran for so long, and whether it is to be told now that it
+    /// keeps ending. What it printed is no proof that it works: it begins with what is known.
+    fn after(&mut self, ran: Duration, ended: bool) -> (Duration, bool) {
+        if ran >= STEADY {
+            self.pause = Restarts::default().pause;
+            self.ended = 0;
+        }
+        self.ended = if ended {
+            self.ended.saturating_add(1)
+        } else {
+            0
+        };
+        let pause = self.pause;
+        self.pause = (pause * 2).min(Duration::from_secs(5));
+        let restless = self.ended >= RESTLESS && !self.told;
+        self.told |= restless;
+        (pause, restless)
     }
 }
 
@@ -209,7 +274,7 @@ pub async fn follow_lines(
     device: &Device,
     pids: &[u32],
     from_ns: u64,
-    mut tell: impl FnMut(&str),
+    mut tell: impl FnMut(LogEvent<'_>),
 ) -> String {
     let (said, mut heard) = mpsc::channel(256);
     let mut followers = tokio::task::JoinSet::new();
@@ -221,7 +286,8 @@ pub async fn follow_lines(
     let mut last = String::from("no process to follow");
     while let Some(said) = heard.recv().await {
         match said {
-            Said::Line { text, .. } => tell(&text),
+            Said::Line { text, .. } => tell(LogEvent::Line(&text)),
+            Said::Restless { pid } => tell(LogEvent::Restless { pid }),
             // Another process's log may still go on.
             Said::Refused { why, .. } => last = why,
             Said::Bytes(_) | Said::Sent => {}
@@ -416,6 +482,27 @@ mod tests {
         }
         assert!(position.is_new(Some(105 * S), "d"), "another equal one");
         assert!(position.is_new(Some(106 * S), "e"));
+    }
+
+    #[test]
+    fn a_logcat_that_keeps_ending_is_started_ever_more_slowly_and_told_once() {
+        let mut restarts = Restarts::default();
+        let soon = Duration::from_millis(20);
+        let mut pauses = Vec::new();
+        let mut told = 0;
+        for _ in 0..12 {
+            let (pause, restless) = restarts.after(soon, true);
+            pauses.push(pause);
+            told += u32::from(restless);
+        }
+        assert_eq!(pauses[..3], [100, 200, 400].map(Duration::from_millis));
+        assert_eq!(pauses.last(), Some(&Duration::from_secs(5)));
+        assert_eq!(told, 1);
+        // One that ran is started again at once.
+        assert_eq!(restarts.after(STEADY, true).0, Duration::from_millis(100));
+        // A lost cable is another matter.
+        let mut restarts = Restarts::default();
+        assert!((0..12).all(|_| !restarts.after(soon, false).1));
     }
 
     #[test]

@@ -28,7 +28,7 @@ mod script;
 use std::time::Duration;
 
 pub use follow::{End, observe};
-pub use log::{RingLog, follow_lines, read_ring};
+pub use log::{LogEvent, RingLog, follow_lines, read_ring};
 pub use ours::{OpenWindow, OurWindows};
 
 use crate::memory::timeline::{Entry, Spent};

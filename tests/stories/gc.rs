@@ -75,8 +75,11 @@ fn who_cannot_collect_is_told_why_and_gets_no_signal() {
 #[test]
 fn a_log_is_followed_and_summed_up_when_it_is_interrupted() {
     let lab = Lab::new("android=14");
+    // What its log holds already is not told.
+    lab.expect(0, &["gc", APP, "--now"]);
     let mut following = lab.start(&["gc", APP, "--follow", "--json-lines"]);
-    let mut seen = Vec::new();
+    let begin = following.until("following")["from_ns"].as_i64().unwrap();
+    let mut seen = vec![begin];
     for _ in 0..2 {
         let asked = lab.expect(0, &["gc", APP, "--now", "--json"]).json();
         let collection = &asked["collected"][0]["collection"];
@@ -86,13 +89,84 @@ fn a_log_is_followed_and_summed_up_when_it_is_interrupted() {
         assert_eq!(event["collection"]["live"], collection["live"], "{event:#}");
         seen.push(event["time_ns"].as_i64().unwrap());
     }
-    assert!(seen[1] > seen[0], "{seen:?}");
+    assert!(seen[0] < seen[1] && seen[1] < seen[2], "{seen:?}");
     following.signal("INT");
     let report = following.until("report");
     let process = process(&report["report"]);
     assert!(process["collections"].as_u64().unwrap() >= 2, "{report:#}");
+    assert_eq!(process["observed_by"], "followed", "{report:#}");
     let ended = following.end();
     assert_eq!(ended.code(), Some(0), "{ended}");
+    let times = ended.stdout.lines().filter_map(|line| {
+        let event: Value = serde_json::from_str(line).ok()?;
+        event["time_ns"].as_i64()
+    });
+    assert!(times.min() >= Some(begin), "{ended}");
+    // Asked for, it comes first, and as such.
+    let mut following = lab.start(&["gc", APP, "--follow", "--since", "1h", "--json-lines"]);
+    let earlier = following.until("collection");
+    assert_eq!(earlier["earlier"], true, "{earlier:#}");
+    following.signal("INT");
+    assert_eq!(following.end().code(), Some(0));
+}
+
+#[test]
+fn a_bugreport_gives_its_log_and_its_limits() {
+    let lab = Lab::new("android=14");
+    let line = |day: u32, live: u32| {
+        format!(
+            "01-{day:02} 03:04:05.678 10234  4321  4330 I e.myapplicatio: Alloc concurrent copying \
+             GC freed 10(2KB) AllocSpace objects, 0(0B) LOS objects, 2% free, {live}MB/{live}MB, \
+             paused 200us total 1ms\n"
+        )
+    };
+    let text = format!(
+        "========================================================\n\
+         == dumpstate: 2025-01-07 10:11:12\n\
+         ------ SYSTEM LOG (logcat -v threadtime -v printable -v uid -d *:v) ------\n\
+         01-07 03:04:01.000  1000  1000  1010 I ActivityManager: Start proc \
+         4321:com.example.myapplication/u0a12 for activity\n{}{}\
+         ------ 0.1s was the duration of 'SYSTEM LOG' ------\n\
+         ------ LAST LOGCAT (logcat -L) ------\n{}\
+         ------ SYSTEM PROPERTIES (getprop) ------\n\
+         [dalvik.vm.heapgrowthlimit]: [256m]\n[dalvik.vm.heapsize]: [512m]\n\
+         ------ DUMPSYS (/system/bin/dumpsys) ------\n  \
+         Package [com.example.myapplication] (1a):\n    flags=[ HAS_CODE LARGE_HEAP ]\n",
+        line(7, 250),
+        line(7, 254),
+        line(6, 9),
+    );
+    std::fs::write(lab.work().join("bugreport.txt"), &text).unwrap();
+    let mut zip =
+        zip::ZipWriter::new(std::fs::File::create(lab.work().join("bugreport-phone.zip")).unwrap());
+    let mut add = |name: &str, text: &str| {
+        use std::io::Write as _;
+        zip.start_file(name, zip::write::SimpleFileOptions::default())
+            .unwrap();
+        zip.write_all(text.as_bytes()).unwrap();
+    };
+    add("version.txt", "2.0");
+    add("bugreport-phone-2025-01-07.txt", &text);
+    add("main_entry.txt", "bugreport-phone-2025-01-07.txt");
+    add("FS/data/anr/anr_1.txt", "nothing");
+    zip.finish().unwrap();
+    for file in ["bugreport.txt", "bugreport-phone.zip"] {
+        let report = lab.expect(0, &["gc", file, "--json"]).json();
+        let process = process(&report);
+        assert_eq!(process["name"], "com.example.myapplication", "{report:#}");
+        assert_eq!(process["collections"], 2, "{report:#}");
+        // 254 MiB are far from what an app with a large heap may take.
+        assert_eq!(process["limit"], 512 << 20, "{report:#}");
+        assert_eq!(process["limit_from"], "heap-size", "{report:#}");
+        assert_eq!(process["diagnoses"], serde_json::json!([]), "{report:#}");
+    }
+    let small = text.replace("LARGE_HEAP", "ALLOW_BACKUP");
+    std::fs::write(lab.work().join("small.txt"), small).unwrap();
+    let report = lab.expect(0, &["gc", "small.txt", "--json"]).json();
+    let found = &process(&report)["diagnoses"][0];
+    assert_eq!(found["kind"], "near-limit", "{report:#}");
+    let text = found["text"].as_str().unwrap();
+    assert!(text.contains("dalvik.vm.heapgrowthlimit"), "{report:#}");
 }
 
 #[test]

@@ -143,7 +143,11 @@ impl Classified for GcError {
             }
             GcError::NotALog {
                 kind: Kind::Zip, ..
-            } => Some("unpack it, and give the text of a bugreport: bugreport-….txt".to_owned()),
+            } => Some(
+                "of a ZIP the file is wanted, not a stream, and in it a bugreport's text \
+                 (bugreport-….txt) or one log"
+                    .to_owned(),
+            ),
             GcError::NotALog { .. } => Some(
                 "give what `adb logcat` printed, in any format, plain or in gzip; or a \
                  recording's folder, or a trace"

@@ -3,15 +3,17 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read, Seek as _};
 use std::path::{Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
 
-use super::{From, GcError, GcReport};
+use super::bugreport::{self, Bugreport};
+use super::{From, GcError, GcReport, OfPhone};
+use crate::app::findings::Finding;
 use crate::app::timeline;
 use crate::import::{self, Kind, detect};
-use crate::memory::gc::{GcLog, Known};
+use crate::memory::gc::GcLog;
 use crate::trace::{MemoryWanted, Surveyed};
 
 /// What stands behind that in a line is dropped: the log's own limit is some 4000.
@@ -33,7 +35,7 @@ pub enum Input {
 /// # Errors
 /// Where one can't be read, or is something else.
 pub fn read(inputs: &[Input]) -> Result<GcReport, GcError> {
-    let mut log = GcLog::default();
+    let mut log = Log::default();
     for input in inputs {
         match input {
             Input::Stdin => read_log(&mut log, io::stdin().lock(), "standard input")?,
@@ -50,12 +52,34 @@ pub fn read(inputs: &[Input]) -> Result<GcReport, GcError> {
                     }
                     return recording(path);
                 }
-                let file = File::open(path).map_err(unreadable)?;
-                read_log(&mut log, file, &name)?;
+                let mut file = File::open(path).map_err(unreadable)?;
+                if is_zip(&mut file).map_err(unreadable)? {
+                    bugreport::in_zip(file, &name, |text| read_log(&mut log, text, &name))?;
+                } else {
+                    read_log(&mut log, file, &name)?;
+                }
             }
         }
     }
-    Ok(GcReport::of_log(From::Log, &log, Known::default()))
+    let mut report = GcReport::of_log(From::Log, &log.log, &log.phone);
+    report.findings = log.findings;
+    Ok(report)
+}
+
+/// What was read so far.
+#[derive(Default)]
+struct Log {
+    log: GcLog,
+    /// What bugreports tell beside it.
+    phone: OfPhone,
+    findings: Vec<Finding>,
+}
+
+fn is_zip(file: &mut File) -> io::Result<bool> {
+    let mut head = Vec::new();
+    file.by_ref().take(HEAD as u64).read_to_end(&mut head)?;
+    file.rewind()?;
+    Ok(detect(&head) == Kind::Zip)
 }
 
 /// What a recording holds: the lines beside it, and what its trace has of the kind.
@@ -106,7 +130,7 @@ fn is_trace(path: &Path) -> io::Result<bool> {
     Ok(detect(&head) == Kind::Trace)
 }
 
-fn read_log(log: &mut GcLog, input: impl Read, name: &str) -> Result<(), GcError> {
+fn read_log(log: &mut Log, input: impl Read, name: &str) -> Result<(), GcError> {
     let unreadable = |source| GcError::Unreadable {
         name: name.to_owned(),
         source,
@@ -129,7 +153,7 @@ fn fill(input: &mut impl Read) -> io::Result<Vec<u8>> {
     Ok(head)
 }
 
-fn plain(log: &mut GcLog, head: &[u8], rest: impl Read, name: &str) -> Result<(), GcError> {
+fn plain(log: &mut Log, head: &[u8], rest: impl Read, name: &str) -> Result<(), GcError> {
     let wide = match head {
         [0xff, 0xfe, ..] => Some(u16::from_le_bytes as fn([u8; 2]) -> u16),
         [0xfe, 0xff, ..] => Some(u16::from_be_bytes as fn([u8; 2]) -> u16),
@@ -148,14 +172,26 @@ fn plain(log: &mut GcLog, head: &[u8], rest: impl Read, name: &str) -> Result<()
         });
     }
     let rest = io::Cursor::new(head).chain(rest);
-    let read = match wide {
-        None => lines(rest, |line| {
-            log.push(&String::from_utf8_lossy(line));
-        }),
-        Some(unit) => lines(Narrow::new(rest, unit), |line| {
-            log.push(&String::from_utf8_lossy(line));
-        }),
+    let mut report = Bugreport::begins(head);
+    if let Some(year) = report.as_ref().and_then(Bugreport::year)
+        && log.log.lines == 0
+    {
+        log.log = GcLog::of_year(year);
+    }
+    let each = |line: &[u8]| {
+        let line = String::from_utf8_lossy(line);
+        if report.as_mut().is_none_or(|report| report.is_log(&line)) {
+            log.log.push(&line);
+        }
     };
+    let read = match wide {
+        None => lines(rest, each),
+        Some(unit) => lines(Narrow::new(rest, unit), each),
+    };
+    if let Some(report) = report {
+        log.findings.extend(report.finding(name));
+        report.tell(&mut log.phone);
+    }
     read.map_err(|source| GcError::Unreadable {
         name: name.to_owned(),
         source,
@@ -260,9 +296,9 @@ mod tests {
         67.216ms";
 
     fn collections(bytes: &[u8]) -> u64 {
-        let mut log = GcLog::default();
+        let mut log = Log::default();
         read_log(&mut log, bytes, "a test").unwrap();
-        let report = GcReport::of_log(From::Log, &log, Known::default());
+        let report = GcReport::of_log(From::Log, &log.log, &log.phone);
         report.processes.iter().map(|p| p.collections).sum()
     }
 
@@ -305,7 +341,7 @@ mod tests {
 
     #[test]
     fn what_is_no_log_is_refused() {
-        let mut log = GcLog::default();
+        let mut log = Log::default();
         let error = read_log(
             &mut log,
             &b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0"[..],

@@ -3,14 +3,18 @@
 //! | module | owns |
 //! |---|---|
 //! | `files` | logs in any encoding, and recordings |
+//! | `bugreport` | the log inside a bugreport, and what else is known there |
 //! | `phone` | the log of a process on the phone |
 //! | `now` | a collection that is asked for |
 //! | `error` | why there is nothing to tell |
 
+mod bugreport;
 mod error;
 mod files;
 mod now;
 mod phone;
+
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 
@@ -18,10 +22,10 @@ pub use self::error::GcError;
 pub(super) use self::files::add_traces;
 pub use self::files::{Input, read};
 pub use self::now::{Collected, Measured, Way, collect_now};
-pub use self::phone::{Target, find, follow, read_ring};
+pub use self::phone::{Followed, Target, find, follow, read_ring};
 use crate::app::findings::Finding;
 use crate::memory::gc::{
-    Format, GcLog, Known, ProcessReport, Recorded, Timed, analyze, of_timeline,
+    Format, GcLog, Known, Observed, ProcessReport, Recorded, Timed, analyze, of_timeline,
 };
 use crate::memory::timeline::Timeline;
 
@@ -64,6 +68,34 @@ pub struct GcReport {
     pub findings: Vec<Finding>,
 }
 
+/// What is known of a phone beside its log.
+#[derive(Debug, Clone, Default)]
+pub(super) struct OfPhone {
+    /// What its heaps may grow to.
+    pub(super) known: Known,
+    /// Packages of which it is known whether they have `android:largeHeap`.
+    pub(super) large: BTreeMap<String, bool>,
+    /// For how long the log was followed.
+    pub(super) followed: Option<Observed>,
+}
+
+impl OfPhone {
+    /// What is known of the process of this name.
+    fn of(&self, name: Option<&str>, written: Option<Observed>) -> Known {
+        let package = name.map(package_of);
+        Known {
+            is_large: package.and_then(|package| self.large.get(package).copied()),
+            observed: self.followed.or(written),
+            ..self.known
+        }
+    }
+}
+
+/// The package of a process: `com.example.app:service` is of `com.example.app`.
+pub(super) fn package_of(process: &str) -> &str {
+    process.split(':').next().unwrap_or(process)
+}
+
 #[allow(clippy::trivially_copy_pass_by_ref)]
 fn is_zero(count: &u64) -> bool {
     *count == 0
@@ -102,9 +134,10 @@ impl Which {
 
 impl GcReport {
     /// What a log told.
-    pub fn of_log(from: From, log: &GcLog, known: Known) -> GcReport {
+    pub(super) fn of_log(from: From, log: &GcLog, phone: &OfPhone) -> GcReport {
         let processes = log.processes().map(|process| {
-            let report = analyze(process, known);
+            let name = process.name.as_ref().map(|name| name.text.as_str());
+            let report = analyze(process, phone.of(name, log.observed(process)));
             (report, process.collections.clone())
         });
         GcReport {
@@ -119,9 +152,14 @@ impl GcReport {
     /// What a recording holds.
     pub fn of_recording(timeline: &Timeline) -> GcReport {
         let processes = of_timeline(timeline).into_iter().map(|recorded| {
-            let Recorded { log, every } = recorded;
+            let Recorded {
+                log,
+                every,
+                observed,
+            } = recorded;
             let known = Known {
                 every,
+                observed,
                 ..Known::default()
             };
             (analyze(&log, known), log.collections)

@@ -10,9 +10,10 @@ use super::super::java_view::{Cell, csv_line};
 use super::super::sparkline::sparkline;
 use super::super::table::Table;
 use super::super::{Console, Style};
-use crate::app::gc::{Collected, From, GcReport, Measured, Target};
+use crate::app::gc::{Collected, Followed, From, GcReport, Measured, Target};
 use crate::memory::gc::{
-    Coverage, Event, Growth, ProcessReport, Runtime, Severity, Timed, Told, is_whole, milliseconds,
+    Coverage, Event, Growth, ObservedBy, ProcessReport, Runtime, Severity, Timed, Told, is_whole,
+    milliseconds,
 };
 use crate::units::{ByteSize, HumanDuration, SignedSize, thousands};
 
@@ -192,8 +193,14 @@ fn heading(console: &Console, process: &ProcessReport) -> String {
         Some(Runtime::Art) => text += " of ART",
         None => {}
     }
-    if let Some(span) = process.span_ns {
-        let _ = write!(text, " in {}", HumanDuration(Duration::from_nanos(span)));
+    if let (Some(ns), Some(by)) = (process.observed_ns, process.observed_by) {
+        let of = match by {
+            ObservedBy::Log => "of its log",
+            ObservedBy::Followed => "that were followed",
+            ObservedBy::Recording => "of the recording",
+            ObservedBy::Collections => "from the first to the last",
+        };
+        let _ = write!(text, " in {} {of}", HumanDuration(Duration::from_nanos(ns)));
     }
     if let Some(rate) = process.per_minute {
         let _ = write!(text, ", {rate:.1} a minute");
@@ -375,7 +382,7 @@ fn rows(console: &Console, collections: &[Timed]) -> String {
 }
 
 /// A place on a log's axis: date and time of day as the log has them, or seconds since the boot.
-pub(super) fn moment(ns: i64) -> String {
+fn moment(ns: i64) -> String {
     const YEARS: i64 = 100_000_000_000_000_000;
     if ns < YEARS {
         return format!("{:.3} s", ns as f64 / 1e9);
@@ -406,17 +413,58 @@ pub(super) struct Running {
     collections: u64,
     longest: u64,
     live: Option<u64>,
+    /// Lines of before were shown, and none of now.
+    earlier: bool,
 }
 
 impl Running {
-    /// Takes what a line said; the state of things in a line.
-    pub(super) fn add(&mut self, told: &Told) -> String {
+    /// Shows what a followed log says.
+    pub(super) fn show(&mut self, console: &Console, said: &Followed<'_>, targets: &[Target]) {
+        let (told, earlier) = match said {
+            Followed::Begins(from) => {
+                let pids: Vec<u32> = targets.iter().map(|target| target.pid).collect();
+                console.event(&serde_json::json!({
+                    "event": "following",
+                    "from_ns": from,
+                    "pids": pids,
+                }));
+                return;
+            }
+            Followed::Restless(pid) => {
+                console.event(&serde_json::json!({ "event": "logcat-restarts", "pid": pid }));
+                console.warn(format_args!(
+                    "logcat of {pid} keeps ending on the phone: it is started again, each 5 s in \
+                     the end"
+                ));
+                return;
+            }
+            Followed::Earlier(told) => (told, true),
+            Followed::Now(told) => (told, false),
+        };
+        let mut value = event(told);
+        if let Some(fields) = value.as_object_mut().filter(|_| earlier) {
+            fields.insert("earlier".to_owned(), true.into());
+        }
+        console.event(&value);
+        if let Some(line) = line(console, told, targets) {
+            if !earlier && std::mem::take(&mut self.earlier) && !console.is_json() {
+                console.data(console.styled(Style::Dim, "-- from here on while it is followed"));
+            }
+            self.earlier |= earlier;
+            if !console.is_json() {
+                console.data(line);
+            }
+        }
         if let Event::Collection(logged) = &told.event {
             self.collections += 1;
             let pause = logged.collection.pauses.iter().max().copied();
             self.longest = self.longest.max(pause.unwrap_or(0));
             self.live = logged.collection.live.or(self.live);
         }
+    }
+
+    /// The state of things in a line.
+    pub(super) fn state(&self) -> String {
         let live = self
             .live
             .map_or_else(String::new, |live| format!(", {} live", ByteSize(live)));
@@ -429,7 +477,7 @@ impl Running {
 }
 
 /// What a line of a followed log said, for programs.
-pub(super) fn event(told: &Told) -> serde_json::Value {
+fn event(told: &Told) -> serde_json::Value {
     let mut value = match &told.event {
         Event::Collection(logged) => serde_json::json!({
             "event": "collection",
@@ -471,7 +519,7 @@ pub(super) fn event(told: &Told) -> serde_json::Value {
 
 /// What a line of a followed log said, for people; the name of its process where there are
 /// several.
-pub(super) fn line(console: &Console, told: &Told, targets: &[Target]) -> Option<String> {
+fn line(console: &Console, told: &Told, targets: &[Target]) -> Option<String> {
     let text = match &told.event {
         Event::Collection(logged) => {
             let collection = &logged.collection;

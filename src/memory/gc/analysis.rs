@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::diagnosis::{Diagnosis, Growth, diagnose, growth};
-use super::log::ProcessLog;
+use super::log::{LONGEST_SILENCE_NS, ProcessLog};
 use super::message::Runtime;
 use super::oom::OutOfMemory;
 
@@ -48,8 +48,61 @@ pub struct Known {
     pub every: bool,
     /// What the phone lets a heap grow to, bytes; the log's own word goes first.
     pub limit: Option<u64>,
-    /// The same for apps with `android:largeHeap`: those whose heap is larger already.
+    /// The same for apps with `android:largeHeap`.
     pub large_limit: Option<u64>,
+    /// Whether the app has `android:largeHeap`; where that is not known, a heap that is larger
+    /// than `limit` already is of one that has.
+    pub is_large: Option<bool>,
+    /// For how long its collections were watched; from the first to the last of them where that
+    /// is not known.
+    pub observed: Option<Observed>,
+}
+
+/// For how long collections were watched: what a rate is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Observed {
+    /// How long.
+    pub ns: u64,
+    /// What says so.
+    pub by: ObservedBy,
+}
+
+/// What says for how long collections were watched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ObservedBy {
+    /// The log's first and last line, within the process's life.
+    Log,
+    /// The log was followed for so long.
+    Followed,
+    /// The recording's begin and end, within the process's life.
+    Recording,
+    /// Nothing but the first and the last collection.
+    Collections,
+}
+
+/// What says what a heap may grow to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LimitFrom {
+    /// The log itself.
+    Log,
+    /// The phone's `dalvik.vm.heapgrowthlimit`.
+    HeapGrowthLimit,
+    /// The phone's `dalvik.vm.heapsize`: the app has `android:largeHeap`, or a heap that is larger
+    /// than the other limit.
+    HeapSize,
+}
+
+impl LimitFrom {
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            LimitFrom::Log => "as its log says",
+            LimitFrom::HeapGrowthLimit => "dalvik.vm.heapgrowthlimit",
+            LimitFrom::HeapSize => "dalvik.vm.heapsize, with android:largeHeap",
+        }
+    }
 }
 
 /// What the collections of one process come to.
@@ -76,7 +129,13 @@ pub struct ProcessReport {
     /// From the first to the last of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub span_ns: Option<u64>,
-    /// How often it collects, where all collections are known.
+    /// For how long they were watched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observed_ns: Option<u64>,
+    /// What says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observed_by: Option<ObservedBy>,
+    /// How often it collects in that time, where all collections are known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub per_minute: Option<f64>,
     /// By reason and collector, the most frequent first.
@@ -94,6 +153,9 @@ pub struct ProcessReport {
     /// What the heap may grow to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u64>,
+    /// What says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit_from: Option<LimitFrom>,
     /// `OutOfMemoryError`s, each text once.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub out_of_memory: Vec<Error>,
@@ -246,9 +308,25 @@ pub fn analyze(process: &ProcessLog, known: Known) -> ProcessReport {
         _ => None,
     }
     .and_then(|ns| u64::try_from(ns).ok());
-    let per_minute = span_ns
-        .filter(|ns| every && *ns > 0)
-        .map(|ns| (times.len() - 1) as f64 * 60e9 / ns as f64);
+    let between = span_ns.map(|ns| Observed {
+        ns,
+        by: ObservedBy::Collections,
+    });
+    // What is shorter than what happened in it is no measure of it, unless a clock was set in
+    // between.
+    let set = LONGEST_SILENCE_NS.unsigned_abs();
+    let watched = known.observed.filter(|of| {
+        let beyond = span_ns.unwrap_or(0).saturating_sub(of.ns);
+        beyond == 0 || beyond > set
+    });
+    let observed = watched.filter(|of| of.ns > 0).or(between);
+    let per_minute = observed.filter(|of| every && of.ns > 0).map(|of| {
+        let count = match of.by {
+            ObservedBy::Collections => times.len() - 1,
+            _ => own.len(),
+        };
+        count as f64 * 60e9 / of.ns as f64
+    });
     let of = |value: fn(&super::log::Timed) -> Option<u64>| {
         Figures::of(own.iter().copied().filter_map(value).collect())
     };
@@ -268,10 +346,15 @@ pub fn analyze(process: &ProcessLog, known: Known) -> ProcessReport {
         })
         .collect();
     let largest = live.iter().filter_map(|l| l.total).max().unwrap_or(0);
-    let limit = process.limit.or(match known.limit {
-        Some(limit) if largest > limit => known.large_limit,
-        limit => limit,
-    });
+    let is_large = known
+        .is_large
+        .unwrap_or_else(|| known.limit.is_some_and(|limit| largest > limit));
+    let of_log = process.limit.map(|limit| (limit, LimitFrom::Log));
+    let of_phone = match (is_large, known.large_limit) {
+        (true, Some(limit)) => Some((limit, LimitFrom::HeapSize)),
+        _ => known.limit.map(|limit| (limit, LimitFrom::HeapGrowthLimit)),
+    };
+    let (limit, limit_from) = of_log.or(of_phone).unzip();
     let mut report = ProcessReport {
         pid: process.pid,
         name: process.name.as_ref().map(|name| name.text.clone()),
@@ -281,6 +364,8 @@ pub fn analyze(process: &ProcessLog, known: Known) -> ProcessReport {
         collections: own.len() as u64,
         ours: (process.collections.len() - own.len()) as u64,
         span_ns,
+        observed_ns: observed.map(|of| of.ns),
+        observed_by: observed.map(|of| of.by),
         per_minute,
         groups: groups(&own),
         freed_bytes: own.iter().fold(0, |sum, c| sum.saturating_add(freed(c))),
@@ -294,6 +379,7 @@ pub fn analyze(process: &ProcessLog, known: Known) -> ProcessReport {
         growth: growth(&live),
         live,
         limit,
+        limit_from,
         out_of_memory: errors(process),
         lesser: Lesser {
             clamps: process.clamps,

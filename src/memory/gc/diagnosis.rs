@@ -309,9 +309,12 @@ fn near_limit(report: &ProcessReport, process: &ProcessLog) -> Option<Diagnosis>
     }
     let bound = match report.limit {
         Some(limit) => format!(
-            "at least {:.0} % of the {} that the heap may take up",
+            "at least {:.0} % of the {} that the heap may take up{}",
             FULL * 100.0,
-            ByteSize(limit)
+            ByteSize(limit),
+            report
+                .limit_from
+                .map_or_else(String::new, |from| format!(" ({})", from.words())),
         ),
         None => format!(
             "no more than {:.0} % and {} of the heap free",

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::analysis::{Observed, ObservedBy};
 use super::logcat::{Chatty, Format, LogLine, Row, Splitter, chatty};
 use super::message::{Blocked, Event, Logged, Runtime, parse_event};
 use super::oom::OutOfMemory;
@@ -17,6 +18,8 @@ const MOST_PROCESSES: usize = 20_000;
 const MOST_OTHERS: usize = 20_000;
 /// Lines in unknown words that are kept of a process as examples.
 const EXAMPLES: usize = 5;
+/// A longer time between two lines is no silence but a clock that was set, or another log.
+pub(super) const LONGEST_SILENCE_NS: i64 = 12 * 3600 * 1_000_000_000;
 /// Characters of each, and of a name.
 const MOST_TEXT: usize = 300;
 
@@ -59,6 +62,9 @@ pub struct ProcessLog {
     pub unknown: (u64, Vec<String>),
     /// Lines of this process that the phone's log threw away.
     pub dropped: u64,
+    /// Of the time that the log was written, where it began and where it ended; the whole where
+    /// it does not say.
+    life: (Option<u64>, Option<u64>),
     /// SIGUSR1 came, and its collection is still to come.
     forced: bool,
     /// It died: the next of this number is another.
@@ -108,6 +114,12 @@ pub struct GcLog {
     pub formats: BTreeSet<Format>,
     /// When the first and the last line were written, on the log's axis.
     pub span: Option<(i64, i64)>,
+    /// For how long lines were written, by those that follow each other.
+    pub written_ns: u64,
+    /// When the line before was.
+    latest: Option<i64>,
+    /// Of a number, when in that time it was given last.
+    given: BTreeMap<u32, u64>,
 }
 
 impl GcLog {
@@ -144,6 +156,17 @@ impl GcLog {
         }
     }
 
+    /// For how long the log was written while `process` lived.
+    pub fn observed(&self, process: &ProcessLog) -> Option<Observed> {
+        let (began, ended) = process.life;
+        let until = ended.unwrap_or(self.written_ns);
+        let ns = until.checked_sub(began.unwrap_or(0))?;
+        (ns > 0).then_some(Observed {
+            ns,
+            by: ObservedBy::Log,
+        })
+    }
+
     /// The processes, by number.
     pub fn processes(&self) -> impl Iterator<Item = &ProcessLog> {
         self.processes.values().filter(|p| p.told_anything())
@@ -154,6 +177,11 @@ impl GcLog {
         if let Some(at) = at {
             let (first, last) = self.span.unwrap_or((at, at));
             self.span = Some((first.min(at), last.max(at)));
+            let latest = self.latest.replace(at).unwrap_or(at);
+            let apart = at.saturating_sub(latest);
+            if (0..=LONGEST_SILENCE_NS).contains(&apart) {
+                self.written_ns = self.written_ns.saturating_add(apart.unsigned_abs());
+            }
         }
         self.life(line);
         if let Some(left_out) = chatty(line) {
@@ -168,11 +196,13 @@ impl GcLog {
         self.formats.insert(line.format);
         let key = self.key(line)?;
         let name = self.name(line);
+        let began = line.pid.and_then(|pid| self.given.get(&pid).copied());
         let process = self
             .processes
             .entry(key.clone())
             .or_insert_with(|| ProcessLog {
                 pid: line.pid,
+                life: (began, None),
                 ..ProcessLog::default()
             });
         match (&process.name, name) {
@@ -212,10 +242,14 @@ impl GcLog {
             if self.lives.contains_key(&pid) {
                 self.next_life(pid);
             }
+            if self.given.len() < MOST_PROCESSES || self.given.contains_key(&pid) {
+                self.given.insert(pid, self.written_ns);
+            }
         } else if let Some(pid) = died(line) {
             let life = self.lives.get(&pid).copied().unwrap_or(0);
             if let Some(process) = self.processes.get_mut(&Key(Some(pid), life, String::new())) {
                 process.dead = true;
+                process.life.1 = Some(self.written_ns);
             }
         }
     }
@@ -445,6 +479,12 @@ mod tests {
             ]
         );
         assert_eq!(log.span.unwrap().1 - log.span.unwrap().0, 7_000_000_000);
+        // Each was watched while it lived, as far as the log says.
+        let observed: Vec<u64> = log
+            .processes()
+            .map(|p| log.observed(p).map_or(0, |of| of.ns / 1_000_000_000))
+            .collect();
+        assert_eq!(observed, [4, 2, 7, 0]);
     }
 
     #[test]

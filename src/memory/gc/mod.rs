@@ -28,7 +28,8 @@ mod tests;
 mod trend;
 
 pub use analysis::{
-    Coverage, Error, Figures, Group, Known, Lesser, Live, ProcessReport, analyze, is_whole,
+    Coverage, Error, Figures, Group, Known, Lesser, LimitFrom, Live, Observed, ObservedBy,
+    ProcessReport, analyze, is_whole,
 };
 pub use diagnosis::{
     Diagnosis, Evidence, Growing, Growth, Severity, diagnose, growth, milliseconds,

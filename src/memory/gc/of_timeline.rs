@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::analysis::{Observed, ObservedBy};
 use super::log::{Name, ProcessLog, Timed};
 use super::message::{Logged, Runtime, Steps};
 use crate::memory::timeline::{Collection, Seen, Source, Timeline};
@@ -14,6 +15,8 @@ pub struct Recorded {
     pub log: ProcessLog,
     /// All of them are there: the trace has the runtime's own marks.
     pub every: bool,
+    /// For how long it was watched, where that is known.
+    pub observed: Option<Observed>,
 }
 
 /// The processes of a recording that collected, by number. A number that a restarted process
@@ -21,6 +24,9 @@ pub struct Recorded {
 pub fn of_timeline(timeline: &Timeline) -> Vec<Recorded> {
     let mut lives: BTreeMap<u32, u32> = BTreeMap::new();
     let mut found: BTreeMap<(u32, u32), Recorded> = BTreeMap::new();
+    let times = timeline.entries.iter().map(|entry| entry.boot_ns);
+    let whole = (times.clone().min(), times.max());
+    let mut watched: BTreeMap<(u32, u32), (Option<u64>, Option<u64>)> = BTreeMap::new();
     for entry in &timeline.entries {
         let pid = entry.pid;
         let life = *lives.get(&pid).unwrap_or(&0);
@@ -31,8 +37,10 @@ pub fn of_timeline(timeline: &Timeline) -> Vec<Recorded> {
                     text: process.name.clone(),
                     from_tag: false,
                 });
+                watched.entry((pid, life)).or_default().0 = Some(entry.boot_ns);
             }
             Seen::Gone => {
+                watched.entry((pid, life)).or_default().1 = Some(entry.boot_ns);
                 lives.insert(pid, life.saturating_add(1));
             }
             Seen::Collection(collection) => {
@@ -50,8 +58,21 @@ pub fn of_timeline(timeline: &Timeline) -> Vec<Recorded> {
     found.retain(|_, recorded| !recorded.log.collections.is_empty());
     found
         .into_iter()
-        .map(|((pid, _), mut recorded)| {
+        .map(|((pid, life), mut recorded)| {
             recorded.log.pid = Some(pid);
+            let (from, until) = watched.get(&(pid, life)).copied().unwrap_or_default();
+            let ns = until.or(whole.1).zip(from.or(whole.0));
+            let ns = ns.and_then(|(until, from)| until.checked_sub(from));
+            let times = recorded.log.collections.iter().filter_map(|c| c.at);
+            let span = times.clone().max().zip(times.min());
+            let span = span.and_then(|(last, first)| u64::try_from(last - first).ok());
+            // Where there are collections alone, they do not tell for how long nobody looked.
+            recorded.observed = ns
+                .filter(|ns| from.is_some() || Some(*ns) > span)
+                .map(|ns| Observed {
+                    ns,
+                    by: ObservedBy::Recording,
+                });
             recorded
         })
         .collect()
@@ -157,5 +178,11 @@ mod tests {
                 .all(|r| r.every && r.log.name.is_some() && r.log.pid == Some(7))
         );
         assert_eq!(found[0].log.collections[0].logged.steps.live, 1 << 20);
+        let observed: Vec<u64> = found.iter().map(|r| r.observed.unwrap().ns).collect();
+        assert_eq!(observed, [41, 1]);
+        let alone = Timeline {
+            entries: vec![entry(10, collection(None)), entry(30, collection(None))],
+        };
+        assert_eq!(of_timeline(&alone)[0].observed, None);
     }
 }

@@ -88,6 +88,14 @@ impl Stamp {
         Some((stamp, rest))
     }
 
+    /// The year, where it is printed.
+    pub fn year(self) -> Option<i32> {
+        match self {
+            Stamp::Wall { year, .. } => year,
+            Stamp::Epoch(_) | Stamp::Monotonic(_) => None,
+        }
+    }
+
     /// ns since 1970 by the phone's wall clock, a date without its year taken to be of `year`.
     pub fn ns(self, year: i32) -> i64 {
         match self {

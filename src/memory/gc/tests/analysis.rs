@@ -75,6 +75,17 @@ fn rates_are_told_where_every_collection_is_logged() {
     assert_eq!(report.span_ns, Some(30_000_000_000));
     assert_eq!(report.freed_bytes, 4 * 884 * 1024);
     assert_eq!(report.pauses.count, 4);
+    // Watched for a minute, it is four a minute.
+    let known = Known {
+        observed: Some(Observed {
+            ns: 60_000_000_000,
+            by: ObservedBy::Log,
+        }),
+        ..Known::default()
+    };
+    let report = only(&log((0..4).map(dalvik)), known);
+    assert_eq!(report.per_minute, Some(4.0));
+    assert_eq!(report.observed_by, Some(ObservedBy::Log));
     let art: Vec<String> = (0..4)
         .map(|n| art(n * 10, "Background", FULL, 20, 30))
         .collect();
