@@ -2,6 +2,8 @@
 //! rows mean.
 
 mod changes;
+mod explain;
+mod phone;
 mod view;
 
 use std::path::PathBuf;
@@ -10,7 +12,7 @@ use clap::ValueHint;
 
 use super::live::{self, LiveArgs};
 use super::{Console, Context, Outcome, blocking, keep};
-use crate::app::meminfo::{self, Document, MeminfoError, Question};
+use crate::app::meminfo::{self, By, Document, MeminfoError, Question};
 use crate::config::Targets;
 use crate::error::{ErrorClass, Failure};
 use crate::export::csv::cell;
@@ -23,10 +25,11 @@ pub(super) use changes::show as show_changes;
     heaptap meminfo com.example.app                 all processes of a package\n  \
     heaptap meminfo com.example.app:remote -d       one, with the parts of the Dalvik rows\n  \
     heaptap meminfo com.example.app --local         without asking the app: no collection\n  \
-    heaptap meminfo com.example.app --explain       what each row means, and what to do\n  \
+    heaptap meminfo com.example.app --explain       what each row means, the largest first\n  \
+    heaptap meminfo com.example.app --explain Graphics   one in depth, and what to do\n  \
     heaptap meminfo com.example.app --save before   its text, for `heaptap diff before after`\n  \
     heaptap meminfo com.example.app --every 1s      how it moves, until Ctrl-C\n  \
-    heaptap meminfo --system                        the whole phone\n  \
+    heaptap meminfo --system --by oom               the whole phone, by who is killed first\n  \
     heaptap meminfo --file bugreport-meminfo.txt    a text of any phone since Android 4\n\n\
     docs/meminfo.md explains rows, columns and what asking costs.")]
 pub struct Args {
@@ -34,7 +37,6 @@ pub struct Args {
     #[arg(
         value_name = "TARGET",
         required_unless_present_any = ["system", "file"],
-        conflicts_with_all = ["system", "file"],
     )]
     pub targets: Vec<String>,
     /// All columns: shared and clean pages, too
@@ -50,6 +52,12 @@ pub struct Args {
     /// The whole phone: processes by size, by importance, its RAM; costs the phone seconds
     #[arg(long, conflicts_with_all = ["all", "details", "local"])]
     pub system: bool,
+    /// Of the whole phone, this alone: its processes, how soon they may be killed, kinds of memory
+    #[arg(long, value_name = "WHAT", conflicts_with = "every")]
+    pub by: Option<By>,
+    /// Of the whole phone, so many lines of each list; 0 for all
+    #[arg(long, value_name = "N", conflicts_with = "every")]
+    pub top: Option<usize>,
     /// Show a saved text or document, of `-` standard input, of a recording's folder the last
     /// text that was kept, or FOLDER@LABEL, FOLDER@N (beside dump N), FOLDER@last, FOLDER@end
     #[arg(
@@ -60,7 +68,8 @@ pub struct Args {
         conflicts_with_all = ["all", "details", "local", "system"],
     )]
     pub file: Option<PathBuf>,
-    /// Say what each row means and what to do about it
+    /// Say what the rows mean that are there, the largest first; with a row's name behind it
+    /// (`--explain Graphics`), of what that one is made and what to do about it
     #[arg(long)]
     pub explain: bool,
     /// Save the phone's text as it came
@@ -82,7 +91,27 @@ pub struct Args {
 /// # Errors
 /// Where nothing runs that was asked for, the phone or the app does not answer, or a file holds
 /// something else.
-pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+pub async fn run(ctx: &Context, mut args: Args) -> Result<Outcome, Failure> {
+    let rows = match args.explain {
+        true => rows_among(&mut args.targets),
+        false => Vec::new(),
+    };
+    let whole = args.system || args.file.is_some();
+    if whole && !args.targets.is_empty() {
+        return Err(usage(
+            "a target is of no use with --system or --file: they have processes of their own",
+        ));
+    }
+    if (args.by.is_some() || args.top.is_some()) && !whole {
+        return Err(usage(
+            "--by and --top are about the whole phone: --system, or --file",
+        ));
+    }
+    if !whole && args.targets.is_empty() {
+        // Rows alone mean the same on every phone.
+        explain::rows(&ctx.console, None, &rows);
+        return Ok(Outcome::Done);
+    }
     if args.live.every.is_some() {
         return live::run(ctx, &args.live, targets(&args.targets), args.csv).await;
     }
@@ -106,12 +135,39 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     } else if args.csv {
         print_csv(console, &document);
     } else {
-        view::show(console, &document, args.explain);
+        let lists = phone::Lists::of(&args);
+        match (args.explain, rows.is_empty()) {
+            (false, _) => view::show(console, &document, &lists, true),
+            (true, true) => {
+                // What a row means stands beside its size.
+                view::show(console, &document, &lists, false);
+                explain::all(console, &document);
+            }
+            (true, false) => explain::rows(console, Some(&document), &rows),
+        }
+        view::footer(console, &document);
     }
     Ok(match document.troubles.is_empty() {
         true => Outcome::Done,
         false => Outcome::Ended(ErrorClass::Incomplete),
     })
+}
+
+/// Takes the names of rows out of what was typed.
+fn rows_among(typed: &mut Vec<String>) -> Vec<&'static str> {
+    let mut rows = Vec::new();
+    typed.retain(|text| match explain::row_called(text) {
+        Some(row) => {
+            rows.push(row);
+            false
+        }
+        None => true,
+    });
+    rows
+}
+
+fn usage(what: &str) -> Failure {
+    Failure::new(ErrorClass::Usage, "usage", what)
 }
 
 async fn ask(ctx: &Context, args: &Args) -> Result<Document, Failure> {

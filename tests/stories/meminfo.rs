@@ -77,13 +77,35 @@ fn who_looks_on_reads_what_matters_and_what_it_means() {
         "private dirty",
         "Native Heap",
         "In use of each heap",
-        "% of private dirty",
         "█",
-        "heaptap record -n NAME",
+        "TOTAL RSS",
+        "Native Heap: memory that the allocator",
+        "Activities: ",
         "Explicit collection",
         "Asking took the phone",
     ] {
         assert!(shown.contains(said), "{said} in {shown}");
+    }
+    // The largest first.
+    let at = |row: &str| {
+        shown
+            .rfind(row)
+            .unwrap_or_else(|| panic!("{row} in {shown}"))
+    };
+    assert!(at("Native Heap: ") < at("Stack: "), "{shown}");
+    let table = lab.expect(0, &["meminfo", APP]).stdout;
+    assert!(table.contains("% of private dirty"), "{table}");
+    // One in depth; without a process, too.
+    for args in [
+        &["meminfo", APP, "--explain", ".so"][..],
+        &["meminfo", "--explain", ".so"],
+    ] {
+        let one = lab.expect(0, args).stdout;
+        assert!(
+            one.contains(".so mmap\n") && one.contains("part of: Code"),
+            "{one}"
+        );
+        assert_eq!(one.contains("PSS "), args.len() == 4, "{one}");
     }
     let csv = lab.expect(0, &["meminfo", APP, "--csv"]).stdout;
     let mut lines = csv.lines();
@@ -228,4 +250,48 @@ fn two_texts_of_the_whole_phone_are_compared() {
     );
     let text = lab.expect(0, &["diff", "before", "after"]).stdout;
     assert!(text.contains("PSS by process"), "{text}");
+}
+
+#[test]
+fn the_whole_phone_is_listed_by_process_importance_and_kind() {
+    let lab = Lab::new(FAST);
+    let all = lab
+        .expect(0, &["meminfo", "--system", "--save", "phone.txt"])
+        .stdout;
+    for said in [
+        "Total RAM",
+        "swapped",
+        "RSS",
+        "Foreground",
+        "category",
+        "Native",
+    ] {
+        assert!(all.contains(said), "{said} in {all}");
+    }
+    let shown = |more: &[&str]| {
+        let args = [&["meminfo", "--file", "phone.txt"], more].concat();
+        lab.expect(0, &args).stdout
+    };
+    let few = shown(&["--by", "process", "--top", "3"]);
+    assert_eq!(few.matches("  pid ").count(), 3, "{few}");
+    assert!(few.contains("--top 0"), "{few}");
+    let importances = shown(&["--by", "oom"]);
+    let at = |what: &str| importances.find(what).unwrap_or_else(|| panic!("{what}"));
+    assert!(at("Persistent") < at("Foreground"), "{importances}");
+    assert!(
+        at("Foreground") < at(&format!("{APP}  pid")),
+        "{importances}"
+    );
+    assert!(!importances.contains(".so mmap"), "{importances}");
+    assert!(shown(&["--by", "category"]).contains(".so mmap"));
+    let document = lab
+        .expect(0, &["meminfo", "--file", "phone.txt", "--json"])
+        .json();
+    let processes = document["phone"]["processes"].as_array().unwrap();
+    let app = processes.iter().find(|of| of["name"] == APP).unwrap();
+    assert_eq!(app["oom"], "Foreground", "{app}");
+    assert!(app["rss"].as_i64() > app["pss"].as_i64(), "{app}");
+    assert!(app["swap"].is_i64(), "{app}");
+    lab.expect(2, &["meminfo", APP, "--by", "oom"]);
+    lab.expect(2, &["meminfo", APP, "--system"]);
 }

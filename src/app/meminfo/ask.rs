@@ -39,6 +39,8 @@ pub struct Answer {
 
 /// Since Android 8 dumpsys may be told to wait; before, it waits for 10 s.
 const WAITS_SINCE: u32 = 26;
+/// Since Android 7 the lists of the whole phone tell what is swapped out, where they are asked.
+const SWAP_SINCE: u32 = 24;
 const ASK: &str = "cat /proc/uptime; dumpsys -t 60 meminfo \"$@\"; echo; cat /proc/uptime";
 const ASK_OLD: &str = "cat /proc/uptime; dumpsys meminfo \"$@\"; echo; cat /proc/uptime";
 /// An app that is frozen or hangs keeps dumpsys for as long as it is told to wait; the whole
@@ -66,7 +68,8 @@ pub async fn ask(device: &Device, question: &Question) -> Result<Answer, Meminfo
     let whole = question.targets.is_empty();
     answer.document.collected_garbage = Some(false);
     if whole {
-        let said = once(device, script, question, None).await?;
+        let swap = facts.api().is_none_or(|api| api >= SWAP_SINCE);
+        let said = once(device, script, question, None, swap).await?;
         let document = said.read(device, Source::Meminfo);
         if document.phone.is_none() {
             return Err(strange(&said));
@@ -83,7 +86,7 @@ pub async fn ask(device: &Device, question: &Question) -> Result<Answer, Meminfo
     let mut troubles = Vec::new();
     for (pid, name) in found {
         let called = format!("{name} ({pid})");
-        let said = match once(device, script, question, Some(pid)).await {
+        let said = match once(device, script, question, Some(pid), false).await {
             Ok(said) => said,
             // The others would keep us waiting as long; what was told before stays.
             Err(MeminfoError::Device(error @ DeviceError::Deadline { .. })) => {
@@ -201,11 +204,13 @@ async fn once(
     script: &'static str,
     question: &Question,
     pid: Option<u32>,
+    swap: bool,
 ) -> Result<Said, MeminfoError> {
     let flags = [
         (question.all, "-a"),
         (question.details && !question.all, "-d"),
         (question.local, "--local"),
+        (swap, "-S"),
     ];
     let flags = flags
         .iter()

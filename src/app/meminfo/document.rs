@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::whole::{By, Share};
 use crate::memory::meminfo::{
     Column, Database, Fact, Item, List, Measure, Meminfo, Pairs, Process, Row, Rule, Table,
 };
@@ -146,6 +147,9 @@ pub struct PhoneFacts {
     pub lists: Vec<ListFacts>,
     /// Its RAM.
     pub ram: Vec<RamFacts>,
+    /// The lists by process, joined, the largest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub processes: Vec<Share>,
 }
 
 /// A list.
@@ -193,14 +197,16 @@ pub struct RamFacts {
 impl Document {
     /// Of what the phone printed.
     pub fn of(meminfo: &Meminfo, from: String, source: Source) -> Document {
-        let phone = PhoneFacts {
+        let mut phone = PhoneFacts {
             lists: meminfo.lists().map(ListFacts::of).collect(),
             ram: meminfo
                 .facts()
                 .map(RamFacts::of)
                 .chain(ram_of_scripts(meminfo))
                 .collect(),
+            processes: Vec::new(),
         };
+        phone.processes = phone.shares(By::Process);
         let whole = !phone.lists.is_empty() || !phone.ram.is_empty();
         Document {
             kind: KIND.to_owned(),

@@ -13,6 +13,7 @@ mod diff;
 mod document;
 mod error;
 mod file;
+mod whole;
 
 pub use ask::{Answer, Question, ask};
 pub use diff::{Alone, Change, Changes, ProcessChanges, diff};
@@ -22,6 +23,7 @@ pub use document::{
 };
 pub use error::MeminfoError;
 pub use file::{looks_like_meminfo, read};
+pub use whole::{By, Share};
 
 #[cfg(test)]
 mod tests;

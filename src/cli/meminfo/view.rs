@@ -1,12 +1,12 @@
 //! What `meminfo` prints for people: of each process the line that matters, its division with
-//! bars, the table, objects and the rest; of the phone its lists.
+//! bars, the table, objects and the rest.
 
-use crate::app::meminfo::{
-    Count, Document, ListFacts, PhoneFacts, ProcessFacts, RowFacts, TextFacts,
-};
+use super::phone::Lists;
+use crate::app::meminfo::{Count, Document, ProcessFacts, RowFacts, TextFacts};
+use crate::cli::console::wrap;
 use crate::cli::table::{Table, show_fitting};
 use crate::cli::{Console, Style};
-use crate::memory::meminfo::{Column, explain};
+use crate::memory::meminfo::Column;
 use crate::memory::timeline::{HeapCells, Parts};
 use crate::units::{ByteSize, HumanDuration, SignedSize};
 
@@ -14,18 +14,16 @@ use crate::units::{ByteSize, HumanDuration, SignedSize};
 const MUCH: i64 = 10;
 /// Columns of a bar.
 const BAR: i64 = 30;
-/// Items of the phone's lists that are shown.
-const ITEMS: usize = 20;
 
-pub(super) fn show(console: &Console, document: &Document, explained: bool) {
+pub(super) fn show(console: &Console, document: &Document, lists: &Lists, tables: bool) {
     for (at, process) in document.processes.iter().enumerate() {
         if at > 0 {
             console.data("");
         }
-        show_process(console, process);
+        show_process(console, process, tables);
     }
     if let Some(phone) = &document.phone {
-        show_phone(console, phone);
+        lists.show(console, phone);
     }
     if !document.unknown.is_empty() {
         console.data("");
@@ -34,10 +32,14 @@ pub(super) fn show(console: &Console, document: &Document, explained: bool) {
             console.data(format_args!("  {line}"));
         }
     }
-    if explained {
-        explanations(console, document);
+}
+
+/// Broken between words where a terminal is too narrow.
+pub(super) fn wrapped(console: &Console, text: &str) -> String {
+    match console.stdout_width() {
+        Some(width) => wrap(text, width),
+        None => text.to_owned(),
     }
-    footer(console, document);
 }
 
 /// A size that may be negative.
@@ -45,14 +47,14 @@ pub(super) fn size(bytes: i64) -> String {
     SignedSize(bytes).to_string()
 }
 
-fn show_process(console: &Console, process: &ProcessFacts) {
+fn show_process(console: &Console, process: &ProcessFacts, tables: bool) {
     let name = console.styled(Style::Strong, process.called());
     let mut line = format!("{name}");
     if let Some(parts) = &process.parts {
         let pss = format!("PSS {}", size(parts.total_pss));
         line += &format!("   {}", console.styled(Style::Strong, pss));
         if let Some(rss) = parts.total_rss {
-            line += &format!("   RSS {}", ByteSize(rss));
+            line += &format!("   TOTAL RSS {}", ByteSize(rss));
         }
         if let Some(swap) = parts.swap {
             line += &format!("   swapped {}", ByteSize(swap));
@@ -62,11 +64,14 @@ fn show_process(console: &Console, process: &ProcessFacts) {
         let dirty = format!("private dirty {}", size(dirty));
         line += &format!("   {}", console.styled(Style::Strong, dirty));
     }
-    console.data(line);
+    console.data(wrapped(console, &line));
     if let Some(parts) = &process.parts {
         show_parts(console, process, parts);
     }
     show_heaps(console, process);
+    if !tables {
+        return;
+    }
     show_table(console, "By kind of memory", process, &process.rows);
     if !process.details.is_empty() {
         show_table(
@@ -225,12 +230,14 @@ fn show_table(console: &Console, title: &str, process: &ProcessFacts, rows: &[Ro
 }
 
 /// Columns that go first where the terminal is too narrow for all, the least telling first.
-const LEAST: [&str; 5] = [
+const LEAST: [&str; 7] = [
     "clean PSS",
     "shared clean",
     "shared dirty",
     "private clean",
     "RSS",
+    "swapped",
+    "swap PSS",
 ];
 
 /// What the heap's own figures say.
@@ -261,7 +268,8 @@ fn show_objects(console: &Console, process: &ProcessFacts) {
                  twice and take the second"
             }
         };
-        console.data(format_args!("  {}", console.styled(Style::Dim, caution)));
+        let caution = format!("  {}", console.styled(Style::Dim, caution));
+        console.data(wrapped(console, &caution));
     }
     show_counts(console, "SQL (KiB)", &process.sql);
     if process.native_allocations.is_empty() {
@@ -340,106 +348,8 @@ fn show_texts(console: &Console, texts: &[TextFacts]) {
     }
 }
 
-fn show_phone(console: &Console, phone: &PhoneFacts) {
-    let width = phone.ram.iter().map(|line| line.name.chars().count()).max();
-    let width = width.unwrap_or(0).min(32);
-    for line in &phone.ram {
-        let bytes = line.bytes.map(size).unwrap_or_default();
-        let mut of: Vec<(&String, &i64)> = line.of.iter().collect();
-        of.sort_by_key(|(_, bytes)| std::cmp::Reverse(**bytes));
-        let parts: Vec<String> = of
-            .iter()
-            .map(|(name, bytes)| format!("{} {name}", size(**bytes)))
-            .collect();
-        // Not bytes, but the limits of Java heaps in MiB and other things.
-        let text = match line.name.as_str() {
-            "Tuning" => line.text.clone(),
-            _ if parts.is_empty() => bytes,
-            _ => format!("{bytes}: {}", parts.join(", ")),
-        };
-        console.data(format_args!("{:>width$}  {text}", line.name));
-    }
-    // PSS is what adds up to the phone's RAM; RSS counts shared pages in each process.
-    let mut lists: Vec<&ListFacts> = phone.lists.iter().collect();
-    lists.sort_by_key(|list| list.measure != "pss");
-    for list in lists {
-        show_list(console, list);
-    }
-}
-
-fn show_list(console: &Console, list: &ListFacts) {
-    let measure = list.measure.to_ascii_uppercase();
-    let swapped = list.items.iter().any(|item| item.swap.is_some());
-    let headings: &[&str] = match swapped {
-        true => &[&measure, "swapped", &list.by],
-        false => &[&measure, &list.by],
-    };
-    let mut table = Table::new(headings);
-    // Members of groups are in the list by process, too.
-    let top: Vec<_> = list.items.iter().filter(|item| item.depth == 0).collect();
-    for item in top.iter().take(ITEMS) {
-        let mut figures = vec![size(item.bytes)];
-        if swapped {
-            figures.push(item.swap.map(size).unwrap_or_default());
-        }
-        table.row(figures, item.name.as_str());
-        if let Some(pid) = item.pid {
-            table.remark(format!("pid {pid}"));
-        }
-    }
-    console.data("");
-    console.data(table.render(console, console.stdout_width()));
-    if top.len() > ITEMS {
-        let more = format!("and {} more: --json and --csv have all", top.len() - ITEMS);
-        console.data(console.styled(Style::Dim, more));
-    }
-}
-
-/// What each row means that is there, once.
-fn explanations(console: &Console, document: &Document) {
-    let mut told: Vec<&str> = Vec::new();
-    let mut tell = |label, meaning: Option<explain::Meaning>| {
-        let Some(meaning) = meaning.filter(|_| !told.contains(&label)) else {
-            return;
-        };
-        told.push(label);
-        console.data(console.styled(Style::Strong, label));
-        console.data(format_args!("  {}", meaning.what));
-        let arrow = console.styled(Style::Help, "→");
-        console.data(format_args!("  {arrow} {}", meaning.advice));
-    };
-    console.data("");
-    for process in &document.processes {
-        if process.summary.is_empty() {
-            SUMMARY
-                .iter()
-                .for_each(|label| tell(label, explain::row(label)));
-        }
-        let rows = process
-            .summary
-            .iter()
-            .chain(&process.rows)
-            .chain(&process.details);
-        for row in rows {
-            tell(&row.label, explain::row(&row.label));
-        }
-        for count in &process.objects {
-            tell(&count.name, explain::object(&count.name));
-        }
-    }
-}
-
-const SUMMARY: [&str; 7] = [
-    "Java Heap",
-    "Native Heap",
-    "Code",
-    "Stack",
-    "Graphics",
-    "Private Other",
-    "System",
-];
-
-fn footer(console: &Console, document: &Document) {
+/// What asking did, and what it cost.
+pub(super) fn footer(console: &Console, document: &Document) {
     let Some(collected) = document.collected_garbage else {
         return;
     };
@@ -455,7 +365,7 @@ fn footer(console: &Console, document: &Document) {
                  known. Without --local an app tells them."
             }
         };
-        console.data(console.styled(Style::Dim, said));
+        console.data(console.styled(Style::Dim, wrapped(console, said)));
     }
     if let Some(cost) = document.cost {
         let took = std::time::Duration::from_nanos(cost.device_ns);
@@ -466,6 +376,6 @@ fn footer(console: &Console, document: &Document) {
         };
         let size = ByteSize(cost.bytes);
         let said = format!("Asking took the phone {took}, and {size} came over the cable.");
-        console.data(console.styled(Style::Dim, said));
+        console.data(console.styled(Style::Dim, wrapped(console, &said)));
     }
 }

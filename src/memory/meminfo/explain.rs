@@ -162,6 +162,121 @@ pub fn row(label: &str) -> Option<Meaning> {
     }
 }
 
+/// Every row that is known.
+pub const ROWS: [&str; 48] = [
+    "Native Heap",
+    "Dalvik Heap",
+    "Dalvik Other",
+    "Stack",
+    "Cursor",
+    "Ashmem",
+    "Gfx dev",
+    "Other dev",
+    ".so mmap",
+    ".jar mmap",
+    ".apk mmap",
+    ".ttf mmap",
+    ".dex mmap",
+    ".oat mmap",
+    ".art mmap",
+    "Other mmap",
+    "EGL mtrack",
+    "GL mtrack",
+    "Other mtrack",
+    "Unknown",
+    "TOTAL",
+    "Native",
+    "Dalvik",
+    ".Heap",
+    ".LOS",
+    ".GC",
+    ".JITCache",
+    ".Zygote",
+    ".NonMoving",
+    ".IndirectRef",
+    ".LinearAlloc",
+    ".CompilerMetadata",
+    ".ZygoteJIT",
+    ".AppJIT",
+    ".Boot vdex",
+    ".App dex",
+    ".App vdex",
+    ".App art",
+    ".Boot art",
+    "Java Heap",
+    "Code",
+    "Graphics",
+    "Private Other",
+    "System",
+    "TOTAL PSS",
+    "TOTAL RSS",
+    "TOTAL SWAP PSS",
+    "TOTAL SWAP (KB)",
+];
+
+/// Which mappings a row of the table counts, by the names they have in smaps; who counts it,
+/// where it is not in smaps.
+pub fn made_of(label: &str) -> Option<&'static str> {
+    Some(match label {
+        "Native Heap" | "Native" => {
+            "[heap], [anon:libc_malloc], [anon:scudo:…], [anon:GWP-ASan …]; not what an engine maps \
+             for itself: that is Unknown"
+        }
+        "Dalvik Heap" | "Dalvik" => {
+            "[anon:dalvik-…] of the spaces for objects: main, region, large object, zygote and non \
+             moving space"
+        }
+        "Dalvik Other" => {
+            "all other [anon:dalvik-…]: LinearAlloc, tables of the collector and of JNI references; \
+             memfd:jit-…"
+        }
+        "Stack" => {
+            "[stack], [anon:stack_and_tls:…]: what threads have touched, not what is reserved"
+        }
+        "Cursor" => "/dev/ashmem/CursorWindow…",
+        "Ashmem" => "/dev/ashmem/… but for cursors and the runtime",
+        "Gfx dev" => "/dev/kgsl-3d0 of Adreno; other GPUs are counted as GL mtrack alone",
+        "Other dev" => "/dev/… that no other row has, such as /dev/binder",
+        ".so mmap" => "files whose names end in .so, and the .bss behind them",
+        ".jar mmap" => "files whose names end in .jar",
+        ".apk mmap" => "files whose names end in .apk",
+        ".ttf mmap" => "files whose names end in .ttf",
+        ".dex mmap" => "files whose names end in .dex, .odex and .vdex",
+        ".oat mmap" => "files whose names end in .oat",
+        ".art mmap" => "files whose names end in .art, and [anon:dalvik-…] made of them",
+        "Other mmap" => "files of any other name",
+        "EGL mtrack" | "GL mtrack" | "Other mtrack" => {
+            "nothing in smaps: the graphics driver tells it to the system (memtrack HAL); so it is \
+             in PSS and TOTAL RSS, but not in VmRSS of /proc/PID/status"
+        }
+        "Unknown" => "mappings without a name, and [anon:…] with names of their own",
+        "TOTAL" | "TOTAL PSS" => "all rows, and since Android 8 what is swapped out",
+        "TOTAL RSS" => {
+            "all rows' RSS, memory of drivers included: more than VmRSS of /proc/PID/status by the \
+             mtrack rows"
+        }
+        "Java Heap" => "private dirty of Dalvik Heap, private pages of .art mmap",
+        "Code" => {
+            "private pages of .so, .jar, .apk, .ttf, .dex, .oat, and with -d of compiled code"
+        }
+        "Graphics" => "private pages of Gfx dev, EGL mtrack, GL mtrack",
+        "Private Other" => "private pages of all rows that no other part has",
+        _ => return None,
+    })
+}
+
+/// Which part of App Summary counts a row's private pages.
+pub fn part(label: &str) -> Option<&'static str> {
+    Some(match label {
+        "Dalvik Heap" | "Dalvik" | ".art mmap" => "Java Heap",
+        ".so mmap" | ".jar mmap" | ".apk mmap" | ".ttf mmap" | ".dex mmap" | ".oat mmap" => "Code",
+        "Gfx dev" | "EGL mtrack" | "GL mtrack" => "Graphics",
+        "Dalvik Other" | "Cursor" | "Ashmem" | "Other dev" | "Other mmap" | "Other mtrack"
+        | "Unknown" => "Private Other",
+        _ => return None,
+    })
+}
+
 /// What a count of objects means.
 pub fn object(name: &str) -> Option<Meaning> {
     match name {
@@ -212,14 +327,11 @@ mod tests {
 
     #[test]
     fn every_row_of_the_platform_is_explained() {
-        let rows = "Native Heap,Dalvik Heap,Dalvik Other,Stack,Cursor,Ashmem,Gfx dev,Other dev,\
-            .so mmap,.jar mmap,.apk mmap,.ttf mmap,.dex mmap,.oat mmap,.art mmap,Other mmap,\
-            EGL mtrack,GL mtrack,Other mtrack,Unknown,TOTAL,Native,Dalvik,.Heap,.LOS,.GC,\
-            .JITCache,.Zygote,.NonMoving,.IndirectRef,.LinearAlloc,.CompilerMetadata,.ZygoteJIT,\
-            .AppJIT,.Boot vdex,.App dex,.App vdex,.App art,.Boot art,Java Heap,Code,Graphics,\
-            Private Other,System,TOTAL PSS,TOTAL RSS,TOTAL SWAP PSS,TOTAL SWAP (KB)";
-        for label in rows.split(',') {
+        for label in ROWS {
             assert!(row(label).is_some(), "{label}");
+        }
+        for label in ROWS.iter().take(21) {
+            assert!(made_of(label).is_some(), "{label}");
         }
         assert_eq!(row("A vendor's"), None);
     }
