@@ -25,7 +25,8 @@ pub struct Binding {
     pub dumps: Vec<(usize, u64)>,
 }
 
-/// Binds each label, per process and heap, to the first dump made at or after the request.
+/// Binds each label, per process and heap, to the first dump that was not made before the request
+/// could have been sent.
 /// Several labels may share a dump; dumps that others caused stay without one.
 pub fn bind(labels: &[Label], dumps: &[DumpMoment<'_>]) -> Vec<Binding> {
     let mut series: BTreeMap<(u64, &str), Vec<(u64, usize)>> = BTreeMap::new();
@@ -42,10 +43,9 @@ pub fn bind(labels: &[Label], dumps: &[DumpMoment<'_>]) -> Vec<Binding> {
         .iter()
         .map(|label| {
             let first_after = |of_heap: &Vec<(u64, usize)>| {
-                let at = of_heap.partition_point(|(made, _)| *made < label.boot_ns);
-                of_heap
-                    .get(at)
-                    .map(|(made, index)| (*index, made - label.boot_ns))
+                let at = of_heap.partition_point(|(made, _)| !label.may_be_of(*made));
+                let lag = |made: u64| made.saturating_sub(label.boot_ns);
+                of_heap.get(at).map(|(made, index)| (*index, lag(*made)))
             };
             let mut bound: Vec<(usize, u64)> = series.values().filter_map(first_after).collect();
             bound.sort_unstable();
@@ -65,6 +65,7 @@ mod tests {
         Label {
             label: label.to_owned(),
             boot_ns,
+            sent_ns: None,
         }
     }
 
@@ -97,6 +98,25 @@ mod tests {
         assert_eq!(bound[0].dumps, [(1, 99), (2, 109), (3, 49)]);
         assert_eq!(bound[1].dumps, [(1, 0), (2, 10), (4, 100)]);
         assert_eq!(bound[2].dumps, []);
+    }
+
+    #[test]
+    fn a_dump_is_never_that_of_a_request_sent_later() {
+        // Asked for at 100; a periodic dump ended at 119, while the request was on its way; the
+        // device's own clock said 120 right before it was signalled.
+        let dumps = [dump(1, "h", 119), dump(1, "h", 120), dump(1, "h", 300)];
+        let sent = Label {
+            sent_ns: Some(120),
+            ..label("x", 100)
+        };
+        assert_eq!(
+            bind(std::slice::from_ref(&sent), &dumps)[0].dumps,
+            [(1, 20)]
+        );
+        // Where nobody noted when it was sent, the moment it was asked for is the bound.
+        assert_eq!(bind(&[label("x", 100)], &dumps)[0].dumps, [(0, 19)]);
+        // The dump for a request is as late as the reading at least, and taken then.
+        assert_eq!(bind(&[sent], &dumps[1..])[0].dumps, [(0, 20)]);
     }
 
     #[test]

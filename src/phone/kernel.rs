@@ -279,7 +279,9 @@ impl Kernel {
             memory::on_signal(self, &mut state, &target, now);
             Delivered::Alive
         } else if target.argv[0].ends_with("/heapprofd") && signal == super::process::SIGUSR1 {
-            state.tracing.dump_requests += 1;
+            // The clock again: a step between may have been taken for a later moment.
+            let at = self.clock.boot();
+            state.tracing.dump_requests.push(at);
             Delivered::Alive
         } else {
             state.processes.signal(cred.uid, pid, signal)

@@ -87,6 +87,20 @@ pub struct Label {
     pub label: String,
     /// When it was asked for, by the device's BOOTTIME in nanoseconds.
     pub boot_ns: u64,
+    /// The device's BOOTTIME right before the request for a dump left its shell: nothing that
+    /// was made before is that dump. `None` where no dump was requested, or nobody noted when.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent_ns: Option<u64>,
+}
+
+impl Label {
+    /// Whether a dump that was made then may be this label's: it was not before the request
+    /// could have been sent. The device's clock is read by the device itself, right before, and
+    /// cut off to 10 ms: a dump for the request is never before that reading, and one that
+    /// ended before the request, while the label was noted and the request on its way, is.
+    pub fn may_be_of(&self, made_ns: u64) -> bool {
+        made_ns >= self.sent_ns.unwrap_or(self.boot_ns)
+    }
 }
 
 /// One line of a journal.
@@ -111,6 +125,8 @@ pub enum Entry {
     },
     /// A snapshot was asked for.
     Label(Label),
+    /// The dump for a label was requested.
+    Requested(Label),
     /// The device ends with the process that records: nothing outlives it.
     InProcess,
     /// Whoever started it left it to itself.
@@ -208,6 +224,15 @@ impl Chronicle {
                 self.seen.insert(pid, name);
             }
             Entry::Label(label) => self.labels.push(label),
+            Entry::Requested(sent) => {
+                let is_it = |label: &&mut Label| {
+                    (&label.label, label.boot_ns, label.sent_ns)
+                        == (&sent.label, sent.boot_ns, None)
+                };
+                if let Some(label) = self.labels.iter_mut().rev().find(is_it) {
+                    label.sent_ns = sent.sent_ns;
+                }
+            }
             Entry::InProcess => self.in_process = true,
             Entry::Detached => self.detached = true,
             Entry::Stopping { by } => {
@@ -397,7 +422,29 @@ pub(super) mod tests {
         Entry::Label(Label {
             label: text.to_owned(),
             boot_ns: 7,
+            sent_ns: None,
         })
+    }
+
+    #[test]
+    fn a_label_knows_when_its_dump_was_requested() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.jsonl");
+        let mut journal = Journal::create(&path, opening()).unwrap();
+        for text in ["one", "two"] {
+            journal.append(&label(text)).unwrap();
+        }
+        let of = |text: &str, sent_ns| Label {
+            label: text.to_owned(),
+            boot_ns: 7,
+            sent_ns,
+        };
+        let requested = Entry::Requested(of("one", Some(9)));
+        journal.append(&requested).unwrap();
+        let labels = journal.read().unwrap().labels;
+        assert_eq!(labels, [of("one", Some(9)), of("two", None)]);
+        assert!(!labels[0].may_be_of(8) && labels[0].may_be_of(9));
+        assert!(!labels[1].may_be_of(6) && labels[1].may_be_of(7));
     }
 
     #[test]

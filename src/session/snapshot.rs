@@ -151,19 +151,24 @@ pub async fn take_snapshot(
         });
     }
     let mut journal = store.open(&opening.id)?;
-    let request = Label {
+    let mut request = Label {
         label,
         boot_ns: moment.boot_ns,
+        sent_ns: None,
     };
-    journal
-        .append(&Entry::Label(request.clone()))
-        .map_err(|source| SessionError::State {
+    let mut note = |entry: &Entry| {
+        journal.append(entry).map_err(|source| SessionError::State {
             path: journal.path().to_owned(),
             source,
-        })?;
+        })
+    };
+    note(&Entry::Label(request.clone()))?;
     let extra = match &opening.snapshots {
         SnapshotWay::Signal { su } => {
-            signal_heapprofd(device, *su).await?;
+            let sent_ns = signal_heapprofd(device, *su).await?;
+            // Before a restart of the clock, if there was one, is no bound.
+            request.sent_ns = sent_ns.filter(|sent| *sent >= request.boot_ns);
+            note(&Entry::Requested(request.clone()))?;
             Duration::ZERO
         }
         SnapshotWay::Continuous { period_ms } => Duration::from_millis(2 * period_ms),
@@ -231,7 +236,7 @@ impl Waiting<'_> {
             let dumps: Vec<&SeenDump> = scan
                 .dumps()
                 .iter()
-                .filter(|d| d.written_ns >= self.request.boot_ns)
+                .filter(|d| self.request.may_be_of(d.written_ns))
                 .collect();
             let pids: BTreeSet<u32> = dumps.iter().map(|d| d.pid).collect();
             let all = !dumps.is_empty() && self.expected.is_subset(&pids);
@@ -357,16 +362,17 @@ pub(super) async fn look(
     }
 }
 
-async fn signal_heapprofd(device: &Device, su: bool) -> Result<(), SessionError> {
-    let words = ["killall", "-USR1", "heapprofd"];
-    let command = if su {
-        Command::program("su").arg("root").args(words)
-    } else {
-        Command::program(words[0]).args(&words[1..])
-    };
+const SIGNAL: &str = "cat /proc/uptime; killall -USR1 heapprofd";
+const SIGNAL_AS_ROOT: &str = "cat /proc/uptime; su root killall -USR1 heapprofd";
+
+/// Requests a dump. Gives the device's clock right before.
+async fn signal_heapprofd(device: &Device, su: bool) -> Result<Option<u64>, SessionError> {
+    let script = if su { SIGNAL_AS_ROOT } else { SIGNAL };
+    let command = Command::script(script).called("requesting a dump");
     let output = device.run(&command, QUICK).await?;
     if output.exit == 0 {
-        return Ok(());
+        let uptime = String::from_utf8_lossy(&output.stdout);
+        return Ok(probe::parse_uptime(&uptime));
     }
     Err(SessionError::NoSnapshot {
         why: format!(

@@ -35,7 +35,8 @@ pub(super) struct HeapSource {
     /// Looked at already.
     known: BTreeSet<Pid>,
     next_dump: Option<BootNs>,
-    requests: u64,
+    /// How many of the requests for dumps were seen.
+    requests: usize,
     dumped: bool,
     /// This phone's heapprofd takes `*` in names for more than a letter.
     globs: bool,
@@ -61,7 +62,7 @@ impl HeapSource {
         let (heapprofd, requests) = {
             let mut state = kernel.state();
             let pid = crate::phone::population::start_heapprofd(&mut state, now);
-            (pid, state.tracing.dump_requests)
+            (pid, state.tracing.dump_requests.len())
         };
         let mut writer = DumpWriter::new(sequence, heapprofd, kernel.spec.android);
         writer.lossy = kernel.faults.strikes(FaultKind::LosePackets).is_some();
@@ -98,10 +99,16 @@ impl HeapSource {
         [attach, broken, self.next_dump].into_iter().flatten().min()
     }
 
+    /// How many of the requests for dumps were seen.
+    pub(super) fn requests_seen(&self) -> usize {
+        self.requests
+    }
+
     /// Does what is due at `now`; packets go into `out`.
     pub(super) fn step(&mut self, kernel: &Kernel, now: BootNs, out: &mut Vec<pb::TracePacket>) {
         if self.refused {
             self.next_dump = None;
+            self.requests = kernel.state().tracing.dump_requests.len();
             return;
         }
         self.reconcile(kernel, now, out);
@@ -119,9 +126,14 @@ impl HeapSource {
             self.dump(kernel, &mut target, now, out);
             self.release(kernel, target.pid());
         }
-        let requests = kernel.state().tracing.dump_requests;
-        let asked = requests > self.requests;
-        self.requests = requests;
+        // What is due is done at its own time, however late: no dump is of a request after that.
+        let asked = {
+            let state = kernel.state();
+            let new = state.tracing.dump_requests.iter().skip(self.requests);
+            let seen = new.take_while(|at| **at <= now).count();
+            self.requests += seen;
+            seen > 0
+        };
         let due = self.next_dump.is_some_and(|at| at <= now);
         if asked || due {
             self.dump_all(kernel, now, out);

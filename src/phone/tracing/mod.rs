@@ -64,8 +64,8 @@ pub(crate) struct Session {
 pub(crate) struct Tracing {
     pub(crate) sessions: Vec<Session>,
     last_id: u64,
-    /// SIGUSR1s that heapprofd got.
-    pub(crate) dump_requests: u64,
+    /// When heapprofd got SIGUSR1s.
+    pub(crate) dump_requests: Vec<BootNs>,
     /// Lives of the two daemons: a recording of an earlier one is dead.
     pub(crate) traced_life: u64,
     pub(crate) heapprofd_life: u64,

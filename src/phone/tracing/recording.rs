@@ -335,13 +335,15 @@ impl<'a> Recording<'a> {
             let session = t.sessions.iter().find(|s| s.id == self.session);
             (
                 state.processes.changes(),
-                t.dump_requests,
+                t.dump_requests.len(),
                 (t.traced_life, t.heapprofd_life),
                 session.is_none_or(|s| s.stop),
             )
         };
         let before = look();
-        if before.3 {
+        // A request that came while a step was taken that began before it.
+        let is_behind = |heap: &HeapSource| heap.requests_seen() < before.1;
+        if before.3 || self.heaps.iter().any(is_behind) {
             return Ok(());
         }
         let ready = || (look() != before).then_some(());
