@@ -27,6 +27,7 @@ use super::look::{LookOptions, NativeFile, Wanted, Which};
 use super::names::MappingOption;
 use crate::error::ErrorClass;
 use crate::report::data::header::{Fact, Header, Per};
+use crate::report::data::reconcile::Reconciled;
 use crate::report::data::timeline::Timeline;
 use crate::report::java::JavaPart;
 use crate::report::{self, Report, data};
@@ -118,11 +119,20 @@ pub fn write(request: &ReportRequest, steps: &Steps, target: Target) -> Result<T
         page: None,
     };
     // Clocks of two recordings have nothing to do with each other.
-    let timeline = match &mut opened[..] {
-        [only] => only.timeline.take(),
-        _ => None,
+    let (timeline, reconciled) = match &mut opened[..] {
+        [only] => (only.timeline.take(), std::mem::take(&mut only.reconciled)),
+        _ => (None, Vec::new()),
     };
     let mut header = header(request, &opened, timeline);
+    let left_out;
+    (header.reconcile, left_out) = Reconciled::of_all(&reconciled);
+    header.facts.extend(not_drawn(&opened));
+    if left_out > 0 {
+        header.facts.push(Fact {
+            name: "Figures side by side".to_owned(),
+            value: format!("{left_out} earlier moments are left out: heaptap reconcile --all"),
+        });
+    }
     let mut with_native = opened.iter().filter_map(|one| one.native.as_deref());
     if let (Some(file), None) = (with_native.next(), with_native.next()) {
         header.growth = growth::growth(file);
@@ -182,6 +192,24 @@ pub fn write(request: &ReportRequest, steps: &Steps, target: Target) -> Result<T
         }
     }
     Ok(told)
+}
+
+/// Why memory over time is not drawn, where several recordings have readings of it.
+fn not_drawn(opened: &[Opened]) -> Option<Fact> {
+    let with: Vec<&str> = opened
+        .iter()
+        .filter(|one| one.timeline.is_some() || !one.reconciled.is_empty())
+        .map(|one| one.name.as_str())
+        .collect();
+    (!with.is_empty()).then(|| Fact {
+        name: "Memory over time".to_owned(),
+        value: format!(
+            "read in {}, and not drawn here: the clocks of two recordings have nothing to do with \
+             each other. A page of each alone shows it: heaptap report {}",
+            with.join(", "),
+            with[0]
+        ),
+    })
 }
 
 fn milliseconds(moment: OffsetDateTime) -> f64 {

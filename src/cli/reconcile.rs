@@ -13,8 +13,7 @@ use crate::app::look::{self, Look, LookError, LookOptions, Wanted, is_process};
 use crate::app::reconcile::{self, Moment};
 use crate::app::timeline;
 use crate::error::{ErrorClass, Failure};
-use crate::memory::reconcile::{Difference, Figure, Row, Table};
-use crate::units::{HumanDuration, SignedSize};
+use crate::memory::reconcile::{Difference, Figure, Table};
 use crate::untrusted::shown;
 
 /// Flags of `reconcile`.
@@ -135,14 +134,6 @@ fn choose(all: Vec<Moment>, input: &JavaInput, args: &Args) -> Result<Vec<Table>
     Ok(meant.into_iter().map(|moment| moment.table).collect())
 }
 
-fn size(bytes: i64) -> String {
-    SignedSize(bytes).to_string()
-}
-
-fn name_of(table: &Table, figure: Figure) -> &str {
-    table.figure(figure).map_or("", |row| row.name.as_str())
-}
-
 fn show(console: &Console, table: &Table) {
     let at = match &table.label {
         Some(label) => format!(" at {}", shown(label)),
@@ -154,25 +145,25 @@ fn show(console: &Console, table: &Table) {
         (process, pid) => format!("{} ({pid})", shown(process)),
     };
     console.data(format_args!("{}{at}", console.styled(Style::Strong, who)));
-    let mut lines = Lines::new(&["bytes", "figure"]);
+    // Read seconds apart, figures differ for that alone.
+    let is_apart = table.rows.iter().any(|row| row.apart_ms.is_some());
+    let mut lines = match is_apart {
+        true => Lines::new(&["bytes", "read", "figure"]),
+        false => Lines::new(&["bytes", "figure"]),
+    };
     for row in &table.rows {
-        lines.row(vec![figure_cell(row)], row.name.clone());
+        let mut cells = vec![row.amount()];
+        if is_apart {
+            cells.push(row.apart().unwrap_or_default());
+        }
+        lines.row(cells, row.name.clone());
         if matches!(
             row.figure,
             Figure::Profiled | Figure::HeapAlloc | Figure::NativeResident
         ) {
             lines.style(Style::Strong);
         }
-        let when = match (row.boot_ns, table.boot_ns) {
-            (Some(at), Some(moment)) if at.abs_diff(moment) >= 1_000_000_000 => {
-                let apart = std::time::Duration::from_nanos(at.abs_diff(moment));
-                let side = if at < moment { "before" } else { "after" };
-                format!(", {} {side}", HumanDuration(apart))
-            }
-            _ => String::new(),
-        };
-        let note = row.note.as_deref().map(|note| format!(": {note}"));
-        lines.remark(format!("{}{when}{}", row.source, note.unwrap_or_default()));
+        lines.remark(row.remark());
     }
     console.data(lines.render(console, console.stdout_width()));
     for difference in &table.differences {
@@ -182,7 +173,7 @@ fn show(console: &Console, table: &Table) {
         console.data("");
         console.data(format_args!(
             "{} {}",
-            console.styled(Style::Warn, format!("{}:", label(missing.figure))),
+            console.styled(Style::Warn, format!("{}:", missing.figure.label())),
             shown(&missing.why)
         ));
         if let Some(help) = &missing.help {
@@ -195,52 +186,17 @@ fn show(console: &Console, table: &Table) {
     }
 }
 
-fn figure_cell(row: &Row) -> String {
-    match row.range {
-        Some((low, high)) if low < row.bytes || high > row.bytes => {
-            let reach = row
-                .bytes
-                .saturating_sub(low)
-                .max(high.saturating_sub(row.bytes));
-            format!("{} ± {}", size(row.bytes), size(reach))
-        }
-        _ => size(row.bytes),
-    }
-}
-
-fn label(figure: Figure) -> &'static str {
-    match figure {
-        Figure::Profiled => "heapprofd",
-        Figure::OtherHeaps => "other heaps",
-        Figure::MallocInfo => "malloc_info",
-        Figure::HeapAlloc | Figure::HeapSize => "Heap Alloc",
-        Figure::NativeResident | Figure::NativeSwapped => "Native Heap RSS",
-        _ => "RSS",
-    }
-}
-
 fn show_difference(console: &Console, table: &Table, difference: &Difference) {
-    let sign = if difference.bytes < 0 { "" } else { "+" };
     console.data("");
     console.data(format_args!(
         "{} → {}: {}, {}",
-        name_of(table, difference.from),
-        name_of(table, difference.to),
-        console.styled(Style::Strong, format!("{sign}{}", size(difference.bytes))),
+        table.name_of(difference.from),
+        table.name_of(difference.to),
+        console.styled(Style::Strong, difference.amount()),
         difference.about
     ));
     for cause in &difference.causes {
-        let bytes = match cause.bytes {
-            Some(bytes) if bytes > 0 => format!("+{} ", size(bytes)),
-            Some(bytes) if bytes < 0 => format!("{} ", size(bytes)),
-            _ => String::new(),
-        };
-        let bytes = match cause.kind {
-            // Its reach stands in the sentence.
-            crate::memory::reconcile::CauseKind::Sampling => String::new(),
-            _ => bytes,
-        };
-        console.data(format_args!("  - {bytes}{}", shown(&cause.about)));
+        console.data(format_args!("  - {}", shown(&cause.words())));
         if let Some(remedy) = &cause.remedy {
             console.data(format_args!(
                 "    {} {remedy}",

@@ -2,6 +2,7 @@
 //! and asks why the figures differ.
 
 use heaptap::memory::meminfo::{Column, Meminfo};
+use heaptap::report::data::{Data, from_page};
 use serde_json::Value;
 
 use crate::lab::{APP, Lab};
@@ -175,7 +176,26 @@ fn mappings_and_the_allocators_words_are_kept_at_each_label_and_reconciled() {
     let all = lab
         .expect(0, &["reconcile", "out", "--all", "--json"])
         .json();
-    assert_eq!(all["tables"].as_array().unwrap().len(), 2, "{all:#}");
+    let tables = all["tables"].as_array().unwrap();
+    assert_eq!(tables.len(), 2, "{all:#}");
+
+    // The page has the same, the last moment first; without scripts, too.
+    lab.expect(0, &["report", "out", "-o", "page.html"]);
+    let page = std::fs::read_to_string(lab.work().join("page.html")).unwrap();
+    let data = from_page(&page).unwrap();
+    let header = Data::decode(&data).unwrap().header;
+    let moments: Vec<&str> = header.reconcile.iter().map(|of| of.at.as_str()).collect();
+    assert_eq!(moments, ["end", "first"]);
+    for (shown, table) in header.reconcile.iter().rev().zip(tables) {
+        let shown: Vec<i64> = shown.rows.iter().map(|row| row.bytes).collect();
+        let rows = table["rows"].as_array().unwrap().iter();
+        let told: Vec<i64> = rows.filter_map(|row| row["bytes"].as_i64()).collect();
+        assert_eq!(shown, told);
+    }
+    for part in ["id=\"figures\"", "id=\"moments\"", "malloc never saw"] {
+        let part_of = page.split("heaptap-data").next().unwrap();
+        assert!(part_of.contains(part), "{part}");
+    }
 }
 
 #[test]

@@ -171,6 +171,16 @@ export interface TimelineFacts {
   thinned_from: number | null;
 }
 
+/** Figures of a process at a moment, in words. */
+export interface ReconciledFacts {
+  at: string;
+  process: string;
+  pid: number;
+  rows: { name: string; bytes: number; amount: string; apart: string | null; remark: string }[];
+  differences: { from: string; to: string; amount: string; about: string; causes: { about: string; remedy: string | null }[] }[];
+  missing: { figure: string; why: string; help: string | null }[];
+}
+
 export interface Header {
   format: number;
   tool: string;
@@ -191,6 +201,7 @@ export interface Header {
   folded?: { kept: number; of: number; share: number; command: string } | null;
   java?: JavaFacts[] | null;
   timeline?: TimelineFacts | null;
+  reconcile?: ReconciledFacts[] | null;
 }
 
 /** Rows of a table by class or package, in columns. */

@@ -5,6 +5,7 @@ import { button, h, name } from "./dom";
 import { toClipboard } from "./copy";
 import type { Header, JavaHeap, Warning } from "./format";
 import { shown } from "./names";
+import { reconciled } from "./reconcile";
 import { bytes, percent, thousands } from "./units";
 
 function warningOf(warning: Warning): HTMLElement {
@@ -136,6 +137,8 @@ export function infoPage(header: Header, javas: JavaHeap[], say: (text: string) 
       ...java.warnings.map(warningOf),
     );
   }
+  const figures = header.reconcile ?? [];
+  if (figures.length > 0) section("Why the figures differ", ...reconciled(figures));
   const commands = header.commands ?? [];
   if (header.folded) {
     page.append(

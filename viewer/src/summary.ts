@@ -134,21 +134,50 @@ function grew(rows: Grown[], total: Total | null, waits: boolean, events: Summar
   return card;
 }
 
+/** A class whose objects should be gone, and what they retain in each dump of its process; null where there are none. */
+interface Leak {
+  name: string;
+  retained: (number | null)[];
+}
+
+/** The worst of each Java heap, each once. */
+export function worstLeaks(header: Header, javas: JavaHeap[]): Leak[] {
+  const process = (place: number): string => `${header.java?.[place]?.process ?? ""}`;
+  const nameIn = (java: JavaHeap, of: number): string => java.strings[of] ?? "";
+  const leaks = new Map<string, Leak>();
+  javas.forEach((java, place) => {
+    const worst = java.suspects[0];
+    if (!worst) return;
+    const name = nameIn(java, worst.class);
+    const key = `${process(place)}\n${name}`;
+    if (leaks.has(key)) return;
+    const dumps = javas.filter((_, other) => process(other) === process(place));
+    const retained = dumps.map((dump) => {
+      const found = dump.suspects.filter((suspect) => nameIn(dump, suspect.class) === name);
+      return found.length === 0 ? null : found.reduce((sum, suspect) => sum + suspect.retained, 0);
+    });
+    leaks.set(key, { name, retained });
+  });
+  return [...leaks.values()];
+}
+
 function open(header: Header, javas: JavaHeap[], events: SummaryEvents): HTMLElement {
   const card = h("section", { class: "card", "aria-label": "Where to look next" }, h("h2", null, "Look at"));
   const list = h("ul", { class: "ranked" });
-  const go = (words: string, tab: Tab, tag: string | null = null, urgent = false): void => {
-    const item = button("", { class: "link", onclick: () => events.tab(tab) });
+  const go = (words: string, tab: Tab, tag: string | null = null, urgent = false, title: string | null = null): void => {
+    const item = button("", { class: "link", title, onclick: () => events.tab(tab) });
     item.append(h("bdi", null, words));
     if (tag) item.append(h("span", { class: `tag ${urgent ? "bad" : ""}` }, tag));
     list.append(h("li", null, item));
   };
-  for (const java of javas) {
-    const worst = java.suspects[0];
-    if (worst) {
-      go(`${shown(java.strings[worst.class] ?? "")} should be gone`, "suspects", bytes(worst.retained), true);
-    }
+  for (const leak of worstLeaks(header, javas)) {
+    const sizes = leak.retained.map((size) => (size === null ? "–" : bytes(size)));
+    const first = sizes[0]!;
+    const last = sizes[sizes.length - 1]!;
+    const tag = sizes.length === 1 ? first : `${first} → ${last}`;
+    go(`${shown(leak.name)} should be gone`, "suspects", tag, true, sizes.length > 1 ? `retained, dump by dump: ${sizes.join(", ")}` : null);
   }
+  if (header.reconcile && header.reconcile.length > 0) go("Why heapprofd, meminfo and RSS differ", "info");
   if (header.warnings.length > 0) {
     const first = shown(header.warnings[0]!.message);
     go(first.length > 90 ? `${first.slice(0, 90)}…` : first, "info", header.warnings.length > 1 ? `${header.warnings.length} warnings` : "warning", true);

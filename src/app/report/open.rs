@@ -7,8 +7,9 @@ use super::{ReportError, ReportInput, ReportRequest, java, milliseconds};
 use crate::app::findings::Finding;
 use crate::app::java::{JavaError, JavaFile, Steps, lying_in as java_lying_in};
 use crate::app::look::{self, Look, LookError, NativeFile, Wanted};
-use crate::app::timeline as readings;
+use crate::app::{reconcile, timeline as readings};
 use crate::error::ErrorClass;
+use crate::memory::reconcile::Table;
 use crate::report::data::timeline::Timeline;
 use crate::report::java::JavaPart;
 
@@ -23,6 +24,8 @@ pub(super) struct Opened {
     pub(super) findings: Vec<Finding>,
     pub(super) class: Option<ErrorClass>,
     pub(super) timeline: Option<Timeline>,
+    /// Figures side by side, in order of time.
+    pub(super) reconciled: Vec<Table>,
 }
 
 /// What is opened, in order: two dumps of one recording are of one input.
@@ -62,6 +65,7 @@ pub(super) fn open(
         findings: Vec::new(),
         class: None,
         timeline: None,
+        reconciled: Vec::new(),
     };
     let mut unmeant = None;
     if !request.java_only {
@@ -110,6 +114,10 @@ fn add_timeline(opened: &mut Opened, path: &Path) {
     let mut known = readings::beside(path);
     if let Some(file) = &mut opened.native {
         known.add(std::mem::take(&mut file.memory));
+    }
+    if let Some(file) = opened.native.as_ref().filter(|_| path.is_dir()) {
+        let moments = reconcile::of_folder(path, &file.listed, &known.timeline);
+        opened.reconciled = moments.into_iter().map(|moment| moment.table).collect();
     }
     let class = known.findings.iter().filter_map(|finding| finding.class);
     opened.class = ErrorClass::first_of(opened.class.into_iter().chain(class));

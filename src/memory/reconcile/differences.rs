@@ -1,12 +1,10 @@
 //! What lies between the figures of a table: which are held against each other, what usually
 //! makes them differ, and what helps.
 
-use super::{Area, Cause, CauseKind, Difference, Figure, Known, Profiled, Table, signed};
+use super::{Area, Cause, CauseKind, Difference, FAR_NS, Figure, Known, Profiled, Table, signed};
 use crate::memory::timeline::HeapCells;
 use crate::units::{ByteSize, SignedSize};
 
-/// Moments further apart than this are told.
-const FAR_NS: u64 = 2_000_000_000;
 /// Free memory of a heap beyond this part of what is live is worth a remedy.
 const MUCH_FREE: u64 = 2;
 
@@ -19,7 +17,7 @@ impl Table {
     fn moments(&self, from: Figure, to: Figure) -> Option<Cause> {
         let at = |figure| self.figure(figure).and_then(|row| row.boot_ns);
         let apart = at(from)?.abs_diff(at(to)?);
-        (apart >= FAR_NS).then(|| Cause {
+        (apart > FAR_NS).then(|| Cause {
             kind: CauseKind::Moments,
             about: format!(
                 "the two were read {:.1} s apart, while the program went on",

@@ -13,9 +13,11 @@ mod known;
 
 pub use known::{At, Known, NativeResident, Profiled};
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
-use crate::units::ByteSize;
+use crate::units::{ByteSize, HumanDuration, SignedSize};
 
 /// A figure, and which of its kin it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -57,9 +59,23 @@ pub struct Row {
     /// When, BOOTTIME ns; `None` where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boot_ns: Option<u64>,
+    /// How far from the moment of the table it was read, ms, where that is more than 2 s; before
+    /// it is negative.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub apart_ms: Option<i64>,
     /// What one must know to read it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+}
+
+/// Moments further apart than this are told.
+const FAR_NS: u64 = 2_000_000_000;
+
+/// How far `at` is from `moment`, ms, where that is far.
+fn apart(at: u64, moment: u64) -> Option<i64> {
+    let apart = at.abs_diff(moment);
+    let ms = i64::try_from(apart / 1_000_000).unwrap_or(i64::MAX);
+    (apart > FAR_NS).then_some(if at < moment { -ms } else { ms })
 }
 
 /// What makes a difference.
@@ -175,7 +191,79 @@ fn signed(bytes: u64) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
+impl Row {
+    /// When it was read, where that is not the moment of the table: `4.5 s before`.
+    pub fn apart(&self) -> Option<String> {
+        let ms = self.apart_ms?;
+        let apart = HumanDuration(Duration::from_millis(ms.unsigned_abs()));
+        let side = if ms < 0 { "before" } else { "after" };
+        Some(format!("{apart} {side}"))
+    }
+
+    /// The figure, with its reach where it is sampled: `40.0 MiB ± 1.0 MiB`.
+    pub fn amount(&self) -> String {
+        let size = |bytes| SignedSize(bytes).to_string();
+        match self.range {
+            Some((low, high)) if low < self.bytes || high > self.bytes => {
+                let below = self.bytes.saturating_sub(low);
+                let reach = below.max(high.saturating_sub(self.bytes));
+                format!("{} ± {}", size(self.bytes), size(reach))
+            }
+            _ => size(self.bytes),
+        }
+    }
+
+    /// Who says it, and what one must know to read it.
+    pub fn remark(&self) -> String {
+        match &self.note {
+            Some(note) => format!("{}: {note}", self.source),
+            None => self.source.clone(),
+        }
+    }
+}
+
+impl Difference {
+    /// What it amounts to, with its sign: `+10.0 MiB`.
+    pub fn amount(&self) -> String {
+        let sign = if self.bytes < 0 { "" } else { "+" };
+        format!("{sign}{}", SignedSize(self.bytes))
+    }
+}
+
+impl Cause {
+    /// In a sentence, with the bytes that it makes where they are known: `+5.0 MiB …`.
+    pub fn words(&self) -> String {
+        let bytes = match self.bytes {
+            // Its reach stands in the sentence.
+            _ if self.kind == CauseKind::Sampling => return self.about.clone(),
+            Some(bytes) if bytes > 0 => format!("+{} ", SignedSize(bytes)),
+            Some(bytes) if bytes < 0 => format!("{} ", SignedSize(bytes)),
+            _ => String::new(),
+        };
+        format!("{bytes}{}", self.about)
+    }
+}
+
+impl Figure {
+    /// What it is called where it is missing.
+    pub fn label(self) -> &'static str {
+        match self {
+            Figure::Profiled => "heapprofd",
+            Figure::OtherHeaps => "other heaps",
+            Figure::MallocInfo => "malloc_info",
+            Figure::HeapAlloc | Figure::HeapSize => "Heap Alloc",
+            Figure::NativeResident | Figure::NativeSwapped => "Native Heap RSS",
+            Figure::ProcessResident => "RSS",
+        }
+    }
+}
+
 impl Table {
+    /// What a figure of it is called; empty where it has none.
+    pub fn name_of(&self, figure: Figure) -> &str {
+        self.figure(figure).map_or("", |row| row.name.as_str())
+    }
+
     /// The table of what is known.
     pub fn of(known: &Known) -> Table {
         let mut table = Table {
@@ -187,6 +275,13 @@ impl Table {
             ..Table::default()
         };
         table.fill(known);
+        let moment = table.boot_ns;
+        for row in &mut table.rows {
+            row.apart_ms = row
+                .boot_ns
+                .zip(moment)
+                .and_then(|(at, moment)| apart(at, moment));
+        }
         table.differ(known);
         table.elsewhere = known.elsewhere.clone();
         table.elsewhere.retain(|area| area.bytes > 0);
@@ -215,6 +310,7 @@ impl Table {
             range: None,
             source: at.source.clone(),
             boot_ns: at.boot_ns,
+            apart_ms: None,
             note: None,
         });
         let last = self.rows.len() - 1;

@@ -132,6 +132,28 @@ fn every_pair_of_neighbours_has_its_difference_and_its_causes() {
 }
 
 #[test]
+fn figures_read_more_than_two_seconds_apart_say_so_each() {
+    let mut known = known();
+    known.boot_ns = Some(11_000_000_000);
+    known.heaps[1].boot_ns = Some(6_500_000_000);
+    let table = Table::of(&known);
+    let apart = |figure| table.figure(figure).unwrap().apart_ms;
+    assert_eq!(apart(Figure::Profiled), Some(-4500));
+    assert_eq!(apart(Figure::MallocInfo), None);
+    assert_eq!(apart(Figure::HeapAlloc), None);
+    assert_eq!(apart(Figure::ProcessResident), Some(19_000));
+    assert!(
+        Table::of(&Known {
+            boot_ns: None,
+            ..known
+        })
+        .rows
+        .iter()
+        .all(|row| row.apart_ms.is_none())
+    );
+}
+
+#[test]
 fn a_profile_from_the_start_lacks_only_what_came_before_heapprofd() {
     let mut known = known();
     known.heaps[1].value.from_startup = true;

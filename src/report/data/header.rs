@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::reconcile::Reconciled;
 use super::timeline::Timeline;
 
 /// Version of the format that is written, and the only one that is read.
@@ -370,6 +371,10 @@ pub struct Header {
     /// earlier versions.
     #[serde(default)]
     pub timeline: Option<Timeline>,
+    /// Figures of the profile, the allocator and the system side by side, the last moment first;
+    /// empty where the recording has none to compare, and in pages of earlier versions.
+    #[serde(default)]
+    pub reconcile: Vec<Reconciled>,
 }
 
 impl Default for Header {
@@ -399,6 +404,7 @@ impl Default for Header {
             folded: None,
             java: Vec::new(),
             timeline: None,
+            reconcile: Vec::new(),
         }
     }
 }

@@ -8,6 +8,7 @@
 //! | `values` | rows of columns, differences to the dump before |
 //! | `varint` | integers |
 //! | `timeline`, `words` | memory over time, in columns |
+//! | `reconcile` | figures of the profile, the allocator and the system side by side |
 //! | `fold` | the smallest callsites summed up, where there are too many |
 //! | `blocks` | compression, base64, the elements of the page; and back |
 //! | `decode` | the data read back: what tests hold the rest to |
@@ -17,6 +18,7 @@ mod decode;
 mod fold;
 pub mod header;
 mod order;
+pub mod reconcile;
 pub mod timeline;
 mod values;
 mod varint;

@@ -6,11 +6,15 @@
 //! | `summary` | where the memory went, warnings, what no profile sees, facts, commands |
 //! | `grown` | what grew from the first dump of a heap to the last |
 //! | `callsites` | the callsites that hold most |
+//! | `moments` | memory at each label: how it divides, the Java heap, the profile |
+//! | `figures` | the profile's, the allocator's and the system's figures side by side |
 //! | `dumps` | every dump with its sums; libraries without symbols |
 
 mod callsites;
 mod dumps;
+mod figures;
 mod grown;
+mod moments;
 mod summary;
 
 use super::data::header::Header;
@@ -31,6 +35,8 @@ pub(super) fn head(html: &mut Html, header: &Header) {
 pub(super) fn body(html: &mut Html, header: &Header, profile: &StackProfile) {
     grown::write(html, header, profile);
     callsites::write(html, header, profile);
+    moments::write(html, header);
+    figures::write(html, header);
     dumps::write(html, header);
     dumps::symbols(html, header);
 }
