@@ -4,11 +4,12 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::allocations::{self, Written};
 use super::beside;
 use super::causes::{self, Cause};
 use super::convert::{ConvertError, Converted, Input, Plain, Request, Selection};
 use super::device_libs::{DeviceLibs, Interrupt, PullLibs};
-use super::findings;
+use super::findings::{self, Finding};
 use super::java_summary::JavaSummary;
 use super::labels::{self, DumpMoment};
 use super::manifest::{self, Manifest};
@@ -18,6 +19,7 @@ use super::packet_files;
 use super::plan::{self, JavaPlan, Plan};
 use super::record::{RecordEvent, Step, Tell};
 use super::summary::HeapSummary;
+use super::trace_findings::NOT_ASKED_FOR;
 use crate::eligibility;
 use crate::error::{ErrorClass, Failure};
 use crate::import::ImportError;
@@ -198,6 +200,12 @@ pub async fn finish(
     steps.push(plan::step("pulled"));
     tell(RecordEvent::Step(Step::Converting));
     let mut converted = convert(&session, &plan, &trace, controls, tell).await?;
+    if plan.with.allocations {
+        // That no heap is in the trace is what was asked for.
+        let of_frames = [NOT_ASKED_FOR, "mapping-unused", "mapping-without-package"];
+        let told = |finding: &Finding| !of_frames.contains(&finding.kind);
+        converted.findings.retain(told);
+    }
     steps.push(plan::step("converted"));
     // Packets of a dump that could not be read, and damage, are no sign that none came.
     let has_trouble = |health: &Health| health.heap_graph_packets > 0 || health.damage_count > 0;
@@ -216,7 +224,11 @@ pub async fn finish(
     let chronicle = session.reread()?.clone();
     let elapsed = session.last_progress().map(|p| p.elapsed);
     let cause = Cause::of(ended_by, &chronicle, &plan, trace.size, elapsed);
-    let empty = causes::empty_targets(&plan, &converted);
+    // Nothing was asked of heapprofd: no target is empty for its sake.
+    let empty = match plan.with.allocations {
+        true => Vec::new(),
+        false => causes::empty_targets(&plan, &converted),
+    };
     let log = if empty.is_empty() && cause != Cause::Lost && converted.class().is_none() {
         Vec::new()
     } else {
@@ -228,13 +240,20 @@ pub async fn finish(
     let cause = cause.with_log(&log);
     let why_empty = causes::why_empty(&plan, &converted, cause, &log, &empty);
     causes::settle(&mut converted, cause, !why_empty.is_empty());
+    let beside = beside::section(&output, plan.with);
+    let tracked = tracked(&session, &plan, beside.as_ref())?;
     let sampled = converted.dumps.iter().any(|d| d.file.is_some())
-        || converted.java.iter().any(|d| d.file.is_some());
+        || converted.java.iter().any(|d| d.file.is_some())
+        || tracked.as_ref().is_some_and(Written::any);
     let class = if converted.health.is_empty() {
         // Not one packet: nothing was recorded, whatever ended it.
         Some(ErrorClass::Empty)
     } else {
         causes::class(&converted, cause, sampled && !empty.is_empty())
+    };
+    let class = match &tracked {
+        Some(tracked) => tracked.class(class, beside.as_ref()),
+        None => class,
     };
 
     let mut manifest = Manifest::default();
@@ -255,7 +274,11 @@ pub async fn finish(
         java: converted.java,
     };
     manifest.java_allocations = manifest::JavaAllocations::of(&manifest.dumps.native);
-    bind_labels(&mut manifest, &chronicle);
+    if let Some(tracked) = tracked {
+        manifest.java_allocations = Some(tracked.section);
+        manifest.warnings.extend(tracked.warnings);
+    }
+    bind_labels(&mut manifest, &chronicle, plan.with.allocations);
     // It reads the whole trace once more.
     let (folder, with, path) = (output.clone(), plan.with, trace.path.clone());
     let written =
@@ -297,6 +320,32 @@ pub async fn finish(
         class,
         journal: LastJournal(Some(session)),
     })
+}
+
+/// Profiles of the allocations that runtimes tracked; `None` where none were to.
+fn tracked(
+    session: &Session,
+    plan: &Plan,
+    beside: Option<&manifest::Beside>,
+) -> Result<Option<Written>, Failure> {
+    if !plan.with.allocations {
+        return Ok(None);
+    }
+    let output = &session.opening().output;
+    let files = beside.map_or(&[][..], |beside| &beside.files);
+    let seen = &session.chronicle().seen;
+    let known = |pid: u32| {
+        let target = plan.targets.iter().find(|t| t.pid == Some(pid));
+        let name = seen.get(&pid).or(target.map(|t| &t.name));
+        name.cloned().unwrap_or_default()
+    };
+    let written = allocations::write(output, files, known, &plan.names);
+    let written = written.map_err(|source| SessionError::Keep {
+        id: session.id().clone(),
+        path: output.clone(),
+        source,
+    })?;
+    Ok(Some(written))
 }
 
 /// What is said where no app ran out of memory while that was waited for.
@@ -416,7 +465,7 @@ fn without_trace(error: ConvertError, size: u64) -> Result<Converted, ConvertErr
     })
 }
 
-fn bind_labels(manifest: &mut Manifest, chronicle: &Chronicle) {
+fn bind_labels(manifest: &mut Manifest, chronicle: &Chronicle, tracked: bool) {
     let moments: Vec<DumpMoment<'_>> = manifest
         .dumps
         .keys()
@@ -444,7 +493,7 @@ fn bind_labels(manifest: &mut Manifest, chronicle: &Chronicle) {
             });
             manifest.dumps.bind(at, &name, lag_ms);
         }
-        if label.dumps.is_empty() {
+        if label.dumps.is_empty() && !tracked {
             manifest.warnings.push(manifest::Warning {
                 kind: "label-unbound".to_owned(),
                 message: if caused {

@@ -16,7 +16,7 @@ pub use file::{FILE_NAME, ManifestError};
 pub(super) use file::{UNFINISHED, temporary_in};
 pub use java::{
     DumpKey, Dumps, JAVA_HEAP, JavaAllocations, JavaDump, JavaFlags, JavaKind, JavaSums,
-    JavaTotals, Original,
+    JavaTotals, Original, TrackedDump,
 };
 pub use native::{BoundLabel, Dump, Flags, Label, LabelledDump, Totals};
 pub use recording::{Config, Device, Eligibility, Profiles, Session, Step, Target, TraceFile};

@@ -248,6 +248,16 @@ impl Maps {
         entries(names.variable(VARIABLE).unwrap_or_default()).map(drop)
     }
 
+    /// The files that were given for an app, or for whichever.
+    pub(super) fn files_for(&self, package: &str) -> Vec<&MapFile> {
+        let fits = |map: &&GivenMap| map.package.as_deref().is_none_or(|of| of == package);
+        self.given
+            .iter()
+            .filter(fits)
+            .map(|map| &*map.file)
+            .collect()
+    }
+
     fn empty(names: &NameOptions) -> Maps {
         let project = names.project.clone();
         let around = || {

@@ -1,6 +1,7 @@
 //! One use case a file: plain options in, events and an outcome out. Orchestrates the stages;
 //! never prints.
 
+pub mod allocations;
 pub mod apps;
 pub mod beside;
 pub mod browser;

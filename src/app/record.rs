@@ -10,6 +10,7 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use time::OffsetDateTime;
 
+use super::allocations::{self, TrackingError};
 use super::beside::{self, Beside, BesideEvent, Source, With};
 use super::device_libs::PullEvent;
 use super::dump::Again;
@@ -314,16 +315,29 @@ async fn prepare(
 ) -> Result<Prepared, Failure> {
     let facts = eligibility::facts(device).await?;
     let mut what = options.what.clone();
+    let mut options = options.clone();
+    options.with.allocations = what.tracks(&facts);
+    let options = &options;
     what.record_beside(options.with);
     let what = &what;
+    let tracks = options.with.allocations;
+    if tracks && options.detach {
+        return Err(TrackingError::Detached.into());
+    }
     let assess = what.assess(options.user, options.launch);
     let assessment = eligibility::assess(device, &facts, what.targets(), &assess).await?;
+    // What runs is asked whether it takes a debugger; heapprofd's rules are not meant there.
+    let runs = assessment.targets.iter().any(|t| !t.processes.is_empty());
     if let Some(refusal) = what.refusal(&assessment)
         && !options.force
+        && !(tracks && runs)
     {
         return Err(refusal);
     }
-    if !options.force && what.scope() == Scope::Native {
+    if tracks && !options.force && !options.launch {
+        allocations::check(device, &assessment).await?;
+    }
+    if !options.force && !tracks && what.scope() == Scope::Native {
         refuse_second(device, store, &assessment).await?;
     }
     let fitted = what.fit(&facts, &assessment, options.snapshots)?;

@@ -21,6 +21,9 @@ fn finding(
     }
 }
 
+/// Kind of the finding that a trace was recorded without any heap.
+pub(super) const NOT_ASKED_FOR: &str = "not-asked-for";
+
 /// Kinds that guess why nothing was sampled; whoever knows the cause leaves them out.
 pub const GUESSES: [&str; 5] = [
     "no-samples",
@@ -258,7 +261,7 @@ fn why_nothing(recording: &Recording, health: &Health, has_entries: bool) -> Fin
             );
         }
         return empty(
-            "not-asked-for",
+            NOT_ASKED_FOR,
             match recording.data_sources.is_empty() {
                 true => "the trace was recorded without any data source".to_owned(),
                 false => format!(

@@ -63,6 +63,14 @@ impl What {
         }
     }
 
+    /// Whether it is Java allocations that the runtime of such a phone tracks itself.
+    pub(super) fn tracks(&self, facts: &DeviceFacts) -> bool {
+        match self {
+            What::Native(spec) => spec.tracks(facts.api()),
+            What::Java(..) => false,
+        }
+    }
+
     /// Has the trace hold what Perfetto itself records of what is wanted beside.
     pub(super) fn record_beside(&mut self, with: With) {
         if let What::Native(spec) = self
@@ -129,7 +137,10 @@ fn fit_native(
         None => (spec.clone(), Vec::new()),
     };
     spec.targets = resolved(assessment);
-    let snapshots = snapshot_way(facts, &mut spec, armed);
+    let snapshots = match spec.tracks(facts.api()) {
+        true => SnapshotWay::Impossible,
+        false => snapshot_way(facts, &mut spec, armed),
+    };
     Ok(Fitted {
         encoded: spec.encode(surroundings)?,
         notices,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{ArgAction, Args};
 
 use super::Console;
-use crate::config::{self, ConfigFile, FieldSetting, Options, Resolved, Targets};
+use crate::config::{self, ConfigFile, FieldSetting, JavaAllocations, Options, Resolved, Targets};
 use crate::error::Failure;
 use crate::units::{ByteSize, parse_duration};
 
@@ -50,13 +50,25 @@ pub struct CaptureArgs {
     /// All heaps of the process (Android 12+)
     #[arg(long)]
     pub all_heaps: bool,
-    /// Java allocations, with their stacks (Android 12+): churn, not leaks
+    /// Java allocations, with their stacks: churn, not leaks [heap or tracking]
     ///
-    /// heapprofd takes them from the runtime: stacks and sizes, but no classes, no threads, and
-    /// not what is freed. Sets the heap com.android.art, an interval of 16 KiB and shared memory
-    /// of 32 MiB, unless others are given.
-    #[arg(long, conflicts_with_all = ["heaps", "all_heaps"])]
-    pub java_allocations: bool,
+    /// heap (the default from Android 12 on): heapprofd takes them from the runtime: all of the
+    /// recording, sampled, with stacks and sizes, without classes and threads. Sets the heap
+    /// com.android.art, an interval of 16 KiB and shared memory of 32 MiB, unless others are
+    /// given. tracking (the default before): the runtime of a debuggable app tracks them itself:
+    /// exact, with class, thread, stack and line, but each label and the end have the last 65,535
+    /// alone, and the app is slower. Neither tells what is freed.
+    #[arg(
+        long,
+        value_name = "BY",
+        value_enum,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "any",
+        hide_possible_values = true,
+        conflicts_with_all = ["heaps", "all_heaps"]
+    )]
+    pub java_allocations: Option<JavaAllocationsArg>,
     /// Shared memory between target and heapprofd, a power of two [default: 8MiB]
     #[arg(long, value_name = "SIZE", value_parser = ByteSize::parse)]
     pub shmem_size: Option<ByteSize>,
@@ -161,7 +173,7 @@ impl CaptureArgs {
             continuous: self.continuous_dump,
             heaps: self.heaps.clone(),
             all_heaps: on(self.all_heaps),
-            java_allocations: self.java_allocations,
+            java_allocations: self.java_allocations.map(Into::into),
             shmem_bytes: self.shmem_size.map(|s| s.0),
             block_client: if self.no_block_client {
                 Some(false)
@@ -178,6 +190,28 @@ impl CaptureArgs {
             snapshots: None,
             settings: settings?,
         })
+    }
+}
+
+/// A word of `--java-allocations`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum JavaAllocationsArg {
+    /// Whichever the phone has.
+    #[value(hide = true)]
+    Any,
+    /// heapprofd.
+    Heap,
+    /// The runtime itself.
+    Tracking,
+}
+
+impl From<JavaAllocationsArg> for JavaAllocations {
+    fn from(by: JavaAllocationsArg) -> Self {
+        match by {
+            JavaAllocationsArg::Any => JavaAllocations::Any,
+            JavaAllocationsArg::Heap => JavaAllocations::Heap,
+            JavaAllocationsArg::Tracking => JavaAllocations::Tracking,
+        }
     }
 }
 

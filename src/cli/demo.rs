@@ -228,6 +228,7 @@ fn beside() -> With {
         meminfo: true,
         smaps: true,
         gc: true,
+        allocations: false,
     }
 }
 

@@ -17,7 +17,7 @@ use super::names_args::NamesArgs;
 use super::report::PAGE;
 use super::signals::Signal;
 use super::{Context, Outcome, Style, java_summary, summary};
-use crate::app::beside::BesideEvent;
+use crate::app::beside::{BesideEvent, Source};
 use crate::app::device_libs::{DeviceLibs, PullEvent, PullLibs};
 use crate::app::finish::Finished;
 use crate::app::naming::Watch;
@@ -196,6 +196,8 @@ impl Show {
                 "snapshots: a label waits for the next dump, at most {}",
                 HumanDuration(Duration::from_millis(*period_ms))
             )),
+            // Its notice says what a label has.
+            SnapshotWay::Impossible if checked.with.contains(&Source::Allocations) => {}
             SnapshotWay::Impossible if !checked.with.is_empty() => {
                 let words: Vec<&str> = checked.with.iter().map(|source| source.word()).collect();
                 self.console.say(format_args!(

@@ -119,7 +119,7 @@ impl WithArg {
             WithArg::Meminfo => vec![Source::Meminfo],
             WithArg::Smaps => vec![Source::Smaps],
             WithArg::Gc => vec![Source::Gc],
-            WithArg::All => Source::ALL.to_vec(),
+            WithArg::All => Source::ASKED.to_vec(),
         }
     }
 }

@@ -2,6 +2,7 @@
 //! and what to do about it, what was written, and the commands one would want next.
 
 mod beside;
+mod tracked;
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -61,6 +62,9 @@ pub fn show(
         for heap in page.heaps(manifest, heaps) {
             console.data(heap);
         }
+        if let Some(block) = tracked::block(console, manifest) {
+            console.data(block);
+        }
     }
     tell(console, folder, manifest, heaps, remedy);
 }
@@ -88,7 +92,8 @@ pub fn tell(
     }
     let notes = grouped(manifest.warnings.iter().filter(is_note));
     let notes = notes.into_iter().map(|note| note.message);
-    for note in notes.chain(hooked_late(manifest)) {
+    let from = tracked::note(manifest);
+    for note in notes.chain(hooked_late(manifest)).chain(from) {
         let label = console.on_stderr(Style::Dim, "note");
         console.say(format_args!("   {label}: {note}"));
     }
@@ -105,6 +110,7 @@ pub fn tell(
         ));
     }
     next.extend(next_commands(folder, manifest, heaps));
+    next.extend(tracked::commands(folder, manifest));
     let beside_native = !next.is_empty();
     next.extend(java_summary::next_commands(folder, manifest, beside_native));
     if !next.is_empty() {
@@ -436,6 +442,7 @@ fn written(folder: &Path, manifest: &Manifest) -> String {
         .flat_map(|d| [&d.file, &d.dominators].into_iter().flatten());
     let (hprofs, profiles): (Vec<&String>, Vec<&String>) = native
         .chain(java_files)
+        .chain(tracked::profiles(manifest))
         .partition(|file| file.ends_with(".hprof"));
     let malloc: Vec<&String> = java.iter().filter_map(|d| d.malloc_info.as_ref()).collect();
     let files = hprofs.into_iter().chain(malloc);

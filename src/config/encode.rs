@@ -3,7 +3,7 @@
 
 use prost::Message as _;
 
-use super::{CaptureSpec, ConfigError, Targets, text};
+use super::{CaptureSpec, ConfigError, JavaAllocations, Targets, text};
 use crate::proto::perfetto::heapprofd_config::ContinuousDumpConfig;
 use crate::proto::perfetto::process_stats_config::Quirks;
 use crate::proto::perfetto::trace_config::buffer_config::FillPolicy;
@@ -78,15 +78,22 @@ impl CaptureSpec {
 
     fn trace_config(&self, device: &Surroundings) -> TraceConfig {
         let mut config = self.template.clone();
-        if config.buffers.is_empty() {
+        // Lists and figures have buffers of their own.
+        let heaps = self.java_allocations != Some(JavaAllocations::Tracking);
+        if heaps && config.buffers.is_empty() {
             config.buffers.push(ring(buffer_kb(device.memory_bytes)));
         }
-        let heapprofd = heapprofd_in(&mut config);
-        self.write_to(heapprofd);
-        // A package that nobody expanded stands for its main process.
-        for package in &self.targets.packages {
-            if !heapprofd.process_cmdline.contains(package) {
-                heapprofd.process_cmdline.push(package.clone());
+        if !heaps {
+            // The trace keeps the other figures of the same time.
+            config.data_sources.retain(|source| !is(HEAPPROFD)(source));
+        } else {
+            let heapprofd = heapprofd_in(&mut config);
+            self.write_to(heapprofd);
+            // A package that nobody expanded stands for its main process.
+            for package in &self.targets.packages {
+                if !heapprofd.process_cmdline.contains(package) {
+                    heapprofd.process_cmdline.push(package.clone());
+                }
             }
         }
         let lists = Lists {

@@ -26,7 +26,7 @@ pub use error::ConfigError;
 pub use file::ConfigFile;
 pub use heap_file::{BitmapFormat, HeapFileSpec};
 pub use java::{JAVA_HPROF, JAVA_HPROF_OOM, JavaSpec, Patience};
-pub use options::{FieldSetting, Options, Resolved, resolve};
+pub use options::{FieldSetting, JavaAllocations, Options, Resolved, resolve};
 pub use preset::{PRESETS, Preset};
 pub use rules::{JAVA_HEAP, Notice};
 pub(crate) use text::nearest;
@@ -73,8 +73,8 @@ pub struct CaptureSpec {
     pub heaps: Vec<String>,
     /// All heaps.
     pub all_heaps: bool,
-    /// Java allocations were asked for, in whatever way the phone has.
-    pub java_allocations: bool,
+    /// Java allocations were asked for, and from whom.
+    pub java_allocations: Option<JavaAllocations>,
     /// Shared memory for samples, bytes.
     pub shmem_bytes: u64,
     /// Block the client when the shared memory is full.
@@ -109,7 +109,7 @@ impl Default for CaptureSpec {
             continuous: None,
             heaps: Vec::new(),
             all_heaps: false,
-            java_allocations: false,
+            java_allocations: None,
             shmem_bytes: 8 << 20,
             block_client: true,
             block_client_timeout: None,

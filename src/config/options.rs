@@ -10,6 +10,17 @@ use super::{CaptureSpec, ConfigError, ConfigFile, JAVA_HEAP, Notice, Targets, te
 const JAVA_INTERVAL: u64 = 16 << 10;
 const JAVA_SHMEM: u64 = 32 << 20;
 
+/// Who is to tell of Java allocations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JavaAllocations {
+    /// Whoever can on the phone: heapprofd, else the runtime's own tracking.
+    Any,
+    /// heapprofd, by ART's heap `com.android.art`.
+    Heap,
+    /// The runtime's own tracking, asked for as a debugger does.
+    Tracking,
+}
+
 /// Options as given by flags or by a YAML config; `None` and empty mean not given.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Options {
@@ -25,8 +36,8 @@ pub struct Options {
     pub heaps: Vec<String>,
     /// All heaps.
     pub all_heaps: Option<bool>,
-    /// The heap of Java allocations, with what suits it where nothing else is said.
-    pub java_allocations: bool,
+    /// Java allocations instead of a native heap, with what suits them where nothing else is said.
+    pub java_allocations: Option<JavaAllocations>,
     /// Shared memory, bytes.
     pub shmem_bytes: Option<u64>,
     /// Block the client when the shared memory is full.
@@ -158,10 +169,10 @@ impl Options {
             self.heaps.clear();
             self.all_heaps = Some(true);
         }
-        if flags.java_allocations {
+        if flags.java_allocations.is_some() {
             self.heaps.clear();
             self.all_heaps = None;
-            self.java_allocations = true;
+            self.java_allocations = flags.java_allocations;
         }
         over(&mut self.shmem_bytes, &flags.shmem_bytes);
         over(&mut self.block_client, &flags.block_client);
@@ -205,10 +216,10 @@ impl Options {
         if let Some(all) = self.all_heaps {
             spec.all_heaps = all;
         }
-        if self.java_allocations {
+        if self.java_allocations.is_some() {
             spec.heaps = vec![JAVA_HEAP.to_owned()];
             spec.all_heaps = false;
-            spec.java_allocations = true;
+            spec.java_allocations = self.java_allocations;
             if super::encode::heapprofd_of(&spec.template).is_none() {
                 // Java code allocates much and often: as the preset has it.
                 spec.interval_bytes = self.interval_bytes.unwrap_or(JAVA_INTERVAL);

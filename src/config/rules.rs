@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::encode::heapprofd_of;
-use super::{CaptureSpec, ConfigError, Targets};
+use super::{CaptureSpec, ConfigError, JavaAllocations, Targets};
 use crate::units::ByteSize;
 
 /// Something the user should know about what was asked for; it is recorded all the same.
@@ -39,7 +39,23 @@ const DEFAULT_HEAP: &str = "libc.malloc";
 /// The heap of Java allocations: ART reports them to heapprofd since Android 12.
 pub const JAVA_HEAP: &str = "com.android.art";
 
+/// What tracking is and leaves out, said before the recording.
+const TRACKING: &str = "Java allocations are tracked by the app's own runtime: exact, with class, thread, stack and \
+     line; but each label and the end have the last 65,535 allocations alone, and the app is \
+     slower meanwhile. What is freed is not known, so this finds churn, not leaks (heaptap dump \
+     finds those)";
+
 impl CaptureSpec {
+    /// Whether Java allocations are tracked by the runtime on a phone of that API level (`None`
+    /// where it is not known), so that heapprofd has nothing to do.
+    pub fn tracks(&self, sdk: Option<u32>) -> bool {
+        match self.java_allocations {
+            None | Some(JavaAllocations::Heap) => false,
+            Some(JavaAllocations::Tracking) => true,
+            Some(JavaAllocations::Any) => sdk.is_some_and(|sdk| sdk < 31),
+        }
+    }
+
     /// Refuses what is known to fail, to record nothing, or to harm the target.
     ///
     /// # Errors
@@ -209,15 +225,16 @@ impl CaptureSpec {
                 why: "it has no heapprofd",
             });
         }
-        if spec.java_allocations {
+        if spec.tracks(Some(sdk)) {
+            notices.extend(spec.leave_to_runtime());
+        } else if spec.java_allocations.is_some() {
             if sdk < 31 {
                 return Err(ConfigError::TooOld {
-                    option: "--java-allocations",
+                    option: "--java-allocations=heap",
                     needs: 12,
                     sdk,
-                    why: "its runtime tells heapprofd of no allocation. Its own tracking of \
-                          them is a debugger's to ask for (JDWP), of debuggable apps, and \
-                          heaptap has none",
+                    why: "its runtime tells heapprofd of no allocation; of a debuggable app \
+                          --java-allocations=tracking asks the runtime itself",
                 });
             }
             notices.push(Notice::new(
@@ -276,6 +293,26 @@ impl CaptureSpec {
             }
         }
         Ok((spec, notices))
+    }
+
+    /// Takes heapprofd's part out: the runtime tracks Java allocations.
+    fn leave_to_runtime(&mut self) -> Vec<Notice> {
+        self.java_allocations = Some(JavaAllocations::Tracking);
+        self.heaps.clear();
+        let mut notices = vec![Notice::new("java-allocations", TRACKING)];
+        let continuous = self.continuous.take().is_some();
+        for (given, option) in [
+            (continuous, "--continuous-dump"),
+            (std::mem::take(&mut self.dump_at_max), "--dump-at-max"),
+        ] {
+            if given {
+                notices.push(Notice::new(
+                    "option-ignored",
+                    format!("{option} has no effect where the runtime tracks allocations"),
+                ));
+            }
+        }
+        notices
     }
 
     /// What is allowed but probably not meant.

@@ -588,7 +588,7 @@ fn unknown_names_in_files_are_refused_with_their_place() {
 #[test]
 fn java_allocations_are_arts_heap_with_what_suits_it() {
     let options = Options {
-        java_allocations: true,
+        java_allocations: Some(JavaAllocations::Any),
         ..named("a")
     };
     let spec = spec_of(&options);
@@ -607,11 +607,28 @@ fn java_allocations_are_arts_heap_with_what_suits_it() {
     for lack in ["without classes and threads", "what is freed is not known"] {
         assert!(told.contains(lack), "{told}");
     }
-    let error = spec.for_sdk(30).unwrap_err();
+    // Older phones have the runtime's own tracking alone.
+    let (tracked, notices) = spec.for_sdk(30).unwrap();
+    assert_eq!(tracked.java_allocations, Some(JavaAllocations::Tracking));
+    assert!(
+        notices[0].message.contains("with class, thread"),
+        "{notices:?}"
+    );
+    let config = tracked.encode(&Surroundings::default()).unwrap();
+    assert!(!config.text.contains("heapprofd"), "{}", config.text);
+    assert!(!spec.tracks(Some(31)) && spec.tracks(Some(30)) && !spec.tracks(None));
+    let asked = |java_allocations| Options {
+        java_allocations: Some(java_allocations),
+        ..named("a")
+    };
+    assert!(spec_of(&asked(JavaAllocations::Tracking)).tracks(Some(35)));
+    let error = spec_of(&asked(JavaAllocations::Heap))
+        .for_sdk(30)
+        .unwrap_err();
     assert_eq!(error.class(), ErrorClass::NotEligible);
     let error = error.to_string();
     assert!(
-        error.contains("--java-allocations needs Android 12"),
+        error.contains("--java-allocations=heap needs Android 12"),
         "{error}"
     );
     assert!(error.contains("debuggable"), "{error}");

@@ -105,7 +105,7 @@ impl Document {
             continuous: self.continuous_dump.map(|d| d.0),
             heaps: self.heaps,
             all_heaps: self.all_heaps,
-            java_allocations: false,
+            java_allocations: None,
             shmem_bytes: self.shmem_size.map(|s| s.0),
             block_client: self.block_client,
             block_client_timeout: self.block_client_timeout.map(|d| d.0),

@@ -1,6 +1,7 @@
 //! Profiles in the formats of other tools: from the model to bytes. Knows neither traces nor
 //! where the bytes go.
 
+pub mod allocations;
 mod by_name;
 pub mod chosen;
 pub mod csv;

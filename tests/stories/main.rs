@@ -12,6 +12,7 @@ mod dump;
 mod faults;
 mod gc;
 mod java_beside;
+mod java_tracking;
 #[cfg(unix)]
 mod killed;
 #[cfg(unix)]

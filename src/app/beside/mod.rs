@@ -10,12 +10,13 @@
 //! | `file` | `memory.jsonl`, and files of lines while they are being written |
 //! | `logcat` | what the targets wrote into the log, line by line |
 //! | `collections` | `gc.jsonl`, once all is known |
-//! | `java`, `meminfo`, `smaps` | what is taken at a label, each |
+//! | `allocations`, `java`, `meminfo`, `smaps` | what is taken at a label, each |
 //! | `watching` | the phone observed all along, and what of that is told |
 //! | `later` | what nobody observed, as far as the log still has it |
 //! | `left` | what a recorder that was killed left behind |
 //! | `summary` | all of it as the manifest lists it |
 
+mod allocations;
 mod at;
 mod collections;
 mod file;
@@ -37,6 +38,7 @@ use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use self::allocations::Tracking;
 use self::at::{At, NotTaken};
 pub(super) use self::collections::write as write_collections;
 pub use self::file::TimelineFile;
@@ -47,6 +49,7 @@ pub(super) use self::summary::{section, warnings};
 pub(super) use self::watching::Shares;
 use self::watching::Watching;
 pub use self::with::{Source, With};
+use super::allocations::GONE;
 use super::plan::Plan;
 use super::record::{RecordEvent, Tell};
 use crate::device::Device;
@@ -136,6 +139,7 @@ impl Beside {
             windows: OurWindows::default(),
             tell: Tell::clone(tell),
             waiting: VecDeque::new(),
+            tracking: None,
         };
         let mut tasks = JoinSet::new();
         tasks.spawn(spine.run(asked));
@@ -183,6 +187,7 @@ struct Spine {
     windows: OurWindows,
     tell: Tell,
     waiting: VecDeque<Wish>,
+    tracking: Option<Tracking>,
 }
 
 impl Spine {
@@ -195,6 +200,12 @@ impl Spine {
                 self.chronicle.clone(),
                 Tell::clone(&self.tell),
             ));
+        }
+        let mut attaching = JoinSet::new();
+        if self.with.allocations {
+            let (device, chronicle) = (&self.device, &self.chronicle);
+            let tracking = Tracking::begin(device, chronicle, &self.tell, &mut attaching);
+            self.tracking = Some(tracking);
         }
         let watching = self.with.observes().then(|| {
             Watching::begin(
@@ -229,6 +240,10 @@ impl Spine {
                     }
                 }
             }
+        }
+        attaching.abort_all();
+        if let Some(tracking) = &self.tracking {
+            tracking.end().await;
         }
         if let Some(watching) = watching {
             watching.end().await;
@@ -278,6 +293,7 @@ impl Spine {
             timeline: self.timeline.clone(),
             windows: self.windows.clone(),
             tell: Tell::clone(&self.tell),
+            tracking: self.tracking.clone(),
             asked_ns: wish.label.as_ref().map_or(0, |label| label.boot_ns),
             wish,
         };
@@ -298,6 +314,7 @@ struct Taker {
     timeline: TimelineFile,
     windows: OurWindows,
     tell: Tell,
+    tracking: Option<Tracking>,
     wish: Wish,
     /// When the label was set, BOOTTIME ns.
     asked_ns: u64,
@@ -315,9 +332,14 @@ impl Taker {
         let mut taken = Vec::new();
         let mut missed = Vec::new();
         let label = self.wish.label.as_ref().map_or("", |label| &label.label);
-        // Mappings before meminfo, which has the app collect its garbage; the Java heap last,
+        // Allocations first, since taking the others has the app allocate. Mappings before meminfo, which has the app collect its garbage; the Java heap last,
         // since its dump doubles the process for a moment.
-        for source in [Source::Smaps, Source::Meminfo, Source::Java] {
+        for source in [
+            Source::Allocations,
+            Source::Smaps,
+            Source::Meminfo,
+            Source::Java,
+        ] {
             if !with.has(source) {
                 continue;
             }
@@ -372,7 +394,7 @@ impl Taker {
     async fn try_to_take(&self, source: Source) -> Result<(), NotTaken> {
         let processes = session::matching_processes(&self.device, &self.chronicle).await?;
         if processes.is_empty() {
-            return Err(NotTaken::Because("no target was running".to_owned()));
+            return Err(NotTaken::Because(GONE.to_owned()));
         }
         let at = At {
             device: self.device.clone(),
@@ -392,6 +414,10 @@ impl Taker {
             Source::Java => java::capture(&at).await,
             Source::Smaps => smaps::capture(&at).await,
             Source::Meminfo => meminfo::capture(&at).await,
+            Source::Allocations => match &self.tracking {
+                Some(tracking) => tracking.capture(&at).await,
+                None => Ok(()),
+            },
             Source::Gc => Ok(()),
         }
     }

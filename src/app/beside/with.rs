@@ -18,6 +18,9 @@ pub struct With {
     pub smaps: bool,
     /// Garbage collections.
     pub gc: bool,
+    /// Java allocations as the runtime tracks them, at each label: asked for by
+    /// `--java-allocations`.
+    pub allocations: bool,
 }
 
 /// One of them.
@@ -32,11 +35,22 @@ pub enum Source {
     Smaps,
     /// [`With::gc`].
     Gc,
+    /// [`With::allocations`].
+    #[serde(rename = "java-allocations")]
+    Allocations,
 }
 
 impl Source {
-    /// All of them, in the order in which they are named.
-    pub const ALL: [Source; 4] = [Source::Java, Source::Meminfo, Source::Smaps, Source::Gc];
+    /// Those that `--with` names, in the order in which they are named.
+    pub const ASKED: [Source; 4] = [Source::Java, Source::Meminfo, Source::Smaps, Source::Gc];
+    /// All of them.
+    pub const ALL: [Source; 5] = [
+        Source::Java,
+        Source::Meminfo,
+        Source::Smaps,
+        Source::Gc,
+        Source::Allocations,
+    ];
 
     /// As it is typed.
     pub fn word(self) -> &'static str {
@@ -45,6 +59,7 @@ impl Source {
             Source::Meminfo => "meminfo",
             Source::Smaps => "smaps",
             Source::Gc => "gc",
+            Source::Allocations => "java-allocations",
         }
     }
 }
@@ -68,7 +83,9 @@ impl With {
 
     /// What Perfetto itself records of it, in the same trace.
     pub fn in_trace(self) -> config::Beside {
-        let each_second = self.meminfo.then_some(config::Beside::PERIOD);
+        // A trace without any heap is to hold something, too.
+        let samples = self.meminfo || self.allocations;
+        let each_second = samples.then_some(config::Beside::PERIOD);
         config::Beside {
             processes: each_second,
             system: each_second,
@@ -90,6 +107,7 @@ impl With {
             Source::Meminfo => self.meminfo,
             Source::Smaps => self.smaps,
             Source::Gc => self.gc,
+            Source::Allocations => self.allocations,
         }
     }
 }
@@ -103,6 +121,7 @@ impl FromIterator<Source> for With {
                 Source::Meminfo => with.meminfo = true,
                 Source::Smaps => with.smaps = true,
                 Source::Gc => with.gc = true,
+                Source::Allocations => with.allocations = true,
             }
         }
         with

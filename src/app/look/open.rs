@@ -124,6 +124,14 @@ pub fn open(
         reading.read(trace)?;
     }
     if reading.listed.is_empty() {
+        let tracked = tracked(path, manifest.as_deref())?;
+        if !tracked.is_empty() {
+            steps.begin("reading profiles");
+            let mut file = pprofs::open(&name, &tracked, manifest.as_deref(), wanted, options)?;
+            file.path = path.to_owned();
+            file.manifest = manifest.map(|manifest| *manifest);
+            return Ok(Look::Native(Box::new(file)));
+        }
         if java_dumps > 0 {
             return Ok(Look::Java);
         }
@@ -183,6 +191,26 @@ pub fn native(
             name: path.display().to_string(),
         }),
     }
+}
+
+/// Profiles of what runtimes tracked, beside a trace without heaps.
+fn tracked(path: &Path, manifest: Option<&Manifest>) -> Result<Vec<PprofInput>, LookError> {
+    let allocations = manifest.and_then(|manifest| manifest.java_allocations.as_ref());
+    let dumps = allocations.map_or(&[][..], |allocations| &allocations.dumps);
+    let mut found = Vec::new();
+    for file in dumps.iter().filter_map(|dump| dump.file.as_ref()) {
+        // A manifest may come from anywhere: it names files of its folder alone.
+        let Some(file) = Path::new(file).file_name().filter(|_| path.is_dir()) else {
+            continue;
+        };
+        let file = path.join(file);
+        if file.is_file()
+            && let HeapSource::Pprofs(profiles) = import::open_heaps(&file)?
+        {
+            found.extend(profiles);
+        }
+    }
+    Ok(found)
 }
 
 /// HPROFs in a recording's folder beside its trace.

@@ -50,8 +50,16 @@ pub(super) fn open(
             if let Some(entry) = entry {
                 from_manifest(&mut dump.facts, entry);
             }
+            let mut labels = labels(dump, manifest.filter(|_| entry.is_some()));
+            let tracked = manifest.and_then(|manifest| tracked_of(manifest, &input.name));
+            if let Some(tracked) = tracked {
+                dump.facts.index = tracked.index;
+                dump.facts.label.clone_from(&tracked.label);
+                dump.facts.time_ns = Some(tracked.time_ns);
+                labels.extend(tracked.label.clone());
+            }
             listed.push(ListedDump {
-                labels: labels(dump, manifest.filter(|_| entry.is_some())),
+                labels,
                 facts: dump.facts.clone(),
                 totals: totals(dump),
                 callsites: dump.values.nodes.len() as u64,
@@ -127,6 +135,12 @@ fn entry_of<'a>(manifest: &'a Manifest, path: &str) -> Option<&'a manifest::Dump
     let file = Path::new(path).file_name()?.to_str()?;
     let mut native = manifest.dumps.native.iter();
     native.find(|dump| dump.file.as_deref() == Some(file))
+}
+
+fn tracked_of<'a>(manifest: &'a Manifest, path: &str) -> Option<&'a manifest::TrackedDump> {
+    let file = Path::new(path).file_name()?.to_str()?;
+    let mut dumps = manifest.java_allocations.iter().flat_map(|of| &of.dumps);
+    dumps.find(|dump| dump.file.as_deref() == Some(file))
 }
 
 fn from_manifest(facts: &mut Facts, entry: &manifest::Dump) {

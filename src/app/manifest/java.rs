@@ -60,14 +60,45 @@ pub struct JavaDump {
 /// How Java allocations were recorded, and what that way leaves out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JavaAllocations {
-    /// `heapprofd`.
+    /// `heapprofd` or `tracking`.
     pub by: String,
-    /// The heap of their dumps.
+    /// The heap of heapprofd's dumps; empty where the runtime tracked them.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub heap: String,
     /// What is known of each: `stack`, `size`.
     pub tells: Vec<String>,
-    /// What is not: `class`, `thread`, `free`.
+    /// What is not: `class`, `thread`, `free`, `history`.
     pub lacks: Vec<String>,
+    /// What runtimes tracked, at each label and the end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dumps: Vec<TrackedDump>,
+}
+
+/// The allocations that one runtime knew of at one moment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrackedDump {
+    /// Position among them, counted from 0.
+    pub index: u32,
+    /// The label that they were fetched for; absent at the end.
+    pub label: Option<String>,
+    /// When they were fetched (BOOTTIME), ns.
+    pub time_ns: u64,
+    /// Process id.
+    pub pid: u32,
+    /// Process name; empty where it is not known.
+    pub process: String,
+    /// The pprof in the folder; absent where there were none.
+    pub file: Option<String>,
+    /// The list as the runtime sent it, gzipped.
+    pub list: String,
+    /// Allocations.
+    pub objects: u64,
+    /// Their bytes.
+    pub space: u64,
+    /// Threads that made them.
+    pub threads: u64,
+    /// The runtime keeps no more: older ones are missing.
+    pub full: bool,
 }
 
 impl JavaAllocations {
@@ -83,7 +114,20 @@ impl JavaAllocations {
             heap: crate::config::JAVA_HEAP.to_owned(),
             tells: words(&["stack", "size"]),
             lacks: words(&["class", "thread", "free"]),
+            dumps: Vec::new(),
         })
+    }
+
+    /// What is to be said of allocations that runtimes tracked.
+    pub fn tracked(dumps: Vec<TrackedDump>) -> JavaAllocations {
+        let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
+        JavaAllocations {
+            by: "tracking".to_owned(),
+            heap: String::new(),
+            tells: words(&["stack", "size", "class", "thread", "line"]),
+            lacks: words(&["free", "history"]),
+            dumps,
+        }
     }
 }
 

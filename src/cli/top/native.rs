@@ -71,7 +71,11 @@ fn totals(console: &Console, report: &TopReport, heap: &HeapReport) -> String {
             );
         }
         (None, Some(all)) if heap.unit == "bytes" => {
-            text += &format!(" · {} sampled allocations", thousands(all));
+            let sampled = match heap.dump.sampling_interval_bytes {
+                1 => "",
+                _ => "sampled ",
+            };
+            text += &format!(" · {} {sampled}allocations", thousands(all));
         }
         _ => {}
     }

@@ -1,0 +1,255 @@
+//! Java allocations that the app's own runtime tracks: what is recorded is what the phone
+//! planted, at each label; who cannot be asked is told why.
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+
+use heaptap::phone::TrackedTruth;
+use heaptap::proto::pprof::Profile;
+use prost::Message as _;
+use serde_json::Value;
+
+use crate::lab::{APP, Lab};
+
+const OLD: &str = "android=11,build=user,speed=10";
+const FLAG: &str = "--java-allocations";
+
+/// Allocations and bytes by class and stack, innermost first.
+type Sites = BTreeMap<(String, Vec<String>), (u64, u64)>;
+
+/// What a profile in the folder `out` says; names as the runtime had them where `recorded`.
+fn profile(lab: &Lab, file: &str, recorded: bool) -> Sites {
+    let packed = std::fs::File::open(lab.work().join("out").join(file)).unwrap();
+    let mut bytes = Vec::new();
+    flate2::read::GzDecoder::new(packed)
+        .read_to_end(&mut bytes)
+        .unwrap();
+    let profile = Profile::decode(bytes.as_slice()).unwrap();
+    let text = |id: i64| profile.string_table[usize::try_from(id).unwrap()].clone();
+    assert_eq!(text(profile.default_sample_type), "alloc_space");
+    let functions: BTreeMap<u64, String> = profile
+        .function
+        .iter()
+        .map(|f| match f.system_name {
+            0 => (f.id, text(f.name)),
+            system if recorded => (f.id, text(system)),
+            _ => (f.id, text(f.name)),
+        })
+        .collect();
+    let locations: BTreeMap<u64, u64> = profile
+        .location
+        .iter()
+        .map(|l| (l.id, l.line[0].function_id))
+        .collect();
+    let mut sites = Sites::new();
+    for sample in &profile.sample {
+        assert_eq!(text(sample.label[0].key), "thread");
+        let ids = sample.location_id.iter();
+        let mut names: Vec<String> = ids.map(|id| functions[&locations[id]].clone()).collect();
+        let class = names.remove(0);
+        if recorded {
+            // Calls that were inlined stand for one frame of the runtime.
+            names.dedup();
+        }
+        let sums = sites.entry((class, names)).or_default();
+        sums.0 += u64::try_from(sample.value[0]).unwrap();
+        sums.1 += u64::try_from(sample.value[1]).unwrap();
+    }
+    sites
+}
+
+/// The lists of the manifest in `out`.
+fn dumps(lab: &Lab) -> Vec<Value> {
+    let manifest = lab.manifest("out");
+    let told = &manifest["java_allocations"];
+    assert_eq!(told["by"], "tracking", "{manifest:#}");
+    assert_eq!(told["lacks"], serde_json::json!(["free", "history"]));
+    told["dumps"].as_array().unwrap().clone()
+}
+
+/// The list is what the phone told.
+fn assert_told(lab: &Lab, dump: &Value, truth: &TrackedTruth) {
+    assert_eq!(dump["pid"], truth.pid, "{dump:#}");
+    assert_eq!(dump["process"], truth.process.as_str());
+    assert_eq!(dump["objects"], truth.entries);
+    assert_eq!(dump["full"], truth.forgotten);
+    let bytes: u64 = truth.sites.values().map(|sums| sums.1).sum();
+    assert_eq!(dump["space"], bytes);
+    let file = dump["file"].as_str().unwrap();
+    assert_eq!(profile(lab, file, true), truth.sites);
+}
+
+#[cfg(unix)]
+fn until_tracking(lab: &Lab) {
+    lab.until("tracking", |lab| !lab.phone.tracking().is_empty());
+    let since = lab.phone.boot_ns();
+    lab.until("allocations", |lab| {
+        lab.phone.boot_ns() > since + 1_000_000_000
+    });
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_tracked_at_labels_and_the_end_is_what_the_phone_planted() {
+    let lab = Lab::new(OLD);
+    let mut running = lab.record(&[FLAG]);
+    running.until_recorded();
+    until_tracking(&lab);
+    lab.expect(0, &["snapshot", "--label", "after login"]);
+    let captured = running.until("captured");
+    assert_eq!(captured["taken"][0], "java-allocations", "{captured}");
+    running.signal("INT");
+    let ended = running.end();
+    assert_eq!(ended.code(), Some(0), "{ended}");
+    lab.assert_tidy("out");
+    let (dumps, truths) = (dumps(&lab), lab.phone.tracked_truth());
+    assert_eq!((dumps.len(), truths.len()), (2, 2), "{dumps:#?}");
+    for (dump, truth) in dumps.iter().zip(&truths) {
+        assert_told(&lab, dump, truth);
+        assert!(!truth.forgotten && truth.entries > 1000, "{truth:?}");
+    }
+    assert_eq!(dumps[0]["label"], "after login");
+    assert_eq!(dumps[1]["label"], Value::Null);
+    assert!(lab.phone.tracking().is_empty(), "switched off again");
+    let manifest = lab.manifest("out");
+    assert_eq!(manifest["warnings"], serde_json::json!([]), "{manifest:#}");
+    assert_eq!(manifest["labels"][0]["name"], "after login");
+    // Whatever reads profiles reads them, by folder and by file.
+    let first = dumps[0]["file"].as_str().unwrap();
+    for input in ["out@after login".to_owned(), format!("out/{first}")] {
+        let top = lab.expect(0, &["top", &input, "--json"]).json();
+        let heap = &top["heaps"][0];
+        assert_eq!(heap["dump"]["process"], APP, "{top:#}");
+        let total = heap["total"].to_string();
+        assert!(total.contains(&dumps[0]["space"].to_string()), "{top:#}");
+    }
+    let said = lab.expect(0, &["top", "out@last"]).stdout;
+    assert!(said.contains("java.lang.Long"), "{said}");
+    assert!(said.contains("every allocation recorded"), "{said}");
+    let file = format!("out/{first}");
+    lab.expect(0, &["convert", &file, "--format", "folded", "-o", "folded"]);
+    lab.expect(0, &["report", &file, "-o", "page.html"]);
+}
+
+#[test]
+fn a_runtime_keeps_the_last_allocations_alone_and_that_is_said() {
+    let lab = Lab::new("android=10,build=userdebug,speed=20");
+    // On this build every app takes a debugger.
+    let ended = lab.expect(
+        0,
+        &[
+            "record", "-n", APP, "-d", "30s", "-o", "out", FLAG, "--with", "meminfo",
+        ],
+    );
+    assert!(
+        ended.stderr.contains("tracked by the app's own runtime"),
+        "{ended}"
+    );
+    assert!(ended.stderr.contains("they lack what was freed"), "{ended}");
+    assert!(ended.stdout.contains("the last ones alone"), "{ended}");
+    let (dumps, truths) = (dumps(&lab), lab.phone.tracked_truth());
+    assert_told(&lab, &dumps[0], &truths[0]);
+    assert_eq!(dumps[0]["objects"], 65_535);
+    assert_eq!(dumps[0]["full"], true);
+    let manifest = lab.manifest("out");
+    let with = &manifest["beside"]["with"];
+    assert_eq!(*with, serde_json::json!(["meminfo", "java-allocations"]));
+}
+
+#[test]
+fn obfuscated_names_become_those_of_the_source() {
+    let lab = Lab::new("android=11,build=user,speed=10,obfuscated=yes");
+    std::fs::write(lab.work().join("mapping.txt"), heaptap::phone::MAPPING).unwrap();
+    let ended = lab.expect(
+        0,
+        &[
+            "record",
+            "-n",
+            APP,
+            "-d",
+            "4s",
+            "-o",
+            "out",
+            FLAG,
+            "--mapping",
+            "mapping.txt",
+        ],
+    );
+    assert!(!ended.stderr.contains("named no frame"), "{ended}");
+    let (dumps, truths) = (dumps(&lab), lab.phone.tracked_truth());
+    assert_told(&lab, &dumps[0], &truths[0]);
+    let file = dumps[0]["file"].as_str().unwrap();
+    let named = profile(&lab, file, false);
+    let has = |name: &str| {
+        named
+            .keys()
+            .any(|(_, stack)| stack.iter().any(|f| f == name))
+    };
+    assert!(
+        has("com.example.app.feed.FeedAdapter.onBindViewHolder"),
+        "{named:?}"
+    );
+    assert!(!has("a.a.b"), "{named:?}");
+}
+
+#[test]
+fn who_takes_no_debugger_is_refused() {
+    let lab = Lab::new(OLD);
+    let record = |name: &str, flag: &str| {
+        lab.expect(4, &["record", "-n", name, "-d", "4s", "-o", "out", flag])
+    };
+    let refused = record("com.example.profileable", FLAG);
+    assert!(refused.stderr.contains("takes no debugger"), "{refused}");
+    assert!(refused.stderr.contains("android:debuggable"), "{refused}");
+    let refused = record(APP, "--java-allocations=heap");
+    assert!(refused.stderr.contains("needs Android 12"), "{refused}");
+    assert!(
+        refused.stderr.contains("--java-allocations=tracking"),
+        "{refused}"
+    );
+    record("com.example.nowhere", FLAG);
+    assert!(!lab.work().join("out").exists());
+    assert!(lab.phone.tracked_truth().is_empty());
+    let detached = ["record", "-n", APP, "-o", "out", FLAG, "--detach"];
+    let refused = lab.expect(2, &detached);
+    assert!(refused.stderr.contains("left to itself"), "{refused}");
+}
+
+#[test]
+fn a_debugger_in_the_way_is_named() {
+    let lab = Lab::new("android=11,build=user,speed=10,fault=debugger");
+    let args = ["record", "-n", APP, "-d", "4s", "-o", "out", FLAG, "--json"];
+    let ended = lab.expect(5, &args);
+    let error = &ended.json()["error"];
+    assert_eq!(error["kind"], "debugger-in-the-way", "{ended}");
+    assert!(
+        error["help"].to_string().contains("Android Studio"),
+        "{ended}"
+    );
+    assert!(!lab.work().join("out").exists());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_lost_cable_and_an_app_that_ends_lose_nothing_that_was_fetched() {
+    let lab = Lab::new("android=14,build=user,speed=10");
+    let mut running = lab.record(&["--java-allocations=tracking"]);
+    running.until_recorded();
+    until_tracking(&lab);
+    lab.phone.unplug(0);
+    lab.phone.plug_in(0);
+    lab.expect(0, &["snapshot", "--label", "back"]);
+    running.until("captured");
+    assert_eq!(lab.phone.tracking().len(), 1, "the runtime tracked on");
+    let tracked = lab.phone.tracked_truth().pop().unwrap();
+    assert!(tracked.entries > 3000, "from before the cable was lost");
+    crate::beside::on_phone(&lab, "am", &["force-stop", APP]);
+    running.signal("INT");
+    let ended = running.end();
+    assert_eq!(ended.code(), Some(0), "{ended}");
+    let dumps = dumps(&lab);
+    assert_eq!(dumps.len(), 1, "{dumps:#?}");
+    assert_told(&lab, &dumps[0], &tracked);
+    let warnings = lab.manifest("out")["warnings"].to_string();
+    assert!(warnings.contains("no target was running"), "{warnings}");
+}
