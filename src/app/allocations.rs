@@ -321,9 +321,12 @@ fn comments(dump: &TrackedDump) -> Vec<String> {
     comments
 }
 
+/// A class, the thread that allocated it, and where.
+type Place<'a> = (Option<&'a str>, u16, Vec<MethodFrame<'a>>);
+
 /// Allocations of one class by one thread in one place, together; the largest first.
 fn samples(read: &Allocations, files: &[&MapFile]) -> Vec<TrackedSample> {
-    let mut sums: HashMap<(Option<&str>, u16, Vec<MethodFrame<'_>>), (u64, u64)> = HashMap::new();
+    let mut sums: HashMap<Place<'_>, (u64, u64)> = HashMap::new();
     for entry in read.entries() {
         let key = (
             read.class_of(entry),

@@ -148,8 +148,10 @@ mod tests {
         let said = line(&dump);
         assert!(said.contains("65,535 allocations of 1 thread"), "{said}");
         assert!(said.ends_with("the last ones alone"), "{said}");
-        let mut manifest = Manifest::default();
-        manifest.java_allocations = Some(JavaAllocations::tracked(vec![dump]));
+        let manifest = Manifest {
+            java_allocations: Some(JavaAllocations::tracked(vec![dump])),
+            ..Manifest::default()
+        };
         let commands = commands(Path::new("out"), &manifest);
         assert_eq!(commands[0].1, "heaptap top out/java_allocations.0.7.pb.gz");
     }
