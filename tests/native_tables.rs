@@ -257,9 +257,9 @@ fn views_order_rows_and_a_view_that_is_not_there_is_refused() {
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     assert!(said(&output).contains("alloc_space"), "{output:?}");
     let output = heaptap(&["top", &rec(), "--by", "object"]);
-    // The demo's Java heap lies in a folder of its own.
+    // The demo's Java heap lies in a folder of its own, and goes by the name of the recording.
     let heading = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(heading.contains("java  HPROF"), "{output:?}");
+    assert!(heading.contains("rec  HPROF"), "{output:?}");
     let output = heaptap(&["top", &rec(), "--by", "object", "--hide", "x"]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
 }
