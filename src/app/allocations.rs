@@ -202,6 +202,28 @@ impl Written {
         self.section.dumps.iter().any(|dump| dump.file.is_some())
     }
 
+    /// Says so where nobody fetched what belongs to the end: who held the connections was killed,
+    /// or did not wait.
+    pub(super) fn note_end(&mut self, beside: &manifest::Beside) {
+        let lists = self.section.dumps.iter();
+        let fetched = lists.clone().any(|dump| dump.label.is_none());
+        let mut missed = beside.missed.iter();
+        if fetched || missed.any(|missed| missed.what == WHAT && missed.label.is_none()) {
+            return;
+        }
+        self.warnings.push(manifest::Warning {
+            kind: "java-allocations-end".to_owned(),
+            message: "the allocations before the end were not fetched: heaptap did not follow the \
+                      recording to its end; the runtime may track on until the app ends"
+                .to_owned(),
+            help: Some(
+                "record again; the next recording switches tracking off at its end".to_owned(),
+            ),
+            pid: None,
+            dumps: Vec::new(),
+        });
+    }
+
     /// What the exit code tells: of a recording without any profile that it is empty, of one whose
     /// last list is missing that it is incomplete; `other` is what the trace asks for.
     pub(super) fn class(
@@ -458,6 +480,29 @@ fn java_type(descriptor: Option<&str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_end_that_nobody_fetched_is_told_once() {
+        let written = || Written {
+            section: JavaAllocations::tracked(Vec::new()),
+            warnings: Vec::new(),
+        };
+        let mut alone = written();
+        alone.note_end(&manifest::Beside::default());
+        assert_eq!(alone.warnings[0].kind, "java-allocations-end");
+        let mut told = written();
+        let missed = manifest::BesideMissed {
+            what: WHAT.to_owned(),
+            label: None,
+            number: 1,
+            why: GONE.to_owned(),
+        };
+        told.note_end(&manifest::Beside {
+            missed: vec![missed],
+            ..manifest::Beside::default()
+        });
+        assert!(told.warnings.is_empty());
+    }
 
     #[test]
     fn descriptors_are_types_of_the_source() {

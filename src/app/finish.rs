@@ -345,6 +345,10 @@ fn tracked(
         path: output.clone(),
         source,
     })?;
+    let mut written = written;
+    if let Some(beside) = beside {
+        written.note_end(beside);
+    }
     Ok(Some(written))
 }
 

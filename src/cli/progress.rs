@@ -426,9 +426,9 @@ pub(super) fn snapshot_times(lag: Duration, waited: Duration, dumps: usize) -> S
     )
 }
 
-/// A label that nothing dumped, and what is to be done for the next.
+/// A label that nothing dumped.
 pub(super) fn without_dump(why: &str) -> String {
-    format!("no native dump: {why}; --snapshots arms them, what is recorded beside is taken")
+    format!("no native dump: {why}; what is recorded beside is taken")
 }
 
 /// Findings that differ in the name of the process alone, as one: what is said, and one of

@@ -17,6 +17,7 @@ use super::journal::{Chronicle, Entry, Label};
 use super::probe::{self, QUICK};
 use super::session::Session;
 use super::store::Store;
+use crate::config::HEAPPROFD;
 use crate::device::{Command, Device, ShellEvent};
 
 /// How a dump can be caused in a recording.
@@ -84,7 +85,9 @@ pub struct Snapshot {
 
 impl Snapshot {
     /// A label alone.
-    fn without_dump(request: Label) -> Snapshot {
+    fn without_dump(request: Label, config: &str) -> Snapshot {
+        // A session that another host began came without its config.
+        let samples = config.is_empty() || config.contains(HEAPPROFD);
         Snapshot {
             label: request.label,
             boot_ns: request.boot_ns,
@@ -92,7 +95,7 @@ impl Snapshot {
             waited_ms: 0,
             dumps: 0,
             missing_pids: Vec::new(),
-            no_dump: Some(NO_WAY.to_owned()),
+            no_dump: Some(if samples { NO_WAY_YET } else { NO_HEAP }.to_owned()),
         }
     }
 }
@@ -105,6 +108,11 @@ pub(super) struct Taken {
 
 /// Why nothing causes a dump.
 const NO_WAY: &str = "this build's shell may not signal heapprofd, and no dumps were armed";
+/// The same, with what is to be done for the next.
+const NO_WAY_YET: &str = "this build's shell may not signal heapprofd, and no dumps were armed \
+                          (--snapshots arms them)";
+/// Why there is none to cause.
+const NO_HEAP: &str = "this recording samples no native heap";
 /// How long after the last write period a dump may still come.
 const DUMP_LIMIT: Duration = Duration::from_secs(30);
 /// Between two looks at the file.
@@ -172,7 +180,7 @@ pub async fn take_snapshot(
             Duration::ZERO
         }
         SnapshotWay::Continuous { period_ms } => Duration::from_millis(2 * period_ms),
-        SnapshotWay::Impossible => return Ok(Snapshot::without_dump(request)),
+        SnapshotWay::Impossible => return Ok(Snapshot::without_dump(request, &opening.config)),
     };
     let period = Duration::from_millis(opening.write_period_ms);
     let waiting = Waiting {

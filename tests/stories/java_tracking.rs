@@ -253,3 +253,26 @@ fn a_lost_cable_and_an_app_that_ends_lose_nothing_that_was_fetched() {
     let warnings = lab.manifest("out")["warnings"].to_string();
     assert!(warnings.contains("no target was running"), "{warnings}");
 }
+
+#[cfg(unix)]
+#[test]
+fn of_a_recorder_that_was_killed_there_is_what_it_had_fetched() {
+    let lab = Lab::new(OLD);
+    let mut running = lab.record(&[FLAG]);
+    running.until_recorded();
+    until_tracking(&lab);
+    let said = lab.expect(0, &["snapshot", "--label", "one"]);
+    assert!(
+        said.to_string().contains("samples no native heap"),
+        "{said}"
+    );
+    running.until("captured");
+    running.signal("KILL");
+    running.end();
+    lab.expect(6, &["stop"]);
+    let (dumps, truths) = (dumps(&lab), lab.phone.tracked_truth());
+    assert_eq!((dumps.len(), truths.len()), (1, 1), "{dumps:#?}");
+    assert_told(&lab, &dumps[0], &truths[0]);
+    let warnings = lab.manifest("out")["warnings"].to_string();
+    assert!(warnings.contains("java-allocations-end"), "{warnings}");
+}
