@@ -14,6 +14,7 @@
 mod access;
 mod clock;
 mod commands;
+mod deeds;
 mod events;
 mod faults;
 mod files;

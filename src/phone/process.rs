@@ -40,6 +40,7 @@ pub(crate) const SIGINT: u8 = 2;
 pub(crate) const SIGQUIT: u8 = 3;
 pub(crate) const SIGKILL: u8 = 9;
 pub(crate) const SIGUSR1: u8 = 10;
+pub(crate) const SIGSEGV: u8 = 11;
 pub(crate) const SIGPIPE: u8 = 13;
 pub(crate) const SIGTERM: u8 = 15;
 const SIGCHLD: u8 = 17;

@@ -5,10 +5,11 @@
 use std::collections::BTreeMap;
 
 use super::clock::BootNs;
+use super::deeds::{AllDeeds, Deed};
 use super::kernel::{Kernel, State};
 use super::packages::Package;
 use super::population;
-use super::process::{Pid, Process, Role};
+use super::process::{Pid, Process, Role, SIGKILL, SIGSEGV};
 use super::spec::{PhoneSpec, ScreenState};
 
 /// The home screen.
@@ -85,20 +86,13 @@ pub(crate) struct Exit {
     /// As it was when it ended, and when that was on the boot clock.
     pub(crate) last: Process,
     pub(crate) boot: BootNs,
+    /// The signal, where one ended it.
+    pub(crate) status: u8,
     pub(crate) description: String,
 }
 
 /// Exits that are remembered.
 const MAX_EXITS: usize = 64;
-
-/// Something that happened to a process and that its memory shows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Deed {
-    /// One of its activities was destroyed.
-    Destroyed,
-    /// It was asked to give memory back.
-    Trimmed(u32),
-}
 
 /// How a start ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,7 +122,7 @@ pub(crate) struct Screen {
     pub(crate) pin: bool,
     settings: BTreeMap<(String, String), String>,
     pub(crate) exits: Vec<Exit>,
-    deeds: BTreeMap<Pid, Vec<(BootNs, Deed)>>,
+    pub(crate) deeds: AllDeeds,
     identities: u32,
     task_ids: u32,
 }
@@ -157,7 +151,7 @@ impl Screen {
             pin: spec.screen == ScreenState::Pin,
             settings: settings.into(),
             exits: Vec::new(),
-            deeds: BTreeMap::new(),
+            deeds: AllDeeds::default(),
             identities: spec.seed as u32,
             task_ids: 10,
         }
@@ -202,27 +196,8 @@ impl Screen {
         std::mem::replace(&mut self.rotation, wanted) != wanted
     }
 
-    /// What happened to a process up to a moment.
-    pub(crate) fn deeds(&self, pid: Pid, until: BootNs) -> impl Iterator<Item = (BootNs, Deed)> {
-        let all = self.deeds.get(&pid).map_or(&[][..], Vec::as_slice);
-        all.iter().copied().filter(move |(at, _)| *at <= until)
-    }
-
-    /// The level of the last request to trim that still counts.
-    pub(crate) fn trim_level(&self, pid: Pid, until: BootNs) -> u32 {
-        let levels = self.deeds(pid, until).filter_map(|(_, deed)| match deed {
-            Deed::Trimmed(level) => Some(level),
-            Deed::Destroyed => None,
-        });
-        levels.last().unwrap_or(0)
-    }
-
-    pub(crate) fn note(&mut self, pid: Pid, at: BootNs, deed: Deed) {
-        self.deeds.entry(pid).or_default().push((at, deed));
-    }
-
     fn note_destroyed(&mut self, pid: Pid, count: usize, at: BootNs) {
-        (0..count).for_each(|_| self.note(pid, at, Deed::Destroyed));
+        (0..count).for_each(|_| self.deeds.note(pid, at, Deed::Destroyed));
     }
 }
 
@@ -316,7 +291,7 @@ pub(crate) fn start(
         return Launch::Nothing;
     };
     if was_running.is_none() {
-        state.screen.deeds.remove(&pid);
+        state.screen.deeds.forget(pid);
     }
     let screen = &mut state.screen;
     let launch = match screen.tasks.iter().position(mine) {
@@ -445,8 +420,7 @@ fn turned(state: &mut State, now: Now) {
     if matches!(behaviour, OnRotation::Told | OnRotation::Fixed) {
         return;
     }
-    let before = state.screen.deeds(pid, now.boot);
-    let before = before.filter(|(_, deed)| *deed == Deed::Destroyed).count();
+    let before = state.screen.deeds.destroyed(pid, now.boot);
     if behaviour == OnRotation::CrashesAtThird && before >= 2 {
         let what = "java.lang.NullPointerException: Attempt to invoke virtual method 'int \
                     java.lang.String.length()' on a null object reference";
@@ -494,6 +468,29 @@ pub(crate) fn crash(state: &mut State, pid: Pid, what: &str, now: Now) {
     front_changed(state, now);
 }
 
+/// A process is ended by a signal that nobody asked the system for: an app's is remembered with
+/// it, any other just ends.
+pub(crate) fn killed(state: &mut State, pid: Pid, signal: u8, now: Now) {
+    let Some(process) = state.processes.get(pid).cloned() else {
+        return;
+    };
+    let why = Why {
+        reason: match signal {
+            SIGSEGV => (5, "APP CRASH(NATIVE)"),
+            _ => (2, "SIGNALED"),
+        },
+        subreason: (0, "UNKNOWN"),
+        description: match signal {
+            SIGSEGV => "crash",
+            _ => "null",
+        },
+    };
+    match process.role {
+        Role::App { .. } => end_by(state, &process, why, signal, now),
+        _ => state.processes.end(pid, 128 + signal),
+    }
+}
+
 /// Why a process is ended, in the words of `exit-info`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Why<'a> {
@@ -504,13 +501,17 @@ pub(crate) struct Why<'a> {
 
 /// Ends a process of an app and remembers why.
 fn end(state: &mut State, process: &Process, why: Why<'_>, now: Now) {
+    end_by(state, process, why, SIGKILL, now);
+}
+
+fn end_by(state: &mut State, process: &Process, why: Why<'_>, signal: u8, now: Now) {
     let Role::App { package, user, .. } = &process.role else {
         return;
     };
-    state.processes.end(process.pid, 137);
+    state.processes.end(process.pid, 128 + signal);
     let name = process.name();
     let text = match why.reason.0 {
-        4 => format!("Process {name} (pid {}) has died: fg  TOP", process.pid),
+        2 | 4 | 5 => format!("Process {name} (pid {}) has died: fg  TOP", process.pid),
         _ => format!(
             "Killing {}:{name}/u{user}: {}",
             process.pid, why.description
@@ -530,10 +531,22 @@ fn end(state: &mut State, process: &Process, why: Why<'_>, now: Now) {
         subreason: why.subreason,
         last: process.clone(),
         boot: now.boot,
+        // Of exceptions and of what the system ends itself there is none.
+        status: match why.reason.0 {
+            2 | 5 => signal,
+            _ => 0,
+        },
         description: why.description.to_owned(),
     };
-    state.screen.exits.insert(0, exit);
-    state.screen.exits.truncate(MAX_EXITS);
+    let screen = &mut state.screen;
+    screen.exits.insert(0, exit);
+    screen.exits.truncate(MAX_EXITS);
+    // Of who is gone and no longer told of, nothing is asked.
+    let (exits, processes) = (&screen.exits, &state.processes);
+    let told = |pid| exits.iter().any(|exit| exit.pid == pid);
+    screen
+        .deeds
+        .retain(|pid| processes.get(pid).is_some() || told(pid));
 }
 
 /// Ends all processes of a package, and what is on the screen, as force-stop does; or, from a
@@ -575,12 +588,15 @@ fn front_changed(state: &mut State, now: Now) {
         let Some(pid) = population::main_process(state, &task.package, task.user) else {
             continue;
         };
-        let level = state.screen.trim_level(pid, now.boot);
+        let level = state.screen.deeds.trim_level(pid, now.boot);
         if place == 0 && level > 0 {
-            state.screen.note(pid, now.boot, Deed::Trimmed(0));
+            state.screen.deeds.note(pid, now.boot, Deed::Trimmed(0));
         }
         if place > 0 && level < UI_HIDDEN && task.package != LAUNCHER {
-            state.screen.note(pid, now.boot, Deed::Trimmed(UI_HIDDEN));
+            state
+                .screen
+                .deeds
+                .note(pid, now.boot, Deed::Trimmed(UI_HIDDEN));
         }
         let own = match place {
             0 => 0,

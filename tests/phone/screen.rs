@@ -75,3 +75,89 @@ fn monkey_turns_the_screen_only_where_it_is_told_to() {
     assert_eq!(status, Some(255), "{said}");
     assert!(said.contains("Unknown option: --dance"), "{said}");
 }
+
+/// What `exit-info` says of a process, its words joined.
+fn exit_of(phone: &heaptap::phone::VirtualPhone, pid: &str) -> String {
+    let told = text(phone, &format!("dumpsys activity exit-info {APP}"));
+    let mut all = told.split("ApplicationExitInfo #");
+    let own = format!(" pid={} ", pid.trim());
+    all.find(|exit| exit.contains(&own))
+        .unwrap_or_else(|| panic!("no {own}in {told}"))
+        .to_owned()
+}
+
+#[test]
+fn every_death_of_an_app_is_remembered_with_its_reason() {
+    let phone = phone("speed=100,java=1000,fault=dumpheap-dies@3000");
+    let start = "am start -n com.example.app/.ui.FeedActivity";
+    let pid = text(&phone, "pidof com.example.app");
+    text(&phone, "am broadcast -a com.example.app.RUN_OUT_OF_MEMORY");
+    let exit = exit_of(&phone, &pid);
+    assert!(exit.contains("reason=4 (APP CRASH(EXCEPTION))"), "{exit}");
+    assert!(exit.contains("rss=") && !exit.contains("rss=0KB"), "{exit}");
+    let log = text(&phone, "logcat -d -s AndroidRuntime:E");
+    let error = "java.lang.OutOfMemoryError: Failed to allocate a ";
+    assert!(
+        log.contains("FATAL EXCEPTION: main") && log.contains(error),
+        "{log}"
+    );
+    text(&phone, start);
+    let pid = text(&phone, "pidof com.example.app");
+    text(
+        &phone,
+        "am dumpheap com.example.app /data/local/tmp/x.hprof & sleep 20; kill $!",
+    );
+    let exit = exit_of(&phone, &pid);
+    assert!(exit.contains("reason=5 (APP CRASH(NATIVE))"), "{exit}");
+    assert!(exit.contains("status=11"), "{exit}");
+}
+
+#[test]
+fn procstats_tells_what_meminfo_does() {
+    let phone = phone("speed=20,java=1000");
+    text(&phone, "sleep 12");
+    let told = text(&phone, &format!("dumpsys procstats --hours 3 {APP}"));
+    assert!(
+        told.starts_with("AGGREGATED OVER LAST 3 HOURS:\n"),
+        "{told}"
+    );
+    let line = told.lines().find(|l| l.contains("TOTAL: 100% ("));
+    let line = line.unwrap_or_else(|| panic!("{told}"));
+    let most = line
+        .split(['(', '/'])
+        .nth(1)
+        .and_then(|pss| pss.rsplit('-').next());
+    let most: u64 = most
+        .and_then(|m| m.strip_suffix("MB")?.parse().ok())
+        .expect("MB");
+    let meminfo = text(&phone, &format!("dumpsys meminfo --local {APP}"));
+    let total = meminfo
+        .lines()
+        .find_map(|l| l.trim().strip_prefix("TOTAL "));
+    let total: u64 = total
+        .and_then(|l| l.split_whitespace().next()?.parse().ok())
+        .expect("a total");
+    // It grew since, and TOTAL has swapped pages.
+    assert!(
+        total / 1024 + 1 >= most && most * 1024 > total / 2,
+        "{line}, {total}"
+    );
+    assert!(!told.contains("com.example.browser"), "{told}");
+    assert!(text(&phone, "dumpsys procstats --hours 1").contains("com.example.browser"));
+    assert!(text(&phone, "dumpsys -l").contains("  procstats\n"));
+}
+
+#[test]
+fn a_service_that_hangs_is_given_up_when_it_was_said() {
+    let phone = phone("speed=100,java=0,fault=meminfo-hang");
+    let told = |command: &str| text(&phone, command);
+    let hung = told(&format!("dumpsys -t 2 meminfo {APP}; echo $?"));
+    assert_eq!(
+        hung,
+        "\n*** SERVICE 'meminfo' DUMP TIMEOUT (2000ms) EXPIRED ***\n\n0\n"
+    );
+    assert!(told(&format!("dumpsys -T 1500 meminfo {APP}")).contains("(1500ms)"));
+    assert!(told(&format!("dumpsys meminfo {APP}")).contains("(10000ms)"));
+    let (status, said) = answer(&phone, "dumpsys -t soon meminfo");
+    assert_eq!(status, Some(255), "{said}");
+}

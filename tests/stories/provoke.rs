@@ -436,6 +436,48 @@ fn growth_from_round_to_round_is_told_with_how_sure_that_is() {
 }
 
 #[test]
+fn what_a_turned_activity_leaves_is_in_the_native_heap_too() {
+    // What each leaves outside the Java heap: a picture, and what its views are drawn with.
+    const EACH: u64 = (192 << 10) + 40 * 1_504;
+    const TURNS: u64 = 12;
+    let lab = Lab::new(&format!("android=14,build=userdebug,{FAST}"));
+    let mut recording = lab.record(&[]);
+    recording.until_recorded();
+    // The native heap is attached to by then: what comes is counted.
+    lab.expect(0, &["snapshot", "--label", "before", "--json"]);
+    let turns = format!("rotate:{TURNS}");
+    provoke(&lab, 0, &[&turns]);
+    recording.signal("INT");
+    let ended = recording.end();
+    assert_eq!(ended.code(), Some(0), "{ended}");
+    let truths = lab.phone.truth();
+    let dumps = &truths.last().expect("a recording").dumps;
+    let held = |of: &heaptap::phone::DumpTruth| -> u64 {
+        let sites = of
+            .sites
+            .iter()
+            .filter(|s| s.name.ends_with("of an activity"));
+        sites.map(|s| s.allocated - s.freed).sum()
+    };
+    let mut heaps = dumps
+        .iter()
+        .filter(|d| d.heap == "libc.malloc" && d.process == APP);
+    let (first, last) = (
+        heaps.next().expect("a dump"),
+        heaps.next_back().expect("another"),
+    );
+    // Putting the screen back turns it once more, where it lies on its side.
+    let left = held(last) - held(first);
+    assert!(
+        (TURNS * EACH..=(TURNS + 1) * EACH).contains(&left),
+        "{left}"
+    );
+    // And heapprofd saw most of it: the pictures are larger than its interval.
+    let top = lab.expect(0, &["top", "out", "--by", "function", "--json"]);
+    assert!(top.stdout.contains("allocateHeapBitmap"), "{top}");
+}
+
+#[test]
 fn steps_beside_a_recording_that_runs_are_all_in_its_timeline() {
     let lab = Lab::new(&format!("build=userdebug,{FAST}"));
     let mut recording = lab.record(&["--with", "meminfo,gc"]);

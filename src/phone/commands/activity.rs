@@ -2,11 +2,12 @@
 
 use super::packages::take_user;
 use super::{Cmd, Done};
+use crate::phone::deeds::Deed;
 use crate::phone::kernel::State;
 use crate::phone::memory::Event;
 use crate::phone::packages::Package;
 use crate::phone::process::{Process, Role};
-use crate::phone::screen::{self, Deed, Launch, Now, UI_HIDDEN, Why};
+use crate::phone::screen::{self, Launch, Now, UI_HIDDEN, Why};
 use crate::phone::tracing;
 
 /// What `am force-stop` writes into the history of exits.
@@ -208,14 +209,17 @@ fn trim(cmd: &mut Cmd, rest: &[String], user: Option<u32>) -> Done {
         let mut state = cmd.kernel.state();
         match find_process(&state, name, user) {
             None => Some(format!("Unknown process: {name}")),
-            Some(p) if state.screen.trim_level(p.pid, now.boot) >= level => {
+            Some(p) if state.screen.deeds.trim_level(p.pid, now.boot) >= level => {
                 Some("Unable to set a higher trim level than current level".to_owned())
             }
             Some(p) if level >= 40 && p.oom_score_adj <= 100 => {
                 Some("Unable to set a background trim level on a foreground process".to_owned())
             }
             Some(p) => {
-                state.screen.note(p.pid, now.boot, Deed::Trimmed(level));
+                state
+                    .screen
+                    .deeds
+                    .note(p.pid, now.boot, Deed::Trimmed(level));
                 None
             }
         }

@@ -12,7 +12,8 @@ use crate::phone::io::Fd;
 use crate::phone::java::{self, Inputs, JavaDumpKind, PictureFormat};
 use crate::phone::kernel::Kernel;
 use crate::phone::packages::Package;
-use crate::phone::process::{Pid, Process, Role};
+use crate::phone::process::{Pid, Process, Role, SIGSEGV};
+use crate::phone::screen::{self, Now};
 use crate::phone::spec::BuildType;
 use crate::phone::tracing::{self, JavaDump};
 
@@ -322,7 +323,7 @@ impl Job {
         }
         kernel.events.notify();
         if dies.is_some() {
-            kernel.state().processes.end(self.pid, 139);
+            screen::killed(&mut kernel.state(), self.pid, SIGSEGV, Now::of(kernel));
             kernel.events.notify();
             return None;
         }

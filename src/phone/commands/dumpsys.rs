@@ -1,23 +1,44 @@
-//! dumpsys: package, meminfo, power, activity.
+//! dumpsys: package, meminfo, power, activity; and how long it waits for a service.
 
 use super::{Cmd, Done};
+use crate::phone::clock::{MILLI, SECOND};
+use crate::phone::faults::FaultKind;
 use crate::phone::packages::{Package, Profiling};
 use crate::phone::process::{Process, Role};
 
+/// So long a service may take where nothing else is said.
+const PATIENCE: u64 = 10 * SECOND;
+const SERVICES: [&str; 8] = [
+    "activity",
+    "battery",
+    "gfxinfo",
+    "meminfo",
+    "package",
+    "power",
+    "procstats",
+    "window",
+];
+
 pub(super) fn dumpsys(cmd: &mut Cmd) -> Done {
     let mut args = cmd.args();
-    // `-t SECONDS` comes before the service.
-    if args.first().is_some_and(|a| a == "-t") && args.len() > 1 {
+    let mut patience = PATIENCE;
+    // `-t SECONDS` or `-T MILLISECONDS` comes before the service.
+    while let Some(unit) = args.first().and_then(|flag| timeout_unit(flag)) {
+        let number = args.get(1).and_then(|n| n.parse::<u32>().ok());
+        let Some(number) = number.filter(|n| *n > 0) else {
+            let told = args.get(1).map_or("", String::as_str);
+            cmd.err(&format!("Error: invalid timeout value: '{told}'\n"))?;
+            return Ok(255);
+        };
+        patience = u64::from(number) * unit;
         args.drain(..2);
     }
     let Some((service, rest)) = args.split_first() else {
-        cmd.out(
-            "Currently running services:\n  activity\n  gfxinfo\n  meminfo\n  package\n  power\n",
-        )?;
+        cmd.out(&services())?;
         return Ok(0);
     };
     match service.as_str() {
-        "-l" => cmd.out("Currently running services:\n  activity\n  gfxinfo\n  meminfo\n  package\n  power\n")?,
+        "-l" => cmd.out(&services())?,
         "package" => package(cmd, rest)?,
         "power" => {
             let on = cmd.kernel.state().screen_on;
@@ -29,7 +50,9 @@ pub(super) fn dumpsys(cmd: &mut Cmd) -> Done {
         }
         "activity" => activity(cmd, rest)?,
         "gfxinfo" => super::memory::gfxinfo(cmd, rest)?,
+        "meminfo" if hangs(cmd, FaultKind::MeminfoHang) => expire(cmd, service, patience)?,
         "meminfo" => super::meminfo::meminfo(cmd, rest)?,
+        "procstats" => super::procstats::procstats(cmd, rest)?,
         "battery" => cmd.out("Current Battery Service state:\n  AC powered: false\n  USB powered: true\n  level: 87\n  scale: 100\n")?,
         "window" => {
             cmd.out(&super::front::windows(cmd))?;
@@ -40,6 +63,37 @@ pub(super) fn dumpsys(cmd: &mut Cmd) -> Done {
         }
     }
     Ok(0)
+}
+
+/// What a flag that limits the wait counts in.
+fn timeout_unit(flag: &str) -> Option<u64> {
+    match flag {
+        "-t" => Some(SECOND),
+        "-T" => Some(MILLI),
+        _ => None,
+    }
+}
+
+fn services() -> String {
+    let mut text = "Currently running services:\n".to_owned();
+    for service in SERVICES {
+        text.push_str(&format!("  {service}\n"));
+    }
+    text
+}
+
+fn hangs(cmd: &Cmd, fault: FaultKind) -> bool {
+    cmd.kernel.faults.strikes(fault).is_some()
+}
+
+/// A service that never answers: dumpsys waits as long as it was told to, says so, and ends well.
+fn expire(cmd: &Cmd, service: &str, patience: u64) -> Result<(), super::Halt> {
+    let until = cmd.kernel.clock.boot() + patience;
+    cmd.kernel.block(cmd.pid, Some(until), || None::<()>)?;
+    cmd.out(&format!(
+        "\n*** SERVICE '{service}' DUMP TIMEOUT ({}ms) EXPIRED ***\n\n",
+        patience / MILLI
+    ))
 }
 
 fn package(cmd: &Cmd, rest: &[String]) -> Result<(), super::Halt> {

@@ -155,11 +155,12 @@ pub(super) fn exits(cmd: &Cmd, package: Option<&String>) -> String {
             let was = Ledger::of(&cmd.kernel, &state, &e.last, e.boot);
             let (pss, rss) = was.map_or((0, 0), |l| (l.rows().total_pss(), l.pages().rss()));
             out.push_str(&format!(
-                "    Historical Process Exit for uid={uid}\n        ApplicationExitInfo #{n}:\n          timestamp=2026-{time} pid={pid} realUid={uid} packageUid={uid} definingUid={uid} user={user}\n          process={process} reason={} ({}) subreason={} ({}) status=0\n          importance=100 pss={pss}KB rss={rss}KB description={} state=empty trace=null\n",
+                "    Historical Process Exit for uid={uid}\n        ApplicationExitInfo #{n}:\n          timestamp=2026-{time} pid={pid} realUid={uid} packageUid={uid} definingUid={uid} user={user}\n          process={process} reason={} ({}) subreason={} ({}) status={}\n          importance=100 pss={pss}KB rss={rss}KB description={} state=empty trace=null\n",
                 e.reason.0,
                 e.reason.1,
                 e.subreason.0,
                 e.subreason.1,
+                e.status,
                 e.description,
                 uid = e.uid,
                 user = e.user,

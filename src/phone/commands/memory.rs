@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::{Cmd, Done, Halt};
 use crate::phone::access::may_inspect;
 use crate::phone::clock::MILLI;
-use crate::phone::memory::{Backing, Ledger, Mapping, Pages, has_java};
+use crate::phone::memory::{Backing, Ledger, Mapping, Pages, compressed, has_java};
 use crate::phone::process::{Pid, Process, Role};
 
 /// Mappings of one name.
@@ -146,7 +146,7 @@ pub(super) fn procrank(cmd: &mut Cmd) -> Done {
             p.swap,
             p.swap_pss,
             p.swap_pss,
-            p.swap_pss * 2 / 7,
+            compressed(p.swap_pss),
         ];
         let cells: String = numbers.iter().map(|n| format!("  {n:>6}K")).collect();
         let score = score(&process.oom_score_adj.to_string());
@@ -163,7 +163,7 @@ pub(super) fn procrank(cmd: &mut Cmd) -> Done {
         total.swap,
         total.swap_pss,
         total.swap_pss,
-        total.swap_pss * 2 / 7,
+        compressed(total.swap_pss),
     ];
     let dashes: String = totals.iter().map(|_| "   ------").collect();
     let cells: String = totals.iter().map(|n| format!("  {n:>6}K")).collect();

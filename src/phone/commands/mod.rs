@@ -15,6 +15,7 @@ mod memory;
 mod packages;
 mod perfetto;
 mod processes;
+mod procstats;
 mod search;
 mod storage;
 mod system;

@@ -60,7 +60,7 @@ impl Life {
                 life.garbage = ((awake - asked) * GARBAGE_PER_SECOND / SECOND) as u32;
             }
         }
-        life.destroyed = history.destroyed(moment);
+        life.destroyed = u32::try_from(history.destroyed(moment)).unwrap_or(u32::MAX);
         life
     }
 

@@ -2,7 +2,7 @@
 //! asked for, and what the screen and the system did to it.
 
 use crate::phone::clock::{BootNs, SECOND};
-use crate::phone::screen::Deed;
+use crate::phone::deeds::Deeds;
 
 /// How long after its start a process is busy with starting.
 pub(super) const STARTUP: u64 = 2 * SECOND;
@@ -42,7 +42,7 @@ pub(crate) struct History {
     sleeps: Vec<(BootNs, bool)>,
     requests: Vec<(BootNs, Request)>,
     /// What the screen and the system did to it.
-    deeds: Vec<(BootNs, Deed)>,
+    deeds: Deeds,
 }
 
 fn bounded<T>(list: &mut Vec<T>, item: T) {
@@ -61,7 +61,7 @@ impl History {
             begins: started.max(appeared),
             sleeps: vec![(0, asleep)],
             requests: Vec::new(),
-            deeds: Vec::new(),
+            deeds: Deeds::default(),
         }
     }
 
@@ -141,36 +141,29 @@ impl History {
     }
 
     /// Knows of all that the screen and the system did to it so far.
-    pub(super) fn set_deeds(&mut self, deeds: Vec<(BootNs, Deed)>) {
+    pub(crate) fn set_deeds(&mut self, deeds: Deeds) {
         self.deeds = deeds;
     }
 
     /// When the app last emptied its caches: one that sleeps does so no more.
     pub(crate) fn last_trim(&self, at: BootNs) -> Option<BootNs> {
-        let emptied = |(t, deed): &(BootNs, Deed)| {
-            let empties = matches!(deed, Deed::Trimmed(l) if EMPTIES_CACHES.contains(l));
-            (*t <= at && empties && !self.asleep(*t)).then_some(*t)
-        };
-        self.deeds.iter().rev().find_map(emptied)
+        let mut trims = self.deeds.trims(at);
+        let emptied = trims.find(|(t, level)| EMPTIES_CACHES.contains(level) && !self.asleep(*t));
+        emptied.map(|(t, _)| t)
     }
 
     /// Activities that were destroyed so far.
-    pub(crate) fn destroyed(&self, at: BootNs) -> u32 {
-        let gone = |(t, deed): &&(BootNs, Deed)| *t <= at && matches!(deed, Deed::Destroyed);
-        self.deeds.iter().filter(gone).count() as u32
+    pub(crate) fn destroyed(&self, at: BootNs) -> u64 {
+        self.deeds.destroyed(at)
     }
 
     /// Since when it is in the back, if it is there.
     pub(super) fn hidden_since(&self, at: BootNs) -> BootNs {
-        let told = |(t, deed): &(BootNs, Deed)| {
-            let told = matches!(deed, Deed::Trimmed(level) if *level >= IN_THE_BACK);
-            (*t <= at && told).then_some(*t)
-        };
-        self.deeds
-            .iter()
-            .rev()
-            .find_map(told)
-            .unwrap_or(self.started)
+        let told = self
+            .deeds
+            .trims(at)
+            .find(|(_, level)| *level >= IN_THE_BACK);
+        told.map_or(self.started, |(t, _)| t)
     }
 
     /// Whether no thread of it ran since it is known.
@@ -182,6 +175,7 @@ impl History {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::phone::deeds::Deed;
 
     #[test]
     fn sleep_stops_its_clock() {
@@ -202,9 +196,13 @@ mod tests {
     #[test]
     fn a_cache_gives_way_only_where_memory_is_low() {
         let mut history = History::new(0, 0, false);
-        history.set_deeds(vec![(5, Deed::Trimmed(5)), (6, Deed::Destroyed)]);
+        let mut deeds = Deeds::default();
+        deeds.note(5, Deed::Trimmed(5));
+        deeds.note(6, Deed::Destroyed);
+        history.set_deeds(deeds.clone());
         assert_eq!((history.last_trim(9), history.destroyed(9)), (None, 1));
-        history.set_deeds(vec![(7, Deed::Trimmed(40))]);
+        deeds.note(7, Deed::Trimmed(40));
+        history.set_deeds(deeds);
         assert_eq!(
             (history.last_trim(9), history.last_trim(6)),
             (Some(7), None)

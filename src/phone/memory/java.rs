@@ -50,6 +50,13 @@ pub(crate) struct Passing {
     pub(crate) large_objects: u64,
 }
 
+impl Collection {
+    /// How long it took.
+    pub(crate) fn duration(&self) -> u64 {
+        self.ends - self.begins
+    }
+}
+
 impl JavaHeapState {
     /// `Runtime.totalMemory() - freeMemory()`: what was given out, the zygote's part included.
     pub(crate) fn allocated(&self) -> u64 {
@@ -72,12 +79,16 @@ impl JavaHeapState {
     }
 }
 
-/// A collection.
+/// A collection. Whoever tells of it, the log or a trace, has its moments from here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Collection {
-    /// When it ended, and how long it took until then.
+    /// When it began: what was asked for, as soon as it was.
+    pub(crate) begins: BootNs,
+    /// From when on the account of memory is without what it took: between begin and end. One
+    /// that came by itself is done then; one that was asked for has just begun.
+    pub(crate) marks: BootNs,
+    /// When it was over, and ART wrote its line.
     pub(crate) ends: BootNs,
-    pub(crate) duration: u64,
     pub(crate) pauses: Vec<u64>,
     /// `Background`, `Explicit` …
     pub(crate) cause: &'static str,
@@ -182,7 +193,7 @@ impl JavaHeap<'_> {
         target.min(growth).max(live)
     }
 
-    /// Collections that ended after `from`, up to `to`, in order.
+    /// Collections with their mark after `from`, up to `to`, in order.
     pub(super) fn collections(&self, from: BootNs, to: BootNs) -> Vec<Collection> {
         let due = self.due(from, to);
         due.into_iter()
@@ -287,9 +298,14 @@ impl JavaHeap<'_> {
             }
         };
         let freed = |large| objects(&before, large).saturating_sub(objects(&after, large));
+        let (begins, ends) = match why {
+            Why::Natural(_) => (at.saturating_sub(timing.duration), at),
+            Why::Asked(_) => (at, at + timing.duration),
+        };
         Collection {
-            ends: at,
-            duration: timing.duration,
+            begins,
+            marks: at,
+            ends,
             pauses: timing.pauses,
             cause: timing.cause,
             collector: timing.collector,

@@ -73,7 +73,7 @@ fn line(made: &Collection, android: u32) -> String {
         size(made.live),
         size(made.total),
         pauses.join(","),
-        micros(made.duration)
+        micros(made.duration())
     )
 }
 
@@ -134,23 +134,26 @@ impl Memory {
                 let made = opened.java().map(|heap| heap.logged(from, now, noticed));
                 for collection in made.unwrap_or_default() {
                     // It is written when it is over.
-                    let asked = collection.cause == "Explicit";
-                    let ends = collection.ends + if asked { collection.duration } else { 0 };
-                    if ends > now {
-                        self.set_logged(&process, collection.ends.saturating_sub(1));
+                    if collection.ends > now {
+                        self.set_logged(&process, collection.marks.saturating_sub(1));
                         break;
                     }
                     lines.push(LogLine {
-                        time: kernel.clock.at(ends).real,
-                        boot: ends,
+                        time: kernel.clock.at(collection.ends).real,
+                        boot: collection.ends,
                         pid: process.pid,
-                        tid: process.pid + if asked { 0 } else { 9 },
+                        tid: process.pid
+                            + if collection.cause == "Background" {
+                                9
+                            } else {
+                                0
+                            },
                         uid: process.uid,
                         level: 'I',
                         tag: log_tag(process.name()),
                         text: line(&collection, kernel.spec.android),
                     });
-                    self.set_logged(&process, collection.ends);
+                    self.set_logged(&process, collection.marks);
                 }
             } else {
                 self.set_logged(&process, now);
@@ -179,8 +182,9 @@ mod tests {
         assert_eq!(log_tag("com.example.myapplication"), "e.myapplicatio");
         assert_eq!(log_tag("system_server"), "system_server");
         let made = Collection {
-            ends: 0,
-            duration: 61_537_123,
+            begins: 5,
+            marks: 61_537_128,
+            ends: 61_537_128,
             pauses: vec![620_999, 6_773_000],
             cause: "Background",
             collector: "concurrent mark compact",

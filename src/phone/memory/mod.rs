@@ -20,7 +20,7 @@ pub(crate) use self::log::{log_tag, on_signal};
 pub(crate) use self::mappings::{Backing, Mapping, Pages};
 pub(crate) use self::native::NativeHeap;
 pub(crate) use self::rows::{Detail, Graphics, Row, Rows, Sums};
-pub(crate) use self::system::Ram;
+pub(crate) use self::system::{Ram, compressed};
 use super::clock::{BootNs, Clock, SECOND};
 use super::events::lock;
 use super::java::{Inputs, Life, Model};
@@ -109,7 +109,7 @@ impl Memory {
                 |account| account.history.clone(),
             )
         };
-        history.set_deeds(state.screen.deeds(process.pid, moment).collect());
+        history.set_deeds(state.screen.deeds.of(process.pid));
         Life::at(&history, moment)
     }
 
@@ -214,7 +214,7 @@ impl Memory {
                 account.model.clone(),
             )
         });
-        history.set_deeds(state.screen.deeds(process.pid, at).collect());
+        history.set_deeds(state.screen.deeds.of(process.pid));
         let model = model.or_else(|| {
             let life = Life::at(&history, at);
             let inputs = Inputs::within(&kernel.spec, state, process, life, at)?;
@@ -235,7 +235,7 @@ impl Memory {
         }
     }
 
-    /// Collections of a process that ended after `from`, up to `to`, in order.
+    /// Collections of a process with their mark after `from`, up to `to`, in order.
     pub(crate) fn collections(
         &self,
         kernel: &Kernel,

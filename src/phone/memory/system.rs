@@ -18,6 +18,11 @@ const UNMAPPED_FILES: u64 = 1_244_160;
 /// What drivers took without telling anybody.
 const LOST: u64 = 118_784;
 
+/// What swapped pages take in memory, compressed as well as this phone's are; kB of both.
+pub(crate) fn compressed(swapped: u64) -> u64 {
+    swapped * 2 / 7
+}
+
 /// The phone's memory, kB.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Ram {
@@ -49,7 +54,7 @@ impl Ram {
 
     /// What swapped pages take, compressed.
     pub(crate) fn zram(&self) -> u64 {
-        self.swap_used * 2 / 7
+        compressed(self.swap_used)
     }
 
     /// What the kernel has for itself.

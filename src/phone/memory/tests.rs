@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::phone::clock::MILLI;
+use crate::phone::deeds::Deed;
 use crate::phone::faults::Faults;
 use crate::phone::java::JavaDumpKind;
 use crate::phone::packages::APP;
@@ -131,15 +132,19 @@ fn each_collection_leaves_what_the_heap_then_holds() {
         let made = kernel
             .memory
             .collections(&kernel, &state, &process, (from, to));
-        assert!(made.windows(2).all(|w| w[0].ends < w[1].ends));
+        assert!(made.windows(2).all(|w| w[0].marks < w[1].marks));
+        assert!(
+            made.iter()
+                .all(|c| c.begins <= c.marks && c.marks <= c.ends)
+        );
         assert_eq!(made.iter().filter(|c| c.cause == "Explicit").count(), 1);
         assert!(made.len() >= 6, "{}", made.len());
         for c in &made {
-            let after = Ledger::of(&kernel, &state, &process, c.ends).unwrap();
+            let after = Ledger::of(&kernel, &state, &process, c.marks).unwrap();
             let java = after.java.unwrap();
             assert_eq!((c.live, c.total), (java.allocated(), java.total()));
             assert_eq!(c.before - c.live, c.freed_bytes + c.freed_large_bytes);
-            let just = Ledger::of(&kernel, &state, &process, c.ends - 1).unwrap();
+            let just = Ledger::of(&kernel, &state, &process, c.marks - 1).unwrap();
             assert_eq!(c.before, just.java.unwrap().allocated());
         }
         // The list of listeners grows, so does what is live.
@@ -185,4 +190,97 @@ fn the_second_look_is_quick() {
     at(&kernel, &process, now + 901 * SECOND);
     // A second's ticks, not those of a quarter of an hour.
     assert!(lock(&heaps).ticks_summed() - before <= 101);
+}
+
+#[test]
+fn an_activity_that_stays_is_in_every_account_of_native_memory() {
+    let kernel = phone("android=14,java=2000");
+    let process = app(&kernel);
+    let moment = kernel.clock.boot() + 5 * SECOND;
+    let told = || {
+        let ledger = at(&kernel, &process, moment);
+        let text = malloc_info(&kernel, &process, moment);
+        let alloc = text.lines().filter_map(|l| {
+            let mut words = l.strip_prefix("<alloc ")?.split('"').skip(1).step_by(2);
+            Some(words.next()?.parse::<u64>().ok()? * words.next()?.parse::<u64>().ok()?)
+        });
+        let sums = ledger.rows().row(Row::Native);
+        (
+            ledger.native,
+            alloc.sum::<u64>(),
+            sums.private() + sums.pages.swap,
+        )
+    };
+    let (before, xml_before, dirty_before) = told();
+    for _ in 0..20 {
+        let mut state = kernel.state();
+        state
+            .screen
+            .deeds
+            .note(process.pid, moment - SECOND, Deed::Destroyed);
+    }
+    let (after, xml_after, dirty_after) = told();
+    let grown = after.own.bytes - before.own.bytes;
+    // A picture and its views each.
+    assert_eq!(grown, 20 * ((192 << 10) + 40 * 1_504));
+    assert_eq!(after.own.count - before.own.count, 20 * 41);
+    assert_eq!(
+        xml_after - xml_before,
+        after.allocated() - before.allocated()
+    );
+    assert_eq!(after.allocated() - before.allocated(), grown);
+    assert!(
+        (dirty_after - dirty_before) << 10 >= grown,
+        "{dirty_before} {dirty_after}"
+    );
+    // Another app lets go of its activities.
+    let other = {
+        let state = kernel.state();
+        let pid = main_process(&state, "com.example.browser", 0).unwrap();
+        state.processes.get(pid).unwrap().clone()
+    };
+    let before = at(&kernel, &other, moment).native;
+    let deed = Deed::Destroyed;
+    kernel.state().screen.deeds.note(other.pid, moment, deed);
+    assert_eq!(at(&kernel, &other, moment).native, before);
+}
+
+#[test]
+fn the_log_and_a_trace_date_a_collection_alike() {
+    let kernel = phone("android=14,java=2000,speed=5000");
+    let process = app(&kernel);
+    let from = kernel.clock.boot();
+    {
+        let state = kernel.state();
+        let event = Event::Collection(Request::Explicit);
+        kernel
+            .memory
+            .note(&kernel, &state, &process, from + MILLI, event);
+    }
+    let to = from + 15 * SECOND;
+    let made = {
+        let state = kernel.state();
+        kernel
+            .memory
+            .collections(&kernel, &state, &process, (from, to))
+    };
+    let explicit = made.iter().find(|c| c.cause == "Explicit").unwrap();
+    assert_eq!(
+        (explicit.begins, explicit.marks),
+        (from + MILLI, from + MILLI)
+    );
+    assert!(explicit.duration() > 0);
+    let natural = made.iter().find(|c| c.cause == "Background").unwrap();
+    assert_eq!(natural.ends, natural.marks);
+    // What it wrote when it was over.
+    while kernel.clock.boot() < to {
+        std::thread::yield_now();
+    }
+    let mut state = kernel.state();
+    kernel.memory.log_collections(&kernel, &mut state);
+    let (lines, _) = state.log.after(0);
+    let line = lines
+        .iter()
+        .find(|l| l.pid == process.pid && l.text.starts_with("Explicit "));
+    assert_eq!(line.map(|l| l.boot), Some(explicit.ends));
 }

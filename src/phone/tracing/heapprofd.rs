@@ -10,7 +10,8 @@ use crate::phone::faults::FaultKind;
 use crate::phone::kernel::Kernel;
 use crate::phone::memory::Ledger;
 use crate::phone::packages;
-use crate::phone::process::{Pid, Process, Role};
+use crate::phone::process::{Pid, Process, Role, SIGSEGV};
+use crate::phone::screen::{self, Now};
 use crate::phone::shell::pattern;
 use crate::phone::spec::Abi;
 use crate::proto::perfetto as pb;
@@ -120,7 +121,7 @@ impl HeapSource {
         for i in broken {
             let mut target = self.targets.remove(i);
             if target.ending() == Some(Ending::Dies) {
-                kernel.state().processes.end(target.pid(), 139);
+                screen::killed(&mut kernel.state(), target.pid(), SIGSEGV, Now::of(kernel));
                 kernel.events.notify();
             }
             self.dump(kernel, &mut target, now, out);
@@ -194,7 +195,7 @@ impl HeapSource {
             self.release(kernel, target.pid());
         }
         for target in &mut self.targets {
-            target.advance(now);
+            target.advance(kernel, now);
             target.set_asleep(asleep.contains(&target.pid()));
         }
         for process in fresh {
@@ -249,7 +250,7 @@ impl HeapSource {
             }
             // Android 10 and 11 do not refuse an interval of 0: it kills the target.
             if self.config.sampling_interval_bytes() == 0 {
-                kernel.state().processes.end(pid, 139);
+                screen::killed(&mut kernel.state(), pid, SIGSEGV, Now::of(kernel));
                 kernel.events.notify();
                 continue;
             }
@@ -274,7 +275,7 @@ impl HeapSource {
         out: &mut Vec<pb::TracePacket>,
     ) {
         self.dumped = true;
-        target.advance(now);
+        target.advance(kernel, now);
         target.dump(kernel, now, &mut self.writer, out, &mut self.truth);
     }
 

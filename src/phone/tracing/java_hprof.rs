@@ -12,7 +12,8 @@ use crate::phone::java::{self, Inputs, JavaDumpKind};
 use crate::phone::kernel::Kernel;
 use crate::phone::memory::Ledger;
 use crate::phone::packages;
-use crate::phone::process::{Pid, Process, Role};
+use crate::phone::process::{Pid, Process, Role, SIGSEGV};
+use crate::phone::screen::{self, Now};
 use crate::phone::shell::pattern;
 use crate::proto::perfetto as pb;
 
@@ -167,7 +168,7 @@ impl JavaSource {
         }
         for running in &mut self.running {
             if let Some(dies) = running.dies.filter(|at| *at <= now) {
-                kernel.state().processes.end(running.pid, 139);
+                screen::killed(&mut kernel.state(), running.pid, SIGSEGV, Now::of(kernel));
                 kernel.events.notify();
                 running.take(dies, out);
                 running.packets.clear();
@@ -175,7 +176,10 @@ impl JavaSource {
             }
             running.take(now, out);
             if running.fatal && running.ends <= now {
-                super::oom::die(kernel, running.pid);
+                let process = kernel.state().processes.get(running.pid).cloned();
+                if let Some(process) = process {
+                    super::oom::die(kernel, &process);
+                }
             }
         }
         self.running.retain(|r| now < r.ends);

@@ -26,6 +26,9 @@ pub(crate) struct Blocks {
 
 impl Blocks {
     pub(crate) fn add(&mut self, size: u64, count: u64) {
+        if count == 0 {
+            return;
+        }
         self.bytes += size * count;
         self.count += count;
         *self.sizes.entry(rounded(size)).or_insert(0) += count;
@@ -119,6 +122,10 @@ impl LiveHeaps {
         self.advance(&mut heap, &spans, last);
         let mut held = heap.forever.clone();
         held.join(&self.passing(place, &spans, last));
+        let activities = history.destroyed(now);
+        for (_, blocks, size) in self.workload.of_an_activity(place) {
+            held.add(size, blocks.saturating_mul(activities));
+        }
         if !back {
             self.heaps[place] = heap;
         }
@@ -286,6 +293,43 @@ mod tests {
             }
         }
         (bytes, count)
+    }
+
+    #[test]
+    fn activities_that_stay_are_held() {
+        let spec = PhoneSpec::parse("android=14").unwrap();
+        let installed = packages::installed();
+        let package = installed.iter().find(|p| p.name == packages::APP).cloned();
+        let role = Role::App {
+            package: packages::APP.to_owned(),
+            user: 0,
+            isolated: false,
+        };
+        let process = Process::for_tests(packages::APP, role, 0);
+        let mut heaps = LiveHeaps::new(&spec, package.clone(), &process);
+        let mut history = History::for_tests(0);
+        let now = 3 * SECOND;
+        let before = heaps.at("libc.malloc", &history, now);
+        let mut deeds = crate::phone::deeds::Deeds::default();
+        for _ in 0..3 {
+            deeds.note(2 * SECOND, crate::phone::deeds::Deed::Destroyed);
+        }
+        history.set_deeds(deeds);
+        let after = heaps.at("libc.malloc", &history, now);
+        let workload = Workload::build(&spec, package, &process);
+        let all = workload.of_an_activity(0);
+        let (bytes, count) = all.fold((0, 0), |(bytes, count), (_, blocks, size)| {
+            (bytes + 3 * blocks * size, count + 3 * blocks)
+        });
+        assert!(bytes > 3 * (192 << 10));
+        assert_eq!(
+            (after.bytes - before.bytes, after.count - before.count),
+            (bytes, count)
+        );
+        // Before they came there was nothing of them.
+        let early = heaps.at("libc.malloc", &history, SECOND);
+        history.set_deeds(crate::phone::deeds::Deeds::default());
+        assert_eq!(heaps.at("libc.malloc", &history, SECOND), early);
     }
 
     #[test]

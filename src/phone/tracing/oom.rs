@@ -11,6 +11,7 @@ use crate::phone::memory::{Event, Limits, Request, limits};
 use crate::phone::packages::{APP, Package};
 use crate::phone::population;
 use crate::phone::process::{Pid, Process, Role, SIGINT, SIGTERM};
+use crate::phone::screen::{self, Now};
 use crate::proto::perfetto as pb;
 
 use super::recording::Outcome;
@@ -72,15 +73,17 @@ pub(crate) fn run_out(kernel: &Kernel) -> bool {
     kernel.events.notify();
     // Nobody dumps it: it dies at once.
     if !waited_for || !allowed(kernel, &process) {
-        die(kernel, process.pid);
+        die(kernel, &process);
     }
     true
 }
 
 /// The uncaught error ends the process.
-pub(super) fn die(kernel: &Kernel, pid: Pid) {
-    kernel.log(pid, 'E', "AndroidRuntime", "FATAL EXCEPTION: main");
-    kernel.state().processes.end(pid, 137);
+pub(super) fn die(kernel: &Kernel, process: &Process) {
+    let now = Now::of(kernel);
+    let what = message(kernel, process, now.boot);
+    let what = format!("java.lang.OutOfMemoryError: {what}");
+    screen::crash(&mut kernel.state(), process.pid, &what, now);
     kernel.events.notify();
 }
 

@@ -18,7 +18,7 @@ const LEAST_PERIOD: u64 = 100 * MILLI;
 /// How often it reads the kernel's ring buffers.
 const DRAIN: u64 = 250 * MILLI;
 /// So far the reading lags: a collection is printed into the ring as it happens, and the account
-/// of memory tells of it once it is over.
+/// of memory tells of it by its mark, which may be its end.
 const LAG: u64 = 2_000 * MILLI;
 /// How often a heap that is in use takes a new buffer for a thread, and says its size.
 const SAYS_SIZE: u64 = 500 * MILLI;
@@ -385,7 +385,7 @@ impl Ftrace {
             true => "(Paused)MarkingPause",
             false => "(Paused)FlipCallback",
         };
-        let begins = c.ends.saturating_sub(c.duration);
+        let begins = c.begins;
         let (first, second) = ((pid as usize) % CPUS, (pid as usize + 3) % CPUS);
         let mut say = |at: BootNs, cpu: usize, text: String| {
             self.pending.push(Printed::new(at, thread, cpu, text));
@@ -400,7 +400,7 @@ impl Ftrace {
         say(begins + 1, first, format!("B|{pid}|InitializePhase\n"));
         say(begins + 2, first, format!("E|{pid}\n"));
         // Pauses lie evenly over it.
-        let gap = c.duration / (c.pauses.len() as u64 + 1);
+        let gap = c.duration() / (c.pauses.len() as u64 + 1);
         for (nth, length) in c.pauses.iter().enumerate() {
             let at = (begins + gap * (nth as u64 + 1)).min(c.ends.saturating_sub(length + 4));
             let at = at.max(begins + 3);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::code::Builder;
-use super::workload::{FrameDef, HeapDef, Life, Phase, mix};
+use super::workload::{FrameDef, HeapDef, Life, Phase, Site, mix};
 
 impl Builder {
     /// An ordinary app: a leak, a cache, churn, a bitmap pool, a database, startup.
@@ -304,6 +304,45 @@ impl Builder {
             heap("libc.malloc", sites),
             heap("com.android.art", art),
             heap("com.example.arena", arena),
+        ]
+    }
+
+    /// What an activity holds outside the Java heap while it is held itself: the pixels of its
+    /// header, what its views are drawn with.
+    pub(super) fn activity(&mut self) -> Vec<Site> {
+        let inflate = &["boot android.view.LayoutInflater.inflate"];
+        vec![
+            self.site(
+                "header of an activity",
+                &[
+                    MAIN,
+                    RESUME,
+                    inflate,
+                    &[
+                        "libandroid_runtime android::bitmap::Bitmap_creator",
+                        "libhwui android::Bitmap::allocateHeapBitmap",
+                    ],
+                    CALLOC,
+                ],
+                0.0,
+                (192 << 10, 192 << 10),
+                Life::Forever,
+                Phase::Activity(1),
+            ),
+            self.site(
+                "views of an activity",
+                &[
+                    MAIN,
+                    RESUME,
+                    inflate,
+                    &["libandroid_runtime android::NativeOpenXmlAsset"],
+                    NEW,
+                ],
+                0.0,
+                (1_504, 1_504),
+                Life::Forever,
+                Phase::Activity(40),
+            ),
         ]
     }
 

@@ -97,6 +97,8 @@ pub(super) struct Target {
     attached: BootNs,
     from_startup: bool,
     next_tick: u64,
+    /// Activities that were created in place of others and are counted.
+    activities: u64,
     asleep: bool,
     at_max: bool,
     skip: Vec<String>,
@@ -160,7 +162,9 @@ impl Target {
             .or_else(|| fault(FaultKind::BadStack, 0, Ending::BadStack))
             .or_else(|| fault(FaultKind::Corrupt, 0, Ending::Corrupt))
             .or_else(|| fault(FaultKind::Guardrail, 30_000, Ending::Guardrail));
+        let before = kernel.state().screen.deeds.destroyed(process.pid, at);
         Target {
+            activities: before,
             process,
             workload,
             heaps,
@@ -197,7 +201,31 @@ impl Target {
     }
 
     /// Lets the process allocate and free up to `now`.
-    pub(super) fn advance(&mut self, now: BootNs) {
+    pub(super) fn advance(&mut self, kernel: &Kernel, now: BootNs) {
+        if self.ended.is_none() {
+            let until = self.ending.map_or(now, |(at, _)| at.min(now));
+            self.create_activities(kernel, until);
+        }
+        self.allocate(now);
+    }
+
+    /// What comes with activities that were created in place of others up to `until`.
+    fn create_activities(&mut self, kernel: &Kernel, until: BootNs) {
+        let pid = self.process.pid;
+        let all = kernel.state().screen.deeds.destroyed(pid, until);
+        let new = all.saturating_sub(self.activities);
+        self.activities = self.activities.max(all);
+        for heap in &mut self.heaps {
+            for (site, blocks, size) in self.workload.of_an_activity(heap.place) {
+                for _ in 0..blocks.saturating_mul(new) {
+                    let sampled = heap.sampler.sample(size);
+                    heap.allocate(site, size, sampled, until, self.at_max);
+                }
+            }
+        }
+    }
+
+    fn allocate(&mut self, now: BootNs) {
         let mut until = now;
         if let Some((at, why)) = self.ending
             && at <= now

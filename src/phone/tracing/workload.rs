@@ -53,6 +53,9 @@ pub(super) enum Phase {
         period: u64,
         on: u64,
     },
+    /// So many for each activity that was created in place of another one; all of one size.
+    /// When that happens follows from what is done to the process, not from the time.
+    Activity(u64),
 }
 
 /// One allocation site.
@@ -130,6 +133,13 @@ impl Workload {
             Role::App { .. } => builder.app(),
             _ => builder.daemon(),
         };
+        let mut heaps = heaps;
+        // The one app that keeps its activities.
+        if name == APP
+            && let Some(malloc) = heaps.first_mut()
+        {
+            malloc.sites.extend(builder.activity());
+        }
         Workload {
             mappings: builder.mappings,
             frames: builder.frames,
@@ -187,6 +197,7 @@ impl Workload {
         let since = (tick * TICK).saturating_sub(started) / TICK;
         let ms = TICK / MILLI;
         let count = match site.phase {
+            Phase::Activity(_) => 0,
             Phase::First(limit) if since * ms >= limit => 0,
             Phase::Burst { period, on } if since * ms % period >= on => 0,
             _ => {
@@ -197,6 +208,19 @@ impl Workload {
         if count > 0 {
             self.allocate(heap, index, site, tick, count, out);
         }
+    }
+
+    /// What one heap gets with each activity that is created in place of another one: sites by
+    /// their place, blocks, and the size of each.
+    pub(super) fn of_an_activity(
+        &self,
+        heap: usize,
+    ) -> impl Iterator<Item = (usize, u64, u64)> + '_ {
+        let sites = self.heaps[heap].sites.iter().enumerate();
+        sites.filter_map(|(index, site)| match site.phase {
+            Phase::Activity(blocks) => Some((index, blocks, site.size.0)),
+            _ => None,
+        })
     }
 
     fn allocate(

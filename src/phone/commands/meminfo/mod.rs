@@ -9,7 +9,8 @@ use super::{Cmd, Halt};
 use crate::phone::clock::{BootNs, MILLI};
 use crate::phone::faults::FaultKind;
 use crate::phone::memory::{Event, Ledger, Request, has_java};
-use crate::phone::process::{Pid, Process, Role};
+use crate::phone::process::{Pid, Process, Role, SIGKILL};
+use crate::phone::screen::{self, Now};
 
 /// What the app is given until system_server turns away.
 const PATIENCE: u64 = 5_000 * MILLI;
@@ -93,9 +94,6 @@ pub(super) fn meminfo(cmd: &mut Cmd, args: &[String]) -> Result<(), Halt> {
     if options.proto {
         // No program of ours reads it; a phone without the process writes nothing, too.
         return Ok(());
-    }
-    if cmd.kernel.faults.strikes(FaultKind::MeminfoHang).is_some() {
-        cmd.kernel.block(cmd.pid, None, || None::<()>)?;
     }
     let now = cmd.kernel.clock.boot();
     let (found, native) = find(cmd, wanted.as_deref(), &options);
@@ -205,7 +203,12 @@ fn look(
         return Ok(Some(seen));
     }
     if kernel.faults.strikes(FaultKind::MeminfoDies).is_some() {
-        kernel.state().processes.end(seen.process.pid, 137);
+        screen::killed(
+            &mut kernel.state(),
+            seen.process.pid,
+            SIGKILL,
+            Now::of(kernel),
+        );
         kernel.events.notify();
         return Ok(Some(seen));
     }
@@ -253,7 +256,7 @@ pub(super) fn collect(kernel: &crate::phone::kernel::Kernel, pid: Pid) -> Option
         let made = kernel
             .memory
             .collections(kernel, &state, process, (now.saturating_sub(1), now));
-        made.last().map_or(0, |c| c.duration)
+        made.last().map_or(0, |c| c.duration())
     };
     kernel.events.notify();
     Some(took)
