@@ -16,7 +16,7 @@ use super::timeline::{self as readings, Known};
 use super::{recorded, trace_findings};
 use crate::error::{Classified, ErrorClass};
 use crate::heap_graph::HeapGraph;
-use crate::memory::counter::Counter;
+use crate::memory::counter::Counters;
 use crate::memory::smaps::SmapsRows;
 use crate::memory::timeline::{Entry, Seen, Timeline};
 use crate::profile::{Health, HeapDump, Recording};
@@ -238,6 +238,10 @@ fn of_trace(
         let entries = &mut beside.timeline.entries;
         entries.retain(|entry| entry.pid == 0 || pids.contains(&entry.pid));
     }
+    let mut counted = opened.trace.counted_pids().map_err(LookError::from)?;
+    if let Some(pids) = &pids {
+        counted.retain(|pid| pids.contains(pid));
+    }
     let heaps = TraceHeaps {
         facts,
         places,
@@ -252,6 +256,7 @@ fn of_trace(
         natives,
         names,
         beside: beside.timeline,
+        counted,
     };
     Ok(QueryFile {
         database: contents.into_database(&Arc::new(heaps), options.limits)?,
@@ -297,6 +302,7 @@ fn of_hprofs(path: &Path, options: QueryOptions, steps: &Steps) -> Result<QueryF
         health: Health::default(),
         names: BTreeMap::new(),
         beside: beside.timeline.clone(),
+        counted: BTreeSet::new(),
     };
     Ok(QueryFile {
         database: contents.into_database(&Arc::new(heaps), options.limits)?,
@@ -338,6 +344,8 @@ struct Contents {
     natives: NativeHeaps,
     names: BTreeMap<u64, String>,
     beside: Timeline,
+    /// Processes that counters of the trace tell of.
+    counted: BTreeSet<u32>,
 }
 
 impl Contents {
@@ -368,6 +376,9 @@ impl Contents {
         }
         for (pid, name) in self.beside.entries.iter().filter_map(process_of) {
             known.enter_named(pid, name);
+        }
+        for pid in self.counted {
+            known.enter(pid.into());
         }
         let known = Arc::new(known);
         let natives = Arc::new(self.natives);
@@ -452,7 +463,7 @@ fn too_much() -> TableError {
 }
 
 impl MemorySource for TraceHeaps {
-    fn counters(&self) -> Result<Vec<Counter>, TableError> {
+    fn counters(&self) -> Result<Counters, TableError> {
         let mut opened = self.trace.lock().unwrap_or_else(PoisonError::into_inner);
         let counters = opened.trace.counters(&self.wanted());
         let counters = counters.map_err(|error| TableError(error.to_string()))?;
@@ -499,8 +510,8 @@ struct HprofHeaps {
 }
 
 impl MemorySource for HprofHeaps {
-    fn counters(&self) -> Result<Vec<Counter>, TableError> {
-        Ok(Vec::new())
+    fn counters(&self) -> Result<Counters, TableError> {
+        Ok(Counters::default())
     }
 
     fn timeline(&self) -> Result<Timeline, TableError> {

@@ -194,16 +194,16 @@ const HEADINGS: [&str; 9] = [
 const LEAST: [&str; 5] = ["size", "mappings", "private clean", "shared", "RSS"];
 
 fn name_of(row: &Row) -> String {
-    match (&row.name, row.part, row.is_part) {
+    match (&row.of.name, row.of.part, row.of.is_part) {
         (_, Some(part), true) => part.to_owned(),
         (Some(name), _, _) => {
-            let permissions = row.permissions.as_deref().unwrap_or_default();
+            let permissions = row.of.permissions.as_deref().unwrap_or_default();
             match permissions {
                 "" => shown(name).into_owned(),
                 permissions => format!("{permissions} {}", shown(name)),
             }
         }
-        (None, _, _) => row.kind.to_owned(),
+        (None, _, _) => row.of.kind.to_owned(),
     }
 }
 
@@ -238,14 +238,14 @@ fn show(console: &Console, document: &Document, mapped: &Mapped) {
     let mut table = Table::new(&headings);
     for row in &document.rows {
         table.row(cells(&row.sums, row.count), name_of(row));
-        if row.is_part {
+        if row.of.is_part {
             table.lead("  ");
             table.style(Style::Dim);
         } else if cost > 0 && row.sums.dirty_and_swapped() >= cost / MUCH {
             table.style(Style::Strong);
         }
-        if row.name.is_some() {
-            table.remark(row.kind);
+        if row.of.name.is_some() {
+            table.remark(row.of.kind);
         }
     }
     table.row(cells(&total, document.count), "TOTAL");
@@ -322,10 +322,10 @@ fn csv(console: &Console, document: &Document) {
     for row in &document.rows {
         let maybe = |text: Option<&str>| text.map_or("", |text| text).to_owned();
         let words = [
-            row.kind.to_owned(),
-            maybe(row.part),
-            maybe(row.name.as_deref()),
-            maybe(row.permissions.as_deref()),
+            row.of.kind.to_owned(),
+            maybe(row.of.part),
+            maybe(row.of.name.as_deref()),
+            maybe(row.of.permissions.as_deref()),
         ];
         let start = maybe(row.start.as_deref());
         let mut cells: Vec<Cell<'_>> = words.iter().map(|word| Cell::Text(word)).collect();
@@ -398,11 +398,11 @@ fn delta_cells(delta: &std::collections::BTreeMap<&'static str, i64>) -> Vec<Str
 }
 
 fn change_name(row: &ChangeRow) -> String {
-    match (&row.name, &row.permissions, row.part) {
+    match (&row.of.name, &row.of.permissions, row.of.part) {
         (Some(name), Some(permissions), _) => format!("{permissions} {}", shown(name)),
         (Some(name), None, _) => shown(name).into_owned(),
-        (None, _, Some(part)) => format!("{} {part}", row.kind),
-        (None, _, None) => row.kind.to_owned(),
+        (None, _, Some(part)) => format!("{} {part}", row.of.kind),
+        (None, _, None) => row.of.kind.to_owned(),
     }
 }
 
@@ -424,7 +424,7 @@ fn show_diff(console: &Console, document: &ChangesDocument) {
             (before, after) => format!("{} → {}", thousands(before), thousands(after)),
         });
         table.row(cells, change_name(row));
-        if row.is_part {
+        if row.of.is_part {
             table.lead("  ");
             table.style(Style::Dim);
         }
@@ -461,10 +461,10 @@ fn diff_csv(console: &Console, document: &ChangesDocument) {
     text.push('\n');
     for row in &document.rows {
         let mut cells = vec![
-            Cell::Text(row.kind),
-            Cell::Text(row.part.unwrap_or_default()),
-            Cell::Text(row.name.as_deref().unwrap_or_default()),
-            Cell::Text(row.permissions.as_deref().unwrap_or_default()),
+            Cell::Text(row.of.kind),
+            Cell::Text(row.of.part.unwrap_or_default()),
+            Cell::Text(row.of.name.as_deref().unwrap_or_default()),
+            Cell::Text(row.of.permissions.as_deref().unwrap_or_default()),
             Cell::Text(row.status),
             Cell::Number(row.count_before.into()),
             Cell::Number(row.count_after.into()),

@@ -63,3 +63,15 @@ pub struct Output {
     /// Exit code of the shell.
     pub exit: u8,
 }
+
+#[cfg(test)]
+impl Output {
+    /// Of a command that said this, and ended well.
+    pub(crate) fn said(stdout: &str, stderr: &str) -> Output {
+        Output {
+            stdout: stdout.into(),
+            stderr: stderr.into(),
+            exit: 0,
+        }
+    }
+}

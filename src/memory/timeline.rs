@@ -151,6 +151,22 @@ pub struct Resident {
     pub oom_score_adj: Option<i32>,
 }
 
+impl Resident {
+    /// Of which no more is known.
+    pub fn of(source: Source, rss: u64) -> Resident {
+        Resident {
+            source,
+            rss,
+            anon: None,
+            file: None,
+            shmem: None,
+            swap: None,
+            peak: None,
+            oom_score_adj: None,
+        }
+    }
+}
+
 /// How the memory of a process divides, by the rules of meminfo's App Summary. Bytes; private
 /// pages, but `system`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -56,6 +56,8 @@ pub struct Process {
     pub cmdline: Option<String>,
     /// Process id of the process that started it.
     pub parent_pid: Option<u64>,
+    /// When it started, BOOTTIME ns.
+    pub start_ns: Option<u64>,
 }
 
 /// An entry of the packages list.

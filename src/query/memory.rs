@@ -1,13 +1,14 @@
-//! What was recorded of memory beside heaps: Perfetto's counters, as far as the trace has those
-//! of memory, and our own tables over the trace and what was read beside it. Owns the names of
-//! parts and sources in them. Read when a query first asks.
+//! What was recorded of memory beside heaps: our own tables over the trace and what was read
+//! beside it, with the names of parts in them; the counters of the trace are [`super::counters`]'s.
+//! Read when a query first asks.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::counters;
 use super::processes::Processes;
 use super::table::{Catalog, Cell, Column, Rows, Schema, TableError};
-use crate::memory::counter::Counter;
+use crate::memory::counter::Counters;
 use crate::memory::timeline::{Collection, Seen, Source, Timeline};
 
 /// What was recorded of memory.
@@ -16,7 +17,7 @@ pub trait MemorySource: Send + Sync {
     ///
     /// # Errors
     /// Where the trace can't be read, or holds more than is kept.
-    fn counters(&self) -> Result<Vec<Counter>, TableError>;
+    fn counters(&self) -> Result<Counters, TableError>;
 
     /// What the trace says and what was read beside it, in order of time.
     ///
@@ -24,50 +25,6 @@ pub trait MemorySource: Send + Sync {
     /// As [`MemorySource::counters`].
     fn timeline(&self) -> Result<Timeline, TableError>;
 }
-
-static COUNTER: Schema = Schema {
-    name: "counter",
-    module: None,
-    about: "Values of the counters of `counter_track`.",
-    columns: &[
-        Column::id(),
-        Column::int("ts", "when, ns of trace time").sorted(),
-        Column::int("track_id", "the counter: `counter_track.id`").indexed(),
-        Column::real(
-            "value",
-            "bytes, but of `oom_score_adj` and `Heap size (KB)`",
-        ),
-        Column::int("arg_set_id", "always NULL"),
-    ],
-};
-
-static TRACK: Schema = Schema {
-    name: "counter_track",
-    module: None,
-    about: "Counters of memory in the trace, of processes and of the phone. Perfetto lists \
-            others, too.",
-    columns: &[
-        Column::id(),
-        Column::text("name", "what is counted").indexed(),
-        Column::int("parent_id", "always NULL"),
-        Column::int("source_arg_set_id", "always NULL"),
-        Column::int("machine_id", "always NULL: one device"),
-    ],
-};
-
-static PROCESS_TRACK: Schema = Schema {
-    name: "process_counter_track",
-    module: None,
-    about: "Those of `counter_track` that count for a process.",
-    columns: &[
-        Column::id(),
-        Column::text("name", "what is counted").indexed(),
-        Column::int("parent_id", "always NULL"),
-        Column::int("source_arg_set_id", "always NULL"),
-        Column::int("machine_id", "always NULL: one device"),
-        Column::int("upid", "the process; NULL where nothing else names it").indexed(),
-    ],
-};
 
 static MEMORY: Schema = Schema {
     name: "heaptap_memory",
@@ -114,97 +71,6 @@ static GC: Schema = Schema {
         Column::int("ours", "1 where heaptap itself caused it"),
     ],
 };
-
-/// The name of a source, as `memory.jsonl` has it.
-fn name_of(source: Source) -> &'static str {
-    match source {
-        Source::Status => "status",
-        Source::MeminfoLocal => "meminfo-local",
-        Source::Meminfo => "meminfo",
-        Source::Smaps => "smaps",
-        Source::Gfxinfo => "gfxinfo",
-        Source::Dmabuf => "dmabuf",
-        Source::ProcessStats => "process-stats",
-        Source::SysStats => "sys-stats",
-        Source::Ftrace => "ftrace",
-        Source::Log => "log",
-    }
-}
-
-/// Counters, and their values in order of time.
-struct Counters {
-    /// Those of processes first, so that both tables number them alike.
-    tracks: Vec<(Option<u32>, &'static str)>,
-    of_processes: usize,
-    values: Vec<(u32, Counter)>,
-    processes: Arc<Processes>,
-}
-
-impl Counters {
-    fn of(values: Vec<Counter>, processes: &Arc<Processes>) -> Counters {
-        let key = |counter: &Counter| (counter.pid.is_none(), counter.pid, counter.name);
-        let mut keys: Vec<_> = {
-            let all: std::collections::BTreeSet<_> = values.iter().map(key).collect();
-            all.into_iter().collect()
-        };
-        keys.dedup();
-        let places: HashMap<_, u32> = keys.iter().copied().zip(0..).collect();
-        let placed = values.into_iter().map(|counter| {
-            let place = places.get(&key(&counter)).copied();
-            (place.unwrap_or(0), counter)
-        });
-        Counters {
-            of_processes: keys.iter().filter(|key| !key.0).count(),
-            values: placed.collect(),
-            tracks: keys.into_iter().map(|(_, pid, name)| (pid, name)).collect(),
-            processes: Arc::clone(processes),
-        }
-    }
-}
-
-struct Values(Arc<Counters>);
-struct Tracks {
-    all: Arc<Counters>,
-    only_processes: bool,
-}
-
-impl Rows for Values {
-    fn len(&self) -> usize {
-        self.0.values.len()
-    }
-
-    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
-        let (track, counter) = &self.0.values[row];
-        match column {
-            0 => row.into(),
-            1 => Cell::bits(counter.boot_ns),
-            2 => (*track).into(),
-            3 => Cell::Real(counter.value),
-            _ => Cell::Null,
-        }
-    }
-}
-
-impl Rows for Tracks {
-    fn len(&self) -> usize {
-        match self.only_processes {
-            true => self.all.of_processes,
-            false => self.all.tracks.len(),
-        }
-    }
-
-    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
-        let (pid, name) = self.all.tracks[row];
-        match column {
-            0 => row.into(),
-            1 => name.into(),
-            5 => pid
-                .and_then(|pid| self.all.processes.upid(pid.into()))
-                .into(),
-            _ => Cell::Null,
-        }
-    }
-}
 
 /// The timeline, and what tables need to find their way in it.
 struct Seens {
@@ -370,7 +236,7 @@ impl Rows for MemoryRows {
         match column {
             0 => row.into(),
             1..=4 => self.seen.whose(figure.place as usize, column),
-            5 => name_of(figure.source).into(),
+            5 => figure.source.word().into(),
             6 => figure.part.into(),
             _ => figure.bytes.into(),
         }
@@ -405,7 +271,7 @@ impl Rows for Collections {
         match column {
             0 => row.into(),
             1..=4 => self.seen.whose(place, column),
-            5 => gc.source.map(name_of).into(),
+            5 => gc.source.map(Source::word).into(),
             6 => told(&gc.reason).into(),
             7 => told(&gc.collector).into(),
             8 => gc.freed_bytes.into(),
@@ -428,14 +294,17 @@ fn longest_pause(gc: &Collection) -> Option<u64> {
 }
 
 /// What is read once, when a table of it is first asked for.
-struct Once<T>(Mutex<Option<Arc<T>>>);
+pub(super) struct Once<T>(Mutex<Option<Arc<T>>>);
 
 impl<T> Once<T> {
-    fn new() -> Arc<Once<T>> {
+    pub(super) fn new() -> Arc<Once<T>> {
         Arc::new(Once(Mutex::new(None)))
     }
 
-    fn get(&self, read: impl FnOnce() -> Result<T, TableError>) -> Result<Arc<T>, TableError> {
+    pub(super) fn get(
+        &self,
+        read: impl FnOnce() -> Result<T, TableError>,
+    ) -> Result<Arc<T>, TableError> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(kept) = &*kept {
             return Ok(Arc::clone(kept));
@@ -448,22 +317,7 @@ impl<T> Once<T> {
 
 /// Adds the tables.
 pub fn add(catalog: &mut Catalog, source: &Arc<dyn MemorySource>, processes: &Arc<Processes>) {
-    let counters = {
-        let once = Once::new();
-        let (source, processes) = (Arc::clone(source), Arc::clone(processes));
-        Arc::new(move || once.get(|| Ok(Counters::of(source.counters()?, &processes))))
-    };
-    let of = Arc::clone(&counters);
-    catalog.table(&COUNTER, move || Ok(Arc::new(Values(of()?))));
-    for (schema, only_processes) in [(&TRACK, false), (&PROCESS_TRACK, true)] {
-        let of = Arc::clone(&counters);
-        catalog.table(schema, move || {
-            Ok(Arc::new(Tracks {
-                all: of()?,
-                only_processes,
-            }))
-        });
-    }
+    counters::add(catalog, source, processes);
     let seen = {
         let once = Once::new();
         let (source, processes) = (Arc::clone(source), Arc::clone(processes));

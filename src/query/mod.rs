@@ -22,6 +22,7 @@
 //! | `vtab` | how SQLite plans over and walks through a table |
 
 mod copy;
+mod counters;
 mod engine;
 mod error;
 pub mod flamegraph;

@@ -19,6 +19,8 @@ pub struct ProcessRow {
     pub cmdline: Option<String>,
     /// `upid` of the process that started it.
     pub parent: Option<u32>,
+    /// When it started, ns of trace time.
+    pub start_ns: Option<u64>,
 }
 
 /// All processes. A `upid` is the position in them; 0 is the idle process, as in Perfetto.
@@ -47,6 +49,7 @@ impl Processes {
             row.cmdline.clone_from(&process.cmdline);
             row.name = (!process.name.is_empty()).then(|| process.name.clone());
             row.uid = process.uid;
+            row.start_ns = process.start_ns;
         }
         for (&pid, process) in &recording.processes {
             let parent = process.parent_pid.filter(|&parent| parent != 0);
@@ -100,7 +103,7 @@ static PROCESSES: Schema = Schema {
         Column::int("upid", "equal to `id`").found(Access::Row),
         Column::int("pid", "process id on the device").indexed(),
         Column::text("name", "NULL where not known").indexed(),
-        Column::int("start_ts", "always NULL: profiles do not say"),
+        Column::int("start_ts", "when it started, where known"),
         Column::int("end_ts", "always NULL: profiles do not say"),
         Column::int("parent_upid", "the process that started it, where known").indexed(),
         Column::int("uid", "uid of its app or service").indexed(),
@@ -146,6 +149,7 @@ impl Rows for ProcessTable {
             0 | 1 => row.into(),
             2 => Cell::bits(process.pid),
             3 => process.name.as_deref().into(),
+            4 => process.start_ns.map(Cell::bits).unwrap_or(Cell::Null),
             6 => process.parent.into(),
             7 => process.uid.map(Cell::bits).unwrap_or(Cell::Null),
             8 => process

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::processes::Processes;
-use super::table::{Catalog, Cell, Column, Rows, Schema, TableError};
+use super::table::{Catalog, Cell, Column, Rows, Schema, TableError, View};
 use crate::memory::smaps::{Field, SmapsRow, SmapsRows};
 
 /// Mappings of a trace.
@@ -106,7 +106,19 @@ impl Rows for Table {
     }
 }
 
-/// Adds the table.
+/// The same under the names that Perfetto gives them elsewhere.
+const MAPPINGS: View = View {
+    name: "process_memory_mappings",
+    module: None,
+    about: "`profiler_smaps` with shorter names, `path` without ` (deleted)`.",
+    sql: "SELECT id, upid, ts, path_trimmed AS path, aggregate_count, is_deleted, size_kb, \
+          rss_kb, anonymous_kb, swap_kb, shared_clean_resident_kb AS shared_clean_kb, \
+          shared_dirty_resident_kb AS shared_dirty_kb, \
+          private_clean_resident_kb AS private_clean_kb, private_dirty_kb, locked_kb, \
+          proportional_resident_kb AS pss_kb, pss_dirty_kb, swap_pss_kb FROM profiler_smaps",
+};
+
+/// Adds the table and its view.
 pub fn add(catalog: &mut Catalog, source: Arc<dyn SmapsSource>, processes: &Arc<Processes>) {
     let processes = Arc::clone(processes);
     catalog.table(&SCHEMA, move || {
@@ -123,4 +135,5 @@ pub fn add(catalog: &mut Catalog, source: Arc<dyn SmapsSource>, processes: &Arc<
         }
         Ok(Arc::new(Table(rows)))
     });
+    catalog.view(MAPPINGS);
 }

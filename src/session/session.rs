@@ -168,7 +168,8 @@ impl Session {
         self.journal.path()
     }
 
-    pub(super) fn store(&self) -> &Store {
+    /// Where its journal is kept.
+    pub fn store(&self) -> &Store {
         &self.store
     }
 

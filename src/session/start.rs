@@ -277,33 +277,25 @@ fn complaint(output: &Output) -> String {
 mod tests {
     use super::*;
 
-    fn output(stdout: &str, stderr: &str) -> Output {
-        Output {
-            stdout: stdout.into(),
-            stderr: stderr.into(),
-            exit: 0,
-        }
-    }
-
     #[test]
     fn the_pid_is_found_among_warnings() {
         let warning = "WARNING: linker: Warning: \"/system/lib64/x\" unused DT entry 7\n";
-        assert_eq!(parse_pid(&output("4711\n", "")), Some(4711));
+        assert_eq!(parse_pid(&Output::said("4711\n", "")), Some(4711));
         assert_eq!(
-            parse_pid(&output(&format!("{warning}4711\r\n"), "")),
+            parse_pid(&Output::said(&format!("{warning}4711\r\n"), "")),
             Some(4711)
         );
         assert_eq!(
-            parse_pid(&output("", &format!("{warning}4711\n{warning}"))),
+            parse_pid(&Output::said("", &format!("{warning}4711\n{warning}"))),
             Some(4711)
         );
-        assert_eq!(parse_pid(&output(warning, "")), None);
-        assert_eq!(parse_pid(&output("99999999999\n", "")), None);
+        assert_eq!(parse_pid(&Output::said(warning, "")), None);
+        assert_eq!(parse_pid(&Output::said("99999999999\n", "")), None);
     }
 
     #[test]
     fn complaints_come_without_noise() {
-        let out = output(
+        let out = Output::said(
             "12\n",
             "WARNING: linker: Warning: x\nfailed to parse config\n",
         );

@@ -17,9 +17,9 @@ use super::reader::PlaceReader;
 use super::series::{Key, Series, Taken};
 use super::smaps::{SmapsFacts, SmapsPlan};
 use super::surveyed::Surveyed;
-use crate::memory::counter::Counter;
+use crate::memory::counter::Counters;
 use crate::profile::{CallsiteId, DumpKind, Health, HeapDump, Recording};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// A trace after its first reading.
@@ -80,12 +80,20 @@ impl Trace {
             .read(&mut self.reader, &self.clocks, recording, wanted)?)
     }
 
+    /// The processes of which [`Trace::counters`] has figures beside a Java heap's size.
+    ///
+    /// # Errors
+    /// Where the source can't be read; damage in it is no error.
+    pub fn counted_pids(&mut self) -> Result<BTreeSet<u32>, TraceError> {
+        Ok(self.memory.counted(&mut self.reader)?)
+    }
+
     /// The same figures as Perfetto's counters: each as it stands in its packet, nothing carried
     /// on. `None` where they are more than are kept.
     ///
     /// # Errors
     /// Where the source can't be read; damage in it is no error.
-    pub fn counters(&mut self, wanted: &MemoryWanted) -> Result<Option<Vec<Counter>>, TraceError> {
+    pub fn counters(&mut self, wanted: &MemoryWanted) -> Result<Option<Counters>, TraceError> {
         let recording = &self.recording;
         Ok(self
             .memory

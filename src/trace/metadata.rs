@@ -57,7 +57,7 @@ pub(super) fn read_process_tree(
     recording: &mut Recording,
 ) -> Result<(), WireError> {
     each_message(message, 1, |process| {
-        let (mut pid, mut parent_pid, mut uid) = (0, None, None);
+        let (mut pid, mut parent_pid, mut uid, mut start_ns) = (0, None, None, None);
         let mut cmdline: Vec<String> = Vec::new();
         let mut fields = Fields::new(process);
         while let Some((number, value)) = fields.next()? {
@@ -66,6 +66,7 @@ pub(super) fn read_process_tree(
                 2 => parent_pid = Some(value.number()),
                 3 => cmdline.push(value.text()),
                 5 => uid = Some(value.number()),
+                7 => start_ns = Some(value.number()),
                 _ => {}
             }
         }
@@ -74,6 +75,9 @@ pub(super) fn read_process_tree(
                 1 => first.split(' ').next().unwrap_or(first),
                 _ => first,
             };
+            // The first tree that tells it counts, as in Perfetto.
+            let before = recording.processes.get(&pid);
+            let start_ns = before.and_then(|before| before.start_ns).or(start_ns);
             recording.processes.insert(
                 pid,
                 Process {
@@ -81,6 +85,7 @@ pub(super) fn read_process_tree(
                     uid,
                     cmdline: Some(cmdline.join(" ")),
                     parent_pid,
+                    start_ns,
                 },
             );
         }
@@ -315,5 +320,12 @@ mod tests {
         assert_eq!(recording.processes[&5].name, "app_process");
         assert_eq!(recording.processes[&6].name, "/bin/a b");
         assert!(!recording.processes.contains_key(&7));
+        assert_eq!(recording.processes[&5].start_ns, None);
+        // Started at 9; a later tree says 8.
+        for start in [9, 8] {
+            let again = [vec![0x08, 5, 0x38, start], field(3, b"app_process -x")].concat();
+            read_process_tree(&field(1, &again), &mut recording).unwrap();
+        }
+        assert_eq!(recording.processes[&5].start_ns, Some(9));
     }
 }

@@ -25,6 +25,7 @@ mod moments;
 mod old;
 #[cfg(unix)]
 mod provoke;
+mod queried;
 mod record;
 #[cfg(unix)]
 mod sessions;

@@ -9,7 +9,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use sha2::{Digest as _, Sha256};
 
@@ -19,12 +19,13 @@ use crate::app::finish::{Finished, RAW_TRACE};
 use crate::app::java::FOLDER;
 use crate::app::manifest::{self, BoundLabel, JavaDump, Label, LabelledDump, Manifest};
 use crate::app::names::NameOptions;
+use crate::app::plan::Plan;
 use crate::app::record::{RecordOptions, Recorded, Tell};
 use crate::app::what::{JavaResults, What};
 use crate::config::{JavaSpec, Targets};
 use crate::eligibility::{Assessment, DeviceFacts, Scope};
 use crate::export::pprof::PprofOptions;
-use crate::session::{self, Store};
+use crate::session::{self, Session, Store};
 use crate::units::hex;
 
 /// Why no Java heap will be taken at any label, told before anything is recorded; `None` where
@@ -38,8 +39,36 @@ pub(in crate::app) fn impossible(facts: &DeviceFacts, assessment: &Assessment) -
     Some(format!("--with java takes no Java heap here: {why}"))
 }
 
+/// What the sessions of all labels have in common: they are the recording's own, so they stand
+/// in its store, and name frames as it does.
+pub(super) struct Heaps {
+    store: Store,
+    names: NameOptions,
+    pprof: PprofOptions,
+    /// The trace of the labels before, as far as it is summed up.
+    summed: Mutex<Summed>,
+}
+
+/// A file's beginning, and its SHA-256, to be gone on with.
+#[derive(Clone, Default)]
+pub(super) struct Summed {
+    size: u64,
+    hash: Sha256,
+}
+
+impl Heaps {
+    pub(super) fn of(session: &Session, plan: &Plan) -> Heaps {
+        Heaps {
+            store: session.store().clone(),
+            names: plan.names.clone(),
+            pprof: plan.pprof(),
+            summed: Mutex::default(),
+        }
+    }
+}
+
 /// Takes it.
-pub(super) async fn capture(at: &At) -> Result<(), NotTaken> {
+pub(super) async fn capture(at: &At, heaps: &Arc<Heaps>) -> Result<(), NotTaken> {
     let folder = at.folder.join(FOLDER);
     std::fs::create_dir_all(&folder)?;
     let own = folder.join(at.name());
@@ -64,16 +93,15 @@ pub(super) async fn capture(at: &At) -> Result<(), NotTaken> {
         retry_overrun: false,
         disable_selinux: false,
         user: None,
-        pprof: PprofOptions::default(),
-        names: NameOptions::default(),
+        pprof: heaps.pprof,
+        names: heaps.names.clone(),
     };
-    let store = Store::of_user()?;
     let from_ns = session::moment(&at.device).await?.boot_ns;
     // Nobody asks this session for anything: whoever ends the recording waits for it, or leaves
     // it to `collect`.
     let (_ask, mut controls) = tokio::sync::mpsc::unbounded_channel();
     let quiet: Tell = Arc::new(|_| {});
-    let dumping = dump::dump(&at.device, &store, &options, &mut controls, &quiet);
+    let dumping = dump::dump(&at.device, &heaps.store, &options, &mut controls, &quiet);
     let recorded = Box::pin(dumping).await;
     // The app stood still for its fork, and the child that wrote the heap doubled it meanwhile.
     if let Ok(now) = session::moment(&at.device).await {
@@ -94,8 +122,12 @@ pub(super) async fn capture(at: &At) -> Result<(), NotTaken> {
             .map(|w| w.message.clone());
         return Err(because(&why.unwrap_or_else(|| "no heap came".to_owned())));
     }
-    let at = at.clone();
-    match tokio::task::spawn_blocking(move || put(&at, finished)).await {
+    let (at, heaps) = (at.clone(), Arc::clone(heaps));
+    let putting = move || {
+        let mut summed = heaps.summed.lock().unwrap_or_else(PoisonError::into_inner);
+        put(&at, finished, &mut summed)
+    };
+    match tokio::task::spawn_blocking(putting).await {
         Ok(put) => put.map_err(|why| because(&why)),
         Err(_) => Err(because("putting it to the others was interrupted")),
     }
@@ -103,13 +135,13 @@ pub(super) async fn capture(at: &At) -> Result<(), NotTaken> {
 
 /// Puts a finished dump to those of the other labels, and notes it. Blocks; why not, where that
 /// fails: it stands by itself then.
-pub(super) fn put(at: &At, finished: Finished) -> Result<(), String> {
+pub(super) fn put(at: &At, finished: Finished, summed: &mut Summed) -> Result<(), String> {
     let moment = Moment {
         label: at.label.clone(),
         asked_ns: at.boot_ns,
     };
     let own = finished.output.clone();
-    let dumps = join(&at.folder.join(FOLDER), finished, &moment).map_err(|error| {
+    let dumps = join(&at.folder.join(FOLDER), finished, &moment, summed).map_err(|error| {
         let kept = own.display();
         format!("it stands by itself in {kept}, since it could not be put to the others: {error}")
     })?;
@@ -134,7 +166,12 @@ struct Moment {
 /// Puts a finished dump behind those that stand in `folder`; its own folder is gone then. Gives
 /// its dumps as they stand there now. Until the manifest is written, what stood there before is
 /// whole: what is behind the trace's known size is nobody's.
-fn join(folder: &Path, mut finished: Finished, moment: &Moment) -> io::Result<Vec<JavaDump>> {
+fn join(
+    folder: &Path,
+    mut finished: Finished,
+    moment: &Moment,
+    summed: &mut Summed,
+) -> io::Result<Vec<JavaDump>> {
     let from = finished.output.clone();
     finished.journal.forget().map_err(io::Error::other)?;
     let new = finished.manifest;
@@ -150,7 +187,15 @@ fn join(folder: &Path, mut finished: Finished, moment: &Moment) -> io::Result<Ve
         Err(error) => return Err(io::Error::other(error)),
     };
     let before = all.trace.as_ref().map_or(0, |trace| trace.size);
-    let (size, sha256) = append(&folder.join(RAW_TRACE), before, &from.join(RAW_TRACE))?;
+    let sum = append(
+        &folder.join(RAW_TRACE),
+        before,
+        &from.join(RAW_TRACE),
+        summed,
+    )?;
+    let size = sum.size;
+    let sha256 = hex(&sum.hash.clone().finalize());
+    *summed = sum;
     all.trace = Some(manifest::TraceFile {
         file: RAW_TRACE.to_owned(),
         size,
@@ -203,8 +248,9 @@ fn join(folder: &Path, mut finished: Finished, moment: &Moment) -> io::Result<Ve
     Ok(added)
 }
 
-/// Copies `from` behind the first `before` bytes of `to`. Size and SHA-256 of the whole.
-fn append(to: &Path, before: u64, from: &Path) -> io::Result<(u64, String)> {
+/// Copies `from` behind the first `before` bytes of `to`. Sums up the whole; what of it
+/// `summed` has is not read again.
+fn append(to: &Path, before: u64, from: &Path, summed: &Summed) -> io::Result<Summed> {
     let mut goal = OpenOptions::new()
         .read(true)
         .write(true)
@@ -221,15 +267,52 @@ fn append(to: &Path, before: u64, from: &Path) -> io::Result<(u64, String)> {
     io::copy(&mut File::open(from)?, &mut goal)?;
     goal.flush()?;
     goal.sync_all()?;
-    goal.seek(SeekFrom::Start(0))?;
-    let (mut hash, mut size) = (Sha256::new(), 0u64);
+    let mut sum = match summed.size == before {
+        true => summed.clone(),
+        false => Summed::default(),
+    };
+    goal.seek(SeekFrom::Start(sum.size))?;
     let mut block = vec![0; 1 << 20];
     loop {
         let read = goal.read(&mut block)?;
         if read == 0 {
-            return Ok((size, hex(&hash.finalize())));
+            return Ok(sum);
         }
-        hash.update(&block[..read]);
-        size = size.saturating_add(read as u64);
+        sum.hash.update(&block[..read]);
+        sum.size = sum.size.saturating_add(read as u64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trace_that_grows_is_summed_up_as_one_that_is_read_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let (goal, from) = (dir.path().join("goal"), dir.path().join("from"));
+        let mut summed = Summed::default();
+        let mut whole = Vec::new();
+        for part in [&b"one"[..], b"", b"three"] {
+            std::fs::write(&from, part).unwrap();
+            let before = whole.len() as u64;
+            whole.extend_from_slice(part);
+            // What an interrupted label left behind the known size is nobody's.
+            if before > 0 {
+                let mut file = OpenOptions::new().append(true).open(&goal).unwrap();
+                file.write_all(b"rest").unwrap();
+            }
+            let sum = append(&goal, before, &from, &summed).unwrap();
+            assert_eq!(std::fs::read(&goal).unwrap(), whole);
+            assert_eq!(sum.size, whole.len() as u64);
+            let expected = hex(&Sha256::digest(&whole));
+            assert_eq!(hex(&sum.hash.clone().finalize()), expected);
+            // Another process that takes the next label has to read the whole.
+            let afresh = append(&goal, before, &from, &Summed::default()).unwrap();
+            assert_eq!(hex(&afresh.hash.finalize()), expected);
+            summed = sum;
+        }
+        let cut = append(&goal, 100, &from, &summed);
+        assert!(cut.is_err());
     }
 }

@@ -55,7 +55,7 @@ pub(in crate::app) fn join(
         timeline,
         windows: OurWindows::default(),
     };
-    java::put(&at, part)?;
+    java::put(&at, part, &mut java::Summed::default())?;
     at.timeline
         .finish()
         .map_err(|error| error.to_string())

@@ -32,6 +32,7 @@ mod with;
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -42,6 +43,7 @@ use self::allocations::Tracking;
 use self::at::{At, NotTaken};
 pub(super) use self::collections::write as write_collections;
 pub use self::file::TimelineFile;
+use self::java::Heaps;
 pub(super) use self::java::impossible as java_impossible;
 pub(super) use self::later::complete;
 pub(super) use self::left::{is_part_of, join as join_part, move_along, parts_of};
@@ -137,6 +139,7 @@ impl Beside {
             labels: session.watch_labels(),
             timeline,
             windows: OurWindows::default(),
+            heaps: Arc::new(Heaps::of(session, plan)),
             tell: Tell::clone(tell),
             waiting: VecDeque::new(),
             tracking: None,
@@ -185,6 +188,7 @@ struct Spine {
     labels: LabelWatch,
     timeline: TimelineFile,
     windows: OurWindows,
+    heaps: Arc<Heaps>,
     tell: Tell,
     waiting: VecDeque<Wish>,
     tracking: Option<Tracking>,
@@ -292,6 +296,7 @@ impl Spine {
             folder: self.folder(),
             timeline: self.timeline.clone(),
             windows: self.windows.clone(),
+            heaps: Arc::clone(&self.heaps),
             tell: Tell::clone(&self.tell),
             tracking: self.tracking.clone(),
             asked_ns: wish.label.as_ref().map_or(0, |label| label.boot_ns),
@@ -313,6 +318,7 @@ struct Taker {
     folder: PathBuf,
     timeline: TimelineFile,
     windows: OurWindows,
+    heaps: Arc<Heaps>,
     tell: Tell,
     tracking: Option<Tracking>,
     wish: Wish,
@@ -411,7 +417,7 @@ impl Taker {
             windows: self.windows.clone(),
         };
         match source {
-            Source::Java => java::capture(&at).await,
+            Source::Java => java::capture(&at, &self.heaps).await,
             Source::Smaps => smaps::capture(&at).await,
             Source::Meminfo => meminfo::capture(&at).await,
             Source::Allocations => match &self.tracking {

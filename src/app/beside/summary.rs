@@ -191,16 +191,7 @@ mod tests {
         std::fs::create_dir(dir.path().join("meminfo")).unwrap();
         std::fs::write(dir.path().join("meminfo/01-a.txt"), "x").unwrap();
         let file = TimelineFile::open(dir.path()).unwrap();
-        let resident = Resident {
-            source: Source::Status,
-            rss: 1,
-            anon: None,
-            file: None,
-            shmem: None,
-            swap: None,
-            peak: None,
-            oom_score_adj: None,
-        };
+        let resident = Resident::of(Source::Status, 1);
         file.see(1, 7, Seen::Resident(resident));
         for ours in [true, false, false] {
             let collection = Collection {

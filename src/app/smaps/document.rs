@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{Mapped, Moment};
-use crate::memory::smaps::{self, By, Change, Field, Form, Grouped, Sums};
+use crate::memory::smaps::{self, By, Change, Field, Form, Group, Grouped, Sums};
 use crate::memory::timeline::Parts;
 
 /// Figures, bytes.
@@ -54,9 +54,9 @@ pub struct Document {
     pub others_there: Vec<Moment>,
 }
 
-/// A sum.
+/// What is summed up in a row.
 #[derive(Debug, Clone, Serialize)]
-pub struct Row {
+pub struct Summed {
     /// The row of meminfo that it counts as.
     pub kind: &'static str,
     /// The row of meminfo's Dalvik Details.
@@ -71,6 +71,14 @@ pub struct Row {
     /// `r-xp`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permissions: Option<String>,
+}
+
+/// A sum.
+#[derive(Debug, Clone, Serialize)]
+pub struct Row {
+    /// Of what.
+    #[serde(flatten)]
+    pub of: Summed,
     /// Offset in the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
@@ -94,16 +102,21 @@ fn word(by: By) -> &'static str {
     }
 }
 
-fn row(by: By, grouped: &Grouped) -> Row {
-    let group = &grouped.group;
-    let is_mapping = by == By::Mapping;
-    Row {
+fn summed(by: By, group: &Group) -> Summed {
+    Summed {
         kind: group.kind.label(),
         part: group.sub.map(smaps::SubKind::label),
         is_part: by == By::Kind && group.sub.is_some(),
         name: (by != By::Kind).then(|| group.name.clone()),
-        permissions: (is_mapping && !group.permissions.is_empty())
-            .then(|| group.permissions.clone()),
+        permissions: (!group.permissions.is_empty()).then(|| group.permissions.clone()),
+    }
+}
+
+fn row(by: By, grouped: &Grouped) -> Row {
+    let group = &grouped.group;
+    let is_mapping = by == By::Mapping;
+    Row {
+        of: summed(by, group),
         offset: is_mapping.then_some(group.offset),
         start: (is_mapping && grouped.start > 0).then(|| format!("{:x}", grouped.start)),
         count: grouped.count,
@@ -159,20 +172,9 @@ pub struct ChangesDocument {
 /// A group before and after.
 #[derive(Debug, Clone, Serialize)]
 pub struct ChangeRow {
-    /// The row of meminfo.
-    pub kind: &'static str,
-    /// The row of Dalvik Details.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub part: Option<&'static str>,
-    /// It is part of another row, and not counted again.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub is_part: bool,
-    /// The file or area.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// `r-xp`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub permissions: Option<String>,
+    /// Of what.
+    #[serde(flatten)]
+    pub of: Summed,
     /// `new`, `gone`, or `changed`.
     pub status: &'static str,
     /// Mappings before.
@@ -196,13 +198,8 @@ fn deltas(get: impl Fn(Field) -> Option<i64>) -> BTreeMap<&'static str, i64> {
 }
 
 fn change_row(by: By, change: &Change) -> ChangeRow {
-    let group = &change.group;
     ChangeRow {
-        kind: group.kind.label(),
-        part: group.sub.map(smaps::SubKind::label),
-        is_part: by == By::Kind && group.sub.is_some(),
-        name: (by != By::Kind).then(|| group.name.clone()),
-        permissions: (!group.permissions.is_empty()).then(|| group.permissions.clone()),
+        of: summed(by, &change.group),
         status: match (&change.before, &change.after) {
             (None, _) => "new",
             (_, None) => "gone",

@@ -374,28 +374,20 @@ pub(in crate::app) async fn malloc_info(
 mod tests {
     use super::*;
 
-    fn output(stdout: &str, stderr: &str) -> Output {
-        Output {
-            stdout: stdout.into(),
-            stderr: stderr.into(),
-            ..Output::default()
-        }
-    }
-
     #[test]
     fn what_was_said_instead_of_mappings_is_no_text() {
         let text = "12.50 90.1\n7f00-8f00 rw-p 0 0:0 0\nRss: 4 kB\n";
-        let (boot_ns, mapped) = read(output(text, "")).unwrap();
+        let (boot_ns, mapped) = read(Output::said(text, "")).unwrap();
         assert_eq!(boot_ns, Some(12_500_000_000));
         assert!(mapped.starts_with(b"7f00-"));
         for (stdout, stderr) in [
             ("1.0 2.0\n", "cat: /proc/7/smaps: Permission denied\n"),
             ("1.0 2.0\ncat: /proc/7/smaps: Permission denied\n", ""),
         ] {
-            let said = read(output(stdout, stderr)).unwrap_err();
+            let said = read(Output::said(stdout, stderr)).unwrap_err();
             assert_eq!(said, "cat: /proc/7/smaps: Permission denied");
         }
-        assert_eq!(read(output("", "")).unwrap_err(), "");
+        assert_eq!(read(Output::said("", "")).unwrap_err(), "");
     }
 
     #[test]

@@ -74,7 +74,7 @@ pub fn add(
     references::add(catalog, &heaps);
     fields::add(catalog, &heaps);
     trees::add(catalog, &heaps);
-    sums::add(catalog, &heaps);
+    sums::add(catalog, &heaps, processes);
     bitmaps::add(catalog, &heaps);
     own::add(catalog, &heaps);
     heaps

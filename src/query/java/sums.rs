@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::super::processes::Processes;
 use super::super::table::{Catalog, Cell, Column, Rows, Schema};
 use super::heaps::{Heap, Heaps, LazyHeaps};
 use crate::analyze::aggregation::{ClassSums, class_aggregation};
@@ -41,7 +42,10 @@ const BY_DUMP: Schema = Schema {
     columns: &[
         Column::int("upid", "the process"),
         Column::int("graph_sample_ts", "the dump, by its time in ns").sorted(),
-        Column::int("process_uptime", "NULL: when it started is not known"),
+        Column::int(
+            "process_uptime",
+            "since it started, ns; NULL where not known",
+        ),
         Column::int("total_heap_size", "shallow size of all objects"),
         Column::int(
             "total_native_alloc_registry_size",
@@ -76,11 +80,13 @@ const BY_DUMP: Schema = Schema {
     ],
 };
 
-pub(super) fn add(catalog: &mut Catalog, heaps: &LazyHeaps) {
+pub(super) fn add(catalog: &mut Catalog, heaps: &LazyHeaps, processes: &Arc<Processes>) {
     let lazy = heaps.clone();
     catalog.table(&BY_CLASS, move || Ok(Arc::new(ByClass::of(lazy.get()?))));
-    let lazy = heaps.clone();
-    catalog.table(&BY_DUMP, move || Ok(Arc::new(ByDump::of(lazy.get()?))));
+    let (lazy, processes) = (heaps.clone(), Arc::clone(processes));
+    catalog.table(&BY_DUMP, move || {
+        Ok(Arc::new(ByDump::of(lazy.get()?, Arc::clone(&processes))))
+    });
 }
 
 struct ByClass {
@@ -138,14 +144,19 @@ struct Sums {
 
 struct ByDump {
     heaps: Arc<Heaps>,
+    processes: Arc<Processes>,
     /// Of all objects, and of reachable ones.
     sums: Vec<[Sums; 2]>,
 }
 
 impl ByDump {
-    fn of(heaps: Arc<Heaps>) -> ByDump {
+    fn of(heaps: Arc<Heaps>, processes: Arc<Processes>) -> ByDump {
         let sums = heaps.all().iter().map(sums).collect();
-        ByDump { heaps, sums }
+        ByDump {
+            heaps,
+            processes,
+            sums,
+        }
     }
 }
 
@@ -185,6 +196,13 @@ impl Rows for ByDump {
         match column {
             0 => heap.upid.into(),
             1 => heap.ts().into(),
+            2 => {
+                let process = self.processes.rows().get(heap.upid as usize);
+                let started = process.and_then(|process| process.start_ns);
+                started.map_or(Cell::Null, |at| {
+                    Cell::bits(heap.facts.time_ns.wrapping_sub(at))
+                })
+            }
             3 | 6 => of.bytes.into(),
             4 | 7 => Cell::bits(of.native_bytes),
             5 | 8 => Cell::bits(of.count),

@@ -1,6 +1,7 @@
 //! The figures of packets one by one, as Perfetto's trace processor makes counters of them:
 //! under its names, kB as bytes, and of a process only what the packet itself says.
 
+use std::collections::{BTreeSet, HashMap};
 use std::io;
 
 use super::super::clocks::Clocks;
@@ -8,27 +9,48 @@ use super::super::packet::{Packet, payload};
 use super::super::reader::PlaceReader;
 use super::super::wire::{Fields, WireError};
 use super::time::Times;
-use super::{MOST_ENTRIES, MemoryWanted, Places};
-use crate::memory::counter::Counter;
+use super::{MemoryWanted, Places};
+use crate::memory::counter::{Counters, Kind, Track, Value};
 use crate::memory::timeline::{Seen, Source};
 use crate::profile::Recording;
 
-/// Figures of a process by field number, from 2.
-const OF_PROCESS: [&str; 9] = [
-    "mem.virt",
-    "mem.rss",
-    "mem.rss.anon",
-    "mem.rss.file",
-    "mem.rss.shmem",
-    "mem.swap",
-    "mem.locked",
-    "mem.rss.watermark",
-    "oom_score_adj",
-];
-const OOM_SCORE_ADJ: u32 = 10;
+/// A figure of a process: its field number, of which kind it is, and its name.
+type Figure = (usize, Kind, &'static str);
 
-/// Lines of `/proc/meminfo` by number, from 1.
-const OF_PHONE: [&str; 33] = [
+/// Figures of a process by field number; those of the browser's own sampler are left out.
+const OF_PROCESS: [Option<Figure>; 25] = {
+    const fn memory(at: usize, name: &'static str) -> Option<Figure> {
+        Some((at, Kind::ProcessMemory, name))
+    }
+    const fn smaps(at: usize, name: &'static str) -> Option<Figure> {
+        Some((at, Kind::Smaps, name))
+    }
+    let mut all = [None; 25];
+    all[2] = memory(2, "mem.virt");
+    all[3] = memory(3, "mem.rss");
+    all[4] = memory(4, "mem.rss.anon");
+    all[5] = memory(5, "mem.rss.file");
+    all[6] = memory(6, "mem.rss.shmem");
+    all[7] = memory(7, "mem.swap");
+    all[8] = memory(8, "mem.locked");
+    all[9] = memory(9, "mem.rss.watermark");
+    all[10] = Some((10, Kind::OomScoreAdj, "oom_score_adj"));
+    all[16] = smaps(16, "mem.smaps.rss");
+    all[17] = smaps(17, "mem.smaps.pss");
+    all[18] = smaps(18, "mem.smaps.pss.anon");
+    all[19] = smaps(19, "mem.smaps.pss.file");
+    // So it is spelled there.
+    all[20] = smaps(20, "mem.smaps.pss.smem");
+    all[21] = Some((21, Kind::Runtime, "runtime.user_ns"));
+    all[22] = Some((22, Kind::Runtime, "runtime.kernel_ns"));
+    all[23] = smaps(23, "mem.smaps.swap.pss");
+    all[24] = memory(24, "mem.dmabuf_rss");
+    all
+};
+
+/// Lines of `/proc/meminfo` by number, and what vendors' kernels add to them.
+const OF_PHONE: [&str; 39] = [
+    "MemUnspecified",
     "MemTotal",
     "MemFree",
     "MemAvailable",
@@ -62,13 +84,93 @@ const OF_PHONE: [&str; 33] = [
     "VmallocChunk",
     "CmaTotal",
     "CmaFree",
+    "Gpu",
+    "Zram",
+    "Misc",
+    "ION_heap",
+    "ION_heap_pool",
 ];
 
 /// What atrace calls the Java heap's size, which it tells in kB.
 const HEAP_SIZE: &str = "Heap size (KB)";
 
+/// More values of one trace are not kept: a quarter of a gigabyte.
+const MOST_VALUES: usize = 10 << 20;
+
+/// A counter that has no value yet.
+const UNSEEN: u32 = u32::MAX;
+
+/// Values on their way, each with its counter's place.
+struct Gathered {
+    all: Counters,
+    of_phone: [u32; OF_PHONE.len()],
+    /// Behind the figures of a process, its Java heap's size.
+    of_process: HashMap<u32, [u32; OF_PROCESS.len() + 1]>,
+    is_whole: bool,
+}
+
+impl Gathered {
+    fn new() -> Gathered {
+        Gathered {
+            all: Counters::default(),
+            of_phone: [UNSEEN; OF_PHONE.len()],
+            of_process: HashMap::new(),
+            is_whole: true,
+        }
+    }
+
+    /// Takes a value of a process.
+    fn process(&mut self, boot_ns: u64, pid: u32, (at, kind, name): Figure, value: f64) {
+        let unseen = || [UNSEEN; OF_PROCESS.len() + 1];
+        let places = self.of_process.entry(pid).or_insert_with(unseen);
+        let track = Track {
+            pid: Some(pid),
+            kind,
+            name,
+        };
+        if let Some(place) = places.get_mut(at) {
+            let place = known(&mut self.all.tracks, place, track);
+            self.push(boot_ns, place, value);
+        }
+    }
+
+    /// Takes a value of the phone.
+    fn phone(&mut self, boot_ns: u64, key: usize, value: f64) {
+        if let (Some(name), Some(place)) = (OF_PHONE.get(key), self.of_phone.get_mut(key)) {
+            let track = Track {
+                pid: None,
+                kind: Kind::Meminfo,
+                name,
+            };
+            let place = known(&mut self.all.tracks, place, track);
+            self.push(boot_ns, place, value);
+        }
+    }
+
+    fn push(&mut self, boot_ns: u64, track: u32, value: f64) {
+        self.is_whole &= self.all.values.len() < MOST_VALUES;
+        if self.is_whole {
+            let value = Value {
+                boot_ns,
+                value,
+                track,
+            };
+            self.all.values.push(value);
+        }
+    }
+}
+
+/// The place of a counter, which it gets with its first value.
+fn known(tracks: &mut Vec<Track>, place: &mut u32, track: Track) -> u32 {
+    if *place == UNSEEN {
+        *place = tracks.len() as u32;
+        tracks.push(track);
+    }
+    *place
+}
+
 impl Places {
-    /// All counters, in order of time; `None` where they are more than are kept.
+    /// All counters; `None` where their values are more than are kept.
     ///
     /// # Errors
     /// Where the source can't be read; damage in it is no error.
@@ -78,61 +180,100 @@ impl Places {
         clocks: &Clocks,
         recording: &Recording,
         wanted: &MemoryWanted,
-    ) -> io::Result<Option<Vec<Counter>>> {
-        let every = MemoryWanted {
-            every_counter: true,
-            ..wanted.clone()
-        };
-        let heaps = self.read(reader, clocks, recording, &every)?;
-        let mut is_whole = heaps.loss.entries_left_out == 0;
-        let entries = heaps.timeline.entries.into_iter();
-        let mut found: Vec<Counter> = entries
-            .filter_map(|entry| match entry.seen {
-                Seen::JavaHeap(heap) if heap.source == Source::Ftrace => Some(Counter {
-                    boot_ns: entry.boot_ns,
-                    pid: Some(entry.pid),
-                    name: HEAP_SIZE,
-                    value: (heap.allocated / 1024) as f64,
-                }),
-                _ => None,
-            })
-            .collect();
+    ) -> io::Result<Option<Counters>> {
+        let mut gathered = Gathered::new();
         let mut times = Times::new(clocks);
-        for &(place, clock) in &self.places {
-            let Some(body) = reader.body(place)? else {
+        for stands in self.places.iter().filter(|stands| stands.has_figures) {
+            let Some(body) = reader.body(stands.place)? else {
                 continue;
             };
             // What stands before damage counts; that there is some, the timeline tells.
             let (packet, _) = Packet::read(body);
-            let time = packet.timestamp;
-            let mut see = |pid: Option<u32>, name, value| {
-                let wants = match (pid, &wanted.pids) {
-                    (Some(pid), Some(pids)) => pids.contains(&pid),
-                    _ => true,
-                };
-                let now = || times.boot(clock, packet.sequence, time?);
-                if let Some(boot_ns) = wants.then(now).flatten() {
-                    is_whole &= found.len() < 2 * MOST_ENTRIES;
-                    if is_whole {
-                        found.push(Counter {
-                            boot_ns,
-                            pid,
-                            name,
-                            value,
-                        });
-                    }
-                }
-            };
             for &(kind, message) in &packet.payloads {
-                let _ = match kind {
-                    payload::PROCESS_STATS => each(message, |of| process(of, &mut see)),
-                    payload::SYS_STATS => each(message, |line| phone(line, &mut see)),
-                    _ => Ok(()),
+                if !matches!(kind, payload::PROCESS_STATS | payload::SYS_STATS) {
+                    continue;
+                }
+                let time = packet.timestamp;
+                let Some(now) = time.and_then(|t| times.boot(stands.clock, packet.sequence, t))
+                else {
+                    continue;
                 };
+                let _ = match kind {
+                    payload::PROCESS_STATS => each(message, |of| {
+                        let (pid, values, outcome) = process(of);
+                        let pids = wanted.pids.as_ref();
+                        if pids.is_none_or(|pids| pids.contains(&pid)) {
+                            for (figure, value) in OF_PROCESS.into_iter().zip(values) {
+                                if let (Some(figure), Some(value)) = (figure, value) {
+                                    gathered.process(now, pid, figure, value);
+                                }
+                            }
+                        }
+                        outcome
+                    }),
+                    _ => each(message, |line| {
+                        let (key, kb) = phone(line)?;
+                        gathered.phone(now, key, kb as f64 * 1024.0);
+                        Ok(())
+                    }),
+                };
+                if !gathered.is_whole {
+                    return Ok(None);
+                }
             }
         }
-        found.sort_by_key(|counter| counter.boot_ns);
-        Ok(is_whole.then_some(found))
+        if self.places.iter().any(|stands| stands.has_events) {
+            let every = MemoryWanted {
+                every_counter: true,
+                ..wanted.clone()
+            };
+            let heaps = self.read(reader, clocks, recording, &every)?;
+            gathered.is_whole &= heaps.loss.entries_left_out == 0;
+            let figure = (OF_PROCESS.len(), Kind::Atrace, HEAP_SIZE);
+            for entry in heaps.timeline.entries {
+                if let Seen::JavaHeap(heap) = entry.seen
+                    && heap.source == Source::Ftrace
+                {
+                    let kb = (heap.allocated / 1024) as f64;
+                    gathered.process(entry.boot_ns, entry.pid, figure, kb);
+                }
+            }
+        }
+        let Gathered {
+            mut all, is_whole, ..
+        } = gathered;
+        all.values.sort_by_key(|value| value.boot_ns);
+        Ok(is_whole.then_some(all))
+    }
+}
+
+impl Places {
+    /// The processes of which there are figures: trees of processes may leave out those that
+    /// lived for a moment.
+    ///
+    /// # Errors
+    /// As [`Places::counters`].
+    pub(in crate::trace) fn counted(&self, reader: &mut PlaceReader) -> io::Result<BTreeSet<u32>> {
+        let mut pids = BTreeSet::new();
+        for stands in self.places.iter().filter(|stands| stands.has_figures) {
+            let Some(body) = reader.body(stands.place)? else {
+                continue;
+            };
+            let (packet, _) = Packet::read(body);
+            for message in packet.all(payload::PROCESS_STATS) {
+                let _ = each(message, |of| {
+                    let mut fields = Fields::new(of);
+                    while let Some((number, value)) = fields.next()? {
+                        if number == 1 {
+                            pids.insert(value.number() as u32);
+                            break;
+                        }
+                    }
+                    Ok(())
+                });
+            }
+        }
+        Ok(pids)
     }
 }
 
@@ -150,37 +291,36 @@ fn each(
     Ok(())
 }
 
-fn process(
-    message: &[u8],
-    see: &mut impl FnMut(Option<u32>, &'static str, f64),
-) -> Result<(), WireError> {
+/// Whose figures, and what they are, by field number: bytes, but of what is no memory.
+type Told = (u32, [Option<f64>; OF_PROCESS.len()], Result<(), WireError>);
+
+fn process(message: &[u8]) -> Told {
     let mut pid = 0;
     let mut values = [None; OF_PROCESS.len()];
     let mut fields = Fields::new(message);
-    while let Some((number, value)) = fields.next()? {
-        let signed = value.number() as i64;
-        let place = number.checked_sub(2).map(|place| place as usize);
-        if number == 1 {
-            pid = signed as u32;
-        } else if let Some(slot) = place.and_then(|place| values.get_mut(place)) {
-            *slot = Some(match number {
-                OOM_SCORE_ADJ => signed as f64,
-                _ => signed as f64 * 1024.0,
-            });
+    let outcome = loop {
+        match fields.next() {
+            Ok(Some((1, value))) => pid = value.number() as u32,
+            Ok(Some((number, value))) => {
+                let figure = OF_PROCESS.get(number as usize).copied().flatten();
+                if let (Some(slot), Some((_, kind, _))) = (values.get_mut(number as usize), figure)
+                {
+                    let scale = match kind {
+                        Kind::OomScoreAdj | Kind::Runtime => 1.0,
+                        _ => 1024.0,
+                    };
+                    *slot = Some(value.number() as i64 as f64 * scale);
+                }
+            }
+            Ok(None) => break Ok(()),
+            Err(error) => break Err(error),
         }
-    }
-    for (name, value) in OF_PROCESS.into_iter().zip(values) {
-        if let Some(value) = value {
-            see(Some(pid), name, value);
-        }
-    }
-    Ok(())
+    };
+    (pid, values, outcome)
 }
 
-fn phone(
-    message: &[u8],
-    see: &mut impl FnMut(Option<u32>, &'static str, f64),
-) -> Result<(), WireError> {
+/// A line of `/proc/meminfo`: its number, and kB.
+fn phone(message: &[u8]) -> Result<(usize, u64), WireError> {
     let (mut key, mut kb) = (0u64, 0u64);
     let mut fields = Fields::new(message);
     while let Some((number, value)) = fields.next()? {
@@ -190,9 +330,5 @@ fn phone(
             _ => {}
         }
     }
-    let place = key.checked_sub(1).and_then(|at| usize::try_from(at).ok());
-    if let Some(name) = place.and_then(|place| OF_PHONE.get(place)) {
-        see(None, name, kb as f64 * 1024.0);
-    }
-    Ok(())
+    Ok((usize::try_from(key).unwrap_or(usize::MAX), kb))
 }

@@ -72,10 +72,22 @@ pub struct MemoryLoss {
     pub entries_left_out: u64,
 }
 
+/// Where a packet stands.
+#[derive(Debug, Clone, Copy)]
+struct Stands {
+    place: Place,
+    /// The clock of its timestamp.
+    clock: u32,
+    /// It holds figures of processes or the phone.
+    has_figures: bool,
+    /// It holds events of the kernel.
+    has_events: bool,
+}
+
 /// Places of the packets, as the first reading left them.
 #[derive(Debug, Default)]
 pub(super) struct Places {
-    places: Vec<(Place, u32)>,
+    places: Vec<Stands>,
     /// The clock in which a sequence counts unless a packet says otherwise.
     clocks: HashMap<u32, u32>,
 }
@@ -89,16 +101,20 @@ impl Places {
         if let Some(clock) = packet.default_clock {
             self.clocks.insert(packet.sequence, clock);
         }
-        let of_memory = |(kind, _): &(u32, &[u8])| {
-            matches!(
-                *kind,
-                payload::FTRACE_EVENTS | payload::SYS_STATS | payload::PROCESS_STATS
-            )
-        };
-        if packet.payloads.iter().any(of_memory) {
+        let (mut has_figures, mut has_events) = (false, false);
+        for (kind, _) in &packet.payloads {
+            has_figures |= matches!(*kind, payload::SYS_STATS | payload::PROCESS_STATS);
+            has_events |= *kind == payload::FTRACE_EVENTS;
+        }
+        if has_figures || has_events {
             let by_default = || self.clocks.get(&packet.sequence).copied();
             let clock = packet.clock.filter(|id| *id != 0).or_else(by_default);
-            self.places.push((place, clock.unwrap_or(0)));
+            self.places.push(Stands {
+                place,
+                clock: clock.unwrap_or(0),
+                has_figures,
+                has_events,
+            });
         }
     }
 
@@ -124,7 +140,7 @@ impl Places {
         let mut processes = ProcessStats::default();
         let mut ftrace = Ftrace::default();
         let mut collections = Collections::new(wanted.every_counter);
-        for &(place, clock) in &self.places {
+        for &Stands { place, clock, .. } in &self.places {
             let Some(body) = reader.body(place)? else {
                 loss.damaged_packets += 1;
                 continue;

@@ -6,6 +6,7 @@ use std::io::Cursor;
 use proptest::prelude::*;
 
 use super::{MemoryLoss, MemoryWanted, TraceMemory};
+use crate::memory::counter::Counters;
 use crate::memory::timeline::{Collection, Resident, Seen, System};
 use crate::trace::Trace;
 
@@ -476,6 +477,103 @@ fn more_events_than_are_kept_in_order_at_once_are_read_all_the_same() {
     assert!(found.iter().all(|c| c.2.duration == Some(50)));
 }
 
+/// Time, process, name and value of each.
+type Told = (u64, Option<u32>, &'static str, f64);
+
+fn counters(trace: &[Vec<u8>], wanted: &MemoryWanted) -> (Counters, Vec<Told>) {
+    let mut trace = Trace::open(Box::new(Cursor::new(trace.concat()))).unwrap();
+    let all = trace.counters(wanted).unwrap().unwrap();
+    let values = all.values.iter().map(|value| {
+        let track = all.tracks[value.track as usize];
+        (value.boot_ns, track.pid, track.name, value.value)
+    });
+    let told = values.collect();
+    (all, told)
+}
+
+#[test]
+fn counters_have_the_names_and_scales_of_perfettos() {
+    let process = |pid, fields: &[(u32, u64)]| {
+        let figures = fields.iter().map(|(field, value)| number(*field, *value));
+        let all: Vec<Vec<u8>> = [number(1, pid)].into_iter().chain(figures).collect();
+        bytes(1, &all.concat())
+    };
+    let line = |key, kb| bytes(1, &[number(1, key), number(2, kb)].concat());
+    let every: Vec<(u32, u64)> = (2..=24).map(|field| (field, u64::from(field))).collect();
+    let minus = -800i64 as u64;
+    let trace = [
+        packet(&[
+            number(8, 20),
+            bytes(
+                7,
+                &[line(2, 5), line(38, 6), line(39, 7), line(0, 8)].concat(),
+            ),
+        ]),
+        packet(&[number(8, 10), bytes(9, &process(7, &every))]),
+        packet(&[number(8, 30), bytes(9, &process(8, &[(10, minus), (3, 0)]))]),
+        bundle(&[event(15, 12, "C|7|Heap size (KB)|9001\n")]),
+    ];
+    let mut opened = Trace::open(Box::new(Cursor::new(trace.concat()))).unwrap();
+    assert_eq!(opened.counted_pids().unwrap(), BTreeSet::from([7, 8]));
+    let (all, found) = counters(&trace, &MemoryWanted::default());
+    let kb = |of: f64| of * 1024.0;
+    assert_eq!(
+        found,
+        [
+            (10, Some(7), "mem.virt", kb(2.0)),
+            (10, Some(7), "mem.rss", kb(3.0)),
+            (10, Some(7), "mem.rss.anon", kb(4.0)),
+            (10, Some(7), "mem.rss.file", kb(5.0)),
+            (10, Some(7), "mem.rss.shmem", kb(6.0)),
+            (10, Some(7), "mem.swap", kb(7.0)),
+            (10, Some(7), "mem.locked", kb(8.0)),
+            (10, Some(7), "mem.rss.watermark", kb(9.0)),
+            (10, Some(7), "oom_score_adj", 10.0),
+            (10, Some(7), "mem.smaps.rss", kb(16.0)),
+            (10, Some(7), "mem.smaps.pss", kb(17.0)),
+            (10, Some(7), "mem.smaps.pss.anon", kb(18.0)),
+            (10, Some(7), "mem.smaps.pss.file", kb(19.0)),
+            (10, Some(7), "mem.smaps.pss.smem", kb(20.0)),
+            (10, Some(7), "runtime.user_ns", 21.0),
+            (10, Some(7), "runtime.kernel_ns", 22.0),
+            (10, Some(7), "mem.smaps.swap.pss", kb(23.0)),
+            (10, Some(7), "mem.dmabuf_rss", kb(24.0)),
+            (15, Some(7), "Heap size (KB)", 9001.0),
+            (20, None, "MemFree", kb(5.0)),
+            (20, None, "ION_heap_pool", kb(6.0)),
+            (20, None, "MemUnspecified", kb(8.0)),
+            (30, Some(8), "mem.rss", 0.0),
+            (30, Some(8), "oom_score_adj", -800.0),
+        ]
+    );
+    let kinds = |name: &str| {
+        let track = all.tracks.iter().find(|track| track.name == name).unwrap();
+        (track.kind.word(), track.kind.unit())
+    };
+    assert_eq!(kinds("mem.rss"), ("process_memory", None));
+    assert_eq!(kinds("mem.smaps.pss"), ("smaps", None));
+    assert_eq!(kinds("oom_score_adj"), ("oom_score_adj", None));
+    assert_eq!(kinds("runtime.user_ns"), ("proc_stat_runtime", None));
+    assert_eq!(kinds("Heap size (KB)"), ("atrace_counter", None));
+    assert_eq!(kinds("MemFree"), ("meminfo", Some("bytes")));
+    // Of one process: the phone's own stay.
+    let wanted = MemoryWanted {
+        pids: Some(BTreeSet::from([0, 8])),
+        ..MemoryWanted::default()
+    };
+    let (of_one, told) = counters(&trace, &wanted);
+    assert_eq!((of_one.tracks.len(), told.len()), (5, 5));
+    assert!(told.iter().all(|told| told.1.is_none_or(|pid| pid == 8)));
+}
+
+#[test]
+fn counters_before_damage_count() {
+    let cut = [number(1, 7), number(3, 5), vec![0x22, 0x7f]].concat();
+    let trace = [packet(&[number(8, 10), bytes(9, &bytes(1, &cut))])];
+    let (_, found) = counters(&trace, &MemoryWanted::default());
+    assert_eq!(found, [(10, Some(7), "mem.rss", 5120.0)]);
+}
+
 proptest! {
     #[test]
     fn any_bytes_in_these_packets_are_survived(
@@ -490,5 +588,10 @@ proptest! {
         trace.push(bundle(&events));
         let memory = read(&trace);
         prop_assert!(memory.timeline.entries.is_sorted_by_key(|entry| entry.boot_ns));
+        let (all, _) = counters(&trace, &MemoryWanted::default());
+        prop_assert!(all.values.is_sorted_by_key(|value| value.boot_ns));
+        for (at, track) in all.tracks.iter().enumerate() {
+            prop_assert!(!all.tracks[..at].contains(track), "{track:?} twice");
+        }
     }
 }

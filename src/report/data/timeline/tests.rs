@@ -159,14 +159,8 @@ fn any_entry() -> impl Strategy<Value = Entry> {
     let seen = prop_oneof![
         Just(Seen::Gone),
         any::<u64>().prop_map(|rss| Seen::Resident(Resident {
-            source: Source::ProcessStats,
-            rss,
-            anon: None,
             file: Some(rss),
-            shmem: None,
-            swap: None,
-            peak: None,
-            oom_score_adj: None,
+            ..Resident::of(Source::ProcessStats, rss)
         })),
         any::<[i64; 2]>().prop_map(|[java, system]| Seen::Parts(Parts {
             source: Source::Meminfo,
