@@ -316,6 +316,9 @@ impl Show {
                     } => format!("waiting for an OutOfMemoryError, session {session}{keys}"),
                 });
             }
+            SessionEvent::Starting => console.say(
+                "the phone is slow to start the recording: its data sources are awaited for 30 s",
+            ),
             SessionEvent::SlowStart => console.warn(
                 "a data source of the phone is slow to start; the recording goes on without \
                  waiting for it",

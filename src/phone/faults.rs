@@ -93,6 +93,8 @@ fault_kinds! {
     PerfettoNoise = "perfetto-noise",
     /// perfetto dies VALUE ms (phone's clock; default 0) after its start.
     PerfettoDies = "perfetto-dies",
+    /// `linux.ftrace` never starts: another tool has the kernel's tracing.
+    FtraceHeld = "ftrace-held",
     /// perfetto ignores INT and TERM.
     PerfettoStuck = "perfetto-stuck",
     /// Stopping takes VALUE ms (phone's clock; default 5000), the final dumps are lost.

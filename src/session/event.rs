@@ -19,6 +19,8 @@ pub enum SessionEvent {
         /// Its process.
         pid: u32,
     },
+    /// Starting takes its time: some data source is awaited.
+    Starting,
     /// Some data source did not come up in time; the recording goes on.
     SlowStart,
     /// What the device reports each second.

@@ -23,6 +23,8 @@ pub struct Session {
     /// The last report of the device, where it was followed.
     pub(super) last: Option<Progress>,
     steps: Vec<(&'static str, OffsetDateTime)>,
+    /// Not all data sources said in time that they had started.
+    pub(super) slow: bool,
     pub(super) completion: Completion,
 }
 
@@ -88,8 +90,14 @@ impl Session {
             events,
             last: None,
             steps: Vec::new(),
+            slow: false,
             completion: Completion::default(),
         })
+    }
+
+    /// Whether some data source did not say in time that it had started.
+    pub fn is_slow(&self) -> bool {
+        self.slow
     }
 
     /// Its id.

@@ -30,6 +30,8 @@ pub enum Background {
 
 /// A start waits up to 30 s for data sources, on the device.
 const START_LIMIT: Duration = Duration::from_secs(45);
+/// A start that takes longer is told of.
+const PATIENCE: Duration = Duration::from_secs(3);
 /// How long to wait for a phone that vanished while perfetto was being started.
 const RETURN_LIMIT: Duration = Duration::from_secs(60);
 
@@ -87,10 +89,17 @@ impl Session {
             Background::Now => "-d",
         };
         let command = Command::program("perfetto").args(["-c", "-", "-o", &remote, flag]);
-        let result = self
-            .device
-            .run_with_stdin(&command, config, START_LIMIT)
-            .await;
+        let result = {
+            let starting = self.device.run_with_stdin(&command, config, START_LIMIT);
+            tokio::pin!(starting);
+            match tokio::time::timeout(PATIENCE, &mut starting).await {
+                Ok(result) => result,
+                Err(_) => {
+                    self.tell(SessionEvent::Starting);
+                    starting.await
+                }
+            }
+        };
         let output = match result {
             Ok(output) => output,
             // Nothing was run.
@@ -103,7 +112,10 @@ impl Session {
         match output.exit {
             0 => {}
             // The wait for data sources timed out; the session runs.
-            2 if background == Background::Wait => self.tell(SessionEvent::SlowStart),
+            2 if background == Background::Wait => {
+                self.slow = true;
+                self.tell(SessionEvent::SlowStart);
+            }
             _ => return Err(self.start_failure(&output)),
         }
         let seen = async {

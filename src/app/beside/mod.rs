@@ -55,7 +55,7 @@ use super::allocations::GONE;
 use super::plan::Plan;
 use super::record::{RecordEvent, Tell};
 use crate::device::Device;
-use crate::memory::timeline::{Label, Missed, Seen};
+use crate::memory::timeline::{self, Label, Missed, Seen, Unread};
 use crate::observe::OurWindows;
 use crate::session::{self, Chronicle, Controls, FollowEnd, LabelWatch, Session, SessionEvent};
 
@@ -63,6 +63,11 @@ use crate::session::{self, Chronicle, Controls, FollowEnd, LabelWatch, Session, 
 const LOOK: Duration = Duration::from_millis(200);
 /// How long one attempt to get the phone back may take.
 const RETURN_STEP: Duration = Duration::from_secs(30);
+
+/// Where the phone's data sources did not all start: of those of a recording with collections, the
+/// kernel's tracing is the one that other tools may hold.
+const NOT_STARTED: &str = "not every data source started in time, and the kernel's tracing is one \
+    that another tool may hold: collections may be those of the log alone";
 
 /// What happens beside a recording.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -125,12 +130,23 @@ impl Beside {
             return Beside { running: None };
         }
         let timeline = match TimelineFile::open(&session.opening().output) {
-            Ok(timeline) => timeline,
+            Ok(file) => file,
             Err(error) => {
                 warn(tell, &format!("nothing is recorded beside: {error}"));
                 return Beside { running: None };
             }
         };
+        if plan.with.gc && session.is_slow() {
+            let at = session.chronicle().started_ns.unwrap_or(0);
+            let unread = Unread {
+                source: timeline::Source::Ftrace,
+                why: NOT_STARTED.to_owned(),
+            };
+            tell(RecordEvent::Beside(BesideEvent::Unreadable {
+                why: format!("{}: {}", unread.source.word(), unread.why),
+            }));
+            timeline.see(at, 0, Seen::Unread(unread));
+        }
         let (ask, asked) = mpsc::unbounded_channel();
         let spine = Spine {
             device: session.device().clone(),

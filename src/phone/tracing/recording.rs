@@ -39,6 +39,8 @@ pub(crate) enum Outcome {
 
 struct Recording<'a> {
     kernel: &'a Kernel,
+    /// Another tool has the kernel's tracing.
+    held: bool,
     pid: Pid,
     session: u64,
     config: pb::TraceConfig,
@@ -109,6 +111,9 @@ impl<'a> Recording<'a> {
         oom: Option<Oom>,
     ) -> Self {
         let now = oom.map_or_else(|| kernel.clock.boot(), |oom| oom.at);
+        let mut sources = config.data_sources.iter().filter_map(|s| s.config.as_ref());
+        let held = sources.any(|of| of.name() == "linux.ftrace")
+            && kernel.faults.strikes(FaultKind::FtraceHeld).is_some();
         let (truth, lives) = {
             let mut state = kernel.state();
             let tracing = &mut state.tracing;
@@ -117,7 +122,7 @@ impl<'a> Recording<'a> {
                 dumps: Vec::new(),
             });
             if let Some(s) = tracing.session_mut(session) {
-                s.started = true;
+                s.started = !held;
             }
             (
                 tracing.truths.len() - 1,
@@ -133,6 +138,7 @@ impl<'a> Recording<'a> {
         };
         let mut recording = Recording {
             kernel,
+            held,
             pid,
             session,
             file,
@@ -211,6 +217,8 @@ impl<'a> Recording<'a> {
                     let config = source.sys_stats_config.clone().unwrap_or_default();
                     self.probes.start_system(now, &config, (buffer, sequence));
                 }
+                // Its service could not set it up.
+                "linux.ftrace" if self.held => {}
                 "linux.ftrace" => {
                     let config = source.ftrace_config.clone().unwrap_or_default();
                     self.probes.start_ftrace(now, &config, (buffer, sequence));
