@@ -6,7 +6,7 @@ mod explain;
 mod phone;
 mod view;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::ValueHint;
 
@@ -33,7 +33,7 @@ pub(super) use changes::show as show_changes;
     heaptap meminfo --file bugreport-meminfo.txt    a text of any phone since Android 4\n\n\
     docs/meminfo.md explains rows, columns and what asking costs.")]
 pub struct Args {
-    /// Process name (with *), package (all its processes), or process id
+    /// Process name (with *), package (all its processes), process id; or a recording's folder
     #[arg(
         value_name = "TARGET",
         required_unless_present_any = ["system", "file"],
@@ -86,6 +86,19 @@ pub struct Args {
     pub live: LiveArgs,
 }
 
+/// The one target, where it is the folder of a recording: `rec`, `rec@label`.
+fn recording(targets: &[String]) -> Option<PathBuf> {
+    let [one] = targets else {
+        return None;
+    };
+    let folder = match one.rsplit_once('@') {
+        Some((folder, _)) if !Path::new(one).exists() => folder,
+        _ => one,
+    };
+    let manifest = Path::new(folder).join(crate::app::manifest::FILE_NAME);
+    manifest.is_file().then(|| PathBuf::from(one))
+}
+
 /// Runs the command.
 ///
 /// # Errors
@@ -96,6 +109,15 @@ pub async fn run(ctx: &Context, mut args: Args) -> Result<Outcome, Failure> {
         true => rows_among(&mut args.targets),
         false => Vec::new(),
     };
+    // As with smaps, gc and reconcile, a recording stands for itself.
+    if !args.system
+        && args.file.is_none()
+        && args.live.every.is_none()
+        && let Some(path) = recording(&args.targets)
+    {
+        args.file = Some(path);
+        args.targets.clear();
+    }
     let whole = args.system || args.file.is_some();
     if whole && !args.targets.is_empty() {
         return Err(usage(

@@ -269,6 +269,17 @@ pub struct Collection {
     pub ours: bool,
 }
 
+impl Collection {
+    /// What it freed, large objects with the others, bytes; `None` where it is not told.
+    pub fn freed(&self) -> Option<i64> {
+        let large = self.freed_large.map(|(_, bytes)| bytes);
+        match (self.freed_bytes, large) {
+            (None, None) => None,
+            (small, large) => Some(small.unwrap_or(0).saturating_add(large.unwrap_or(0))),
+        }
+    }
+}
+
 /// The phone's memory, bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct System {

@@ -32,7 +32,12 @@ fn a_name_means_one_moment_whoever_is_asked() {
     let last = dumps.last().unwrap()["index"].as_u64().unwrap();
     assert!(after < last, "{manifest:#}");
     let (after, last) = (format!("@{after}"), format!("@{last}"));
-    let commands: [&[&str]; 3] = [&["smaps"], &["meminfo", "--file"], &["reconcile"]];
+    let commands: [&[&str]; 4] = [
+        &["smaps"],
+        &["meminfo", "--file"],
+        &["meminfo"],
+        &["reconcile"],
+    ];
     for command in commands {
         let at = |which: &str| asked(&lab, command, which);
         let labelled = at("@after");

@@ -148,7 +148,8 @@ fn sql_gives_what_files_and_commands_say() {
         &lab,
         &format!(
             "SELECT sum(NOT ours) AS collections, sum(ours) AS ours, \
-             sum(iif(ours, 0, ifnull(freed_bytes, 0) + ifnull(freed_large_bytes, 0))) \
+             sum(iif(ours OR coalesce(freed_bytes, freed_large_bytes) IS NULL, NULL, \
+             ifnull(freed_bytes, 0) + ifnull(freed_large_bytes, 0))) \
              AS freed_bytes, max(iif(ours, NULL, longest_pause_ns)) AS longest, \
              count(iif(ours, NULL, live_bytes)) AS live \
              FROM heaptap_gc WHERE pid = {pid}"

@@ -112,7 +112,7 @@ fn overview(console: &Console, report: &GcReport) {
         table.row(
             vec![
                 thousands(process.collections),
-                signed(process.freed_bytes),
+                freed_in(process.freed_bytes, process.freed_told, process.collections),
                 milliseconds(process.durations.total_ns),
                 pause(process.pauses.p50_ns),
                 pause(process.pauses.max_ns),
@@ -130,6 +130,16 @@ fn overview(console: &Console, report: &GcReport) {
         }
     }
     console.data(table.render(console, console.stdout_width()));
+}
+
+/// What collections freed, and how many of them tell where not all do: the system's trace has
+/// their times alone.
+fn freed_in(bytes: Option<i64>, told: u64, count: u64) -> String {
+    match bytes {
+        None => "-".to_owned(),
+        Some(bytes) if told == count => signed(bytes),
+        Some(bytes) => format!("{} in {}", signed(bytes), thousands(told)),
+    }
 }
 
 fn in_full(console: &Console, process: &ProcessReport, collections: &[Timed], list: bool) {
@@ -157,7 +167,7 @@ fn in_full(console: &Console, process: &ProcessReport, collections: &[Timed], li
             table.row(
                 vec![
                     thousands(group.count),
-                    signed(group.freed_bytes),
+                    freed_in(group.freed_bytes, group.freed_told, group.count),
                     milliseconds(group.total_ns),
                     pause(group.pauses.p50_ns),
                     pause(group.pauses.p90_ns),
@@ -346,9 +356,7 @@ fn rows(console: &Console, collections: &[Timed]) -> String {
     for timed in collections {
         let collection = &timed.logged.collection;
         let size = |bytes: Option<u64>| bytes.map_or("-".to_owned(), |b| ByteSize(b).to_string());
-        let freed = collection.freed_bytes.map(|bytes| {
-            signed(bytes.saturating_add(collection.freed_large.map_or(0, |large| large.1)))
-        });
+        let freed = collection.freed().map(signed);
         let pauses: Vec<String> = collection
             .pauses
             .iter()
@@ -523,9 +531,8 @@ fn line(console: &Console, told: &Told, targets: &[Target]) -> Option<String> {
     let text = match &told.event {
         Event::Collection(logged) => {
             let collection = &logged.collection;
-            let large = collection.freed_large.map_or(0, |large| large.1);
-            let freed = collection.freed_bytes.unwrap_or(0).saturating_add(large);
-            let mut text = format!("{:>10} freed", signed(freed));
+            let freed = collection.freed().map_or("-".to_owned(), signed);
+            let mut text = format!("{freed:>10} freed");
             if let (Some(live), Some(total)) = (collection.live, collection.total) {
                 let _ = write!(
                     text,
@@ -620,10 +627,7 @@ pub(super) fn collected(console: &Console, collected: &Collected) {
         }
         None => console.data("  no collection was logged before"),
     }
-    let large = collection.freed_large.map_or(0, |large| large.1);
-    let freed = collection
-        .freed_bytes
-        .map(|bytes| signed(bytes.saturating_add(large)));
+    let freed = collection.freed().map(signed);
     let took = collection.duration.map(milliseconds);
     if let (Some(freed), Some(took)) = (freed, took) {
         let pause = collection.pauses.iter().max().copied();

@@ -140,8 +140,11 @@ pub struct ProcessReport {
     pub per_minute: Option<f64>,
     /// By reason and collector, the most frequent first.
     pub groups: Vec<Group>,
-    /// What they freed, bytes, large objects with the others.
-    pub freed_bytes: i64,
+    /// What they freed, bytes, large objects with the others; `None` where none tells. The
+    /// system's trace does not.
+    pub freed_bytes: Option<i64>,
+    /// How many of them tell.
+    pub freed_told: u64,
     /// How long the app stood still, each time.
     pub pauses: Figures,
     /// How long collections took from begin to end, most of it beside the app.
@@ -178,8 +181,10 @@ pub struct Group {
     pub collector: String,
     /// How many.
     pub count: u64,
-    /// What they freed.
-    pub freed_bytes: i64,
+    /// What they freed; `None` where none tells.
+    pub freed_bytes: Option<i64>,
+    /// How many of them tell.
+    pub freed_told: u64,
     /// How long they stopped the app.
     pub pauses: Figures,
     /// How long they took in all.
@@ -355,6 +360,8 @@ pub fn analyze(process: &ProcessLog, known: Known) -> ProcessReport {
         _ => known.limit.map(|limit| (limit, LimitFrom::HeapGrowthLimit)),
     };
     let (limit, limit_from) = of_log.or(of_phone).unzip();
+    let mut total = Freed::default();
+    own.iter().for_each(|timed| total.add(timed));
     let mut report = ProcessReport {
         pid: process.pid,
         name: process.name.as_ref().map(|name| name.text.clone()),
@@ -368,7 +375,8 @@ pub fn analyze(process: &ProcessLog, known: Known) -> ProcessReport {
         observed_by: observed.map(|of| of.by),
         per_minute,
         groups: groups(&own),
-        freed_bytes: own.iter().fold(0, |sum, c| sum.saturating_add(freed(c))),
+        freed_bytes: total.bytes(),
+        freed_told: total.told,
         pauses: Figures::of(
             own.iter()
                 .flat_map(|c| c.logged.collection.pauses.iter().copied())
@@ -396,17 +404,31 @@ pub fn analyze(process: &ProcessLog, known: Known) -> ProcessReport {
     report
 }
 
-fn freed(timed: &super::log::Timed) -> i64 {
-    let collection = &timed.logged.collection;
-    let large = collection.freed_large.map_or(0, |(_, bytes)| bytes);
-    collection.freed_bytes.unwrap_or(0).saturating_add(large)
+/// What collections freed, of those that tell.
+#[derive(Default)]
+struct Freed {
+    sum: i64,
+    told: u64,
+}
+
+impl Freed {
+    fn add(&mut self, timed: &super::log::Timed) {
+        if let Some(bytes) = timed.logged.collection.freed() {
+            self.sum = self.sum.saturating_add(bytes);
+            self.told += 1;
+        }
+    }
+
+    fn bytes(&self) -> Option<i64> {
+        (self.told > 0).then_some(self.sum)
+    }
 }
 
 fn groups(own: &[&super::log::Timed]) -> Vec<Group> {
     #[derive(Default)]
     struct Sum {
         count: u64,
-        freed: i64,
+        freed: Freed,
         total: u64,
         pauses: Vec<u64>,
     }
@@ -420,7 +442,7 @@ fn groups(own: &[&super::log::Timed]) -> Vec<Group> {
         };
         let sum = sums.entry(kind).or_default();
         sum.count += 1;
-        sum.freed = sum.freed.saturating_add(freed(timed));
+        sum.freed.add(timed);
         sum.total = sum.total.saturating_add(collection.duration.unwrap_or(0));
         sum.pauses.extend(&collection.pauses);
     }
@@ -430,7 +452,8 @@ fn groups(own: &[&super::log::Timed]) -> Vec<Group> {
             reason: reason.to_owned(),
             collector: collector.to_owned(),
             count: sum.count,
-            freed_bytes: sum.freed,
+            freed_bytes: sum.freed.bytes(),
+            freed_told: sum.freed.told,
             pauses: Figures::of(sum.pauses),
             total_ns: sum.total,
         })

@@ -75,6 +75,22 @@ impl Table {
                     remedy: None,
                 });
             }
+            let is_less = signed(cells.value.alloc) < signed(info.value.live);
+            if is_less
+                && self
+                    .moments(Figure::MallocInfo, Figure::HeapAlloc)
+                    .is_none()
+            {
+                causes.push(Cause {
+                    kind: CauseKind::Moments,
+                    about: "Heap Alloc counts all that malloc_info lists: where it is less, they \
+                            are of different moments, between which the program freed memory or \
+                            allocated it"
+                        .to_owned(),
+                    bytes: None,
+                    remedy: None,
+                });
+            }
             if signed(cells.value.alloc) >= signed(info.value.live) {
                 causes.push(rounding());
             }

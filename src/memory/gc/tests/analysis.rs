@@ -73,7 +73,10 @@ fn rates_are_told_where_every_collection_is_logged() {
     assert_eq!(report.coverage, Coverage::Every);
     assert_eq!(report.per_minute, Some(6.0));
     assert_eq!(report.span_ns, Some(30_000_000_000));
-    assert_eq!(report.freed_bytes, 4 * 884 * 1024);
+    assert_eq!(
+        (report.freed_bytes, report.freed_told),
+        (Some(4 * 884 * 1024), 4)
+    );
     assert_eq!(report.pauses.count, 4);
     // Watched for a minute, it is four a minute.
     let known = Known {
@@ -121,7 +124,7 @@ fn kinds_are_counted_apart_and_ours_left_out() {
                 g.reason.as_str(),
                 g.collector.as_str(),
                 g.count,
-                g.freed_bytes >> 20,
+                g.freed_bytes.unwrap() >> 20,
             )
         })
         .collect();
@@ -279,4 +282,32 @@ fn errors_pauses_and_habits_are_told() {
     let slower = slow(0).replace("paused 20ms", "paused 200ms");
     let report = only(&log([slower]), Known::default());
     assert_eq!(report.diagnoses[0].severity, Severity::Warning);
+}
+
+#[test]
+fn what_no_collection_tells_of_is_unknown_and_not_zero() {
+    use crate::memory::timeline::{Collection, Entry, Seen, Source, Timeline};
+    let of = |freed: &[Option<i64>]| {
+        let entries = (0..).zip(freed).map(|(n, freed_bytes)| Entry {
+            boot_ns: n * 1_000_000_000,
+            pid: 7,
+            cost: None,
+            seen: Seen::Collection(Collection {
+                source: Some(Source::Ftrace),
+                reason: "Background".to_owned(),
+                freed_bytes: *freed_bytes,
+                ..Collection::default()
+            }),
+        });
+        let timeline = Timeline {
+            entries: entries.collect(),
+        };
+        let recorded = of_timeline(&timeline).pop().unwrap();
+        let report = analyze(&recorded.log, Known::default());
+        assert_eq!(report.groups[0].freed_bytes, report.freed_bytes);
+        (report.freed_bytes, report.freed_told)
+    };
+    assert_eq!(of(&[None, None]), (None, 0));
+    assert_eq!(of(&[None, Some(4096), None]), (Some(4096), 1));
+    assert_eq!(of(&[Some(1), Some(-2)]), (Some(-1), 2));
 }
