@@ -14,7 +14,6 @@ use crate::app::gc::{self, GcReport, Input, Target, Which};
 use crate::device::Device;
 use crate::eligibility::DeviceFacts;
 use crate::error::{ErrorClass, Failure};
-use crate::units::{ParseUnitError, parse_duration};
 
 /// Flags of `gc`.
 #[derive(Debug, clap::Args)]
@@ -43,7 +42,7 @@ pub struct Args {
     pub csv: bool,
     /// Of a process on the phone, what was logged in this time up to now, such as 10m; followed, it
     /// begins so much earlier
-    #[arg(long, value_name = "TIME", value_parser = seconds, help_heading = "On the phone")]
+    #[arg(long, value_name = "TIME", value_parser = super::live::period, help_heading = "On the phone")]
     pub since: Option<Duration>,
     /// Show what is logged from now on, across a lost cable, until Ctrl-C; then sum up
     #[arg(short, long, conflicts_with = "csv", help_heading = "On the phone")]
@@ -52,7 +51,7 @@ pub struct Args {
     #[arg(
         long = "for",
         value_name = "TIME",
-        value_parser = seconds,
+        value_parser = super::live::period,
         requires = "follow",
         help_heading = "On the phone"
     )]
@@ -62,10 +61,6 @@ pub struct Args {
     /// A signal takes root, or a debuggable app; any app collects when meminfo counts its objects.
     #[arg(long, conflicts_with_all = ["since", "list", "csv", "follow"], help_heading = "On the phone")]
     pub now: bool,
-}
-
-fn seconds(text: &str) -> Result<Duration, ParseUnitError> {
-    parse_duration(text, Duration::from_secs(1))
 }
 
 /// What was named.

@@ -46,11 +46,13 @@ pub struct LiveArgs {
     pub allow_gc: bool,
 }
 
-/// At least a tenth of a second; bare numbers are seconds.
-fn period(text: &str) -> Result<Duration, String> {
-    let period = parse_duration(text, Duration::from_secs(1)).map_err(|e| e.to_string())?;
+/// At least a tenth of a second; bare numbers are milliseconds, as everywhere.
+pub(super) fn period(text: &str) -> Result<Duration, String> {
+    let period = parse_duration(text, Duration::from_millis(1)).map_err(|e| e.to_string())?;
     if period < Duration::from_millis(100) {
-        return Err("it is at least 100ms".to_owned());
+        return Err(
+            "it is at least 100ms; a number alone is milliseconds, 5s five seconds".to_owned(),
+        );
     }
     Ok(period)
 }
@@ -214,9 +216,10 @@ mod tests {
     }
 
     #[test]
-    fn periods_are_seconds_and_not_too_short() {
-        assert_eq!(period("1"), Ok(Duration::from_secs(1)));
-        assert_eq!(period("500ms"), Ok(Duration::from_millis(500)));
-        assert!(period("0").is_err() && period("x").is_err());
+    fn periods_are_milliseconds_and_not_too_short() {
+        assert_eq!(period("1500"), Ok(Duration::from_millis(1500)));
+        assert_eq!(period("2s"), Ok(Duration::from_secs(2)));
+        assert!(period("2").unwrap_err().contains("milliseconds"));
+        assert!(period("99ms").is_err() && period("soon").is_err());
     }
 }

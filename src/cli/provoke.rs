@@ -44,7 +44,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub rounds: u32,
     /// After each round wait until the app has come to rest, at most so long [default: 20s]
-    #[arg(long, value_name = "DURATION", num_args = 0..=1, require_equals = true, default_missing_value = "20s", value_parser = seconds)]
+    #[arg(long, value_name = "DURATION", num_args = 0..=1, require_equals = true, default_missing_value = "20s", value_parser = time)]
     pub settle: Option<Duration>,
     /// Seed of monkeys that name none; each round takes the next
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -63,8 +63,9 @@ pub struct Args {
     pub restore: bool,
 }
 
-fn seconds(text: &str) -> Result<Duration, crate::units::ParseUnitError> {
-    parse_duration(text, Duration::from_secs(1))
+/// Bare numbers are milliseconds, as everywhere.
+fn time(text: &str) -> Result<Duration, crate::units::ParseUnitError> {
+    parse_duration(text, Duration::from_millis(1))
 }
 
 /// Runs the command.

@@ -87,7 +87,7 @@ impl Action {
             "text" => typed(value.unwrap_or_default()),
             "wait" => {
                 let text = needed("DURATION")?.trim();
-                let long = parse_duration(text, Duration::from_secs(1));
+                let long = parse_duration(text, Duration::from_millis(1));
                 let long = long.map_err(|e| e.to_string())?;
                 match long <= LONGEST {
                     true => Ok(Action::Wait(whole_ms(long))),
