@@ -103,8 +103,7 @@ enum Stage {
 fn kill_at(first: Moment, second: Option<Moment>) -> Stage {
     let lab = Lab::new("android=14,build=userdebug,speed=20");
     let killed = first.kill(lab.start_recording(&["-d", "8s", "-c", "2s"]));
-    let status = lab.expect(0, &["status", "--json"]).json();
-    if status["sessions"].as_array().unwrap().is_empty() {
+    if !lab.is_left() {
         lab.assert_tidy("out");
         if lab.work().join("out/manifest.json").exists() {
             lab.assert_truth("out");
@@ -117,8 +116,7 @@ fn kill_at(first: Moment, second: Option<Moment>) -> Stage {
     if let Some(second) = second {
         second.kill(lab.start(&["collect", "--json-lines"]));
     }
-    let left = lab.expect(0, &["status", "--json"]).json();
-    if !left["sessions"].as_array().unwrap().is_empty() {
+    if lab.is_left() {
         let collected = lab.run(&["collect", "--json"]);
         let expected = match lab.phone.truth().last() {
             // The journal was written, the phone was never told.

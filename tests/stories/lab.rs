@@ -140,6 +140,14 @@ impl Lab {
         }
     }
 
+    /// Whether a session is left to collect. Who is to be killed near its end may have been
+    /// faster, on a busy host above all: then nothing is.
+    pub fn is_left(&self) -> bool {
+        let status = self.expect(0, &["status", "--json"]).json();
+        let sessions = status["sessions"].as_array().expect("sessions");
+        !sessions.is_empty()
+    }
+
     /// What the folder holds is what was really allocated, dump by dump; and every dump that
     /// heapprofd wrote is there.
     pub fn assert_truth(&self, folder: &str) {
