@@ -1,6 +1,7 @@
 //! Whole dumps, made by [`dump::Dump`], read back.
 
 mod contents;
+mod damaged;
 pub(crate) mod dump;
 mod hostile;
 mod model;

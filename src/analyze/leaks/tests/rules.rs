@@ -1,0 +1,377 @@
+//! What has ended its life, by each rule: activities, fragments, views, services, watched objects.
+
+use super::*;
+
+#[test]
+fn an_activity_leaks_when_it_was_destroyed() {
+    for (is_destroyed, expected) in [(true, CERTAIN), (false, None)] {
+        let mut heap = android();
+        let activity = heap.new_object("app.Main", &[("mDestroyed", Is::Bool(is_destroyed))]);
+        keep(&mut heap, "ACTIVITY", activity);
+        assert_eq!(certainty(heap, activity), expected);
+    }
+}
+
+#[test]
+fn in_a_heap_graph_an_activity_without_record_was_destroyed() {
+    let mut heap = android().without_values();
+    let (alive, gone) = (
+        heap.new_object("app.Main", &[]),
+        heap.new_object("app.Main", &[]),
+    );
+    activity_thread(&mut heap, &[alive], &[]);
+    let both = heap.list(&[alive, gone], 2);
+    keep(&mut heap, "BOTH", both);
+    let graph = heap.graph();
+    let leaks = find(&graph);
+    assert_eq!(leaks.groups.len(), 1);
+    assert_eq!(leaks.groups[0].certainty, Certainty::Likely);
+    assert_eq!(leaks.groups[0].leaks.len(), 1);
+    assert_eq!(leaks.groups[0].leaks[0].object, index(&graph, gone));
+    assert!(leaks.groups[0].leaks[0].reason.contains("mActivities"));
+
+    // Nothing proves it where the platform's list is not there.
+    let mut heap = android().without_values();
+    let unknown = heap.new_object("app.Main", &[]);
+    keep(&mut heap, "ACTIVITY", unknown);
+    let leaks = find(&heap.graph());
+    assert!(leaks.groups.is_empty());
+    assert!(leaks.untold.iter().any(|text| text.contains("mActivities")));
+}
+
+#[test]
+fn a_fragment_leaks_when_it_was_removed_and_not_before_it_was_added() {
+    for class in ["android.app.Fragment", "androidx.fragment.app.Fragment"] {
+        for (values, managed, called, expected) in [
+            (true, false, true, CERTAIN),
+            (true, false, false, None),
+            (true, true, true, None),
+            (false, false, true, POSSIBLE),
+            (false, true, true, None),
+        ] {
+            let mut heap = android();
+            if !values {
+                heap = heap.without_values();
+            }
+            heap.class("app.Page", class, &[]);
+            let manager = heap.new_object("app.Holder", &[]);
+            let page = heap.new_object(
+                "app.Page",
+                &[
+                    ("mCalled", Is::Bool(called)),
+                    (
+                        "mFragmentManager",
+                        if managed { Is::Ref(manager) } else { Is::Null },
+                    ),
+                ],
+            );
+            keep(&mut heap, "PAGE", page);
+            let what = format!("{class} {values} {managed} {called}");
+            assert_eq!(certainty(heap, page), expected, "{what}");
+        }
+    }
+}
+
+#[test]
+fn a_heap_graph_tells_a_removed_fragment_by_the_name_it_had() {
+    let mut heap = android().without_values();
+    let who = heap.string("who");
+    let page = heap.new_object(
+        "androidx.fragment.app.Fragment",
+        &[("mPreviousWho", Is::Ref(who))],
+    );
+    keep(&mut heap, "PAGE", page);
+    assert_eq!(certainty(heap, page), LIKELY);
+}
+
+#[test]
+fn the_lifecycle_of_androidx_tells_even_without_values() {
+    for (state, expected) in [("DESTROYED", CERTAIN), ("RESUMED", None)] {
+        let mut heap = android().without_values();
+        let state = constant(&mut heap, "androidx.lifecycle.Lifecycle$State", state);
+        let registry = heap.new_object(
+            "androidx.lifecycle.LifecycleRegistry",
+            &[("state", Is::Ref(state))],
+        );
+        let manager = heap.new_object("app.Holder", &[]);
+        let page = heap.new_object(
+            "androidx.fragment.app.Fragment",
+            &[
+                ("mLifecycleRegistry", Is::Ref(registry)),
+                ("mFragmentManager", Is::Ref(manager)),
+            ],
+        );
+        keep(&mut heap, "PAGE", page);
+        assert_eq!(certainty(heap, page), expected);
+    }
+}
+
+#[test]
+fn a_view_leaks_when_its_window_or_its_activity_is_gone() {
+    for (count, parent, attached, expected) in [
+        (1, true, false, CERTAIN),
+        (0, true, false, None),
+        (1, true, true, None),
+        // In no window: it may be kept for use again.
+        (1, false, false, None),
+    ] {
+        let mut heap = android();
+        let other = heap.new_object("app.Holder", &[]);
+        let is = |given| if given { Is::Ref(other) } else { Is::Null };
+        let view = heap.new_object(
+            "android.widget.TextView",
+            &[
+                ("mWindowAttachCount", Is::Int(count)),
+                ("mParent", is(parent)),
+                ("mAttachInfo", is(attached)),
+            ],
+        );
+        keep(&mut heap, "VIEW", view);
+        let what = format!("{count} {parent} {attached}");
+        assert_eq!(certainty(heap, view), expected, "{what}");
+    }
+    // Below wrappers and in no window, but of an activity that is gone; its child is not told.
+    let mut heap = android();
+    let activity = destroyed(&mut heap);
+    let wrapper = heap.new_object(
+        "android.content.ContextWrapper",
+        &[("mBase", Is::Ref(activity))],
+    );
+    let context = ("mContext", Is::Ref(wrapper));
+    let view = heap.new_object("android.view.View", &[context]);
+    let child = heap.new_object("android.view.View", &[context, ("mParent", Is::Ref(view))]);
+    keep(&mut heap, "VIEW", view);
+    keep(&mut heap, "VIEW_BELOW", child);
+    let graph = heap.graph();
+    let leaks = find(&graph);
+    let all: Vec<ObjectIndex> = leaks
+        .groups
+        .iter()
+        .flat_map(|g| &g.leaks)
+        .map(|l| l.object)
+        .collect();
+    // The child leads to the wrapper, and leaks with it; it is not told by itself.
+    assert_eq!(all.len(), 2);
+    assert!(all.contains(&index(&graph, view)) && all.contains(&index(&graph, wrapper)));
+    let nested: Vec<u64> = leaks
+        .groups
+        .iter()
+        .filter_map(|g| g.leaks[0].nested.get("app.Main").copied())
+        .collect();
+    assert_eq!(nested, [1], "only one of them keeps the activity");
+}
+
+#[test]
+fn contexts_in_a_circle_end() {
+    let mut heap = android();
+    let one = heap.new_object("android.content.ContextWrapper", &[]);
+    let two = heap.new_object("android.content.ContextWrapper", &[("mBase", Is::Ref(one))]);
+    heap.set(one, "mBase", Is::Ref(two));
+    let own = heap.new_object("android.app.ContextImpl", &[]);
+    heap.set(own, "mOuterContext", Is::Ref(own));
+    let all = heap.list(&[one, own], 0);
+    keep(&mut heap, "CIRCLE", all);
+    assert!(find(&heap.graph()).groups.is_empty());
+}
+
+#[test]
+fn services_are_those_that_the_activity_thread_lists() {
+    for values in [true, false] {
+        let mut heap = android();
+        if !values {
+            heap = heap.without_values();
+        }
+        let (alive, gone) = (
+            heap.new_object("android.app.Service", &[]),
+            heap.new_object("android.app.Service", &[]),
+        );
+        activity_thread(&mut heap, &[], &[alive]);
+        let both = heap.list(&[alive, gone], 0);
+        keep(&mut heap, "SERVICES", both);
+        let graph = heap.graph();
+        let leaks = find(&graph);
+        let found: Vec<ObjectIndex> = leaks
+            .groups
+            .iter()
+            .flat_map(|g| &g.leaks)
+            .map(|l| l.object)
+            .collect();
+        assert_eq!(found, [index(&graph, gone)]);
+    }
+    let mut heap = android();
+    let service = heap.new_object("android.app.Service", &[]);
+    keep(&mut heap, "SERVICE", service);
+    assert!(find(&heap.graph()).untold[0].contains("mServices"));
+}
+
+#[test]
+fn flags_end_the_life_of_what_has_them_and_say_nothing_where_they_are_missing() {
+    for (class, field) in [
+        ("android.view.Window", "mDestroyed"),
+        ("android.os.MessageQueue", "mQuitting"),
+        ("androidx.lifecycle.ViewModel", "mCleared"),
+        ("androidx.compose.runtime.CompositionImpl", "disposed"),
+        ("mortar.MortarScope", "dead"),
+    ] {
+        for (values, set, expected) in [
+            (true, true, CERTAIN),
+            (true, false, None),
+            (false, true, None),
+        ] {
+            let mut heap = android();
+            if !values {
+                heap = heap.without_values();
+            }
+            heap.class("app.Sub", class, &[]);
+            let object = heap.new_object("app.Sub", &[(field, Is::Bool(set))]);
+            keep(&mut heap, "OBJECT", object);
+            assert_eq!(certainty(heap, object), expected, "{class} {values} {set}");
+        }
+    }
+}
+
+#[test]
+fn references_that_are_null_tell_of_window_roots_and_toasts() {
+    for empty in [true, false] {
+        let expected = empty.then_some(Certainty::Certain);
+        let mut heap = android().without_values();
+        let view = heap.new_object("android.view.View", &[]);
+        let is = if empty { Is::Null } else { Is::Ref(view) };
+        let root = heap.new_object("android.view.ViewRootImpl", &[("mView", is)]);
+        keep(&mut heap, "ROOT", root);
+        assert_eq!(certainty(heap, root), expected);
+
+        let mut heap = android().without_values();
+        let view = heap.new_object("android.view.View", &[]);
+        let is = if empty { Is::Null } else { Is::Ref(view) };
+        let shower = heap.new_object(
+            "android.widget.Toast$TN",
+            &[("mWM", Is::Ref(view)), ("mView", is)],
+        );
+        let toast = heap.new_object("android.widget.Toast", &[("mTN", Is::Ref(shower))]);
+        keep(&mut heap, "TOAST", toast);
+        assert_eq!(certainty(heap, toast), expected);
+    }
+}
+
+#[test]
+fn states_of_a_recomposer_are_told_by_the_statics_of_their_enum() {
+    for (name, expected) in [
+        ("ShutDown", CERTAIN),
+        ("ShuttingDown", CERTAIN),
+        ("Idle", None),
+    ] {
+        let mut heap = android().without_values();
+        let state = constant(&mut heap, "androidx.compose.runtime.Recomposer$State", name);
+        let flow = heap.new_object(
+            "kotlinx.coroutines.flow.StateFlowImpl",
+            &[("_state", Is::Ref(state))],
+        );
+        let recomposer = heap.new_object(
+            "androidx.compose.runtime.Recomposer",
+            &[("_state", Is::Ref(flow))],
+        );
+        keep(&mut heap, "RECOMPOSER", recomposer);
+        assert_eq!(certainty(heap, recomposer), expected, "{name}");
+    }
+}
+
+#[test]
+fn what_leakcanary_watched_and_found_retained_leaks() {
+    for (values, since, expected) in [
+        (true, 12_345, CERTAIN),
+        (true, -1, None),
+        (false, 12_345, LIKELY),
+    ] {
+        let mut heap = android();
+        if !values {
+            heap = heap.without_values();
+        }
+        let object = heap.new_object("app.Holder", &[]);
+        let why = heap.string("app.Presenter received onCleared");
+        let watch = heap.new_object(
+            "leakcanary.KeyedWeakReference",
+            &[
+                ("referent", Is::Ref(object)),
+                ("retainedUptimeMillis", Is::Long(since)),
+                ("description", Is::Ref(why)),
+            ],
+        );
+        keep(&mut heap, "WATCH", watch);
+        keep(&mut heap, "OBJECT", object);
+        assert_eq!(certainty(heap, object), expected, "{values} {since}");
+    }
+}
+
+#[test]
+fn views_that_a_fragment_kept_leak() {
+    let mut heap = android();
+    heap.class(
+        "app.Page",
+        "androidx.fragment.app.Fragment",
+        &[("binding", Is::Null), ("title", Is::Null)],
+    );
+    heap.class(
+        "app.PageBinding",
+        "java.lang.Object",
+        &[("rootView", Is::Null)],
+    );
+    let attached = ("mWindowAttachCount", Is::Int(1));
+    let root = heap.new_object("android.view.View", &[attached]);
+    let title = heap.new_object(
+        "android.widget.TextView",
+        &[attached, ("mParent", Is::Ref(root))],
+    );
+    let binding = heap.new_object("app.PageBinding", &[("rootView", Is::Ref(root))]);
+    let manager = heap.new_object("app.Holder", &[]);
+    let page = heap.new_object(
+        "app.Page",
+        &[
+            ("mFragmentManager", Is::Ref(manager)),
+            ("mCalled", Is::Bool(true)),
+            ("binding", Is::Ref(binding)),
+            ("title", Is::Ref(title)),
+        ],
+    );
+    keep(&mut heap, "PAGE", page);
+    let graph = heap.graph();
+    let leaks = find(&graph);
+    let mut found: Vec<ObjectIndex> = leaks
+        .groups
+        .iter()
+        .flat_map(|g| &g.leaks)
+        .map(|l| l.object)
+        .collect();
+    found.sort();
+    assert_eq!(found, [index(&graph, root), index(&graph, title)]);
+    assert!(
+        leaks.groups[0].advice.contains("onDestroyView"),
+        "{}",
+        leaks.groups[0].advice
+    );
+}
+
+#[test]
+fn names_of_the_source_code_decide_not_those_of_the_obfuscator() {
+    let mut heap = Heap::new();
+    heap.class(
+        "a.a",
+        "java.lang.Object",
+        &[("a", Is::Null), ("a", Is::Bool(false))],
+    );
+    heap.class("a.b", "a.a", &[("a", Is::Bool(true))]);
+    heap.deobfuscate("a.a", "android.app.Activity", &[]);
+    heap.deobfuscate("a.b", "app.Main", &[]);
+    let object = heap.new_object("a.b", &[]);
+    keep(&mut heap, "MAIN", object);
+    let class = heap.find("a.a");
+    let mut graph = heap.graph();
+    let fields = &mut graph.classes_mut()[class.at()].fields;
+    fields[0].deobfuscated = Some("mDecor".to_owned());
+    fields[1].deobfuscated = Some("mDestroyed".to_owned());
+    let leaks = find(&graph);
+    assert!(
+        leaks.groups.is_empty(),
+        "the subclass's own `a` is another field"
+    );
+}
