@@ -554,18 +554,8 @@ mod tests {
                 restarted,
             })
         };
-        let resident = |rss: u64| {
-            Seen::Resident(Resident {
-                source: crate::memory::timeline::Source::Status,
-                rss,
-                anon: None,
-                file: None,
-                shmem: None,
-                swap: None,
-                peak: None,
-                oom_score_adj: None,
-            })
-        };
+        let resident =
+            |rss: u64| Seen::Resident(Resident::of(crate::memory::timeline::Source::Status, rss));
         live.take(&entry(1, 7, process(false)));
         live.take(&entry(1, 7, resident(10)));
         live.take(&entry(2, 7, Seen::Gone));

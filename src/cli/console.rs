@@ -311,6 +311,18 @@ impl Console {
         }
     }
 
+    /// What to do next: below its heading, each command whole in a line of its own, to be copied.
+    pub fn next(&self, commands: &[(impl Display, String)]) {
+        if commands.is_empty() {
+            return;
+        }
+        self.say(format_args!("\n{}", self.on_stderr(Style::Strong, "next:")));
+        for (what, command) in commands {
+            let command = self.on_stderr(Style::Help, command);
+            self.say(format_args!("  {what}\n    {command}"));
+        }
+    }
+
     /// Words on stderr, also with `-q`.
     pub fn complain(&self, text: impl Display) {
         let mut text = clean(&text.to_string(), self.settings.stderr_color);

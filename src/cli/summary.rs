@@ -113,18 +113,7 @@ pub fn tell(
     next.extend(tracked::commands(folder, manifest));
     let beside_native = !next.is_empty();
     next.extend(java_summary::next_commands(folder, manifest, beside_native));
-    if !next.is_empty() {
-        console.say(format_args!(
-            "\n{}",
-            console.on_stderr(Style::Strong, "next")
-        ));
-    }
-    for (what, command) in next {
-        console.say(format_args!(
-            "  {what}\n    {}",
-            console.on_stderr(Style::Help, command)
-        ));
-    }
+    console.next(&next);
 }
 
 /// What is to be said in a line of its own.

@@ -303,16 +303,7 @@ mod tests {
                 })));
                 last = *pid;
             }
-            live.take(&entry(Seen::Resident(Resident {
-                source: Source::Status,
-                rss: *rss,
-                anon: None,
-                file: None,
-                shmem: None,
-                swap: None,
-                peak: None,
-                oom_score_adj: None,
-            })));
+            live.take(&entry(Seen::Resident(Resident::of(Source::Status, *rss))));
         }
         live
     }

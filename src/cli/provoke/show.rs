@@ -374,19 +374,7 @@ pub(super) fn report(console: &Console, report: &Report, steps: &[Step], next: &
         console.say(format_args!("in front, and left there: {}", shown(front)));
     }
     let runs = steps.last().is_some_and(|step| step.pid.is_some());
-    let next = next.commands(report, runs);
-    if !next.is_empty() {
-        console.say(format_args!(
-            "\n{}",
-            console.on_stderr(Style::Strong, "next:")
-        ));
-    }
-    for (what, command) in next {
-        console.say(format_args!(
-            "  {what}\n    {}",
-            console.on_stderr(Style::Help, command)
-        ));
-    }
+    console.next(&next.commands(report, runs));
 }
 
 /// What memory did from round to round, how sure that is, and what it does not tell.

@@ -267,12 +267,27 @@ fn ticks(spans: &[(BootNs, BootNs)], first: u64, last: u64) -> impl Iterator<Ite
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::super::workload::Due;
     use super::*;
     use crate::phone::clock::SECOND;
     use crate::phone::packages;
+    use crate::phone::packages::Package;
     use crate::phone::process::Role;
+
+    /// The phone of these words, its app, and that app's process since `started`.
+    pub fn app(words: &str, started: BootNs) -> (PhoneSpec, Option<Package>, Process) {
+        let spec = PhoneSpec::parse(words).unwrap();
+        let installed = packages::installed();
+        let package = installed.iter().find(|p| p.name == packages::APP).cloned();
+        let role = Role::App {
+            package: packages::APP.to_owned(),
+            user: 0,
+            isolated: false,
+        };
+        let process = Process::for_tests(packages::APP, role, started);
+        (spec, package, process)
+    }
 
     /// Held bytes as a profiled process counts them, from its first tick to the end of `last`.
     fn counted(workload: &Workload, place: usize, started: BootNs, last: u64) -> (u64, u64) {
@@ -297,15 +312,7 @@ mod tests {
 
     #[test]
     fn activities_that_stay_are_held() {
-        let spec = PhoneSpec::parse("android=14").unwrap();
-        let installed = packages::installed();
-        let package = installed.iter().find(|p| p.name == packages::APP).cloned();
-        let role = Role::App {
-            package: packages::APP.to_owned(),
-            user: 0,
-            isolated: false,
-        };
-        let process = Process::for_tests(packages::APP, role, 0);
+        let (spec, package, process) = app("android=14", 0);
         let mut heaps = LiveHeaps::new(&spec, package.clone(), &process);
         let mut history = History::for_tests(0);
         let now = 3 * SECOND;
@@ -335,16 +342,8 @@ mod tests {
     #[test]
     fn what_is_held_is_what_a_profile_of_every_byte_counts() {
         for (words, seconds) in [("android=14", 9), ("android=11,app=heavy,sites=3000", 3)] {
-            let spec = PhoneSpec::parse(words).unwrap();
-            let installed = packages::installed();
-            let package = installed.iter().find(|p| p.name == packages::APP).cloned();
             let started = 77 * SECOND + 3;
-            let role = Role::App {
-                package: packages::APP.to_owned(),
-                user: 0,
-                isolated: false,
-            };
-            let process = Process::for_tests(packages::APP, role, started);
+            let (spec, package, process) = app(words, started);
             let mut heaps = LiveHeaps::new(&spec, package.clone(), &process);
             let history = History::for_tests(started);
             let workload = Workload::build(&spec, package, &process);

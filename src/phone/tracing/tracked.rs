@@ -222,24 +222,10 @@ impl LiveHeaps {
 mod tests {
     use super::*;
     use crate::phone::clock::SECOND;
-    use crate::phone::packages;
-    use crate::phone::process::{Process, Role};
-    use crate::phone::spec::PhoneSpec;
 
     fn heaps(words: &str, started: BootNs) -> LiveHeaps {
-        let spec = PhoneSpec::parse(words).unwrap();
-        let installed = packages::installed();
-        let package = installed.iter().find(|p| p.name == packages::APP).cloned();
-        let role = Role::App {
-            package: packages::APP.to_owned(),
-            user: 0,
-            isolated: false,
-        };
-        LiveHeaps::new(
-            &spec,
-            package,
-            &Process::for_tests(packages::APP, role, started),
-        )
+        let (spec, package, process) = super::super::live::tests::app(words, started);
+        LiveHeaps::new(&spec, package, &process)
     }
 
     #[test]
