@@ -59,6 +59,7 @@ pub async fn run(
         phone: facts.phone,
         report: Report::default(),
         pulse: None,
+        told_to_end: false,
         deaths_in_a_row: 0,
         in_vain_before: false,
         noted: false,
@@ -151,11 +152,6 @@ fn acts_in_front(action: &Action) -> bool {
         )
 }
 
-/// Whether an action ends the app's process on purpose.
-fn ends_it(action: &Action) -> bool {
-    matches!(action, Action::ForceStop | Action::Kill | Action::Crash)
-}
-
 pub(super) struct Runner<'a> {
     pub(super) device: &'a Device,
     pub(super) plan: &'a Plan,
@@ -169,6 +165,9 @@ pub(super) struct Runner<'a> {
     pub(super) report: Report,
     /// The process as it was seen last.
     pulse: Option<Pulse>,
+    /// The process was told to end, and has not been looked at since: a lost cable may lie
+    /// between the two.
+    told_to_end: bool,
     deaths_in_a_row: u32,
     /// The last doing had no effect.
     pub(super) in_vain_before: bool,
@@ -427,7 +426,7 @@ impl Runner<'_> {
             self.bring_to_front().await?;
         }
         let before = self.look().await?;
-        self.notice(before.pulse.as_ref(), false).await?;
+        self.notice(before.pulse.as_ref()).await?;
         for deed in deeds {
             self.cancel.check()?;
             self.act(deed, &mut step.effects).await?;
@@ -442,7 +441,7 @@ impl Runner<'_> {
         self.in_vain_before = step.is_in_vain();
         self.report.in_vain += u32::from(step.is_in_vain());
         (self.tell)(&Event::Step(step));
-        let died = self.notice(after.pulse.as_ref(), ends_it(action)).await?;
+        let died = self.notice(after.pulse.as_ref()).await?;
         if !died {
             self.deaths_in_a_row = 0;
         } else if more && acts_in_front(action) {
@@ -453,18 +452,21 @@ impl Runner<'_> {
     }
 
     /// Compares the process with the one seen before; whether that has died by itself.
-    async fn notice(&mut self, now: Option<&Pulse>, meant: bool) -> Result<bool, ProvokeError> {
-        let before = std::mem::replace(&mut self.pulse, now.cloned());
-        let Some(before) = before else {
-            return Ok(false);
+    async fn notice(&mut self, now: Option<&Pulse>) -> Result<bool, ProvokeError> {
+        let meant = std::mem::take(&mut self.told_to_end);
+        let same = |a: &Pulse, b: &Pulse| (a.pid, a.started) == (b.pid, b.started);
+        let died = match &self.pulse {
+            Some(before) if !meant && !now.is_some_and(|now| same(before, now)) => before.pid,
+            _ => {
+                self.pulse = now.cloned();
+                return Ok(false);
+            }
         };
-        let same = |p: &Pulse| (p.pid, p.started) == (before.pid, before.started);
-        if meant || now.is_some_and(same) {
-            return Ok(false);
-        }
         let next = now.map(|p| p.pid);
         let target = &self.plan.target;
-        let death = look::death(self.device, &self.phone, target, before.pid, next).await?;
+        // Where the cable is lost over this question, the one before still counts as seen last.
+        let death = look::death(self.device, &self.phone, target, died, next).await?;
+        self.pulse = now.cloned();
         self.deaths_in_a_row += 1;
         let why = death.why();
         (self.tell)(&Event::Died(death.clone()));
@@ -518,7 +520,10 @@ impl Runner<'_> {
                 let told = self.monkey(deed, (*events, *seed), *throttle).await?;
                 effects.push(told);
             }
-            Check::Ended => effects.push(self.end(deed).await?),
+            Check::Ended => {
+                self.told_to_end = true;
+                effects.push(self.end(deed).await?);
+            }
         }
         Ok(())
     }

@@ -242,6 +242,37 @@ fn a_lost_cable_is_waited_for_and_the_plan_goes_on() {
     assert_as_it_was(&lab);
 }
 
+/// The number of the shell in which the phone got a command that begins so, from 1.
+fn shell_with(lab: &Lab, begin: &str) -> usize {
+    let requests = lab.phone.requests();
+    let mut shells = requests.iter().filter(|r| r.starts_with("shell"));
+    let found = shells.position(|r| r.split_once(':').is_some_and(|(_, c)| c.starts_with(begin)));
+    1 + found.unwrap_or_else(|| panic!("no {begin}: {requests:#?}"))
+}
+
+#[test]
+fn a_process_that_ended_as_it_was_told_did_not_die_because_the_cable_was_lost_meanwhile() {
+    for (action, command) in [
+        ("force-stop", "am force-stop"),
+        ("crash", "sh -c 'p=$(pidof"),
+    ] {
+        let whole = Lab::new(FAST);
+        provoke(&whole, 0, &["wait:1", action, "wait:1"]);
+        // The look that would have seen it gone is cut.
+        let look = shell_with(&whole, command) + 1;
+        let lab = Lab::new(&format!("fault=shell-cut#{look},{FAST}"));
+        let document = provoke(&lab, 0, &["wait:1", action, "wait:1"]).json();
+        assert_eq!(document["report"]["lost"], 1, "{document:#}");
+        assert_eq!(
+            document["report"]["deaths"],
+            serde_json::json!([]),
+            "{document:#}"
+        );
+        assert_eq!(document["steps"][1]["again"], true, "{document:#}");
+        assert_eq!(effects(&document), ["ended"], "{document:#}");
+    }
+}
+
 #[test]
 fn a_monkey_that_lost_its_cable_is_ended_and_sent_again() {
     let lab = Lab::new(FAST);
