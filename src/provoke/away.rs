@@ -7,11 +7,12 @@ use super::error::ProvokeError;
 use super::event::Event;
 use super::look;
 use super::run::Runner;
-use super::saved::{PutBack, end_monkey, put_back};
+use super::saved::{Left, PutBack, end_monkey, try_put_back};
 
 /// How long a phone that is away is waited for.
 const RETURN: Duration = Duration::from_secs(60);
-/// So many losses without a doing that came to its end between them end a run.
+/// So many losses without a doing that came to its end between them end a run; so many while it
+/// is put back leave the phone as it is.
 const LOSSES: u32 = 3;
 
 impl Runner<'_> {
@@ -78,7 +79,8 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Puts back what was noted, waiting for a phone that is away.
+    /// Puts back what was noted, waiting for a phone that is away: not for ever, since a phone may
+    /// be there and its `settings` answer to nobody.
     pub(super) async fn put_back(
         &self,
         failed: Option<&ProvokeError>,
@@ -86,13 +88,15 @@ impl Runner<'_> {
         let Some(saved) = self.journals.of(self.saved.phone())? else {
             return Ok(None);
         };
+        let mut left = saved.left_behind(0);
         if let (true, Some(error)) = (self.gave_up, failed) {
-            return Err(self.not_put_back(&error.to_string()));
+            return Err(self.not_put_back(format!("{error}, and it has not come back"), left));
         }
         let mut away = match failed {
             Some(ProvokeError::Device(error)) if error.is_connection() => Some(error.to_string()),
             _ => None,
         };
+        let mut losses = 0;
         loop {
             if let Some(what) = away.take() {
                 (self.tell)(&Event::Lost {
@@ -105,21 +109,30 @@ impl Runner<'_> {
                     () = self.cancel.wait(), if !self.report.interrupted => false,
                 };
                 if !back {
-                    return Err(self.not_put_back(&what));
+                    let what = format!("{what}, and it has not come back");
+                    return Err(self.not_put_back(what, left));
                 }
             }
-            match put_back(self.device, self.journals, &saved).await {
+            let not_yet = match try_put_back(self.device, self.journals, &saved).await {
                 Ok(done) => return Ok(Some(done)),
-                Err(error) if error.is_connection() => away = Some(error.to_string()),
-                Err(error) => return Err(error),
+                Err(not_yet) if not_yet.why.is_connection() => not_yet,
+                Err(not_yet) => return Err(not_yet.error(self.device.serial())),
+            };
+            losses += 1;
+            if losses >= LOSSES {
+                let what = format!("{}, {losses} times in a row", not_yet.why);
+                return Err(self.not_put_back(what, not_yet.left));
             }
+            away = Some(not_yet.why.to_string());
+            left = not_yet.left;
         }
     }
 
-    fn not_put_back(&self, what: &str) -> ProvokeError {
+    fn not_put_back(&self, what: String, left: Vec<Left>) -> ProvokeError {
         ProvokeError::NotPutBack {
             serial: self.device.serial().to_owned(),
-            what: format!("{what}, and it has not come back"),
+            what,
+            left,
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use super::saved::Left;
 use crate::device::DeviceError;
 use crate::error::{Classified, ErrorClass};
 use crate::untrusted::shown;
@@ -94,12 +95,14 @@ pub enum ProvokeError {
         why: String,
     },
     /// Something was not put back.
-    #[error("{serial} is not as it was: {what}")]
+    #[error("{serial} is not as it was: {what}{}", not_put_back(left))]
     NotPutBack {
         /// The phone.
         serial: String,
-        /// What.
+        /// Why.
         what: String,
+        /// What is not.
+        left: Vec<Left>,
     },
     /// Another heaptap is at work on this phone.
     #[error("another heaptap is provoking on {serial}")]
@@ -132,6 +135,14 @@ pub enum ProvokeError {
     /// The user.
     #[error("interrupted")]
     Interrupted,
+}
+
+fn not_put_back(left: &[Left]) -> String {
+    let what: Vec<&str> = left.iter().map(|left| left.what.as_str()).collect();
+    match what.is_empty() {
+        true => String::new(),
+        false => format!("; not put back: {}", what.join(", ")),
+    }
 }
 
 impl ProvokeError {
@@ -205,8 +216,15 @@ impl Classified for ProvokeError {
             ProvokeError::Refused { .. } | ProvokeError::NotOnThisAndroid { .. } => {
                 Some("`heaptap provoke --list` tells what each action needs".to_owned())
             }
-            ProvokeError::NotPutBack { serial, .. } => {
-                Some(format!("run `heaptap provoke --restore -s {serial}`"))
+            ProvokeError::NotPutBack { serial, left, .. } => {
+                let mut help = format!("run `heaptap provoke --restore -s {serial}`");
+                let by_hand = left.iter().filter_map(|left| left.by_hand(serial));
+                let by_hand: Vec<String> = by_hand.collect();
+                if !by_hand.is_empty() {
+                    help.push_str(", or put it back by hand:\n");
+                    help.push_str(&by_hand.join("\n"));
+                }
+                Some(help)
             }
             ProvokeError::Busy { .. } => Some(
                 "wait until it ends, or end it with Ctrl-C: it then puts the phone back".to_owned(),

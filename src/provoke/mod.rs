@@ -42,7 +42,7 @@ pub use error::ProvokeError;
 pub use event::{Death, Effect, Event, Launch, Report, Step};
 pub use look::hardware_serial;
 pub use run::run;
-pub use saved::{Journals, Lock, PutBack, Saved, Setting, identity, put_back};
+pub use saved::{Journals, Left, Lock, PutBack, Saved, Setting, identity, put_back};
 pub use settle::Settle;
 pub use trend::{FEWEST, Held, LEFT_OUT, Trend, Verdict};
 

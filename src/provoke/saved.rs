@@ -13,6 +13,7 @@ use super::error::ProvokeError;
 use super::look::{QUICK, hardware_serial, run_quick};
 use super::read;
 use crate::device::{Command, Device};
+use crate::untrusted;
 
 /// A setting and what it was.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,7 +34,44 @@ impl Setting {
             None => command.arg("delete").args([&self.space, &self.key]),
         }
     }
+
+    fn left(&self) -> Left {
+        let was = told(self.value.as_deref());
+        Left::new(format!("{} (was {was})", self.key), &self.command())
+    }
+
+    /// Sets it to what it was, and reads it again; the inner error says why that is not taken.
+    async fn put(&self, device: &Device) -> Result<Result<(), String>, ProvokeError> {
+        match run_quick(device, &self.command(), SLOW).await {
+            Ok(_) => {}
+            Err(refused @ ProvokeError::Refused { .. }) => return Ok(Err(refused.to_string())),
+            Err(error) => return Err(error),
+        }
+        let get = Command::program("settings").args(["get", &self.space, &self.key]);
+        let answer = device.run(&get, SLOW).await?;
+        let text = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
+        let now = (text != "null").then_some(text);
+        Ok(match now == self.value {
+            true => Ok(()),
+            false => Err(format!("{} is {}", self.key, told(now.as_deref()))),
+        })
+    }
 }
+
+/// A setting's value in a message.
+fn told(value: Option<&str>) -> String {
+    match value {
+        Some(value) if value.chars().count() > MOST_TOLD => {
+            let start: String = value.chars().take(MOST_TOLD).collect();
+            format!("{}…", untrusted::shown(&start))
+        }
+        Some(value) => untrusted::shown(value).into_owned(),
+        None => "not set".to_owned(),
+    }
+}
+
+/// A value is a digit or two, unless somebody wrote nonsense there.
+const MOST_TOLD: usize = 40;
 
 /// All that is to be put back on one phone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -241,57 +279,152 @@ pub async fn put_back(
     journals: &Journals,
     saved: &Saved,
 ) -> Result<PutBack, ProvokeError> {
+    let done = try_put_back(device, journals, saved).await;
+    done.map_err(|not_yet| not_yet.error(device.serial()))
+}
+
+/// Something that is not as it was, and what would make it so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Left {
+    /// In words, such as `user_rotation (was 0)`.
+    pub what: String,
+    /// What the device's shell is to be told; `None` where that cannot be shown as it is.
+    pub command: Option<String>,
+}
+
+impl Left {
+    fn new(what: String, command: &Command) -> Left {
+        let text = command.text();
+        let command = (!text.contains(untrusted::is_unsafe)).then(|| text.to_owned());
+        Left { what, command }
+    }
+
+    /// For the shell of this host.
+    pub(super) fn by_hand(&self, serial: &str) -> Option<String> {
+        let command = self.command.as_deref()?;
+        let adb = Command::program("adb").args(["-s", serial, "shell"]);
+        let plain = |b: u8| b.is_ascii_alphanumeric() || b" -_./:".contains(&b);
+        Some(match command.bytes().all(plain) {
+            true => format!("{} {command}", adb.text()),
+            // One argument for adb, which the device's shell takes apart.
+            false => adb.arg(command).text().to_owned(),
+        })
+    }
+}
+
+/// Why not all of it was put back, and what was not.
+pub(super) struct NotYet {
+    pub(super) why: ProvokeError,
+    pub(super) left: Vec<Left>,
+}
+
+impl NotYet {
+    /// For the user, who can do no more than the commands that are told.
+    pub(super) fn error(self, serial: &str) -> ProvokeError {
+        match self.why {
+            ProvokeError::Device(error) => ProvokeError::NotPutBack {
+                serial: serial.to_owned(),
+                what: error.to_string(),
+                left: self.left,
+            },
+            other => other,
+        }
+    }
+}
+
+impl Saved {
+    /// All of it, but for the first settings.
+    pub(super) fn left_behind(&self, settings: usize) -> Vec<Left> {
+        let monkey = self.monkey.filter(|_| settings == 0).map(|pid| {
+            let end = Command::program("pkill").args(["-f", "com.android.commands.monkey"]);
+            Left::new(format!("monkey ({pid}) may still run"), &end)
+        });
+        let settings = self.settings.iter().skip(settings).map(Setting::left);
+        let screen = self.screen_off.then(|| {
+            let sleep = press("KEYCODE_SLEEP");
+            Left::new("the screen (was off)".to_owned(), &sleep)
+        });
+        monkey.into_iter().chain(settings).chain(screen).collect()
+    }
+}
+
+/// As [`put_back`], for whoever tries again.
+pub(super) async fn try_put_back(
+    device: &Device,
+    journals: &Journals,
+    saved: &Saved,
+) -> Result<PutBack, NotYet> {
     let serial = device.serial().to_owned();
-    let hardware = hardware_serial(device).await?;
+    let nothing_done = |why: ProvokeError| NotYet {
+        why,
+        left: saved.left_behind(0),
+    };
+    let hardware = hardware_serial(device).await.map_err(nothing_done)?;
     if !saved.hardware_serial.is_empty() && hardware != saved.hardware_serial {
-        return Err(ProvokeError::OtherPhone {
+        return Err(nothing_done(ProvokeError::OtherPhone {
             serial,
             noted: saved.hardware_serial.clone(),
-        });
+        }));
     }
     let mut done = PutBack {
         serial: serial.clone(),
         ..PutBack::default()
     };
     if let Some(pid) = saved.monkey {
-        done.monkey_ended = end_monkey(device, pid).await?;
+        done.monkey_ended = end_monkey(device, pid).await.map_err(nothing_done)?;
     }
-    for setting in &saved.settings {
-        run_quick(device, &setting.command(), SLOW).await?;
-        let get = Command::program("settings").args(["get", &setting.space, &setting.key]);
-        let answer = device.run(&get, SLOW).await?;
-        let text = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
-        let now = (text != "null").then_some(text);
-        if now != setting.value {
-            return Err(ProvokeError::NotPutBack {
-                serial,
-                what: format!(
-                    "{} is {} and was {}",
-                    setting.key,
-                    now.as_deref().unwrap_or("not set"),
-                    setting.value.as_deref().unwrap_or("not set")
-                ),
-            });
+    // One that is not taken keeps no other from being put back.
+    let mut refused: Vec<(Left, String)> = Vec::new();
+    let interrupted = |why, refused: Vec<(Left, String)>, settings| NotYet {
+        why,
+        left: refused
+            .into_iter()
+            .map(|(left, _)| left)
+            .chain(saved.left_behind(settings))
+            .collect(),
+    };
+    for (at, setting) in saved.settings.iter().enumerate() {
+        match setting.put(device).await {
+            Ok(Ok(())) => done.settings.push(match &setting.value {
+                Some(value) => format!("{}={value}", setting.key),
+                None => format!("{} deleted", setting.key),
+            }),
+            Ok(Err(why)) => refused.push((setting.left(), why)),
+            Err(error) => return Err(interrupted(error, refused, at)),
         }
-        done.settings.push(match &setting.value {
-            Some(value) => format!("{}={value}", setting.key),
-            None => format!("{} deleted", setting.key),
-        });
     }
     if saved.screen_off {
-        let answer = device.run(&press("KEYCODE_SLEEP"), SLOW).await?;
+        let all = saved.settings.len();
+        let answer = match device.run(&press("KEYCODE_SLEEP"), SLOW).await {
+            Ok(answer) => answer,
+            Err(error) => return Err(interrupted(error.into(), refused, all)),
+        };
         let out = String::from_utf8_lossy(&answer.stdout);
         let err = String::from_utf8_lossy(&answer.stderr);
         // A phone without that key goes to sleep by itself.
         done.screen_off = read::complaint(answer.exit, &out, &err).is_none();
     }
-    journals.forget(saved)?;
+    if !refused.is_empty() {
+        let (left, why): (Vec<Left>, Vec<String>) = refused.into_iter().unzip();
+        let why = ProvokeError::NotPutBack {
+            serial,
+            what: why.join("; "),
+            left,
+        };
+        return Err(NotYet {
+            why,
+            left: Vec::new(),
+        });
+    }
+    journals.forget(saved).map_err(nothing_done)?;
     Ok(done)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::scripted::*;
+    use crate::error::Classified as _;
 
     #[test]
     fn a_note_is_kept_until_it_is_forgotten() {
@@ -316,6 +449,109 @@ mod tests {
         journals.forget(&saved).unwrap();
         journals.forget(&saved).unwrap();
         assert!(journals.all().is_empty());
+    }
+
+    fn noted() -> Saved {
+        let setting = |space: &str, key: &str, value: Option<&str>| Setting {
+            space: space.to_owned(),
+            key: key.to_owned(),
+            value: value.map(str::to_owned),
+        };
+        Saved {
+            serial: "S".to_owned(),
+            hardware_serial: "R5".to_owned(),
+            package: "a.b".to_owned(),
+            settings: vec![
+                setting("system", "user_rotation", Some("0")),
+                setting("system", "accelerometer_rotation", None),
+                setting("global", "stay_on", Some("it's; reboot")),
+            ],
+            screen_off: true,
+            monkey: None,
+        }
+    }
+
+    fn answered(command: &str, text: &str) -> Vec<Step> {
+        let mut script = service(&format!("shell,v2,raw:{command}"));
+        script.push(Step::Hear(5, None));
+        script.push(say([packet(1, text.as_bytes()), packet(3, &[0])].concat()));
+        script
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn settings_that_do_not_answer_are_given_up_with_what_is_to_be_typed() {
+        let folder = tempfile::tempdir().unwrap();
+        let journals = Journals::in_folder(folder.path()).unwrap();
+        let saved = noted();
+        journals.note(&saved).unwrap();
+        let mut hangs = service("shell,v2,raw:settings delete system accelerometer_rotation");
+        hangs.push(Step::Hang);
+        let script = Scripted::new([
+            features("shell_v2"),
+            answered("getprop ro.serialno", "R5\n"),
+            answered("settings put system user_rotation 0", ""),
+            answered("settings get system user_rotation", "1\n"),
+            hangs,
+        ]);
+        let error = put_back(&script.phone(), &journals, &saved).await;
+        assert_eq!(script.complaints(), Vec::<String>::new());
+        let error = error.unwrap_err();
+        let text = error.to_string();
+        assert!(
+            text.contains(
+                "not put back: user_rotation (was 0), accelerometer_rotation (was not set), \
+                 stay_on (was it's; reboot), the screen (was off)"
+            ),
+            "{text}"
+        );
+        let help = error.help().unwrap();
+        for command in [
+            "heaptap provoke --restore -s S",
+            "\nadb -s S shell settings put system user_rotation 0\n",
+            "\nadb -s S shell settings delete system accelerometer_rotation\n",
+            r"shell 'settings put global stay_on '\''it'\''\'\'''\''s; reboot'\'''",
+            "\nadb -s S shell input keyevent KEYCODE_SLEEP",
+        ] {
+            assert!(help.contains(command), "{command}: {help}");
+        }
+        assert_eq!(journals.of("R5").unwrap(), Some(saved));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_value_that_is_not_taken_keeps_no_other_from_being_put_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let journals = Journals::in_folder(folder.path()).unwrap();
+        let strange = format!("\u{1b}{}", "9".repeat(99));
+        let mut saved = noted();
+        saved.settings.truncate(2);
+        saved.settings[0].value = Some(strange.clone());
+        saved.screen_off = false;
+        journals.note(&saved).unwrap();
+        let script = Scripted::new([
+            features("shell_v2"),
+            answered("getprop ro.serialno", "R5\n"),
+            answered(
+                &format!("settings put system user_rotation '{strange}'"),
+                "",
+            ),
+            answered("settings get system user_rotation", "1\n"),
+            answered("settings delete system accelerometer_rotation", ""),
+            answered("settings get system accelerometer_rotation", "null\n"),
+        ]);
+        let error = put_back(&script.phone(), &journals, &saved).await;
+        assert_eq!(script.complaints(), Vec::<String>::new());
+        let error = error.unwrap_err();
+        let text = error.to_string();
+        let nines = "9".repeat(MOST_TOLD - 1);
+        assert!(
+            text.ends_with(&format!(
+                "user_rotation is 1; not put back: user_rotation (was \u{fffd}{nines}…)"
+            )),
+            "{text}"
+        );
+        // What cannot be shown as it is cannot be typed.
+        assert!(!error.help().unwrap().contains("adb"));
+        assert_eq!(journals.of("R5").unwrap(), Some(saved));
     }
 
     #[test]

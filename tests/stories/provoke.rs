@@ -4,6 +4,7 @@
 use std::fs;
 
 use heaptap::memory::timeline::Seen;
+use heaptap::phone::Fault;
 use serde_json::Value;
 
 use crate::lab::{APP, Ended, Lab, Running, files};
@@ -293,6 +294,34 @@ fn a_monkey_that_lost_its_cable_is_ended_and_sent_again() {
     let sent = changes(&lab);
     let monkeys = sent.iter().filter(|c| c.contains("heaptap-monkey"));
     assert_eq!(monkeys.count(), 2, "{sent:?}");
+    assert_as_it_was(&lab);
+}
+
+#[test]
+fn a_phone_that_is_there_and_answers_nothing_is_given_up_with_what_is_to_be_typed() {
+    let lab = Lab::new(FAST);
+    let mut running = begin(&lab, &["rotate:5000"]);
+    running.until_that("step", |s| s["time"] == 2);
+    // Every connection from now on is lost as soon as something is said.
+    let cut = Fault::parse("shell-cut").expect("a fault");
+    lab.phone.faults().add(cut);
+    let ended = running.end();
+    assert_eq!(ended.code(), Some(5), "{ended}");
+    let error = &ended.last_with("error")["error"];
+    assert_eq!(error["kind"], "not-put-back", "{ended}");
+    let (message, help) = (error["message"].to_string(), error["help"].to_string());
+    assert!(
+        message.contains("3 times in a row; not put back: user_rotation (was "),
+        "{ended}"
+    );
+    for command in [
+        "heaptap provoke --restore -s virtual-1",
+        "adb -s virtual-1 shell settings put system accelerometer_rotation ",
+    ] {
+        assert!(help.contains(command), "{ended}");
+    }
+    lab.phone.faults().remove(cut.kind);
+    lab.expect(0, &["provoke", "--restore", "--json"]);
     assert_as_it_was(&lab);
 }
 

@@ -106,7 +106,7 @@ impl Show {
                 ));
             }
             Event::Lost { what, goes_on } => console.warn(format_args!(
-                "{what}; waiting a minute for the phone, {}",
+                "{what}; waiting up to a minute for the phone, {}",
                 match goes_on {
                     true => "to go on where it stood",
                     false => "to put it back as it was",
