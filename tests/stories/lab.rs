@@ -8,7 +8,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use heaptap::phone::{PhoneSpec, VirtualPhone};
+use heaptap::phone::{PhoneSpec, RecordingTruth, VirtualPhone};
 use serde_json::Value;
 
 /// No step of a story takes that long; a story that waits longer has failed.
@@ -148,16 +148,21 @@ impl Lab {
         !sessions.is_empty()
     }
 
+    /// What the phone recorded into the trace of this folder. A Java heap taken at a label is a
+    /// recording of its own on the phone, and may be the newer one.
+    pub fn truth_of(&self, folder: &str) -> RecordingTruth {
+        let manifest = self.manifest(folder);
+        let path = manifest["session"]["remote_path"].as_str().expect("a path");
+        let truths = self.phone.truth();
+        let truth = truths.into_iter().rfind(|t| t.path == path);
+        truth.expect("the phone recorded it")
+    }
+
     /// What the folder holds is what was really allocated, dump by dump; and every dump that
     /// heapprofd wrote is there.
     pub fn assert_truth(&self, folder: &str) {
         let manifest = self.manifest(folder);
-        let truths = self.phone.truth();
-        let path = manifest["session"]["remote_path"].as_str().expect("a path");
-        let truth = truths
-            .iter()
-            .rfind(|t| t.path == path)
-            .expect("the phone recorded it");
+        let truth = self.truth_of(folder);
         let mut expected: Vec<(u64, String, u64, u64)> = truth
             .dumps
             .iter()
