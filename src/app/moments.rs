@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use super::java::Which;
 use super::lists::in_words;
 use super::manifest::Manifest;
+use super::output::is_below;
 use crate::config::nearest;
 use crate::memory::timeline::{Seen, Timeline};
 
@@ -48,7 +49,7 @@ pub fn kept(folder: &Path, timeline: &Timeline, what: &str) -> Vec<KeptFile> {
             return None;
         };
         let path = folder.join(&kept.file);
-        let is_it = kept.what == what && super::smaps::is_below(&kept.file) && path.is_file();
+        let is_it = kept.what == what && is_below(&kept.file) && path.is_file();
         is_it.then(|| KeptFile {
             capture: Capture {
                 number: kept.number,

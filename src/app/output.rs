@@ -1,8 +1,9 @@
 //! The folder of a recording's results: its default name, and the checks before anything is
-//! recorded. Owns what a name from a device may become as a file name.
+//! recorded. Owns what a name from a device may become as a file name, and which names that a folder
+//! gives of its files are its own.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use time::OffsetDateTime;
 use time::macros::format_description;
@@ -20,6 +21,12 @@ pub fn default_name(target: &str, at: OffsetDateTime) -> String {
         .format(format)
         .expect("every date has these fields");
     format!("heaptap-{}-{at}", file_name(target))
+}
+
+/// Whether a name of a file stays in its folder: foreign folders say anything.
+pub fn is_below(file: &str) -> bool {
+    let mut parts = Path::new(file).components();
+    !file.is_empty() && parts.all(|part| matches!(part, Component::Normal(_)))
 }
 
 /// `name` as part of a file name on every system: `: * / \ < > | ?`, quotes and control
@@ -172,5 +179,13 @@ mod tests {
             OutputFolder::prepare(&dir.path().join("file/x")),
             Err(SessionError::Output { .. })
         ));
+    }
+
+    #[test]
+    fn files_of_a_folder_stay_in_it() {
+        assert!(is_below("smaps/01-a.smaps.gz"));
+        for outside in ["../a", "/etc/passwd", "a/../../b", "", "./a"] {
+            assert!(!is_below(outside), "{outside}");
+        }
     }
 }

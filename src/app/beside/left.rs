@@ -10,6 +10,7 @@ use super::file::TimelineFile;
 use super::{java, logcat};
 use crate::app::finish::Finished;
 use crate::app::java::FOLDER;
+use crate::app::output::is_below;
 use crate::device::Device;
 use crate::memory::timeline::{self, Seen, Timeline};
 use crate::observe::OurWindows;
@@ -100,8 +101,7 @@ fn beside(folder: &Path) -> Vec<PathBuf> {
             continue;
         };
         let kind = PathBuf::from(kind);
-        let is_plain = kind.components().count() == 1 && !kept.file.contains("..");
-        if is_plain && !names.contains(&kind) {
+        if is_below(&kept.file) && !names.contains(&kind) {
             names.push(kind);
         }
     }
@@ -153,7 +153,12 @@ mod tests {
         fs::write(from.join("logcat.txt"), "y").unwrap();
         fs::write(from.join("mine/notes"), "z").unwrap();
         let timeline = TimelineFile::open(&from).unwrap();
-        for file in ["meminfo/01-a.txt", "../mine/notes", "mine/../../x"] {
+        for file in [
+            "meminfo/01-a.txt",
+            "../mine/notes",
+            "mine/../../x",
+            "./mine/notes",
+        ] {
             let kept = Kept {
                 what: "meminfo".to_owned(),
                 file: file.to_owned(),

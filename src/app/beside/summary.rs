@@ -9,6 +9,7 @@ use super::with::With;
 use crate::app::manifest::{
     Beside, BesideCost, BesideFile, BesideGap, BesideMissed, BesideTimeline, BesideUnread, Warning,
 };
+use crate::app::output::is_below;
 use crate::memory::timeline::{self, Entry, Seen, Timeline};
 
 /// Most of the file that is read: weeks of a recording.
@@ -64,8 +65,13 @@ fn count(entry: &Entry, counted: &mut BesideTimeline) {
 fn list(folder: &Path, entry: &Entry, beside: &mut Beside) {
     let label = |label: &str| (!label.is_empty()).then(|| label.to_owned());
     match &entry.seen {
-        // A file that is not there any more is not listed: what the manifest names is whole.
-        Seen::Kept(kept) if beside.files.len() < LISTED && folder.join(&kept.file).exists() => {
+        // A file that is not there any more is not listed: what the manifest names is whole, and
+        // in its folder, whoever wrote the timeline.
+        Seen::Kept(kept)
+            if beside.files.len() < LISTED
+                && is_below(&kept.file)
+                && folder.join(&kept.file).exists() =>
+        {
             // Taken again after a lost cable, it stands for the first.
             beside.files.retain(|file| file.file != kept.file);
             beside.files.push(BesideFile {
@@ -181,7 +187,9 @@ mod tests {
 
     #[test]
     fn the_section_is_what_the_folder_holds() {
-        let dir = tempfile::tempdir().unwrap();
+        let outer = tempfile::tempdir().unwrap();
+        std::fs::write(outer.path().join("foreign.txt"), "x").unwrap();
+        let dir = tempfile::tempdir_in(outer.path()).unwrap();
         let with: With = [Asked::Meminfo, Asked::Gc].into_iter().collect();
         assert_eq!(section(dir.path(), With::default()), None);
         let empty = section(dir.path(), with).unwrap();
@@ -209,6 +217,11 @@ mod tests {
         file.see(3, 7, Seen::Kept(kept("meminfo/01-a.txt")));
         file.see(4, 7, Seen::Kept(kept("meminfo/01-a.txt")));
         file.see(5, 7, Seen::Kept(kept("meminfo/gone.txt")));
+        // What is not the folder's own is nothing that was kept.
+        let foreign = outer.path().join("foreign.txt");
+        for file_name in ["../foreign.txt", &foreign.to_string_lossy()] {
+            file.see(5, 7, Seen::Kept(kept(file_name)));
+        }
         let gap = Gap {
             until_ns: 10_000_000_000,
             why: "the cable".to_owned(),
@@ -240,7 +253,7 @@ mod tests {
             ),
             (1, 2, 1)
         );
-        assert_eq!(counted.entries, 10);
+        assert_eq!(counted.entries, 12);
         assert_eq!(full.files.len(), 1);
         assert_eq!(
             (full.files[0].time_ns, full.files[0].label.as_deref()),

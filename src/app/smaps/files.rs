@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use super::{Mapped, Moment, Origin};
 use crate::app::java::{JavaInput, Steps};
@@ -12,6 +12,7 @@ use crate::app::lists::in_words;
 use crate::app::look::{self, LookError, LookOptions, LookTrace, NativeSource, is_process};
 use crate::app::manifest::{JavaDump, Manifest};
 use crate::app::moments::{self, Capture, KeptFile, Moments, NoMoment};
+use crate::app::output::is_below;
 use crate::app::{recorded, timeline};
 use crate::error::{Classified, ErrorClass};
 use crate::memory::smaps::{self, SmapsError};
@@ -278,12 +279,6 @@ fn kept(folder: &Path) -> Vec<(Moment, PathBuf)> {
     kept.into_iter().map(moment).collect()
 }
 
-/// Whether a name of a file stays in its folder: foreign folders say anything.
-pub(in crate::app) fn is_below(file: &str) -> bool {
-    let mut parts = Path::new(file).components();
-    !file.is_empty() && parts.all(|part| matches!(part, Component::Normal(_)))
-}
-
 fn of_traces(
     input: &JavaInput,
     process: Option<&str>,
@@ -474,13 +469,5 @@ mod tests {
         assert_eq!(chosen(None, Some("com.example.p8")), Ok(1));
         assert_eq!(chosen(Some("nowhere"), None), Err("no-such-moment"));
         assert_eq!(chosen(None, Some("other")), Err("no-such-process"));
-    }
-
-    #[test]
-    fn files_of_a_folder_stay_in_it() {
-        assert!(is_below("smaps/01-a.smaps.gz"));
-        for outside in ["../a", "/etc/passwd", "a/../../b", "", "./a"] {
-            assert!(!is_below(outside), "{outside}");
-        }
     }
 }

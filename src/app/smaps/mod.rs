@@ -14,7 +14,7 @@ mod files;
 pub use document::{ChangeRow, ChangesDocument, Document, Row, changes, document};
 pub use fetch::{FetchError, Way};
 pub use files::{InputError, is_text, load};
-pub(in crate::app) use files::{is_below, read_below};
+pub(in crate::app) use files::read_below;
 
 use serde::Serialize;
 
