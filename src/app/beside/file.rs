@@ -27,9 +27,23 @@ pub(super) struct LinesFile {
 #[derive(Debug)]
 struct Inner {
     file: File,
+    lock: Lock,
     waiting: Vec<u8>,
     lost: u64,
     failed: Option<io::Error>,
+    unlocked: Unlocked,
+}
+
+/// How the file is locked.
+type Lock = fn(&File) -> io::Result<()>;
+
+/// Whether the file could be locked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unlocked {
+    No,
+    /// There are no locks, which nobody was told yet.
+    Untold,
+    Told,
 }
 
 impl LinesFile {
@@ -46,12 +60,7 @@ impl LinesFile {
         let file = opened(path)?;
         Ok(LinesFile {
             path: path.to_owned(),
-            inner: Arc::new(Mutex::new(Inner {
-                file,
-                waiting: Vec::new(),
-                lost: 0,
-                failed: None,
-            })),
+            inner: Arc::new(Mutex::new(Inner::of(file))),
         })
     }
 
@@ -90,6 +99,16 @@ impl LinesFile {
     /// Why the last line could not be written, told once for each time it begins.
     fn failure(&self) -> Option<io::Error> {
         self.lock().failed.take()
+    }
+
+    /// Whether the folder knows no locks, told once.
+    fn is_unlocked(&self) -> bool {
+        let mut inner = self.lock();
+        let untold = inner.unlocked == Unlocked::Untold;
+        if untold {
+            inner.unlocked = Unlocked::Told;
+        }
+        untold
     }
 
     /// Writes what waits and syncs the file. The number of lines that are lost.
@@ -154,6 +173,11 @@ impl TimelineFile {
         self.0.failure()
     }
 
+    /// Whether the folder knows no locks, so that nothing holds another writer off; told once.
+    pub fn is_unlocked(&self) -> bool {
+        self.0.is_unlocked()
+    }
+
     /// Writes what waits and syncs the file. The number of entries that are lost.
     ///
     /// # Errors
@@ -164,6 +188,17 @@ impl TimelineFile {
 }
 
 impl Inner {
+    fn of(file: File) -> Inner {
+        Inner {
+            file,
+            lock: fs4::FileExt::lock,
+            waiting: Vec::new(),
+            lost: 0,
+            failed: None,
+            unlocked: Unlocked::No,
+        }
+    }
+
     fn add(&mut self, line: &[u8]) {
         let was_well = self.waiting.is_empty();
         if self.waiting.len().saturating_add(line.len()) > WAITING {
@@ -183,7 +218,10 @@ impl Inner {
             return Ok(());
         }
         let mut file = &self.file;
-        let _alone = Alone::with(file)?;
+        let alone = Alone::with(file, self.lock)?;
+        if alone.is_none() && self.unlocked == Unlocked::No {
+            self.unlocked = Unlocked::Untold;
+        }
         let end = file.seek(SeekFrom::End(0))?;
         // Whoever was killed within a line left it torn: ours begins below it.
         let torn = end > 0 && last_byte(file, end)? != b'\n';
@@ -204,9 +242,22 @@ impl Inner {
     /// Cuts off what another process left of a line.
     fn cut_torn(&mut self) -> io::Result<()> {
         let file = &self.file;
-        let _alone = Alone::with(file)?;
+        let alone = Alone::with(file, self.lock)?;
+        if alone.is_none() {
+            self.unlocked = Unlocked::Untold;
+        }
         file.set_len(whole_lines(file)?)
     }
+}
+
+/// Whether a lock was refused because there are none: some shared folders know no locks (`nolock`,
+/// a server without a lock daemon).
+fn knows_no_locks(error: &io::Error) -> bool {
+    #[cfg(unix)]
+    if rustix::io::Errno::from_io_error(error) == Some(rustix::io::Errno::NOLCK) {
+        return true;
+    }
+    error.kind() == io::ErrorKind::Unsupported
 }
 
 /// A file that is only added to; where appending takes the right to cut with it, every line goes
@@ -225,11 +276,12 @@ fn opened(path: &Path) -> io::Result<File> {
 struct Alone<'a>(&'a File);
 
 impl Alone<'_> {
-    fn with(file: &File) -> io::Result<Alone<'_>> {
-        match fs4::FileExt::lock(file) {
-            Ok(()) => Ok(Alone(file)),
-            // Some shared folders know no locks; appending is whole there all the same.
-            Err(error) if error.kind() == io::ErrorKind::Unsupported => Ok(Alone(file)),
+    /// `None` where the folder knows no locks: appending is whole there all the same, but what
+    /// one writer cuts off may be another's.
+    fn with(file: &File, lock: Lock) -> io::Result<Option<Alone<'_>>> {
+        match lock(file) {
+            Ok(()) => Ok(Some(Alone(file))),
+            Err(error) if knows_no_locks(&error) => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -237,7 +289,7 @@ impl Alone<'_> {
 
 impl Drop for Alone<'_> {
     fn drop(&mut self) {
-        // Where it was not locked there is nothing to let go.
+        // Whoever goes on without having let go ends sooner or later, and lets go by that.
         let _ = fs4::FileExt::unlock(self.0);
     }
 }
@@ -335,18 +387,44 @@ mod tests {
         assert_eq!(std::fs::read(&path).unwrap(), b"{}\n");
     }
 
+    #[cfg(unix)]
+    #[test]
+    fn where_a_folder_knows_no_locks_lines_are_written_and_that_is_told_once() {
+        let refusals: [Lock; 2] = [
+            |_| Err(rustix::io::Errno::NOLCK.into()),
+            |_| Err(io::ErrorKind::Unsupported.into()),
+        ];
+        for lock in refusals {
+            let dir = tempfile::tempdir().unwrap();
+            let file = TimelineFile::open(dir.path()).unwrap();
+            assert!(!file.is_unlocked(), "this folder has locks");
+            std::fs::write(file.path(), "torn").unwrap();
+            file.0.lock().lock = lock;
+            file.0.lock().cut_torn().unwrap();
+            file.see(1, 7, Seen::Gone);
+            assert!(file.failure().is_none());
+            assert!(file.is_unlocked());
+            file.see(2, 7, Seen::Gone);
+            assert!(!file.is_unlocked(), "told once");
+            assert_eq!(file.finish().unwrap(), 0);
+            let (timeline, strange) =
+                Timeline::parse(&std::fs::read_to_string(file.path()).unwrap());
+            assert_eq!((timeline.entries.len(), strange), (2, 0));
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let file = TimelineFile::open(dir.path()).unwrap();
+        file.0.lock().lock = |_| Err(rustix::io::Errno::IO.into());
+        file.see(1, 7, Seen::Gone);
+        assert!(file.failure().is_some() && !file.is_unlocked());
+    }
+
     #[cfg(target_os = "linux")]
     #[test]
     fn a_full_disk_is_told_once_and_what_waits_is_bounded() {
         let file = opened(Path::new("/dev/full")).unwrap();
         let full = TimelineFile(LinesFile {
             path: PathBuf::from("/dev/full"),
-            inner: Arc::new(Mutex::new(Inner {
-                file,
-                waiting: Vec::new(),
-                lost: 0,
-                failed: None,
-            })),
+            inner: Arc::new(Mutex::new(Inner::of(file))),
         });
         full.see(1, 1, Seen::Gone);
         assert!(full.failure().is_some());

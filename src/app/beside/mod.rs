@@ -261,7 +261,7 @@ impl Spine {
                 }
             }
         }
-        attaching.abort_all();
+        attaching.shutdown().await;
         if let Some(tracking) = &self.tracking {
             tracking.end().await;
         }
@@ -296,6 +296,16 @@ impl Spine {
         }
         if let Some(error) = self.timeline.failure() {
             self.not_written(&error);
+        }
+        if self.timeline.is_unlocked() {
+            let path = self.timeline.path().display();
+            warn(
+                &self.tell,
+                &format!(
+                    "{path} is written without a lock, since its folder knows none: let no other \
+                     heaptap write to it meanwhile"
+                ),
+            );
         }
     }
 

@@ -13,8 +13,8 @@ mod files;
 
 pub use document::{ChangeRow, ChangesDocument, Document, Row, changes, document};
 pub use fetch::{FetchError, Way};
-pub use files::{InputError, is_text, load};
 pub(in crate::app) use files::read_below;
+pub use files::{InputError, is_text, load};
 
 use serde::Serialize;
 
