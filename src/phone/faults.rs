@@ -133,6 +133,11 @@ fault_kinds! {
     DumpheapDies = "dumpheap-dies",
     /// A process that is asked for its debugger's port takes the connection and closes it.
     Debugger = "debugger",
+    /// A runtime's list of tracked allocations is cut after VALUE bytes (default 0).
+    AllocationsCut = "allocations-cut",
+    /// The device vanishes within such a list, and is back after VALUE ms on the host's clock
+    /// (default 300).
+    AllocationsBlink = "allocations-blink",
     /// `dumpsys meminfo` never answers.
     MeminfoHang = "meminfo-hang",
     /// The app dies while `dumpsys meminfo` asks it.

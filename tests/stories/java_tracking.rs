@@ -276,3 +276,67 @@ fn of_a_recorder_that_was_killed_there_is_what_it_had_fetched() {
     let warnings = lab.manifest("out")["warnings"].to_string();
     assert!(warnings.contains("java-allocations-end"), "{warnings}");
 }
+
+#[cfg(unix)]
+#[test]
+fn a_cable_lost_within_a_list_has_it_fetched_again() {
+    for fault in ["allocations-blink@1500#1", "allocations-cut@100#1"] {
+        let lab = Lab::new(&format!("{OLD},fault={fault}"));
+        let mut running = lab.record(&[FLAG]);
+        running.until_recorded();
+        until_tracking(&lab);
+        lab.expect(0, &["snapshot", "--label", "cut"]);
+        let captured = running.until("captured");
+        assert_eq!(captured["taken"][0], "java-allocations", "{captured}");
+        running.signal("INT");
+        let ended = running.end();
+        assert_eq!(ended.code(), Some(0), "{ended}");
+        let (dumps, truths) = (dumps(&lab), lab.phone.tracked_truth());
+        // The first of them never came whole.
+        assert_eq!((dumps.len(), truths.len()), (2, 3), "{dumps:#?}");
+        for (dump, truth) in dumps.iter().zip(truths.iter().skip(1)) {
+            assert_told(&lab, dump, truth);
+        }
+        assert!(truths[1].entries >= truths[0].entries, "nothing forgotten");
+        assert!(lab.phone.tracking().is_empty(), "switched off again");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn tracking_is_switched_off_also_where_the_last_list_was_lost() {
+    let lab = Lab::new(&format!("{OLD},fault=allocations-cut@100"));
+    let mut running = lab.record(&[FLAG]);
+    running.until_recorded();
+    until_tracking(&lab);
+    running.signal("INT");
+    let ended = running.end();
+    assert_eq!(ended.code(), Some(7), "{ended}");
+    assert!(
+        ended.to_string().contains("the connection was closed"),
+        "{ended}"
+    );
+    assert!(
+        !ended.to_string().contains("could not be switched"),
+        "{ended}"
+    );
+    assert!(lab.phone.tracking().is_empty(), "switched off again");
+}
+
+#[cfg(unix)]
+#[test]
+fn tracking_that_cannot_be_switched_off_is_told() {
+    use heaptap::phone::Fault;
+    let lab = Lab::new(&format!("{OLD},fault=allocations-cut@100"));
+    let mut running = lab.record(&[FLAG]);
+    running.until_recorded();
+    until_tracking(&lab);
+    lab.phone.faults().add(Fault::parse("debugger").unwrap());
+    running.signal("INT");
+    let ended = running.end();
+    assert!(
+        ended.to_string().contains("could not be switched off"),
+        "{ended}"
+    );
+    assert_eq!(lab.phone.tracking().len(), 1, "it tracks on");
+}

@@ -158,16 +158,21 @@ impl Server {
             self.set_link(port, Link::Gone);
         }
         if let Some(ms) = self.faults.value(FaultKind::Blink, 300) {
-            self.set_link(port, Link::Gone);
-            let server = self.clone();
-            // Without a thread the device stays away.
-            let _ = std::thread::Builder::new().spawn(move || {
-                std::thread::sleep(Duration::from_millis(ms));
-                if !server.has_ended() {
-                    server.set_link(port, Link::Device);
-                }
-            });
+            self.blink(port, ms);
         }
+    }
+
+    /// The device is away for `ms` on this clock.
+    fn blink(self: &Arc<Self>, port: usize, ms: u64) {
+        self.set_link(port, Link::Gone);
+        let server = self.clone();
+        // Without a thread the device stays away.
+        let _ = std::thread::Builder::new().spawn(move || {
+            std::thread::sleep(Duration::from_millis(ms));
+            if !server.has_ended() {
+                server.set_link(port, Link::Device);
+            }
+        });
     }
 
     fn missing_features(&self) -> Vec<&'static str> {
@@ -395,7 +400,7 @@ impl Server {
             "exec" => shell::serve(kernel, wire, argument, &shell::Protocol::plain(false)),
             "sync" => sync::serve(kernel, wire),
             "jdwp" if argument.is_empty() => jdwp::list(kernel, wire),
-            "jdwp" => jdwp::serve(kernel, wire, argument),
+            "jdwp" => jdwp::serve(kernel, wire, argument, &|ms| self.blink(port, ms)),
             "track-jdwp" => jdwp::track(kernel, wire),
             "root" | "unroot" | "remount" => {
                 wire.okay()?;

@@ -69,8 +69,13 @@ pub(super) fn track(kernel: &Kernel, wire: &Wire) -> io::Result<()> {
     Ok(())
 }
 
-/// `jdwp:PID`.
-pub(super) fn serve(kernel: &Arc<Kernel>, wire: &Wire, argument: &str) -> io::Result<()> {
+/// `jdwp:PID`. `blink` takes the device away for so many ms.
+pub(super) fn serve(
+    kernel: &Arc<Kernel>,
+    wire: &Wire,
+    argument: &str,
+    blink: &dyn Fn(u64),
+) -> io::Result<()> {
     let found = argument.parse::<Pid>().ok().and_then(|pid| {
         let state = kernel.state();
         let process = state.processes.get(pid)?.clone();
@@ -91,7 +96,7 @@ pub(super) fn serve(kernel: &Arc<Kernel>, wire: &Wire, argument: &str) -> io::Re
     if !runtime.take(wire)? {
         return Ok(());
     }
-    let served = runtime.serve(wire);
+    let served = runtime.serve(wire, blink);
     let mut state = kernel.state();
     state.tracing.debugged.remove(&runtime.key);
     drop(state);
@@ -135,7 +140,7 @@ impl Runtime {
         }
     }
 
-    fn serve(&self, wire: &Wire) -> io::Result<()> {
+    fn serve(&self, wire: &Wire, blink: &dyn Fn(u64)) -> io::Result<()> {
         let mut said = [0; HANDSHAKE.len()];
         wire.read_exact(&mut said)?;
         if said != *HANDSHAKE {
@@ -175,7 +180,21 @@ impl Runtime {
                 if kind == b"HELO" {
                     wire.write(&packet(0x8000_0001, [0, 199, 1], b"APNM", &self.name()))?;
                 }
-                wire.write(&packet(id, [0x80, 0, 0], kind, &answer))?;
+                let answer = packet(id, [0x80, 0, 0], kind, &answer);
+                if kind == b"REAL" {
+                    let faults = &self.kernel.faults;
+                    if let Some(bytes) = faults.value(FaultKind::AllocationsCut, 0) {
+                        let sent = usize::try_from(bytes).unwrap_or(usize::MAX);
+                        wire.write(answer.get(..sent).unwrap_or(&answer))?;
+                        return Ok(());
+                    }
+                    if let Some(ms) = faults.value(FaultKind::AllocationsBlink, 300) {
+                        wire.write(&answer[..answer.len() / 2])?;
+                        blink(ms);
+                        return Ok(());
+                    }
+                }
+                wire.write(&answer)?;
             }
         }
     }
