@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Read as _;
+use std::io::Read;
 
 use super::{GcError, OfPhone};
 use crate::app::findings::Finding;
@@ -15,6 +15,8 @@ use crate::units::ByteSize;
 const MOST_MEMBERS: usize = 10_000;
 /// Further packages are not remembered.
 const MOST_PACKAGES: usize = 20_000;
+/// No package has a longer name: the phone would not install it.
+const LONGEST_PACKAGE: usize = 255;
 /// The head of a report stands within so many bytes.
 const HEAD: usize = 4 << 10;
 /// So much of a member that only names another is read.
@@ -85,7 +87,9 @@ impl Bugreport {
                 }
             }
         } else if let Some(rest) = line.strip_prefix("Package [") {
-            self.package = rest.split(']').next().map(str::to_owned);
+            let name = rest.split(']').next();
+            let name = name.filter(|name| name.len() <= LONGEST_PACKAGE);
+            self.package = name.map(str::to_owned);
         } else if line == "Hidden system packages:" {
             self.package = None;
         } else if let Some(flags) = line
@@ -120,11 +124,12 @@ impl Bugreport {
     }
 }
 
-/// Reads the text of a bugreport out of its ZIP; of another ZIP, the one text in it.
+/// Reads the text of a bugreport out of its ZIP; of another ZIP, the one text in it. `read` gets
+/// what the member holds as it is unpacked, and is to bound it.
 pub(super) fn in_zip(
     file: File,
     name: &str,
-    read: impl FnOnce(&mut dyn std::io::Read) -> Result<(), GcError>,
+    read: impl FnOnce(&mut dyn Read) -> Result<(), GcError>,
 ) -> Result<(), GcError> {
     let damaged = |error: zip::result::ZipError| GcError::Unreadable {
         name: name.to_owned(),
@@ -208,6 +213,19 @@ mod tests {
         assert_eq!(of("com.large:remote"), Some(true));
         assert_eq!(of("com.plain"), Some(false));
         assert_eq!(of("com.other"), None);
+    }
+
+    #[test]
+    fn a_name_that_no_package_has_is_not_kept() {
+        let mut report = Bugreport::begins(b"== dumpstate: 2025\n").unwrap();
+        for n in 0..100 {
+            report.is_log(&format!("Package [{n}{}] (1a):", "x".repeat(60_000)));
+            report.is_log("flags=[ LARGE_HEAP ]");
+        }
+        assert_eq!(report.large, BTreeMap::new());
+        report.is_log("Package [com.example] (1a):");
+        report.is_log("flags=[ LARGE_HEAP ]");
+        assert_eq!(report.large.len(), 1);
     }
 
     #[test]

@@ -12,14 +12,18 @@ use super::bugreport::{self, Bugreport};
 use super::{From, GcError, GcReport, OfPhone};
 use crate::app::findings::Finding;
 use crate::app::timeline;
+use crate::error::ErrorClass;
 use crate::import::{self, Kind, detect};
 use crate::memory::gc::GcLog;
 use crate::trace::{MemoryWanted, Surveyed};
+use crate::units::ByteSize;
 
 /// What stands behind that in a line is dropped: the log's own limit is some 4000.
 const LONGEST_LINE: usize = 64 << 10;
 /// So much of a file tells what it is.
 const HEAD: usize = 64 << 10;
+/// More is not unpacked: a log has some MiB, what was made to unpack without end has no end.
+const LARGEST: u64 = 4 << 30;
 
 /// What to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,7 +58,9 @@ pub fn read(inputs: &[Input]) -> Result<GcReport, GcError> {
                 }
                 let mut file = File::open(path).map_err(unreadable)?;
                 if is_zip(&mut file).map_err(unreadable)? {
-                    bugreport::in_zip(file, &name, |text| read_log(&mut log, text, &name))?;
+                    bugreport::in_zip(file, &name, |text| {
+                        unpacked(&mut log, text, &name, LARGEST)
+                    })?;
                 } else {
                     read_log(&mut log, file, &name)?;
                 }
@@ -138,12 +144,36 @@ fn read_log(log: &mut Log, input: impl Read, name: &str) -> Result<(), GcError> 
     let mut input = BufReader::with_capacity(HEAD, input);
     let head = fill(&mut input).map_err(unreadable)?;
     if detect(&head) == Kind::Gzip {
-        let unpacked = MultiGzDecoder::new(io::Cursor::new(head).chain(input));
-        let mut input = BufReader::with_capacity(HEAD, unpacked);
-        let head = fill(&mut input).map_err(unreadable)?;
-        return plain(log, &head, input, name);
+        let packed = io::Cursor::new(head).chain(input);
+        return unpacked(log, MultiGzDecoder::new(packed), name, LARGEST);
     }
     plain(log, &head, input, name)
+}
+
+/// Reads a log as it comes out of its packing, `most` of it.
+fn unpacked(log: &mut Log, input: impl Read, name: &str, most: u64) -> Result<(), GcError> {
+    let unreadable = |source| GcError::Unreadable {
+        name: name.to_owned(),
+        source,
+    };
+    let mut input = input.take(most);
+    let mut bounded = BufReader::with_capacity(HEAD, &mut input);
+    let head = fill(&mut bounded).map_err(unreadable)?;
+    plain(log, &head, bounded, name)?;
+    let is_cut = input.limit() == 0 && input.get_mut().read(&mut [0]).map_err(unreadable)? > 0;
+    if is_cut {
+        log.findings.push(Finding {
+            kind: "log-cut",
+            class: Some(ErrorClass::Incomplete),
+            message: format!(
+                "{name} unpacks to more than {}: what comes behind was not read",
+                ByteSize(most)
+            ),
+            help: Some("unpack it, and give the part that matters".to_owned()),
+            pid: None,
+        });
+    }
+    Ok(())
 }
 
 /// The first bytes, as far as they come.
@@ -324,6 +354,24 @@ mod tests {
         let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         gzip.write_all(text.as_bytes()).unwrap();
         assert_eq!(collections(&gzip.finish().unwrap()), 2);
+    }
+
+    #[test]
+    fn what_unpacks_without_end_is_cut_and_that_is_told() {
+        let text = format!("{LINE}\n").repeat(100);
+        let read = |most: u64| {
+            let mut log = Log::default();
+            unpacked(&mut log, text.as_bytes(), "a.gz", most).unwrap();
+            (log.log.lines, log.findings)
+        };
+        assert_eq!(read(text.len() as u64), (100, Vec::new()));
+        let (lines, findings) = read(text.len() as u64 / 2);
+        assert_eq!(lines, 50);
+        assert_eq!(findings[0].class, Some(ErrorClass::Incomplete));
+        assert!(
+            findings[0].message.starts_with("a.gz unpacks to more than"),
+            "{findings:?}"
+        );
     }
 
     #[test]
