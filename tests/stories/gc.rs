@@ -213,3 +213,44 @@ fn a_saved_log_tells_of_a_leak() {
     lab.expect(2, &["gc", "logcat.txt", "--now"]);
     lab.expect(2, &["gc", "logcat.txt", APP]);
 }
+
+/// Runs `gc` on a named pipe that gives `bytes` once.
+#[cfg(unix)]
+fn through_a_pipe(lab: &Lab, bytes: Vec<u8>) -> Value {
+    let pipe = lab.work().join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.expect("mkfifo").success());
+    let path = pipe.clone();
+    // Opened for writing once somebody reads.
+    let feeder = std::thread::spawn(move || std::fs::write(path, bytes));
+    let report = lab.run(&["gc", "pipe", "--json"]);
+    // A trace may have lost events.
+    assert!(matches!(report.code(), Some(0 | 6)), "{report}");
+    let report = report.json();
+    feeder.join().expect("a feeder").expect("all was read");
+    std::fs::remove_file(pipe).expect("the pipe");
+    report
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_gives_a_log_or_a_trace_once() {
+    let lab = Lab::new("android=14,speed=20");
+    let line = "03-17 12:00:00.123  4321  4330 I e.myapplicatio: Background concurrent copying GC \
+                freed 131642(12MB) AllocSpace objects, 3(60KB) LOS objects, 38% free, 20MB/90MB, \
+                paused 200us,3.190ms total 225.032ms\n";
+    let report = through_a_pipe(&lab, line.repeat(3000).into_bytes());
+    assert_eq!(process(&report)["collections"], 3000, "{report:#}");
+
+    let mut running = lab.record(&["--with", "gc"]);
+    running.until_recorded();
+    lab.expect(0, &["gc", APP, "--now"]);
+    running.signal("INT");
+    assert_eq!(running.end().code(), Some(0));
+    // Without what was written beside it.
+    let trace = std::fs::read(lab.work().join("out/raw-trace")).expect("a trace");
+    std::fs::write(lab.work().join("alone.pftrace"), &trace).expect("a copy");
+    let alone = lab.run(&["gc", "alone.pftrace", "--json"]).json();
+    assert!(!alone["processes"].as_array().expect("processes").is_empty());
+    assert_eq!(through_a_pipe(&lab, trace), alone);
+}

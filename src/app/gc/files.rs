@@ -13,7 +13,7 @@ use super::{From, GcError, GcReport, OfPhone};
 use crate::app::findings::Finding;
 use crate::app::timeline;
 use crate::error::ErrorClass;
-use crate::import::{self, Kind, detect};
+use crate::import::{self, Kind, OpenTrace, detect};
 use crate::memory::gc::GcLog;
 use crate::trace::{MemoryWanted, Surveyed};
 use crate::units::ByteSize;
@@ -28,9 +28,9 @@ const LARGEST: u64 = 4 << 30;
 /// What to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Input {
-    /// Standard input: a log.
+    /// Standard input: a log or a trace.
     Stdin,
-    /// A log, a recording's folder or a trace.
+    /// A log, a recording's folder or a trace; a pipe, which gives a log or a trace.
     Path(PathBuf),
 }
 
@@ -40,36 +40,81 @@ pub enum Input {
 /// Where one can't be read, or is something else.
 pub fn read(inputs: &[Input]) -> Result<GcReport, GcError> {
     let mut log = Log::default();
+    let is_alone = inputs.len() == 1;
     for input in inputs {
-        match input {
-            Input::Stdin => read_log(&mut log, io::stdin().lock(), "standard input")?,
-            Input::Path(path) => {
-                let name = path.display().to_string();
-                let unreadable = |source| GcError::Unreadable {
-                    name: name.clone(),
-                    source,
-                };
-                let is_folder = std::fs::metadata(path).map_err(unreadable)?.is_dir();
-                if is_folder || is_trace(path).map_err(unreadable)? {
-                    if inputs.len() > 1 {
-                        return Err(GcError::NotAlone { name });
-                    }
-                    return recording(path);
-                }
-                let mut file = File::open(path).map_err(unreadable)?;
-                if is_zip(&mut file).map_err(unreadable)? {
-                    bugreport::in_zip(file, &name, |text| {
-                        unpacked(&mut log, text, &name, LARGEST)
-                    })?;
-                } else {
-                    read_log(&mut log, file, &name)?;
-                }
-            }
+        let recorded = match input {
+            Input::Stdin => of_stream(&mut log, io::stdin().lock(), "standard input", is_alone)?,
+            Input::Path(path) => of_path(&mut log, path, is_alone)?,
+        };
+        if let Some(report) = recorded {
+            return Ok(report);
         }
     }
     let mut report = GcReport::of_log(From::Log, &log.log, &log.phone);
     report.findings = log.findings;
     Ok(report)
+}
+
+/// Reads a file into `log`; of a recording, which is to be alone, what it holds.
+fn of_path(log: &mut Log, path: &Path, is_alone: bool) -> Result<Option<GcReport>, GcError> {
+    let name = path.display().to_string();
+    let unreadable = |source| GcError::Unreadable {
+        name: name.clone(),
+        source,
+    };
+    let metadata = std::fs::metadata(path).map_err(unreadable)?;
+    if metadata.is_dir() {
+        return alone(&name, is_alone).and_then(|()| recording(path).map(Some));
+    }
+    let mut file = File::open(path).map_err(unreadable)?;
+    // A pipe gives its bytes once: `heaptap gc <(adb logcat -d)`.
+    if !metadata.is_file() {
+        return of_stream(log, file, &name, is_alone);
+    }
+    let head = fill(&mut file).map_err(unreadable)?;
+    file.rewind().map_err(unreadable)?;
+    match detect_within(&head) {
+        Kind::Trace => return alone(&name, is_alone).and_then(|()| recording(path).map(Some)),
+        Kind::Zip => bugreport::in_zip(file, &name, |text| unpacked(log, text, &name, LARGEST))?,
+        _ => read_log(log, file, &name)?,
+    }
+    Ok(None)
+}
+
+/// Reads what comes once into `log`; of a trace, which is to be alone, what it holds.
+fn of_stream(
+    log: &mut Log,
+    mut stream: impl Read,
+    name: &str,
+    is_alone: bool,
+) -> Result<Option<GcReport>, GcError> {
+    let head = fill(&mut stream).map_err(|source| GcError::Unreadable {
+        name: name.to_owned(),
+        source,
+    })?;
+    let kind = detect_within(&head);
+    let whole = io::Cursor::new(head).chain(stream);
+    if kind == Kind::Trace {
+        alone(name, is_alone)?;
+        let mut known = timeline::Known::default();
+        add(
+            &mut known,
+            import::open_stream(whole, name)?,
+            &MemoryWanted::default(),
+        )?;
+        return Ok(Some(of_known(known)));
+    }
+    read_log(log, whole, name)?;
+    Ok(None)
+}
+
+fn alone(name: &str, is_alone: bool) -> Result<(), GcError> {
+    match is_alone {
+        true => Ok(()),
+        false => Err(GcError::NotAlone {
+            name: name.to_owned(),
+        }),
+    }
 }
 
 /// What was read so far.
@@ -81,20 +126,17 @@ struct Log {
     findings: Vec<Finding>,
 }
 
-fn is_zip(file: &mut File) -> io::Result<bool> {
-    let mut head = Vec::new();
-    file.by_ref().take(HEAD as u64).read_to_end(&mut head)?;
-    file.rewind()?;
-    Ok(detect(&head) == Kind::Zip)
-}
-
 /// What a recording holds: the lines beside it, and what its trace has of the kind.
 fn recording(path: &Path) -> Result<GcReport, GcError> {
     let mut known = timeline::beside(path);
     add_traces(&mut known, path)?;
+    Ok(of_known(known))
+}
+
+fn of_known(known: timeline::Known) -> GcReport {
     let mut report = GcReport::of_recording(&known.timeline);
     report.findings = known.findings;
-    Ok(report)
+    report
 }
 
 /// Adds what the trace at `path`, or the traces of a folder, have of the processes that `known`
@@ -107,7 +149,7 @@ pub(in crate::app) fn add_traces(known: &mut timeline::Known, path: &Path) -> Re
     let wanted = MemoryWanted {
         // Beside what was followed a trace has every app of the phone.
         pids: (!of_lines.is_empty()).then_some(of_lines),
-        every_counter: false,
+        ..MemoryWanted::default()
     };
     let traces = match import::open(path) {
         Ok(traces) => traces,
@@ -115,25 +157,36 @@ pub(in crate::app) fn add_traces(known: &mut timeline::Known, path: &Path) -> Re
         Err(_) if wanted.pids.is_some() => Vec::new(),
         Err(error) => return Err(error.into()),
     };
+    add(known, traces, &wanted)
+}
+
+fn add(
+    known: &mut timeline::Known,
+    traces: Vec<OpenTrace>,
+    wanted: &MemoryWanted,
+) -> Result<(), GcError> {
     for input in traces {
         let mut trace = Surveyed::read(input.source)?.seal();
-        known.add_trace(trace.memory(&wanted)?);
+        known.add_trace(trace.memory(wanted)?);
     }
     Ok(())
 }
 
-fn is_trace(path: &Path) -> io::Result<bool> {
-    let mut head = Vec::new();
-    File::open(path)?.take(HEAD as u64).read_to_end(&mut head)?;
-    if detect(&head) == Kind::Gzip {
-        let mut inner = Vec::new();
-        // A torn end is no matter here.
-        let _ = MultiGzDecoder::new(&head[..])
-            .take(HEAD as u64)
-            .read_to_end(&mut inner);
-        head = inner;
+/// What a file is that begins so; of gzip, what is inside.
+fn detect_within(head: &[u8]) -> Kind {
+    let kind = detect(head);
+    if kind != Kind::Gzip {
+        return kind;
     }
-    Ok(detect(&head) == Kind::Trace)
+    let mut inner = Vec::new();
+    // A torn end is no matter here.
+    let _ = MultiGzDecoder::new(head)
+        .take(HEAD as u64)
+        .read_to_end(&mut inner);
+    match detect(&inner) {
+        Kind::Trace => Kind::Trace,
+        _ => kind,
+    }
 }
 
 fn read_log(log: &mut Log, input: impl Read, name: &str) -> Result<(), GcError> {
