@@ -15,6 +15,7 @@ use crate::app::moments::{self, Capture, KeptFile, Moments, NoMoment};
 use crate::app::output::is_below;
 use crate::app::{recorded, timeline};
 use crate::error::{Classified, ErrorClass};
+use crate::import::{ImportError, Kind};
 use crate::memory::smaps::{self, SmapsError};
 use crate::memory::timeline::Seen;
 use crate::trace::JavaDump as HeapFacts;
@@ -49,6 +50,14 @@ pub enum InputError {
         path: String,
         /// Why.
         source: SmapsError,
+    },
+    /// Neither a text of mappings nor anything they are recorded in.
+    #[error("{path} holds no mappings: it is {what}")]
+    NotMappings {
+        /// The file.
+        path: String,
+        /// What it is.
+        what: Kind,
     },
     /// A recording without any.
     #[error("{path} holds no mappings: they were not recorded")]
@@ -102,6 +111,7 @@ impl Classified for InputError {
             }
             InputError::Unreadable { .. }
             | InputError::TooLarge { .. }
+            | InputError::NotMappings { .. }
             | InputError::NotSmaps { .. } => ErrorClass::BadInput,
         }
     }
@@ -112,7 +122,7 @@ impl Classified for InputError {
             InputError::Trace(error) => error.kind(),
             InputError::Unreadable { .. } => "input-unreadable",
             InputError::TooLarge { .. } => "mappings-too-large",
-            InputError::NotSmaps { .. } => "not-mappings",
+            InputError::NotMappings { .. } | InputError::NotSmaps { .. } => "not-mappings",
             InputError::NotRecorded { .. } => "no-mappings",
             InputError::NoSuchMoment { .. } => "no-such-moment",
             InputError::NoSuchProcess { .. } => "no-such-process",
@@ -125,7 +135,7 @@ impl Classified for InputError {
             InputError::Look(error) => error.help(),
             InputError::Trace(error) => error.help(),
             InputError::Unreadable { .. } | InputError::TooLarge { .. } => None,
-            InputError::NotSmaps { .. } => Some(
+            InputError::NotMappings { .. } | InputError::NotSmaps { .. } => Some(
                 "give /proc/PID/smaps as text, showmap's output, a trace or a recording's folder"
                     .to_owned(),
             ),
@@ -285,9 +295,13 @@ fn of_traces(
     steps: &Steps,
 ) -> Result<Mapped, InputError> {
     let path = || input.path.display().to_string();
-    let (mut traces, manifest) = match look::source(&input.path, &LookOptions::default(), steps)? {
-        NativeSource::Traces(traces, manifest) => (traces, manifest),
-        _ => return Err(InputError::NotRecorded { path: path() }),
+    let (mut traces, manifest) = match look::source(&input.path, &LookOptions::default(), steps) {
+        Ok(NativeSource::Traces(traces, manifest)) => (traces, manifest),
+        Ok(_) => return Err(InputError::NotRecorded { path: path() }),
+        Err(LookError::Import(ImportError::NotAHeap { name, what })) => {
+            return Err(InputError::NotMappings { path: name, what });
+        }
+        Err(error) => return Err(error.into()),
     };
     let mut moments: Vec<Moment> = Vec::new();
     let mut places = Vec::new();
@@ -469,5 +483,19 @@ mod tests {
         assert_eq!(chosen(None, Some("com.example.p8")), Ok(1));
         assert_eq!(chosen(Some("nowhere"), None), Err("no-such-moment"));
         assert_eq!(chosen(None, Some("other")), Err("no-such-process"));
+    }
+
+    #[test]
+    fn a_text_of_something_else_is_told_what_would_be_mappings() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("notes.txt");
+        std::fs::write(&path, "hello\n").unwrap();
+        let input = JavaInput { path, which: None };
+        let error = load(&input, None, &Steps::default()).unwrap_err();
+        assert_eq!(error.kind(), "not-mappings");
+        assert_eq!(error.class(), ErrorClass::BadInput);
+        let help = error.help().unwrap();
+        assert!(help.contains("/proc/PID/smaps"), "{help}");
+        assert!(error.to_string().ends_with("it is text"), "{error}");
     }
 }

@@ -28,15 +28,27 @@ pub(super) fn end(console: &Console, csv: bool, live: &Live) {
     }
     if let Some((core, services, bytes)) = live.cost() {
         console.say(format_args!(
-            "watched for {}: {}; {} for {} samples and answers",
+            "watched for {}: {} by {} on the phone; {}",
             HumanDuration(live.elapsed()),
-            cost(core, services, bytes),
+            taken(live.spent.rounds, live.spent.questions),
             match live.spent.round_trips {
                 1 => "one command".to_owned(),
                 more => format!("{more} commands"),
             },
-            live.spent.rounds + live.spent.questions,
+            cost(core, services, bytes),
         ));
+    }
+}
+
+/// `3 samples and 2 of meminfo`.
+fn taken(samples: u64, meminfos: u64) -> String {
+    let samples = match samples {
+        1 => "1 sample".to_owned(),
+        more => format!("{more} samples"),
+    };
+    match meminfos {
+        0 => samples,
+        more => format!("{samples} and {more} of meminfo"),
     }
 }
 
@@ -176,6 +188,12 @@ fn document(live: &Live) -> serde_json::Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_asked_is_counted_in_words() {
+        assert_eq!(taken(1, 0), "1 sample");
+        assert_eq!(taken(3, 2), "3 samples and 2 of meminfo");
+    }
 
     #[test]
     fn narrow_terminals_get_the_columns_that_tell_most() {
