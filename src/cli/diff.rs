@@ -18,6 +18,7 @@ use super::{Context, Outcome, blocking, meminfo, report, smaps, summary};
 use crate::analyze::native::diff::Growing;
 use crate::analyze::native::groups::By;
 use crate::app::diff::{Compared, DiffError, DiffRequest, Per, ProfileFile, diff};
+use crate::app::java::facts::Warning;
 use crate::app::look::{self, Look, LookError, LookOptions, NativeFile, Wanted};
 use crate::app::meminfo::{MeminfoError, looks_like_meminfo};
 use crate::app::names::MappingOption;
@@ -28,6 +29,7 @@ use crate::heap_graph::Follow;
 use crate::memory::smaps as mapped;
 use crate::report::data::header;
 use crate::units::ByteSize;
+use crate::untrusted::shown;
 
 /// Flags of `diff`.
 #[derive(Debug, clap::Args)]
@@ -260,6 +262,9 @@ async fn mappings(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             Failure::new(ErrorClass::Usage, "option-conflict", message).with_help("leave it out")
         );
     }
+    if args.before == args.after {
+        same_moment(ctx, &args.after);
+    }
     let asked = smaps::DiffAsked {
         inputs: [args.before, args.after],
         by,
@@ -372,8 +377,18 @@ async fn of_meminfo(ctx: &Context, args: &Args) -> Result<Option<Outcome>, Failu
     });
     Ok(changes.await?.map(|changes| {
         meminfo::show_changes(&ctx.console, &changes, args.csv, args.limit);
+        if args.before == args.after {
+            same_moment(ctx, &args.after);
+        }
         Outcome::Done
     }))
+}
+
+/// Says that what was compared is one and the same.
+fn same_moment(ctx: &Context, typed: &OsString) {
+    let warning = Warning::same_moment(&shown(&typed.to_string_lossy()));
+    ctx.console
+        .warn_with_help(&warning.message, warning.help.as_deref());
 }
 
 /// A flag that only Java heaps know.

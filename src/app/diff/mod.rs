@@ -286,6 +286,9 @@ pub fn diff(
             warnings.push(warning);
         }
     }
+    if same_recording && let Some(dump) = found.only_dump() {
+        warnings.push(Warning::same_moment(&after.name_of(dump)));
+    }
     warnings.extend(found.notes);
     Ok(Compared {
         report: DiffReport {

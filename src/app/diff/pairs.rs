@@ -142,6 +142,18 @@ fn nothing(before: &NativeFile, after: &NativeFile) -> DiffError {
     }
 }
 
+impl<'a> Pairs<'a> {
+    /// The dump, where both sides of a recording are one and the same in every pair.
+    pub(super) fn only_dump(&self) -> Option<&'a Dump> {
+        let is_one = |pair: &Pair<'a>| match (pair.before, pair.after) {
+            (Some(before), Some(after)) => before.facts.index == after.facts.index,
+            _ => false,
+        };
+        let any = self.pairs.first().and_then(|pair| pair.after);
+        any.filter(|_| self.pairs.iter().all(is_one))
+    }
+}
+
 impl Pair<'_> {
     /// Whether both are of one run of one process of a recording, in this order.
     pub(super) fn is_one_run(&self) -> bool {

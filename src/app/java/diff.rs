@@ -3,9 +3,10 @@
 
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use super::JavaError;
-use super::facts::{Figures, HeapFacts};
+use super::facts::{Figures, HeapFacts, Warning};
 use super::heap::{JavaHeap, Steps};
 use super::input::JavaInput;
 use super::open::{JavaOptions, open};
@@ -181,7 +182,11 @@ pub fn diff(
 ) -> Result<(DiffReport, Option<ErrorClass>), JavaError> {
     // One heap at a time: of each the tables are kept, not the graph.
     let before = Half::of(&open_side(&request.before, steps)?, request, steps);
-    let after = Half::of(&open_side(&request.after, steps)?, request, steps);
+    let mut after = Half::of(&open_side(&request.after, steps)?, request, steps);
+    if before.is_of_dump(&after) {
+        let same = Warning::same_moment(&after.name);
+        after.facts.warnings.push(same);
+    }
     let class = ErrorClass::first_of(before.class.into_iter().chain(after.class));
     let by_class = diff::merge(before.classes, after.classes);
     let total = Change {
@@ -236,6 +241,10 @@ fn open_side(
 
 /// What is kept of a dump.
 struct Half {
+    /// The file, with its links resolved.
+    file: Option<PathBuf>,
+    /// The dump as it can be typed.
+    name: String,
     facts: HeapFacts,
     class: Option<ErrorClass>,
     classes: diff::Classes,
@@ -263,6 +272,8 @@ impl Half {
         steps.begin("looking for leaks");
         let found = leaks::find(&heap.graph);
         Half {
+            file: heap.path.canonicalize().ok(),
+            name: heap.name(),
             facts: HeapFacts::of(heap),
             class: heap.class(),
             classes,
@@ -270,6 +281,11 @@ impl Half {
             tree: tree::merged(&heap.graph, side.dominators, 0),
             leaks: by_signature(&found, &request.filter),
         }
+    }
+
+    fn is_of_dump(&self, other: &Half) -> bool {
+        let is_same_file = self.file.is_some() && self.file == other.file;
+        is_same_file && self.facts.index == other.facts.index
     }
 }
 

@@ -53,6 +53,17 @@ pub struct Warning {
     pub help: Option<String>,
 }
 
+impl Warning {
+    /// Of a comparison of a dump with itself.
+    pub fn same_moment(name: &str) -> Warning {
+        Warning {
+            kind: "same-moment",
+            message: format!("both sides are the same moment, {name}: nothing can differ"),
+            help: Some("name two: INPUT@LABEL, INPUT@N, INPUT@last".to_owned()),
+        }
+    }
+}
+
 impl From<&Finding> for Warning {
     fn from(finding: &Finding) -> Warning {
         Warning {
