@@ -180,7 +180,11 @@ async fn native_leaks(ctx: &Context, args: &Args) -> Result<Option<Outcome>, Fai
         interval: args.growth.interval.map_or(0, |size| size.0),
         limit,
     };
-    let found = blocking::stepwise(ctx, move |steps| native_app::leaks(&request, steps)).await?;
+    let found = blocking::stepwise(ctx, move |steps| native_app::leaks(&request, steps)).await;
+    let found = found.map_err(|failure| match failure.kind {
+        "too-few-dumps" => with_java_beside(failure, &args.inputs),
+        _ => failure,
+    })?;
     let Some(found) = found else {
         return Ok(None);
     };
@@ -207,6 +211,26 @@ async fn native_leaks(ctx: &Context, args: &Args) -> Result<Option<Outcome>, Fai
         _ => None,
     };
     Ok(Some(Outcome::of(found.class.into_iter().chain(verdict))))
+}
+
+/// A failure that names the Java heaps beside: one of them is enough to look for leaks.
+fn with_java_beside(failure: Failure, inputs: &[OsString]) -> Failure {
+    let beside = inputs.iter().filter_map(java_beside);
+    let commands: Vec<String> = beside
+        .map(|java| format!("`heaptap leaks {java}`"))
+        .collect();
+    if commands.is_empty() {
+        return failure;
+    }
+    let help = format!(
+        "Java heaps were recorded beside, and one is enough: {} looks for leaks there",
+        commands.join(", ")
+    );
+    let native = failure.help.clone();
+    failure.with_help(match native {
+        Some(native) => format!("{help}\nof native heaps: {native}"),
+        None => help,
+    })
 }
 
 /// The folder of the Java heaps that a recording has beside its native ones, quoted.

@@ -162,3 +162,19 @@ fn java_allocations_say_what_they_are_and_what_they_lack() {
     assert!(dump["totals"]["alloc_space"].as_u64() > Some(0), "{dump:#}");
     assert!(dump["totals"]["space"].is_null(), "{dump:#}");
 }
+
+#[test]
+fn one_native_dump_points_to_the_java_heaps_beside_it() {
+    let lab = Lab::new(FAST);
+    lab.expect(0, &recording("out", &["-d", "2s", "--with", "java"]));
+    let few = lab.expect(2, &["leaks", "out", "--json"]).json();
+    assert_eq!(few["error"]["kind"], "too-few-dumps", "{few:#}");
+    let help = few["error"]["help"].as_str().unwrap();
+    let java = std::path::Path::new("out").join("java");
+    let command = format!("`heaptap leaks {}`", java.display());
+    assert!(help.contains(&command), "{help}");
+    let there = lab.expect(0, &["leaks", "out/java"]);
+    assert!(there.stdout.contains("DetailActivity"), "{there}");
+    let same = lab.expect(0, &["diff", "out/java", "out/java@last"]);
+    assert!(same.stderr.contains("the same moment"), "{same}");
+}

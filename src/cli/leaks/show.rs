@@ -29,20 +29,11 @@ pub(super) fn show(console: &Console, document: &LeaksDocument, limit: Option<us
     match document.heaps.as_slice() {
         [first, .., last] if first.path == last.path && document.heaps.len() > 2 => {
             java_view::heading(console, last);
-            let labels: Vec<String> = document
-                .heaps
-                .iter()
-                .map(|heap| {
-                    heap.label
-                        .clone()
-                        .unwrap_or_else(|| format!("@{}", heap.index))
-                })
-                .collect();
-            let text = match labels.len() {
-                n if n <= 8 => labels.join(", "),
-                n => format!("{}, {} … {}", labels[0], labels[1], labels[n - 1]),
-            };
-            let text = format!("compared with those before it: {}", untrusted::shown(&text));
+            let names = document.heaps.iter().map(|heap| match &heap.label {
+                Some(label) => untrusted::shown(label).into_owned(),
+                None => format!("@{}", heap.index),
+            });
+            let text = compared_with(&names.collect::<Vec<_>>());
             console.data(console.styled(Style::Dim, text));
         }
         all => {
@@ -66,6 +57,16 @@ pub(super) fn show(console: &Console, document: &LeaksDocument, limit: Option<us
 }
 
 // Leaks.
+
+/// What the last of these dumps, which is the one that is shown, is compared with.
+fn compared_with(names: &[String]) -> String {
+    let before = names.split_last().map_or(&[][..], |(_, before)| before);
+    let before = match before {
+        [first, second, .., last] if before.len() > 8 => format!("{first}, {second} … {last}"),
+        few => few.join(", "),
+    };
+    format!("compared with those before it: {before}")
+}
 
 fn show_leaks(console: &Console, leaks: &LeaksRows, limit: usize) {
     console.data("");
@@ -631,5 +632,22 @@ fn largest(console: &Console, what: &str, remark: &str, rows: &[LargeRow], limit
             _ => format!("{class}{value}"),
         };
         item(console, row.bytes, &text, row.held_by.as_deref());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dump_is_none_of_those_before_it() {
+        let names: Vec<String> = (0..12).map(|at| format!("@{at}")).collect();
+        let of = |so_many: usize| {
+            let text = compared_with(&names[..so_many]);
+            text.rsplit_once(": ").map(|(_, names)| names.to_owned())
+        };
+        assert_eq!(of(3).as_deref(), Some("@0, @1"));
+        assert_eq!(of(9).as_deref(), Some("@0, @1, @2, @3, @4, @5, @6, @7"));
+        assert_eq!(of(12).as_deref(), Some("@0, @1 … @10"));
     }
 }

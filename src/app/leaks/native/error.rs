@@ -28,6 +28,8 @@ pub enum NativeLeaksError {
     TooFewDumps {
         /// What there is, in words.
         there: String,
+        /// Whether the inputs hold Java heaps, of which one is enough.
+        has_java: bool,
     },
     /// Too few dumps are left without those whose data are incomplete.
     #[error("data are missing from all dumps but {left}: growth can't be told")]
@@ -73,6 +75,10 @@ impl Classified for NativeLeaksError {
                 "compare heaps of one kind; --java looks at the Java heaps of all inputs".to_owned()
             }
             NativeLeaksError::NothingHeld { help, .. } => (*help).to_owned(),
+            NativeLeaksError::TooFewDumps { has_java: true, .. } => {
+                "the input holds Java heaps, too, and one is enough: --java looks for leaks there"
+                    .to_owned()
+            }
             NativeLeaksError::TooFewDumps { .. } => {
                 "record with `heaptap record -n NAME --snapshots`, and after each round of what \
                  you repeat call `heaptap snapshot --label round-N`"

@@ -112,9 +112,15 @@ pub fn leaks(
         .flat_map(|file| file.findings.clone())
         .collect();
     let class = ErrorClass::first_of(files.iter().filter_map(NativeFile::class));
-    let java_dumps = files.iter().map(|file| file.java_dumps).sum();
+    let java_dumps: usize = files.iter().map(|file| file.java_dumps).sum();
     let inputs = Inputs::of(files);
-    let series = series::series_of(&inputs, request)?;
+    let series = series::series_of(&inputs, request).map_err(|error| match error {
+        NativeLeaksError::TooFewDumps { there, .. } => NativeLeaksError::TooFewDumps {
+            there,
+            has_java: java_dumps > 0,
+        },
+        error => error,
+    })?;
     let document = document::document(&inputs.table, &series, request);
     let found = document.series.iter().any(|series| series.leaks > 0);
     let inconclusive = document

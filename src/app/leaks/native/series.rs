@@ -178,6 +178,7 @@ pub(super) fn series_of(
             Some(left) => NativeLeaksError::Incomplete { left },
             None => NativeLeaksError::TooFewDumps {
                 there: short.join(", "),
+                has_java: false,
             },
         });
     }
