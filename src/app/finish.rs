@@ -1,6 +1,7 @@
 //! The end of every recording, whoever comes to it: fetch, convert, bind labels, write the
 //! manifest, and only then remove the device's copy and forget the session.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -512,6 +513,39 @@ fn bind_labels(manifest: &mut Manifest, chronicle: &Chronicle, tracked: bool) {
         }
         manifest.labels.push(label);
     }
+    let repeated = repeated(&manifest.labels);
+    manifest.warnings.extend(repeated);
+}
+
+/// What is to be said of labels that were given more than once.
+fn repeated(labels: &[manifest::Label]) -> Vec<manifest::Warning> {
+    let mut by_name: BTreeMap<&str, Vec<&manifest::Label>> = BTreeMap::new();
+    for label in labels {
+        by_name.entry(&label.name).or_default().push(label);
+    }
+    by_name.retain(|_, all| all.len() > 1);
+    let warnings = by_name.into_iter().map(|(name, all)| {
+        let dumps = all.iter().flat_map(|label| &label.dumps);
+        let mut dumps: Vec<u32> = dumps.map(|dump| dump.index).collect();
+        dumps.sort_unstable();
+        dumps.dedup();
+        let numbers = dumps.iter().map(|index| format!("@{index}"));
+        let others = match dumps.len() {
+            0 | 1 => String::new(),
+            _ => format!(
+                "; their dumps are {}",
+                super::lists::in_words(numbers.collect::<Vec<_>>().into_iter())
+            ),
+        };
+        manifest::Warning {
+            kind: "label-repeated".to_owned(),
+            message: format!("{} snapshots have the label {name}", all.len()),
+            help: Some(format!("@{name} means the last of them{others}")),
+            pid: None,
+            dumps,
+        }
+    });
+    warnings.collect()
 }
 
 /// Which targets were hooked at launch; processes that were not known before are added.

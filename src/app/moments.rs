@@ -17,6 +17,9 @@ use crate::memory::timeline::{Seen, Timeline};
 /// Numbers of dumps that are named of one moment: a process may have many heaps.
 const MOST_NUMBERS: usize = 3;
 
+/// Moments that a message lists.
+const MOST_NAMES: usize = 24;
+
 /// Something that was kept of a process at a moment of a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Capture {
@@ -342,6 +345,63 @@ impl Capture {
     }
 }
 
+/// What dumps can be named by, the first first: `@before (@0, @1), @2 to @4, @after (@5), @last,
+/// @end`. Of each its index and its labels.
+pub fn names_of<'a>(dumps: impl IntoIterator<Item = (u32, &'a [String])>) -> String {
+    let mut groups: Vec<(&[String], Vec<u32>)> = Vec::new();
+    let mut place_of: BTreeMap<&[String], usize> = BTreeMap::new();
+    for (index, labels) in dumps {
+        let known = match labels {
+            [] => groups
+                .len()
+                .checked_sub(1)
+                .filter(|&at| groups[at].0.is_empty()),
+            labels => place_of.get(labels).copied(),
+        };
+        match known {
+            Some(at) => groups[at].1.push(index),
+            None => {
+                place_of.insert(labels, groups.len());
+                groups.push((labels, vec![index]));
+            }
+        }
+    }
+    let more = groups.len().saturating_sub(MOST_NAMES);
+    let shown = groups.iter().take(MOST_NAMES);
+    let mut names: Vec<String> = shown
+        .map(|(labels, numbers)| match labels {
+            [] => numbered(numbers),
+            labels => {
+                let labels: Vec<String> = labels.iter().map(|label| format!("@{label}")).collect();
+                format!("{} ({})", labels.join(", "), numbered(numbers))
+            }
+        })
+        .collect();
+    if more > 0 {
+        names.push(format!("{more} more"));
+    }
+    names.extend([Which::Last, Which::End].map(|which| format!("@{which}")));
+    names.join(", ")
+}
+
+/// `@3`, `@3, @4`, `@3 to @9`.
+fn numbered(numbers: &[u32]) -> String {
+    let is_run = numbers
+        .windows(2)
+        .all(|two| two[0].checked_add(1) == Some(two[1]));
+    match numbers {
+        [first, _, .., last] if is_run => format!("@{first} to @{last}"),
+        _ => {
+            let shown = numbers.iter().take(MOST_NUMBERS);
+            let mut shown: Vec<String> = shown.map(|number| format!("@{number}")).collect();
+            if numbers.len() > MOST_NUMBERS {
+                shown.push("…".to_owned());
+            }
+            shown.join(", ")
+        }
+    }
+}
+
 /// The label that was probably meant by one that is not there.
 pub fn did_you_mean<'a>(
     which: &Which,
@@ -487,6 +547,32 @@ mod tests {
         let which = Some(&Which::End);
         let end = moments.find(which, labels).unwrap_err();
         assert!(end.why.contains("at the end"), "{end:?}");
+    }
+
+    #[test]
+    fn dumps_are_listed_by_their_labels_and_those_without_by_number() {
+        let of = |label: &str| vec![label.to_owned()];
+        let (none, before, after) = (vec![], of("before"), of("after"));
+        let listed = |all: &[&Vec<String>]| names_of((0..).zip(all.iter().map(|of| &of[..])));
+        let both = [&before, &before, &none, &none, &none, &after, &none];
+        assert_eq!(
+            listed(&both),
+            "@before (@0, @1), @2 to @4, @after (@5), @6, @last, @end"
+        );
+        assert_eq!(
+            listed(&[&after, &before, &after]),
+            "@after (@0, @2), @before (@1), @last, @end"
+        );
+        let two = vec!["a".to_owned(), "b".to_owned()];
+        assert_eq!(listed(&[&two]), "@a, @b (@0), @last, @end");
+        let many: Vec<Vec<String>> = (0..30).map(|at| of(&format!("round-{at}"))).collect();
+        let many = listed(&many.iter().collect::<Vec<_>>());
+        assert!(
+            many.ends_with("@round-23 (@23), 6 more, @last, @end"),
+            "{many}"
+        );
+        let gaps: [(u32, &[String]); 5] = [1, 3, 5, 7, 9].map(|at| (at, &none[..]));
+        assert_eq!(names_of(gaps), "@1, @3, @5, …, @last, @end");
     }
 
     #[test]

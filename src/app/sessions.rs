@@ -80,6 +80,17 @@ impl Wanted {
     }
 }
 
+/// A snapshot that was taken.
+#[derive(Debug)]
+pub struct Taken {
+    /// Of which recording.
+    pub session: SessionId,
+    /// What it came to.
+    pub snapshot: Snapshot,
+    /// Whether the recording had a snapshot of that label before.
+    pub repeated: bool,
+}
+
 /// Takes a snapshot in a session that runs.
 ///
 /// # Errors
@@ -88,7 +99,7 @@ pub async fn snapshot(
     store: &Store,
     wanted: &Wanted,
     label: Option<String>,
-) -> Result<(SessionId, Snapshot), Failure> {
+) -> Result<Taken, Failure> {
     let chronicle = wanted.choose(store, Purpose::Snapshot).await?;
     let opening = &chronicle.opening;
     let java = Plan::read(&opening.plan)?.java.is_some();
@@ -98,9 +109,14 @@ pub async fn snapshot(
     }
     let device = reach(&chronicle.opening, None).await?;
     let label = label.unwrap_or_else(|| next_label(&chronicle));
+    let repeated = chronicle.labels.iter().any(|known| known.label == label);
     let scan = finish::new_scan();
     let snapshot = session::take_snapshot(&device, store, &chronicle, label, &scan).await?;
-    Ok((chronicle.opening.id, snapshot))
+    Ok(Taken {
+        session: chronicle.opening.id,
+        snapshot,
+        repeated,
+    })
 }
 
 /// A name for a snapshot that was given none.

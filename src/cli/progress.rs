@@ -1,6 +1,7 @@
 //! A recording as it goes, on the console: the status line, what happens as lines, keys and
 //! signals as requests. Shared by `record`, `stop` and `collect`.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
@@ -40,6 +41,8 @@ pub(super) struct Show {
     typing: Typing,
     last: Progress,
     snapshots: usize,
+    /// Labels that were asked for here.
+    labels: BTreeSet<String>,
     can_snapshot: bool,
     recording: bool,
     stopping: bool,
@@ -67,6 +70,7 @@ impl Show {
             typing: Typing::default(),
             last: Progress::default(),
             snapshots: 0,
+            labels: BTreeSet::new(),
             can_snapshot: false,
             recording: false,
             stopping: false,
@@ -358,6 +362,9 @@ impl Show {
             }
             SessionEvent::SnapshotRequested { label } => {
                 self.snapshots += 1;
+                if !self.labels.insert(label.clone()) {
+                    warn_of_repeated(console, label);
+                }
                 console.say(format_args!("snapshot {label}: asked for"));
             }
             SessionEvent::SnapshotTaken {
@@ -553,6 +560,17 @@ pub(super) fn cost(core: f64, services: f64, bytes_per_s: f64) -> String {
         core * 100.0,
         services * 100.0
     )
+}
+
+/// Says that a label was given before, and what it means now.
+pub(super) fn warn_of_repeated(console: &Console, label: &str) {
+    let label = shown(label);
+    console.warn_with_help(
+        format_args!("the recording has a snapshot {label} already"),
+        Some(&format!(
+            "@{label} means the last of them; the others go by the number of their dump, @N"
+        )),
+    );
 }
 
 /// The command that names a recording's frames anew.

@@ -36,8 +36,12 @@ pub struct SnapshotArgs {
 pub async fn snapshot(ctx: &Context, args: SnapshotArgs) -> Result<Outcome, Failure> {
     let store = Store::of_user()?;
     let wanted = wanted(ctx, &store, args.session).await?;
-    let (session, taken) = sessions::snapshot(&store, &wanted, args.label).await?;
+    let told = sessions::snapshot(&store, &wanted, args.label).await?;
+    let (session, taken) = (told.session, told.snapshot);
     let console = &ctx.console;
+    if told.repeated {
+        progress::warn_of_repeated(console, &taken.label);
+    }
     if console.is_json() {
         console.json(&json!({ "session": session, "snapshot": taken }));
         return Ok(Outcome::Done);

@@ -513,7 +513,14 @@ fn next_commands(
                 .map_or(other.to_owned(), |l| format!("{:?}", l.name))
         };
         let side = |dump: &manifest::Dump| {
-            let which = dump.label.as_ref().map(|label| label.name.clone());
+            let named = |dump: &manifest::Dump| dump.label.as_ref().map(|label| label.name.clone());
+            // A label that was given twice means the last.
+            let later = |other: &&&manifest::Dump| other.index > dump.index;
+            let is_last = |name: &String| {
+                let mut later = mine.iter().filter(later);
+                later.all(|other| named(other).as_ref() != Some(name))
+            };
+            let which = named(dump).filter(is_last);
             let which = which.unwrap_or_else(|| dump.index.to_string());
             quoted(&format!("{}@{which}", near(folder).display()))
         };

@@ -132,3 +132,43 @@ fn nothing_is_asked_of_a_recording_that_has_ended() {
     lab.assert_truth("out");
     lab.assert_tidy("out");
 }
+
+#[test]
+fn a_label_given_twice_means_the_last_and_what_there_is_is_listed() {
+    let lab = Lab::new("android=14,build=userdebug,speed=10");
+    let mut running = lab.record(&[]);
+    running.until_recorded();
+    let first = lab.expect(0, &["snapshot", "--label", "login"]);
+    assert!(!first.stderr.contains("already"), "{first}");
+    let second = lab.expect(0, &["snapshot", "--label", "login"]);
+    assert!(second.stderr.contains("login already"), "{second}");
+    assert!(second.stderr.contains("@login means the last"), "{second}");
+    running.signal("INT");
+    assert_eq!(running.end().code(), Some(0));
+    let manifest = lab.manifest("out");
+    let warnings = manifest["warnings"].as_array().unwrap();
+    let repeated = warnings.iter().find(|w| w["kind"] == "label-repeated");
+    let repeated = repeated.expect("it is said at the end, too");
+    assert_eq!(repeated["dumps"], serde_json::json!([0, 1]), "{repeated}");
+    let meant = lab.expect(0, &["top", "out@login", "--json"]).json();
+    let heaps = meant["heaps"].as_array().unwrap();
+    assert_eq!(heaps.len(), 1, "{meant:#}");
+    assert_eq!(heaps[0]["dump"]["index"], 1, "{meant:#}");
+    // What may be named instead of what is not there.
+    let wrong = lab.expect(2, &["top", "out@logn", "--json"]).json();
+    let help = wrong["error"]["help"].as_str().unwrap();
+    assert_eq!(
+        help,
+        "did you mean @login? it has @login (@0, @1), @2, @last, @end"
+    );
+    // One moment under two names differs in nothing.
+    let same = lab.expect(0, &["diff", "out@login", "out@1"]);
+    assert!(same.stderr.contains("the same moment"), "{same}");
+    let document = lab.expect(0, &["diff", "out", "out", "--json"]).json();
+    assert_eq!(
+        document["warnings"][0]["kind"], "same-moment",
+        "{document:#}"
+    );
+    let differ = lab.expect(0, &["diff", "out@0", "out@1"]);
+    assert!(!differ.stderr.contains("the same moment"), "{differ}");
+}

@@ -12,7 +12,7 @@ use crate::app::lists::in_words;
 use crate::app::look::is_process;
 use crate::app::manifest::{self, JavaKind, Manifest, ManifestError};
 use crate::app::maps::{HeapMaps, Maps};
-use crate::app::moments::{Capture, Moments, did_you_mean};
+use crate::app::moments::{Capture, Moments, did_you_mean, names_of};
 use crate::app::names::NameOptions;
 use crate::app::{recorded, trace_findings};
 use crate::error::ErrorClass;
@@ -57,23 +57,6 @@ pub struct Listed {
 enum Place {
     Trace { trace: usize, dump: usize },
     Hprof(usize),
-}
-
-impl Listed {
-    /// In words: `@2 (after-login) of com.example.app`.
-    fn describe(&self) -> String {
-        let mut text = format!("@{}", self.index);
-        if let Some(label) = &self.label {
-            text += &format!(" ({label})");
-        }
-        match (self.process.as_str(), self.pid) {
-            ("", None) => {}
-            ("", Some(pid)) => text += &format!(" of {pid}"),
-            (name, Some(pid)) => text += &format!(" of {name} ({pid})"),
-            (name, None) => text += &format!(" of {name}"),
-        }
-        text
-    }
 }
 
 /// An input with its dumps.
@@ -337,7 +320,11 @@ impl JavaFile {
                 name: name(),
                 which: which.map_or_else(String::new, Which::to_string),
                 near: which.and_then(|which| did_you_mean(which, labels)),
-                there: in_words(self.listed.iter().map(Listed::describe)),
+                there: names_of(
+                    self.listed
+                        .iter()
+                        .map(|dump| (dump.index, dump.label.as_slice())),
+                ),
             }
         })
     }

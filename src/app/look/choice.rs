@@ -6,7 +6,7 @@ use super::error::LookError;
 use super::native::ListedDump;
 use crate::app::java::Which;
 use crate::app::lists::in_words;
-use crate::app::moments::did_you_mean;
+use crate::app::moments::{did_you_mean, names_of};
 use crate::eligibility::names::{is_pattern, matches_native};
 use crate::stacks::Facts;
 
@@ -78,7 +78,10 @@ pub(super) fn choose(
                         name: name.to_owned(),
                         which: which.to_string(),
                         near: did_you_mean(which, labels.map(String::as_str)),
-                        there: in_words(left.iter().map(|&at| listed[at].describe())),
+                        there: names_of(
+                            left.iter()
+                                .map(|&at| (listed[at].facts.index, &listed[at].labels[..])),
+                        ),
                     });
                 }
                 chosen.extend(found);
@@ -88,11 +91,13 @@ pub(super) fn choose(
     }
 }
 
-/// The dumps that one name means: a label may stand for several processes and heaps.
+/// The dumps that one name means: a label may stand for several processes and heaps. Of each, that
+/// is the last one that has it, where it was given more than once.
 fn named(listed: &[ListedDump], among: &[usize], which: &Which) -> Vec<usize> {
     let labelled = |label: &str| -> Vec<usize> {
         let is = |at: &usize| listed[*at].labels.iter().any(|l| l == label);
-        among.iter().copied().filter(is).collect()
+        let all: Vec<usize> = among.iter().copied().filter(is).collect();
+        last_of_each(listed, &all)
     };
     match which {
         Which::Last => last_of_each(listed, among),

@@ -180,6 +180,20 @@ fn the_next_commands_fit_the_recording() {
         ]
         .map(|c| c.replace("out/", &format!("out{}", std::path::MAIN_SEPARATOR)))
     );
+    // A label that was given twice names the last: the other one goes by its number.
+    let mut twice = manifest.clone();
+    for dump in &mut twice.dumps.native {
+        dump.label = manifest
+            .dumps
+            .native
+            .iter()
+            .find_map(|dump| dump.label.clone());
+    }
+    let compared = &commands(&twice, &heap)[1];
+    assert!(
+        compared.ends_with("heaptap diff 'my out@0' 'my out@after-login'"),
+        "{compared}"
+    );
     // What was recorded beside has commands of its own, and files.
     let seen = Manifest {
         beside: Some(Beside {
