@@ -2,11 +2,12 @@
 //! manifest, and only then remove the device's copy and forget the session.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::allocations::{self, Written};
+use super::allocations::Written;
 use super::beside;
+use super::blocking::blocking;
 use super::causes::{self, Cause};
 use super::convert::{ConvertError, Converted, Input, Plain, Request, Selection};
 use super::device_libs::{DeviceLibs, Interrupt, PullLibs};
@@ -14,6 +15,7 @@ use super::findings::{self, Finding};
 use super::java_summary::JavaSummary;
 use super::labels::{self, DumpMoment};
 use super::manifest::{self, Manifest};
+use super::maps::Maps;
 use super::names::NameOptions;
 use super::naming::{Look, Watch};
 use super::packet_files;
@@ -21,6 +23,7 @@ use super::plan::{self, JavaPlan, Plan};
 use super::record::{RecordEvent, Step, Tell};
 use super::summary::HeapSummary;
 use super::trace_findings::NOT_ASKED_FOR;
+use super::tracked;
 use crate::eligibility;
 use crate::error::{ErrorClass, Failure};
 use crate::import::ImportError;
@@ -241,8 +244,8 @@ pub async fn finish(
     let cause = cause.with_log(&log);
     let why_empty = causes::why_empty(&plan, &converted, cause, &log, &empty);
     causes::settle(&mut converted, cause, !why_empty.is_empty());
-    let beside = beside::section(&output, plan.with);
-    let tracked = tracked(&session, &plan, beside.as_ref())?;
+    let beside = beside_section(&output, plan.with).await;
+    let tracked = tracked(&session, &plan, beside.as_ref()).await?;
     let sampled = converted.dumps.iter().any(|d| d.file.is_some())
         || converted.java.iter().any(|d| d.file.is_some())
         || tracked.as_ref().is_some_and(Written::any);
@@ -287,7 +290,7 @@ pub async fn finish(
     if let Ok(Err(why)) = written.await {
         tell(RecordEvent::Session(SessionEvent::Warning { text: why }));
     }
-    manifest.beside = beside::section(&output, plan.with);
+    manifest.beside = beside_section(&output, plan.with).await;
     if let Some(beside) = &manifest.beside {
         manifest.warnings.extend(beside::warnings(beside));
     }
@@ -323,8 +326,14 @@ pub async fn finish(
     })
 }
 
+/// What was recorded beside: its timeline may have hundreds of megabytes.
+async fn beside_section(folder: &Path, with: beside::With) -> Option<manifest::Beside> {
+    let folder = folder.to_owned();
+    blocking(move || beside::section(&folder, with)).await
+}
+
 /// Profiles of the allocations that runtimes tracked; `None` where none were to.
-fn tracked(
+async fn tracked(
     session: &Session,
     plan: &Plan,
     beside: Option<&manifest::Beside>,
@@ -332,18 +341,23 @@ fn tracked(
     if !plan.with.allocations {
         return Ok(None);
     }
-    let output = &session.opening().output;
+    let output = session.opening().output.clone();
     let files = beside.map_or(&[][..], |beside| &beside.files);
     let seen = &session.chronicle().seen;
-    let known = |pid: u32| {
+    let lists = tracked::lists(files, |pid| {
         let target = plan.targets.iter().find(|t| t.pid == Some(pid));
         let name = seen.get(&pid).or(target.map(|t| &t.name));
         name.cloned().unwrap_or_default()
-    };
-    let written = allocations::write(output, files, known, &plan.names);
-    let written = written.map_err(|source| SessionError::Keep {
+    });
+    let names = plan.names.clone();
+    // Each list has tens of megabytes.
+    let written = blocking(move || {
+        let maps = Maps::open_what_opens(&names);
+        tracked::write(&output, &output, lists, &maps)
+    });
+    let written = written.await.map_err(|source| SessionError::Keep {
         id: session.id().clone(),
-        path: output.clone(),
+        path: session.opening().output.clone(),
         source,
     })?;
     let mut written = written;

@@ -4,6 +4,7 @@
 pub mod allocations;
 pub mod apps;
 pub mod beside;
+mod blocking;
 pub mod browser;
 mod causes;
 pub mod check;
@@ -56,4 +57,5 @@ pub mod symbolize;
 pub mod timeline;
 pub mod top;
 pub mod trace_findings;
+mod tracked;
 pub mod what;

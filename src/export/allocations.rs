@@ -8,6 +8,13 @@ use prost::Message as _;
 
 use crate::proto::pprof::{Function, Label, Line, Location, Profile, Sample, ValueType};
 
+/// Bytes of all names that are written. A list may name a million places by names that are long.
+const NAMES: usize = 64 << 20;
+/// Places that are told apart; the largest of profiles has some hundred thousand.
+const PLACES: usize = 1 << 20;
+/// What stands for a frame beyond these.
+const LEFT_OUT: &str = "(left out: too many places)";
+
 /// One frame of the source.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct TrackedFrame {
@@ -21,36 +28,69 @@ pub struct TrackedFrame {
     pub line: u32,
 }
 
-/// All allocations of one class by one thread in one place.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TrackedSample {
-    /// `java.lang.String`.
-    pub class: TrackedFrame,
-    /// Innermost first.
-    pub frames: Vec<TrackedFrame>,
-    /// The thread's id in the kernel, its lower 16 bits.
-    pub thread: u16,
-    /// Allocations.
-    pub objects: u64,
-    /// Their bytes.
-    pub bytes: u64,
-}
+/// A frame that is in a profile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place(u64);
 
-#[derive(Default)]
-struct Builder {
+/// A profile of tracked allocations while it is put together: `alloc_objects`, `alloc_space` (the
+/// default).
+pub struct TrackedProfile {
     strings: HashMap<String, i64>,
     table: Vec<String>,
     functions: HashMap<(i64, i64, i64), u64>,
     locations: HashMap<(u64, u32), u64>,
     profile: Profile,
+    thread: i64,
+    /// Bytes of `table`.
+    named: usize,
+    /// How far that, and `locations`, may grow.
+    most: (usize, usize),
+    left_out: u64,
 }
 
-impl Builder {
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+impl TrackedProfile {
+    /// One without allocations.
+    pub fn new(wall_time_ns: Option<u64>) -> TrackedProfile {
+        TrackedProfile::bounded(wall_time_ns, (NAMES, PLACES))
+    }
+
+    fn bounded(wall_time_ns: Option<u64>, most: (usize, usize)) -> TrackedProfile {
+        let mut new = TrackedProfile {
+            strings: HashMap::new(),
+            table: Vec::new(),
+            functions: HashMap::new(),
+            locations: HashMap::new(),
+            profile: Profile::default(),
+            thread: 0,
+            named: 0,
+            most,
+            left_out: 0,
+        };
+        new.string("");
+        let types = [
+            new.value_type("alloc_objects", "count"),
+            new.value_type("alloc_space", "bytes"),
+        ];
+        new.profile.sample_type.extend(types);
+        new.profile.default_sample_type = new.string("alloc_space");
+        // As heapprofd calls a profile of every allocation.
+        new.profile.period_type = Some(new.value_type("space", "bytes"));
+        new.profile.period = 1;
+        new.profile.time_nanos = wall_time_ns.map_or(0, signed);
+        new.thread = new.string("thread");
+        new
+    }
+
     fn string(&mut self, text: &str) -> i64 {
         if let Some(known) = self.strings.get(text) {
             return *known;
         }
         let id = i64::try_from(self.table.len()).unwrap_or(i64::MAX);
+        self.named = self.named.saturating_add(text.len());
         self.table.push(text.to_owned());
         self.strings.insert(text.to_owned(), id);
         id
@@ -63,7 +103,36 @@ impl Builder {
         }
     }
 
-    fn location(&mut self, frame: &TrackedFrame) -> u64 {
+    /// The place of a frame.
+    pub fn place(&mut self, frame: &TrackedFrame) -> Place {
+        if self.named > self.most.0 || self.locations.len() >= self.most.1 {
+            return self.known_place(frame).unwrap_or_else(|| {
+                self.left_out = self.left_out.saturating_add(1);
+                let stands_for = TrackedFrame {
+                    name: LEFT_OUT.to_owned(),
+                    system_name: String::new(),
+                    file: String::new(),
+                    line: 0,
+                };
+                self.new_place(&stands_for)
+            });
+        }
+        self.new_place(frame)
+    }
+
+    fn known_place(&self, frame: &TrackedFrame) -> Option<Place> {
+        let string = |text: &str| self.strings.get(text).copied();
+        let key = (
+            string(&frame.name)?,
+            string(&frame.system_name)?,
+            string(&frame.file)?,
+        );
+        let function = *self.functions.get(&key)?;
+        let location = self.locations.get(&(function, frame.line))?;
+        Some(Place(*location))
+    }
+
+    fn new_place(&mut self, frame: &TrackedFrame) -> Place {
         let key = (
             self.string(&frame.name),
             self.string(&frame.system_name),
@@ -93,49 +162,42 @@ impl Builder {
                 ..Location::default()
             });
         }
-        location
+        Place(location)
     }
-}
 
-/// An uncompressed profile: `alloc_objects`, `alloc_space` (the default), and `comments`.
-pub fn encode(
-    samples: &[TrackedSample],
-    wall_time_ns: Option<u64>,
-    comments: &[String],
-) -> Vec<u8> {
-    let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
-    let mut builder = Builder::default();
-    builder.string("");
-    let types = [
-        builder.value_type("alloc_objects", "count"),
-        builder.value_type("alloc_space", "bytes"),
-    ];
-    builder.profile.sample_type.extend(types);
-    builder.profile.default_sample_type = builder.string("alloc_space");
-    // As heapprofd calls a profile of every allocation.
-    let period = builder.value_type("space", "bytes");
-    builder.profile.period_type = Some(period);
-    builder.profile.period = 1;
-    builder.profile.time_nanos = wall_time_ns.map_or(0, signed);
-    let comments = comments.iter().map(|comment| builder.string(comment));
-    let comments: Vec<i64> = comments.collect();
-    builder.profile.comment = comments;
-    let thread = builder.string("thread");
-    for sample in samples {
-        let frames = std::iter::once(&sample.class).chain(&sample.frames);
-        let location_id: Vec<u64> = frames.map(|frame| builder.location(frame)).collect();
-        builder.profile.sample.push(Sample {
-            location_id,
-            value: vec![signed(sample.objects), signed(sample.bytes)],
+    /// Adds all allocations of one class by one thread in one place: the class, then the frames,
+    /// innermost first. `thread` is its id in the kernel, the lower 16 bits.
+    pub fn add(
+        &mut self,
+        stack: impl IntoIterator<Item = Place>,
+        thread: u16,
+        objects: u64,
+        bytes: u64,
+    ) {
+        self.profile.sample.push(Sample {
+            location_id: stack.into_iter().map(|place| place.0).collect(),
+            value: vec![signed(objects), signed(bytes)],
             label: vec![Label {
-                key: thread,
-                num: sample.thread.into(),
+                key: self.thread,
+                num: thread.into(),
                 ..Label::default()
             }],
         });
     }
-    builder.profile.string_table = builder.table;
-    builder.profile.encode_to_vec()
+
+    /// Frames that found no room.
+    pub fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
+    /// The profile, uncompressed, with `comments`.
+    pub fn finish(mut self, comments: &[String]) -> Vec<u8> {
+        let comments = comments.iter().map(|comment| self.string(comment));
+        let comments: Vec<i64> = comments.collect();
+        self.profile.comment = comments;
+        self.profile.string_table = self.table;
+        self.profile.encode_to_vec()
+    }
 }
 
 #[cfg(test)]
@@ -153,15 +215,18 @@ mod tests {
 
     #[test]
     fn classes_are_leaves_and_threads_labels() {
-        let sample = |thread, line| TrackedSample {
-            class: frame("java.lang.Long", 0),
-            frames: vec![frame("a.Feed.bind", line), frame("a.Main.run", 3)],
-            thread,
-            objects: 2,
-            bytes: 32,
-        };
-        let samples = [sample(7, 17), sample(9, 18)];
-        let bytes = encode(&samples, Some(5), &["a remark".to_owned()]);
+        let mut tracked = TrackedProfile::new(Some(5));
+        for (thread, line) in [(7, 17), (9, 18)] {
+            let frames = [
+                frame("java.lang.Long", 0),
+                frame("a.Feed.bind", line),
+                frame("a.Main.run", 3),
+            ];
+            let stack = frames.map(|frame| tracked.place(&frame));
+            tracked.add(stack, thread, 2, 32);
+        }
+        assert_eq!(tracked.left_out(), 0);
+        let bytes = tracked.finish(&["a remark".to_owned()]);
         let profile = Profile::decode(bytes.as_slice()).unwrap();
         let text = |id: i64| profile.string_table[usize::try_from(id).unwrap()].as_str();
         let types: Vec<(&str, &str)> = profile
@@ -189,5 +254,25 @@ mod tests {
         assert_eq!(sample.value, [2, 32]);
         let label = &sample.label[0];
         assert_eq!((text(label.key), label.num), ("thread", 9));
+    }
+
+    #[test]
+    fn what_finds_no_room_is_one_place_and_is_counted() {
+        for most in [(usize::MAX, 2), (60, usize::MAX)] {
+            let mut tracked = TrackedProfile::bounded(None, most);
+            let first = tracked.place(&frame("a.A.a", 1));
+            let second = tracked.place(&frame(&"b".repeat(60), 2));
+            assert_eq!(tracked.left_out(), 0);
+            let third = tracked.place(&frame("c.C.c", 3));
+            assert_eq!(tracked.place(&frame("d.D.d", 4)), third);
+            assert_eq!(tracked.left_out(), 2);
+            // What is known has its place all the same.
+            assert_eq!(tracked.place(&frame("a.A.a", 1)), first);
+            tracked.add([first, second, third], 7, 1, 16);
+            let profile = Profile::decode(tracked.finish(&[]).as_slice()).unwrap();
+            assert_eq!(profile.location.len(), 3);
+            let has = |text: &str| profile.string_table.iter().any(|s| s == text);
+            assert!(has(LEFT_OUT) && !has("c.C.c"));
+        }
     }
 }

@@ -10,7 +10,8 @@
 //! names: u32 length, UTF-16
 //! ```
 //!
-//! Headers may grow: their lengths are followed. What is kept is bounded by what came.
+//! Headers may grow: their lengths are followed. What is kept is bounded by what came; a name that
+//! no source has is cut.
 
 use std::ops::Range;
 
@@ -18,6 +19,11 @@ use std::ops::Range;
 const HEADER: usize = 15;
 const ENTRY: usize = 9;
 const FRAME: usize = 8;
+/// UTF-16 units of a name that are read. Descriptors and methods may have 65,535 bytes in a DEX
+/// file, and have some hundreds.
+pub const LONGEST_NAME: usize = 4096;
+/// What stands for the rest.
+const CUT: char = '…';
 /// A line that is none, of a method that is native.
 const NATIVE: i16 = -2;
 
@@ -29,6 +35,7 @@ pub struct Allocations {
     classes: Vec<String>,
     methods: Vec<String>,
     files: Vec<String>,
+    cut: usize,
     unread: usize,
 }
 
@@ -39,12 +46,14 @@ pub struct Allocation {
     pub bytes: u32,
     /// The thread's id in the kernel, its lower 16 bits.
     pub thread: u16,
-    class: u16,
+    /// The number of its class in the table: equal ones have equal names.
+    pub class: u16,
     frames: Range<usize>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Frame {
+/// A frame by its numbers in the tables: equal ones have equal names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Frame {
     class: u16,
     method: u16,
     file: u16,
@@ -78,6 +87,8 @@ fn malformed(what: impl Into<String>) -> Malformed {
 /// Bytes from the front on.
 struct Reader<'a> {
     left: &'a [u8],
+    /// Names that were cut.
+    cut: usize,
 }
 
 impl<'a> Reader<'a> {
@@ -112,14 +123,15 @@ impl<'a> Reader<'a> {
     fn name(&mut self) -> Option<String> {
         let units = usize::try_from(self.u32()?).ok()?;
         let bytes = self.take(units.checked_mul(2)?)?;
-        let units = bytes.as_chunks::<2>().0.iter();
-        let units = units.map(|pair| u16::from_be_bytes(*pair));
-        let decoded = char::decode_utf16(units);
-        Some(
-            decoded
-                .map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER))
-                .collect(),
-        )
+        let pairs = bytes.as_chunks::<2>().0.iter().take(LONGEST_NAME);
+        let decoded = char::decode_utf16(pairs.map(|pair| u16::from_be_bytes(*pair)));
+        let decoded = decoded.map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER));
+        let mut name: String = decoded.collect();
+        if units > LONGEST_NAME {
+            name.push(CUT);
+            self.cut = self.cut.saturating_add(1);
+        }
+        Some(name)
     }
 }
 
@@ -129,7 +141,10 @@ impl Allocations {
     /// # Errors
     /// Where a part of it is missing.
     pub fn read(bytes: &[u8]) -> Result<Allocations, Malformed> {
-        let mut reader = Reader { left: bytes };
+        let mut reader = Reader {
+            left: bytes,
+            cut: 0,
+        };
         let header = || malformed("its header");
         let lengths = [reader.u8(), reader.u8(), reader.u8()];
         let [Some(header_length), Some(entry_length), Some(frame_length)] =
@@ -166,6 +181,7 @@ impl Allocations {
         all.classes = reader.names(classes, "class")?;
         all.methods = reader.names(methods, "method")?;
         all.files = reader.names(files, "file")?;
+        all.cut = reader.cut;
         all.unread = between.saturating_add(reader.left.len());
         Ok(all)
     }
@@ -212,14 +228,30 @@ impl Allocations {
 
     /// Where it was allocated, innermost first.
     pub fn stack_of(&self, allocation: &Allocation) -> impl Iterator<Item = MethodFrame<'_>> {
+        let frames = self.frames_of(allocation).iter();
+        frames.map(|frame| self.named(*frame))
+    }
+
+    /// The same by numbers.
+    pub fn frames_of(&self, allocation: &Allocation) -> &[Frame] {
         let frames = self.frames.get(allocation.frames.clone());
-        frames.unwrap_or_default().iter().map(|frame| MethodFrame {
+        frames.unwrap_or_default()
+    }
+
+    /// A frame with its names.
+    pub fn named(&self, frame: Frame) -> MethodFrame<'_> {
+        MethodFrame {
             class: name(&self.classes, frame.class),
             method: name(&self.methods, frame.method),
             file: name(&self.files, frame.file).filter(|file| !file.is_empty()),
             line: u32::try_from(frame.line).ok().filter(|line| *line > 0),
             native: frame.line == NATIVE,
-        })
+        }
+    }
+
+    /// Names that were cut, since they have more than [`LONGEST_NAME`].
+    pub fn cut(&self) -> usize {
+        self.cut
     }
 
     /// Bytes of the answer that mean nothing here.
@@ -352,6 +384,18 @@ mod tests {
         let mut short = whole;
         short[1] = 8;
         assert!(Allocations::read(&short).is_err());
+    }
+
+    #[test]
+    fn a_name_that_no_source_has_is_cut() {
+        let long = "a".repeat(LONGEST_NAME + 1);
+        let fits = "b".repeat(LONGEST_NAME);
+        let list = answer(&[], [&[&long, &fits], &[], &[]], 0);
+        let read = Allocations::read(&list).unwrap();
+        assert_eq!(read.cut(), 1);
+        assert_eq!(read.classes[1], fits);
+        assert_eq!(read.classes[0].chars().count(), LONGEST_NAME + 1);
+        assert!(read.classes[0].ends_with("a…"));
     }
 
     proptest! {

@@ -21,6 +21,7 @@ use tokio::task::JoinSet;
 use super::at::{At, NotTaken};
 use super::warn;
 use crate::app::allocations::{ATTACH, AttachError, WHAT, attach};
+use crate::app::blocking::blocking;
 use crate::app::record::Tell;
 use crate::device::{DebugStream, Device, DeviceError};
 use crate::jdwp::{Allocations, ChunkType, Connection, JdwpError};
@@ -376,17 +377,14 @@ async fn keep(
 ) -> Result<Result<(), String>, NotTaken> {
     let at = at.clone();
     // Lists have tens of megabytes.
-    let keeping = tokio::task::spawn_blocking(move || {
+    let keeping = blocking(move || {
         if let Err(error) = Allocations::read(&list) {
             return Ok(Err(error.to_string()));
         }
         at.keep(WHAT, (pid, "real.gz"), fetched_ns, &gzip(&list)?)
             .map(Ok)
     });
-    match keeping.await {
-        Ok(kept) => Ok(kept?),
-        Err(panic) => std::panic::resume_unwind(panic.into_panic()),
-    }
+    Ok(keeping.await?)
 }
 
 /// Switches tracking on, from nothing; where it was switched on in this recording, what is

@@ -8,6 +8,7 @@ use time::OffsetDateTime;
 
 use super::{PATIENCE, Wanted, orphans, reach, require_phone};
 use crate::app::beside;
+use crate::app::blocking::blocking;
 use crate::app::choice::{self, Purpose};
 use crate::app::finish::{self, EndedBy, Finished};
 use crate::app::names::NameOptions;
@@ -204,9 +205,17 @@ pub(super) async fn collect_known(
     require_phone(session.device(), &chronicle.opening).await?;
     collect_parts(store, session.device(), &chronicle, controls, tell).await;
     if let Some(output) = how.output {
-        let output = OutputFolder::prepare(output)?;
-        session.move_output(output.path(), finish::RAW_TRACE)?;
-        if let Err(text) = beside::move_along(&chronicle.opening.output, output.path()) {
+        let output = OutputFolder::prepare(output)?.path().to_owned();
+        let from = chronicle.opening.output.clone();
+        // To another disk gigabytes are copied.
+        let moved = blocking(move || {
+            session
+                .move_output(&output, finish::RAW_TRACE)
+                .map(|()| (session, beside::move_along(&from, &output)))
+        });
+        let along;
+        (session, along) = moved.await?;
+        if let Err(text) = along {
             tell(RecordEvent::Session(SessionEvent::Warning { text }));
         }
     }
@@ -228,7 +237,10 @@ async fn collect_parts(
         let how = How::default();
         let collecting = collect_known(store, device.clone(), part, how, controls, tell);
         let joined = match Box::pin(collecting).await {
-            Ok(finished) => beside::join_part(device, whole, finished),
+            Ok(finished) => {
+                let (device, whole) = (device.clone(), whole.clone());
+                blocking(move || beside::join_part(&device, &whole, finished)).await
+            }
             Err(failure) => Err(failure.message),
         };
         if let Err(why) = joined {

@@ -1,0 +1,458 @@
+//! Profiles of the lists of Java allocations that runtimes tracked and a recording kept: read, with
+//! the names of the source, summed by place. When lists are fetched is `beside`'s.
+
+use std::collections::{BTreeSet, HashMap};
+use std::io::Read as _;
+use std::path::Path;
+
+use flate2::read::GzDecoder;
+
+use super::allocations::{WHAT, Written};
+use super::convert::write_whole;
+use super::manifest::{self, BesideFile, JavaAllocations, TrackedDump};
+use super::maps::Maps;
+use crate::deobfuscate::{MapFile, Retraced, Retracer};
+use crate::export::allocations::{Place, TrackedFrame, TrackedProfile};
+use crate::export::gzip::Gzip;
+use crate::jdwp::{Allocations, Frame, LONGEST, LONGEST_NAME, MethodFrame};
+
+/// What their heap is called in profiles.
+const HEAP: &str = "java-allocations";
+/// A runtime gives away no more: where so many came, there may have been others before.
+const FULL: usize = u16::MAX as usize;
+/// Frames whose places are kept at hand.
+const AT_HAND: usize = 1 << 18;
+/// What is missing is names, no figures.
+pub(super) const NAMES_CUT: &str = "java-allocations-names";
+
+/// A list that was kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct List {
+    pub(super) file: String,
+    pub(super) pid: u32,
+    pub(super) process: String,
+    /// `None` at the end.
+    pub(super) label: Option<String>,
+    pub(super) time_ns: u64,
+}
+
+/// The lists among what was recorded beside, in order.
+pub(super) fn lists(files: &[BesideFile], process_of: impl Fn(u32) -> String) -> Vec<List> {
+    let mut lists: Vec<&BesideFile> = files.iter().filter(|file| file.what == WHAT).collect();
+    lists.sort_by_key(|file| (file.number, file.pid));
+    let list = |file: &BesideFile| List {
+        file: file.file.clone(),
+        pid: file.pid,
+        process: process_of(file.pid),
+        label: file.label.clone(),
+        time_ns: file.time_ns,
+    };
+    lists.into_iter().map(list).collect()
+}
+
+/// Writes a profile into `output` for each list in `folder`. Blocks.
+///
+/// # Errors
+/// Where `output` cannot be written.
+pub(super) fn write(
+    folder: &Path,
+    output: &Path,
+    lists: Vec<List>,
+    maps: &Maps,
+) -> std::io::Result<Written> {
+    let mut dumps = Vec::new();
+    let mut warnings = Vec::new();
+    for list in lists {
+        let warning = |kind: &str, why: String, help: &str| manifest::Warning {
+            kind: kind.to_owned(),
+            message: format!("{}: {why}", list.file),
+            help: Some(help.to_owned()),
+            pid: Some(list.pid.into()),
+            dumps: Vec::new(),
+        };
+        let read = match read(&folder.join(&list.file)) {
+            Ok(read) => read,
+            Err(why) => {
+                warnings.push(warning("java-allocations-unread", why, "record again"));
+                continue;
+            }
+        };
+        let package = list.process.split(':').next().unwrap_or_default();
+        let summed = Summed::of(&read, &maps.files_for(package));
+        let short = [
+            (read.cut() > 0).then(|| {
+                let cut = read.cut();
+                format!("{cut} names have more than {LONGEST_NAME} characters and are cut")
+            }),
+            (summed.profile.left_out() > 0).then(|| {
+                let left_out = summed.profile.left_out();
+                format!("{left_out} frames found no room among so many places, and are one")
+            }),
+        ];
+        let short: Vec<String> = short.into_iter().flatten().collect();
+        for why in &short {
+            let help = "the list itself has all of it";
+            warnings.push(warning(NAMES_CUT, why.clone(), help));
+        }
+        let threads: BTreeSet<u16> = read.entries().iter().map(|entry| entry.thread).collect();
+        let mut dump = TrackedDump {
+            index: u32::try_from(dumps.len()).unwrap_or(u32::MAX),
+            label: list.label,
+            time_ns: list.time_ns,
+            pid: list.pid,
+            process: list.process,
+            file: None,
+            list: list.file,
+            objects: read.entries().len() as u64,
+            space: summed.space,
+            threads: threads.len() as u64,
+            full: read.entries().len() >= FULL,
+        };
+        if !read.entries().is_empty() {
+            let name = format!("java_allocations.{}.{}.pb.gz", dump.index, dump.pid);
+            let mut comments = comments(&dump);
+            comments.extend(short);
+            let profile = summed.profile.finish(&comments);
+            write_whole(&output.join(&name), &Gzip::default().compress(&profile))?;
+            dump.file = Some(name);
+        }
+        dumps.push(dump);
+    }
+    Ok(Written {
+        section: JavaAllocations::tracked(dumps),
+        warnings,
+    })
+}
+
+/// A list as it was kept.
+fn read(path: &Path) -> Result<Allocations, String> {
+    let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
+    let mut list = Vec::new();
+    GzDecoder::new(file)
+        .take(LONGEST as u64)
+        .read_to_end(&mut list)
+        .map_err(|error| error.to_string())?;
+    Allocations::read(&list).map_err(|error| error.to_string())
+}
+
+fn comments(dump: &TrackedDump) -> Vec<String> {
+    let mut comments = vec![
+        format!(
+            "heaptap {}: pid {}, {}, heap {HEAP}",
+            env!("CARGO_PKG_VERSION"),
+            dump.pid,
+            dump.process
+        ),
+        "allocations as the runtime tracked them: exact, none sampled; what was freed is not \
+         known; the innermost frame is the class, the label `thread` the thread's id"
+            .to_owned(),
+    ];
+    comments.push(match dump.full {
+        true => format!(
+            "the last {} allocations: older ones are missing",
+            dump.objects
+        ),
+        false => "all allocations since tracking was switched on".to_owned(),
+    });
+    comments
+}
+
+/// All allocations of a list, those of one class by one thread in one place together; the largest
+/// first.
+struct Summed {
+    profile: TrackedProfile,
+    space: u64,
+}
+
+impl Summed {
+    fn of(read: &Allocations, files: &[&MapFile]) -> Summed {
+        // By numbers: names may be long, and frames are many.
+        let mut sums: HashMap<(u16, u16, &[Frame]), (u64, u64)> = HashMap::new();
+        let mut classes: HashMap<u16, Option<&str>> = HashMap::new();
+        for entry in read.entries() {
+            classes.entry(entry.class).or_insert(read.class_of(entry));
+            let key = (entry.class, entry.thread, read.frames_of(entry));
+            let sum = sums.entry(key).or_default();
+            sum.0 += 1;
+            sum.1 += u64::from(entry.bytes);
+        }
+        let mut sums: Vec<_> = sums.into_iter().collect();
+        sums.sort_unstable_by(|(a, of_a), (b, of_b)| of_b.1.cmp(&of_a.1).then_with(|| a.cmp(b)));
+        let retracers: Vec<Retracer<'_>> = files.iter().map(|file| Retracer::new(file)).collect();
+        let namer = Namer { retracers };
+        let mut profile = TrackedProfile::new(None);
+        let mut at_hand: HashMap<Frame, Vec<Place>> = HashMap::new();
+        let mut space: u64 = 0;
+        for ((class, thread, frames), (objects, bytes)) in sums {
+            let class = classes.get(&class).copied().flatten();
+            let mut stack = vec![profile.place(&namer.class(class))];
+            for frame in frames {
+                if let Some(places) = at_hand.get(frame) {
+                    stack.extend(places);
+                    continue;
+                }
+                let named = namer.frames(&read.named(*frame));
+                let places: Vec<Place> = named.iter().map(|f| profile.place(f)).collect();
+                stack.extend(&places);
+                if at_hand.len() < AT_HAND {
+                    at_hand.insert(*frame, places);
+                }
+            }
+            profile.add(stack, thread, objects, bytes);
+            space = space.saturating_add(bytes);
+        }
+        Summed { profile, space }
+    }
+}
+
+/// Names as the source has them.
+struct Namer<'f> {
+    retracers: Vec<Retracer<'f>>,
+}
+
+impl Namer<'_> {
+    fn class(&self, descriptor: Option<&str>) -> TrackedFrame {
+        let name = java_type(descriptor);
+        let written = self.retracers.iter().map(|map| map.type_name(&name));
+        let written = written.into_iter().find(|written| *written != name);
+        TrackedFrame {
+            system_name: written.as_ref().map_or_else(String::new, |_| name.clone()),
+            name: written.unwrap_or(name),
+            file: String::new(),
+            line: 0,
+        }
+    }
+
+    /// What a frame of the app is in the source: several where calls were inlined.
+    fn frames(&self, frame: &MethodFrame<'_>) -> Vec<TrackedFrame> {
+        let class = java_type(frame.class);
+        let method = frame.method.unwrap_or(UNKNOWN);
+        let recorded = format!("{class}.{method}");
+        for map in &self.retracers {
+            let answered = map.frame(&class, method, frame.line);
+            let file = |of: &str| map.source_file(of, frame.file);
+            match answered {
+                Retraced::Unknown => {}
+                Retraced::Class(original) => {
+                    return vec![TrackedFrame {
+                        name: format!("{original}.{method}"),
+                        file: file(original),
+                        system_name: recorded,
+                        line: 0,
+                    }];
+                }
+                Retraced::Frames(chains) => {
+                    // Several are guesses at one call: the first of them, as they are sorted.
+                    let chain = chains.into_iter().next().unwrap_or_default();
+                    return chain
+                        .into_iter()
+                        .map(|of| TrackedFrame {
+                            name: format!("{}.{}", of.method.class, of.method.name),
+                            system_name: recorded.clone(),
+                            file: file(of.method.class),
+                            line: of.line.unwrap_or(0),
+                        })
+                        .collect();
+                }
+            }
+        }
+        vec![TrackedFrame {
+            name: recorded,
+            system_name: String::new(),
+            file: frame.file.unwrap_or_default().to_owned(),
+            line: frame.line.unwrap_or(0),
+        }]
+    }
+}
+
+/// What stands for a name that the list does not have.
+const UNKNOWN: &str = "(unknown)";
+/// Deeper arrays are written as they came.
+const DIMENSIONS: usize = 255;
+
+/// A descriptor as the source writes the type: `[Ljava/lang/String;` is `java.lang.String[]`.
+fn java_type(descriptor: Option<&str>) -> String {
+    let Some(descriptor) = descriptor else {
+        return UNKNOWN.to_owned();
+    };
+    let element = descriptor.trim_start_matches('[');
+    let depth = descriptor.len().saturating_sub(element.len());
+    let name = match element {
+        "B" => "byte".to_owned(),
+        "C" => "char".to_owned(),
+        "D" => "double".to_owned(),
+        "F" => "float".to_owned(),
+        "I" => "int".to_owned(),
+        "J" => "long".to_owned(),
+        "S" => "short".to_owned(),
+        "Z" => "boolean".to_owned(),
+        element => match element.strip_prefix('L').and_then(|e| e.strip_suffix(';')) {
+            Some(class) => class.replace('/', "."),
+            None => return descriptor.to_owned(),
+        },
+    };
+    match depth {
+        0 => name,
+        1..=DIMENSIONS => name + &"[]".repeat(depth),
+        _ => descriptor.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::names::NameOptions;
+    use crate::proto::pprof::Profile;
+    use prost::Message as _;
+
+    #[test]
+    fn descriptors_are_types_of_the_source() {
+        for (descriptor, name) in [
+            (Some("Ljava/lang/String;"), "java.lang.String"),
+            (Some("[B"), "byte[]"),
+            (Some("[[Lcom/example/Feed$1;"), "com.example.Feed$1[][]"),
+            (Some("null"), "null"),
+            (Some("L;;"), ";"),
+            (None, "(unknown)"),
+        ] {
+            assert_eq!(java_type(descriptor), name);
+        }
+        let deep = "[".repeat(100_000) + "I";
+        assert_eq!(java_type(Some(&deep)), deep);
+    }
+
+    #[test]
+    fn a_mapping_file_gives_names_lines_and_inlined_calls() {
+        let text = "com.example.Feed -> a.a:\n\
+                    # {\"id\":\"sourceFile\",\"fileName\":\"Feed.kt\"}\n    \
+                    1:3:void helper():7:9 -> a\n    \
+                    1:3:void bind(int):21:21 -> a\n\
+                    com.example.Row -> a.b:\n";
+        let bytes = text.as_bytes().to_vec();
+        let file = MapFile::from_bytes(bytes.into(), Path::new("mapping.txt")).unwrap();
+        let namer = Namer {
+            retracers: vec![Retracer::new(&file)],
+        };
+        assert_eq!(namer.class(Some("[La/b;")).name, "com.example.Row[]");
+        let frame = MethodFrame {
+            class: Some("La/a;"),
+            method: Some("a"),
+            file: Some("SourceFile"),
+            line: Some(2),
+            native: false,
+        };
+        let frames = namer.frames(&frame);
+        let told: Vec<(&str, &str, u32)> = frames
+            .iter()
+            .map(|f| (f.name.as_str(), f.file.as_str(), f.line))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                ("com.example.Feed.helper", "Feed.kt", 8),
+                ("com.example.Feed.bind", "Feed.kt", 21)
+            ]
+        );
+        assert_eq!(frames[0].system_name, "a.a.a");
+        let other = MethodFrame {
+            class: Some("Ljava/lang/Long;"),
+            method: Some("valueOf"),
+            file: Some("Long.java"),
+            line: Some(12),
+            native: false,
+        };
+        let frames = namer.frames(&other);
+        assert_eq!(frames[0].name, "java.lang.Long.valueOf");
+        assert_eq!((frames[0].file.as_str(), frames[0].line), ("Long.java", 12));
+    }
+
+    /// A list as a runtime sends it: classes, methods, files; entries of bytes, thread, class and
+    /// frames.
+    fn list(names: [&[&str]; 3], entries: &[(u32, u16, u16, &[[u16; 4]])]) -> Vec<u8> {
+        let mut body = Vec::new();
+        for (bytes, thread, class, frames) in entries {
+            body.extend(bytes.to_be_bytes());
+            body.extend([*thread, *class].map(u16::to_be_bytes).concat());
+            body.push(u8::try_from(frames.len()).unwrap());
+            body.extend(frames.iter().flatten().flat_map(|n| n.to_be_bytes()));
+        }
+        let mut all = vec![15, 9, 8];
+        all.extend(u16::try_from(entries.len()).unwrap().to_be_bytes());
+        all.extend(u32::try_from(15 + body.len()).unwrap().to_be_bytes());
+        all.extend(
+            names
+                .iter()
+                .flat_map(|of| u16::try_from(of.len()).unwrap().to_be_bytes()),
+        );
+        all.extend(body);
+        for name in names.into_iter().flatten() {
+            let units: Vec<u16> = name.encode_utf16().collect();
+            all.extend(u32::try_from(units.len()).unwrap().to_be_bytes());
+            all.extend(units.iter().flat_map(|unit| unit.to_be_bytes()));
+        }
+        all
+    }
+
+    fn decoded(summed: Summed) -> Profile {
+        Profile::decode(summed.profile.finish(&[]).as_slice()).unwrap()
+    }
+
+    #[test]
+    fn allocations_of_one_place_are_one_sample_and_the_largest_is_the_first() {
+        let long = "m".repeat(LONGEST_NAME + 10);
+        let bind: &[[u16; 4]] = &[[1, 0, 0, 17]];
+        let other: &[[u16; 4]] = &[[1, 1, 0, 18]];
+        let bytes = list(
+            [&["[B", "La/Feed;"], &["bind", &long], &["Feed.kt"]],
+            &[
+                (16, 7, 0, bind),
+                (100, 7, 0, other),
+                (16, 7, 0, bind),
+                (16, 8, 0, bind),
+            ],
+        );
+        let read = Allocations::read(&bytes).unwrap();
+        let summed = Summed::of(&read, &[]);
+        assert_eq!(summed.space, 148);
+        let profile = decoded(summed);
+        let told: Vec<(i64, &[i64])> = profile
+            .sample
+            .iter()
+            .map(|sample| (sample.label[0].num, sample.value.as_slice()))
+            .collect();
+        assert_eq!(
+            told,
+            [(7, &[1, 100][..]), (7, &[2, 32][..]), (8, &[1, 16][..])]
+        );
+        let dir = tempfile::tempdir().unwrap();
+        let packed = Gzip::default().compress(&bytes);
+        std::fs::write(dir.path().join("01-a.real.gz"), packed).unwrap();
+        let kept = List {
+            file: "01-a.real.gz".to_owned(),
+            pid: 42,
+            process: "a".to_owned(),
+            label: None,
+            time_ns: 1,
+        };
+        let maps = Maps::open_what_opens(&NameOptions::default());
+        let written = write(dir.path(), dir.path(), vec![kept], &maps).unwrap();
+        assert_eq!(written.warnings[0].kind, NAMES_CUT);
+        assert_eq!(written.class(None, None), None, "all figures are there");
+        assert!(dir.path().join("java_allocations.0.42.pb.gz").is_file());
+    }
+
+    #[test]
+    fn long_names_and_deep_stacks_stay_small() {
+        // Each frame's name would have 16 KiB: a gigabyte in all.
+        let long = ["c".repeat(LONGEST_NAME), "m".repeat(LONGEST_NAME)];
+        let frames: Vec<[u16; 4]> = (0..250).map(|line| [0, 0, 0, line]).collect();
+        let entries: Vec<(u32, u16, u16, &[[u16; 4]])> =
+            (0..500).map(|n| (16, n, 0, frames.as_slice())).collect();
+        let bytes = list([&[&long[0]], &[&long[1]], &[]], &entries);
+        let read = Allocations::read(&bytes).unwrap();
+        let profile = decoded(Summed::of(&read, &[]));
+        assert_eq!((profile.sample.len(), profile.function.len()), (500, 2));
+        let names: usize = profile.string_table.iter().map(String::len).sum();
+        assert!(names < 20_000, "{names}");
+    }
+}
