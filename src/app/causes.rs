@@ -14,7 +14,7 @@ use crate::eligibility::{
 };
 use crate::error::ErrorClass;
 use crate::profile::Health;
-use crate::session::Chronicle;
+use crate::session::{Chronicle, Lasted};
 use std::collections::BTreeMap;
 
 /// Why a recording ended, as far as that can be told.
@@ -37,12 +37,12 @@ impl Cause {
         chronicle: &Chronicle,
         plan: &Plan,
         size: u64,
-        elapsed: Option<Duration>,
+        lasted: Lasted,
+        whole: bool,
     ) -> Cause {
-        // The last report may be a second old, and a start takes its time.
-        let in_full = plan.duration_ms.is_some_and(|ms| {
-            elapsed.is_none_or(|e| e + Duration::from_secs(3) >= Duration::from_millis(ms))
-        });
+        let in_full = plan
+            .duration_ms
+            .is_some_and(|ms| in_full(Duration::from_millis(ms), lasted, whole));
         let by_done = plan.java.as_ref().is_some_and(|java| java.ends_when_done);
         // The service ends a file a little below its limit: the next packet would not fit.
         let full = plan
@@ -148,6 +148,20 @@ impl Cause {
     }
 }
 
+/// Whether traces came to their ends, undamaged.
+pub(super) fn is_whole(health: &[Health]) -> bool {
+    health.iter().all(|h| h.damage_count == 0 && !h.ends_early)
+}
+
+/// Whether a recording of such a `duration` ran to its end. `whole`: its trace has an end.
+fn in_full(duration: Duration, lasted: Lasted, whole: bool) -> bool {
+    // The last report may be a second old, and a start takes its time.
+    let seen = |at_least: Duration| at_least + Duration::from_secs(3) >= duration;
+    // Nobody looked for a while: it had the time, and its trace says that it came to its end.
+    let had_time = || lasted.at_most.is_none_or(|at_most| at_most >= duration);
+    lasted.at_least.is_none_or(seen) || whole && had_time()
+}
+
 /// Brings what the trace says into line with what is known of the recording: the file is what
 /// the device wrote, byte for byte, so that one which breaks off has no rest elsewhere. `told`:
 /// why targets are empty is said for each of them.
@@ -226,11 +240,7 @@ pub(super) fn why_empty(
         java: plan.java.is_some(),
         log,
     };
-    let whole = !cause.is_the_phone()
-        && converted
-            .health
-            .iter()
-            .all(|h| h.damage_count == 0 && !h.ends_early);
+    let whole = !cause.is_the_phone() && is_whole(&converted.health);
     let silent = plan.heaps.is_empty() && converted.health.iter().all(|h| h.profile_packets == 0);
     empty
         .iter()
@@ -296,5 +306,26 @@ fn heapprofd_silent(target: &EmptyTarget, log: &[LogLine]) -> manifest::Warning 
         ),
         pid: target.pid.map(u64::from),
         dumps: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ended_unseen_is_judged_by_its_trace() {
+        let lasted = |at_least: u64, at_most: u64| Lasted {
+            at_least: Some(Duration::from_secs(at_least)),
+            at_most: Some(Duration::from_secs(at_most)),
+        };
+        let in_full = |lasted, whole| in_full(Duration::from_secs(10), lasted, whole);
+        // Seen until its end, or until long before it.
+        assert!(in_full(lasted(9, 10), true) && in_full(lasted(9, 10), false));
+        assert!(!in_full(lasted(4, 5), true) && !in_full(lasted(4, 5), false));
+        // A cable was away.
+        assert!(in_full(lasted(4, 60), true) && !in_full(lasted(4, 60), false));
+        // Not followed.
+        assert!(in_full(Lasted::default(), true) && in_full(Lasted::default(), false));
     }
 }

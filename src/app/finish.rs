@@ -226,8 +226,9 @@ pub async fn finish(
     }
 
     let chronicle = session.reread()?.clone();
-    let elapsed = session.last_progress().map(|p| p.elapsed);
-    let cause = Cause::of(ended_by, &chronicle, &plan, trace.size, elapsed);
+    let whole = !converted.health.is_empty() && causes::is_whole(&converted.health);
+    let lasted = session.lasted();
+    let cause = Cause::of(ended_by, &chronicle, &plan, trace.size, lasted, whole);
     // Nothing was asked of heapprofd: no target is empty for its sake.
     let empty = match plan.with.allocations {
         true => Vec::new(),

@@ -31,6 +31,7 @@ while [ -d /proc/$pid ]; do
   echo report
   for i in 1 2 3 4 5; do if [ -d /proc/$pid ]; then sleep 0.2; fi; done
 done
+echo "up $(cat /proc/uptime)"
 echo over"#;
 
 /// A silence of the loop after which the connection counts as dead.
@@ -257,6 +258,7 @@ impl Session {
                 let now = probe::parse_start_ticks(rest);
                 let ours = self.process().map(|p| p.start_ticks);
                 if now.is_some() && now != ours {
+                    self.over_after = Some(report.elapsed);
                     return Line::Over;
                 }
             }
@@ -274,7 +276,10 @@ impl Session {
                 self.tell(SessionEvent::Progress(report));
                 return Line::Report;
             }
-            "over" => return Line::Over,
+            "over" => {
+                self.over_after = (!report.elapsed.is_zero()).then_some(report.elapsed);
+                return Line::Over;
+            }
             _ => {}
         }
         Line::Other

@@ -48,7 +48,7 @@ pub use labels::LabelWatch;
 pub use probe::{Moment, is_phone_of, moment};
 pub use pull::{RawTrace, remove_parts};
 pub use remote::{RemoteTrace, fixed_path, remote_traces, writer_of};
-pub use session::Session;
+pub use session::{Lasted, Session};
 pub use snapshot::{
     DumpScan, NewScan, SeenDump, Snapshot, SnapshotWay, matching_processes, take_snapshot,
 };

@@ -1,5 +1,7 @@
 //! One recording session as this process knows it: the device, the journal, the lock.
 
+use std::time::Duration;
+
 use time::OffsetDateTime;
 
 use super::completion::Completion;
@@ -10,6 +12,16 @@ use super::journal::{Chronicle, Entry, Journal, Opening};
 use super::probe::{self, QUICK};
 use super::store::{SessionLock, Store};
 use crate::device::{Command, Device};
+
+/// Between what a followed recording lasted, by the device's clock. A cable that was away, or a
+/// busy host, leaves a while in which it ended at some time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Lasted {
+    /// It ran when the device last reported; `None` where this process did not follow it.
+    pub at_least: Option<Duration>,
+    /// It ran no more when perfetto was found gone; `None` where it was not.
+    pub at_most: Option<Duration>,
+}
 
 /// A recording session, and the right to take it to its end.
 pub struct Session {
@@ -22,6 +34,8 @@ pub struct Session {
     events: Events,
     /// The last report of the device, where it was followed.
     pub(super) last: Option<Progress>,
+    /// How old the recording was when perfetto was found gone.
+    pub(super) over_after: Option<Duration>,
     steps: Vec<(&'static str, OffsetDateTime)>,
     /// Not all data sources said in time that they had started.
     pub(super) slow: bool,
@@ -89,6 +103,7 @@ impl Session {
             lock,
             events,
             last: None,
+            over_after: None,
             steps: Vec::new(),
             slow: false,
             completion: Completion::default(),
@@ -141,9 +156,12 @@ impl Session {
         self.steps.push((step, OffsetDateTime::now_utc()));
     }
 
-    /// The last report of the device; `None` where this process did not follow it.
-    pub fn last_progress(&self) -> Option<&Progress> {
-        self.last.as_ref()
+    /// How long it lasted, as far as this process followed it.
+    pub fn lasted(&self) -> Lasted {
+        Lasted {
+            at_least: self.last.as_ref().map(|report| report.elapsed),
+            at_most: self.over_after,
+        }
     }
 
     /// Whether its perfetto runs: the same boot, process, start time and command line.

@@ -175,6 +175,7 @@ fn no_scan() -> NewScan {
 }
 
 const BOOT: &str = "boot f00d\n";
+const GONE: &str = "up 10.00 19.00\nover\n";
 const REPORT: &str = "up 5.00 9.00\nstat 7 (perfetto) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 \
                       18 4711 20\nsize 100\nfree /dev/x 9 9 1000 9% /data\nreport\n";
 
@@ -255,7 +256,7 @@ async fn following_survives_lost_and_silent_connections() {
             // The loop ended without saying so: somebody killed it.
             2 => Answer::Says(format!("{BOOT}{REPORT}")),
             3 => Answer::Begins(BOOT.to_owned()),
-            _ => Answer::Begins(format!("{BOOT}{REPORT}over\n")),
+            _ => Answer::Begins(format!("{BOOT}{REPORT}{GONE}")),
         }
     });
     let mut fixture = running_on(&phone);
@@ -272,9 +273,11 @@ async fn following_survives_lost_and_silent_connections() {
         3
     );
     assert_eq!(count(|e| matches!(e, SessionEvent::Reconnected { .. })), 3);
-    let last = fixture.session.last_progress().unwrap();
+    let last = fixture.session.last.clone().unwrap();
     assert_eq!((last.trace_bytes, last.free_bytes), (100, Some(1_024_000)));
-    assert_eq!(last.elapsed, Duration::from_secs(4));
+    let lasted = fixture.session.lasted();
+    assert_eq!(lasted.at_least, Some(Duration::from_secs(4)));
+    assert_eq!(lasted.at_most, Some(Duration::from_secs(9)));
 }
 
 #[tokio::test(start_paused = true)]

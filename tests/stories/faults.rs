@@ -106,6 +106,24 @@ fn a_cable_pulled_while_it_records_costs_nothing() {
 }
 
 #[test]
+fn a_cable_that_is_out_at_the_end_of_the_duration_costs_nothing() {
+    let lab = Lab::new(PHONE);
+    let mut running = lab.record(&["-d", "30s"]);
+    running.until_recorded();
+    lab.phone.unplug(0);
+    running.until("connection-lost");
+    let over = lab.phone.boot_ns() + 31_000_000_000;
+    lab.until("the duration", |lab| lab.phone.boot_ns() > over);
+    lab.phone.plug_in(0);
+    let ended = running.end();
+    // What the phone did meanwhile is told by the trace.
+    assert_eq!(ended.code(), Some(0), "{ended}");
+    assert_eq!(lab.manifest("out")["outcome"]["ended_by"], "duration");
+    lab.assert_truth("out");
+    lab.assert_tidy("out");
+}
+
+#[test]
 fn a_cable_pulled_while_it_ends_costs_nothing() {
     let lab = Lab::new(PHONE);
     let mut running = lab.record(&[]);
