@@ -71,6 +71,9 @@ impl Html {
     }
 
     /// A table: a caption, headings (those with a leading `#` are of numbers), rows of markup.
+    /// Where it is wider than the page it scrolls, so it takes the focus, and has a name: whoever
+    /// has no mouse could not read all of it else. A group, since a page has hundreds of them, and
+    /// a list of landmarks is for finding one's way.
     pub(super) fn table(
         &mut self,
         caption: &str,
@@ -78,7 +81,9 @@ impl Html {
         rows: impl IntoIterator<Item = Vec<String>>,
     ) {
         self.add(format_args!(
-            "<div class=\"scroll\"><table><caption>{caption}</caption><thead><tr>"
+            "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"{}\"><table>\
+             <caption>{caption}</caption><thead><tr>",
+            without_tags(caption)
         ));
         for heading in headings {
             match heading.strip_prefix('#') {
@@ -108,6 +113,23 @@ impl Html {
     }
 }
 
+/// Markup of ours, in which foreign text is escaped, as the value of an attribute in double
+/// quotes: every `<` in it begins a tag.
+fn without_tags(markup: &str) -> String {
+    let mut text = String::with_capacity(markup.len());
+    let mut is_tag = false;
+    for c in markup.chars() {
+        match c {
+            '<' => is_tag = true,
+            '>' if is_tag => is_tag = false,
+            _ if is_tag => {}
+            '"' => text.push_str("&quot;"),
+            c => text.push(c),
+        }
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,5 +157,20 @@ mod tests {
         let body = html.into_body();
         assert!(body.contains("<td class=\"n\">7</td>"));
         assert!(!body.contains("<script"), "{body}");
+    }
+
+    #[test]
+    fn a_table_that_scrolls_takes_the_focus_and_says_what_it_is() {
+        let mut html = Html::default();
+        let name = Foreign("a\"<b>").to_string();
+        html.table(&format!("At {name}, 3 > 2 \"x\"."), &["Class"], []);
+        let body = html.into_body();
+        assert!(
+            body.starts_with(
+                "<div class=\"scroll\" tabindex=\"0\" role=\"group\" \
+                 aria-label=\"At a&quot;&lt;b&gt;, 3 > 2 &quot;x&quot;.\"><table>"
+            ),
+            "{body}"
+        );
     }
 }

@@ -22,6 +22,9 @@ export interface ToolbarEvents {
   save(): void;
 }
 
+/** Between what pops up and the edge of the page, px. */
+const MARGIN = 8;
+
 /** What a dump is called in a list. */
 export function dumpTitle(profile: Profile, place: number): string {
   const { facts } = profile.dumps[place]!;
@@ -137,18 +140,21 @@ export class Toolbar {
         this.add(this.filterInput.value);
       },
     });
-    const options = h(
-      "details",
-      { class: "menu" },
-      h("summary", null, "Options"),
-      h(
-        "div",
-        { class: "popup" },
-        ...checks.map((each) => each.label),
-        h("label", { class: "check" }, "Boxes by ", this.by),
-        button("Save shown stacks, folded", { onclick: () => events.save() }),
-      ),
+    const popup = h(
+      "div",
+      { class: "popup" },
+      ...checks.map((each) => each.label),
+      h("label", { class: "check" }, "Boxes by ", this.by),
+      button("Save shown stacks, folded", { onclick: () => events.save() }),
     );
+    const options = h("details", { class: "menu" }, h("summary", null, "Options"), popup);
+    // Where it would leave the page at the right it moves back, as far as there is room.
+    options.addEventListener("toggle", () => {
+      popup.style.left = "0";
+      const { left, right } = popup.getBoundingClientRect();
+      const over = right + MARGIN - document.documentElement.clientWidth;
+      if (over > 0) popup.style.left = `${-Math.min(over, Math.max(0, left - MARGIN))}px`;
+    });
     document.addEventListener("click", (event) => {
       if (!options.contains(event.target as Node)) options.open = false;
     });

@@ -231,6 +231,25 @@ test("29b: nothing is wider than a phone", async () => {
   await phone.close();
 });
 
+test("29c: what pops up stays within the page, wherever its button stands", async () => {
+  for (const width of [320, 400, 620, 800]) {
+    const narrow = await browser({ viewport: { width, height: 740 } });
+    const page = await narrow.open(game());
+    for (const tab of ["flame", "tree", "functions", "changes"]) {
+      await look(page, { tab });
+      await page.locator(".menu > summary").click();
+      await page.waitForFunction(() => document.querySelector(".menu").open);
+      // The event that moves it comes after it opened.
+      await page.waitForFunction(() => document.querySelector(".popup").style.left !== "");
+      const box = await page.locator(".popup").boundingBox();
+      assert.ok(box.x >= 0 && box.x + box.width <= width, `${tab} at ${width}: ${box.x} to ${box.x + box.width}`);
+      await page.locator(".menu > summary").click();
+      await page.evaluate(() => (document.querySelector(".popup").style.left = ""));
+    }
+    await narrow.close();
+  }
+});
+
 test("30c: data that can't be read is said so, and the static part stays", async () => {
   const staticPart = "<h1>Summary</h1>";
   const cut = game();

@@ -4,12 +4,14 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { browser, inApp, look, wholeTree } from "./browser.mjs";
 import { readPprof } from "./pprof.mjs";
 
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const heaptap = process.env.HEAPTAP ?? "";
 const skip = existsSync(heaptap) ? false : "HEAPTAP names no program: cargo build, then HEAPTAP=../target/debug/heaptap npm test";
 
@@ -146,6 +148,44 @@ test("29 on a real report: the static part reads without scripts", { skip }, asy
   const bare = await browser({ javaScriptEnabled: false });
   const page = await bare.openFile(join(folder, "native.html"), { wait: false });
   assert.match(await page.locator("#heaptap-static").innerText(), /EventHistory::Append/);
+  await bare.close();
+});
+
+test("29d: the static part is for everybody, all of it unfolded, on a phone and on a desk", { skip }, async () => {
+  run("report", "rec", "rec/java", "-o", "both.html");
+  for (const width of [400, 1200]) {
+    const page = await open("both.html");
+    await page.setViewportSize({ width, height: 800 });
+    // As where scripts are off: axe itself needs them.
+    await page.evaluate(() => {
+      document.documentElement.classList.remove("heaptap-live");
+      document.querySelector("#heaptap-app").remove();
+      for (const each of document.querySelectorAll("details")) each.open = true;
+    });
+    assert.ok((await page.locator("nav").count()) > 1, "it has several Java heaps");
+    await page.evaluate(axe);
+    const { violations } = await page.evaluate(() =>
+      globalThis.axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] }),
+    );
+    assert.deepEqual(violations.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map(({ html }) => html.slice(0, 120)).join(" | ")}`), [], `${width} px`);
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+    assert.equal(wide, 0, `${width} px`);
+    await page.close();
+  }
+});
+
+test("29e: a table that is wider than the page has a name, and scrolls by keyboard", { skip }, async () => {
+  const bare = await browser({ javaScriptEnabled: false, viewport: { width: 400, height: 800 } });
+  const page = await bare.openFile(join(folder, "native.html"), { wait: false });
+  const tables = page.locator(".scroll");
+  let place = 0;
+  while (!(await tables.nth(place).evaluate((each) => each.scrollWidth > each.clientWidth + 40))) place += 1;
+  const table = tables.nth(place);
+  assert.ok(await table.getAttribute("aria-label"));
+  await table.focus();
+  const moved = () => table.evaluate((each) => each.scrollLeft);
+  for (let i = 0; i < 500 && (await moved()) === 0; i++) await page.keyboard.press("ArrowRight");
+  assert.ok((await moved()) > 0);
   await bare.close();
 });
 

@@ -183,13 +183,19 @@ fn size_model(source: &DumpSource, sizes: SizeModel) -> &'static str {
 }
 
 fn head(html: &mut Html, page: &JavaPage<'_>, number: usize) {
+    let at = match &page.label {
+        Some(label) => format!(" at {}", Foreign(label)),
+        None => String::new(),
+    };
     html.add(format_args!(
-        "<h2 id=\"java{number}\">Java heap of {}</h2>\n<nav><a href=\"#leaks{number}\">Leaks</a> \
+        "<h2 id=\"java{number}\">Java heap of {}{at}</h2>\n<nav aria-label=\"Java heap {}\">\
+         <a href=\"#leaks{number}\">Leaks</a> \
          <a href=\"#tree{number}\">Who retains it</a> \
          <a href=\"#largest{number}\">Largest objects</a> <a href=\"#waste{number}\">Waste</a> \
          <a href=\"#classes{number}\">Classes</a> <a href=\"#packages{number}\">Packages</a> \
          <a href=\"#held{number}\">Who holds what</a></nav>\n",
-        Foreign(process(page))
+        Foreign(process(page)),
+        number + 1
     ));
     let total = &page.classes.total;
     let tile = |html: &mut Html, figure: String, what: &str| {
