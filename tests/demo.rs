@@ -8,6 +8,7 @@ use std::process::{Command, Output, Stdio};
 
 use heaptap::app::manifest::Manifest;
 use heaptap::proto::pprof::Profile;
+use heaptap::report::data;
 use heaptap::stacks::allocators::is_allocator;
 use prost::Message as _;
 
@@ -155,6 +156,7 @@ fn the_demo_leaves_a_recording_that_names_the_leak() {
 
     leaks_name_what_was_planted(&folder, &stderr);
     what_was_read_beside_is_shown(&folder, &manifest, &stderr);
+    of_two_recordings_each_keeps_its_own(&folder);
     java_heaps_beside_the_recording_belong_to_it(&folder);
 
     let last = manifest.dumps.native[6].file.as_ref().expect("a profile");
@@ -212,6 +214,41 @@ fn what_was_read_beside_is_shown(folder: &Path, manifest: &Manifest, stderr: &st
         .expect("a part to read");
     let (read, _) = read.split_once("heaptap-data").expect("its data");
     assert!(read.contains("PSS with what is swapped"), "{read}");
+}
+
+/// A page of two recordings has the memory over time of each, with the dumps that are its own.
+fn of_two_recordings_each_keeps_its_own(folder: &Path) {
+    let page = folder.join("two.html");
+    let run = Command::new(env!("CARGO_BIN_EXE_heaptap"))
+        .arg("report")
+        .args([folder, folder])
+        .arg("-o")
+        .arg(&page)
+        .output()
+        .expect("the binary runs");
+    let said = String::from_utf8_lossy(&run.stderr);
+    assert_eq!(run.status.code(), Some(0), "{said}");
+    let page = std::fs::read_to_string(page).expect("a page");
+    let data = data::from_page(&page).expect("it has data");
+    let header = data::Data::decode(&data).expect("just written").header;
+    assert!(header.timeline.is_none(), "no clock for both");
+    let [one, other] = &header.timelines[..] else {
+        panic!("{:?}", header.timelines.len());
+    };
+    assert_eq!(one.timeline, other.timeline);
+    assert!(!one.timeline.processes.is_empty());
+    assert_ne!(one.name, other.name);
+    let dumps = header.dumps.len();
+    let ranges = (one.from..one.to, other.from..other.to);
+    assert_eq!(ranges, (0..dumps / 2, dumps / 2..dumps));
+    let went = header.went.expect("figures of the whole");
+    assert_eq!(went.of.as_deref(), Some("PSS with what is swapped"));
+    for of in [one, other] {
+        let caption = format!("<caption><bdi>{}</bdi>: At each label", of.name);
+        assert_eq!(page.matches(&caption).count(), 1, "{caption}");
+        let ats: Vec<&str> = header.reconcile.iter().map(|each| &*each.at).collect();
+        assert!(ats.contains(&&*format!("{}@end", of.name)), "{ats:?}");
+    }
 }
 
 /// The page is the same again, and whoever asks for Java heaps is shown those in `java`.

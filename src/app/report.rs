@@ -1,5 +1,6 @@
 //! Pages: gathers what a page shows of one or more inputs, and owns the file it goes to.
 
+mod beside;
 mod compare;
 mod error;
 mod file;
@@ -26,9 +27,7 @@ use super::java::{JavaOptions, Steps};
 use super::look::{LookOptions, NativeFile, Wanted, Which};
 use super::names::MappingOption;
 use crate::error::ErrorClass;
-use crate::report::data::header::{Fact, Header, Per};
-use crate::report::data::reconcile::Reconciled;
-use crate::report::data::timeline::Timeline;
+use crate::report::data::header::{Fact, Header, Per, Recorded};
 use crate::report::java::JavaPart;
 use crate::report::{self, Report, data};
 
@@ -118,15 +117,10 @@ pub fn write(request: &ReportRequest, steps: &Steps, target: Target) -> Result<T
         bytes: 0,
         page: None,
     };
-    // Clocks of two recordings have nothing to do with each other.
-    let (timeline, reconciled) = match &mut opened[..] {
-        [only] => (only.timeline.take(), std::mem::take(&mut only.reconciled)),
-        _ => (None, Vec::new()),
-    };
-    let mut header = header(request, &opened, timeline);
-    let left_out;
-    (header.reconcile, left_out) = Reconciled::of_all(&reconciled);
-    header.facts.extend(not_drawn(&opened));
+    let recorded = beside::timelines(&mut opened);
+    let (reconciled, left_out) = beside::reconciled(&mut opened);
+    let mut header = header(request, &opened, recorded);
+    header.reconcile = reconciled;
     if left_out > 0 {
         header.facts.push(Fact {
             name: "Figures side by side".to_owned(),
@@ -194,30 +188,12 @@ pub fn write(request: &ReportRequest, steps: &Steps, target: Target) -> Result<T
     Ok(told)
 }
 
-/// Why memory over time is not drawn, where several recordings have readings of it.
-fn not_drawn(opened: &[Opened]) -> Option<Fact> {
-    let with: Vec<&str> = opened
-        .iter()
-        .filter(|one| one.timeline.is_some() || !one.reconciled.is_empty())
-        .map(|one| one.name.as_str())
-        .collect();
-    (!with.is_empty()).then(|| Fact {
-        name: "Memory over time".to_owned(),
-        value: format!(
-            "read in {}, and not drawn here: the clocks of two recordings have nothing to do with \
-             each other. A page of each alone shows it: heaptap report {}",
-            with.join(", "),
-            with[0]
-        ),
-    })
-}
-
 fn milliseconds(moment: OffsetDateTime) -> f64 {
     (moment.unix_timestamp_nanos() / 1_000_000) as f64
 }
 
 /// What is known beside the numbers.
-fn header(request: &ReportRequest, opened: &[Opened], timeline: Option<Timeline>) -> Header {
+fn header(request: &ReportRequest, opened: &[Opened], mut recorded: Vec<Recorded>) -> Header {
     let now = OffsetDateTime::now_utc();
     let mut header = Header {
         tool: format!("heaptap {}", super::manifest::version()),
@@ -260,14 +236,22 @@ fn header(request: &ReportRequest, opened: &[Opened], timeline: Option<Timeline>
     let file = opened.iter().rev().find_map(|one| one.native.as_deref());
     let heap = opened.iter().rev().find_map(|one| one.java.last());
     let java = heap.map(JavaPart::totals);
+    // The dumps of that input are the last of the page.
+    let dumps: usize = opened.iter().map(Opened::dumps).sum();
+    let of_file = recorded
+        .iter()
+        .find(|one| one.from < one.to && one.to == dumps);
     let measured = file
-        .zip(timeline.as_ref())
-        .and_then(|(file, timeline)| Measured::at_dump(&file.profile, timeline));
+        .zip(of_file)
+        .and_then(|(file, recorded)| Measured::at_dump(&file.profile, &recorded.timeline));
     header.went = Some(match &measured {
         Some(measured) => measured.went(java),
         None => native::went(file, java),
     });
-    header.timeline = timeline;
+    match several {
+        true => header.timelines = recorded,
+        false => header.timeline = recorded.pop().map(|only| only.timeline),
+    }
     header.symbolization = file
         .and_then(|file| file.symbolization.as_ref())
         .map(native::symbolization);

@@ -16,6 +16,7 @@ import { JavaView } from "./java";
 import { libraryName, rawLabel, type Keys } from "./keys";
 import { bindKeys } from "./keyboard";
 import { MemoryPanel } from "./memory";
+import { recordings } from "./readings";
 import { shown } from "./names";
 import type { Header } from "./format";
 import type { Profile } from "./profile";
@@ -56,10 +57,12 @@ export class App {
   private readonly changes: ChangesView;
   private readonly java = new JavaView();
   private readonly timeline: Timeline;
-  /** Memory over time, where it was read. */
-  readonly memory: MemoryPanel | null;
+  /** Memory over time of each recording in which it was read. */
+  readonly memories: MemoryPanel[];
   private grown: [Grown[], Total | null, boolean] = [[], null, true];
   private cardsOf = -1;
+  /** Memory over time that was unfolded last, of several. */
+  private unfolded: MemoryPanel | undefined;
   private readonly cards = h("div");
   private readonly javaPick: HTMLSelectElement;
   private readonly graph: HTMLElement;
@@ -118,9 +121,10 @@ export class App {
     this.functions = new SumView(profile, this.stage, { ...sums, by: (by) => this.change({ by }) }, ["function", "line", "package"]);
     this.libraries = new SumView(profile, this.stage, { ...sums, by: () => undefined }, ["library"]);
     this.changes = new ChangesView(profile, this.stage, (key) => this.find(key, this.stage.keysBy("function")));
-    const { timeline } = header;
-    this.memory = timeline && timeline.processes.length > 0 ? new MemoryPanel(header, timeline, profile, { pick: (dump) => this.change({ dump, base: null }) }) : null;
-    this.timeline = new Timeline(profile, { pick: (dump, base) => this.change({ dump, base }) }, this.memory?.axis ?? null);
+    this.memories = recordings(header)
+      .filter(({ timeline }) => timeline.processes.length > 0)
+      .map((recorded) => new MemoryPanel(recorded, profile, { pick: (dump) => this.change({ dump, base: null }) }));
+    this.timeline = new Timeline(profile, { pick: (dump, base) => this.change({ dump, base }) }, this.memories);
     this.theme = new ThemeSwitch(() => this.show());
     this.graph = h("div", { class: "graph" }, h("div", { class: "canvas-side" }, this.flame.element, this.legend), this.details.element);
     this.javaPick = h("select", { "aria-label": "Java heap", onchange: () => this.change({ java: Number(this.javaPick.value) }) });
@@ -164,7 +168,7 @@ export class App {
         this.theme.button,
         button("?", { class: "round", title: "Keys and filters (?)", "aria-label": "Keys and filters", onclick: () => this.help.showModal() }),
       ),
-      h("main", { class: "page" }, this.cards, native ? this.timeline.element : null, this.memory?.element, list, native ? this.toolbar.element : null, this.panel),
+      h("main", { class: "page" }, this.cards, native ? this.timeline.element : null, ...this.memories.map(({ element }) => element), list, native ? this.toolbar.element : null, this.panel),
       this.live,
       this.toast,
       this.tip,
@@ -307,6 +311,17 @@ export class App {
     return null;
   }
 
+  /** Of several recordings that of the dump that is looked at is unfolded; others stay as they are. */
+  private showMemory(dump: number): void {
+    const own = this.memories.find((each) => each.has(dump)) ?? this.memories[0];
+    if (this.memories.length > 1 && own !== this.unfolded) {
+      if (this.unfolded) own!.element.open = true;
+      else for (const each of this.memories) each.element.open = each === own;
+      this.unfolded = own;
+    }
+    for (const each of this.memories) each.show(dump);
+  }
+
   /** Puts the present scene onto the page. */
   show(): void {
     const { state, scene } = this;
@@ -324,8 +339,8 @@ export class App {
       this.toolbar.show(scene, this.zoomed, this.at > 0, this.at < this.top);
       this.timeline.show(state.dump, state.base, this.profile.dumps[state.dump]!.facts.measures[scene.measure]!.name);
     }
-    this.memory?.show(state.dump);
-    if (this.memory && this.cardsOf !== state.dump) this.fillCards(...this.grown);
+    this.showMemory(state.dump);
+    if (this.memories.length > 0 && this.cardsOf !== state.dump) this.fillCards(...this.grown);
     this.panelOf(tab);
     const heap = this.javas[state.java];
     if (tab === "flame" && scene && this.zoomed) {

@@ -171,6 +171,15 @@ export interface TimelineFacts {
   thinned_from: number | null;
 }
 
+/** What was read over time in one of several recordings, on its own clock. */
+export interface RecordedFacts {
+  name: string;
+  /** Places of its dumps: from the first to before the last. */
+  from: number;
+  to: number;
+  timeline: TimelineFacts;
+}
+
 /** Figures of a process at a moment, in words. */
 export interface ReconciledFacts {
   at: string;
@@ -201,6 +210,7 @@ export interface Header {
   folded?: { kept: number; of: number; share: number; command: string } | null;
   java?: JavaFacts[] | null;
   timeline?: TimelineFacts | null;
+  timelines?: RecordedFacts[] | null;
   reconcile?: ReconciledFacts[] | null;
 }
 

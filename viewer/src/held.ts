@@ -11,11 +11,18 @@ export interface Held {
   bytes: number;
 }
 
+/** Places of the dumps of a recording: another one's processes may have the same ids. */
+export interface Among {
+  from: number;
+  to: number;
+}
+
 /** Dumps that know what is held, of one heap of these lives, each with its moment. */
-export function heldOver(profile: Profile, lives: Life[], heap: string | null): Held[] {
+export function heldOver(profile: Profile, among: Among, lives: Life[], heap: string | null): Held[] {
   const pids = new Set(lives.map((life) => life.pid));
   const held: Held[] = [];
   profile.dumps.forEach(({ facts }, place) => {
+    if (place < among.from || place >= among.to) return;
     const space = facts.measures.find(({ view }) => view === "space");
     if (!space || facts.time_ms === null || facts.kind === "allocations-only") return;
     if (!pids.has(facts.pid ?? -1) || facts.heap !== heap) return;
@@ -25,9 +32,9 @@ export function heldOver(profile: Profile, lives: Life[], heap: string | null): 
 }
 
 /** The heap whose dumps are compared: that of the dump that is shown, else malloc's. */
-export function heapOf(profile: Profile, lives: Life[], shown: DumpFacts | undefined): string | null {
+export function heapOf(profile: Profile, among: Among, lives: Life[], shown: DumpFacts | undefined): string | null {
   const wanted = [shown?.heap ?? null, "libc.malloc"];
-  return wanted.find((heap) => heap !== null && heldOver(profile, lives, heap).length > 0) ?? shown?.heap ?? null;
+  return wanted.find((heap) => heap !== null && heldOver(profile, among, lives, heap).length > 0) ?? shown?.heap ?? null;
 }
 
 /** The 95 % interval of all that a dump holds; null where nothing can be said of its error. */

@@ -5,7 +5,7 @@
 import { Axis } from "./axis";
 import { button, fill, h, name, svg } from "./dom";
 import { estimate } from "./estimate";
-import type { DumpFacts, Header, TimelineFacts } from "./format";
+import type { DumpFacts, RecordedFacts, TimelineFacts } from "./format";
 import { heapOf, heldOver, rangeOf, type Held } from "./held";
 import { draw, mostOf, type Lane, type Series } from "./lanes";
 import { collectionWords, momentsTable } from "./moments";
@@ -24,7 +24,7 @@ const NEAR = 6;
 const INTERVALS = 60;
 
 export class MemoryPanel {
-  readonly element: HTMLElement;
+  readonly element: HTMLDetailsElement;
   readonly axis: Axis;
   private readonly all: Group[];
   private group: Group;
@@ -46,24 +46,28 @@ export class MemoryPanel {
   private anchor: number | null = null;
   private dragged = false;
 
+  private readonly timeline: TimelineFacts;
+
   constructor(
-    private readonly header: Header,
-    private readonly timeline: TimelineFacts,
+    private readonly recorded: RecordedFacts,
     private readonly profile: Profile,
     private readonly events: MemoryEvents,
   ) {
-    const times = header.dumps.map((dump) => dump.time_ms).filter((ms) => ms !== null);
+    const { timeline, name: title } = recorded;
+    this.timeline = timeline;
+    const dumps = profile.header.dumps.slice(recorded.from, recorded.to);
+    const times = dumps.map((dump) => dump.time_ms).filter((ms) => ms !== null);
     const first = Math.min(timeline.from_ms, ...times);
     this.axis = new Axis(first, Math.max(timeline.to_ms, first + 1, ...times));
     this.axis.onChange(() => this.draw());
-    this.all = groups(timeline, header.dumps);
+    this.all = groups(timeline, dumps);
     this.group = this.all[0]!;
     this.cursor = this.axis.last;
     this.glass = h("div", {
       class: "glass",
       tabindex: 0,
       role: "slider",
-      "aria-label": "Moment of the recording. Arrows go from reading to reading, Page Up and Page Down from event to event, Shift marks a stretch, Enter looks at it or shows the nearest dump, plus and minus zoom.",
+      "aria-label": `Moment of the recording${title && ` ${shown(title)}`}. Arrows go from reading to reading, Page Up and Page Down from event to event, Shift marks a stretch, Enter looks at it or shows the nearest dump, plus and minus zoom.`,
     });
     const pick = h("select", { "aria-label": "Process", onchange: () => this.choose(this.all[Number(pick.value)]!) });
     fill(pick, ...this.all.map((group, i) => h("option", { value: i }, shown(group.name))));
@@ -77,21 +81,27 @@ export class MemoryPanel {
       button("+", { class: "round", "aria-label": "Zoom in on the moment", title: "Zoom in (+)", onclick: () => this.axis.zoom(0.5, this.cursor) }),
       button("All", { title: "The whole recording (0)", onclick: () => this.axis.all() }),
     );
-    this.element = h("details", { class: "memory", open: true }, h("summary", null, h("h2", null, "Memory over time")), head, this.stage, this.event, this.unread(), this.table);
+    this.element = h("details", { class: "memory", open: true }, h("summary", null, h("h2", null, "Memory over time", title ? h("span", { class: "soft" }, " of ", name(title)) : null)), head, this.stage, this.event, this.unread(), this.table);
     fill(this.stage, this.drawn, this.brush, this.cross, this.glass);
     this.bind();
   }
 
-  /** Marks the dump that is shown elsewhere on the page. */
-  show(dump: number): void {
-    const facts = this.header.dumps[dump];
+  /** Whether a dump is of this recording. */
+  has(dump: number): boolean {
+    return this.recorded.from <= dump && dump < this.recorded.to;
+  }
+
+  /** Marks the dump that is shown elsewhere on the page, where it is of this recording. */
+  show(place: number): void {
+    const dump = this.has(place) ? place : -1;
+    const facts = this.profile.header.dumps[dump];
     const before = this.shownDump;
     this.shownDump = dump;
     const group = this.all.find(({ lives }) => lives.some(({ pid }) => pid === facts?.pid)) ?? this.group;
     if (facts?.time_ms !== null && facts?.time_ms !== undefined && before !== dump) this.cursor = facts.time_ms;
     if (group !== this.group || this.lanes.length === 0) this.choose(group);
     else if (before !== dump) {
-      if (facts && this.header.dumps[before]?.heap !== facts.heap) this.choose(group);
+      if (facts && this.profile.header.dumps[before]?.heap !== facts.heap) this.choose(group);
       else this.draw();
     }
   }
@@ -101,7 +111,8 @@ export class MemoryPanel {
     const pick = this.element.querySelector("select");
     if (pick) pick.value = String(this.all.indexOf(group));
     const { lives } = group;
-    this.held = heldOver(this.profile, lives, heapOf(this.profile, lives, this.header.dumps[this.shownDump]));
+    const { profile, recorded } = this;
+    this.held = heldOver(profile, recorded, lives, heapOf(profile, recorded, lives, profile.header.dumps[this.shownDump]));
     this.lanes = this.lanesOf(group);
     this.table.replaceChildren(this.table.firstChild!);
     if (this.table.open) this.fillTable();
@@ -231,6 +242,8 @@ export class MemoryPanel {
   }
 
   private draw(): void {
+    // Folded it has no width; unfolded it is told of its size, and drawn then.
+    if (!this.element.open) return;
     const { width, axis } = this;
     this.values.clear();
     const parts: Node[] = [];
@@ -388,7 +401,9 @@ export class MemoryPanel {
   }
 
   private fillTable(): void {
-    if (this.table.open && this.table.childElementCount < 2) this.table.append(momentsTable(this.timeline, this.group, this.held, this.axis.first));
+    const { name: title } = this.recorded;
+    const label = `Readings over time${title && ` of ${shown(title)}`}`;
+    if (this.table.open && this.table.childElementCount < 2) this.table.append(momentsTable(label, this.timeline, this.group, this.held, this.axis.first));
   }
 
   private pickNear(ms: number): void {

@@ -38,7 +38,7 @@ interface Moment {
 }
 
 /** All readings in order of time. */
-export function momentsTable(timeline: TimelineFacts, group: Group, held: Held[], first: number): HTMLElement {
+export function momentsTable(label: string, timeline: TimelineFacts, group: Group, held: Held[], first: number): HTMLElement {
   const columns = ["PSS", "RSS", "Swap", ...PARTS.map(([, , words]) => words), "Java live", "Held (sampled)"];
   const place = (words: string): number => columns.indexOf(words);
   const moments: Moment[] = [];
@@ -71,7 +71,7 @@ export function momentsTable(timeline: TimelineFacts, group: Group, held: Held[]
   const kept = moments.filter((moment, i) => i % step === 0 || moment.pid === null || moment.what.startsWith("dump"));
   return h(
     "div",
-    { class: "wide scroll-rows", tabindex: 0, role: "region", "aria-label": "Readings over time" },
+    { class: "wide scroll-rows", tabindex: 0, role: "region", "aria-label": label },
     h(
       "table",
       { class: "static" },

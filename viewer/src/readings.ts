@@ -1,11 +1,18 @@
 // What was read of processes over time (docs/report-format.md, "Memory over time"): lives of one
 // name, the reading at a moment, lines with their gaps, and where the memory is at a dump.
 
-import type { DumpFacts, Header, Life, Part, Rows, TimelineFacts, Where } from "./format";
+import type { DumpFacts, Header, Life, Part, RecordedFacts, Rows, TimelineFacts, Where } from "./format";
 import { duration } from "./units";
 
 /** A run of points that a line joins: moments and values. */
 export type Run = [ms: number, value: number][];
+
+/** What was read over time of each recording of the page; of one alone, without a name. */
+export function recordings(header: Header): RecordedFacts[] {
+  const { timeline, timelines, dumps } = header;
+  if (timeline) return [{ name: "", from: 0, to: dumps.length, timeline }];
+  return timelines ?? [];
+}
 
 /** Lives of processes of one name, in order of time. */
 export interface Group {
@@ -132,7 +139,7 @@ const SAME_MS = 500;
 /** Where the memory was at a dump, as far as it was read near it; else what the page says. */
 export function whereAt(header: Header, place: number): Where | null {
   const dump = header.dumps[place];
-  const { timeline } = header;
+  const timeline = recordings(header).find(({ from, to }) => from <= place && place < to)?.timeline;
   if (!dump || !timeline || dump.time_ms === null) return header.where;
   const ms = dump.time_ms;
   const apart = (life: Life): number => Math.max(0, life.from_ms - ms, ms - life.to_ms);

@@ -35,8 +35,8 @@ export class Timeline {
   constructor(
     private readonly profile: Profile,
     private readonly events: TimelineEvents,
-    /** That of the lanes below, where there are some. */
-    private readonly axis: Axis | null = null,
+    /** Those of the lanes below, of each recording that has some. */
+    private readonly axes: { axis: Axis; has(dump: number): boolean }[] = [],
   ) {
     this.strip = h("div", { class: "strip", role: "group", "aria-label": "Dumps in time" });
     this.note = h("p", { class: "hint" });
@@ -47,7 +47,7 @@ export class Timeline {
     this.strip.addEventListener("pointercancel", () => (this.dragFrom = null));
     this.strip.addEventListener("keydown", (event) => this.key(event));
     new ResizeObserver(() => this.again()).observe(this.strip);
-    this.axis?.onChange(() => this.again());
+    for (const { axis } of this.axes) axis.onChange(() => this.again());
   }
 
   private last: [number, number | null, string] = [-1, null, ""];
@@ -72,7 +72,7 @@ export class Timeline {
     const timed = times.every((time) => time !== null) && times[0] !== times[times.length - 1];
     const first = timed ? times[0]! : 0;
     const span = timed ? times[times.length - 1]! - first : facts.length - 1;
-    const shared = timed ? this.axis : null;
+    const shared = timed ? this.axes.find((each) => each.has(dump))?.axis : null;
     this.xs = facts.map((each, i) => shared?.x(each.time_ms!, width) ?? left + ((right - left) * (timed ? each.time_ms! - first : i)) / span);
     const [begin, end] = [this.xs[0]!, this.xs[this.xs.length - 1]!];
     const values = facts.map((each) => {

@@ -27,7 +27,7 @@ const clean = (page) => {
 /** Points at a moment. */
 async function point(page, ms) {
   const box = await glass(page).boundingBox();
-  const x = await inApp(page, (app, [ms, width]) => app.memory.axis.x(ms, width), [ms, box.width]);
+  const x = await inApp(page, (app, [ms, width]) => app.memories[0].axis.x(ms, width), [ms, box.width]);
   await page.mouse.move(box.x + x, box.y + 40);
   return [box.x + x, box.y + 40];
 }
@@ -116,7 +116,7 @@ test("31e: a drag looks closer, the dumps above follow, and 0 shows all again", 
   const [to] = await point(page, 2100);
   await page.mouse.up();
   assert.ok(to > x && y > 0);
-  const [from, end] = await inApp(page, (app) => [app.memory.axis.from, app.memory.axis.to]);
+  const [from, end] = await inApp(page, (app) => [app.memories[0].axis.from, app.memories[0].axis.to]);
   assert.ok(Math.abs(from - 900) < 30 && Math.abs(end - 2100) < 30, `${from} ${end}`);
   assert.notDeepEqual(await dots(), first);
   await glass(page).focus();
@@ -140,11 +140,11 @@ test("31f: with the keyboard alone: readings, events, a stretch, a dump", async 
   await page.keyboard.press("Shift+PageDown");
   assert.match(await spoken(page), /marked \d+ ms/);
   await page.keyboard.press("Enter");
-  assert.ok(await inApp(page, (app) => app.memory.axis.zoomed));
+  assert.ok(await inApp(page, (app) => app.memories[0].axis.zoomed));
   await page.keyboard.press("Escape");
-  assert.ok(!(await inApp(page, (app) => app.memory.axis.zoomed)));
+  assert.ok(!(await inApp(page, (app) => app.memories[0].axis.zoomed)));
   await page.keyboard.press("+");
-  assert.ok(await inApp(page, (app) => app.memory.axis.zoomed));
+  assert.ok(await inApp(page, (app) => app.memories[0].axis.zoomed));
   await page.keyboard.press("-");
   await page.keyboard.press("Home");
   await page.keyboard.press("Enter");
@@ -198,4 +198,50 @@ test("31j: odd readings are no trouble: none of a kind, one alone, the whole pho
     clean(page);
     await page.close();
   }
+});
+
+/** Two recordings of processes with the same id, each on its own clock. */
+function two() {
+  const later = timeline();
+  for (const life of later.processes) life.resident.columns.rss = life.resident.columns.rss.map((rss) => 2 * rss);
+  return game({
+    timeline: null,
+    timelines: [
+      { name: "before<b>\u202e", from: 0, to: 2, timeline: timeline() },
+      { name: "after", from: 2, to: 3, timeline: later },
+    ],
+  });
+}
+
+const unfolded = (page) => page.evaluate(() => [...document.querySelectorAll(".memory")].map((each) => each.open));
+const ruled = (page) => page.evaluate(() => [...document.querySelectorAll(".memory")].map((each) => each.querySelectorAll(".rules .dump").length));
+
+test("31k: each of two recordings has its own: that of the dump that is looked at is unfolded", async () => {
+  const page = await chromium.open(two());
+  assert.deepEqual(await page.locator(".memory > summary").allTextContents(), ["Memory over time of before<b><U+202E>", "Memory over time of after"]);
+  assert.deepEqual(await unfolded(page), [false, true], "it opens on the last dump");
+  await page.waitForFunction(() => document.querySelectorAll(".memory[open] .rules .dump").length === 1);
+  await look(page, { dump: 0 });
+  assert.deepEqual(await unfolded(page), [true, true]);
+  // Dumps of the other have the same process, and are not in it.
+  await page.waitForFunction(() => document.querySelectorAll(".memory .rules .dump").length === 3);
+  assert.deepEqual(await ruled(page), [2, 1]);
+  const rss = await inApp(page, (app) => app.memories.map(({ lanes }) => lanes[1].lines.find(({ key }) => key === "resident.rss").at(1000)));
+  assert.equal(rss[1], 2 * rss[0]);
+  // The strip of dumps stands on the axis of the recording that they are of.
+  const first = await inApp(page, (app) => [app.memories[0].axis.x(1000, document.querySelector(".strip").clientWidth), parseFloat(document.querySelector(".strip .dot.here").style.left)]);
+  assert.ok(Math.abs(first[0] - first[1]) < 1, String(first));
+  await page.locator(".memory > summary").nth(1).click();
+  await look(page, { dump: 1 });
+  assert.deepEqual(await unfolded(page), [true, false], "what was folded stays so while the other is looked at");
+  await look(page, { dump: 2 });
+  assert.deepEqual(await unfolded(page), [true, true]);
+  assert.match(await page.locator(".card.where").textContent(), /MiB/);
+  for (const summary of await page.locator(".readings > summary").all()) await summary.click();
+  await page.waitForFunction(() => document.querySelectorAll(".readings tbody tr").length > 20);
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate(() => globalThis.axe.run("#heaptap-app"));
+  assert.deepEqual(violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 120)).join(" ")}`), []);
+  clean(page);
+  await page.close();
 });

@@ -28,6 +28,15 @@ pub(super) struct Opened {
     pub(super) reconciled: Vec<Table>,
 }
 
+impl Opened {
+    /// How many dumps of native heaps it has.
+    pub(super) fn dumps(&self) -> usize {
+        self.native
+            .as_ref()
+            .map_or(0, |file| file.profile.dumps.len())
+    }
+}
+
 /// What is opened, in order: two dumps of one recording are of one input.
 pub(super) fn to_open(request: &ReportRequest) -> Vec<ReportInput> {
     let mut inputs = request.inputs.clone();

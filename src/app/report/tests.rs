@@ -162,3 +162,50 @@ fn a_folder_that_is_not_there_is_told_so() {
     let help = error.help().expect("it says what to do");
     assert!(help.contains("no such folder"), "{help}");
 }
+
+#[test]
+fn each_of_several_recordings_keeps_its_timeline_and_a_name_of_its_own() {
+    use crate::memory::timeline as seen;
+    let opened = |name: &str, readings: &[u64]| {
+        let mut known = seen::Timeline::default();
+        for &boot_ns in readings {
+            let resident = seen::Resident {
+                source: seen::Source::Status,
+                rss: 4096,
+                anon: None,
+                file: None,
+                shmem: None,
+                swap: None,
+                peak: None,
+                oom_score_adj: None,
+            };
+            known.entries.push(seen::Entry {
+                boot_ns,
+                pid: 7,
+                cost: None,
+                seen: seen::Seen::Resident(resident),
+            });
+        }
+        Opened {
+            name: name.to_owned(),
+            native: None,
+            java: Vec::new(),
+            findings: Vec::new(),
+            class: None,
+            timeline: data::timeline::Timeline::of(&known, &|_| None),
+            reconciled: Vec::new(),
+        }
+    };
+    let mut all = [
+        opened("rec", &[1_000_000]),
+        opened("other", &[]),
+        opened("rec", &[5_000_000, 9_000_000]),
+    ];
+    let recorded = beside::timelines(&mut all);
+    let told: Vec<_> = recorded
+        .iter()
+        .map(|one| (one.name.as_str(), one.timeline.from_ms, one.from, one.to))
+        .collect();
+    assert_eq!(told, [("rec (1)", 1.0, 0, 0), ("rec (3)", 5.0, 0, 0)]);
+    assert!(all.iter().all(|one| one.timeline.is_none()), "moved");
+}

@@ -327,6 +327,19 @@ pub struct JavaHeap {
     pub native: u64,
 }
 
+/// What was read over time in one of several recordings, on that one's own clock.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Recorded {
+    /// What the recording is called; no other of the page is called so.
+    pub name: String,
+    /// Where its dumps begin in the list of all.
+    pub from: usize,
+    /// Where they end: the place behind the last one.
+    pub to: usize,
+    /// Its memory over time.
+    pub timeline: Timeline,
+}
+
 /// The header.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Header {
@@ -371,6 +384,10 @@ pub struct Header {
     /// earlier versions.
     #[serde(default)]
     pub timeline: Option<Timeline>,
+    /// Memory over time of each of several recordings, each with a clock of its own; empty in a
+    /// page of one, and in pages of earlier versions.
+    #[serde(default)]
+    pub timelines: Vec<Recorded>,
     /// Figures of the profile, the allocator and the system side by side, the last moment first;
     /// empty where the recording has none to compare, and in pages of earlier versions.
     #[serde(default)]
@@ -404,6 +421,7 @@ impl Default for Header {
             folded: None,
             java: Vec::new(),
             timeline: None,
+            timelines: Vec::new(),
             reconcile: Vec::new(),
         }
     }

@@ -1,6 +1,7 @@
 //! Memory at each label and at the end: how it divides, what lives in the Java heap, what the
 //! profile holds. What the viewer draws over time, for a reader without scripts.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use super::super::data::header::{Dump, Header};
@@ -18,37 +19,71 @@ const MOST: usize = 200;
 
 /// The section; nothing where nothing was read beside the dumps.
 pub(super) fn write(html: &mut Html, header: &Header) {
-    let Some(timeline) = &header.timeline else {
-        return;
-    };
-    let mut moments: Vec<(f64, String)> = timeline
-        .labels
-        .iter()
-        .map(|label| (label.ms, Foreign(&label.text).to_string()))
-        .collect();
-    moments.push((timeline.to_ms, "end".to_owned()));
-    moments.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let mut rows = Vec::new();
-    for (ms, name) in &moments {
-        for life in timeline.processes.iter().filter(|life| is_there(life, *ms)) {
-            rows.extend(row(timeline, header, life, *ms, name));
+    let mut is_begun = false;
+    let only = header.timeline.iter().map(|timeline| Recording {
+        name: None,
+        timeline,
+        dumps: 0..header.dumps.len(),
+    });
+    let each = header.timelines.iter().map(|recorded| Recording {
+        name: Some(&recorded.name),
+        timeline: &recorded.timeline,
+        dumps: recorded.from..recorded.to,
+    });
+    for recording in only.chain(each) {
+        let (rows, left_out) = recording.rows(header);
+        if rows.is_empty() {
+            continue;
         }
+        if !is_begun {
+            html.add(format_args!("<h2 id=\"moments\">Memory over time</h2>\n"));
+            is_begun = true;
+        }
+        recording.table(html, rows, left_out);
     }
-    if rows.is_empty() {
-        return;
+}
+
+/// A recording and what was read of it; the name tells it from others of the page.
+struct Recording<'a> {
+    name: Option<&'a str>,
+    timeline: &'a Timeline,
+    dumps: Range<usize>,
+}
+
+impl Recording<'_> {
+    /// What was read at each label and at the end, and how many rows before were left out.
+    fn rows(&self, header: &Header) -> (Vec<Vec<String>>, usize) {
+        let timeline = self.timeline;
+        let labels = timeline.labels.iter();
+        let mut moments: Vec<(f64, String)> = labels
+            .map(|label| (label.ms, Foreign(&label.text).to_string()))
+            .collect();
+        moments.push((timeline.to_ms, "end".to_owned()));
+        moments.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut rows = Vec::new();
+        for (ms, name) in &moments {
+            for life in timeline.processes.iter().filter(|life| is_there(life, *ms)) {
+                rows.extend(self.row(header, life, *ms, name));
+            }
+        }
+        let left_out = rows.len().saturating_sub(MOST);
+        rows.drain(..left_out);
+        (rows, left_out)
     }
-    let left_out = rows.len().saturating_sub(MOST);
-    rows.drain(..left_out);
-    let caption = match left_out {
-        0 => "At each label and at the end; readings nearest to it. PSS counts shared pages by their \
-              share; live is what the last collection before left in the Java heap."
-            .to_owned(),
-        n => format!("The last {MOST}; {n} rows before are left out."),
-    };
-    html.add(format_args!("<h2 id=\"moments\">Memory over time</h2>\n"));
-    html.table(
-        &caption,
-        &[
+
+    fn table(&self, html: &mut Html, rows: Vec<Vec<String>>, left_out: usize) {
+        let of = match self.name {
+            Some(name) => format!("{}: ", Foreign(name)),
+            None => String::new(),
+        };
+        let caption = match left_out {
+            0 => format!(
+                "{of}At each label and at the end; readings nearest to it. PSS counts shared pages \
+                 by their share; live is what the last collection before left in the Java heap."
+            ),
+            n => format!("{of}The last {MOST}; {n} rows before are left out."),
+        };
+        let headings = [
             "moment",
             "process",
             "#time",
@@ -62,98 +97,95 @@ pub(super) fn write(html: &mut Html, header: &Header) {
             "#Java live",
             "#heapprofd",
             "notes",
-        ],
-        rows,
-    );
+        ];
+        html.table(&caption, &headings, rows);
+    }
+
+    /// Nothing where nothing is known of the process then.
+    fn row(&self, header: &Header, life: &Process, ms: f64, name: &str) -> Option<Vec<String>> {
+        let near = |rows: &Rows| {
+            let row = rows.nearest(ms)?;
+            let apart = rows.ms.get(row)? - ms;
+            (apart.abs() <= NEAR_MS).then_some((row, apart))
+        };
+        let parts = near(&life.parts);
+        let resident = near(&life.resident);
+        let live =
+            last_before(&life.collections, ms).and_then(|row| life.collections.value("live", row));
+        let held = self.held(header, life.pid, ms);
+        if parts.is_none() && resident.is_none() && live.is_none() && held.is_none() {
+            return None;
+        }
+        let bytes = |bytes: Option<i64>| bytes.map_or_else(String::new, size);
+        let part = |column: &str| bytes(parts.and_then(|(row, _)| life.parts.value(column, row)));
+        let rest = parts.and_then(|(row, _)| {
+            let columns = ["stack", "private_other", "system"];
+            let known = columns.map(|column| life.parts.value(column, row));
+            let sum = known.into_iter().flatten().fold(0i64, i64::saturating_add);
+            known.iter().any(Option::is_some).then_some(sum)
+        });
+        let apart = [parts, resident]
+            .into_iter()
+            .flatten()
+            .map(|(_, apart)| apart)
+            .max_by(|a, b| a.abs().total_cmp(&b.abs()))
+            .filter(|apart| apart.abs() > APART_MS);
+        let note = apart.map(|apart| {
+            let length = Duration::try_from_secs_f64(apart.abs() / 1000.0).unwrap_or_default();
+            let side = if apart < 0.0 { "before" } else { "after" };
+            format!("read {} {side}", HumanDuration(length))
+        });
+        let who = match life.process.as_str() {
+            "" => life.pid.to_string(),
+            process => format!("{} ({})", Foreign(process), life.pid),
+        };
+        Some(vec![
+            name.to_owned(),
+            who,
+            format!("+{:.1} s", (ms - self.timeline.from_ms) / 1000.0),
+            part("total_pss"),
+            part("java"),
+            part("native"),
+            part("code"),
+            part("graphics"),
+            bytes(rest),
+            bytes(resident.and_then(|(row, _)| life.resident.value("rss", row))),
+            bytes(live),
+            bytes(held),
+            note.unwrap_or_default(),
+        ])
+    }
+
+    /// What the profile holds in the heaps of a process, by the dump of each nearest to the moment.
+    fn held(&self, header: &Header, pid: u32, ms: f64) -> Option<i64> {
+        let mut sum = None;
+        for series in header.series.iter().filter(|s| s.pid == u64::from(pid)) {
+            // Ids of processes of another recording are ids of others.
+            let own = series.dumps.iter().filter(|at| self.dumps.contains(at));
+            let dumps = own.filter_map(|&at| header.dumps.get(at));
+            let apart = |dump: &&Dump| dump.time_ms.map_or(f64::MAX, |at| (at - ms).abs());
+            let nearest = dumps.min_by(|a, b| apart(a).total_cmp(&apart(b)));
+            let space = nearest
+                .filter(|dump| apart(dump) <= NEAR_MS && dump.kind == "cumulative")
+                .and_then(|dump| {
+                    let is_space = |m: &&super::super::data::header::Measure| {
+                        m.view.as_deref() == Some("space")
+                    };
+                    dump.measures.iter().find(is_space)
+                });
+            if let Some(space) = space {
+                sum = Some(sum.unwrap_or(0i64).saturating_add(space.total));
+            }
+        }
+        sum
+    }
 }
 
 fn is_there(life: &Process, ms: f64) -> bool {
     life.from_ms - NEAR_MS <= ms && ms <= life.gone_ms.unwrap_or(life.to_ms) + APART_MS
 }
 
-/// Nothing where nothing is known of the process then.
-fn row(
-    timeline: &Timeline,
-    header: &Header,
-    life: &Process,
-    ms: f64,
-    name: &str,
-) -> Option<Vec<String>> {
-    let near = |rows: &Rows| {
-        let row = rows.nearest(ms)?;
-        let apart = rows.ms.get(row)? - ms;
-        (apart.abs() <= NEAR_MS).then_some((row, apart))
-    };
-    let parts = near(&life.parts);
-    let resident = near(&life.resident);
-    let live =
-        last_before(&life.collections, ms).and_then(|row| life.collections.value("live", row));
-    let held = held(header, life.pid, ms);
-    if parts.is_none() && resident.is_none() && live.is_none() && held.is_none() {
-        return None;
-    }
-    let bytes = |bytes: Option<i64>| bytes.map_or_else(String::new, size);
-    let part = |column: &str| bytes(parts.and_then(|(row, _)| life.parts.value(column, row)));
-    let rest = parts.and_then(|(row, _)| {
-        let columns = ["stack", "private_other", "system"];
-        let known = columns.map(|column| life.parts.value(column, row));
-        let sum = known.into_iter().flatten().fold(0i64, i64::saturating_add);
-        known.iter().any(Option::is_some).then_some(sum)
-    });
-    let apart = [parts, resident]
-        .into_iter()
-        .flatten()
-        .map(|(_, apart)| apart)
-        .max_by(|a, b| a.abs().total_cmp(&b.abs()))
-        .filter(|apart| apart.abs() > APART_MS);
-    let note = apart.map(|apart| {
-        let length = Duration::try_from_secs_f64(apart.abs() / 1000.0).unwrap_or_default();
-        let side = if apart < 0.0 { "before" } else { "after" };
-        format!("read {} {side}", HumanDuration(length))
-    });
-    let who = match life.process.as_str() {
-        "" => life.pid.to_string(),
-        process => format!("{} ({})", Foreign(process), life.pid),
-    };
-    Some(vec![
-        name.to_owned(),
-        who,
-        format!("+{:.1} s", (ms - timeline.from_ms) / 1000.0),
-        part("total_pss"),
-        part("java"),
-        part("native"),
-        part("code"),
-        part("graphics"),
-        bytes(rest),
-        bytes(resident.and_then(|(row, _)| life.resident.value("rss", row))),
-        bytes(live),
-        bytes(held),
-        note.unwrap_or_default(),
-    ])
-}
-
 /// The last row at or before a moment.
 fn last_before(rows: &Rows, ms: f64) -> Option<usize> {
     rows.ms.partition_point(|at| *at <= ms).checked_sub(1)
-}
-
-/// What the profile holds in the heaps of a process, by the dump of each nearest to the moment.
-fn held(header: &Header, pid: u32, ms: f64) -> Option<i64> {
-    let mut sum = None;
-    for series in header.series.iter().filter(|s| s.pid == u64::from(pid)) {
-        let dumps = series.dumps.iter().filter_map(|&at| header.dumps.get(at));
-        let apart = |dump: &&Dump| dump.time_ms.map_or(f64::MAX, |at| (at - ms).abs());
-        let nearest = dumps.min_by(|a, b| apart(a).total_cmp(&apart(b)));
-        let space = nearest
-            .filter(|dump| apart(dump) <= NEAR_MS && dump.kind == "cumulative")
-            .and_then(|dump| {
-                let is_space =
-                    |m: &&super::super::data::header::Measure| m.view.as_deref() == Some("space");
-                dump.measures.iter().find(is_space)
-            });
-        if let Some(space) = space {
-            sum = Some(sum.unwrap_or(0i64).saturating_add(space.total));
-        }
-    }
-    sum
 }

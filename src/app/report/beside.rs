@@ -1,0 +1,58 @@
+//! What was read beside the dumps of each input. Two recordings have clocks that have nothing to do
+//! with each other, so each keeps a timeline of its own.
+
+use super::open::Opened;
+use crate::report::data::header::Recorded;
+use crate::report::data::reconcile::Reconciled;
+
+/// Memory over time of each input that has some, with the places of its dumps in the page.
+pub(super) fn timelines(opened: &mut [Opened]) -> Vec<Recorded> {
+    let names = names(opened);
+    let mut recorded = Vec::new();
+    let mut from = 0;
+    for (one, name) in opened.iter_mut().zip(names) {
+        let to = from + one.dumps();
+        if let Some(timeline) = one.timeline.take() {
+            recorded.push(Recorded {
+                name,
+                from,
+                to,
+                timeline,
+            });
+        }
+        from = to;
+    }
+    recorded
+}
+
+/// Figures side by side, the last input first, and how many moments were left out.
+pub(super) fn reconciled(opened: &mut [Opened]) -> (Vec<Reconciled>, usize) {
+    let names = names(opened);
+    let several = opened.len() > 1;
+    let mut all = Vec::new();
+    let mut left_out = 0;
+    for (one, name) in opened.iter_mut().zip(names).rev() {
+        let (moments, more) = Reconciled::of_all(&std::mem::take(&mut one.reconciled));
+        left_out += more;
+        all.extend(moments.into_iter().map(|mut moment| {
+            if several {
+                moment.at = format!("{name}@{}", moment.at);
+            }
+            moment
+        }));
+    }
+    (all, left_out)
+}
+
+/// What inputs are called, each by a name of its own: folders of several places may have one.
+fn names(opened: &[Opened]) -> Vec<String> {
+    let same = |name: &str| opened.iter().filter(|one| one.name == name).count();
+    let named = opened
+        .iter()
+        .enumerate()
+        .map(|(at, one)| match same(&one.name) {
+            1 => one.name.clone(),
+            _ => format!("{} ({})", one.name, at + 1),
+        });
+    named.collect()
+}
