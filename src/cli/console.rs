@@ -13,6 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget};
 use serde::Serialize;
 
+use super::wrap::wrap;
+
 /// What a piece of text is; how that looks is decided here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
@@ -239,10 +241,25 @@ impl Console {
     }
 
     /// One line (or several) of data for people, on stdout; nothing in a JSON mode, where
-    /// stdout belongs to the document.
+    /// stdout belongs to the document. A terminal gets it broken between words.
     pub fn data(&self, text: impl Display) {
-        if !self.is_json() {
-            self.write_stdout(&clean(&text.to_string(), self.settings.stdout_color));
+        self.print(text, self.stdout_width());
+    }
+
+    /// Data on stdout whose lines stay as they are, however narrow the terminal: what others read
+    /// or the user copies.
+    pub fn laid_out(&self, text: impl Display) {
+        self.print(text, None);
+    }
+
+    fn print(&self, text: impl Display, columns: Option<usize>) {
+        if self.is_json() {
+            return;
+        }
+        let text = clean(&text.to_string(), self.settings.stdout_color);
+        match columns {
+            Some(columns) => self.write_stdout(&wrap(&text, columns)),
+            None => self.write_stdout(&text),
         }
     }
 
@@ -318,15 +335,22 @@ impl Console {
         }
         self.say(format_args!("\n{}", self.on_stderr(Style::Strong, "next:")));
         for (what, command) in commands {
-            let command = self.on_stderr(Style::Help, command);
-            self.say(format_args!("  {what}\n    {command}"));
+            self.say(format_args!("  {what}"));
+            if !self.settings.quiet {
+                let command = self.on_stderr(Style::Help, command);
+                self.tell(format_args!("    {command}"), None);
+            }
         }
     }
 
-    /// Words on stderr, also with `-q`.
+    /// Words on stderr, also with `-q`. A terminal gets them broken between words.
     pub fn complain(&self, text: impl Display) {
+        self.tell(text, stderr_width());
+    }
+
+    fn tell(&self, text: impl Display, columns: Option<usize>) {
         let mut text = clean(&text.to_string(), self.settings.stderr_color);
-        if let Some(columns) = stderr_width() {
+        if let Some(columns) = columns {
             text = wrap(&text, columns);
         }
         // A closed stderr is nobody's loss.
@@ -471,46 +495,6 @@ fn stderr_width() -> Option<usize> {
     (io::stderr().is_terminal() && columns > 0).then_some(usize::from(columns))
 }
 
-/// Narrower terminals break lines themselves: there is no room for an indent.
-const NARROWEST: usize = 30;
-
-/// Breaks lines that are wider than `columns` between words, the rest indented by two more
-/// than the line. A word that is too long stays whole.
-pub(super) fn wrap(text: &str, columns: usize) -> String {
-    if columns < NARROWEST {
-        return text.to_owned();
-    }
-    let lines = text.split('\n').map(|line| wrap_line(line, columns));
-    lines.collect::<Vec<_>>().join("\n")
-}
-
-fn wrap_line(line: &str, columns: usize) -> String {
-    if line.contains('\t') || console::measure_text_width(line) <= columns {
-        return line.to_owned();
-    }
-    let blanks = line.len() - line.trim_start_matches(' ').len();
-    let indent = " ".repeat((blanks + 2).min(columns / 2));
-    let mut wrapped = line[..blanks].to_owned();
-    let mut used = blanks;
-    let mut first = true;
-    for word in line[blanks..].split(' ') {
-        let width = console::measure_text_width(word);
-        if first {
-            first = false;
-        } else if used + 1 + width > columns {
-            wrapped.push('\n');
-            wrapped.push_str(&indent);
-            used = indent.len();
-        } else {
-            wrapped.push(' ');
-            used += 1;
-        }
-        wrapped.push_str(word);
-        used += width;
-    }
-    wrapped
-}
-
 fn is_unsafe(c: char) -> bool {
     !matches!(c, '\n' | '\t') && crate::untrusted::is_unsafe(c)
 }
@@ -533,22 +517,6 @@ mod tests {
         let text = "\x1b[1mname\x1b[0m\tä\n";
         assert_eq!(clean(text, true), text);
         assert_eq!(clean(text, false), "name\tä\n");
-    }
-
-    #[test]
-    fn long_lines_break_between_words() {
-        let text = "short\n  \x1b[36mhelp\x1b[0m: one two three four five six seven";
-        assert_eq!(
-            wrap(text, 30),
-            "short\n  \x1b[36mhelp\x1b[0m: one two three four\n    five six seven"
-        );
-        let word = "x".repeat(50);
-        assert_eq!(
-            wrap(&format!("a {word} b"), 40),
-            format!("a\n  {word}\n  b")
-        );
-        assert_eq!(wrap(text, 20), text, "too narrow to do better");
-        assert_eq!(wrap(text, 200), text);
     }
 
     #[test]

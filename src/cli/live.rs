@@ -157,9 +157,9 @@ impl<'a> View<'a> {
             (Form::Csv { headed }, Told::Seen(entry)) => {
                 if let Some(line) = rows::csv_line(live, entry) {
                     if !std::mem::replace(headed, true) {
-                        console.data(rows::CSV_HEAD);
+                        console.laid_out(rows::CSV_HEAD);
                     }
-                    console.data(line);
+                    console.laid_out(line);
                 }
             }
             (Form::Lines(rows), Told::Seen(entry)) => {

@@ -225,12 +225,12 @@ fn targets(typed: &[String]) -> Targets {
 }
 
 fn print_csv(console: &Console, document: &Document) {
-    console.data("process,pid,section,row,column,value,unit");
+    console.laid_out("process,pid,section,row,column,value,unit");
     for process in &document.processes {
         let name = process.name.as_deref().unwrap_or_default();
         let pid = process.pid.map(|pid| pid.to_string()).unwrap_or_default();
         for figure in process.figures() {
-            console.data(format_args!(
+            console.laid_out(format_args!(
                 "{},{pid},{},{},{},{},{}",
                 cell(name),
                 figure.section,
@@ -250,22 +250,22 @@ fn print_csv(console: &Console, document: &Document) {
             let by = format!("{} by {}", list.measure, list.by);
             let name = cell(&item.name);
             let by = cell(&by);
-            console.data(format_args!(
+            console.laid_out(format_args!(
                 "{name},{pid},{by},{name},{},{},bytes",
                 list.measure, item.bytes
             ));
             if let Some(swap) = item.swap {
-                console.data(format_args!("{name},{pid},{by},{name},swap,{swap},bytes"));
+                console.laid_out(format_args!("{name},{pid},{by},{name},swap,{swap},bytes"));
             }
         }
     }
     for line in &phone.ram {
         let name = cell(&line.name);
         if let Some(bytes) = line.bytes {
-            console.data(format_args!(",,ram,{name},total,{bytes},bytes"));
+            console.laid_out(format_args!(",,ram,{name},total,{bytes},bytes"));
         }
         for (of, bytes) in &line.of {
-            console.data(format_args!(",,ram,{name},{},{bytes},bytes", cell(of)));
+            console.laid_out(format_args!(",,ram,{name},{},{bytes},bytes", cell(of)));
         }
     }
 }

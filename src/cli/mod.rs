@@ -53,6 +53,7 @@ mod symbolize;
 mod table;
 mod top;
 mod virtual_phone;
+mod wrap;
 
 pub use args::{Cli, Command, Globals};
 pub use console::{Console, Style, Styled};

@@ -224,7 +224,7 @@ pub async fn stop(ctx: &Context, args: StopArgs) -> Result<Outcome, Failure> {
                 ctx.console
                     .json(&json!({ "session": session, "output": output }));
             } else {
-                ctx.console.data(output.display());
+                ctx.console.laid_out(output.display());
             }
             Ok(class.into())
         }

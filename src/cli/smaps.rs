@@ -335,7 +335,7 @@ fn csv(console: &Console, document: &Document) {
         cells.extend(Field::ALL.map(|field| Cell::maybe(row.sums.get(field))));
         text += &csv_line(&cells);
     }
-    console.data(text.trim_end_matches('\n'));
+    console.laid_out(text.trim_end_matches('\n'));
 }
 
 /// What `diff` is asked of mappings.
@@ -477,5 +477,5 @@ fn diff_csv(console: &Console, document: &ChangesDocument) {
         }
         text += &csv_line(&cells);
     }
-    console.data(text.trim_end_matches('\n'));
+    console.laid_out(text.trim_end_matches('\n'));
 }

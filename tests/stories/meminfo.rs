@@ -151,7 +151,7 @@ fn texts_of_other_phones_are_shown_and_compared() {
     let (old, new) = (sample("synthetic_api26"), sample("synthetic_api34_d"));
     let shown = lab.expect(0, &["meminfo", "--file", &new]).stdout;
     assert!(
-        shown.contains("com.example.app (4355)   PSS 309.4 MiB"),
+        shown.contains("com.example.app (4355)  PSS 309.4 MiB"),
         "{shown}"
     );
     assert!(

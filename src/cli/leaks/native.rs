@@ -8,8 +8,6 @@ use crate::untrusted;
 
 /// Callers shown of a stack.
 const CALLERS: usize = 4;
-/// Words are wrapped to this width where stdout has none.
-const WIDTH: usize = 100;
 /// Rows of churn on a page.
 const CHURN: usize = 5;
 /// Entries of what can't be told on a page.
@@ -300,28 +298,7 @@ fn more(console: &Console, all: usize, shown: usize) {
     }
 }
 
-/// Words, wrapped below each other.
+/// Words in a style, behind a lead.
 fn paragraph(console: &Console, lead: &str, text: &str, style: Style) {
-    let width = console.stdout_width().unwrap_or(WIDTH).max(40);
-    let indent = lead.chars().count();
-    let room = width.saturating_sub(indent).max(20);
-    let mut line = String::new();
-    let mut lines = Vec::new();
-    for word in text.split(' ') {
-        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > room {
-            lines.push(std::mem::take(&mut line));
-        }
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(word);
-    }
-    lines.push(line);
-    for (at, line) in lines.iter().enumerate() {
-        let lead = match at {
-            0 => lead.to_owned(),
-            _ => " ".repeat(indent),
-        };
-        console.data(format_args!("{lead}{}", console.styled(style, line)));
-    }
+    console.data(format_args!("{lead}{}", console.styled(style, text)));
 }

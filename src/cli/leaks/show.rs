@@ -189,15 +189,12 @@ fn show_group(console: &Console, number: usize, group: &GroupRow) {
             .collect();
         if !nested.is_empty() {
             let text = format!("and with it {}", nested.join(", "));
-            for line in wrapped(console, &text, 5) {
-                console.data(console.styled(Style::Dim, format!("     {line}")));
-            }
+            let text = untrusted::shown(&text);
+            console.data(format_args!("     {}", console.styled(Style::Dim, text)));
         }
     }
-    for (at, line) in wrapped(console, &group.advice, 5).into_iter().enumerate() {
-        let lead = if at == 0 { "   → " } else { "     " };
-        console.data(format_args!("{lead}{}", console.styled(Style::Help, line)));
-    }
+    let advice = untrusted::shown(&group.advice);
+    console.data(format_args!("   → {}", console.styled(Style::Help, advice)));
     if console.verbosity() > 0 {
         let signature = format!("     signature {}", group.signature);
         console.data(console.styled(Style::Dim, signature));
@@ -298,23 +295,6 @@ fn show_step(console: &Console, group: &GroupRow, step: &PathStep, last: bool) {
             console.styled(Style::Dim, format!("{lead}{reference}"))
         ));
     }
-}
-
-/// Lines no wider than the terminal, of 100 columns where there is none.
-fn wrapped(console: &Console, text: &str, indent: usize) -> Vec<String> {
-    let width = console.stdout_width().unwrap_or(100).min(100);
-    let width = width.saturating_sub(indent).max(20);
-    let mut lines: Vec<String> = Vec::new();
-    for word in untrusted::shown(text).split(' ') {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
 }
 
 fn more(console: &Console, hidden: usize, what: &str) {

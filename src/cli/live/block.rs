@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use super::{change, size};
 use crate::app::live::{Figure, Live, Series, Watched};
-use crate::cli::console::wrap;
 use crate::cli::progress::cost;
 use crate::cli::sparkline::sparkline;
+use crate::cli::wrap::wrap;
 use crate::cli::{Console, Style};
 use crate::units::HumanDuration;
 use crate::untrusted::shown;

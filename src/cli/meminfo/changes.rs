@@ -19,13 +19,13 @@ pub(in crate::cli) fn show(console: &Console, changes: &Changes, csv: bool, limi
 }
 
 fn print_csv(console: &Console, changes: &Changes) {
-    console.data("process,section,row,column,before,after,growth,unit");
+    console.laid_out("process,section,row,column,before,after,growth,unit");
     let processes = changes.processes.iter();
     let processes = processes.map(|process| (process.process.as_str(), &process.rows));
     for (process, rows) in processes.chain([("", &changes.phone)]) {
         for row in rows {
             let number = |value: Option<i64>| value.map(|value| value.to_string());
-            console.data(format_args!(
+            console.laid_out(format_args!(
                 "{},{},{},{},{},{},{},{}",
                 cell(process),
                 row.section,

@@ -1,7 +1,7 @@
 //! What the rows of a process mean: all that it has in a line each, the largest first; one in
 //! depth, with its figures.
 
-use super::view::{self, heading, size};
+use super::view::{heading, size};
 use crate::app::meminfo::{Document, ProcessFacts, RowFacts};
 use crate::cli::table::cut_end;
 use crate::cli::{Console, Style};
@@ -31,7 +31,7 @@ pub(super) fn all(console: &Console, document: &Document) {
         rows.sort_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
         console.data("");
         let title = format!("What the rows of {} mean, by PSS", process.called());
-        console.data(console.styled(Style::Dim, view::wrapped(console, &title)));
+        console.data(console.styled(Style::Dim, &title));
         for (bytes, row) in rows {
             let figure = SignedSize(bytes).to_string();
             say(console, &figure, &row.label, explain::row(&row.label));
@@ -97,7 +97,7 @@ pub(super) fn rows(console: &Console, document: Option<&Document>, wanted: &[&st
 fn say_part(console: &Console, head: &str, text: &str) {
     let head = console.styled(Style::Help, head);
     let line = format!("  {head}{text}");
-    console.data(view::wrapped(console, &line));
+    console.data(&line);
 }
 
 /// All columns of a row, in words.

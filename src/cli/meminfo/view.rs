@@ -3,7 +3,6 @@
 
 use super::phone::Lists;
 use crate::app::meminfo::{Count, Document, ProcessFacts, RowFacts, TextFacts};
-use crate::cli::console::wrap;
 use crate::cli::table::{Table, show_fitting};
 use crate::cli::{Console, Style};
 use crate::memory::meminfo::Column;
@@ -34,14 +33,6 @@ pub(super) fn show(console: &Console, document: &Document, lists: &Lists, tables
     }
 }
 
-/// Broken between words where a terminal is too narrow.
-pub(super) fn wrapped(console: &Console, text: &str) -> String {
-    match console.stdout_width() {
-        Some(width) => wrap(text, width),
-        None => text.to_owned(),
-    }
-}
-
 /// A size that may be negative.
 pub(super) fn size(bytes: i64) -> String {
     SignedSize(bytes).to_string()
@@ -49,22 +40,24 @@ pub(super) fn size(bytes: i64) -> String {
 
 fn show_process(console: &Console, process: &ProcessFacts, tables: bool) {
     let name = console.styled(Style::Strong, process.called());
-    let mut line = format!("{name}");
+    let strong = |text: String| console.styled(Style::Strong, text).to_string();
+    let mut figures = Vec::new();
     if let Some(parts) = &process.parts {
-        let pss = format!("PSS {}", size(parts.total_pss));
-        line += &format!("   {}", console.styled(Style::Strong, pss));
-        if let Some(rss) = parts.total_rss {
-            line += &format!("   TOTAL RSS {}", ByteSize(rss));
-        }
-        if let Some(swap) = parts.swap {
-            line += &format!("   swapped {}", ByteSize(swap));
-        }
+        figures.push(strong(format!("PSS {}", size(parts.total_pss))));
+        figures.extend(
+            parts
+                .total_rss
+                .map(|rss| format!("TOTAL RSS {}", ByteSize(rss))),
+        );
+        figures.extend(parts.swap.map(|swap| format!("swapped {}", ByteSize(swap))));
     }
     if let Some(dirty) = process.total(&Column::PrivateDirty) {
-        let dirty = format!("private dirty {}", size(dirty));
-        line += &format!("   {}", console.styled(Style::Strong, dirty));
+        figures.push(strong(format!("private dirty {}", size(dirty))));
     }
-    console.data(wrapped(console, &line));
+    match figures.is_empty() {
+        true => console.data(name),
+        false => console.data(format_args!("{name}  {}", figures.join(" · "))),
+    }
     if let Some(parts) = &process.parts {
         show_parts(console, process, parts);
     }
@@ -269,7 +262,7 @@ fn show_objects(console: &Console, process: &ProcessFacts) {
             }
         };
         let caution = format!("  {}", console.styled(Style::Dim, caution));
-        console.data(wrapped(console, &caution));
+        console.data(&caution);
     }
     show_counts(console, "SQL (KiB)", &process.sql);
     if process.native_allocations.is_empty() {
@@ -365,7 +358,7 @@ pub(super) fn footer(console: &Console, document: &Document) {
                  known. Without --local an app tells them."
             }
         };
-        console.data(console.styled(Style::Dim, wrapped(console, said)));
+        console.data(console.styled(Style::Dim, said));
     }
     if let Some(cost) = document.cost {
         let took = std::time::Duration::from_nanos(cost.device_ns);
@@ -376,6 +369,6 @@ pub(super) fn footer(console: &Console, document: &Document) {
         };
         let size = ByteSize(cost.bytes);
         let said = format!("Asking took the phone {took}, and {size} came over the cable.");
-        console.data(console.styled(Style::Dim, wrapped(console, &said)));
+        console.data(console.styled(Style::Dim, &said));
     }
 }
