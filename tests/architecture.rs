@@ -197,6 +197,28 @@ fn every_row_of_the_table_exists() {
     }
 }
 
+#[test]
+fn every_place_that_the_page_names_exists() {
+    let text = fs::read_to_string(root().join("docs/architecture.md")).expect("the page is there");
+    let words = text.split('`').skip(1).step_by(2);
+    let tops = [
+        "src/",
+        "viewer/",
+        "proto/",
+        "configs/",
+        "fixtures/",
+        "tests/",
+        "fuzz/",
+    ];
+    let places: Vec<&str> = words
+        .filter(|word| tops.iter().any(|top| word.starts_with(top)))
+        .collect();
+    assert!(places.len() > 20, "{places:?}");
+    for place in places {
+        assert!(root().join(place).exists(), "there is no {place}");
+    }
+}
+
 /// Fails for every file outside `allowed` that contains one of `words`.
 fn only_in(words: &[&str], allowed: impl Fn(&Source) -> bool, rule: &str) {
     let mut wrong = Vec::new();
