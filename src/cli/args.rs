@@ -114,8 +114,6 @@ pub enum Command {
     Record(Box<record::Args>),
     /// Dump Java heaps
     Dump(Box<dump::Args>),
-    /// How the memory of processes divides: dumpsys meminfo, read and explained
-    Meminfo(Box<meminfo::Args>),
     /// Take a labelled snapshot in a running recording
     Snapshot(sessions::SnapshotArgs),
     /// Show running, detached and lost recordings
@@ -132,6 +130,8 @@ pub enum Command {
     Leaks(Box<leaks::Args>),
     /// What changed between two dumps: by function, library; Java by class, place, leaks
     Diff(Box<diff::Args>),
+    /// How the memory of processes divides: dumpsys meminfo, read and explained
+    Meminfo(Box<meminfo::Args>),
     /// What a process has mapped: by the rows of meminfo, by library, by mapping
     Smaps(smaps::Args),
     /// heapprofd, malloc_info, Heap Alloc and RSS side by side, and why they differ

@@ -111,7 +111,7 @@ pub struct Args {
     #[command(flatten)]
     pub java: JavaArgs,
     /// Compare memory mappings, of recordings that hold them; files of smaps are known for it
-    #[arg(long)]
+    #[arg(long, help_heading = "Which heap")]
     pub smaps: bool,
     /// Classes that did not change too
     #[arg(long, help_heading = "Java heaps")]

@@ -19,7 +19,7 @@ use crate::heap_graph::{Follow, HeapKind, SizeModel};
 #[command(next_help_heading = "Java heaps")]
 pub struct JavaArgs {
     /// Only dumps of this process: a name (with *), or a process id
-    #[arg(long, value_name = "NAME|PID")]
+    #[arg(long, value_name = "NAME|PID", help_heading = "Which heap")]
     pub process: Option<String>,
     /// References that keep nothing alive [default: weak,finalizer,phantom]
     ///
@@ -30,11 +30,16 @@ pub struct JavaArgs {
     /// How shallow sizes of an HPROF come about [default: hotspot or dump, as it was written]
     #[arg(long, value_name = "MODEL", value_enum)]
     pub sizes: Option<Sizes>,
-    /// Mapping file of R8 or ProGuard for class and field names; may be repeated
+    /// Mapping file of R8 or ProGuard for Java names; may be repeated
     ///
     /// Also in gzip, zstd or ZIP, and out of an app bundle. PERFETTO_PROGUARD_MAP is looked at
     /// after it, then what the trace itself holds.
-    #[arg(long = "mapping", value_name = "[PACKAGE=]FILE", value_hint = ValueHint::FilePath)]
+    #[arg(
+        long = "mapping",
+        value_name = "[PACKAGE=]FILE",
+        value_hint = ValueHint::FilePath,
+        help_heading = "Which heap"
+    )]
     pub mappings: Vec<OsString>,
 }
 

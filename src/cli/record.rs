@@ -24,10 +24,10 @@ use crate::session::{SessionError, SessionId, SnapshotWay, Store};
 /// Flags of `record`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
-    heaptap record -n com.example.app                      until Ctrl-C; `s` takes a snapshot\n  \
-    heaptap record -n com.example.app -d 30s -o out        30 seconds into out/\n  \
-    heaptap record -n com.example.app --launch --no-running  from the first allocation on\n  \
-    heaptap record -n com.example.app --java-allocations     who allocates Java objects\n  \
+    heaptap record -n com.example.app                         until Ctrl-C; `s` takes a snapshot\n  \
+    heaptap record -n com.example.app -d 30s -o out           30 seconds into out/\n  \
+    heaptap record -n com.example.app --launch --no-running   from the first allocation on\n  \
+    heaptap record -n com.example.app --java-allocations      who allocates Java objects\n  \
     heaptap record -n com.example.app --with meminfo,gc,java  and what else its memory does")]
 pub struct Args {
     /// Which processes.

@@ -24,7 +24,7 @@ pub struct SnapshotArgs {
     /// Which recording: its id or the start of it [default: the only one that runs]
     #[arg(value_name = "SESSION")]
     pub session: Option<String>,
-    /// The name of the snapshot
+    /// The name of the snapshot, by which `PATH@LABEL` finds it [default: snapshot-N]
     #[arg(long, value_name = "LABEL")]
     pub label: Option<String>,
 }

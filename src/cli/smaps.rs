@@ -26,7 +26,7 @@ use crate::untrusted::shown;
     heaptap smaps rec@after-login --by mapping     kept by `record --with smaps`\n  \
     heaptap smaps com.example.app --save before.smaps\n  \
     heaptap diff before.smaps after.smaps          what grew\n\n\
-    A debug build or root is needed on a phone. docs/smaps.md says what the figures mean.")]
+    On a phone the app must be debuggable, or there must be root. docs/smaps.md says what the figures mean.")]
 pub struct Args {
     /// A running process (name or pid); or a file of smaps or showmap, a trace, a recording's
     /// folder, PATH@LABEL, PATH@N (beside dump N), PATH@last, PATH@end
