@@ -1,4 +1,5 @@
-// The stretch of time that is looked at: one for the dumps and for all lanes below them.
+// The stretch of time that is looked at: one for the dumps and for all lanes below them. Which names
+// of moments have room beside each other.
 
 const PAD = 12;
 /** Nobody needs to look closer, ms. */
@@ -65,5 +66,30 @@ export class Axis {
     const ticks: number[] = [];
     for (let n = Math.ceil((this.from - this.first) / step); this.first + n * step <= this.to; n++) ticks.push(this.first + n * step);
     return ticks;
+  }
+}
+
+/** Half of what a name takes at most, px: longer ones are cut. */
+const HALF = 118;
+
+/** Places of names in a row of some width; each is there only where no name before it stands. */
+export class Row {
+  private readonly taken: [number, number][] = [];
+
+  constructor(private readonly width: number) {}
+
+  /** Whether a name has room around `x`; takes it. One that must be there takes it from others. */
+  take(x: number, words: string, must: boolean): boolean {
+    const half = Math.min(words.length * 3.4 + 8, HALF);
+    const middle = Math.min(Math.max(x, half), this.width - half);
+    const clash = this.taken.some(([left, right]) => middle - half < right && middle + half > left);
+    if (clash && !must) return false;
+    this.taken.push([middle - half, middle + half]);
+    return true;
+  }
+
+  /** How an element of a name stands to its `x`: beside it where it would leave the row. */
+  side(x: number): "" | "start" | "end" {
+    return x > this.width - 60 ? "end" : x < 40 ? "start" : "";
   }
 }

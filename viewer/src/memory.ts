@@ -2,7 +2,7 @@
 // resident, the Java heap with its collections, the native heap beside what the profiler holds.
 // One cross-hair through all lanes, by mouse or keyboard; the same readings as a table.
 
-import { Axis } from "./axis";
+import { Axis, Row } from "./axis";
 import { button, fill, h, name, svg } from "./dom";
 import { estimate } from "./estimate";
 import type { DumpFacts, RecordedFacts, TimelineFacts } from "./format";
@@ -136,7 +136,7 @@ export class MemoryPanel {
       height: 74,
       stacked: [],
       lines: some([
-        series("collections", "total", "heap's size after it", "s-total", { at: (ms) => this.afterCollection("total", ms) }),
+        series("collections", "total", "its size after a collection", "s-total", { at: (ms) => this.afterCollection("total", ms) }),
         series("java_heap", "allocated", "allocated, with garbage", "s-allocated"),
         series("parts", "java", "private pages", "s-java"),
         live,
@@ -259,12 +259,18 @@ export class MemoryPanel {
         const words = [own ? `▲ ${own} ${own === 1 ? "collection" : "collections"}` : "", ours ? `△ ${ours} that heaptap asked for` : ""].filter(Boolean);
         entries.push(h("li", null, words.join(", ")));
       }
+      if (lane.bands.length > 0) entries.push(h("li", null, h("i", { class: "key area ours-key", "aria-hidden": "true" }), "heaptap itself at work"));
       parts.push(
-        h("div", { class: "lane" }, h("p", { class: "lane-title" }, h("b", null, lane.title), h("span", { class: "soft" }, ` up to ${bytes(mostOf(lane))}`)), h("ul", { class: "lane-legend" }, ...entries), draw(lane, axis, width)),
+        h(
+          "div",
+          { class: "lane" },
+          h("div", { class: "lane-head" }, h("p", { class: "lane-title" }, h("b", null, lane.title), h("span", { class: "soft" }, ` up to ${bytes(mostOf(lane))}`)), h("ul", { class: "lane-legend" }, ...entries)),
+          draw(lane, axis, width),
+        ),
       );
     }
     parts.push(this.ticks(width));
-    fill(this.drawn, ...parts, this.rules(width));
+    fill(this.drawn, this.names(width), ...parts, this.rules(width));
     this.point(this.cursor, false);
   }
 
@@ -277,6 +283,34 @@ export class MemoryPanel {
       row.append(tick);
     }
     return row;
+  }
+
+  /** Names of moments that do not stand above already, at the dumps of the series that is shown. */
+  private names(width: number): HTMLElement | null {
+    const { axis, held } = this;
+    const { dumps, series } = this.profile.header;
+    const above = series[dumps[this.shownDump]?.series ?? -1]?.dumps ?? [];
+    const named = above.length > 1 ? above : [];
+    const moments: { ms: number; words: string; place: number | null }[] = held
+      .filter(({ place }) => !named.includes(place))
+      .map(({ ms, dump, place }) => ({ ms, words: title(dump), place }));
+    for (const { ms, text } of this.timeline.labels) {
+      if (!held.some(({ dump }) => isOf(text, dump)) && !named.some((place) => isOf(text, dumps[place]!))) moments.push({ ms, words: text, place: null });
+    }
+    if (moments.length === 0) return null;
+    const row = new Row(width);
+    const element = h("div", { class: "moments", "aria-hidden": "true" });
+    for (const { ms, words, place } of moments) {
+      if (!axis.shows(ms)) continue;
+      const x = axis.x(ms, width);
+      const isShown = place !== null && place === this.shownDump;
+      if (!row.take(x, shown(words), isShown)) continue;
+      const mark = h("span", { class: ["mark", isShown ? "chosen" : "", place === null ? "" : "leads", row.side(x)].filter(Boolean).join(" ") }, shown(words));
+      mark.style.left = `${x}px`;
+      if (place !== null) mark.addEventListener("click", () => this.events.pick(place));
+      element.append(mark);
+    }
+    return element;
   }
 
   /** Dumps, labels and restarts through all lanes. */
@@ -342,7 +376,7 @@ export class MemoryPanel {
       const range = rangeOf(this.profile, closest.place);
       events.push(`Dump ${title(closest.dump)}: ${range ? estimate(range) : bytes(closest.bytes)} held`);
     }
-    for (const label of timeline.labels) if (near(label.ms) && label.text !== closest?.dump.label) events.push(`Label ${label.text}`);
+    for (const label of timeline.labels) if (near(label.ms) && !(closest && isOf(label.text, closest.dump))) events.push(`Label ${label.text}`);
     this.group.lives.forEach((life, i) => {
       if (i > 0 && near(life.from_ms)) events.push(`Started anew as process ${life.pid}`);
       if (life.gone_ms !== null && near(life.gone_ms)) events.push(`Process ${life.pid} was gone`);
@@ -356,7 +390,8 @@ export class MemoryPanel {
   /** What could not be read: a lane that is empty has a reason. */
   private unread(): HTMLElement | null {
     const { unread, words, thinned_from: thinned } = this.timeline;
-    const lines = unread.slice(0, 12).map(({ source, why }) => h("li", null, name(`${words[source] ?? ""}: ${why}`)));
+    const lines = unread.slice(0, 12).map(({ source, why }) => h("li", null, "Not read: ", name(`${words[source] ?? ""}: ${why}`)));
+    if (unread.length > 12) lines.push(h("li", null, `Not read: ${unread.length - 12} more`));
     if (thinned) lines.push(h("li", null, `Of ${amount(thinned, "count")} readings those are shown that are the least or the most of their stretch of time.`));
     return lines.length > 0 ? h("ul", { class: "unread hint" }, ...lines) : null;
   }
@@ -472,6 +507,11 @@ export class MemoryPanel {
     }
     return best;
   }
+}
+
+/** Whether a dump is that of a label; of several recordings its name stands before it. */
+function isOf(label: string, dump: DumpFacts): boolean {
+  return dump.label === label || (dump.label?.endsWith(`@${label}`) ?? false);
 }
 
 function title(dump: DumpFacts): string {

@@ -136,16 +136,22 @@ export const PARTS: [column: string, name: string, words: string][] = [
 /** Read so close to a dump, it is of the same moment. */
 const SAME_MS = 500;
 
-/** Where the memory was at a dump, as far as it was read near it; else what the page says. */
-export function whereAt(header: Header, place: number): Where | null {
+/**
+ * Where the memory was at a dump, as far as it was read near it; else what the page says, where that
+ * is of the same recording: of the one of the dump that it opens with.
+ */
+export function whereAt(header: Header, place: number, first: number): Where | null {
   const dump = header.dumps[place];
-  const timeline = recordings(header).find(({ from, to }) => from <= place && place < to)?.timeline;
-  if (!dump || !timeline || dump.time_ms === null) return header.where;
+  const own = recordings(header).find(({ from, to }) => from <= place && place < to);
+  const timeline = own?.timeline;
+  const several = (header.timelines ?? []).length > 0;
+  const told = !several || (own && own.from <= first && first < own.to) ? header.where : null;
+  if (!dump || !timeline || dump.time_ms === null) return told;
   const ms = dump.time_ms;
   const apart = (life: Life): number => Math.max(0, life.from_ms - ms, ms - life.to_ms);
   const life = timeline.processes.filter(({ pid }) => pid === dump.pid).sort((a, b) => apart(a) - apart(b))[0];
   const row = life ? nearest(life.parts, ms) : -1;
-  if (!life || row < 0) return header.where;
+  if (!life || row < 0) return told;
   const how = (name: string): string | null => header.where?.parts.find((part) => part.name === name)?.how?.replace(/; .*/, "") ?? null;
   const parts: Part[] = PARTS.map(([column, name]) => ({ name, bytes: value(life.parts, column, row), how: how(name) }));
   const read = life.parts.ms[row]! - ms;

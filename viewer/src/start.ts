@@ -30,13 +30,18 @@ export function availableTabs(header: Header): Tab[] {
   return tabs;
 }
 
-/** The last dump of the heap that holds most; a page made for a difference opens on that. */
+/**
+ * The last dump of the heap that holds most, of several recordings of the last one; a page made for
+ * a difference opens on that.
+ */
 export function firstState(header: Header, tabs: Tab[]): State {
   let dump = -1;
   let most = -Infinity;
+  const recorded = header.timelines?.[header.timelines.length - 1];
+  const begin = !recorded ? 0 : recorded.to === header.dumps.length ? recorded.from : recorded.to;
   for (const series of header.series) {
     const last = series.dumps[series.dumps.length - 1];
-    if (last === undefined) continue;
+    if (last === undefined || (last < begin && begin < header.dumps.length)) continue;
     const facts = header.dumps[last]!;
     const measure = facts.measures[facts.default_measure];
     const total = measure?.unit === "bytes" ? measure.total : 0;

@@ -48,7 +48,7 @@ const PART: Record<string, string> = {
 };
 
 function where(header: Header, place: number, shownDump: number): HTMLElement {
-  const went = shownDump === place ? header.where : whereAt(header, shownDump);
+  const went = shownDump === place ? header.where : whereAt(header, shownDump, place);
   const card = h("section", { class: "card where", "aria-label": "Where the memory went" }, h("h2", null, "Where"));
   const parts = went?.parts ?? [];
   const known = parts.filter((part) => part.bytes !== null);
@@ -87,7 +87,7 @@ function where(header: Header, place: number, shownDump: number): HTMLElement {
       ),
     );
   } else {
-    const dump = header.dumps[place];
+    const dump = header.dumps[shownDump] ?? header.dumps[place];
     const measure = dump?.measures[dump.default_measure];
     const heaps = header.java ?? [];
     if (dump && measure) {

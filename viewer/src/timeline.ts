@@ -2,7 +2,7 @@
 // dump, a drag from one to another shows their difference; with the keyboard, arrows move and
 // Shift with an arrow stretches the difference.
 
-import type { Axis } from "./axis";
+import { Row, type Axis } from "./axis";
 import { fill, h, svg } from "./dom";
 import type { DumpFacts } from "./format";
 import { shown } from "./names";
@@ -121,21 +121,16 @@ export class Timeline {
   private marks(facts: DumpFacts[], at: number, from: number, width: number): Node[] {
     const rank = (i: number): number => (i === at || i === from ? 0 : facts[i]!.label ? 1 : 2);
     const order = facts.map((_, i) => i).sort((a, b) => rank(a) - rank(b) || a - b);
-    const taken: [number, number][] = [];
+    const row = new Row(width);
     const marks: Node[] = [];
     for (const i of order) {
       const chosen = rank(i) === 0;
       const words = nameOf(facts[i]!);
       const x = this.xs[i]!;
-      const half = Math.min(words.length * 3.4 + 8, 118);
-      const middle = Math.min(Math.max(x, half), width - half);
-      const clash = taken.some(([left, right]) => middle - half < right && middle + half > left);
-      if (clash && !chosen) continue;
-      taken.push([middle - half, middle + half]);
+      if (!row.take(x, words, chosen)) continue;
       const text = h("span", { class: `mark${chosen ? " chosen" : ""}`, "aria-hidden": "true" }, words);
       text.style.left = `${x}px`;
-      if (x > width - 60) text.classList.add("end");
-      else if (x < 40) text.classList.add("start");
+      if (row.side(x)) text.classList.add(row.side(x));
       marks.push(text);
       if (marks.length >= MARKS) break;
     }

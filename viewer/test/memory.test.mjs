@@ -208,7 +208,7 @@ function two() {
     timeline: null,
     timelines: [
       { name: "before<b>\u202e", from: 0, to: 2, timeline: timeline() },
-      { name: "after", from: 2, to: 3, timeline: later },
+      { name: "after", from: 2, to: 4, timeline: later },
     ],
   });
 }
@@ -244,4 +244,53 @@ test("31k: each of two recordings has its own: that of the dump that is looked a
   assert.deepEqual(violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 120)).join(" ")}`), []);
   clean(page);
   await page.close();
+});
+
+/** Whether names overlap that stand in one row. */
+const overlapping = (page, selector) =>
+  page.evaluate((selector) => {
+    const boxes = [...document.querySelectorAll(selector)].map((each) => each.getBoundingClientRect()).sort((a, b) => a.left - b.left);
+    return boxes.some((box, i) => i > 0 && box.left < boxes[i - 1].right - 0.5);
+  }, selector);
+
+test("31l: names of moments: at their dumps above, else over the lanes, and a click on one leads there", async () => {
+  for (const width of [400, 1280]) {
+    const chosen = await browser({ viewport: { width, height: 900 } });
+    // The label of the sample has no dump.
+    const page = await chosen.open(game({ timeline: timeline() }));
+    assert.deepEqual(await page.locator(".moments .mark").allTextContents(), ["tap<U+202E></script>"]);
+    assert.equal(await overlapping(page, ".strip .mark"), false);
+    const mark = await page.locator(".strip .mark", { hasText: "before" }).boundingBox();
+    await page.mouse.click(mark.x + mark.width / 2, mark.y + mark.height / 2);
+    await settled(page);
+    assert.equal(await inApp(page, (app) => app.state.dump), 0);
+    await page.close();
+    // Those of another recording stand at no dump above.
+    const both = await chosen.open(two());
+    await both.locator(".memory > summary").first().click();
+    const leads = both.locator(".memory").first().locator(".moments .leads");
+    await leads.first().waitFor();
+    assert.equal(await overlapping(both, ".memory:first-of-type .moments .mark"), false);
+    await leads.first().click();
+    await settled(both);
+    assert.equal(await inApp(both, (app) => app.state.dump), 0);
+    clean(both);
+    await chosen.close();
+  }
+});
+
+test("31m: where the memory was is told of the recording that is looked at, and of no other", async () => {
+  const page = await chromium.open(two());
+  const words = (of) => of.locator(".card.where").textContent();
+  await look(page, { dump: 0 });
+  assert.match(await words(page), /84\.0 MiB PSS with what is swapped at before/);
+  await page.close();
+  // Nothing was read in the first: the figures of the page are of the second.
+  const bare = game({ timeline: null, timelines: [{ name: "after", from: 2, to: 4, timeline: timeline() }], where: { total: 431816704, of: "PSS", at: "end", parts: [{ name: "native", bytes: 7, how: "" }] } });
+  const other = await chromium.open(bare);
+  assert.match(await words(other), /411\.8 MiB PSS at end/);
+  await look(other, { dump: 1 });
+  assert.doesNotMatch(await words(other), /PSS/);
+  clean(other);
+  await other.close();
 });
