@@ -3,11 +3,11 @@
 mod view;
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio::sync::Notify;
 
+use super::named::Named;
 use super::signals::watch_signals;
 use super::{Context, Outcome};
 use crate::app::gc::{self, GcReport, Input, Target, Which};
@@ -63,8 +63,8 @@ pub struct Args {
     pub now: bool,
 }
 
-/// What was named.
-enum Named {
+/// What was asked for.
+enum Asked {
     /// Logs, or a recording.
     Files(Vec<Input>),
     /// Processes on the phone.
@@ -77,8 +77,8 @@ enum Named {
 /// Where an input cannot be read or is something else, the phone is lost, or no such process
 /// runs.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
-    match named(&args.inputs)? {
-        Named::Files(inputs) => {
+    match asked(&args.inputs)? {
+        Asked::Files(inputs) => {
             if args.now || args.follow || args.since.is_some() {
                 return Err(usage(
                     "--now, --follow and --since are about a process on the phone",
@@ -91,7 +91,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             })??;
             finish(ctx, &args, report)
         }
-        Named::Targets(targets) => {
+        Asked::Targets(targets) => {
             let device = ctx.device().await?;
             let (facts, found) = gc::find(device, &targets, ctx.globals.user).await?;
             if args.now {
@@ -106,36 +106,27 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     }
 }
 
-/// A file where there is one, or where only a file can be meant.
-fn named(typed: &[OsString]) -> Result<Named, Failure> {
-    let is_file = |text: &OsString| {
-        let path = Path::new(text);
-        text == "-"
-            || path.exists()
-            || path.components().count() > 1
-            || path.extension().is_some_and(|end| {
-                let ends = ["txt", "log", "gz", "pftrace", "perfetto-trace", "zip"];
-                ends.iter().any(|known| end.eq_ignore_ascii_case(known))
-            })
-    };
-    let files = typed.iter().filter(|text| is_file(text)).count();
-    if files == typed.len() {
-        let input = |text: &OsString| match text.to_str() {
-            Some("-") => Input::Stdin,
-            _ => Input::Path(PathBuf::from(text)),
-        };
-        return Ok(Named::Files(typed.iter().map(input).collect()));
+/// Files or processes, not both.
+fn asked(typed: &[OsString]) -> Result<Asked, Failure> {
+    let (mut files, mut targets) = (Vec::new(), Vec::new());
+    for text in typed {
+        if text == "-" {
+            files.push(Input::Stdin);
+            continue;
+        }
+        match Named::parse(text)? {
+            Named::File(input) => files.push(Input::Path(input.path)),
+            Named::Process(name) => targets.push(name),
+        }
     }
-    if files > 0 {
-        return Err(usage(
+    match (files.is_empty(), targets.is_empty()) {
+        (_, true) => Ok(Asked::Files(files)),
+        (true, false) => Ok(Asked::Targets(targets)),
+        (false, false) => Err(usage(
             "files and processes of a phone cannot be shown together",
             "give the one or the other",
-        ));
+        )),
     }
-    let text = |text: &OsString| text.to_str().map(str::to_owned);
-    let targets: Option<Vec<String>> = typed.iter().map(text).collect();
-    let targets = targets.ok_or_else(|| usage("a process's name is UTF-8", "type it anew"))?;
-    Ok(Named::Targets(targets))
 }
 
 fn usage(what: &str, help: &str) -> Failure {

@@ -6,11 +6,12 @@ mod explain;
 mod phone;
 mod view;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::ValueHint;
 
 use super::live::{self, LiveArgs};
+use super::named::Named;
 use super::{Console, Context, Outcome, blocking, keep};
 use crate::app::meminfo::{self, By, Document, MeminfoError, Question};
 use crate::config::Targets;
@@ -33,7 +34,7 @@ pub(super) use changes::show as show_changes;
     heaptap meminfo --file bugreport-meminfo.txt    a text of any phone since Android 4\n\n\
     docs/meminfo.md explains rows, columns and what asking costs.")]
 pub struct Args {
-    /// Process name (with *), package (all its processes), process id; or a recording's folder
+    /// Process name (with *), package (all its processes), process id; or what --file takes
     #[arg(
         value_name = "TARGET",
         required_unless_present_any = ["system", "file"],
@@ -86,19 +87,6 @@ pub struct Args {
     pub live: LiveArgs,
 }
 
-/// The one target, where it is the folder of a recording: `rec`, `rec@label`.
-fn recording(targets: &[String]) -> Option<PathBuf> {
-    let [one] = targets else {
-        return None;
-    };
-    let folder = match one.rsplit_once('@') {
-        Some((folder, _)) if !Path::new(one).exists() => folder,
-        _ => one,
-    };
-    let manifest = Path::new(folder).join(crate::app::manifest::FILE_NAME);
-    manifest.is_file().then(|| PathBuf::from(one))
-}
-
 /// Runs the command.
 ///
 /// # Errors
@@ -109,14 +97,17 @@ pub async fn run(ctx: &Context, mut args: Args) -> Result<Outcome, Failure> {
         true => rows_among(&mut args.targets),
         false => Vec::new(),
     };
-    // As with smaps, gc and reconcile, a recording stands for itself.
-    if !args.system
-        && args.file.is_none()
-        && args.live.every.is_none()
-        && let Some(path) = recording(&args.targets)
-    {
-        args.file = Some(path);
-        args.targets.clear();
+    // As with smaps, gc and reconcile, a recording or a text stands for itself.
+    if !args.system && args.file.is_none() && Named::file_alone(&args.targets)?.is_some() {
+        if args.all || args.details || args.local || args.save.is_some() {
+            return Err(usage(
+                "--all, --details, --local and --save are about a process that runs, not a file",
+            ));
+        }
+        if args.live.every.is_some() {
+            return Err(usage("--every is about a process that runs, not a file"));
+        }
+        args.file = args.targets.pop().map(PathBuf::from);
     }
     let whole = args.system || args.file.is_some();
     if whole && !args.targets.is_empty() {

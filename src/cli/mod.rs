@@ -31,6 +31,7 @@ mod leaks;
 mod live;
 mod meminfo;
 mod missing;
+mod named;
 mod names_args;
 mod native_args;
 mod native_view;

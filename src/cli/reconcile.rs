@@ -5,7 +5,7 @@ use std::ffi::OsString;
 
 use serde::Serialize;
 
-use super::smaps::path_of;
+use super::named::Named;
 use super::table::Table as Lines;
 use super::{Console, Context, Outcome, Style, blocking};
 use crate::app::java::{JavaInput, Steps};
@@ -49,9 +49,8 @@ struct Document {
 /// # Errors
 /// Where the process does not run, or the recording holds no figures.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
-    let tables = match path_of(&args.input) {
-        None => {
-            let target = args.input.to_string_lossy().into_owned();
+    let tables = match Named::parse(&args.input)? {
+        Named::Process(target) => {
             let device = ctx.device().await?;
             ctx.console.say(
                 "asking the app for its heap: it collects garbage once for that, and shows so in \
@@ -59,7 +58,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             );
             vec![reconcile::of_phone(device, &target, ctx.globals.user).await?]
         }
-        Some(input) => {
+        Named::File(input) => {
             let asked = input.clone();
             let told = blocking::stepwise(ctx, move |_| {
                 Ok::<_, LookError>(reconcile::of_malloc_info(&asked.path))

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::{ValueEnum, ValueHint};
 
 use super::java_view::{Cell, csv_line};
+use super::named::Named;
 use super::table::{Table, show_fitting};
 use super::{Console, Context, Outcome, Style, blocking, keep};
 use crate::app::java::JavaInput;
@@ -80,25 +81,15 @@ const PAGE: usize = 30;
 /// A row with this part of what the process costs stands out.
 const MUCH: u64 = 10;
 
-/// Whether what was typed is a file or folder; otherwise it is a process.
-pub(super) fn path_of(typed: &OsString) -> Option<JavaInput> {
-    let input = JavaInput::parse(typed);
-    let looks_like_path = typed
-        .to_string_lossy()
-        .contains(['/', std::path::MAIN_SEPARATOR]);
-    (input.path.exists() || looks_like_path).then_some(input)
-}
-
 /// Runs the command.
 ///
 /// # Errors
 /// Where the process does not run, may not be read, or the input holds no mappings.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     keep::check(args.save.as_deref(), args.force)?;
-    let mapped = match path_of(&args.input) {
-        Some(input) => load(ctx, input, args.process.clone()).await?,
-        None => {
-            let target = args.input.to_string_lossy().into_owned();
+    let mapped = match Named::parse(&args.input)? {
+        Named::File(input) => load(ctx, input, args.process.clone()).await?,
+        Named::Process(target) => {
             let device = ctx.device().await?;
             smaps::of_phone(device, &target, ctx.globals.user).await?
         }

@@ -209,9 +209,41 @@ fn a_saved_log_tells_of_a_leak() {
     let nothing = lab.expect(7, &["gc", "other.txt", "--json"]).json();
     assert_eq!(nothing["lines"], 1);
     let refused = lab.expect(8, &["gc", "missing.log", "--json"]).json();
-    assert_eq!(refused["error"]["kind"], "log-unreadable");
+    assert_eq!(refused["error"]["kind"], "input-unreadable");
     lab.expect(2, &["gc", "logcat.txt", "--now"]);
     lab.expect(2, &["gc", "logcat.txt", APP]);
+}
+
+#[test]
+fn a_slip_in_the_name_of_a_file_is_told_without_asking_for_a_phone() {
+    let lab = Lab::new("devices=0");
+    std::fs::write(lab.work().join("logcat.txt"), "").unwrap();
+    std::fs::create_dir(lab.work().join("rec")).unwrap();
+    std::fs::write(lab.work().join("rec/manifest.json"), "{}").unwrap();
+    for (args, meant) in [
+        (["gc", "logcat.tx"], "logcat.txt"),
+        (["gc", "recc"], "rec"),
+        (["reconcile", "./recc"], "./rec"),
+        (["reconcile", "recc@end"], "rec"),
+        (["smaps", "recc"], "rec"),
+        (["meminfo", "recc@last"], "rec"),
+        (["meminfo", "logcta.txt"], "logcat.txt"),
+    ] {
+        let ended = lab.expect(8, &[args[0], args[1], "--json"]);
+        let error = &ended.json()["error"];
+        assert_eq!(error["kind"], "input-unreadable", "{ended}");
+        assert_eq!(error["help"], format!("did you mean {meant}?"), "{ended}");
+    }
+    // A process may be called so.
+    for command in ["gc", "reconcile", "smaps", "meminfo"] {
+        lab.expect(3, &[command, "com.example.log"]);
+        lab.expect(3, &[command, "logd"]);
+    }
+    assert!(
+        lab.phone.requests().iter().all(|r| !r.contains("shell")),
+        "{:#?}",
+        lab.phone.requests()
+    );
 }
 
 /// Runs `gc` on a named pipe that gives `bytes` once.
