@@ -10,7 +10,8 @@ use tokio::sync::Notify;
 use super::named::Named;
 use super::signals::watch_signals;
 use super::{Context, Outcome};
-use crate::app::gc::{self, GcReport, Input, Target, Which};
+use crate::app::gc::{self, GcReport, Input, Stretch, Target, Which};
+use crate::app::java::JavaInput;
 use crate::device::Device;
 use crate::eligibility::DeviceFacts;
 use crate::error::{ErrorClass, Failure};
@@ -24,11 +25,13 @@ use crate::error::{ErrorClass, Failure};
     adb logcat -d | heaptap gc -           of a log that comes by itself\n  \
     heaptap gc bugreport.zip --process com.example.app --list\n  \
     heaptap gc com.example.app --follow    each from now on; Ctrl-C sums up\n  \
-    heaptap gc rec                         of a recording made with `record --with gc`\n\n\
+    heaptap gc rec                         of a recording made with `record --with gc`\n  \
+    heaptap gc rec@before..after           of it, between two labels; `before..` and `..after`, too\n\n\
     docs/gc.md says what is read, and when something counts as wrong.")]
 pub struct Args {
     /// Processes on the phone by name or number; or saved logs of any format of logcat, plain or
-    /// in gzip, `-` for stdin; or bugreports, in their ZIP or as text; or a recording's folder
+    /// in gzip, `-` for stdin; or bugreports, in their ZIP or as text; or a recording's folder,
+    /// FOLDER@LABEL..LABEL
     #[arg(value_name = "TARGET|FILE", required = true)]
     pub inputs: Vec<OsString>,
     /// Only processes of this number, or with this in the name; may be repeated
@@ -106,6 +109,25 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     }
 }
 
+/// All of a file, or what happened between two labels of a recording.
+fn file(input: JavaInput) -> Result<Input, Failure> {
+    let Some(which) = input.which.as_ref() else {
+        return Ok(Input::Path(input.path));
+    };
+    let which = which.to_string();
+    match Stretch::parse(&which) {
+        Some(stretch) => Ok(Input::Stretch(input.path, stretch)),
+        None => Err(usage(
+            &format!("gc shows what happened between two moments, and @{which} is one"),
+            &format!(
+                "give {path}@{which}.. for all that came after it, {path}@..{which} for all \
+                 before, {path}@{which}..OTHER for what lies between two labels, or {path} for all",
+                path = input.path.display()
+            ),
+        )),
+    }
+}
+
 /// Files or processes, not both.
 fn asked(typed: &[OsString]) -> Result<Asked, Failure> {
     let (mut files, mut targets) = (Vec::new(), Vec::new());
@@ -115,7 +137,7 @@ fn asked(typed: &[OsString]) -> Result<Asked, Failure> {
             continue;
         }
         match Named::parse(text)? {
-            Named::File(input) => files.push(Input::Path(input.path)),
+            Named::File(input) => files.push(file(input)?),
             Named::Process(name) => targets.push(name),
         }
     }

@@ -246,6 +246,42 @@ fn a_slip_in_the_name_of_a_file_is_told_without_asking_for_a_phone() {
     );
 }
 
+#[cfg(unix)]
+#[test]
+fn a_recording_is_told_between_two_labels() {
+    let lab = Lab::new("android=14,speed=20");
+    let mut running = lab.record(&["--with", "gc"]);
+    running.until_recorded();
+    lab.expect(0, &["gc", APP, "--now"]);
+    lab.expect(0, &["snapshot", "--label", "before"]);
+    lab.expect(0, &["gc", APP, "--now"]);
+    lab.expect(0, &["snapshot", "--label", "after"]);
+    lab.expect(0, &["gc", APP, "--now"]);
+    running.signal("INT");
+    assert_eq!(running.end().code(), Some(0));
+    let explicit = |input: &str| {
+        let ended = lab.run(&["gc", input, "--process", APP, "--csv"]);
+        assert!(matches!(ended.code(), Some(0 | 6)), "{ended}");
+        let rows = ended.stdout.lines();
+        rows.filter(|row| row.contains(",Explicit,")).count()
+    };
+    for (input, collections) in [
+        ("out", 3),
+        ("out@before..after", 1),
+        ("out@before..", 2),
+        ("out@..after", 2),
+        ("out@after..end", 1),
+    ] {
+        assert_eq!(explicit(input), collections, "{input}");
+    }
+    let one = lab.expect(2, &["gc", "out@before"]);
+    assert!(one.stderr.contains("give out@before.. for"), "{one}");
+    let slip = lab.expect(2, &["gc", "out@befor..after", "--json"]).json();
+    assert_eq!(slip["error"]["kind"], "no-such-moment");
+    assert_eq!(slip["error"]["help"], "did you mean before?");
+    lab.expect(2, &["gc", "out@before..", "out/logcat.txt"]);
+}
+
 /// Runs `gc` on a named pipe that gives `bytes` once.
 #[cfg(unix)]
 fn through_a_pipe(lab: &Lab, bytes: Vec<u8>) -> Value {

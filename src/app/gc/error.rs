@@ -7,6 +7,7 @@ use crate::eligibility::EligibilityError;
 use crate::error::{Classified, ErrorClass};
 use crate::import::{ImportError, Kind};
 use crate::trace::TraceError;
+use crate::untrusted::shown;
 
 /// Why there are no collections to tell of.
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +34,18 @@ pub enum GcError {
     NotAlone {
         /// The recording.
         name: String,
+    },
+    /// A label that nobody set.
+    #[error("{name} has no label {}", shown(label))]
+    NoSuchLabel {
+        /// The recording.
+        name: String,
+        /// The label.
+        label: String,
+        /// The one that was probably meant.
+        near: Option<String>,
+        /// Those that there are, in words.
+        there: String,
     },
     /// The phone was lost, or silent.
     #[error(transparent)]
@@ -104,7 +117,7 @@ impl Classified for GcError {
     fn class(&self) -> ErrorClass {
         match self {
             GcError::Unreadable { .. } | GcError::NotALog { .. } => ErrorClass::BadInput,
-            GcError::NotAlone { .. } => ErrorClass::Usage,
+            GcError::NotAlone { .. } | GcError::NoSuchLabel { .. } => ErrorClass::Usage,
             GcError::Device(error) => error.class(),
             GcError::Eligibility(error) => error.class(),
             GcError::NotRunning { .. } | GcError::NoArt { .. } | GcError::Frozen { .. } => {
@@ -123,6 +136,7 @@ impl Classified for GcError {
             GcError::Unreadable { .. } => "log-unreadable",
             GcError::NotALog { .. } => "not-a-log",
             GcError::NotAlone { .. } => "recording-not-alone",
+            GcError::NoSuchLabel { .. } => "no-such-moment",
             GcError::Device(error) => error.kind(),
             GcError::Eligibility(error) => error.kind(),
             GcError::NotRunning { .. } => "gc-not-running",
@@ -156,6 +170,15 @@ impl Classified for GcError {
             GcError::NotAlone { .. } => {
                 Some("only logs are read one after another, as one".to_owned())
             }
+            GcError::NoSuchLabel { near, there, .. } => Some(match (near, there.as_str()) {
+                (_, "") => {
+                    "labels are set by `heaptap snapshot --label NAME` while it records; without \
+                            @ all of a recording is shown"
+                        .to_owned()
+                }
+                (Some(near), _) => format!("did you mean {}?", shown(near)),
+                (None, there) => format!("there are {}", shown(there)),
+            }),
             GcError::Device(error) => error.help(),
             GcError::Eligibility(error) => error.help(),
             GcError::NotRunning { .. } => Some(

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use flate2::read::MultiGzDecoder;
 
 use super::bugreport::{self, Bugreport};
-use super::{From, GcError, GcReport, OfPhone};
+use super::{From, GcError, GcReport, OfPhone, Stretch};
 use crate::app::findings::Finding;
 use crate::app::timeline;
 use crate::error::ErrorClass;
@@ -32,6 +32,8 @@ pub enum Input {
     Stdin,
     /// A log, a recording's folder or a trace; a pipe, which gives a log or a trace.
     Path(PathBuf),
+    /// A recording, between two of its labels.
+    Stretch(PathBuf, Stretch),
 }
 
 /// Reads logs, one after another, as one; or one recording. Blocks.
@@ -45,6 +47,10 @@ pub fn read(inputs: &[Input]) -> Result<GcReport, GcError> {
         let recorded = match input {
             Input::Stdin => of_stream(&mut log, io::stdin().lock(), "standard input", is_alone)?,
             Input::Path(path) => of_path(&mut log, path, is_alone)?,
+            Input::Stretch(path, stretch) => {
+                alone(&path.display().to_string(), is_alone)?;
+                Some(of_known(known_of(path, Some(stretch))?))
+            }
         };
         if let Some(report) = recorded {
             return Ok(report);
@@ -128,9 +134,16 @@ struct Log {
 
 /// What a recording holds: the lines beside it, and what its trace has of the kind.
 fn recording(path: &Path) -> Result<GcReport, GcError> {
+    Ok(of_known(known_of(path, None)?))
+}
+
+fn known_of(path: &Path, stretch: Option<&Stretch>) -> Result<timeline::Known, GcError> {
     let mut known = timeline::beside(path);
     add_traces(&mut known, path)?;
-    Ok(of_known(known))
+    if let Some(stretch) = stretch {
+        stretch.cut(path, &mut known.timeline)?;
+    }
+    Ok(known)
 }
 
 fn of_known(known: timeline::Known) -> GcReport {

@@ -6,6 +6,7 @@
 //! | `bugreport` | the log inside a bugreport, and what else is known there |
 //! | `phone` | the log of a process on the phone |
 //! | `now` | a collection that is asked for |
+//! | `stretch` | what happened between two labels |
 //! | `error` | why there is nothing to tell |
 
 mod bugreport;
@@ -13,6 +14,7 @@ mod error;
 mod files;
 mod now;
 mod phone;
+mod stretch;
 
 use std::collections::BTreeMap;
 
@@ -23,6 +25,7 @@ pub(super) use self::files::add_traces;
 pub use self::files::{Input, read};
 pub use self::now::{Collected, Measured, Way, collect_now};
 pub use self::phone::{Followed, Target, find, follow, read_ring};
+pub use self::stretch::Stretch;
 use crate::app::findings::Finding;
 use crate::memory::gc::{
     Format, GcLog, Known, Observed, ProcessReport, Recorded, Timed, analyze, of_timeline,

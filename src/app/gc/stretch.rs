@@ -1,0 +1,218 @@
+//! A stretch of a recording: what happened between two of its labels, as `rec@before..after`.
+
+use std::fmt;
+use std::path::Path;
+
+use super::GcError;
+use crate::app::lists::in_words;
+use crate::app::manifest::Manifest;
+use crate::config::nearest;
+use crate::memory::timeline::{Entry, Label, Seen, Timeline};
+
+/// The recording's end.
+const END: &str = "end";
+
+/// A stretch as it was typed: without a label, from the recording's begin, or to its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stretch {
+    from: Option<String>,
+    to: Option<String>,
+}
+
+impl Stretch {
+    /// `before..after`, `before..`, `..after`; `None` where it is no stretch.
+    pub fn parse(typed: &str) -> Option<Stretch> {
+        let (from, to) = typed.split_once("..")?;
+        let label = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        Some(Stretch {
+            from: label(from),
+            to: label(to).filter(|to| to != END),
+        })
+    }
+
+    /// Leaves what happened in the stretch.
+    ///
+    /// # Errors
+    /// Where the recording at `path` has no such label.
+    pub(super) fn cut(&self, path: &Path, timeline: &mut Timeline) -> Result<(), GcError> {
+        let labels = labels(path, timeline);
+        let moments = |label: &Option<String>| match label {
+            None => Ok(None),
+            Some(label) => {
+                let of = labels.iter().filter(|(name, _)| name == label);
+                let of: Vec<u64> = of.map(|(_, at)| *at).collect();
+                match of.is_empty() {
+                    true => Err(no_such(path, label, &labels)),
+                    false => Ok(Some(of)),
+                }
+            }
+        };
+        let (from, to) = (moments(&self.from)?, moments(&self.to)?);
+        // Of labels that were set again and again, the widest stretch.
+        let from = from.and_then(|from| from.into_iter().min());
+        let to = to.and_then(|to| to.into_iter().max());
+        let (from, to) = match (from, to) {
+            (Some(from), Some(to)) => (Some(from.min(to)), Some(from.max(to))),
+            other => other,
+        };
+        cut(timeline, from, to);
+        Ok(())
+    }
+}
+
+impl fmt::Display for Stretch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let label = |label: &Option<String>| label.clone().unwrap_or_default();
+        write!(f, "{}..{}", label(&self.from), label(&self.to))
+    }
+}
+
+/// The labels of a recording, and when each was set.
+fn labels(path: &Path, timeline: &Timeline) -> Vec<(String, u64)> {
+    let manifest = Manifest::read(path).map_or_else(|_| Vec::new(), |manifest| manifest.labels);
+    let noted = manifest
+        .into_iter()
+        .map(|label| (label.name, label.requested_ns));
+    let noted: Vec<(String, u64)> = noted.collect();
+    if !noted.is_empty() {
+        return noted;
+    }
+    let seen = timeline
+        .entries
+        .iter()
+        .filter_map(|entry| match &entry.seen {
+            Seen::Label(label) => Some((label.label.clone(), entry.boot_ns)),
+            _ => None,
+        });
+    seen.collect()
+}
+
+fn no_such(path: &Path, label: &str, labels: &[(String, u64)]) -> GcError {
+    let mut names: Vec<&str> = labels.iter().map(|(name, _)| name.as_str()).collect();
+    names.dedup();
+    GcError::NoSuchLabel {
+        name: path.display().to_string(),
+        label: label.to_owned(),
+        near: nearest(label, names.iter().copied()).map(str::to_owned),
+        there: in_words(names.iter().map(|name| (*name).to_owned())),
+    }
+}
+
+/// Which processes were there when it begins is known of it, too.
+fn cut(timeline: &mut Timeline, from: Option<u64>, to: Option<u64>) {
+    let (begin, end) = (from.unwrap_or(0), to.unwrap_or(u64::MAX));
+    timeline.entries.retain_mut(|entry| {
+        let tells_of_life = matches!(entry.seen, Seen::Process(_) | Seen::Gone);
+        let stays = entry.boot_ns <= end && (entry.boot_ns >= begin || tells_of_life);
+        entry.boot_ns = entry.boot_ns.max(begin);
+        stays
+    });
+    // For so long it was looked at, though nothing may have happened at its ends.
+    let mark = |boot_ns| Entry {
+        boot_ns,
+        pid: 0,
+        cost: None,
+        seen: Seen::Label(Label {
+            label: String::new(),
+        }),
+    };
+    timeline.merge(Timeline {
+        entries: from.into_iter().chain(to).map(mark).collect(),
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::gc::GcReport;
+    use crate::memory::timeline::{Collection, Process, Source};
+
+    fn entry(boot_ns: u64, seen: Seen) -> Entry {
+        Entry {
+            boot_ns,
+            pid: 7,
+            cost: None,
+            seen,
+        }
+    }
+
+    fn timeline() -> Timeline {
+        let collection = || {
+            Seen::Collection(Collection {
+                source: Some(Source::Ftrace),
+                reason: "Background".to_owned(),
+                ..Collection::default()
+            })
+        };
+        let process = |name: &str| {
+            Seen::Process(Process {
+                name: name.to_owned(),
+                restarted: false,
+            })
+        };
+        let label = |label: &str| {
+            Seen::Label(Label {
+                label: label.to_owned(),
+            })
+        };
+        Timeline {
+            entries: vec![
+                entry(1, process("com.example.old")),
+                entry(5, collection()),
+                entry(6, Seen::Gone),
+                entry(7, process("com.example.new")),
+                entry(10, label("before")),
+                entry(20, collection()),
+                entry(30, collection()),
+                entry(40, label("after")),
+                entry(50, collection()),
+            ],
+        }
+    }
+
+    #[test]
+    fn a_stretch_has_what_ended_in_it_of_who_was_there() {
+        let nowhere = Path::new("/nowhere");
+        for (typed, collections, observed) in [
+            ("before..after", 2, 30),
+            ("after..before", 2, 30),
+            ("before..", 3, 40),
+            ("before..end", 3, 40),
+            ("after..", 1, 10),
+        ] {
+            let mut timeline = timeline();
+            Stretch::parse(typed)
+                .unwrap()
+                .cut(nowhere, &mut timeline)
+                .unwrap();
+            let report = GcReport::of_recording(&timeline);
+            let [process] = report.processes.as_slice() else {
+                panic!("{typed}: {report:?}");
+            };
+            assert_eq!(process.name.as_deref(), Some("com.example.new"), "{typed}");
+            let told = (process.collections, process.observed_ns);
+            assert_eq!(told, (collections, Some(observed)), "{typed}");
+        }
+        let mut first = timeline();
+        Stretch::parse("..before")
+            .unwrap()
+            .cut(nowhere, &mut first)
+            .unwrap();
+        let report = GcReport::of_recording(&first);
+        assert_eq!(report.processes[0].name.as_deref(), Some("com.example.old"));
+        assert_eq!(report.processes.len(), 1);
+    }
+
+    #[test]
+    fn a_label_that_was_not_set_is_told_with_those_that_were() {
+        let nowhere = Path::new("/nowhere");
+        let stretch = Stretch::parse("befor..after").unwrap();
+        let error = stretch.cut(nowhere, &mut timeline()).unwrap_err();
+        let GcError::NoSuchLabel { near, there, .. } = &error else {
+            panic!("{error}");
+        };
+        assert_eq!(near.as_deref(), Some("before"));
+        assert_eq!(there, "before, after");
+        assert_eq!(Stretch::parse("before"), None);
+    }
+}
