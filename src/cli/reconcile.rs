@@ -38,6 +38,9 @@ pub struct Args {
     pub process: Option<String>,
 }
 
+/// So many reasons are told of why there is no table.
+const WHYS: usize = 3;
+
 /// What `--json` gives.
 #[derive(Serialize)]
 struct Document {
@@ -110,12 +113,17 @@ fn choose(all: Vec<Moment>, input: &JavaInput, args: &Args) -> Result<Vec<Table>
             is_process(process, Some(table.pid.into()), &table.process)
         });
     }
-    if of_process.is_empty() {
-        let message = format!("{path} holds no figures of a process to compare");
-        return Err(
-            Failure::new(ErrorClass::Empty, "nothing-to-reconcile", message)
-                .with_help("record with `heaptap record --with meminfo,smaps`"),
-        );
+    // A moment may be known of which nothing is left: its files are gone, or hold nothing.
+    let has_figures = |moment: &Moment| !moment.table.rows.is_empty();
+    if !of_process.iter().any(has_figures) {
+        let message = match &args.process {
+            Some(process) => format!("{path} holds no figures of {} to compare", shown(process)),
+            None => format!("{path} holds no figures of a process to compare"),
+        };
+        return Err(nothing(message, &of_process).with_help(
+            "record with `heaptap record -n APP --with meminfo,smaps`: what the allocator, meminfo \
+             and the kernel count of a process is kept at each label and at the end",
+        ));
     }
     let meant = match args.all {
         true => of_process,
@@ -130,7 +138,39 @@ fn choose(all: Vec<Moment>, input: &JavaInput, args: &Args) -> Result<Vec<Table>
             })?
         }
     };
+    if !meant.iter().any(has_figures) {
+        let at = match meant
+            .first()
+            .and_then(|moment| moment.capture.label.as_deref())
+        {
+            Some(label) => format!("at {}", shown(label)),
+            None => "of its end".to_owned(),
+        };
+        let message = format!("{path} holds no figures {at}");
+        return Err(nothing(message, &meant).with_help(format!(
+            "`heaptap reconcile {path} --all` shows the moments that have some"
+        )));
+    }
     Ok(meant.into_iter().map(|moment| moment.table).collect())
+}
+
+/// Why there is no table, with what is known of why.
+fn nothing(mut message: String, moments: &[Moment]) -> Failure {
+    let missing = moments
+        .iter()
+        .rev()
+        .flat_map(|moment| &moment.table.missing);
+    let mut whys: Vec<&str> = Vec::new();
+    for missing in missing {
+        if !whys.contains(&missing.why.as_str()) && whys.len() < WHYS {
+            whys.push(&missing.why);
+        }
+    }
+    if !whys.is_empty() {
+        message.push_str(": ");
+        message.push_str(&shown(&whys.join("; ")));
+    }
+    Failure::new(ErrorClass::Empty, "nothing-to-reconcile", message)
 }
 
 fn show(console: &Console, table: &Table) {

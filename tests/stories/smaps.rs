@@ -114,6 +114,31 @@ fn what_was_saved_is_read_again_and_compared() {
 }
 
 #[test]
+fn a_folder_without_figures_gives_no_empty_table() {
+    let lab = Lab::new(ROOTED);
+    lab.expect(0, &["dump", "-n", APP, "-o", "out", "--json"]);
+    let nothing = lab.expect(7, &["reconcile", "out", "--json"]).json();
+    assert_eq!(nothing["error"]["kind"], "nothing-to-reconcile");
+    // What was kept once is gone.
+    let kept = "{\"boot_ns\":1,\"pid\":7,\"kind\":\"kept\",\"what\":\"smaps\",\
+                \"file\":\"smaps/01-first.smaps.gz\",\"label\":\"first\",\"number\":1}\n";
+    std::fs::write(lab.work().join("out/memory.jsonl"), kept).unwrap();
+    for more in [&[][..], &["--all"]] {
+        let args = [&["reconcile", "out", "--json"], more].concat();
+        let ended = lab.expect(7, &args);
+        let error = &ended.json()["error"];
+        assert_eq!(error["kind"], "nothing-to-reconcile", "{ended}");
+        let help = error["help"].as_str().unwrap();
+        assert!(help.contains("--with meminfo,smaps"), "{ended}");
+        let message = error["message"].as_str().unwrap();
+        assert!(
+            message.contains("meminfo was not kept at this label"),
+            "{ended}"
+        );
+    }
+}
+
+#[test]
 fn mappings_and_the_allocators_words_are_kept_at_each_label_and_reconciled() {
     let lab = Lab::new(ROOTED);
     let mut running = lab.record(&["--with", "meminfo,smaps"]);
