@@ -151,12 +151,12 @@ fn near(path: &Path) -> Option<PathBuf> {
     let is_ours = |name: &str| {
         let path = folder.join(name);
         let ending = path.extension().and_then(OsStr::to_str).unwrap_or_default();
-        let is_known = |known: &&str| known.eq_ignore_ascii_case(ending);
+        let is_known = |known: &str| known.eq_ignore_ascii_case(ending);
         is_recording(&path)
             || OF_FILES
                 .iter()
                 .chain(&OF_EITHER)
-                .any(|known| is_known(&known))
+                .any(|known| is_known(known))
     };
     let ours = names
         .iter()

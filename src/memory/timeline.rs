@@ -406,11 +406,24 @@ impl Timeline {
 
     /// Adds what another source saw.
     pub fn merge(&mut self, other: Timeline) {
-        self.entries.extend(other.entries);
+        // There may be millions: they are moved only where they have to be.
+        match self.entries.is_empty() {
+            true => self.entries = other.entries,
+            false => self.entries.extend(other.entries),
+        }
         self.sort();
     }
 
-    fn sort(&mut self) {
+    /// Adds entries, in order of time, each before all others of its moment.
+    pub fn precede(&mut self, entries: Vec<Entry>) {
+        let added = entries.len();
+        self.entries.extend(entries);
+        self.entries.rotate_right(added);
+        self.sort();
+    }
+
+    /// Puts the entries in order of time; those of one moment stay as they are.
+    pub fn sort(&mut self) {
         self.entries.sort_by_key(|entry| entry.boot_ns);
     }
 }

@@ -17,7 +17,7 @@ fn memory(lab: &Lab, folder: &str, pid: u32) -> TraceMemory {
     let mut trace = Trace::open(Box::new(file)).unwrap();
     let wanted = MemoryWanted {
         pids: Some(BTreeSet::from([pid])),
-        every_counter: false,
+        ..MemoryWanted::default()
     };
     trace.memory(&wanted).unwrap()
 }

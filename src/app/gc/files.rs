@@ -106,7 +106,7 @@ fn of_stream(
         add(
             &mut known,
             import::open_stream(whole, name)?,
-            &MemoryWanted::default(),
+            &collections_of(None),
         )?;
         return Ok(Some(of_known(known)));
     }
@@ -147,7 +147,7 @@ fn known_of(path: &Path, stretch: Option<&Stretch>) -> Result<timeline::Known, G
 }
 
 fn of_known(known: timeline::Known) -> GcReport {
-    let mut report = GcReport::of_recording(&known.timeline);
+    let mut report = GcReport::of_recording(known.timeline);
     report.findings = known.findings;
     report
 }
@@ -159,11 +159,8 @@ fn of_known(known: timeline::Known) -> GcReport {
 /// Where there is no readable trace, and nothing is known without one.
 pub(in crate::app) fn add_traces(known: &mut timeline::Known, path: &Path) -> Result<(), GcError> {
     let of_lines: BTreeSet<u32> = known.timeline.entries.iter().map(|e| e.pid).collect();
-    let wanted = MemoryWanted {
-        // Beside what was followed a trace has every app of the phone.
-        pids: (!of_lines.is_empty()).then_some(of_lines),
-        ..MemoryWanted::default()
-    };
+    // Beside what was followed a trace has every app of the phone.
+    let wanted = collections_of((!of_lines.is_empty()).then_some(of_lines));
     let traces = match import::open(path) {
         Ok(traces) => traces,
         // The lines stand by themselves, whatever became of the trace.
@@ -171,6 +168,14 @@ pub(in crate::app) fn add_traces(known: &mut timeline::Known, path: &Path) -> Re
         Err(error) => return Err(error.into()),
     };
     add(known, traces, &wanted)
+}
+
+fn collections_of(pids: Option<BTreeSet<u32>>) -> MemoryWanted {
+    MemoryWanted {
+        pids,
+        every_counter: false,
+        collections_only: true,
+    }
 }
 
 fn add(

@@ -153,7 +153,7 @@ impl GcReport {
     }
 
     /// What a recording holds.
-    pub fn of_recording(timeline: &Timeline) -> GcReport {
+    pub fn of_recording(timeline: Timeline) -> GcReport {
         let processes = of_timeline(timeline).into_iter().map(|recorded| {
             let Recorded {
                 log,

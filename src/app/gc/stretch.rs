@@ -185,7 +185,7 @@ mod tests {
                 .unwrap()
                 .cut(nowhere, &mut timeline)
                 .unwrap();
-            let report = GcReport::of_recording(&timeline);
+            let report = GcReport::of_recording(timeline);
             let [process] = report.processes.as_slice() else {
                 panic!("{typed}: {report:?}");
             };
@@ -198,7 +198,7 @@ mod tests {
             .unwrap()
             .cut(nowhere, &mut first)
             .unwrap();
-        let report = GcReport::of_recording(&first);
+        let report = GcReport::of_recording(first);
         assert_eq!(report.processes[0].name.as_deref(), Some("com.example.old"));
         assert_eq!(report.processes.len(), 1);
     }

@@ -21,20 +21,20 @@ pub struct Recorded {
 
 /// The processes of a recording that collected, by number. A number that a restarted process
 /// has again is another process.
-pub fn of_timeline(timeline: &Timeline) -> Vec<Recorded> {
+pub fn of_timeline(timeline: Timeline) -> Vec<Recorded> {
     let mut lives: BTreeMap<u32, u32> = BTreeMap::new();
     let mut found: BTreeMap<(u32, u32), Recorded> = BTreeMap::new();
     let times = timeline.entries.iter().map(|entry| entry.boot_ns);
     let whole = (times.clone().min(), times.max());
     let mut watched: BTreeMap<(u32, u32), (Option<u64>, Option<u64>)> = BTreeMap::new();
-    for entry in &timeline.entries {
+    for entry in timeline.entries {
         let pid = entry.pid;
         let life = *lives.get(&pid).unwrap_or(&0);
-        match &entry.seen {
+        match entry.seen {
             Seen::Process(process) => {
                 let recorded = found.entry((pid, life)).or_default();
                 recorded.log.name = Some(Name {
-                    text: process.name.clone(),
+                    text: process.name,
                     from_tag: false,
                 });
                 watched.entry((pid, life)).or_default().0 = Some(entry.boot_ns);
@@ -78,7 +78,7 @@ pub fn of_timeline(timeline: &Timeline) -> Vec<Recorded> {
         .collect()
 }
 
-fn logged(collection: &Collection) -> Logged {
+fn logged(collection: Collection) -> Logged {
     let dalvik = collection.reason.starts_with("GC_") || collection.reason == "GC";
     let runtime = match dalvik {
         true => Runtime::Dalvik,
@@ -102,7 +102,7 @@ fn logged(collection: &Collection) -> Logged {
             total: step(collection.total),
         },
         unread: Vec::new(),
-        collection: collection.clone(),
+        collection,
     }
 }
 
@@ -160,7 +160,7 @@ mod tests {
                 entry(44, collection(Some(1))),
             ],
         };
-        let found = of_timeline(&timeline);
+        let found = of_timeline(timeline);
         let live: Vec<Vec<Option<u64>>> = found
             .iter()
             .map(|r| {
@@ -183,6 +183,6 @@ mod tests {
         let alone = Timeline {
             entries: vec![entry(10, collection(None)), entry(30, collection(None))],
         };
-        assert_eq!(of_timeline(&alone)[0].observed, None);
+        assert_eq!(of_timeline(alone)[0].observed, None);
     }
 }

@@ -46,6 +46,9 @@ pub struct MemoryWanted {
     /// Every counter of a Java heap's size. A heap tells its size each time a thread takes a
     /// new buffer; without this, at most one in 20 ms is kept, and those around collections.
     pub every_counter: bool,
+    /// Collections alone, with the lives of processes: of all other figures the first and the
+    /// last, which tell for how long there were any.
+    pub collections_only: bool,
 }
 
 /// What a trace says of memory, and what of that could not be read.
@@ -190,6 +193,37 @@ struct Sink<'a> {
     wanted: &'a MemoryWanted,
     entries: Vec<Entry>,
     left_out: u64,
+    passed: Passed,
+}
+
+/// Entries that are not wanted themselves.
+#[derive(Default)]
+struct Passed {
+    /// When a process was seen first and last.
+    lives: BTreeMap<u32, (u64, u64)>,
+    /// The first and the last of all.
+    ends: Option<(Entry, Entry)>,
+}
+
+impl Passed {
+    fn add(&mut self, entry: Entry) {
+        live(&mut self.lives, &entry);
+        match &mut self.ends {
+            None => self.ends = Some((entry.clone(), entry)),
+            Some((first, _)) if entry.boot_ns < first.boot_ns => *first = entry,
+            Some((_, last)) if entry.boot_ns > last.boot_ns => *last = entry,
+            Some(_) => {}
+        }
+    }
+}
+
+/// Notes when the process of an entry was seen.
+fn live(lives: &mut BTreeMap<u32, (u64, u64)>, entry: &Entry) {
+    if entry.pid != 0 {
+        let at = entry.boot_ns;
+        let (first, last) = lives.entry(entry.pid).or_insert((at, at));
+        (*first, *last) = (at.min(*first), at.max(*last));
+    }
 }
 
 impl<'a> Sink<'a> {
@@ -198,6 +232,7 @@ impl<'a> Sink<'a> {
             wanted,
             entries: Vec::new(),
             left_out: 0,
+            passed: Passed::default(),
         }
     }
 
@@ -216,34 +251,42 @@ impl<'a> Sink<'a> {
     }
 
     fn see(&mut self, boot_ns: u64, pid: u32, seen: Seen) {
-        if self.entries.len() >= MOST_ENTRIES {
-            self.left_out += 1;
-            return;
-        }
-        self.entries.push(Entry {
+        let entry = Entry {
             boot_ns,
             pid,
             cost: None,
             seen,
-        });
+        };
+        if self.wanted.collections_only && !matches!(entry.seen, Seen::Collection(_)) {
+            self.passed.add(entry);
+        } else if self.entries.len() >= MOST_ENTRIES {
+            self.left_out += 1;
+        } else {
+            self.entries.push(entry);
+        }
     }
 
     /// The timeline, with the name of each process at its first figure.
     fn finish(self, recording: &Recording) -> Timeline {
-        let mut seen: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
-        for entry in self.entries.iter().filter(|entry| entry.pid != 0) {
-            let at = entry.boot_ns;
-            let (first, last) = seen.entry(entry.pid).or_insert((at, at));
-            (*first, *last) = (at.min(*first), at.max(*last));
-        }
-        let mut seen: Vec<(u64, u64, u32)> = seen
+        let Sink {
+            mut entries,
+            passed,
+            ..
+        } = self;
+        let mut lives = passed.lives;
+        entries.iter().for_each(|entry| live(&mut lives, entry));
+        let mut seen: Vec<(u64, u64, u32)> = lives
             .into_iter()
             .map(|(pid, (first, last))| (first, last, pid))
             .collect();
         seen.sort_unstable();
         // When the first process of a name was seen for the last time.
         let mut ends: HashMap<&str, u64> = HashMap::new();
-        let mut timeline = Timeline::default();
+        let figures = passed.ends.into_iter();
+        entries.extend(figures.flat_map(|(first, last)| [first, last]));
+        let mut timeline = Timeline { entries };
+        timeline.sort();
+        let mut names = Vec::new();
         for (first, last, pid) in seen {
             let Some(process) = recording.processes.get(&u64::from(pid)) else {
                 continue;
@@ -251,7 +294,7 @@ impl<'a> Sink<'a> {
             let end = ends.entry(&process.name).or_insert(last);
             let restarted = *end < first;
             *end = last.min(*end);
-            timeline.entries.push(Entry {
+            names.push(Entry {
                 boot_ns: first,
                 pid,
                 cost: None,
@@ -261,10 +304,8 @@ impl<'a> Sink<'a> {
                 }),
             });
         }
-        // Names first: of one moment, entries stay in the order in which they come.
-        timeline.merge(Timeline {
-            entries: self.entries,
-        });
+        // Names first, of all that is of their moment.
+        timeline.precede(names);
         timeline
     }
 }

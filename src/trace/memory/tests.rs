@@ -7,6 +7,7 @@ use proptest::prelude::*;
 
 use super::{MemoryLoss, MemoryWanted, TraceMemory};
 use crate::memory::counter::Counters;
+use crate::memory::gc::of_timeline;
 use crate::memory::timeline::{Collection, Resident, Seen, System};
 use crate::trace::Trace;
 
@@ -234,8 +235,43 @@ fn every_counter_comes_where_it_is_asked_for() {
     let none = MemoryWanted {
         pids: Some(BTreeSet::from([8])),
         every_counter: true,
+        ..MemoryWanted::default()
     };
     assert!(read_of(&trace, &none).timeline.entries.is_empty());
+}
+
+#[test]
+fn without_other_figures_the_same_is_told_of_collections() {
+    let name = |pid, name: &[u8]| bytes(1, &[number(1, pid), bytes(3, name)].concat());
+    let reading = |at: u64| {
+        let of = |pid| process(pid, &[(3, at)]);
+        packet(&[number(8, at * MS), bytes(9, &[of(7), of(8)].concat())])
+    };
+    let mut trace = vec![packet(&[bytes(
+        2,
+        &[name(7, b"com.x"), name(8, b"com.y")].concat(),
+    )])];
+    trace.extend((1..1000).map(reading));
+    for at in [100, 300] {
+        trace.push(bundle(&[
+            event(at * MS, 1, "B|7|Background concurrent copying GC"),
+            event((at + 5) * MS, 1, "E|7"),
+            event((at + 6) * MS, 1, "C|7|Heap size (KB)|5"),
+            event((at + 40) * MS, 2, "C|7|Heap size (KB)|9"),
+        ]));
+    }
+    let only = MemoryWanted {
+        collections_only: true,
+        ..MemoryWanted::default()
+    };
+    let (all, only) = (read(&trace), read_of(&trace, &only));
+    assert!(all.timeline.entries.len() > 2000);
+    // Two names, two collections, the first and the last figure.
+    assert_eq!(only.timeline.entries.len(), 6, "{:#?}", only.timeline);
+    let told = |memory: TraceMemory| of_timeline(memory.timeline);
+    let (all, only) = (told(all), told(only));
+    assert_eq!(all[0].observed.map(|o| o.ns), Some(998 * MS));
+    assert_eq!(format!("{all:?}"), format!("{only:?}"));
 }
 
 #[test]

@@ -302,7 +302,7 @@ fn what_no_collection_tells_of_is_unknown_and_not_zero() {
         let timeline = Timeline {
             entries: entries.collect(),
         };
-        let recorded = of_timeline(&timeline).pop().unwrap();
+        let recorded = of_timeline(timeline).pop().unwrap();
         let report = analyze(&recorded.log, Known::default());
         assert_eq!(report.groups[0].freed_bytes, report.freed_bytes);
         (report.freed_bytes, report.freed_told)
