@@ -55,6 +55,7 @@ pub fn trace(bytes: &[u8]) {
         let wanted = MemoryWanted {
             pids: None,
             every_counter,
+            ..MemoryWanted::default()
         };
         if let Ok(memory) = trace.memory(&wanted) {
             let lines: String = memory.timeline.entries.iter().map(|e| e.line()).collect();
