@@ -386,9 +386,12 @@ async fn of_meminfo(ctx: &Context, args: &Args) -> Result<Option<Outcome>, Failu
 
 /// Says that what was compared is one and the same.
 fn same_moment(ctx: &Context, typed: &OsString) {
-    let warning = Warning::same_moment(&shown(&typed.to_string_lossy()));
-    ctx.console
-        .warn_with_help(&warning.message, warning.help.as_deref());
+    let warning = Warning::same_moment();
+    let name = typed.to_string_lossy();
+    ctx.console.warn_with_help(
+        format_args!("{}: {}", shown(&name), warning.message),
+        warning.help.as_deref(),
+    );
 }
 
 /// A flag that only Java heaps know.

@@ -286,8 +286,8 @@ pub fn diff(
             warnings.push(warning);
         }
     }
-    if same_recording && let Some(dump) = found.only_dump() {
-        warnings.push(Warning::same_moment(&after.name_of(dump)));
+    if same_recording && found.is_one_dump() {
+        warnings.push(Warning::same_moment());
     }
     warnings.extend(found.notes);
     Ok(Compared {

@@ -142,15 +142,14 @@ fn nothing(before: &NativeFile, after: &NativeFile) -> DiffError {
     }
 }
 
-impl<'a> Pairs<'a> {
-    /// The dump, where both sides of a recording are one and the same in every pair.
-    pub(super) fn only_dump(&self) -> Option<&'a Dump> {
-        let is_one = |pair: &Pair<'a>| match (pair.before, pair.after) {
+impl Pairs<'_> {
+    /// Whether both sides of a recording are one and the same dump in every pair.
+    pub(super) fn is_one_dump(&self) -> bool {
+        let is_one = |pair: &Pair<'_>| match (pair.before, pair.after) {
             (Some(before), Some(after)) => before.facts.index == after.facts.index,
             _ => false,
         };
-        let any = self.pairs.first().and_then(|pair| pair.after);
-        any.filter(|_| self.pairs.iter().all(is_one))
+        self.pairs.iter().all(is_one)
     }
 }
 

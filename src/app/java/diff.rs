@@ -184,8 +184,7 @@ pub fn diff(
     let before = Half::of(&open_side(&request.before, steps)?, request, steps);
     let mut after = Half::of(&open_side(&request.after, steps)?, request, steps);
     if before.is_of_dump(&after) {
-        let same = Warning::same_moment(&after.name);
-        after.facts.warnings.push(same);
+        after.facts.warnings.push(Warning::same_moment());
     }
     let class = ErrorClass::first_of(before.class.into_iter().chain(after.class));
     let by_class = diff::merge(before.classes, after.classes);
@@ -243,8 +242,6 @@ fn open_side(
 struct Half {
     /// The file, with its links resolved.
     file: Option<PathBuf>,
-    /// The dump as it can be typed.
-    name: String,
     facts: HeapFacts,
     class: Option<ErrorClass>,
     classes: diff::Classes,
@@ -273,7 +270,6 @@ impl Half {
         let found = leaks::find(&heap.graph);
         Half {
             file: heap.path.canonicalize().ok(),
-            name: heap.name(),
             facts: HeapFacts::of(heap),
             class: heap.class(),
             classes,

@@ -55,10 +55,10 @@ pub struct Warning {
 
 impl Warning {
     /// Of a comparison of a dump with itself.
-    pub fn same_moment(name: &str) -> Warning {
+    pub fn same_moment() -> Warning {
         Warning {
             kind: "same-moment",
-            message: format!("both sides are the same moment, {name}: nothing can differ"),
+            message: "both sides are the same moment, so nothing can differ".to_owned(),
             help: Some("name two: INPUT@LABEL, INPUT@N, INPUT@last".to_owned()),
         }
     }
