@@ -322,7 +322,7 @@ export class MemoryPanel {
       const x = axis.x(ms, width);
       picture.append(svg("line", { x1: x, x2: x, y1: 0, y2: 100, class: kind }));
     };
-    for (const { ms } of this.timeline.labels) rule(ms, "label");
+    for (const { ms, text } of this.timeline.labels) if (!this.held.some(({ dump }) => isOf(text, dump))) rule(ms, "label");
     for (const { ms, place } of this.held) rule(ms, place === this.shownDump ? "dump here" : "dump");
     this.group.lives.forEach((life, i) => {
       if (i > 0) rule(life.from_ms, "restart");

@@ -47,12 +47,15 @@ test("31: a page without memory over time has no lanes", async () => {
 });
 
 test("31b: no line crosses a gap or a restart, and every reading is on one", async () => {
-  const page = await open();
+  const { labels } = timeline();
+  const page = await open({ timeline: timeline({ labels: [{ ...labels[0], ms: 990, text: "before" }, ...labels] }) });
   const lines = await page.evaluate(() => [...document.querySelectorAll(".lane-picture .line.s-rss")].map((line) => line.getAttribute("points").split(" ").length));
   assert.deepEqual(lines, [4, 2, 2]);
   const marks = await page.evaluate(() => [...document.querySelectorAll(".gc")].map((mark) => mark.classList.contains("ours")));
   assert.deepEqual(marks, [false, true, false]);
   assert.equal(await page.locator(".rules .dump").count(), 3);
+  // A label that has a dump has no rule of its own.
+  assert.equal(await page.locator(".rules .label").count(), 1);
   assert.equal(await page.locator(".rules .restart").count(), 2);
   // What was shared less than nothing makes no area below the floor.
   const lowest = await page.evaluate(() => {
