@@ -154,7 +154,7 @@ export class MemoryPanel {
       dots: true,
       runs: this.heldRuns(),
       bars: this.heldBars(),
-      at: (ms) => this.heldAt(ms)?.bytes ?? null,
+      at: (ms) => this.heldNear(ms),
     };
     const all: Lane[] = [
       {
@@ -216,6 +216,15 @@ export class MemoryPanel {
     const life = lifeAt(this.group, ms);
     const own = this.held.filter(({ dump }) => !life || dump.pid === life.pid);
     return own.reduce<Held | null>((best, each) => (!best || Math.abs(each.ms - ms) < Math.abs(best.ms - ms) ? each : best), null);
+  }
+
+  /** What the nearest dump holds; nothing before the first and behind the last: what grows was less, and is more. */
+  private heldNear(ms: number): number | null {
+    const nearest = this.heldAt(ms);
+    if (!nearest) return null;
+    const run = this.held.filter(({ dump }) => dump.series === nearest.dump.series);
+    const near = this.axis.ms(NEAR, this.width) - this.axis.ms(0, this.width);
+    return run[0]!.ms - near <= ms && ms <= run[run.length - 1]!.ms + near ? nearest.bytes : null;
   }
 
   /** What the last collection left. */

@@ -82,6 +82,11 @@ test("31c: the cross-hair tells all figures of a moment, and nothing where nothi
   });
   assert.equal((await values(page, "The whole")).PSS, "95.0 MiB");
   assert.equal((await values(page, "Java heap"))["live after a collection"], "8.0 MiB");
+  const held = "held, as sampled";
+  assert.match((await values(page, "Native heap"))[held], /iB$/);
+  await point(page, 600);
+  assert.equal((await values(page, "Native heap"))[held], "–", "before the first dump");
+  assert.match((await values(page, "The whole")).RSS, /iB$/);
   await point(page, 2700);
   assert.equal((await values(page, "The whole")).RSS, "–");
   await point(page, 1900);
