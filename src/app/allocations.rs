@@ -5,8 +5,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::manifest::{self, JavaAllocations};
-use super::tracked::NAMES_CUT;
+use super::manifest::{self, JavaAllocations, Manifest};
+use super::tracked::{self, NAMES_CUT};
 use crate::device::{DebugStream, Device, DeviceError};
 use crate::eligibility::Assessment;
 use crate::error::{Classified, ErrorClass};
@@ -178,12 +178,44 @@ pub(super) async fn check(device: &Device, assessment: &Assessment) -> Result<()
 }
 
 /// What the lists of a recording became.
-pub(super) struct Written {
+#[derive(Debug)]
+pub struct Written {
     pub(super) section: JavaAllocations,
     pub(super) warnings: Vec<manifest::Warning>,
 }
 
 impl Written {
+    /// Puts it into a manifest that was made of the trace. What the exit code tells, where
+    /// `other` is what the trace asks for.
+    pub fn enter(self, manifest: &mut Manifest, other: Option<ErrorClass>) -> Option<ErrorClass> {
+        let class = self.class(other, None);
+        // That no heap is in the trace is what was asked for.
+        let of_trace = |told: &manifest::Warning| tracked::is_of_trace(&told.kind);
+        manifest.warnings.retain(|told| !of_trace(told));
+        manifest.warnings.extend(self.warnings);
+        manifest.java_allocations = Some(self.section);
+        class
+    }
+
+    /// Puts it into the manifest of the folder that it was written to: what could not be read
+    /// stays as it was.
+    pub(super) fn replace(self, manifest: &mut Manifest) {
+        let is_new = |told: &manifest::Warning| {
+            let mut known = manifest.warnings.iter();
+            !known.any(|known| (&known.kind, &known.message) == (&told.kind, &told.message))
+        };
+        let new: Vec<manifest::Warning> = self.warnings.into_iter().filter(is_new).collect();
+        manifest.warnings.extend(new);
+        if let Some(tracked) = &mut manifest.java_allocations {
+            for dump in &mut tracked.dumps {
+                let new = self.section.dumps.iter();
+                if let Some(new) = new.clone().find(|new| new.index == dump.index) {
+                    dump.clone_from(new);
+                }
+            }
+        }
+    }
+
     /// Whether any profile was written.
     pub(super) fn any(&self) -> bool {
         self.section.dumps.iter().any(|dump| dump.file.is_some())

@@ -24,6 +24,7 @@ use crate::export::pprof::{Pprof, PprofOptions};
 use crate::hprof::HprofError;
 use crate::import::{self, ImportError, OpenTrace};
 use crate::profile::{DumpKind, Health, HeapDump, Package};
+use crate::stacks::TRACKED_HEAP;
 use crate::trace::{JavaDump, Surveyed, TraceError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write as _};
@@ -80,6 +81,15 @@ impl Selection {
             DumpName::Hprof(_) => false,
         };
         self.named.as_ref().is_none_or(|all| all.iter().any(is))
+    }
+
+    /// The same for a list of allocations that a runtime tracked.
+    pub(super) fn takes_list(&self, list: &super::tracked::List) -> bool {
+        let (pid, heap) = (u64::from(list.pid), TRACKED_HEAP);
+        self.names(pid, heap, Some(list.time_ns))
+            && (self.pids.is_empty() || self.pids.contains(&pid))
+            && (self.heaps.is_empty() || self.heaps.iter().any(|of| of == heap))
+            && (self.timestamps.is_empty() || self.timestamps.contains(&list.time_ns))
     }
 
     /// The same for an HPROF.

@@ -22,7 +22,6 @@ use super::packet_files;
 use super::plan::{self, JavaPlan, Plan};
 use super::record::{RecordEvent, Step, Tell};
 use super::summary::HeapSummary;
-use super::trace_findings::NOT_ASKED_FOR;
 use super::tracked;
 use crate::eligibility;
 use crate::error::{ErrorClass, Failure};
@@ -206,8 +205,7 @@ pub async fn finish(
     let mut converted = convert(&session, &plan, &trace, controls, tell).await?;
     if plan.with.allocations {
         // That no heap is in the trace is what was asked for.
-        let of_frames = [NOT_ASKED_FOR, "mapping-unused", "mapping-without-package"];
-        let told = |finding: &Finding| !of_frames.contains(&finding.kind);
+        let told = |finding: &Finding| !tracked::is_of_trace(finding.kind);
         converted.findings.retain(told);
     }
     steps.push(plan::step("converted"));

@@ -57,5 +57,5 @@ pub mod symbolize;
 pub mod timeline;
 pub mod top;
 pub mod trace_findings;
-mod tracked;
+pub mod tracked;
 pub mod what;

@@ -81,6 +81,11 @@ pub fn unread(error: &ManifestError) -> manifest::Warning {
 }
 
 impl Recorded {
+    /// The manifest.
+    pub fn manifest(&self) -> &Manifest {
+        &self.0
+    }
+
     /// The manifest itself.
     pub fn into_manifest(self) -> Manifest {
         self.0

@@ -12,11 +12,13 @@ use super::findings::{self, Finding};
 use super::finish::RAW_TRACE;
 use super::goal::{self, Extent, Goal, GoalError, Out};
 use super::manifest::{self, Manifest, ManifestError};
+use super::maps::Maps;
 use super::names::NameOptions;
 use super::naming::{Look, Namer, Watch};
 use super::packet_files::{DEOBFUSCATION, PacketFiles, SYMBOLIZED_TRACE, SYMBOLS};
 use super::summary::HeapSummary;
 use super::trace_findings;
+use super::tracked;
 use crate::error::{Classified, ErrorClass};
 use crate::export::packets::{Written, write_symbols};
 use crate::export::pprof::PprofOptions;
@@ -269,6 +271,8 @@ pub fn refresh(
         return Ok(Refreshed::Symbols(run.finish()?));
     }
     let mut manifest = Manifest::read(folder)?;
+    let lists = tracked::known(&manifest);
+    let maps = Maps::open(&names).map_err(ConvertError::from)?;
     let request = convert::Request {
         input: Input::Path(folder.to_owned()),
         output: folder.to_owned(),
@@ -297,11 +301,21 @@ pub fn refresh(
     manifest
         .warnings
         .retain(|w| !findings::is_of_names(&w.kind));
+    let is_tracked = lists.is_some();
+    if let Some(lists) = lists {
+        let written = tracked::write(folder, folder, lists, &maps);
+        let written = written.map_err(|source| GoalError::Write {
+            name: folder.display().to_string(),
+            source,
+        })?;
+        written.replace(&mut manifest);
+    }
     let known = |kind: &str| manifest.warnings.iter().any(|w| w.kind == kind);
     let new: Vec<manifest::Warning> = converted
         .warnings()
         .into_iter()
         .filter(|warning| findings::is_of_names(&warning.kind) || !known(&warning.kind))
+        .filter(|warning| !(is_tracked && tracked::is_of_trace(&warning.kind)))
         .collect();
     manifest.warnings.extend(new);
     manifest.symbolization = Some(converted.symbolization);

@@ -3,21 +3,24 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use flate2::read::GzDecoder;
 
 use super::allocations::{WHAT, Written};
-use super::convert::write_whole;
-use super::manifest::{self, BesideFile, JavaAllocations, TrackedDump};
+use super::convert::{ConvertError, Selection, write_whole};
+use super::manifest::{self, BesideFile, JavaAllocations, Manifest, TrackedDump};
 use super::maps::Maps;
+use super::names::NameOptions;
+use super::output::is_below;
+use super::recorded::Recorded;
+use super::trace_findings::NOT_ASKED_FOR;
 use crate::deobfuscate::{MapFile, Retraced, Retracer};
 use crate::export::allocations::{Place, TrackedFrame, TrackedProfile};
 use crate::export::gzip::Gzip;
 use crate::jdwp::{Allocations, Frame, LONGEST, LONGEST_NAME, MethodFrame};
+use crate::stacks::TRACKED_HEAP;
 
-/// What their heap is called in profiles.
-const HEAP: &str = "java-allocations";
 /// A runtime gives away no more: where so many came, there may have been others before.
 const FULL: usize = u16::MAX as usize;
 /// Frames whose places are kept at hand.
@@ -28,6 +31,8 @@ pub(super) const NAMES_CUT: &str = "java-allocations-names";
 /// A list that was kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct List {
+    /// As a manifest has it already; `None` where it is the next.
+    pub(super) index: Option<u32>,
     pub(super) file: String,
     pub(super) pid: u32,
     pub(super) process: String,
@@ -41,6 +46,7 @@ pub(super) fn lists(files: &[BesideFile], process_of: impl Fn(u32) -> String) ->
     let mut lists: Vec<&BesideFile> = files.iter().filter(|file| file.what == WHAT).collect();
     lists.sort_by_key(|file| (file.number, file.pid));
     let list = |file: &BesideFile| List {
+        index: None,
         file: file.file.clone(),
         pid: file.pid,
         process: process_of(file.pid),
@@ -48,6 +54,67 @@ pub(super) fn lists(files: &[BesideFile], process_of: impl Fn(u32) -> String) ->
         time_ns: file.time_ns,
     };
     lists.into_iter().map(list).collect()
+}
+
+/// What is said of a trace that was not to hold a heap, since runtimes tracked what was asked for.
+pub(super) fn is_of_trace(kind: &str) -> bool {
+    [NOT_ASKED_FOR, "mapping-unused", "mapping-without-package"].contains(&kind)
+}
+
+/// The lists that a manifest names, which stay as they were recorded; `None` where nothing was
+/// tracked.
+pub(super) fn known(manifest: &Manifest) -> Option<Vec<List>> {
+    let tracked = manifest.java_allocations.as_ref()?;
+    let list = |dump: &TrackedDump| List {
+        index: Some(dump.index),
+        file: dump.list.clone(),
+        pid: dump.pid,
+        process: dump.process.clone(),
+        label: dump.label.clone(),
+        time_ns: dump.time_ns,
+    };
+    let known: Vec<List> = tracked.dumps.iter().map(list).collect();
+    (!known.is_empty()).then_some(known)
+}
+
+/// The lists of a recording whose profiles are to be written once more.
+#[derive(Debug)]
+pub struct Again {
+    folder: PathBuf,
+    lists: Vec<List>,
+}
+
+impl Again {
+    /// Those of the recording that `input` is or lies in; `None` where nothing was tracked.
+    pub fn of(input: &Path, recorded: &Recorded) -> Option<Again> {
+        let folder = match input.is_dir() {
+            true => input,
+            false => input.parent()?,
+        };
+        Some(Again {
+            folder: folder.to_owned(),
+            lists: known(recorded.manifest())?,
+        })
+    }
+
+    /// Writes them into `output`, with the names that are to be had now. Blocks.
+    ///
+    /// # Errors
+    /// Where a mapping file that was given cannot be used, or `output` cannot be written.
+    pub fn write(
+        mut self,
+        output: &Path,
+        selection: &Selection,
+        names: &NameOptions,
+    ) -> Result<Written, ConvertError> {
+        self.lists.retain(|list| selection.takes_list(list));
+        let maps = Maps::open(names)?;
+        let written = write(&self.folder, output, self.lists, &maps);
+        written.map_err(|source| ConvertError::Write {
+            path: output.to_owned(),
+            source,
+        })
+    }
 }
 
 /// Writes a profile into `output` for each list in `folder`. Blocks.
@@ -70,7 +137,7 @@ pub(super) fn write(
             pid: Some(list.pid.into()),
             dumps: Vec::new(),
         };
-        let read = match read(&folder.join(&list.file)) {
+        let read = match read(folder, &list.file) {
             Ok(read) => read,
             Err(why) => {
                 warnings.push(warning("java-allocations-unread", why, "record again"));
@@ -96,7 +163,9 @@ pub(super) fn write(
         }
         let threads: BTreeSet<u16> = read.entries().iter().map(|entry| entry.thread).collect();
         let mut dump = TrackedDump {
-            index: u32::try_from(dumps.len()).unwrap_or(u32::MAX),
+            index: list
+                .index
+                .unwrap_or_else(|| u32::try_from(dumps.len()).unwrap_or(u32::MAX)),
             label: list.label,
             time_ns: list.time_ns,
             pid: list.pid,
@@ -124,9 +193,12 @@ pub(super) fn write(
     })
 }
 
-/// A list as it was kept.
-fn read(path: &Path) -> Result<Allocations, String> {
-    let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
+/// A list as it was kept; a manifest may come from anywhere, and names files of its folder alone.
+fn read(folder: &Path, file: &str) -> Result<Allocations, String> {
+    if !is_below(file) {
+        return Err("it is not in the recording's folder".to_owned());
+    }
+    let file = std::fs::File::open(folder.join(file)).map_err(|error| error.to_string())?;
     let mut list = Vec::new();
     GzDecoder::new(file)
         .take(LONGEST as u64)
@@ -138,7 +210,7 @@ fn read(path: &Path) -> Result<Allocations, String> {
 fn comments(dump: &TrackedDump) -> Vec<String> {
     let mut comments = vec![
         format!(
-            "heaptap {}: pid {}, {}, heap {HEAP}",
+            "heaptap {}: pid {}, {}, heap {TRACKED_HEAP}",
             env!("CARGO_PKG_VERSION"),
             dump.pid,
             dump.process
@@ -301,8 +373,8 @@ fn java_type(descriptor: Option<&str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::names::NameOptions;
     use crate::proto::pprof::Profile;
+    use crate::stacks::Kind;
     use prost::Message as _;
 
     #[test]
@@ -428,6 +500,7 @@ mod tests {
         let packed = Gzip::default().compress(&bytes);
         std::fs::write(dir.path().join("01-a.real.gz"), packed).unwrap();
         let kept = List {
+            index: None,
             file: "01-a.real.gz".to_owned(),
             pid: 42,
             process: "a".to_owned(),
@@ -438,7 +511,24 @@ mod tests {
         let written = write(dir.path(), dir.path(), vec![kept], &maps).unwrap();
         assert_eq!(written.warnings[0].kind, NAMES_CUT);
         assert_eq!(written.class(None, None), None, "all figures are there");
-        assert!(dir.path().join("java_allocations.0.42.pb.gz").is_file());
+        let file = std::fs::File::open(dir.path().join("java_allocations.0.42.pb.gz")).unwrap();
+        let mut packed = Vec::new();
+        GzDecoder::new(file).read_to_end(&mut packed).unwrap();
+        let read = crate::import::read_pprof(&packed).unwrap().profile;
+        let kinds: Vec<(&str, Kind)> = read
+            .table
+            .functions()
+            .iter()
+            .map(|function| (read.table.text_of(function.name), function.kind))
+            .collect();
+        assert!(kinds.contains(&("byte[]", Kind::Class)), "{kinds:?}");
+        assert!(kinds.contains(&("a.Feed.bind", Kind::Java)), "{kinds:?}");
+        let threads: Vec<(&str, i64)> = read.dumps[0]
+            .threads
+            .iter()
+            .map(|of| (of.name.as_str(), of.values.columns[1].iter().sum()))
+            .collect();
+        assert_eq!(threads, [("7", 132), ("8", 16)]);
     }
 
     #[test]

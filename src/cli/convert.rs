@@ -9,13 +9,14 @@ use time::OffsetDateTime;
 use super::missing::Remedy;
 use super::names_args::NamesArgs;
 use super::{Context, Outcome, blocking, export, summary};
-use crate::app::convert::{self, Input, Request, Selection};
+use crate::app::convert::{self, ConvertError, Input, Request, Selection};
 use crate::app::export::stem;
 use crate::app::java::{JavaInput, Which};
 use crate::app::manifest::{Dumps, Manifest};
 use crate::app::naming::{Look, Watch};
 use crate::app::output::{OutputFolder, default_name};
 use crate::app::recorded;
+use crate::app::tracked::Again;
 use crate::error::{ErrorClass, Failure};
 use crate::export::pprof::{PprofOptions, SampleNames};
 
@@ -164,9 +165,11 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     };
     let mut manifest = Manifest::default();
     let mut labels = Vec::new();
+    let mut again = None;
     if let Input::Path(path) = &input {
         match recorded::beside(path) {
             Ok(Some(recorded)) => {
+                again = Again::of(path, &recorded);
                 labels = recorded.carry_into(&mut manifest);
             }
             Ok(None) => {}
@@ -201,10 +204,14 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     };
     let phone = super::progress::phone_asked(ctx, &args.names).await;
     let converted = blocking::watched(ctx, "converting …", phone, move |watch| {
-        convert::convert(&Request { watch, ..request })
+        let request = Request { watch, ..request };
+        let converted = convert::convert(&request)?;
+        let again =
+            again.map(|again| again.write(&request.output, &request.selection, &request.names));
+        Ok::<_, ConvertError>((converted, again.transpose()?))
     });
     let converted = converted.await;
-    let converted = match converted {
+    let (converted, tracked) = match converted {
         Ok(converted) => converted,
         Err(failure) => {
             folder.discard();
@@ -212,9 +219,13 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         }
     };
     let class = converted.class();
+    manifest.warnings.extend(converted.warnings());
+    let class = match tracked {
+        Some(tracked) => tracked.enter(&mut manifest, class),
+        None => class,
+    };
     manifest.outcome.exit_code = class.map_or(0, ErrorClass::exit_code);
     manifest.outcome.complete = class.is_none();
-    manifest.warnings.extend(converted.warnings());
     manifest.dumps = Dumps {
         native: converted.dumps,
         java: converted.java,

@@ -128,6 +128,8 @@ pub enum ByArg {
     Class,
     /// A package; native: that of the class, or the scope around it
     Package,
+    /// Native: a thread, where they are told apart: tracked Java allocations
+    Thread,
     /// Java: a class with all that extend it
     Superclass,
     /// Java: a single object: the largest, with what holds them
@@ -150,7 +152,12 @@ impl ByArg {
             ByArg::Heap => Grouping::Heap,
             ByArg::Loader => Grouping::Loader,
             ByArg::Root => Grouping::Root,
-            ByArg::Callsite | ByArg::Function | ByArg::Library | ByArg::File | ByArg::Line => {
+            ByArg::Callsite
+            | ByArg::Function
+            | ByArg::Library
+            | ByArg::File
+            | ByArg::Line
+            | ByArg::Thread => {
                 return None;
             }
         })
@@ -165,6 +172,7 @@ impl ByArg {
             ByArg::Line => By::Line,
             ByArg::Class => By::Class,
             ByArg::Package => By::Package,
+            ByArg::Thread => By::Thread,
             ByArg::Superclass | ByArg::Object | ByArg::Heap | ByArg::Loader | ByArg::Root => {
                 return None;
             }
@@ -312,6 +320,11 @@ async fn native(ctx: &Context, args: &Args, file: NativeFile) -> Result<Outcome,
     let console = &ctx.console;
     let whole = console.is_json() || args.csv;
     let by = args.by.and_then(ByArg::of_native).unwrap_or(By::Function);
+    if by == By::Thread && args.tree {
+        let message = "threads are no tree";
+        let failure = Failure::new(ErrorClass::Usage, "option-conflict", message);
+        return Err(failure.with_help("leave out --tree, or --by thread"));
+    }
     let tree = args.tree.then(|| TreeRequest {
         inverted: args.invert,
         depth: args

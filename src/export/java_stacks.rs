@@ -49,6 +49,7 @@ pub fn add(profile: &mut StackProfile, tree: &ClassTree, facts: Facts) {
             nodes: rows.iter().map(|row| row.0).collect(),
             columns: (0..3).map(column).collect(),
         },
+        threads: Vec::new(),
     });
 }
 

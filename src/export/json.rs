@@ -60,13 +60,14 @@ struct Measure<'a> {
     view: Option<&'static str>,
 }
 
-/// `plain`, `allocator`, `runtime`, `java`.
+/// `plain`, `allocator`, `runtime`, `java`, `class`.
 pub(super) fn kind_name(kind: Kind) -> &'static str {
     match kind {
         Kind::Plain => "plain",
         Kind::Allocator => "allocator",
         Kind::Runtime => "runtime",
         Kind::Java => "java",
+        Kind::Class => "class",
     }
 }
 

@@ -62,6 +62,7 @@ fn profile() -> StackProfile {
                 vec![1, 5, 1, 0],
             ],
         },
+        threads: Vec::new(),
     });
     profile
 }

@@ -103,6 +103,10 @@ pub struct Facts {
     pub unfinished: bool,
 }
 
+/// The heap of dumps of allocations that a Java runtime tracked, as our profiles call it: the
+/// innermost frames are classes.
+pub const TRACKED_HEAP: &str = "java-allocations";
+
 /// Values by callsite: one row a callsite, ascending, each once; one column a measure. They are
 /// the callsite's own (self): what was allocated by stacks that end there.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -154,9 +158,28 @@ pub struct Dump {
     pub default_measure: usize,
     /// The numbers.
     pub values: Values,
+    /// The same by thread, where threads are told apart.
+    pub threads: Vec<ThreadValues>,
+}
+
+/// What one thread allocated.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ThreadValues {
+    /// Its id, or what a tool calls it.
+    pub name: String,
+    /// Its part of the dump's values.
+    pub values: Values,
 }
 
 impl Dump {
+    /// Moves all numbers to the callsites of another table; `nodes` by those of this one.
+    pub fn move_to(&mut self, nodes: &[NodeId]) {
+        self.values = self.values.through(nodes);
+        for thread in &mut self.threads {
+            thread.values = thread.values.through(nodes);
+        }
+    }
+
     /// The column of a view, if the dump has it.
     pub fn column(&self, view: View) -> Option<&[i64]> {
         let at = self.measures.iter().position(|m| m.view == Some(view))?;

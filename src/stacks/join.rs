@@ -166,7 +166,7 @@ impl ByName {
         id: FunctionId,
     ) -> FunctionId {
         let function = &input.functions()[id.0 as usize];
-        let is_java = function.kind == Kind::Java;
+        let is_java = matches!(function.kind, Kind::Java | Kind::Class);
         let path = input.libraries()[function.library.0 as usize].path;
         let library = match is_java {
             true => JAVA.into(),

@@ -17,7 +17,9 @@ pub(crate) mod naming;
 mod project;
 mod table;
 
-pub use dump::{Dump, Facts, Measure, StackProfile, Unit, Values, View};
+pub use dump::{
+    Dump, Facts, Measure, StackProfile, TRACKED_HEAP, ThreadValues, Unit, Values, View,
+};
 pub use join::{JoinBy, Joined, join};
 pub use project::{ProjectOptions, Projector, project};
 pub use table::{

@@ -151,6 +151,7 @@ impl<'a> Projector<'a> {
             measures: views.iter().copied().map(Measure::of_view).collect(),
             default_measure,
             values,
+            threads: Vec::new(),
         });
     }
 

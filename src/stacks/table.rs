@@ -48,6 +48,8 @@ pub enum Kind {
     Runtime,
     /// Java or Kotlin code, however it was run.
     Java,
+    /// No code: the class of what was allocated, where a runtime tells that.
+    Class,
 }
 
 /// A function of a library.

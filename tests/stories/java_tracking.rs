@@ -340,3 +340,85 @@ fn tracking_that_cannot_be_switched_off_is_told() {
     );
     assert_eq!(lab.phone.tracking().len(), 1, "it tracks on");
 }
+
+#[cfg(unix)]
+#[test]
+fn what_was_tracked_is_told_by_class_and_thread_and_named_later() {
+    let lab = Lab::new(&format!("{OLD},obfuscated=yes"));
+    std::fs::write(lab.work().join("mapping.txt"), heaptap::phone::MAPPING).unwrap();
+    let mut running = lab.record(&[FLAG]);
+    running.until_recorded();
+    until_tracking(&lab);
+    lab.expect(0, &["snapshot", "--label", "one"]);
+    running.until("captured");
+    running.signal("INT");
+    assert_eq!(running.end().code(), Some(0));
+    let (before, truth) = (dumps(&lab), lab.phone.tracked_truth().remove(0));
+
+    let rows = |by: &str| {
+        let top = lab
+            .expect(0, &["top", "out@one", "--by", by, "--json"])
+            .json();
+        top["heaps"][0]["rows"].as_array().unwrap().clone()
+    };
+    let bytes = |row: &Value| row["self"]["alloc_space"].as_u64().unwrap();
+    let mut classes: BTreeMap<&str, u64> = BTreeMap::new();
+    for ((class, _), (_, bytes)) in &truth.sites {
+        *classes.entry(class.as_str()).or_default() += bytes;
+    }
+    let by_class = rows("class");
+    let owners = by_class.iter().filter(|row| bytes(row) > 0);
+    let told: BTreeMap<&str, u64> = owners
+        .map(|row| (row["name"].as_str().unwrap(), bytes(row)))
+        .collect();
+    assert_eq!(told, classes);
+    let by_thread = rows("thread");
+    assert_eq!(by_thread.len(), 1, "{by_thread:?}");
+    assert_eq!(
+        by_thread[0]["name"],
+        format!("{} (main)", truth.pid & 0xffff)
+    );
+    assert_eq!(
+        bytes(&by_thread[0]),
+        truth.sites.values().map(|s| s.1).sum::<u64>()
+    );
+    lab.expect(2, &["top", "out", "--by", "thread", "--tree"]);
+    let said = lab.expect(7, &["leaks", "out"]);
+    assert!(said.stderr.contains("counts allocations only"), "{said}");
+
+    // The names come later, into another folder, and into the recording's own.
+    let named = |folder: &str, dump: &Value| {
+        let file = format!("../{folder}/{}", dump["file"].as_str().unwrap());
+        let sites = profile(&lab, &file, false);
+        let recorded = profile(&lab, &file, true);
+        assert_eq!(
+            recorded.len(),
+            profile(&lab, dump["file"].as_str().unwrap(), true).len()
+        );
+        sites.keys().any(|(_, stack)| {
+            let name = "com.example.app.feed.FeedAdapter.onBindViewHolder";
+            stack.iter().any(|frame| frame == name)
+        })
+    };
+    assert!(!named("out", &before[0]));
+    let map = ["--mapping", "mapping.txt"];
+    lab.expect(0, &[&["convert", "out", "-o", "again"][..], &map].concat());
+    let again = lab.manifest("again");
+    assert_eq!(
+        again["java_allocations"]["dumps"],
+        serde_json::json!(before)
+    );
+    assert_eq!(again["warnings"], serde_json::json!([]), "{again:#}");
+    assert!(named("again", &before[0]) && named("again", &before[1]));
+    lab.expect(
+        0,
+        &[&["convert", "out@one", "-o", "one"][..], &map].concat(),
+    );
+    let one = &lab.manifest("one")["java_allocations"]["dumps"];
+    assert_eq!(*one, serde_json::json!([before[0]]));
+    lab.expect(0, &[&["deobfuscate", "out"][..], &map].concat());
+    assert!(named("out", &before[0]) && named("out", &before[1]));
+    assert_eq!(dumps(&lab), before);
+    let warnings = &lab.manifest("out")["warnings"];
+    assert_eq!(*warnings, serde_json::json!([]));
+}

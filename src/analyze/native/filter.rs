@@ -148,7 +148,7 @@ impl Visibility {
     fn default_of(kind: Kind, all_frames: bool) -> Visibility {
         match kind {
             _ if all_frames => Visibility::Plain,
-            Kind::Plain | Kind::Java => Visibility::Plain,
+            Kind::Plain | Kind::Java | Kind::Class => Visibility::Plain,
             Kind::Runtime => Visibility::Runtime,
             Kind::Allocator => Visibility::Allocator,
         }

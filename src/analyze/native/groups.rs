@@ -26,6 +26,8 @@ pub enum By {
     Class,
     /// A package, or the scope around the class; a library where there is none.
     Package,
+    /// A thread, where they are told apart. No frame tells it: all are one group.
+    Thread,
 }
 
 impl By {
@@ -39,6 +41,7 @@ impl By {
             By::Line => "line",
             By::Class => "class",
             By::Package => "package",
+            By::Thread => "thread",
         }
     }
 }
@@ -133,6 +136,7 @@ impl<'a> Groups<'a> {
                 .unwrap_or_else(|| bracketed(self.table, function.library)),
             By::Package => scope::package_of(name, function.kind)
                 .unwrap_or_else(|| bracketed(self.table, function.library)),
+            By::Thread => Cow::Borrowed(UNKNOWN),
         }
     }
 }
@@ -159,6 +163,7 @@ fn key(table: &StackTable, by: By, frame: FrameId) -> Key<'_> {
             scope::package_of(name, function.kind)
                 .unwrap_or_else(|| bracketed(table, function.library)),
         ),
+        By::Thread => Key::Named(Cow::Borrowed(UNKNOWN)),
     }
 }
 

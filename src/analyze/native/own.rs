@@ -78,7 +78,7 @@ pub fn is_own(table: &StackTable, frame: FrameId) -> bool {
     }
     let path = table.text_of(table.libraries()[function.library.0 as usize].path);
     match function.kind {
-        Kind::Allocator | Kind::Runtime => false,
+        Kind::Allocator | Kind::Runtime | Kind::Class => false,
         // Where Java code lies says little: what is compiled just in time lies in no file.
         Kind::Java => !is_platform_path(path),
         Kind::Plain => !path.is_empty() && !path.starts_with('[') && !is_platform_path(path),

@@ -99,6 +99,9 @@ pub fn without_annotation(name: &str) -> &str {
 /// The class of a method: `com.example.Cache` of `com.example.Cache.put [jit]`; of C++ and Rust
 /// the enclosing scope, which may be a namespace, without template arguments.
 pub fn class_of(name: &str, kind: Kind) -> Option<Cow<'_, str>> {
+    if kind == Kind::Class {
+        return (!name.is_empty()).then_some(Cow::Borrowed(name));
+    }
     let name = without_annotation(name);
     if kind == Kind::Java {
         let one = name.split(" | ").next().unwrap_or(name);
@@ -120,7 +123,7 @@ pub fn class_of(name: &str, kind: Kind) -> Option<Cow<'_, str>> {
 pub fn package_of(name: &str, kind: Kind) -> Option<Cow<'_, str>> {
     let class = class_of(name, kind)?;
     let cut = match kind {
-        Kind::Java => class.rfind('.'),
+        Kind::Java | Kind::Class => class.rfind('.'),
         _ => Marks::of(&class).separators.last().copied(),
     };
     match (cut, class) {
@@ -259,6 +262,8 @@ mod tests {
             pair("com.example.Cache", "com.example")
         );
         assert_eq!(of("a.B.c | a.D.e", Kind::Java), pair("a.B", "a"));
+        assert_eq!(of("a.b.C[]", Kind::Class), pair("a.b.C[]", "a.b"));
+        assert_eq!(of("byte[]", Kind::Class), pair("byte[]", "byte[]"));
         assert_eq!(of("Main.main", Kind::Java), pair("Main", ""));
         assert_eq!(of("main", Kind::Plain), pair("", ""));
         assert_eq!(

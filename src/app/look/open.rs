@@ -447,7 +447,7 @@ pub(super) fn joined(mut profiles: Vec<StackProfile>) -> StackProfile {
     let mut dumps = Vec::new();
     for (profile, nodes) in profiles.into_iter().zip(&joined.nodes) {
         for mut dump in profile.dumps {
-            dump.values = dump.values.through(nodes);
+            dump.move_to(nodes);
             dumps.push(dump);
         }
     }

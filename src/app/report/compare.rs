@@ -14,7 +14,7 @@ pub(super) fn joined(files: Vec<(String, Box<NativeFile>)>) -> (StackProfile, Ve
     for ((name, file), nodes) in files.into_iter().zip(&joined.nodes) {
         starts.push(dumps.len());
         for mut dump in file.profile.dumps {
-            dump.values = dump.values.through(nodes);
+            dump.move_to(nodes);
             dump.facts.label = Some(match dump.facts.label {
                 Some(label) if !name.contains('@') => format!("{name}@{label}"),
                 _ => name.clone(),

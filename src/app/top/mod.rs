@@ -21,7 +21,7 @@ use crate::analyze::sampling::Sampled;
 use crate::app::java::facts::Warning;
 use crate::app::look::{ListedDump, NativeFile};
 use crate::error::{Classified, ErrorClass};
-use crate::stacks::{Dump, Facts, Measure, StackTable, Unit, Values, View};
+use crate::stacks::{Dump, Facts, Measure, StackTable, TRACKED_HEAP, Unit, Values, View};
 
 /// What is asked.
 #[derive(Debug, Clone)]
@@ -93,6 +93,12 @@ pub enum TopError {
         /// What there is, in words.
         there: String,
     },
+    /// No heap tells threads apart.
+    #[error("{name} does not tell which thread allocated what")]
+    NoThreads {
+        /// The input.
+        name: String,
+    },
 }
 
 impl Classified for TopError {
@@ -103,12 +109,18 @@ impl Classified for TopError {
     fn kind(&self) -> &'static str {
         match self {
             TopError::NoSuchView { .. } => "no-such-view",
+            TopError::NoThreads { .. } => "no-threads",
         }
     }
 
     fn help(&self) -> Option<String> {
         match self {
             TopError::NoSuchView { there, .. } => Some(format!("it has {there}")),
+            TopError::NoThreads { .. } => Some(
+                "heapprofd does not tell; --by callsite shows what threads begin with, and `record \
+                 --java-allocations=tracking` has the threads of Java allocations"
+                    .to_owned(),
+            ),
         }
     }
 }
@@ -273,6 +285,11 @@ pub fn top(file: &NativeFile, request: &TopRequest) -> Result<TopReport, TopErro
             there: there.join(", "),
         });
     }
+    if request.by == By::Thread && dumps.iter().all(|dump| dump.threads.is_empty()) {
+        return Err(TopError::NoThreads {
+            name: file.path.display().to_string(),
+        });
+    }
     let mut heaps: Vec<HeapReport> = viewed
         .into_iter()
         .map(|(dump, at)| {
@@ -411,6 +428,10 @@ impl<'a> Looker<'a> {
         let share = |value: i64| (total != 0).then(|| value as f64 / total as f64);
         let (rows, tree) = match self.request.tree {
             Some(tree) => (None, Some(self.tree(&shown, &groups, &sums, tree, share))),
+            None if self.request.by == By::Thread => {
+                let (rows, count) = self.threads(&shown, share);
+                (Some((rows, count, count)), None)
+            }
             None => {
                 let table = Table::of(&shown, &groups, &sums);
                 let owners = table.rows().filter(|row| row.own[self.at] != 0).count();
@@ -438,6 +459,73 @@ impl<'a> Looker<'a> {
             rows_total,
             rows_with_self,
             tree,
+        }
+    }
+
+    /// A row for each thread of which the filter leaves something, as many as were asked for, and
+    /// how many there are.
+    fn threads(
+        &self,
+        shown: &Shown<'_>,
+        share: impl Fn(i64) -> Option<f64>,
+    ) -> (Vec<TopRow>, usize) {
+        let sums = self.dump.threads.iter().map(|thread| {
+            let mut sums = vec![0i64; thread.values.columns.len()];
+            for (row, node) in thread.values.nodes.iter().enumerate() {
+                if shown.target(*node).is_none() {
+                    continue;
+                }
+                for (sum, column) in sums.iter_mut().zip(&thread.values.columns) {
+                    *sum = sum.saturating_add(column.get(row).copied().unwrap_or(0));
+                }
+            }
+            (self.thread_name(&thread.name), sums)
+        });
+        let mut all: Vec<(String, Vec<i64>)> = sums
+            .filter(|(_, sums)| sums.iter().any(|sum| *sum != 0))
+            .collect();
+        let count = all.len();
+        let figure = |sums: &[i64]| sums.get(self.at).copied().unwrap_or(0);
+        match self.request.order {
+            Order::Own | Order::Cumulative => all.sort_by(|(name, a), (other, b)| {
+                figure(b).cmp(&figure(a)).then_with(|| name.cmp(other))
+            }),
+            Order::Name => all.sort_by(|(name, _), (other, _)| name.cmp(other)),
+        }
+        if self.request.owners_only {
+            all.retain(|(_, sums)| figure(sums) != 0);
+        }
+        if self.request.limit > 0 {
+            all.truncate(self.request.limit);
+        }
+        let rows = all.into_iter().map(|(name, sums)| {
+            let figures = self.figures(&sums);
+            let share = share(figure(&sums));
+            TopRow {
+                name,
+                library: None,
+                file: None,
+                line: None,
+                own: figures.clone(),
+                self_limits: None,
+                cumulative: figures,
+                cumulative_limits: None,
+                self_share: share,
+                cumulative_share: share,
+                stack: None,
+            }
+        });
+        (rows.collect(), count)
+    }
+
+    /// Of a runtime's list the lower 16 bits of the thread's id: the main thread has the
+    /// process's.
+    fn thread_name(&self, name: &str) -> String {
+        let facts = &self.dump.facts;
+        let is_tracked = facts.heap == TRACKED_HEAP && facts.pid != 0;
+        match is_tracked && *name == (facts.pid & 0xffff).to_string() {
+            true => format!("{name} (main)"),
+            false => name.to_owned(),
         }
     }
 

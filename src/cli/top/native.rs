@@ -133,12 +133,14 @@ fn rows(console: &Console, report: &TopReport, heap: &HeapReport) {
     let others = others(heap, width);
     let has_error = rows.iter().any(|row| row.self_limits.is_some());
     let by_callsite = report.by == "callsite";
+    // Where nothing lies between a row and the whole, self is all there is.
+    let has_cumulative = !matches!(report.by, "callsite" | "thread");
     let mut headings = vec!["self"];
     if has_error {
         headings.push("95 %");
     }
     headings.push("%");
-    if !by_callsite {
+    if has_cumulative {
         headings.extend(["cumulative", "%"]);
     }
     headings.extend(&others);
@@ -156,7 +158,7 @@ fn rows(console: &Console, report: &TopReport, heap: &HeapReport) {
             cells.push(error);
         }
         cells.push(percent(row.self_share));
-        if !by_callsite {
+        if has_cumulative {
             cells.push(value(cumulative, &heap.unit));
             cells.push(percent(row.cumulative_share));
         }

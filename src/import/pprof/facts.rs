@@ -3,7 +3,7 @@
 
 use super::message::Message;
 use crate::profile::DumpKind;
-use crate::stacks::{Dump, View};
+use crate::stacks::{Dump, TRACKED_HEAP, View};
 
 /// Fills in what is known of the dump.
 pub(super) fn fill(dump: &mut Dump, message: &Message<'_>, comments: &[String]) {
@@ -24,14 +24,7 @@ pub(super) fn fill(dump: &mut Dump, message: &Message<'_>, comments: &[String]) 
     ) {
         facts.sampling_interval_bytes = u64::try_from(message.period).unwrap_or(0);
     }
-    // `heaptap 0.1.0: pid 2050, com.example.app, heap libc.malloc`, as `convert` writes it.
-    let ours = comments.iter().find_map(|comment| {
-        let (_, rest) = comment.strip_prefix("heaptap ")?.split_once(": pid ")?;
-        let (who, heap) = rest.rsplit_once(", heap ")?;
-        let (pid, process) = who.split_once(", ").unwrap_or((who, ""));
-        Some((pid.parse::<u64>().ok()?, process, heap))
-    });
-    if let Some((pid, process, heap)) = ours {
+    if let Some((pid, process, heap)) = ours(comments) {
         facts.pid = pid;
         facts.process = process.to_owned();
         facts.heap = heap.to_owned();
@@ -43,6 +36,22 @@ pub(super) fn fill(dump: &mut Dump, message: &Message<'_>, comments: &[String]) 
             }
         }
     }
+}
+
+/// Process and heap of a profile of ours: `heaptap 0.1.0: pid 2050, com.example.app, heap
+/// libc.malloc`, as `convert` writes it.
+fn ours(comments: &[String]) -> Option<(u64, &str, &str)> {
+    comments.iter().find_map(|comment| {
+        let (_, rest) = comment.strip_prefix("heaptap ")?.split_once(": pid ")?;
+        let (who, heap) = rest.rsplit_once(", heap ")?;
+        let (pid, process) = who.split_once(", ").unwrap_or((who, ""));
+        Some((pid.parse::<u64>().ok()?, process, heap))
+    })
+}
+
+/// Whether it is one of allocations that a Java runtime tracked.
+pub(super) fn is_tracked(comments: &[String]) -> bool {
+    ours(comments).is_some_and(|(_, _, heap)| heap == TRACKED_HEAP)
 }
 
 /// Remarks of our own profiles, by which they are known.

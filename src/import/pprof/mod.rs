@@ -98,12 +98,13 @@ pub fn read_pprof(bytes: &[u8]) -> Option<Pprof> {
         messages: message.broken,
         ..PprofDamage::default()
     };
-    let mut profile = read::build(&message, bytes.len(), &mut damage);
     let comment = |index: &u64| {
         let text = message.string(*index)?;
         Some(String::from_utf8_lossy(text).into_owned())
     };
     let comments: Vec<String> = message.comments.iter().filter_map(comment).collect();
+    let is_tracked = facts::is_tracked(&comments);
+    let mut profile = read::build(&message, bytes.len(), is_tracked, &mut damage);
     if let Some(dump) = profile.dumps.first_mut() {
         facts::fill(dump, &message, &comments);
     }

@@ -4,7 +4,7 @@
 //! Nothing is allocated by a claimed size, and work is bounded by the size of the input: a
 //! location may have many lines and be named often, which multiplies.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::PprofDamage;
 use super::measures::Column;
@@ -13,8 +13,9 @@ use crate::names::{demangle, module, nameless, nowhere};
 use crate::profile::index::FastHash;
 use crate::stacks::{
     Dump, Facts, Frame, FrameId, Function, Kind, Library, LibraryId, NodeId, StackProfile,
-    StackTable, TextId, Values,
+    StackTable, TextId, ThreadValues, Values,
 };
+use crate::trace::wire::WireError;
 
 /// Frames that may be walked, for each byte of the input and beside them: real profiles take
 /// one to three a byte.
@@ -31,7 +32,13 @@ const COLUMNS: usize = 64;
 type Ids = HashMap<u64, u32, FastHash>;
 
 /// Reads a profile as one dump. What it says of itself in comments is not looked at.
-pub(super) fn build(message: &Message<'_>, size: usize, damage: &mut PprofDamage) -> StackProfile {
+/// Where allocations were `tracked` by a Java runtime, the innermost frames are classes.
+pub(super) fn build(
+    message: &Message<'_>,
+    size: usize,
+    is_tracked: bool,
+    damage: &mut PprofDamage,
+) -> StackProfile {
     let mut columns: Vec<Column> = Vec::new();
     damage.columns = message.sample_types.len().saturating_sub(COLUMNS) as u64;
     for sample_type in message.sample_types.iter().take(COLUMNS) {
@@ -55,28 +62,41 @@ pub(super) fn build(message: &Message<'_>, size: usize, damage: &mut PprofDamage
         locations: ids(message.locations.iter().map(|location| location.id)),
         runs: vec![None; message.locations.len()],
         run_frames: Vec::new(),
+        is_tracked,
+        leaves: HashSet::new(),
+        is_class: false,
+        thread: None,
         steps_left: STEPS.saturating_add(size.saturating_mul(STEPS_PER_BYTE)),
         text_left: TEXT.saturating_add(size.saturating_mul(TEXT_PER_BYTE)),
     };
     let mut rows: Vec<(NodeId, u32)> = Vec::with_capacity(message.samples.len());
     let mut values: Vec<i64> = Vec::new();
+    let mut threads: BTreeMap<Thread, Vec<(NodeId, u32)>> = BTreeMap::new();
     for sample in &message.samples {
         let Ok(row) = u32::try_from(rows.len()) else {
             break;
         };
         if let Some(node) = builder.sample(sample, &columns, &mut values) {
             rows.push((node, row));
+            if let Some(thread) = builder.thread {
+                threads.entry(thread).or_default().push((node, row));
+            }
         }
     }
     let width = columns.len();
-    let values = Values::sum(rows, width, |column, row| {
-        values[row as usize * width + column]
+    let value = |column: usize, row: u32| values[row as usize * width + column];
+    let threads = threads.into_iter().map(|(thread, rows)| ThreadValues {
+        name: builder.name_of(thread),
+        values: Values::sum(rows, width, value),
     });
+    let threads = threads.collect();
+    let values = Values::sum(rows, width, value);
     let dump = Dump {
         facts: Facts::default(),
         measures: columns.iter().map(|c| c.measure.clone()).collect(),
         default_measure: default_measure(message, &columns),
         values,
+        threads,
     };
     StackProfile {
         table: builder.table,
@@ -106,6 +126,16 @@ fn ids(all: impl Iterator<Item = u64>) -> Ids {
     ids
 }
 
+/// A thread by its label: a number, or the index of a string.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Thread {
+    Number(u64),
+    Text(u64),
+}
+
+/// The key of labels that name threads.
+const THREAD: &[u8] = b"thread";
+
 struct Builder<'a> {
     message: &'a Message<'a>,
     damage: &'a mut PprofDamage,
@@ -119,6 +149,13 @@ struct Builder<'a> {
     /// By position of the location where its frames stand in `run_frames`, outermost first.
     runs: Vec<Option<(usize, usize)>>,
     run_frames: Vec<FrameId>,
+    is_tracked: bool,
+    /// Locations that stand for classes.
+    leaves: HashSet<u64>,
+    /// Whether frames being made are such a location's.
+    is_class: bool,
+    /// That of the last sample.
+    thread: Option<Thread>,
     steps_left: usize,
     text_left: usize,
 }
@@ -137,6 +174,7 @@ impl Builder<'_> {
         let first = values.len();
         let mut broken = false;
         let mut beyond = 0u64;
+        let mut thread = None;
         let read = each(bytes, |number, value| match number {
             1 => broken |= value.numbers(|id| locations.push(id)).is_err(),
             2 => {
@@ -150,8 +188,16 @@ impl Builder<'_> {
                 });
                 broken |= read.is_err();
             }
+            3 => match self.thread_of(value.bytes()) {
+                Ok(found) => thread = thread.or(found),
+                Err(_) => broken = true,
+            },
             _ => {}
         });
+        self.thread = thread;
+        if self.is_tracked {
+            self.leaves.extend(locations.first());
+        }
         let missing = columns.len() - (values.len() - first);
         broken |= read.is_err() || missing > 0 || beyond > unread;
         self.damage.samples += u64::from(broken);
@@ -183,12 +229,39 @@ impl Builder<'_> {
         Some(node)
     }
 
+    /// The thread that a label names, if it names one.
+    fn thread_of(&self, label: &[u8]) -> Result<Option<Thread>, WireError> {
+        let (mut key, mut text, mut number) = (0, 0, 0);
+        each(label, |field, value| match field {
+            1 => key = value.number(),
+            2 => text = value.number(),
+            3 => number = value.number(),
+            _ => {}
+        })?;
+        let is_thread = self.message.string(key) == Some(THREAD);
+        Ok(is_thread.then_some(match text {
+            0 => Thread::Number(number),
+            text => Thread::Text(text),
+        }))
+    }
+
+    fn name_of(&self, thread: Thread) -> String {
+        match thread {
+            Thread::Number(number) => number.to_string(),
+            Thread::Text(text) => {
+                let text = self.message.string(text).unwrap_or_default();
+                String::from_utf8_lossy(text).into_owned()
+            }
+        }
+    }
+
     /// The frames of a location.
     fn run(&mut self, id: u64) -> Option<(usize, usize)> {
         let at = *self.locations.get(&id)? as usize;
         if let Some(known) = self.runs[at] {
             return Some(known);
         }
+        self.is_class = self.leaves.contains(&id);
         let message = self.message;
         let location = message.locations[at];
         let lines = &message.lines[location.first_line..location.end_line];
@@ -271,7 +344,11 @@ impl Builder<'_> {
     ) -> FrameId {
         let table = &self.table;
         let path = table.text_of(table.libraries()[library.0 as usize].path);
-        let kind = Kind::of_shown(path, table.text_of(name), table.text_of(system));
+        let kind = match (self.is_tracked, self.is_class) {
+            (true, true) => Kind::Class,
+            (true, false) => Kind::Java,
+            (false, _) => Kind::of_shown(path, table.text_of(name), table.text_of(system)),
+        };
         let function = self.table.function(Function {
             name,
             system_name: if system == name {

@@ -55,7 +55,10 @@ static FUNCTIONS: Schema = Schema {
     columns: with_figures![
         Column::text("name", "the function"),
         Column::text("library", "path of the file it lies in"),
-        Column::text("kind", "plain, allocator, runtime (of Java), java"),
+        Column::text(
+            "kind",
+            "plain, allocator, runtime (of Java), java, class (allocated)"
+        ),
     ],
 };
 const FUNCTION_FIGURES: usize = 3;

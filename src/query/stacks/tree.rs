@@ -21,7 +21,10 @@ static STACKS: Schema = Schema {
         Column::text("source_file", "NULL where not known"),
         Column::int("line_number", "NULL where not known"),
         Column::int("inlined", "1 where the compiler put it into its caller"),
-        Column::text("kind", "plain, allocator, runtime (of Java), java"),
+        Column::text(
+            "kind",
+            "plain, allocator, runtime (of Java), java, class (allocated)",
+        ),
         Column::text("stack", "names from the root to here, separated by `;`"),
     ],
 };
@@ -44,6 +47,7 @@ pub(super) fn word(kind: Kind) -> &'static str {
         Kind::Allocator => "allocator",
         Kind::Runtime => "runtime",
         Kind::Java => "java",
+        Kind::Class => "class",
     }
 }
 

@@ -331,5 +331,6 @@ fn with_facts(dump: &super::header::Dump, rows: Rows, header: &Header) -> Dump {
             nodes: rows.nodes.into_iter().map(NodeId).collect(),
             columns: rows.columns,
         },
+        threads: Vec::new(),
     }
 }

@@ -46,6 +46,8 @@ pub fn fold(profile: &mut StackProfile, most: usize) -> Option<Folded> {
     }
     for dump in &mut profile.dumps {
         dump.values = moved(&dump.values, &goals);
+        // Nobody asks for them from here on.
+        dump.threads.clear();
     }
     Some(Folded {
         kept,

@@ -3,7 +3,7 @@
 //! use.
 
 use super::varint::{self, Delta};
-use crate::stacks::{FrameId, NodeId, StackProfile, StackTable, TextId};
+use crate::stacks::{FrameId, Kind, NodeId, StackProfile, StackTable, TextId};
 
 /// The number of what is not written.
 const NONE: u32 = u32::MAX;
@@ -190,7 +190,12 @@ fn function_columns(
         names.push(texts.number(function.name.0));
         system_names.push(texts.number(function.system_name.0));
         owners.push(libraries.number(function.library.0));
-        varint::put(&mut kinds, u64::from(function.kind as u8));
+        // The page has no table by class: what is allocated stands for Java code in it.
+        let kind = match function.kind {
+            Kind::Class => Kind::Java,
+            kind => kind,
+        };
+        varint::put(&mut kinds, u64::from(kind as u8));
     }
     [
         names.finish(),

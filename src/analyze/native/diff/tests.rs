@@ -38,6 +38,7 @@ fn dump(nodes: &[NodeId], hits: &[(i64, i64)], interval: u64) -> Dump {
                 present().map(|(_, hits)| hits.1).collect(),
             ],
         },
+        threads: Vec::new(),
     }
 }
 

@@ -56,6 +56,7 @@ pub(super) fn dump_of(index: u32, interval: u64, numbers: &[(NodeId, Counters)])
                 column(|n| n.alloc_objects),
             ],
         },
+        threads: Vec::new(),
     }
 }
 

@@ -220,7 +220,7 @@ impl Inputs {
                 let joined = join(&tables, JoinBy::Exact);
                 for (file, (profile, names)) in profiles.into_iter().zip(names).enumerate() {
                     for (mut dump, name) in profile.dumps.into_iter().zip(names) {
-                        dump.values = dump.values.through(&joined.nodes[file]);
+                        dump.move_to(&joined.nodes[file]);
                         dumps.push(Opened { file, dump, name });
                     }
                 }

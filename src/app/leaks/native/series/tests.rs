@@ -29,6 +29,7 @@ fn compared(is_trace: bool, rows: &[Row]) -> Vec<Series> {
                 nodes: vec![NodeId::ROOT],
                 columns: vec![vec![1]; View::ALL.len()],
             },
+            threads: Vec::new(),
         },
     };
     let files = rows.iter().map(|row| row.0).max().unwrap() + 1;
