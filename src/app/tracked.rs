@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use flate2::read::GzDecoder;
 
 use super::allocations::{WHAT, Written};
-use super::convert::{ConvertError, Selection, write_whole};
+use super::convert::{Choices, ConvertError, Selection, write_whole};
 use super::manifest::{self, BesideFile, JavaAllocations, Manifest, TrackedDump};
 use super::maps::Maps;
 use super::names::NameOptions;
@@ -100,14 +100,29 @@ impl Again {
     /// Writes them into `output`, with the names that are to be had now. Blocks.
     ///
     /// # Errors
-    /// Where a mapping file that was given cannot be used, or `output` cannot be written.
+    /// Where a mapping file that was given cannot be used, or `output` cannot be written; where
+    /// the recording has nothing but them and none is meant.
     pub fn write(
         mut self,
+        is_all: bool,
         output: &Path,
         selection: &Selection,
         names: &NameOptions,
     ) -> Result<Written, ConvertError> {
+        let choices = Choices {
+            dumps: self.lists.len() as u64,
+            processes: self
+                .lists
+                .iter()
+                .map(|list| (list.pid.into(), list.process.clone()))
+                .collect(),
+            heaps: BTreeSet::from([TRACKED_HEAP.to_owned()]),
+            times: self.lists.iter().map(|list| list.time_ns).collect(),
+        };
         self.lists.retain(|list| selection.takes_list(list));
+        if is_all && self.lists.is_empty() {
+            return Err(ConvertError::NoneSelected(choices));
+        }
         let maps = Maps::open(names)?;
         let written = write(&self.folder, output, self.lists, &maps);
         written.map_err(|source| ConvertError::Write {

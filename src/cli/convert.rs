@@ -206,8 +206,9 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let converted = blocking::watched(ctx, "converting …", phone, move |watch| {
         let request = Request { watch, ..request };
         let converted = convert::convert(&request)?;
-        let again =
-            again.map(|again| again.write(&request.output, &request.selection, &request.names));
+        let is_all = converted.dumps.is_empty() && converted.java.is_empty();
+        let again = again
+            .map(|again| again.write(is_all, &request.output, &request.selection, &request.names));
         Ok::<_, ConvertError>((converted, again.transpose()?))
     });
     let converted = converted.await;

@@ -383,7 +383,7 @@ fn what_was_tracked_is_told_by_class_and_thread_and_named_later() {
         truth.sites.values().map(|s| s.1).sum::<u64>()
     );
     lab.expect(2, &["top", "out", "--by", "thread", "--tree"]);
-    let said = lab.expect(7, &["leaks", "out"]);
+    let said = lab.expect(2, &["leaks", "out"]);
     assert!(said.stderr.contains("counts allocations only"), "{said}");
 
     // The names come later, into another folder, and into the recording's own.
@@ -416,6 +416,10 @@ fn what_was_tracked_is_told_by_class_and_thread_and_named_later() {
     );
     let one = &lab.manifest("one")["java_allocations"]["dumps"];
     assert_eq!(*one, serde_json::json!([before[0]]));
+    let top = lab.expect(0, &["top", "again@one", "--json"]).json();
+    assert_eq!(top["heaps"][0]["dump"]["label"], "one", "{top:#}");
+    let none = lab.expect(7, &["convert", "out", "-o", "none", "--pid", "1"]);
+    assert!(none.stderr.contains("none of the 2 dumps"), "{none}");
     lab.expect(0, &[&["deobfuscate", "out"][..], &map].concat());
     assert!(named("out", &before[0]) && named("out", &before[1]));
     assert_eq!(dumps(&lab), before);

@@ -6,7 +6,7 @@ use super::super::table::Table;
 use super::super::{Console, Style};
 use super::branches::{self, Line};
 use crate::app::top::{Figures, HeapReport, TopReport, TreeReport};
-use crate::stacks::View;
+use crate::stacks::{TRACKED_HEAP, View};
 use crate::units::{ByteSize, thousands};
 use crate::untrusted;
 
@@ -131,7 +131,9 @@ fn rows(console: &Console, report: &TopReport, heap: &HeapReport) {
     }
     let width = console.stdout_width();
     let others = others(heap, width);
-    let has_error = rows.iter().any(|row| row.self_limits.is_some());
+    // What is exact has none.
+    let is_exact = heap.dump.sampling_interval_bytes == 1;
+    let has_error = !is_exact && rows.iter().any(|row| row.self_limits.is_some());
     let by_callsite = report.by == "callsite";
     // Where nothing lies between a row and the whole, self is all there is.
     let has_cumulative = !matches!(report.by, "callsite" | "thread");
@@ -290,7 +292,12 @@ fn footer(console: &Console, report: &TopReport, input: &str) {
         console.data(console.styled(Style::Dim, note));
     }
     let is_tree = report.heaps.iter().all(|heap| heap.tree.is_some());
+    let mut heaps = report.heaps.iter();
+    let is_tracked = heaps.all(|heap| heap.dump.heap == TRACKED_HEAP) && !report.heaps.is_empty();
     let next = match (is_tree, report.by) {
+        _ if is_tracked && report.by == "class" => ["--tree", "--by thread"],
+        _ if is_tracked && report.by == "thread" => ["--tree", "--by class"],
+        _ if is_tracked => ["--by class", "--by thread"],
         (true, _) => ["--by callsite", "--by library"],
         (false, "library") => ["--tree", "--by function"],
         (false, _) => ["--tree", "--by library"],

@@ -54,16 +54,18 @@ pub(in crate::import) fn of_bytes(
     })
 }
 
-/// The pprofs of native heaps in a folder, in order of the numbers in their names:
-/// `heap_dump.<n>.<pid>.<heap>.pb.gz`, packed or not.
+/// The pprofs of native heaps and of tracked Java allocations in a folder, in order of the numbers
+/// in their names: `heap_dump.<n>.<pid>.<heap>.pb.gz`, `java_allocations.<n>.<pid>.pb.gz`, packed or
+/// not.
 pub(in crate::import) fn in_folder(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let stem = name.strip_suffix(".gz").unwrap_or(&name);
-        let number = stem
-            .strip_prefix("heap_dump.")
+        let number = ["heap_dump.", "java_allocations."]
+            .iter()
+            .find_map(|of| stem.strip_prefix(of))
             .and_then(|rest| rest.strip_suffix(".pb"))
             .and_then(|rest| rest.split('.').next()?.parse::<u32>().ok());
         if let Some(number) = number
