@@ -43,8 +43,7 @@ pub struct Args {
     /// Each collection as comma-separated values on stdout
     #[arg(long, conflicts_with_all = ["json", "json_lines", "list"])]
     pub csv: bool,
-    /// Of a process on the phone, what was logged in this time up to now, such as 10m; followed, it
-    /// begins so much earlier
+    /// Only what was logged in the last TIME, such as 10m; with --follow, begin so much earlier
     #[arg(long, value_name = "TIME", value_parser = super::live::period, help_heading = "On the phone")]
     pub since: Option<Duration>,
     /// Show what is logged from now on, across a lost cable, until Ctrl-C; then sum up
@@ -59,7 +58,7 @@ pub struct Args {
         help_heading = "On the phone"
     )]
     pub duration: Option<Duration>,
-    /// Ask the process for a collection: by a signal, or by `dumpsys meminfo`
+    /// Have the process collect: by a signal, or by `dumpsys meminfo`
     ///
     /// A signal takes root, or a debuggable app; any app collects when meminfo counts its objects.
     #[arg(long, conflicts_with_all = ["since", "list", "csv", "follow"], help_heading = "On the phone")]

@@ -31,8 +31,9 @@ use crate::units::parse_duration;
     heaptap provoke --list                               all actions\n  \
     heaptap provoke --restore                            put back what a killed run left\n\n\
     Rotation, autorotate, stay-awake and the screen are put back at the end, also after Ctrl-C\n\
-    or an error. A lost cable is waited for, a minute at most, and the plan goes on. Exit code 6 where the app died by itself, 12 where an action had\n\
-    no effect or the app did not come to rest.")]
+    or an error. A lost cable is waited for, a minute at most, and the plan goes on. Exit code 6\n\
+    where the app died by itself, 12 where an action had no effect or the app did not come to\n\
+    rest.")]
 pub struct Args {
     /// The app: a package, or one of its processes (com.example.app:service)
     #[arg(value_name = "TARGET", required_unless_present_any = ["list", "restore"])]
@@ -40,13 +41,14 @@ pub struct Args {
     /// What to do, in this order: rotate:10, home-and-back:5, trim:all, tap:X,Y …; see --list
     #[arg(value_name = "ACTION", required_unless_present_any = ["list", "restore"])]
     pub actions: Vec<Action>,
-    /// Do all of it so often
+    /// Do all of it N times
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub rounds: u32,
-    /// After each round wait until the app has come to rest, at most so long [default: 20s]
+    /// After each round wait until the app has come to rest, for this long at most [20s where it is
+    /// not said]
     #[arg(long, value_name = "DURATION", num_args = 0..=1, require_equals = true, default_missing_value = "20s", value_parser = time)]
     pub settle: Option<Duration>,
-    /// Seed of monkeys that name none; each round takes the next
+    /// Seed of monkey actions that name none; each round adds 1
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u32,
     /// Print the exact commands, send none of them
@@ -58,7 +60,7 @@ pub struct Args {
     /// List the actions
     #[arg(long, conflicts_with_all = ["target", "restore", "dry_run"])]
     pub list: bool,
-    /// Put back what a run left that was killed or lost its phone
+    /// Put back what a run had changed that was killed, or lost its phone
     #[arg(long, conflicts_with_all = ["target", "dry_run"])]
     pub restore: bool,
 }
@@ -104,7 +106,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         report = &mut work => report?,
         _ = signals.recv() => {
             canceller.cancel();
-            ctx.console.say("ending; what was changed is put back …");
+            ctx.console.say("ending: what was changed is being put back …");
             tokio::select! {
                 report = &mut work => report?,
                 _ = signals.recv() => return Err(left(device.serial())),
@@ -199,7 +201,7 @@ async fn restore(ctx: &Context) -> Result<Outcome, Failure> {
     if console.is_json() {
         console.json(&json!({ "put_back": done }));
     } else if done.is_empty() {
-        console.data("nothing is to be put back");
+        console.data("nothing needs to be put back");
     }
     for each in &done {
         console.data(format_args!("{}: {}", each.serial, put_back_words(each)));

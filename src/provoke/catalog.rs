@@ -63,7 +63,7 @@ pub const ALL: [Entry; 18] = [
         form: "monkey:EVENTS[,seed=N][,throttle=MS]",
         does: "sends random taps, swipes and keys to the app alone; the same seed sends the same. \
                A crash does not end it, the app's processes are watched",
-        finds: "what nobody thought of",
+        finds: "leaks on ways through the app that nobody thought of",
         android: "all; where the phone's build has monkey",
     },
     Entry {
@@ -77,7 +77,7 @@ pub const ALL: [Entry; 18] = [
         name: "tap",
         form: "tap:X,Y",
         does: "touches a point, pixels from the top left corner of the screen as it is turned",
-        finds: "a screen of yours",
+        finds: "what a screen of your app's leaves behind",
         android: "all",
     },
     Entry {
@@ -91,14 +91,14 @@ pub const ALL: [Entry; 18] = [
         name: "key",
         form: "key:NAME",
         does: "presses a key: BACK, MENU, ENTER, APP_SWITCH … or its number",
-        finds: "a screen of yours",
+        finds: "what a screen of your app's leaves behind",
         android: "all; names as the release has them",
     },
     Entry {
         name: "text",
         form: "text:WORDS",
-        does: "types what an English keyboard has",
-        finds: "a screen of yours",
+        does: "types WORDS, made of what an English keyboard has",
+        finds: "what a screen of your app's leaves behind",
         android: "all",
     },
     Entry {
@@ -139,7 +139,7 @@ pub const ALL: [Entry; 18] = [
     Entry {
         name: "crash",
         form: "crash",
-        does: "lets the app's process crash",
+        does: "makes the app's process crash",
         finds: "what a restart after a crash costs",
         android: "7 and later",
     },

@@ -111,7 +111,7 @@ pub enum ProvokeError {
         serial: String,
     },
     /// A journal that belongs to another phone.
-    #[error("what is to be put back on {serial} was noted of another phone ({noted})")]
+    #[error("{serial} is not the phone ({noted}) whose settings are to be put back")]
     OtherPhone {
         /// The phone.
         serial: String,
@@ -119,7 +119,7 @@ pub enum ProvokeError {
         noted: String,
     },
     /// What was begun cannot go on: rotation, front and process are those of a new start.
-    #[error("{serial} was restarted in between")]
+    #[error("{serial} was restarted while it was away")]
     Restarted {
         /// The phone.
         serial: String,
@@ -233,13 +233,13 @@ impl Classified for ProvokeError {
                 Some("connect that phone, and run `heaptap provoke --restore` again".to_owned())
             }
             ProvokeError::KeepsDying { .. } => {
-                Some("`heaptap gc` and the phone's log tell more; repair that first".to_owned())
+                Some("`heaptap gc` and the phone's log tell more; fix that first".to_owned())
             }
             ProvokeError::Journal { .. } => {
                 Some("make room there, or name another folder by HEAPTAP_STATE_DIR".to_owned())
             }
             ProvokeError::Restarted { .. } => {
-                Some("begin again once it is up; why it restarted is another question".to_owned())
+                Some("begin again once it is up".to_owned())
             }
             ProvokeError::Odd { .. } | ProvokeError::Interrupted => None,
         }

@@ -482,7 +482,10 @@ fn growth_from_round_to_round_is_told_with_how_sure_that_is() {
         heading.contains("RssAnon") && heading.contains("effect"),
         "{words}"
     );
-    assert!(words.stdout.contains("each rotate (95 %: "), "{words}");
+    assert!(
+        words.stdout.contains("with each rotate (95 % confidence: "),
+        "{words}"
+    );
     assert!(
         words.stderr.contains("heaptap meminfo com.example.app"),
         "{words}"

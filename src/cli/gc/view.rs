@@ -65,7 +65,7 @@ pub(super) fn show(console: &Console, report: &GcReport, list: bool) {
     }
     if report.left_out > 0 {
         console.warn(format_args!(
-            "{} beyond what is kept were left out",
+            "{} more were left out: more than are kept",
             counted(report.left_out, "collection")
         ));
     }
@@ -218,7 +218,7 @@ fn heading(console: &Console, process: &ProcessReport) -> String {
     if process.ours > 0 {
         let _ = write!(
             text,
-            "; {} of heaptap's own not counted",
+            "; {} that heaptap caused not counted",
             thousands(process.ours)
         );
     }
@@ -266,10 +266,10 @@ fn sentences(process: &ProcessReport) -> Vec<String> {
     }
     match process.growth {
         Growth::TooFew { wanted, .. } if !process.live.is_empty() => lines.push(format!(
-            "whether it grows takes {wanted} collections of the whole heap to tell"
+            "too few to tell whether it grows: that takes {wanted} collections of the whole heap"
         )),
         Growth::Steady { noise, .. } => lines.push(format!(
-            "it does not keep growing beyond its spread of {}",
+            "it does not keep growing: it moves within its spread of {}",
             ByteSize(noise.round() as u64)
         )),
         Growth::TooFew { .. } | Growth::Grows(_) => {}
@@ -301,13 +301,13 @@ fn sentences(process: &ProcessReport) -> Vec<String> {
     }
     if lesser.dropped > 0 {
         lines.push(format!(
-            "{} of it were dropped by the phone's log",
+            "the phone's log dropped {} of this process",
             counted(lesser.dropped, "line")
         ));
     }
     if lesser.unknown > 0 {
         lines.push(format!(
-            "{} of its collector could not be understood, such as: {}",
+            "{} about its collector could not be understood, such as: {}",
             counted(lesser.unknown, "line"),
             lesser.unknown_examples.first().map_or("", String::as_str)
         ));
@@ -381,7 +381,7 @@ fn rows(console: &Console, collections: &[Timed]) -> String {
             name,
         );
         if collection.ours {
-            table.remark("heaptap's own");
+            table.remark("heaptap caused it");
         } else if !is_whole(&collection.collector) {
             table.style(Style::Dim);
         }
@@ -632,7 +632,7 @@ pub(super) fn collected(console: &Console, collected: &Collected) {
     if let (Some(freed), Some(took)) = (freed, took) {
         let pause = collection.pauses.iter().max().copied();
         let pause = pause.map_or_else(String::new, |ns| {
-            format!(", at most {} of it standing still", milliseconds(ns))
+            format!(", the app paused for {} at most", milliseconds(ns))
         });
         console.data(format_args!(
             "  freed: {freed} in {took}{pause} ({})",

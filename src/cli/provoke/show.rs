@@ -13,7 +13,7 @@ use crate::cli::{Console, Style};
 use crate::provoke::{
     Effect, Event, FEWEST, Launch, Plan, PutBack, Report, Step, Target, Trend, Verdict,
 };
-use crate::units::{HumanDuration, SignedSize, thousands};
+use crate::units::{ByteSize, HumanDuration, SignedSize, thousands};
 use crate::untrusted::shown;
 
 pub(super) fn put_back_words(done: &PutBack) -> String {
@@ -60,12 +60,12 @@ impl Show {
         console.event(event);
         match event {
             Event::PutBackFirst(done) => console.say(format_args!(
-                "an earlier run was not able to end well; {}",
+                "an earlier run could not put the phone back as it was; now {}",
                 put_back_words(done)
             )),
             Event::Woke { unlocked } => console.say(match unlocked {
-                true => "the screen was off or locked: switched on, unlocked",
-                false => "the screen was off: switched on",
+                true => "the screen was off or locked: it was switched on and unlocked",
+                false => "the screen was off: it was switched on",
             }),
             Event::BroughtToFront(launch) => {
                 console.say(format_args!(
@@ -95,7 +95,7 @@ impl Show {
             }
             Event::Died(death) => {
                 let next = match death.next_pid {
-                    Some(pid) => format!("; {pid} runs in its place"),
+                    Some(pid) => format!("; process {pid} runs in its place"),
                     None => String::new(),
                 };
                 console.warn(format_args!(
@@ -334,7 +334,7 @@ impl Next<'_> {
                 ));
             }
             false => next.push((
-                "the app does not run; with it started:",
+                "the app does not run; to start it again:",
                 format!("heaptap provoke {process} start{which}"),
             )),
         }
@@ -363,7 +363,7 @@ pub(super) fn report(console: &Console, report: &Report, steps: &[Step], next: &
     }
     if report.in_vain > 0 {
         console.warn(format_args!(
-            "{} of {} steps had no effect: they provoke nothing",
+            "{} of {} steps had no effect, so they provoked nothing",
             report.in_vain, report.steps
         ));
     }
@@ -371,7 +371,7 @@ pub(super) fn report(console: &Console, report: &Report, steps: &[Step], next: &
         console.say(put_back_words(done));
     }
     if let Some(front) = &report.front {
-        console.say(format_args!("in front, and left there: {}", shown(front)));
+        console.say(format_args!("left in front: {}", shown(front)));
     }
     let runs = steps.last().is_some_and(|step| step.pid.is_some());
     console.next(&next.commands(report, runs));
@@ -379,53 +379,58 @@ pub(super) fn report(console: &Console, report: &Report, steps: &[Step], next: &
 
 /// What memory did from round to round, how sure that is, and what it does not tell.
 fn trend_lines(trend: &Trend) -> Vec<(Option<Style>, String)> {
-    let (one, many) = match trend.per {
-        "round" => ("a round".to_owned(), "rounds".to_owned()),
-        action => (format!("each {action}"), format!("times {action}")),
+    let (one, [what, several]) = match trend.per {
+        "round" => (
+            "a round".to_owned(),
+            ["round".to_owned(), "rounds".to_owned()],
+        ),
+        action => (
+            format!("with each {action}"),
+            ["repetition", "repetitions"].map(|what| format!("{what} of {action}")),
+        ),
     };
     let since = match trend.restarted {
         true => " since the process was restarted",
         false => "",
     };
     let (Some(change), Some(low), Some(high)) = (trend.change, trend.low, trend.high) else {
+        let counted = match trend.rounds {
+            1 => format!("1 {what} is"),
+            more => format!("{more} {several} are"),
+        };
         let text = format!(
-            "whether RssAnon grows {} {many}{since} do not tell: {FEWEST} are the fewest, the \
-             first {} of them do not count",
-            trend.rounds, trend.left_out
+            "{counted} too few{since} to tell whether RssAnon grows: {FEWEST} are needed, and the \
+             first {} do not count",
+            trend.left_out
         );
         return vec![(Some(Style::Dim), text)];
     };
     let size = |bytes: i64| format!("{:+}", SignedSize(bytes));
-    let range = format!("95 %: {} to {}", size(low), size(high));
+    let range = format!("95 % confidence: {} to {}", size(low), size(high));
+    let amount = ByteSize(change.unsigned_abs());
     let counted = match trend.per {
         "round" => format!("rounds {} to {}", trend.left_out + 1, trend.rounds),
-        _ => format!("times {} to {}", trend.left_out + 1, trend.rounds),
+        _ => format!("repetitions {} to {}", trend.left_out + 1, trend.rounds),
     };
-    let caveat = "what is not collected yet counts, and what would have come without being \
-                  provoked: `heaptap leaks` tells what stays";
+    let caveat = "this counts garbage that is not collected yet, too, and what the app would have \
+                  allocated anyway: `heaptap leaks` tells what stays";
     match trend.verdict {
         Verdict::Grows => vec![
             (
                 None,
-                format!(
-                    "RssAnon grows by {} {one} ({range}; {counted}{since})",
-                    size(change)
-                ),
+                format!("RssAnon grows by {amount} {one} ({range}; {counted}{since})"),
             ),
             (Some(Style::Dim), caveat.to_owned()),
         ],
         Verdict::Shrinks => vec![(
             None,
-            format!(
-                "RssAnon shrinks by {} {one} ({range}; {counted}{since})",
-                size(change)
-            ),
+            format!("RssAnon shrinks by {amount} {one} ({range}; {counted}{since})"),
         )],
         _ => vec![(
             None,
             format!(
-                "RssAnon is not shown to grow: {} {one} ({range}; {counted}{since}); more rounds \
-                 tell more",
+                "whether RssAnon grows is not certain: {} {one} on average ({range}; \
+                 {counted}{since}); more rounds tell more",
                 size(change)
             ),
         )],
@@ -462,21 +467,32 @@ mod tests {
         let grows = text(&trend(Verdict::Grows, Some(102_400)));
         assert!(
             grows.starts_with(
-                "RssAnon grows by +100.0 KiB a round (95 %: +98.0 KiB to +102.0 KiB; rounds 3 to 8)"
+                "RssAnon grows by 100.0 KiB a round (95 % confidence: +98.0 KiB to +102.0 KiB; \
+                 rounds 3 to 8)"
             ),
             "{grows}"
         );
         assert!(grows.contains("not collected yet"), "{grows}");
         let unclear = text(&trend(Verdict::Unclear, Some(0)));
-        assert!(unclear.contains("not shown to grow"), "{unclear}");
+        assert!(unclear.contains("grows is not certain"), "{unclear}");
         let mut few = trend(Verdict::TooFew, None);
         few.rounds = 3;
         few.restarted = true;
         let few = text(&few);
         assert!(
-            few.contains("3 rounds since the process was restarted do not tell"),
+            few.starts_with("3 rounds are too few since the process was restarted to tell"),
             "{few}"
         );
+        let mut few = trend(Verdict::TooFew, None);
+        few.per = "rotate";
+        for (rounds, begin) in [
+            (1, "1 repetition of rotate is too few to tell"),
+            (4, "4 repetitions of rotate are too few to tell"),
+        ] {
+            few.rounds = rounds;
+            let few = text(&few);
+            assert!(few.starts_with(begin), "{few}");
+        }
     }
 
     #[test]

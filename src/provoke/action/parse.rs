@@ -136,7 +136,7 @@ fn count(value: Option<&str>, most: u32) -> Result<Option<u32>, String> {
     let number = value.trim().parse().ok();
     match number.filter(|n| (1..=most).contains(n)) {
         Some(n) => Ok(Some(n)),
-        None => Err(format!("how often is a number from 1 to {most}")),
+        None => Err(format!("say how often by a number from 1 to {most}")),
     }
 }
 
