@@ -250,6 +250,7 @@ impl Session {
             }
             "up" => {
                 let now = probe::parse_uptime(rest).unwrap_or(0);
+                self.up_ns = now;
                 let began = self.chronicle.started_ns.unwrap_or(now);
                 report.elapsed = Duration::from_nanos(now.saturating_sub(began));
             }
@@ -258,8 +259,7 @@ impl Session {
                 let now = probe::parse_start_ticks(rest);
                 let ours = self.process().map(|p| p.start_ticks);
                 if now.is_some() && now != ours {
-                    self.over_after = Some(report.elapsed);
-                    return Line::Over;
+                    return self.found_over();
                 }
             }
             "size" => report.trace_bytes += rest.parse::<u64>().unwrap_or(0),
@@ -276,13 +276,19 @@ impl Session {
                 self.tell(SessionEvent::Progress(report));
                 return Line::Report;
             }
-            "over" => {
-                self.over_after = (!report.elapsed.is_zero()).then_some(report.elapsed);
-                return Line::Over;
-            }
+            "over" => return self.found_over(),
             _ => {}
         }
         Line::Other
+    }
+
+    fn found_over(&mut self) -> Line {
+        // When it was started is known a little later than it was; its process is older.
+        self.over_after = self
+            .process()
+            .and_then(|process| self.up_ns.checked_sub(process.started_ns()))
+            .map(Duration::from_nanos);
+        Line::Over
     }
 
     fn silent(&self) -> DeviceError {

@@ -32,6 +32,13 @@ pub struct ProcessKey {
     pub start_ticks: u64,
 }
 
+impl ProcessKey {
+    /// When it was started, ns of BOOTTIME. A tick is 10 ms to user space on every Linux.
+    pub(super) fn started_ns(&self) -> u64 {
+        self.start_ticks.saturating_mul(10_000_000)
+    }
+}
+
 /// What is known before the device is told anything.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Opening {

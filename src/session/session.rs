@@ -34,7 +34,9 @@ pub struct Session {
     events: Events,
     /// The last report of the device, where it was followed.
     pub(super) last: Option<Progress>,
-    /// How old the recording was when perfetto was found gone.
+    /// What the device's clock said when it last reported, in ns of BOOTTIME.
+    pub(super) up_ns: u64,
+    /// How old perfetto was at most when it was found gone.
     pub(super) over_after: Option<Duration>,
     steps: Vec<(&'static str, OffsetDateTime)>,
     /// Not all data sources said in time that they had started.
@@ -103,6 +105,7 @@ impl Session {
             lock,
             events,
             last: None,
+            up_ns: 0,
             over_after: None,
             steps: Vec::new(),
             slow: false,

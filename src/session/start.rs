@@ -164,8 +164,7 @@ impl Session {
         let moment = probe::moment(&self.device).await;
         let boot_ns = match moment {
             Ok(moment) => moment.boot_ns,
-            // Start time in ticks of 10 ms since boot.
-            Err(_) => facts.key.start_ticks.saturating_mul(10_000_000),
+            Err(_) => facts.key.started_ns(),
         };
         let process = facts.key;
         let pid = process.pid;

@@ -158,7 +158,7 @@ impl Session {
             return Ok(());
         }
         if let Some(facts) = probe::await_writer(&self.device, &self.opening().remote_path).await? {
-            let boot_ns = facts.key.start_ticks.saturating_mul(10_000_000);
+            let boot_ns = facts.key.started_ns();
             self.append(Entry::Started {
                 process: facts.key,
                 boot_ns,

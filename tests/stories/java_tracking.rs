@@ -133,7 +133,7 @@ fn what_is_tracked_at_labels_and_the_end_is_what_the_phone_planted() {
 
 #[test]
 fn a_runtime_keeps_the_last_allocations_alone_and_that_is_said() {
-    let lab = Lab::new("android=10,build=userdebug,speed=20");
+    let lab = Lab::new("android=10,build=userdebug,speed=5");
     // On this build every app takes a debugger.
     let ended = lab.expect(
         0,
