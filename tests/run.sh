@@ -102,7 +102,8 @@ if [ $viewer = yes ]; then
   git diff --exit-code -- viewer/dist ||
     { echo "viewer/dist is not what its sources build: run npm run build in viewer/" >&2; exit 1; }
   if [ $browser = yes ]; then
-    (cd viewer && HEAPTAP=$PWD/../target/ci/heaptap npm test --silent)
+    # The page's figures come from `npm run speed`; here only what is of another kind may fail.
+    (cd viewer && HEAPTAP_SLACK=10 HEAPTAP=$PWD/../target/ci/heaptap npm test --silent)
   fi
 fi
 

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use super::progress::{self, Show};
 use super::report::{self, LeaveArgs};
 use super::signals::watch_signals;
-use super::{Context, Outcome, Style, leaks};
+use super::{Context, Outcome, Style, leaks, summary};
 use crate::app::beside::With;
 use crate::app::heap_files::{self, HeapFileOptions};
 use crate::app::java::FOLDER;
@@ -163,7 +163,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             report::leave(ctx, args.leave, &finished).await;
             // In JSON there is one document.
             if !ctx.console.is_json() {
-                leaks::show_gravest(ctx, java, options.names).await?;
+                leaks::show_gravest(ctx, summary::near(&java).to_owned(), options.names).await?;
             }
             for line in [
                 "",
