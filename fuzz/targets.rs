@@ -51,11 +51,11 @@ pub fn trace(bytes: &[u8]) {
         gzip.compress(&pprof.encode(&dump, &[]));
         Ok(())
     });
-    for every_counter in [false, true] {
+    for (every_counter, collections_only) in [(false, false), (true, false), (false, true)] {
         let wanted = MemoryWanted {
             pids: None,
             every_counter,
-            ..MemoryWanted::default()
+            collections_only,
         };
         if let Ok(memory) = trace.memory(&wanted) {
             let lines: String = memory.timeline.entries.iter().map(|e| e.line()).collect();

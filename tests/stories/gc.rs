@@ -2,6 +2,7 @@
 
 use super::lab::{APP, Lab};
 use serde_json::Value;
+use std::path::Path;
 
 /// The only process of a report.
 fn process(report: &Value) -> &Value {
@@ -220,10 +221,11 @@ fn a_slip_in_the_name_of_a_file_is_told_without_asking_for_a_phone() {
     std::fs::write(lab.work().join("logcat.txt"), "").unwrap();
     std::fs::create_dir(lab.work().join("rec")).unwrap();
     std::fs::write(lab.work().join("rec/manifest.json"), "{}").unwrap();
+    let here = Path::new(".").join("rec").display().to_string();
     for (args, meant) in [
         (["gc", "logcat.tx"], "logcat.txt"),
         (["gc", "recc"], "rec"),
-        (["reconcile", "./recc"], "./rec"),
+        (["reconcile", "./recc"], here.as_str()),
         (["reconcile", "recc@end"], "rec"),
         (["smaps", "recc"], "rec"),
         (["meminfo", "recc@last"], "rec"),
@@ -249,7 +251,8 @@ fn a_slip_in_the_name_of_a_file_is_told_without_asking_for_a_phone() {
 #[cfg(unix)]
 #[test]
 fn a_recording_is_told_between_two_labels() {
-    let lab = Lab::new("android=14,speed=20");
+    // A collection is in the log and in the trace: one, where the two tell of the same time.
+    let lab = Lab::new("android=14,speed=4");
     let mut running = lab.record(&["--with", "gc"]);
     running.until_recorded();
     lab.expect(0, &["gc", APP, "--now"]);

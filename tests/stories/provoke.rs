@@ -257,11 +257,12 @@ fn a_process_that_ended_as_it_was_told_did_not_die_because_the_cable_was_lost_me
         ("force-stop", "am force-stop"),
         ("crash", "sh -c 'p=$(pidof"),
     ] {
-        let whole = Lab::new(FAST);
+        let slow = "speed=4";
+        let whole = Lab::new(slow);
         provoke(&whole, 0, &["wait:1", action, "wait:1"]);
         // The look that would have seen it gone is cut.
         let look = shell_with(&whole, command) + 1;
-        let lab = Lab::new(&format!("fault=shell-cut#{look},{FAST}"));
+        let lab = Lab::new(&format!("fault=shell-cut#{look},{slow}"));
         let document = provoke(&lab, 0, &["wait:1", action, "wait:1"]).json();
         assert_eq!(document["report"]["lost"], 1, "{document:#}");
         assert_eq!(
