@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf, is_separator};
 use crate::app::finish::RAW_TRACE;
 use crate::app::java::JavaInput;
 use crate::app::manifest;
-use crate::config::nearest;
+use crate::config::{is_slip, nearest};
 use crate::error::{ErrorClass, Failure};
 use crate::memory::timeline;
 use crate::untrusted::shown;
@@ -62,18 +62,19 @@ impl Named {
     fn parse_in(folder: &Path, typed: &OsStr) -> Result<Named, Missing> {
         let input = JavaInput::parse(folder.join(typed).as_os_str());
         let text = typed.to_str();
-        if is_there(&input.path, text.is_some_and(is_package)) {
+        let is_package = text.is_some_and(|text| is_package(before_moment(text, &input)));
+        if is_there(&input.path, is_package) {
             return Ok(Named::File(input));
         }
-        let near = near(&input.path);
+        let near = Near::of(&input.path);
         match text {
-            Some(text) if !is_file_name(text, &input, near.is_some()) => {
+            Some(text) if !is_file_name(text, &input, near.slip.is_some()) => {
                 Ok(Named::Process(text.to_owned()))
             }
             // A name of a process is one in UTF-8.
             _ => Err(Missing {
                 path: input.path,
-                near,
+                near: near.slip.or(near.any),
             }),
         }
     }
@@ -113,6 +114,14 @@ fn is_recording(folder: &Path) -> bool {
         .any(|file| folder.join(file).is_file())
 }
 
+/// What was typed but for the moment: `@before..after` and `@v1.2.3` have dots of their own.
+fn before_moment<'a>(text: &'a str, input: &JavaInput) -> &'a str {
+    match text.rsplit_once('@') {
+        Some((before, _)) if input.which.is_some() => before,
+        _ => text,
+    }
+}
+
 /// Whether `text` may be a package's name, or that of one of its processes. Files with two dots
 /// are rarer than packages with one.
 fn is_package(text: &str) -> bool {
@@ -121,7 +130,7 @@ fn is_package(text: &str) -> bool {
 }
 
 /// Whether only a file can be meant, though there is none.
-fn is_file_name(text: &str, input: &JavaInput, has_near: bool) -> bool {
+fn is_file_name(text: &str, input: &JavaInput, is_slip: bool) -> bool {
     if text.contains(is_separator) {
         return !ON_PHONES.iter().any(|folder| text.starts_with(folder));
     }
@@ -131,39 +140,71 @@ fn is_file_name(text: &str, input: &JavaInput, has_near: bool) -> bool {
     if has(&OF_FILES) {
         return true;
     }
-    if is_package(text) || text.parse::<u32>().is_ok() || text.contains([':', '*']) {
+    let name = before_moment(text, input);
+    if is_package(name) || text.parse::<u32>().is_ok() || name.contains([':', '*']) {
         return false;
     }
-    has(&OF_EITHER) || input.which.is_some() || has_near
+    has(&OF_EITHER) || input.which.is_some() || is_slip
 }
 
-/// What is there, readable for these commands, and called almost so.
-fn near(path: &Path) -> Option<PathBuf> {
-    let wanted = path.file_name()?.to_str()?;
-    let parent = path
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty());
-    let folder = parent.unwrap_or(Path::new("."));
-    let entries = std::fs::read_dir(folder).ok()?.flatten().take(MOST_NAMES);
-    let names: Vec<String> = entries
-        .filter_map(|entry| entry.file_name().into_string().ok())
-        .collect();
-    let is_ours = |name: &str| {
-        let path = folder.join(name);
-        let ending = path.extension().and_then(OsStr::to_str).unwrap_or_default();
-        let is_known = |known: &str| known.eq_ignore_ascii_case(ending);
-        is_recording(&path)
-            || OF_FILES
-                .iter()
-                .chain(&OF_EITHER)
-                .any(|known| is_known(known))
-    };
-    let ours = names
-        .iter()
-        .map(String::as_str)
-        .filter(|name| is_ours(name));
-    let found = nearest(wanted, ours)?;
-    Some(parent.map_or_else(|| PathBuf::from(found), |parent| parent.join(found)))
+/// What is there, readable for these commands, and called almost like a file that is not.
+#[derive(Default)]
+struct Near {
+    /// Of the same name but for a slip.
+    slip: Option<PathBuf>,
+    /// Worth asking whether it was meant.
+    any: Option<PathBuf>,
+}
+
+impl Near {
+    fn of(path: &Path) -> Near {
+        match path.file_name().and_then(OsStr::to_str) {
+            Some(wanted) => Near::beside(path, wanted),
+            None => Near::default(),
+        }
+    }
+
+    fn beside(path: &Path, wanted: &str) -> Near {
+        let parent = path
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty());
+        let folder = parent.unwrap_or(Path::new("."));
+        let Ok(entries) = std::fs::read_dir(folder) else {
+            return Near::default();
+        };
+        let names: Vec<String> = entries
+            .flatten()
+            .take(MOST_NAMES)
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .filter(|name| is_ours(&folder.join(name)))
+            .collect();
+        let place = |name: &str| match parent {
+            Some(parent) => parent.join(name),
+            None => PathBuf::from(name),
+        };
+        let slips = names
+            .iter()
+            .map(String::as_str)
+            .filter(|name| !is_begun(wanted, name) && is_slip(wanted, name));
+        Near {
+            slip: nearest(wanted, slips).map(place),
+            any: nearest(wanted, names.iter().map(String::as_str)).map(place),
+        }
+    }
+}
+
+/// Whether these commands may read it.
+fn is_ours(path: &Path) -> bool {
+    let ending = path.extension().and_then(OsStr::to_str).unwrap_or_default();
+    let is_known = |known: &&str| known.eq_ignore_ascii_case(ending);
+    OF_FILES.iter().chain(&OF_EITHER).any(is_known) || is_recording(path)
+}
+
+/// Whether a file's name without its ending begins with `wanted`: `logd.txt` is what was saved of
+/// the process `logd`, which still may be meant.
+fn is_begun(wanted: &str, name: &str) -> bool {
+    let stem = Path::new(name).file_stem().and_then(OsStr::to_str);
+    stem.is_some_and(|stem| stem.starts_with(wanted))
 }
 
 /// A file that is not there.
@@ -211,10 +252,19 @@ mod tests {
             std::fs::create_dir(at.join(recording)).unwrap();
             std::fs::write(at.join(recording).join("manifest.json"), "{}").unwrap();
         }
+        std::fs::create_dir(at.join("audioservice")).unwrap();
+        std::fs::write(at.join("audioservice").join(RAW_TRACE), "x").unwrap();
         for sources in ["com.example.lib", "src"] {
             std::fs::create_dir(at.join(sources)).unwrap();
         }
-        for file in ["logcat.txt", "notes"] {
+        for file in [
+            "logcat.txt",
+            "notes",
+            "logd.txt",
+            "system_server.smaps.gz",
+            "zygote64.json",
+            "mediaserver.txt",
+        ] {
             std::fs::write(at.join(file), "x").unwrap();
         }
         for (typed, meant) in [
@@ -222,7 +272,13 @@ mod tests {
             ("logcta.txt", "logcat.txt"),
             ("recc", "rec"),
             ("recc@last", "rec"),
+            ("recc@before..after", "rec"),
+            ("recc@v1.2.3", "rec"),
+            ("recc@10:30", "rec"),
             ("gone@last", ""),
+            ("gone@before..after", ""),
+            ("logd.tx", "logd.txt"),
+            ("logd.smaps", ""),
             ("gone.log", ""),
             ("x/gone", ""),
             ("./logcat.tx", "logcat.txt"),
@@ -238,7 +294,13 @@ mod tests {
             "com.example.lib",
             "android.hardware.audio@2.0-service",
             "1234",
+            "com.example.gone@before..after",
             "logd",
+            "log",
+            "lmkd",
+            "zygote",
+            "audioserver",
+            "mediaserver",
             "note",
             "app_process",
             "system_server",
@@ -251,6 +313,9 @@ mod tests {
             "rec@last",
             "com.example.app",
             "src",
+            "src@before..after",
+            "rec@before..after",
+            "com.example.app@before..after",
             "notes",
         ] {
             assert!(matches!(parse(at, typed), Ok(Named::File(_))), "{typed}");

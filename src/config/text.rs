@@ -291,6 +291,13 @@ pub(crate) fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) 
         .map(|(_, name)| name)
 }
 
+/// Whether `word` is `name` but for a letter or two: too many, too few, others, or swapped.
+pub(crate) fn is_slip(word: &str, name: &str) -> bool {
+    let (of_word, of_name) = (word.chars().count(), name.chars().count());
+    let most = 1 + usize::from(of_word.min(of_name) >= 4);
+    of_word.abs_diff(of_name) <= 1 && distance(word, name) <= most
+}
+
 /// Levenshtein's distance.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
