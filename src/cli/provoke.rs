@@ -178,13 +178,14 @@ async fn show_commands(ctx: &Context, plan: &Plan) -> Result<Outcome, Failure> {
                 _ => String::new(),
             };
             let heading = format!("# {round}{}", planned.what);
-            console.data(console.styled(Style::Dim, heading));
+            console.laid_out(console.styled(Style::Dim, heading));
         }
         before = Some(heading);
         if let Some(note) = &planned.note {
-            console.data(console.styled(Style::Dim, format!("# {note}")));
+            console.laid_out(console.styled(Style::Dim, format!("# {note}")));
         }
-        console.data(&planned.command);
+        // Pasted into a shell: a line that is broken in two is another command.
+        console.laid_out(&planned.command);
     }
     Ok(Outcome::Done)
 }
