@@ -88,7 +88,7 @@ impl Runner<'_> {
         let Some(saved) = self.journals.of(self.saved.phone())? else {
             return Ok(None);
         };
-        let mut left = saved.left_behind(0);
+        let mut left = saved.all_left();
         if let (true, Some(error)) = (self.gave_up, failed) {
             return Err(self.not_put_back(format!("{error}, and it has not come back"), left));
         }

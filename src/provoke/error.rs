@@ -218,7 +218,9 @@ impl Classified for ProvokeError {
             }
             ProvokeError::NotPutBack { serial, left, .. } => {
                 let mut help = format!("run `heaptap provoke --restore -s {serial}`");
-                let by_hand = left.iter().filter_map(|left| left.by_hand(serial));
+                let by_hand = left
+                    .iter()
+                    .filter_map(|left| left.by_hand(serial, !cfg!(windows)));
                 let by_hand: Vec<String> = by_hand.collect();
                 if !by_hand.is_empty() {
                     help.push_str(", or put it back by hand:\n");

@@ -299,16 +299,19 @@ impl Left {
         Left { what, command }
     }
 
-    /// For the shell of this host.
-    pub(super) fn by_hand(&self, serial: &str) -> Option<String> {
+    /// For the shell of this host; `None` where that quotes otherwise than `sh`, as those of
+    /// Windows do, and something is to be quoted.
+    pub(super) fn by_hand(&self, serial: &str, is_sh: bool) -> Option<String> {
         let command = self.command.as_deref()?;
         let adb = Command::program("adb").args(["-s", serial, "shell"]);
         let plain = |b: u8| b.is_ascii_alphanumeric() || b" -_./:".contains(&b);
-        Some(match command.bytes().all(plain) {
-            true => format!("{} {command}", adb.text()),
+        match command.bytes().all(plain) {
+            true if is_sh || serial.bytes().all(|b| plain(b) && b != b' ') => {
+                Some(format!("{} {command}", adb.text()))
+            }
             // One argument for adb, which the device's shell takes apart.
-            false => adb.arg(command).text().to_owned(),
-        })
+            _ => is_sh.then(|| adb.arg(command).text().to_owned()),
+        }
     }
 }
 
@@ -333,18 +336,23 @@ impl NotYet {
 }
 
 impl Saved {
-    /// All of it, but for the first settings.
-    pub(super) fn left_behind(&self, settings: usize) -> Vec<Left> {
-        let monkey = self.monkey.filter(|_| settings == 0).map(|pid| {
+    /// All of it.
+    pub(super) fn all_left(&self) -> Vec<Left> {
+        let monkey = self.monkey.map(|pid| {
             let end = Command::program("pkill").args(["-f", "com.android.commands.monkey"]);
             Left::new(format!("monkey ({pid}) may still run"), &end)
         });
+        monkey.into_iter().chain(self.left_after(0)).collect()
+    }
+
+    /// Of what follows the monkey's end all but the first settings.
+    fn left_after(&self, settings: usize) -> Vec<Left> {
         let settings = self.settings.iter().skip(settings).map(Setting::left);
         let screen = self.screen_off.then(|| {
             let sleep = press("KEYCODE_SLEEP");
             Left::new("the screen (was off)".to_owned(), &sleep)
         });
-        monkey.into_iter().chain(settings).chain(screen).collect()
+        settings.chain(screen).collect()
     }
 }
 
@@ -357,7 +365,7 @@ pub(super) async fn try_put_back(
     let serial = device.serial().to_owned();
     let nothing_done = |why: ProvokeError| NotYet {
         why,
-        left: saved.left_behind(0),
+        left: saved.all_left(),
     };
     let hardware = hardware_serial(device).await.map_err(nothing_done)?;
     if !saved.hardware_serial.is_empty() && hardware != saved.hardware_serial {
@@ -380,7 +388,7 @@ pub(super) async fn try_put_back(
         left: refused
             .into_iter()
             .map(|(left, _)| left)
-            .chain(saved.left_behind(settings))
+            .chain(saved.left_after(settings))
             .collect(),
     };
     for (at, setting) in saved.settings.iter().enumerate() {
@@ -509,12 +517,71 @@ mod tests {
             "heaptap provoke --restore -s S",
             "\nadb -s S shell settings put system user_rotation 0\n",
             "\nadb -s S shell settings delete system accelerometer_rotation\n",
-            r"shell 'settings put global stay_on '\''it'\''\'\'''\''s; reboot'\'''",
             "\nadb -s S shell input keyevent KEYCODE_SLEEP",
         ] {
             assert!(help.contains(command), "{command}: {help}");
         }
+        let quoted = r"shell 'settings put global stay_on '\''it'\''\'\'''\''s; reboot'\'''";
+        assert_eq!(help.contains(quoted), !cfg!(windows), "{help}");
         assert_eq!(journals.of("R5").unwrap(), Some(saved));
+    }
+
+    #[test]
+    fn what_only_sh_would_unquote_is_no_command_for_another_shell() {
+        let saved = noted();
+        let commands = |serial: &str, is_sh: bool| {
+            let all = saved.all_left();
+            let told = all.iter().map(|left| left.by_hand(serial, is_sh));
+            told.map(|command| command.is_some()).collect::<Vec<_>>()
+        };
+        assert_eq!(commands("R5", true), [true; 4]);
+        assert_eq!(commands("R5", false), [true, true, false, true]);
+        assert_eq!(commands("10.0.0.7:5555", false), [true, true, false, true]);
+        assert_eq!(commands("adb-R5 (2)._adb", true), [true; 4]);
+        assert_eq!(commands("adb-R5 (2)._adb", false), [false; 4]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_monkey_that_was_ended_is_not_said_to_run() {
+        let end = Command::script(END_MONKEY).arg("77");
+        let hangs = |command: &str| {
+            let mut script = service(&format!("shell,v2,raw:{command}"));
+            script.push(Step::Hang);
+            script
+        };
+        let put = "settings put system user_rotation 0";
+        let sleep = press("KEYCODE_SLEEP");
+        for (settings, interrupted, left) in [
+            (1, hangs(put), "user_rotation (was 0), the screen (was off)"),
+            (0, hangs(sleep.text()), "the screen (was off)"),
+            (
+                0,
+                hangs(end.text()),
+                "monkey (77) may still run, the screen (was off)",
+            ),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let journals = Journals::in_folder(folder.path()).unwrap();
+            let mut saved = noted();
+            saved.settings.truncate(settings);
+            saved.monkey = Some(77);
+            let mut scripts = vec![
+                features("shell_v2"),
+                answered("getprop ro.serialno", "R5\n"),
+            ];
+            if !left.contains("monkey") {
+                scripts.push(answered(end.text(), "ended\n"));
+            }
+            scripts.push(interrupted);
+            let script = Scripted::new(scripts);
+            let error = put_back(&script.phone(), &journals, &saved).await;
+            assert_eq!(script.complaints(), Vec::<String>::new());
+            let error = error.unwrap_err();
+            let text = error.to_string();
+            assert!(text.ends_with(&format!("; not put back: {left}")), "{text}");
+            let help = error.help().unwrap();
+            assert_eq!(help.contains("pkill"), left.contains("monkey"), "{help}");
+        }
     }
 
     #[tokio::test(start_paused = true)]
