@@ -4,7 +4,7 @@
 //! end to the last dump of its process. A recording without dumps has the numbers of its labels,
 //! from 1, as names of files do.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::java::Which;
@@ -384,6 +384,19 @@ pub fn names_of<'a>(dumps: impl IntoIterator<Item = (u32, &'a [String])>) -> Str
     names.join(", ")
 }
 
+/// As [`names_of`], of labels alone: each once, the first first.
+pub fn labels_in_words<'a>(labels: impl IntoIterator<Item = &'a str>) -> String {
+    let mut known = BTreeSet::new();
+    let all = labels.into_iter().filter(|label| known.insert(*label));
+    let mut names: Vec<String> = all.map(str::to_owned).collect();
+    let more = names.len().saturating_sub(MOST_NAMES);
+    names.truncate(MOST_NAMES);
+    if more > 0 {
+        names.push(format!("{more} more"));
+    }
+    names.join(", ")
+}
+
 /// `@3`, `@3, @4`, `@3 to @9`.
 fn numbered(numbers: &[u32]) -> String {
     let is_run = numbers
@@ -414,12 +427,18 @@ pub fn did_you_mean<'a>(
     let words = [last.as_str(), end.as_str()];
     let all = labels.into_iter().map(str::to_owned);
     let all: Vec<String> = all.chain(words.map(str::to_owned)).collect();
-    let lower = typed.to_lowercase();
-    let same = all.iter().find(|label| label.to_lowercase() == lower);
-    let near = same
-        .map(String::as_str)
-        .or_else(|| nearest(typed, all.iter().map(String::as_str)));
+    let near = near_label(typed, all.iter().map(String::as_str));
     near.map(|label| format!("did you mean @{label}?"))
+}
+
+/// The one of `labels` that was probably meant.
+pub fn near_label<'a>(
+    typed: &str,
+    labels: impl Iterator<Item = &'a str> + Clone,
+) -> Option<&'a str> {
+    let lower = typed.to_lowercase();
+    let same = labels.clone().find(|label| label.to_lowercase() == lower);
+    same.or_else(|| nearest(typed, labels))
 }
 
 /// Why nothing is there of the moment that was named.

@@ -141,7 +141,8 @@ fn known_of(path: &Path, stretch: Option<&Stretch>) -> Result<timeline::Known, G
     let mut known = timeline::beside(path);
     add_traces(&mut known, path)?;
     if let Some(stretch) = stretch {
-        stretch.cut(path, &mut known.timeline)?;
+        let findings = stretch.cut(path, &mut known.timeline)?;
+        known.findings.extend(findings);
     }
     Ok(known)
 }

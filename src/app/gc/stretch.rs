@@ -4,10 +4,11 @@ use std::fmt;
 use std::path::Path;
 
 use super::GcError;
-use crate::app::lists::in_words;
+use crate::app::findings::Finding;
 use crate::app::manifest::Manifest;
-use crate::config::nearest;
+use crate::app::moments::{labels_in_words, near_label};
 use crate::memory::timeline::{Entry, Label, Seen, Timeline};
+use crate::untrusted::shown;
 
 /// The recording's end.
 const END: &str = "end";
@@ -30,33 +31,87 @@ impl Stretch {
         })
     }
 
-    /// Leaves what happened in the stretch.
+    /// Leaves what happened in the stretch, and tells which of several moments it begins and ends
+    /// with.
     ///
     /// # Errors
     /// Where the recording at `path` has no such label.
-    pub(super) fn cut(&self, path: &Path, timeline: &mut Timeline) -> Result<(), GcError> {
+    pub(super) fn cut(
+        &self,
+        path: &Path,
+        timeline: &mut Timeline,
+    ) -> Result<Vec<Finding>, GcError> {
         let labels = labels(path, timeline);
         let moments = |label: &Option<String>| match label {
             None => Ok(None),
-            Some(label) => {
-                let of = labels.iter().filter(|(name, _)| name == label);
-                let of: Vec<u64> = of.map(|(_, at)| *at).collect();
-                match of.is_empty() {
-                    true => Err(no_such(path, label, &labels)),
-                    false => Ok(Some(of)),
-                }
-            }
+            Some(label) => match Moments::of(label, &labels) {
+                None => Err(no_such(path, label, &labels)),
+                of => Ok(of),
+            },
         };
-        let (from, to) = (moments(&self.from)?, moments(&self.to)?);
+        let (mut from, mut to) = (moments(&self.from)?, moments(&self.to)?);
+        let is_reversed = from
+            .as_ref()
+            .zip(to.as_ref())
+            .is_some_and(|(from, to)| from.first > to.last);
+        if is_reversed {
+            std::mem::swap(&mut from, &mut to);
+        }
         // Of labels that were set again and again, the widest stretch.
-        let from = from.and_then(|from| from.into_iter().min());
-        let to = to.and_then(|to| to.into_iter().max());
-        let (from, to) = match (from, to) {
-            (Some(from), Some(to)) => (Some(from.min(to)), Some(from.max(to))),
-            other => other,
-        };
-        cut(timeline, from, to);
-        Ok(())
+        let begin = from.as_ref().map(|from| from.first);
+        let end = to.as_ref().map(|to| to.last);
+        cut(timeline, begin, end);
+        Ok(repeated(from.as_ref(), to.as_ref()))
+    }
+}
+
+/// When a label was set.
+struct Moments {
+    label: String,
+    count: usize,
+    first: u64,
+    last: u64,
+}
+
+impl Moments {
+    fn of(label: &str, labels: &[(String, u64)]) -> Option<Moments> {
+        let of = labels.iter().filter(|(name, _)| name == label);
+        let of: Vec<u64> = of.map(|(_, at)| *at).collect();
+        Some(Moments {
+            label: label.to_owned(),
+            count: of.len(),
+            first: *of.iter().min()?,
+            last: *of.iter().max()?,
+        })
+    }
+
+    fn finding(&self, stretch: &str) -> Finding {
+        let label = shown(&self.label);
+        Finding {
+            kind: "label-repeated",
+            class: None,
+            message: format!("{} snapshots have the label {label}", self.count),
+            help: Some(format!(
+                "the stretch {stretch} of them; @{label} alone means the last"
+            )),
+            pid: None,
+        }
+    }
+}
+
+/// Which of several moments of one label the stretch begins and ends with.
+fn repeated(from: Option<&Moments>, to: Option<&Moments>) -> Vec<Finding> {
+    let from = from.filter(|from| from.count > 1);
+    let to = to.filter(|to| to.count > 1);
+    match (from, to) {
+        (Some(from), Some(to)) if from.label == to.label => {
+            vec![from.finding("is from the first to the last")]
+        }
+        _ => {
+            let from = from.map(|from| from.finding("begins with the first"));
+            let to = to.map(|to| to.finding("ends with the last"));
+            from.into_iter().chain(to).collect()
+        }
     }
 }
 
@@ -88,13 +143,12 @@ fn labels(path: &Path, timeline: &Timeline) -> Vec<(String, u64)> {
 }
 
 fn no_such(path: &Path, label: &str, labels: &[(String, u64)]) -> GcError {
-    let mut names: Vec<&str> = labels.iter().map(|(name, _)| name.as_str()).collect();
-    names.dedup();
+    let names = labels.iter().map(|(name, _)| name.as_str());
     GcError::NoSuchLabel {
         name: path.display().to_string(),
         label: label.to_owned(),
-        near: nearest(label, names.iter().copied()).map(str::to_owned),
-        there: in_words(names.iter().map(|name| (*name).to_owned())),
+        near: near_label(label, names.clone()).map(str::to_owned),
+        there: labels_in_words(names),
     }
 }
 
@@ -214,5 +268,76 @@ mod tests {
         assert_eq!(near.as_deref(), Some("before"));
         assert_eq!(there, "before, after");
         assert_eq!(Stretch::parse("before"), None);
+    }
+
+    /// Of labels, the ns at which each was set.
+    fn labelled(labels: &[(&str, u64)]) -> Timeline {
+        let set = |(label, at): &(&str, u64)| {
+            let label = (*label).to_owned();
+            entry(*at, Seen::Label(Label { label }))
+        };
+        Timeline {
+            entries: labels.iter().map(set).collect(),
+        }
+    }
+
+    #[test]
+    fn each_label_is_told_once_however_often_it_was_set() {
+        let mut timeline = labelled(&[("login", 1), ("Logout", 2), ("login", 3)]);
+        let stretch = Stretch::parse("logout..").unwrap();
+        let error = stretch.cut(Path::new("/nowhere"), &mut timeline);
+        let Err(GcError::NoSuchLabel { near, there, .. }) = error else {
+            panic!("{error:?}");
+        };
+        assert_eq!(near.as_deref(), Some("Logout"));
+        assert_eq!(there, "login, Logout");
+    }
+
+    #[test]
+    fn a_stretch_of_repeated_labels_is_the_widest_and_says_so() {
+        let all = [
+            ("in", 10),
+            ("out", 20),
+            ("in", 30),
+            ("out", 40),
+            ("end of it", 50),
+        ];
+        for (typed, span, told) in [
+            ("in..", (10, 50), vec!["the stretch begins with the first"]),
+            ("..out", (10, 40), vec!["the stretch ends with the last"]),
+            (
+                "in..in",
+                (10, 30),
+                vec!["the stretch is from the first to the last"],
+            ),
+            (
+                "in..out",
+                (10, 40),
+                vec![
+                    "the stretch begins with the first",
+                    "the stretch ends with the last",
+                ],
+            ),
+            // The wrong way round.
+            (
+                "end of it..in",
+                (10, 50),
+                vec!["the stretch begins with the first"],
+            ),
+            ("end of it..", (50, 50), vec![]),
+        ] {
+            let mut timeline = labelled(&all);
+            let stretch = Stretch::parse(typed).unwrap();
+            let findings = stretch.cut(Path::new("/nowhere"), &mut timeline).unwrap();
+            let at = timeline.entries.iter().map(|entry| entry.boot_ns);
+            assert_eq!(at.clone().min().zip(at.max()), Some(span), "{typed}");
+            assert_eq!(findings.len(), told.len(), "{typed}: {findings:?}");
+            for (finding, told) in findings.iter().zip(told) {
+                assert_eq!((finding.kind, finding.class), ("label-repeated", None));
+                assert!(finding.message.starts_with("2 snapshots have the label "));
+                let help = finding.help.as_deref().unwrap();
+                assert!(help.starts_with(told), "{typed}: {help}");
+            }
+        }
     }
 }
