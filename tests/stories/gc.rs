@@ -218,13 +218,16 @@ fn a_saved_log_tells_of_a_leak() {
 #[test]
 fn a_slip_in_the_name_of_a_file_is_told_without_asking_for_a_phone() {
     let lab = Lab::new("devices=0");
-    std::fs::write(lab.work().join("logcat.txt"), "").unwrap();
+    for file in ["logcat.txt", "logd.txt"] {
+        std::fs::write(lab.work().join(file), "").unwrap();
+    }
     std::fs::create_dir(lab.work().join("rec")).unwrap();
     std::fs::write(lab.work().join("rec/manifest.json"), "{}").unwrap();
     let here = Path::new(".").join("rec").display().to_string();
     for (args, meant) in [
         (["gc", "logcat.tx"], "logcat.txt"),
         (["gc", "recc"], "rec"),
+        (["gc", "recc@before..after"], "rec"),
         (["reconcile", "./recc"], here.as_str()),
         (["reconcile", "recc@end"], "rec"),
         (["smaps", "recc"], "rec"),
@@ -236,7 +239,7 @@ fn a_slip_in_the_name_of_a_file_is_told_without_asking_for_a_phone() {
         assert_eq!(error["kind"], "input-unreadable", "{ended}");
         assert_eq!(error["help"], format!("did you mean {meant}?"), "{ended}");
     }
-    // A process may be called so.
+    // A process may be called so, and what was saved of it after it.
     for command in ["gc", "reconcile", "smaps", "meminfo"] {
         lab.expect(3, &[command, "com.example.log"]);
         lab.expect(3, &[command, "logd"]);
