@@ -206,6 +206,17 @@ impl Request {
         let known = self.process_names.get(&pid).or(self.only_process.as_ref());
         known.map_or("", String::as_str)
     }
+
+    /// Opens its mapping files: once, as a pipe gives its bytes but once.
+    ///
+    /// # Errors
+    /// Where one that was given cannot be used, and that is to end the conversion.
+    pub fn maps(&self) -> Result<Maps, MapsError> {
+        match self.bad_maps_fail {
+            true => Maps::open(&self.names),
+            false => Ok(Maps::open_what_opens(&self.names)),
+        }
+    }
 }
 
 /// A trace as the device wrote it.
@@ -357,11 +368,14 @@ impl Classified for ConvertError {
 /// Where the input holds no trace, or a file can't be written. A damaged trace is no error:
 /// what it holds is converted, and the findings say what is wrong.
 pub fn convert(request: &Request) -> Result<Converted, ConvertError> {
-    let maps = if request.bad_maps_fail {
-        Maps::open(&request.names)?
-    } else {
-        Maps::open_what_opens(&request.names)
-    };
+    convert_with(request, &request.maps()?)
+}
+
+/// The same with the mapping files of the request, for whoever needs them once more.
+///
+/// # Errors
+/// As [`convert`].
+pub fn convert_with(request: &Request, maps: &Maps) -> Result<Converted, ConvertError> {
     let (traces, hprofs) = match &request.input {
         Input::Path(path) => java::open_path(path)?,
         Input::Stdin => {
@@ -401,7 +415,7 @@ pub fn convert(request: &Request) -> Result<Converted, ConvertError> {
 struct Run<'a> {
     request: &'a Request,
     namer: Namer,
-    maps: Maps,
+    maps: &'a Maps,
     choices: Choices,
     tally: Tally,
     mappings: Vec<manifest::MappingFile>,

@@ -12,7 +12,6 @@ use super::findings::{self, Finding};
 use super::finish::RAW_TRACE;
 use super::goal::{self, Extent, Goal, GoalError, Out};
 use super::manifest::{self, Manifest, ManifestError};
-use super::maps::Maps;
 use super::names::NameOptions;
 use super::naming::{Look, Namer, Watch};
 use super::packet_files::{DEOBFUSCATION, PacketFiles, SYMBOLIZED_TRACE, SYMBOLS};
@@ -272,7 +271,6 @@ pub fn refresh(
     }
     let mut manifest = Manifest::read(folder)?;
     let lists = tracked::known(&manifest);
-    let maps = Maps::open(&names).map_err(ConvertError::from)?;
     let request = convert::Request {
         input: Input::Path(folder.to_owned()),
         output: folder.to_owned(),
@@ -294,9 +292,10 @@ pub fn refresh(
         process_names: process_names(&manifest),
         only_process: None,
     };
-    let converted = convert::convert(&request)?;
+    let maps = request.maps().map_err(ConvertError::from)?;
+    let converted = convert::convert_with(&request, &maps)?;
     let written = |f: &Finding| f.kind != findings::PACKETS_UNWRITTEN;
-    let class = (!converted.findings.iter().all(written)).then_some(ErrorClass::HostWrite);
+    let mut class = (!converted.findings.iter().all(written)).then_some(ErrorClass::HostWrite);
     // What was said of names then is said anew where it still holds.
     manifest
         .warnings
@@ -308,6 +307,7 @@ pub fn refresh(
             name: folder.display().to_string(),
             source,
         })?;
+        class = written.class(class, None);
         written.replace(&mut manifest);
     }
     let known = |kind: &str| manifest.warnings.iter().any(|w| w.kind == kind);

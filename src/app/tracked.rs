@@ -11,7 +11,6 @@ use super::allocations::{WHAT, Written};
 use super::convert::{Choices, ConvertError, Selection, write_whole};
 use super::manifest::{self, BesideFile, JavaAllocations, Manifest, TrackedDump};
 use super::maps::Maps;
-use super::names::NameOptions;
 use super::output::is_below;
 use super::recorded::Recorded;
 use super::trace_findings::NOT_ASKED_FOR;
@@ -65,15 +64,17 @@ pub(super) fn is_of_trace(kind: &str) -> bool {
 /// tracked.
 pub(super) fn known(manifest: &Manifest) -> Option<Vec<List>> {
     let tracked = manifest.java_allocations.as_ref()?;
-    let list = |dump: &TrackedDump| List {
-        index: Some(dump.index),
-        file: dump.list.clone(),
-        pid: dump.pid,
-        process: dump.process.clone(),
-        label: dump.label.clone(),
-        time_ns: dump.time_ns,
+    let list = |dump: &TrackedDump| {
+        Some(List {
+            index: Some(dump.index),
+            file: dump.list.clone()?,
+            pid: dump.pid,
+            process: dump.process.clone(),
+            label: dump.label.clone(),
+            time_ns: dump.time_ns,
+        })
     };
-    let known: Vec<List> = tracked.dumps.iter().map(list).collect();
+    let known: Vec<List> = tracked.dumps.iter().filter_map(list).collect();
     (!known.is_empty()).then_some(known)
 }
 
@@ -97,17 +98,18 @@ impl Again {
         })
     }
 
-    /// Writes them into `output`, with the names that are to be had now. Blocks.
+    /// Writes them into `output`, with the names that are to be had now. Blocks. The lists
+    /// themselves stay where they are.
     ///
     /// # Errors
-    /// Where a mapping file that was given cannot be used, or `output` cannot be written; where
-    /// the recording has nothing but them and none is meant.
+    /// Where `output` cannot be written; where the recording has nothing but them and none is
+    /// meant.
     pub fn write(
         mut self,
         is_all: bool,
         output: &Path,
         selection: &Selection,
-        names: &NameOptions,
+        maps: &Maps,
     ) -> Result<Written, ConvertError> {
         let choices = Choices {
             dumps: self.lists.len() as u64,
@@ -123,12 +125,16 @@ impl Again {
         if is_all && self.lists.is_empty() {
             return Err(ConvertError::NoneSelected(choices));
         }
-        let maps = Maps::open(names)?;
-        let written = write(&self.folder, output, self.lists, &maps);
-        written.map_err(|source| ConvertError::Write {
+        let written = write(&self.folder, output, self.lists, maps);
+        let mut written = written.map_err(|source| ConvertError::Write {
             path: output.to_owned(),
             source,
-        })
+        })?;
+        // What a manifest names is in its folder.
+        for dump in &mut written.section.dumps {
+            dump.list = None;
+        }
+        Ok(written)
     }
 }
 
@@ -186,7 +192,7 @@ pub(super) fn write(
             pid: list.pid,
             process: list.process,
             file: None,
-            list: list.file,
+            list: Some(list.file),
             objects: read.entries().len() as u64,
             space: summed.space,
             threads: threads.len() as u64,
@@ -388,6 +394,7 @@ fn java_type(descriptor: Option<&str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::app::names::NameOptions;
     use crate::proto::pprof::Profile;
     use crate::stacks::Kind;
     use prost::Message as _;

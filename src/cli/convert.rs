@@ -205,10 +205,11 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let phone = super::progress::phone_asked(ctx, &args.names).await;
     let converted = blocking::watched(ctx, "converting …", phone, move |watch| {
         let request = Request { watch, ..request };
-        let converted = convert::convert(&request)?;
+        let maps = request.maps()?;
+        let converted = convert::convert_with(&request, &maps)?;
         let is_all = converted.dumps.is_empty() && converted.java.is_empty();
-        let again = again
-            .map(|again| again.write(is_all, &request.output, &request.selection, &request.names));
+        let again =
+            again.map(|again| again.write(is_all, &request.output, &request.selection, &maps));
         Ok::<_, ConvertError>((converted, again.transpose()?))
     });
     let converted = converted.await;

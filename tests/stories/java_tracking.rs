@@ -402,28 +402,53 @@ fn what_was_tracked_is_told_by_class_and_thread_and_named_later() {
         })
     };
     assert!(!named("out", &before[0]));
-    let map = ["--mapping", "mapping.txt"];
-    lab.expect(0, &[&["convert", "out", "-o", "again"][..], &map].concat());
+    // A pipe gives the mapping file once.
+    let pipe = lab.work().join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    let through_a_pipe = |code: i32, command: &[&str]| {
+        let path = pipe.clone();
+        // Opened for writing once somebody reads.
+        let feeder = std::thread::spawn(move || std::fs::write(path, heaptap::phone::MAPPING));
+        let ended = lab.expect(code, &[command, &["--mapping", "pipe"]].concat());
+        feeder.join().unwrap().unwrap();
+        ended
+    };
+    // The lists stay in the recording's folder: no other names them.
+    let elsewhere = |dumps: &[Value]| {
+        let mut dumps = dumps.to_vec();
+        for dump in &mut dumps {
+            dump["list"] = Value::Null;
+        }
+        Value::Array(dumps)
+    };
+    through_a_pipe(0, &["convert", "out", "-o", "again"]);
     let again = lab.manifest("again");
-    assert_eq!(
-        again["java_allocations"]["dumps"],
-        serde_json::json!(before)
-    );
+    assert_eq!(again["java_allocations"]["dumps"], elsewhere(&before));
     assert_eq!(again["warnings"], serde_json::json!([]), "{again:#}");
     assert!(named("again", &before[0]) && named("again", &before[1]));
+    let map = ["--mapping", "mapping.txt"];
     lab.expect(
         0,
         &[&["convert", "out@one", "-o", "one"][..], &map].concat(),
     );
     let one = &lab.manifest("one")["java_allocations"]["dumps"];
-    assert_eq!(*one, serde_json::json!([before[0]]));
+    assert_eq!(*one, elsewhere(&before[..1]));
     let top = lab.expect(0, &["top", "again@one", "--json"]).json();
     assert_eq!(top["heaps"][0]["dump"]["label"], "one", "{top:#}");
     let none = lab.expect(7, &["convert", "out", "-o", "none", "--pid", "1"]);
     assert!(none.stderr.contains("none of the 2 dumps"), "{none}");
-    lab.expect(0, &[&["deobfuscate", "out"][..], &map].concat());
+    through_a_pipe(0, &["deobfuscate", "out"]);
     assert!(named("out", &before[0]) && named("out", &before[1]));
     assert_eq!(dumps(&lab), before);
     let warnings = &lab.manifest("out")["warnings"];
     assert_eq!(*warnings, serde_json::json!([]));
+
+    // A list that is gone shows, and costs its own names alone.
+    let list = before[0]["list"].as_str().unwrap();
+    std::fs::remove_file(lab.work().join("out").join(list)).unwrap();
+    lab.expect(6, &[&["deobfuscate", "out"][..], &map].concat());
+    let warnings = lab.manifest("out")["warnings"].to_string();
+    assert!(warnings.contains("java-allocations-unread"), "{warnings}");
+    assert_eq!(dumps(&lab), before);
 }

@@ -89,8 +89,9 @@ pub struct TrackedDump {
     pub process: String,
     /// The pprof in the folder; absent where there were none.
     pub file: Option<String>,
-    /// The list as the runtime sent it, gzipped.
-    pub list: String,
+    /// The list as the runtime sent it, gzipped; absent where profiles were written into another
+    /// folder than the recording's.
+    pub list: Option<String>,
     /// Allocations.
     pub objects: u64,
     /// Their bytes.

@@ -102,7 +102,7 @@ fn full() -> Manifest {
                 pid: 4242,
                 process: "com.example.app".to_owned(),
                 file: some("java_allocations.0.4242.pb.gz"),
-                list: "java-allocations/01-after-login.real.gz".to_owned(),
+                list: some("java-allocations/01-after-login.real.gz"),
                 objects: 65_535,
                 space: 4_194_304,
                 threads: 3,

@@ -139,7 +139,7 @@ mod tests {
             pid: 7,
             process: "a".to_owned(),
             file: Some("java_allocations.0.7.pb.gz".to_owned()),
-            list: "x".to_owned(),
+            list: Some("x".to_owned()),
             objects: 65_535,
             space: 1 << 20,
             threads: 1,
