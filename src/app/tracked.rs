@@ -22,8 +22,12 @@ use crate::stacks::TRACKED_HEAP;
 
 /// A runtime gives away no more: where so many came, there may have been others before.
 const FULL: usize = u16::MAX as usize;
+/// A recording keeps no more lists.
+const LISTED: usize = 1000;
 /// Frames whose places are kept at hand.
 const AT_HAND: usize = 1 << 18;
+/// What is missing is a list.
+const UNREAD: &str = "java-allocations-unread";
 /// What is missing is names, no figures.
 pub(super) const NAMES_CUT: &str = "java-allocations-names";
 
@@ -150,7 +154,14 @@ pub(super) fn write(
 ) -> std::io::Result<Written> {
     let mut dumps = Vec::new();
     let mut warnings = Vec::new();
+    let mut read_already: BTreeSet<PathBuf> = BTreeSet::new();
+    let mut passed_over: usize = 0;
     for list in lists {
+        // A manifest may come from anywhere, and a list be large: each is read once.
+        if read_already.len() >= LISTED || !read_already.insert(PathBuf::from(&list.file)) {
+            passed_over += 1;
+            continue;
+        }
         let warning = |kind: &str, why: String, help: &str| manifest::Warning {
             kind: kind.to_owned(),
             message: format!("{}: {why}", list.file),
@@ -161,7 +172,7 @@ pub(super) fn write(
         let read = match read(folder, &list.file) {
             Ok(read) => read,
             Err(why) => {
-                warnings.push(warning("java-allocations-unread", why, "record again"));
+                warnings.push(warning(UNREAD, why, "record again"));
                 continue;
             }
         };
@@ -207,6 +218,18 @@ pub(super) fn write(
             dump.file = Some(name);
         }
         dumps.push(dump);
+    }
+    if passed_over > 0 {
+        warnings.push(manifest::Warning {
+            kind: UNREAD.to_owned(),
+            message: format!(
+                "{passed_over} lists of Java allocations were passed over: a recording keeps each \
+                 once, and {LISTED} at most"
+            ),
+            help: Some("was its manifest edited, or joined from several?".to_owned()),
+            pid: None,
+            dumps: Vec::new(),
+        });
     }
     Ok(Written {
         section: JavaAllocations::tracked(dumps),
@@ -395,6 +418,7 @@ fn java_type(descriptor: Option<&str>) -> String {
 mod tests {
     use super::*;
     use crate::app::names::NameOptions;
+    use crate::error::ErrorClass;
     use crate::proto::pprof::Profile;
     use crate::stacks::Kind;
     use prost::Message as _;
@@ -551,6 +575,38 @@ mod tests {
             .map(|of| (of.name.as_str(), of.values.columns[1].iter().sum()))
             .collect();
         assert_eq!(threads, [("7", 132), ("8", 16)]);
+    }
+
+    #[test]
+    fn a_list_is_read_once_however_often_a_manifest_names_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let packed = Gzip::default().compress(&list([&["[B"], &[], &[]], &[(16, 7, 0, &[])]));
+        std::fs::create_dir(dir.path().join("a")).unwrap();
+        std::fs::write(dir.path().join("a/1.gz"), packed).unwrap();
+        let named = |index: u32, file: &str| List {
+            index: Some(index),
+            file: file.to_owned(),
+            pid: 42,
+            process: "a".to_owned(),
+            label: None,
+            time_ns: 1,
+        };
+        let maps = Maps::open_what_opens(&NameOptions::default());
+        let write = |lists| write(dir.path(), dir.path(), lists, &maps).unwrap();
+        let twice = write(
+            ["a/1.gz", "a//1.gz", "a/./1.gz"]
+                .map(|f| named(0, f))
+                .to_vec(),
+        );
+        assert_eq!(twice.section.dumps.len(), 1);
+        assert_eq!(twice.warnings.len(), 1, "{:?}", twice.warnings);
+        assert!(twice.warnings[0].message.starts_with("2 lists"));
+        assert_eq!(twice.class(None, None), Some(ErrorClass::Incomplete));
+        // None of them is there; so many are not even looked for.
+        let many = (0..LISTED as u32 + 7).map(|n| named(n, &format!("{n}.gz")));
+        let many = write(many.collect());
+        assert_eq!(many.warnings.len(), LISTED + 1);
+        assert!(many.warnings[LISTED].message.starts_with("7 lists"));
     }
 
     #[test]
