@@ -24,8 +24,6 @@ use crate::stacks::TRACKED_HEAP;
 const FULL: usize = u16::MAX as usize;
 /// A recording keeps no more lists.
 const LISTED: usize = 1000;
-/// Frames whose places are kept at hand.
-const AT_HAND: usize = 1 << 18;
 /// What is missing is a list.
 const UNREAD: &str = "java-allocations-unread";
 /// What is missing is names, no figures.
@@ -273,6 +271,45 @@ fn comments(dump: &TrackedDump) -> Vec<String> {
     comments
 }
 
+/// How far the frames of a list are named. No app comes near it; a list made to be costly may name
+/// twelve million frames by names of many kilobytes, each of them several of the source.
+struct Room {
+    /// Frames of the list that are told apart.
+    frames: usize,
+    /// Bytes of their names, each as often as it is made.
+    bytes: usize,
+    /// Places in all stacks together.
+    places: usize,
+}
+
+impl Room {
+    /// Frames and names for some hundred thousand; places for as many stacks as a runtime keeps, as
+    /// deep as it tells them.
+    const WHOLE: Room = Room {
+        frames: 1 << 18,
+        bytes: 256 << 20,
+        places: 1 << 24,
+    };
+
+    fn is_for_names(&self) -> bool {
+        self.frames > 0 && self.bytes > 0
+    }
+
+    fn take_names(&mut self, named: &[TrackedFrame]) {
+        self.frames = self.frames.saturating_sub(1);
+        for frame in named {
+            let bytes = frame.name.len() + frame.system_name.len() + frame.file.len();
+            self.bytes = self.bytes.saturating_sub(bytes + size_of::<TrackedFrame>());
+        }
+    }
+
+    fn take_places(&mut self, places: usize) -> bool {
+        let left = self.places.checked_sub(places);
+        self.places = left.unwrap_or(self.places);
+        left.is_some()
+    }
+}
+
 /// All allocations of a list, those of one class by one thread in one place together; the largest
 /// first.
 struct Summed {
@@ -282,6 +319,10 @@ struct Summed {
 
 impl Summed {
     fn of(read: &Allocations, files: &[&MapFile]) -> Summed {
+        Summed::within(read, files, Room::WHOLE)
+    }
+
+    fn within(read: &Allocations, files: &[&MapFile], mut room: Room) -> Summed {
         // By numbers: names may be long, and frames are many.
         let mut sums: HashMap<(u16, u16, &[Frame]), (u64, u64)> = HashMap::new();
         let mut classes: HashMap<u16, Option<&str>> = HashMap::new();
@@ -299,19 +340,29 @@ impl Summed {
         let mut profile = TrackedProfile::new(None);
         let mut at_hand: HashMap<Frame, Vec<Place>> = HashMap::new();
         let mut space: u64 = 0;
+        let mut class_places: HashMap<u16, Place> = HashMap::new();
         for ((class, thread, frames), (objects, bytes)) in sums {
-            let class = classes.get(&class).copied().flatten();
-            let mut stack = vec![profile.place(&namer.class(class))];
-            for frame in frames {
-                if let Some(places) = at_hand.get(frame) {
-                    stack.extend(places);
-                    continue;
-                }
-                let named = namer.frames(&read.named(*frame));
-                let places: Vec<Place> = named.iter().map(|f| profile.place(f)).collect();
-                stack.extend(&places);
-                if at_hand.len() < AT_HAND {
+            let class = *class_places.entry(class).or_insert_with(|| {
+                let descriptor = classes.get(&class).copied().flatten();
+                profile.place(&namer.class(descriptor))
+            });
+            let mut stack = vec![class];
+            for (at, frame) in frames.iter().enumerate() {
+                if !at_hand.contains_key(frame) && room.is_for_names() {
+                    let named = namer.frames(&read.named(*frame));
+                    room.take_names(&named);
+                    let places = named.iter().map(|f| profile.place(f)).collect();
                     at_hand.insert(*frame, places);
+                }
+                let places = at_hand.get(frame);
+                if !room.take_places(places.map_or(1, Vec::len)) {
+                    // One stands for the rest of the stack.
+                    stack.push(profile.left_out_place((frames.len() - at) as u64));
+                    break;
+                }
+                match places {
+                    Some(places) => stack.extend(places),
+                    None => stack.push(profile.left_out_place(1)),
                 }
             }
             profile.add(stack, thread, objects, bytes);
@@ -607,6 +658,56 @@ mod tests {
         let many = write(many.collect());
         assert_eq!(many.warnings.len(), LISTED + 1);
         assert!(many.warnings[LISTED].message.starts_with("7 lists"));
+    }
+
+    #[test]
+    fn frames_beyond_the_room_for_them_are_one_place_and_no_figure_is_lost() {
+        let frames: Vec<[u16; 4]> = (0..100).map(|line| [0, 0, 0, line]).collect();
+        let entries: Vec<(u32, u16, u16, &[[u16; 4]])> =
+            (0..10).map(|n| (16, n, 0, frames.as_slice())).collect();
+        let bytes = list([&["La/A;"], &["run"], &["A.java"]], &entries);
+        let read = Allocations::read(&bytes).unwrap();
+        let within = |frames: usize, bytes: usize, places: usize| {
+            let room = Room {
+                frames,
+                bytes,
+                places,
+            };
+            let summed = Summed::within(&read, &[], room);
+            assert_eq!(summed.space, 160);
+            let left_out = summed.profile.left_out();
+            let profile = decoded(summed);
+            let space: i64 = profile.sample.iter().map(|sample| sample.value[1]).sum();
+            assert_eq!((profile.sample.len(), space), (10, 160));
+            let stacked: usize = profile.sample.iter().map(|s| s.location_id.len()).sum();
+            (left_out, profile.location.len(), stacked)
+        };
+        let all = usize::MAX;
+        assert_eq!(within(all, all, all), (0, 101, 1010));
+        assert_eq!(within(40, all, all), (600, 42, 1010));
+        assert_eq!(within(all, 1, all), (990, 3, 1010));
+        // Two stacks and a half; then each has its class and what stands for the rest.
+        assert_eq!(within(all, all, 250), (750, 102, 250 + 10 + 8));
+        assert_eq!(within(all, all, 0), (1000, 3, 20));
+    }
+
+    #[test]
+    fn inlined_calls_take_the_room_of_each() {
+        let inlined = "    1:1:void helper():7:7 -> a\n".repeat(200);
+        let text = format!("com.example.Feed -> a.a:\n{inlined}    1:1:void bind():9:9 -> a\n");
+        let file = MapFile::from_bytes(text.into_bytes().into(), Path::new("m.txt")).unwrap();
+        let frames: &[[u16; 4]] = &[[0, 0, 0, 1]; 50];
+        let bytes = list([&["La/a;"], &["a"], &["SourceFile"]], &[(16, 7, 0, frames)]);
+        let read = Allocations::read(&bytes).unwrap();
+        let room = Room {
+            places: 1000,
+            ..Room::WHOLE
+        };
+        let summed = Summed::within(&read, &[&file], room);
+        assert!(summed.profile.left_out() >= 45);
+        let profile = decoded(summed);
+        let stacked = profile.sample[0].location_id.len();
+        assert!((800..=1002).contains(&stacked), "{stacked}");
     }
 
     #[test]

@@ -106,18 +106,21 @@ impl TrackedProfile {
     /// The place of a frame.
     pub fn place(&mut self, frame: &TrackedFrame) -> Place {
         if self.named > self.most.0 || self.locations.len() >= self.most.1 {
-            return self.known_place(frame).unwrap_or_else(|| {
-                self.left_out = self.left_out.saturating_add(1);
-                let stands_for = TrackedFrame {
-                    name: LEFT_OUT.to_owned(),
-                    system_name: String::new(),
-                    file: String::new(),
-                    line: 0,
-                };
-                self.new_place(&stands_for)
-            });
+            let known = self.known_place(frame);
+            return known.unwrap_or_else(|| self.left_out_place(1));
         }
         self.new_place(frame)
+    }
+
+    /// The place that stands for frames that found no room; so many more.
+    pub fn left_out_place(&mut self, frames: u64) -> Place {
+        self.left_out = self.left_out.saturating_add(frames);
+        self.new_place(&TrackedFrame {
+            name: LEFT_OUT.to_owned(),
+            system_name: String::new(),
+            file: String::new(),
+            line: 0,
+        })
     }
 
     fn known_place(&self, frame: &TrackedFrame) -> Option<Place> {
