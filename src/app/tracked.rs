@@ -337,7 +337,7 @@ impl Summed {
         sums.sort_unstable_by(|(a, of_a), (b, of_b)| of_b.1.cmp(&of_a.1).then_with(|| a.cmp(b)));
         let retracers: Vec<Retracer<'_>> = files.iter().map(|file| Retracer::new(file)).collect();
         let namer = Namer { retracers };
-        let mut profile = TrackedProfile::new(None);
+        let mut profile = TrackedProfile::new();
         let mut at_hand: HashMap<Frame, Vec<Place>> = HashMap::new();
         let mut space: u64 = 0;
         let mut class_places: HashMap<u16, Place> = HashMap::new();

@@ -52,13 +52,19 @@ fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
+impl Default for TrackedProfile {
+    fn default() -> TrackedProfile {
+        TrackedProfile::new()
+    }
+}
+
 impl TrackedProfile {
     /// One without allocations.
-    pub fn new(wall_time_ns: Option<u64>) -> TrackedProfile {
-        TrackedProfile::bounded(wall_time_ns, (NAMES, PLACES))
+    pub fn new() -> TrackedProfile {
+        TrackedProfile::bounded((NAMES, PLACES))
     }
 
-    fn bounded(wall_time_ns: Option<u64>, most: (usize, usize)) -> TrackedProfile {
+    fn bounded(most: (usize, usize)) -> TrackedProfile {
         let mut new = TrackedProfile {
             strings: HashMap::new(),
             table: Vec::new(),
@@ -80,7 +86,6 @@ impl TrackedProfile {
         // As heapprofd calls a profile of every allocation.
         new.profile.period_type = Some(new.value_type("space", "bytes"));
         new.profile.period = 1;
-        new.profile.time_nanos = wall_time_ns.map_or(0, signed);
         new.thread = new.string("thread");
         new
     }
@@ -218,7 +223,7 @@ mod tests {
 
     #[test]
     fn classes_are_leaves_and_threads_labels() {
-        let mut tracked = TrackedProfile::new(Some(5));
+        let mut tracked = TrackedProfile::new();
         for (thread, line) in [(7, 17), (9, 18)] {
             let frames = [
                 frame("java.lang.Long", 0),
@@ -262,7 +267,7 @@ mod tests {
     #[test]
     fn what_finds_no_room_is_one_place_and_is_counted() {
         for most in [(usize::MAX, 2), (60, usize::MAX)] {
-            let mut tracked = TrackedProfile::bounded(None, most);
+            let mut tracked = TrackedProfile::bounded(most);
             let first = tracked.place(&frame("a.A.a", 1));
             let second = tracked.place(&frame(&"b".repeat(60), 2));
             assert_eq!(tracked.left_out(), 0);
