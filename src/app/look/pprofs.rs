@@ -13,7 +13,7 @@ use crate::app::trace_findings;
 use crate::error::ErrorClass;
 use crate::import::{ImportError, PprofInput, read_pprof};
 use crate::profile::SystemInfo;
-use crate::stacks::{Dump, Facts, StackProfile, View};
+use crate::stacks::{Dump, Facts, StackProfile, TRACKED_HEAP, View};
 
 /// The file of pprofs.
 ///
@@ -107,19 +107,25 @@ fn damage(name: &str, what: &str) -> Finding {
     }
 }
 
-/// `heap_dump.<n>.<pid>.<heap>.pb.gz`, as recordings and Perfetto's converter call them.
+/// `heap_dump.<n>.<pid>.<heap>.pb.gz`, as recordings and Perfetto's converter call them;
+/// `java_allocations.<n>.<pid>.pb.gz`, which are counted by themselves.
 fn from_file_name(facts: &mut Facts, path: &str) {
     let file = Path::new(path).file_name().unwrap_or_default();
     let file = file.to_string_lossy();
     let stem = file.strip_suffix(".gz").unwrap_or(&file);
-    let parts = stem
-        .strip_prefix("heap_dump.")
-        .and_then(|rest| rest.strip_suffix(".pb"))
+    let stem = stem.strip_suffix(".pb");
+    let native = stem
+        .and_then(|stem| stem.strip_prefix("heap_dump."))
         .and_then(|rest| {
             let mut parts = rest.splitn(3, '.');
             let index = parts.next()?.parse::<u32>().ok()?;
             Some((index, parts.next()?.parse::<u64>().ok()?, parts.next()?))
         });
+    let tracked = stem
+        .and_then(|stem| stem.strip_prefix("java_allocations."))
+        .and_then(|rest| rest.split_once('.'))
+        .and_then(|(index, pid)| Some((index.parse().ok()?, pid.parse().ok()?, TRACKED_HEAP)));
+    let parts = native.or(tracked);
     if let Some((index, pid, heap)) = parts {
         facts.index = index;
         if facts.pid == 0 {
@@ -175,4 +181,34 @@ fn totals(dump: &Dump) -> Option<Totals> {
         alloc_space: sum(View::AllocSpace)?,
         alloc_objects: sum(View::AllocObjects)?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_names_tell_number_process_and_heap_of_either_kind() {
+        let told = |name: &str| {
+            let mut facts = Facts::default();
+            from_file_name(&mut facts, name);
+            (facts.index, facts.pid, facts.heap)
+        };
+        let is = |index, pid, heap: &str| (index, pid, heap.to_owned());
+        assert_eq!(
+            told("out/heap_dump.3.42.libc.malloc.pb.gz"),
+            is(3, 42, "libc.malloc")
+        );
+        assert_eq!(
+            told("out/java_allocations.4.42.pb.gz"),
+            is(4, 42, TRACKED_HEAP)
+        );
+        for other in [
+            "java_allocations.4.pb",
+            "java_allocations.4.x.pb.gz",
+            "a.4.2.pb",
+        ] {
+            assert_eq!(told(other), is(0, 0, ""), "{other}");
+        }
+    }
 }

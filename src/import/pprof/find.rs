@@ -54,8 +54,8 @@ pub(in crate::import) fn of_bytes(
     })
 }
 
-/// The pprofs of native heaps and of tracked Java allocations in a folder, in order of the numbers
-/// in their names: `heap_dump.<n>.<pid>.<heap>.pb.gz`, `java_allocations.<n>.<pid>.pb.gz`, packed or
+/// The pprofs of native heaps in a folder, then those of tracked Java allocations, which are counted
+/// by themselves; each in order of the numbers in their names: `heap_dump.<n>.<pid>.<heap>.pb.gz`, `java_allocations.<n>.<pid>.pb.gz`, packed or
 /// not.
 pub(in crate::import) fn in_folder(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
@@ -65,9 +65,10 @@ pub(in crate::import) fn in_folder(folder: &Path) -> io::Result<Vec<PathBuf>> {
         let stem = name.strip_suffix(".gz").unwrap_or(&name);
         let number = ["heap_dump.", "java_allocations."]
             .iter()
-            .find_map(|of| stem.strip_prefix(of))
-            .and_then(|rest| rest.strip_suffix(".pb"))
-            .and_then(|rest| rest.split('.').next()?.parse::<u32>().ok());
+            .enumerate()
+            .find_map(|(kind, of)| Some((kind, stem.strip_prefix(of)?)))
+            .and_then(|(kind, rest)| Some((kind, rest.strip_suffix(".pb")?)))
+            .and_then(|(kind, rest)| Some((kind, rest.split('.').next()?.parse::<u32>().ok()?)));
         if let Some(number) = number
             && path.is_file()
         {
@@ -76,4 +77,28 @@ pub(in crate::import) fn in_folder(folder: &Path) -> io::Result<Vec<PathBuf>> {
     }
     found.sort();
     Ok(found.into_iter().map(|(_, path)| path).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_is_counted_by_itself() {
+        let dir = tempfile::tempdir().unwrap();
+        let in_order = [
+            "heap_dump.0.42.malloc.pb.gz",
+            "heap_dump.2.42.malloc.pb",
+            "heap_dump.10.42.malloc.pb.gz",
+            "java_allocations.0.42.pb.gz",
+            "java_allocations.1.42.pb.gz",
+        ];
+        let others = ["heap_dump.x.pb.gz", "java_allocations.1.42.txt"];
+        for name in in_order.iter().rev().chain(&others) {
+            std::fs::write(dir.path().join(name), "").unwrap();
+        }
+        let found = in_folder(dir.path()).unwrap();
+        let names: Vec<_> = found.iter().filter_map(|path| path.file_name()).collect();
+        assert_eq!(names, in_order);
+    }
 }
