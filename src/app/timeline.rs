@@ -2,7 +2,7 @@
 //! what its trace holds of the same kind, on one clock and each thing once. For the report,
 //! tables of collections, and queries.
 
-use std::io::Read as _;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::findings::Finding;
@@ -37,26 +37,43 @@ pub fn beside(input: &Path) -> Known {
     let Some(path) = file_of(input) else {
         return known;
     };
-    let mut bytes = Vec::new();
-    let read =
-        std::fs::File::open(&path).and_then(|file| file.take(LARGEST + 1).read_to_end(&mut bytes));
-    if let Err(error) = read {
-        known.find(
-            "timeline-unreadable",
-            Some(ErrorClass::Incomplete),
-            format!("cannot read {}: {error}", path.display()),
-            "the memory over time is left out; dumps are not concerned",
-        );
-        return known;
+    let name = path.display().to_string();
+    match std::fs::File::open(&path).and_then(|file| of_lines(file, &name)) {
+        Ok(read) => read,
+        Err(error) => {
+            known.find(
+                "timeline-unreadable",
+                Some(ErrorClass::Incomplete),
+                format!("cannot read {name}: {error}"),
+                "the memory over time is left out; dumps are not concerned",
+            );
+            known
+        }
     }
+}
+
+/// Whether a file that begins so has the lines that are written beside a recording.
+pub fn are_lines(head: &[u8]) -> bool {
+    let mut lines = head.split(|byte| *byte == b'\n');
+    let first = lines.find(|line| !line.trim_ascii().is_empty());
+    first.is_some_and(|line| serde_json::from_slice::<Entry>(line).is_ok())
+}
+
+/// Such lines, of an input of this name. Blocks.
+///
+/// # Errors
+/// Where they cannot be read.
+pub fn of_lines(input: impl Read, name: &str) -> io::Result<Known> {
+    let mut known = Known::default();
+    let mut bytes = Vec::new();
+    input.take(LARGEST + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > LARGEST {
         bytes.truncate(LARGEST as usize);
         known.find(
             "timeline-cut",
             Some(ErrorClass::Incomplete),
             format!(
-                "{} is larger than {}: what comes behind is left out",
-                path.display(),
+                "{name} is larger than {}: what comes behind is left out",
                 ByteSize(LARGEST)
             ),
             "split it by lines to see the rest",
@@ -68,18 +85,17 @@ pub fn beside(input: &Path) -> Known {
             "timeline-strange-lines",
             None,
             format!(
-                "{} of {} could not be understood, and are left out",
+                "{} of {name} could not be understood, and are left out",
                 match strange {
                     1 => "1 line".to_owned(),
                     more => format!("{} lines", thousands(more as u64)),
                 },
-                path.display()
             ),
             "a newer heaptap may have written them",
         );
     }
     known.add(timeline);
-    known
+    Ok(known)
 }
 
 /// The file of a folder, or of the folder that a trace was recorded into.

@@ -220,7 +220,7 @@ fn finish(ctx: &Context, args: &Args, mut report: GcReport) -> Result<Outcome, F
         .iter()
         .map(|text| Which::parse(text))
         .collect();
-    report.only(&wanted);
+    report.choose(&wanted);
     let report = &report;
     if console.is_json_lines() {
         console.json(&serde_json::json!({ "event": "report", "report": report }));

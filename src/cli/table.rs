@@ -1,5 +1,6 @@
 //! Tables of figures with a name at the end: figures to the right, the name cut to what the
-//! terminal has left. Where stdout is no terminal, names stay whole.
+//! terminal has left: of classes and processes the end is kept, of what begins with what matters
+//! the beginning. Where stdout is no terminal, names stay whole.
 
 use std::fmt::Write as _;
 
@@ -11,6 +12,7 @@ pub(super) struct Table {
     headings: Vec<String>,
     rows: Vec<Row>,
     is_of_code: bool,
+    begins: bool,
 }
 
 struct Row {
@@ -33,6 +35,7 @@ impl Table {
             headings: headings.iter().map(|&heading| heading.to_owned()).collect(),
             rows: Vec::new(),
             is_of_code: false,
+            begins: false,
         }
     }
 
@@ -41,6 +44,14 @@ impl Table {
     pub(super) fn of_code(self) -> Table {
         Table {
             is_of_code: true,
+            ..self
+        }
+    }
+
+    /// Of its names the beginning matters: they are cut at their end.
+    pub(super) fn of_beginnings(self) -> Table {
+        Table {
+            begins: true,
             ..self
         }
     }
@@ -137,9 +148,10 @@ impl Table {
             }
             let lead = cut_end(&row.lead, room.saturating_sub(NARROWEST_NAME / 2));
             let left = room.saturating_sub(text_width(&lead));
-            let name = match self.is_of_code {
-                true => shorten(&row.name, left),
-                false => cut_front(&row.name, left),
+            let name = match (self.is_of_code, self.begins) {
+                (true, _) => shorten(&row.name, left),
+                (false, true) => cut_end(&row.name, left),
+                (false, false) => cut_front(&row.name, left),
             };
             let _ = write!(text, "{}", console.styled(Style::Dim, &lead));
             match row.style {
@@ -162,15 +174,31 @@ impl Table {
 /// Prints a table without the columns of `least` that a narrow terminal has no room for, in their
 /// order, and says which are left out. Figures that break over lines tell nobody anything.
 pub(super) fn show_fitting(console: &Console, table: &mut Table, least: &[&str]) {
-    let width = console.stdout_width();
+    show_fitting_at(console, table, least, 0, ", --csv and --json");
+}
+
+/// As `show_fitting`, so many columns from the left; `elsewhere` names what else has all of it.
+pub(super) fn show_fitting_at(
+    console: &Console,
+    table: &mut Table,
+    least: &[&str],
+    indent: usize,
+    elsewhere: &str,
+) {
+    let width = console
+        .stdout_width()
+        .map(|width| width.saturating_sub(indent));
     let left_out = match width {
         Some(width) => table.fit(width, least),
         None => Vec::new(),
     };
-    console.data(table.render(console, width));
+    let blank = " ".repeat(indent);
+    for line in table.render(console, width).lines() {
+        console.data(format_args!("{blank}{line}"));
+    }
     if !left_out.is_empty() {
         let said = format!(
-            "no room for {}: a wider terminal, a pipe, --csv and --json have all",
+            "{blank}no room for {}: a wider terminal, a pipe{elsewhere} have all",
             left_out.join(", ")
         );
         console.data(console.styled(Style::Dim, said));
@@ -273,6 +301,18 @@ mod tests {
             assert!(text_width(line) <= 40, "{line:?}");
         }
         assert!(narrow.contains("…l.concurrent.Listener"), "{narrow}");
+    }
+
+    #[test]
+    fn names_that_begin_with_what_matters_keep_their_beginning() {
+        let mut table = Table::new(&["count", "reason, collector"]).of_beginnings();
+        table.row(vec!["1".into()], "NativeAlloc, concurrent mark compact");
+        let narrow = table.render(&plain(), Some(24));
+        assert!(narrow.ends_with("    1  NativeAlloc, con…"), "{narrow}");
+        assert!(
+            narrow.lines().all(|line| text_width(line) <= 24),
+            "{narrow}"
+        );
     }
 
     #[test]

@@ -139,6 +139,11 @@ fn samples_and_labels_are_in_one_folder_on_one_clock() {
         processes.map(of).sum::<u64>()
     };
     assert_eq!(alone.entries.len() as u64, collections(&told), "{told:#}");
+    let of_lines = lab.expect(0, &["gc", "out/gc.jsonl", "--json"]).json();
+    assert_eq!(collections(&of_lines), collections(&told), "{of_lines:#}");
+    assert_eq!(of_lines["processes"][0]["name"], APP, "{of_lines:#}");
+    let of_all = lab.run(&["gc", "out/memory.jsonl", "--json"]).json();
+    assert_eq!(of_all["from"], "recording", "{of_all:#}");
     let logged = count(&|s| matches!(s, Seen::Collection(c) if c.source == Some(Source::Log)));
     assert!(logged >= 2, "those for meminfo at least");
     assert_eq!(logged as u64, collections(&lines), "{lines:#}");

@@ -206,9 +206,23 @@ fn a_saved_log_tells_of_a_leak() {
     let csv = lab.expect(0, &["gc", "logcat.txt", "--csv"]).stdout;
     assert_eq!(csv.lines().count(), 31, "{csv}");
 
+    // Who is not there is told, and who is.
+    let slip = lab.expect(7, &["gc", "logcat.txt", "--process", "nope"]);
+    assert!(
+        slip.stderr.contains("no collection of a process nope")
+            && slip
+                .stderr
+                .contains("there are those of …e.myapplicatio 4321"),
+        "{slip}"
+    );
+    assert!(!slip.stderr.contains("was logged in"), "{slip}");
+
     std::fs::write(lab.work().join("other.txt"), "I/x( 1): nothing\n").unwrap();
     let nothing = lab.expect(7, &["gc", "other.txt", "--json"]).json();
     assert_eq!(nothing["lines"], 1);
+    std::fs::write(lab.work().join("shown.txt"), &shown.stdout).unwrap();
+    let refused = lab.expect(8, &["gc", "shown.txt", "--json"]).json();
+    assert_eq!(refused["error"]["kind"], "not-a-log");
     let refused = lab.expect(8, &["gc", "missing.log", "--json"]).json();
     assert_eq!(refused["error"]["kind"], "input-unreadable");
     lab.expect(2, &["gc", "logcat.txt", "--now"]);

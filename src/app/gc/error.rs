@@ -7,6 +7,7 @@ use crate::eligibility::EligibilityError;
 use crate::error::{Classified, ErrorClass};
 use crate::import::{ImportError, Kind};
 use crate::trace::TraceError;
+use crate::units::thousands;
 use crate::untrusted::shown;
 
 /// Why there are no collections to tell of.
@@ -28,6 +29,17 @@ pub enum GcError {
         name: String,
         /// What it is.
         kind: Kind,
+    },
+    /// A text without a line of a log.
+    #[error("{name} is no log: {}", match lines {
+        1 => "its one line is none that logcat prints".to_owned(),
+        more => format!("none of its {} lines is one that logcat prints", thousands(*more)),
+    })]
+    NoLines {
+        /// The file.
+        name: String,
+        /// How many lines it has.
+        lines: u64,
     },
     /// A recording among several files.
     #[error("{name} is a recording: give it alone")]
@@ -116,7 +128,9 @@ pub enum GcError {
 impl Classified for GcError {
     fn class(&self) -> ErrorClass {
         match self {
-            GcError::Unreadable { .. } | GcError::NotALog { .. } => ErrorClass::BadInput,
+            GcError::Unreadable { .. } | GcError::NotALog { .. } | GcError::NoLines { .. } => {
+                ErrorClass::BadInput
+            }
             GcError::NotAlone { .. } | GcError::NoSuchLabel { .. } => ErrorClass::Usage,
             GcError::Device(error) => error.class(),
             GcError::Eligibility(error) => error.class(),
@@ -134,7 +148,7 @@ impl Classified for GcError {
     fn kind(&self) -> &'static str {
         match self {
             GcError::Unreadable { .. } => "log-unreadable",
-            GcError::NotALog { .. } => "not-a-log",
+            GcError::NotALog { .. } | GcError::NoLines { .. } => "not-a-log",
             GcError::NotAlone { .. } => "recording-not-alone",
             GcError::NoSuchLabel { .. } => "no-such-moment",
             GcError::Device(error) => error.kind(),
@@ -162,7 +176,7 @@ impl Classified for GcError {
                  (bugreport-….txt) or one log"
                     .to_owned(),
             ),
-            GcError::NotALog { .. } => Some(
+            GcError::NotALog { .. } | GcError::NoLines { .. } => Some(
                 "give what `adb logcat` printed, in any format, plain or in gzip; or a \
                  recording's folder, or a trace"
                     .to_owned(),

@@ -2,6 +2,7 @@
 //! with bytes of neither; from stdin, too. And recordings.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek as _};
 use std::path::{Path, PathBuf};
@@ -11,7 +12,8 @@ use flate2::read::MultiGzDecoder;
 use super::bugreport::{self, Bugreport};
 use super::{From, GcError, GcReport, OfPhone, Stretch};
 use crate::app::findings::Finding;
-use crate::app::timeline;
+use crate::app::manifest::Manifest;
+use crate::app::{recorded, timeline};
 use crate::error::ErrorClass;
 use crate::import::{self, Kind, OpenTrace, detect};
 use crate::memory::gc::GcLog;
@@ -79,6 +81,13 @@ fn of_path(log: &mut Log, path: &Path, is_alone: bool) -> Result<Option<GcReport
     }
     let head = fill(&mut file).map_err(unreadable)?;
     file.rewind().map_err(unreadable)?;
+    if timeline::are_lines(&head) {
+        alone(&name, is_alone)?;
+        let known = timeline::of_lines(file, &name).map_err(unreadable)?;
+        let mut report = of_known(known);
+        name_processes(&mut report, path);
+        return Ok(Some(report));
+    }
     match detect_within(&head) {
         Kind::Trace => return alone(&name, is_alone).and_then(|()| recording(path).map(Some)),
         Kind::Zip => bugreport::in_zip(file, &name, |text| unpacked(log, text, &name, LARGEST))?,
@@ -99,7 +108,16 @@ fn of_stream(
         source,
     })?;
     let kind = detect_within(&head);
+    let are_lines = timeline::are_lines(&head);
     let whole = io::Cursor::new(head).chain(stream);
+    if are_lines {
+        alone(name, is_alone)?;
+        let known = timeline::of_lines(whole, name).map_err(|source| GcError::Unreadable {
+            name: name.to_owned(),
+            source,
+        })?;
+        return Ok(Some(of_known(known)));
+    }
     if kind == Kind::Trace {
         alone(name, is_alone)?;
         let mut known = timeline::Known::default();
@@ -134,7 +152,52 @@ struct Log {
 
 /// What a recording holds: the lines beside it, and what its trace has of the kind.
 fn recording(path: &Path) -> Result<GcReport, GcError> {
-    Ok(of_known(known_of(path, None)?))
+    let mut report = of_known(known_of(path, None)?);
+    report.findings.extend(unasked(path, &report));
+    Ok(report)
+}
+
+/// That nobody asked for collections, where a recording's folder has none.
+fn unasked(path: &Path, report: &GcReport) -> Option<Finding> {
+    let manifest = Manifest::read(path).ok()?;
+    let asked = manifest.beside.is_some_and(|beside| {
+        let mut with = beside.with.iter();
+        with.any(|what| what == "gc")
+    });
+    (report.processes.is_empty() && !asked).then(|| Finding {
+        kind: "gc-not-recorded",
+        class: None,
+        message: format!("{} was recorded without collections", path.display()),
+        help: Some("`heaptap record --with gc` has each of them".to_owned()),
+        pid: None,
+    })
+}
+
+/// Gives processes the names that the manifest beside the lines of a recording has for them:
+/// lines of collections have numbers alone.
+fn name_processes(report: &mut GcReport, path: &Path) {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let Ok(manifest) = Manifest::read(folder) else {
+        return;
+    };
+    let of_it = manifest.beside.as_ref().is_some_and(|beside| {
+        let timeline = beside.timeline.as_ref().map(|timeline| &timeline.file);
+        let named = timeline.into_iter().chain(&beside.collections);
+        let mut named = named.map(|file| Some(OsStr::new(file)));
+        named.any(|file| file == path.file_name())
+    });
+    if !of_it {
+        return;
+    }
+    let names = recorded::process_names(&manifest);
+    for process in &mut report.processes {
+        if let (None, Some(pid)) = (&process.name, process.pid) {
+            process.name = names.get(&u64::from(pid)).cloned();
+        }
+    }
 }
 
 fn known_of(path: &Path, stretch: Option<&Stretch>) -> Result<timeline::Known, GcError> {
@@ -275,6 +338,7 @@ fn plain(log: &mut Log, head: &[u8], rest: impl Read, name: &str) -> Result<(), 
     }
     let rest = io::Cursor::new(head).chain(rest);
     let mut report = Bugreport::begins(head);
+    let (lines_before, formed_before) = (log.log.lines, log.log.formed);
     if let Some(year) = report.as_ref().and_then(Bugreport::year)
         && log.log.lines == 0
     {
@@ -290,6 +354,7 @@ fn plain(log: &mut Log, head: &[u8], rest: impl Read, name: &str) -> Result<(), 
         None => lines(rest, each),
         Some(unit) => lines(Narrow::new(rest, unit), each),
     };
+    let is_report = report.is_some();
     if let Some(report) = report {
         log.findings.extend(report.finding(name));
         report.tell(&mut log.phone);
@@ -297,7 +362,17 @@ fn plain(log: &mut Log, head: &[u8], rest: impl Read, name: &str) -> Result<(), 
     read.map_err(|source| GcError::Unreadable {
         name: name.to_owned(),
         source,
-    })
+    })?;
+    let lines = log.log.lines.saturating_sub(lines_before);
+    // Of `-v raw` the lines have no form: what they tell of collections shows whose they are.
+    let is_log = log.log.formed > formed_before || !log.log.formats.is_empty();
+    match lines > 0 && !is_log && !is_report {
+        true => Err(GcError::NoLines {
+            name: name.to_owned(),
+            lines,
+        }),
+        false => Ok(()),
+    }
 }
 
 /// Gives each line to `each`, none of them longer than what is kept.
@@ -391,6 +466,7 @@ impl<R: Read> Read for Narrow<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Classified as _;
     use std::io::Write as _;
 
     const LINE: &str = "I/art     ( 2345): Explicit concurrent mark sweep GC freed 104710(7MB) \
@@ -457,6 +533,36 @@ mod tests {
         })
         .unwrap();
         assert_eq!((longest, count), (LONGEST_LINE, 2));
+    }
+
+    #[test]
+    fn a_text_without_a_line_of_a_log_is_refused() {
+        let read = |text: &str| {
+            let mut log = Log::default();
+            read_log(&mut log, text.as_bytes(), "a.txt")
+        };
+        for text in [
+            "Applications Memory Usage (in Kilobytes):\nUptime: 1 Realtime: 1\n",
+            "com.example.app 4242: 7 collections\n  count  freed\n",
+            "{\"some\": \"json\"}\n",
+        ] {
+            let error = read(text).unwrap_err();
+            assert_eq!(error.kind(), "not-a-log");
+            assert!(
+                error.to_string().starts_with("a.txt is no log: "),
+                "{error}"
+            );
+        }
+        // Logs without a collection, whatever their form; and one without any form.
+        for text in [
+            "",
+            "--------- beginning of main\n",
+            "what is cut\nI/x( 1): nothing\n",
+            "[ 01-02 03:04:05.678  1:  2 I/x ]\nnothing\n",
+            &LINE[LINE.find("Explicit").unwrap()..],
+        ] {
+            assert!(read(text).is_ok(), "{text}");
+        }
     }
 
     #[test]

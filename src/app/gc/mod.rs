@@ -17,6 +17,7 @@ mod phone;
 mod stretch;
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::Serialize;
 
@@ -27,10 +28,15 @@ pub use self::now::{Collected, Measured, Way, collect_now};
 pub use self::phone::{Followed, Target, find, follow, read_ring};
 pub use self::stretch::Stretch;
 use crate::app::findings::Finding;
+use crate::app::lists::in_words;
 use crate::memory::gc::{
     Format, GcLog, Known, Observed, ProcessReport, Recorded, Timed, analyze, of_timeline,
 };
 use crate::memory::timeline::Timeline;
+use crate::untrusted::shown;
+
+/// Kind of the finding that no process of the name that was given collected.
+pub const NO_SUCH_PROCESS: &str = "no-such-process";
 
 /// Where collections come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -111,6 +117,15 @@ pub enum Which {
     Pid(u32),
     /// With this in the name. A log may have the end of a name only: that fits, too.
     Name(String),
+}
+
+impl fmt::Display for Which {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Which::Pid(pid) => write!(f, "{pid}"),
+            Which::Name(name) => f.write_str(&shown(name)),
+        }
+    }
 }
 
 impl Which {
@@ -197,8 +212,37 @@ impl GcReport {
         self.only(&wanted);
     }
 
+    /// Leaves only the processes that are wanted, all where none is named; says which of them
+    /// are not there.
+    pub fn choose(&mut self, wanted: &[Which]) {
+        let there = self.processes.iter().map(|process| {
+            let name = process.name.as_deref().map(shown);
+            let cut = if process.name_is_cut { "…" } else { "" };
+            let pid = process.pid.map(|pid| pid.to_string()).unwrap_or_default();
+            format!("{cut}{} {pid}", name.unwrap_or_default())
+                .trim()
+                .to_owned()
+        });
+        let there = in_words(there);
+        // Where there are none at all, that is said.
+        let missing = wanted.iter().filter(|which| {
+            let mut processes = self.processes.iter();
+            !there.is_empty() && !processes.any(|process| which.fits(process))
+        });
+        let missing = missing.map(|which| Finding {
+            kind: NO_SUCH_PROCESS,
+            class: None,
+            message: format!("no collection of a process {which}"),
+            help: Some(format!("there are those of {there}")),
+            pid: None,
+        });
+        let missing: Vec<Finding> = missing.collect();
+        self.findings.extend(missing);
+        self.only(wanted);
+    }
+
     /// Leaves only the processes that are wanted; all where none is named.
-    pub fn only(&mut self, wanted: &[Which]) {
+    fn only(&mut self, wanted: &[Which]) {
         if wanted.is_empty() {
             return;
         }

@@ -8,9 +8,10 @@ use time::macros::format_description;
 
 use super::super::java_view::{Cell, csv_line};
 use super::super::sparkline::sparkline;
-use super::super::table::Table;
+use super::super::table::{Table, show_fitting_at};
 use super::super::{Console, Style};
-use crate::app::gc::{Collected, Followed, From, GcReport, Measured, Target};
+use crate::app::findings::Finding;
+use crate::app::gc::{Collected, Followed, From, GcReport, Measured, NO_SUCH_PROCESS, Target};
 use crate::memory::gc::{
     Coverage, Event, Growth, ObservedBy, ProcessReport, Runtime, Severity, Timed, Told, is_whole,
     milliseconds,
@@ -21,12 +22,32 @@ use crate::units::{ByteSize, HumanDuration, SignedSize, thousands};
 const IN_FULL: usize = 3;
 /// Blocks of a series.
 const BLOCKS: usize = 24;
+/// Columns that a narrow terminal does without, the first of them first: of all processes, ...
+const LEAST_OF_ALL: [&str; 6] = [
+    "p50 pause",
+    "live set",
+    "time",
+    "live at last",
+    "freed",
+    "max pause",
+];
+/// ... of the reasons for collections, ...
+const LEAST_OF_REASONS: [&str; 6] = ["p90", "p99", "time", "p50 pause", "freed", "max"];
+/// ... and of each collection.
+const LEAST_OF_EACH: [&str; 5] = ["of", "took", "pauses", "freed", "live"];
+/// Where the figures of the left-out columns are, too.
+const ELSEWHERE: &str = " and --json";
 
 /// Shows a report: few processes in full, of many a table and what is wrong.
 pub(super) fn show(console: &Console, report: &GcReport, list: bool) {
     let lines = report.lines.map_or_else(String::new, |lines| {
         format!(" in {}", counted(lines, "line"))
     });
+    // That one who is not there was asked for is told with the findings.
+    let is_told = |finding: &Finding| finding.kind == NO_SUCH_PROCESS;
+    if report.processes.is_empty() && report.findings.iter().any(is_told) {
+        return;
+    }
     if report.processes.is_empty() {
         let what = match report.from {
             From::Log | From::Phone => "no collection was logged",
@@ -129,7 +150,7 @@ fn overview(console: &Console, report: &GcReport) {
             table.style(Style::Warn);
         }
     }
-    console.data(table.render(console, console.stdout_width()));
+    show_fitting_at(console, &mut table, &LEAST_OF_ALL, 0, ELSEWHERE);
 }
 
 /// What collections freed, and how many of them tell where not all do: the system's trace has
@@ -154,7 +175,8 @@ fn in_full(console: &Console, process: &ProcessReport, collections: &[Timed], li
             "p99",
             "max",
             "reason, collector",
-        ]);
+        ])
+        .of_beginnings();
         for group in &process.groups {
             let pause = |ns: u64| match group.pauses.count {
                 0 => "-".to_owned(),
@@ -177,13 +199,13 @@ fn in_full(console: &Console, process: &ProcessReport, collections: &[Timed], li
                 name,
             );
         }
-        console.data(indented(&table.render(console, narrowed(console))));
+        show_fitting_at(console, &mut table, &LEAST_OF_REASONS, 2, ELSEWHERE);
     }
     for line in sentences(process) {
         console.data(format_args!("  {line}"));
     }
     if list && !collections.is_empty() {
-        console.data(indented(&rows(console, collections)));
+        rows(console, collections);
     }
     diagnoses(console, process, false);
 }
@@ -343,7 +365,7 @@ fn diagnoses(console: &Console, process: &ProcessReport, named: bool) {
     }
 }
 
-fn rows(console: &Console, collections: &[Timed]) -> String {
+fn rows(console: &Console, collections: &[Timed]) {
     let mut table = Table::new(&[
         "time",
         "freed",
@@ -352,7 +374,8 @@ fn rows(console: &Console, collections: &[Timed]) -> String {
         "pauses",
         "took",
         "reason, collector",
-    ]);
+    ])
+    .of_beginnings();
     for timed in collections {
         let collection = &timed.logged.collection;
         let size = |bytes: Option<u64>| bytes.map_or("-".to_owned(), |b| ByteSize(b).to_string());
@@ -386,7 +409,7 @@ fn rows(console: &Console, collections: &[Timed]) -> String {
             table.style(Style::Dim);
         }
     }
-    table.render(console, narrowed(console))
+    show_fitting_at(console, &mut table, &LEAST_OF_EACH, 2, " and --csv");
 }
 
 /// A place on a log's axis: date and time of day as the log has them, or seconds since the boot.
@@ -404,15 +427,6 @@ fn moment(ns: i64) -> String {
 
 fn signed(bytes: i64) -> String {
     SignedSize(bytes).to_string()
-}
-
-fn narrowed(console: &Console) -> Option<usize> {
-    console.stdout_width().map(|width| width.saturating_sub(2))
-}
-
-fn indented(text: &str) -> String {
-    let lines: Vec<String> = text.lines().map(|line| format!("  {line}")).collect();
-    lines.join("\n")
 }
 
 /// What a followed log has come to so far.

@@ -110,6 +110,8 @@ pub struct GcLog {
     pub left_out: u64,
     /// Lines of any kind that were read.
     pub lines: u64,
+    /// Those of them that have a form of logcat: others may be of a log, or of anything.
+    pub formed: u64,
     /// The formats they had.
     pub formats: BTreeSet<Format>,
     /// When the first and the last line were written, on the log's axis.
@@ -136,8 +138,18 @@ impl GcLog {
         self.lines += 1;
         let mut splitter = std::mem::take(&mut self.splitter);
         let told = match splitter.line(text) {
-            Row::Line(line) => self.line(&line),
-            Row::Divider | Row::Nothing => None,
+            Row::Line(line) => {
+                self.formed += u64::from(line.format != Format::Raw);
+                self.line(&line)
+            }
+            Row::Divider => {
+                self.formed += 1;
+                None
+            }
+            Row::Nothing => {
+                self.formed += u64::from(splitter.has_head());
+                None
+            }
         };
         self.splitter = splitter;
         told

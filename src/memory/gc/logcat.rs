@@ -122,6 +122,13 @@ impl Splitter {
     }
 }
 
+impl Splitter {
+    /// Whether the head of a line of `-v long` was read last.
+    pub(super) fn has_head(&self) -> bool {
+        self.head.is_some()
+    }
+}
+
 impl<'a> LogLine<'a> {
     fn empty(format: Format) -> LogLine<'a> {
         LogLine {
