@@ -2,6 +2,7 @@
 //! and so on, of Java heaps by class, place and leak.
 
 mod java;
+mod kinds;
 mod native;
 
 use std::ffi::OsString;
@@ -221,7 +222,9 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         None => None,
     };
     let of_mappings = matches!(args.by, Some(ByArg::Kind | ByArg::Mapping));
-    if args.smaps || of_mappings || smaps::are_texts([&args.before, &args.after]) {
+    let of_mappings = args.smaps || of_mappings;
+    kinds::check(&args.before, &args.after, of_mappings)?;
+    if of_mappings || smaps::are_texts([&args.before, &args.after]) {
         return mappings(ctx, args).await;
     }
     let outcome = compare(ctx, args).await?;
@@ -340,7 +343,9 @@ async fn compare(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         };
         Ok((open(&sides[0])?, open(&sides[1])?))
     });
-    match opened.await? {
+    let opened = opened.await;
+    let opened = opened.map_err(|failure| kinds::explain(failure, [&args.before, &args.after]));
+    match opened? {
         (Look::Native(before), Look::Native(after)) => native(ctx, &args, *before, *after).await,
         (Look::Java, Look::Java) => match native_flag {
             None => java::run(ctx, args).await,
