@@ -108,6 +108,9 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         console.json(&document);
     } else if args.csv {
         csv(console, &document);
+        if document.cut {
+            console.warn(format_args!("the input {CUT}"));
+        }
     } else {
         show(console, &document, &mapped);
     }
@@ -116,6 +119,9 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     }
     Ok(Outcome::Done)
 }
+
+/// What is said of a text whose end is missing.
+const CUT: &str = "is cut off: it ends within a mapping, and sums are too low";
 
 /// Reads the mappings of a file, a trace or a folder.
 pub(super) async fn load(
@@ -269,7 +275,7 @@ fn remarks(document: &Document, total: &Sums) -> Vec<String> {
         ));
     }
     if document.cut {
-        lines.push("warning: the input ends within a mapping: sums are too low".into());
+        lines.push(format!("warning: the input {CUT}"));
     }
     if document.strange_lines > 0 {
         lines.push(format!(
@@ -353,11 +359,17 @@ pub(super) fn are_texts(inputs: [&OsString; 2]) -> bool {
 /// Compares two of them.
 pub(super) async fn diff(ctx: &Context, asked: DiffAsked) -> Result<Outcome, Failure> {
     let [before, after] = asked.inputs.map(|typed| JavaInput::parse(&typed));
+    let names = [&before, &after].map(ToString::to_string);
     let before = load(ctx, before, asked.process.clone()).await?;
     let after = load(ctx, after, asked.process).await?;
     let console = &ctx.console;
     let whole = console.is_json() || asked.csv;
     let limit = asked.limit.unwrap_or(if whole { 0 } else { PAGE });
+    for (name, side) in names.iter().zip([&before, &after]) {
+        if side.smaps.cut {
+            console.warn(format_args!("{} {CUT}", shown(name)));
+        }
+    }
     let document = smaps::changes(&before, &after, asked.by, limit);
     if console.is_json() {
         console.json(&document);

@@ -37,6 +37,14 @@ pub enum InputError {
         /// Why.
         source: io::Error,
     },
+    /// It is packed, and the end of that is missing.
+    #[error("{path} is a gzip file that is cut off or damaged")]
+    TornGzip {
+        /// The file.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
     /// It is larger than mappings are.
     #[error("{path} is larger than 256 MiB: no mappings of one process")]
     TooLarge {
@@ -110,6 +118,7 @@ impl Classified for InputError {
                 ErrorClass::Usage
             }
             InputError::Unreadable { .. }
+            | InputError::TornGzip { .. }
             | InputError::TooLarge { .. }
             | InputError::NotMappings { .. }
             | InputError::NotSmaps { .. } => ErrorClass::BadInput,
@@ -120,7 +129,7 @@ impl Classified for InputError {
         match self {
             InputError::Look(error) => error.kind(),
             InputError::Trace(error) => error.kind(),
-            InputError::Unreadable { .. } => "input-unreadable",
+            InputError::Unreadable { .. } | InputError::TornGzip { .. } => "input-unreadable",
             InputError::TooLarge { .. } => "mappings-too-large",
             InputError::NotMappings { .. } | InputError::NotSmaps { .. } => "not-mappings",
             InputError::NotRecorded { .. } => "no-mappings",
@@ -135,6 +144,10 @@ impl Classified for InputError {
             InputError::Look(error) => error.help(),
             InputError::Trace(error) => error.help(),
             InputError::Unreadable { .. } | InputError::TooLarge { .. } => None,
+            InputError::TornGzip { .. } => Some(
+                "copy it again, or take what `gzip -dc` still unpacks of it: its sums are too low"
+                    .to_owned(),
+            ),
             InputError::NotMappings { .. } | InputError::NotSmaps { .. } => Some(
                 "give /proc/PID/smaps as text, showmap's output, a trace or a recording's folder"
                     .to_owned(),
@@ -155,18 +168,23 @@ impl Classified for InputError {
 
 /// Reads a file whole, unpacked where it is gzipped, up to `most` bytes.
 fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    read_into(&mut bytes, path, most).map(|()| bytes)
+}
+
+/// As `read`; where that fails, `bytes` has what came before.
+fn read_into(bytes: &mut Vec<u8>, path: &Path, most: u64) -> io::Result<()> {
     let mut file = File::open(path)?;
     let mut magic = Vec::new();
     file.by_ref().take(2).read_to_end(&mut magic)?;
     let whole = io::Cursor::new(magic.clone()).chain(file);
-    let mut bytes = Vec::new();
     match magic.as_slice() {
         [0x1f, 0x8b] => flate2::read::MultiGzDecoder::new(whole)
             .take(most)
-            .read_to_end(&mut bytes)?,
-        _ => whole.take(most).read_to_end(&mut bytes)?,
+            .read_to_end(bytes)?,
+        _ => whole.take(most).read_to_end(bytes)?,
     };
-    Ok(bytes)
+    Ok(())
 }
 
 /// Reads a file that a recording's timeline names, unpacked, up to `most` bytes. Names that lead
@@ -180,7 +198,11 @@ pub(in crate::app) fn read_below(folder: &Path, file: &str, most: u64) -> io::Re
 
 /// Whether a file is a text of mappings, by its begin.
 pub fn is_text(path: &Path) -> bool {
-    path.is_file() && read(path, HEAD).is_ok_and(|head| is_text_of(&head))
+    let mut head = Vec::new();
+    // A torn end is for those to tell who read all of it.
+    path.is_file()
+        && (read_into(&mut head, path, HEAD).is_ok() || !head.is_empty())
+        && is_text_of(&head)
 }
 
 fn is_text_of(head: &[u8]) -> bool {
@@ -226,10 +248,17 @@ fn others(mut moments: Vec<Moment>, chosen: usize) -> Vec<Moment> {
 
 fn of_text(path: &Path) -> Result<Mapped, InputError> {
     let shown = || path.display().to_string();
-    let text = read(path, LARGEST + 1).map_err(|source| InputError::Unreadable {
-        path: shown(),
-        source,
-    })?;
+    let mut text = Vec::new();
+    if let Err(source) = read_into(&mut text, path, LARGEST + 1) {
+        let path = shown();
+        // Of a plain file nothing is torn, but the disk may fail.
+        let is_torn = source.kind() == io::ErrorKind::UnexpectedEof
+            || source.kind() == io::ErrorKind::InvalidInput;
+        return Err(match is_torn {
+            false => InputError::Unreadable { path, source },
+            true => InputError::TornGzip { path, source },
+        });
+    }
     if text.len() as u64 > LARGEST {
         return Err(InputError::TooLarge { path: shown() });
     }
@@ -483,6 +512,32 @@ mod tests {
         assert_eq!(chosen(None, Some("com.example.p8")), Ok(1));
         assert_eq!(chosen(Some("nowhere"), None), Err("no-such-moment"));
         assert_eq!(chosen(None, Some("other")), Err("no-such-process"));
+    }
+
+    #[test]
+    fn a_torn_gzip_of_mappings_is_told_as_such() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("01-one.smaps.gz");
+        let text: String = (0..2000_u64)
+            .map(|n| {
+                let at = 0x7000_0000 + n * 0x9000;
+                let size = n.wrapping_mul(2_654_435_761) % 4096;
+                format!(
+                    "{at:x}-{:x} rw-p 00000000 00:00 {size} /lib/{size}.so\nRss: {size} kB\n",
+                    at + 0x1000
+                )
+            })
+            .collect();
+        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        io::Write::write_all(&mut packed, text.as_bytes()).unwrap();
+        let packed = packed.finish().unwrap();
+        std::fs::write(&path, &packed[..packed.len() / 2]).unwrap();
+        let input = JavaInput { path, which: None };
+        let error = load(&input, None, &Steps::default()).unwrap_err();
+        assert!(matches!(error, InputError::TornGzip { .. }), "{error}");
+        assert_eq!(error.class(), ErrorClass::BadInput);
+        std::fs::write(&input.path, &packed).unwrap();
+        assert!(load(&input, None, &Steps::default()).is_ok());
     }
 
     #[test]

@@ -51,6 +51,9 @@ pub struct Reader {
     line: Vec<u8>,
     /// The mapping that is being read.
     mapping: Option<Mapping>,
+    /// The last figure of the mapping that is being read, and of the first.
+    last_key: String,
+    first_ends: Option<String>,
 }
 
 impl Reader {
@@ -82,6 +85,7 @@ impl Reader {
         let last = std::mem::take(&mut self.line);
         self.smaps.cut = !last.is_empty();
         self.line(&last)?;
+        let ends = std::mem::take(&mut self.last_key);
         self.close()?;
         if self.smaps.mappings.is_empty() {
             let first_line = self.smaps.strange.first().cloned().unwrap_or_default();
@@ -93,6 +97,8 @@ impl Reader {
         self.smaps.cut |= mappings.len() > 1
             && mappings.first().is_some_and(has_figures)
             && !mappings.last().is_some_and(has_figures);
+        // A kernel tells the same of each in the same order.
+        self.smaps.cut |= mappings.len() > 1 && self.first_ends.is_some_and(|first| first != ends);
         Ok(self.smaps)
     }
 
@@ -107,6 +113,8 @@ impl Reader {
                 return Err(SmapsError::TooMany);
             }
             self.smaps.mappings.push(mapping);
+            let ends = std::mem::take(&mut self.last_key);
+            self.first_ends.get_or_insert(ends);
         }
         Ok(())
     }
@@ -146,6 +154,11 @@ impl Reader {
             return false;
         }
         let value = value.trim();
+        if self.last_key != key {
+            self.last_key.clear();
+            // Keys of kernels are short.
+            self.last_key.extend(key.chars().take(64));
+        }
         match key {
             "VmFlags" => {
                 mapping.flags = value.chars().take(256).collect();

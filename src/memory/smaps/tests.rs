@@ -372,6 +372,12 @@ fn a_text_that_ends_within_a_mapping_says_so() {
     let last = text.rfind("7b70000000-").unwrap();
     let head = text[last..].find('\n').unwrap();
     assert!(parse(&text.as_bytes()[..=last + head]).unwrap().cut);
+    // Behind any of its lines but the last.
+    let ends = memchr::memchr_iter(b'\n', &text.as_bytes()[last..]);
+    for end in ends {
+        let parsed = parse(&text.as_bytes()[..=last + end]).unwrap();
+        assert_eq!(parsed.cut, last + end + 1 < text.len(), "{end}");
+    }
 }
 
 #[test]
