@@ -26,9 +26,11 @@ enum Kind {
 
 impl Kind {
     fn of(path: &Path) -> Kind {
+        // What gives its bytes once is left for its reader.
+        if !path.is_file() {
+            return Kind::Other;
+        }
         match (looks_like_meminfo(path), smaps::is_text(path)) {
-            // What opens only once is left for its reader.
-            _ if !path.is_file() => Kind::Other,
             (true, _) => Kind::Meminfo,
             (_, true) => Kind::Mappings,
             _ => Kind::Other,
