@@ -4,12 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::{note_missing, read, take_heap, take_malloc_info, take_meminfo, take_smaps};
+use super::{RECORD, note_missing, read, take_heap, take_malloc_info, take_meminfo, take_smaps};
 use crate::app::java::Which;
 use crate::app::look::ListedDump;
 use crate::app::manifest::{JavaDump, Manifest};
 use crate::app::moments::{Capture, Moments, NoMoment};
-use crate::memory::reconcile::{At, Figure, Known, Missing, NativeResident, Table};
+use crate::config::JAVA_HEAP;
+use crate::memory::reconcile::{At, FAR_NS, Figure, Known, Missing, NativeResident, Table};
 use crate::memory::smaps;
 use crate::memory::timeline::{Kept, Missed, Parts, Resident, Seen, Timeline};
 
@@ -30,7 +31,7 @@ pub struct Moment {
 /// The figures of each process at each label of a recording and at its end, in order of time.
 /// `listed`: the dumps of its native heaps. Blocks.
 pub fn of_folder(folder: &Path, listed: &[ListedDump], timeline: &Timeline) -> Vec<Moment> {
-    let gathered = Gathered::of(listed, timeline);
+    let gathered = Gathered::of(Way::of(folder, listed), listed, timeline);
     let at_label = |(&(number, pid), kept): (&(u32, u32), &Vec<(&Kept, u64)>)| {
         let label = kept.first().map(|(kept, _)| kept.label.as_str());
         let label = label.filter(|label| !label.is_empty());
@@ -94,7 +95,7 @@ fn of_dumpheap(folder: &Path) -> Vec<Moment> {
             ),
             (Figure::HeapAlloc, "meminfo was not recorded beside"),
         ] {
-            note_missing(&mut known, figure, why.to_owned());
+            note_missing(&mut known, figure, why.to_owned(), Some(RECORD.to_owned()));
         }
         Some(Moment {
             capture: Capture {
@@ -110,9 +111,74 @@ fn of_dumpheap(folder: &Path) -> Vec<Moment> {
     dumps.filter_map(of_dump).collect()
 }
 
+/// How a recording was made, as far as that explains what it lacks.
+#[derive(Debug, Default)]
+struct Way {
+    /// What was to be recorded beside.
+    with: Vec<String>,
+    /// Java allocations were recorded in place of malloc's.
+    java: bool,
+    /// Something could make heapprofd dump at a label.
+    dumps_at_labels: bool,
+}
+
+impl Way {
+    fn of(folder: &Path, listed: &[ListedDump]) -> Way {
+        let Ok(manifest) = Manifest::read(folder) else {
+            return Way::default();
+        };
+        let caused = manifest.session.map(|session| session.snapshots_by);
+        Way {
+            with: manifest
+                .beside
+                .map(|beside| beside.with)
+                .unwrap_or_default(),
+            java: manifest.java_allocations.is_some()
+                && listed.iter().all(|dump| dump.facts.heap == JAVA_HEAP),
+            // A folder that does not tell is no reason to advise anything.
+            dumps_at_labels: caused.is_none_or(|by| by.is_some()),
+        }
+    }
+
+    /// Why heapprofd's figure is missing at `label`, or at the end.
+    fn no_profile(&self, label: Option<&str>) -> String {
+        match (self.java, label) {
+            (true, _) => "the recording was one of Java allocations, not of malloc's",
+            (false, Some(_)) if !self.dumps_at_labels => {
+                "no dump has this label: nothing could make heapprofd dump at it"
+            }
+            (false, Some(_)) => "no dump has this label",
+            (false, None) => "the recording has no dump of this process",
+        }
+        .to_owned()
+    }
+
+    /// What would bring a figure that is missing; `None` where that was done.
+    fn help(&self, figure: Figure, at_label: bool) -> Option<String> {
+        let with = match figure {
+            Figure::Profiled if self.java => {
+                return Some("record without --java-allocations".to_owned());
+            }
+            Figure::Profiled => {
+                return (at_label && !self.dumps_at_labels).then(|| {
+                    "record with --snapshots, which arms dumps at labels where the phone lets \
+                     nobody ask for them"
+                        .to_owned()
+                });
+            }
+            Figure::HeapAlloc | Figure::HeapSize => "meminfo",
+            _ => "smaps",
+        };
+        let was_asked = self.with.iter().any(|source| source == with);
+        (!was_asked).then(|| RECORD.to_owned())
+    }
+}
+
 /// All that is known of a recording's memory beside its heaps, by what it is looked for: a
 /// recording of hours has thousands of samples, and many labels.
 struct Gathered<'a> {
+    /// How it was recorded.
+    way: Way,
     /// Names of processes.
     names: BTreeMap<u32, &'a str>,
     /// What was kept of a process at a label, and when.
@@ -154,8 +220,9 @@ fn nearest<'a, T>(samples: &[(u64, &'a T)], moment: u64) -> Option<(u64, &'a T)>
 
 impl<'a> Gathered<'a> {
     /// Reads the timeline once.
-    fn of(listed: &'a [ListedDump], timeline: &'a Timeline) -> Gathered<'a> {
+    fn of(way: Way, listed: &'a [ListedDump], timeline: &'a Timeline) -> Gathered<'a> {
         let mut gathered = Gathered {
+            way,
             names: BTreeMap::new(),
             kept: BTreeMap::new(),
             missed: BTreeMap::new(),
@@ -217,7 +284,12 @@ impl<'a> Gathered<'a> {
                 (Figure::HeapAlloc, "meminfo was not recorded beside"),
                 (Figure::MallocInfo, "malloc_info was not recorded beside"),
             ] {
-                note_missing(&mut known, figure, why.to_owned());
+                note_missing(
+                    &mut known,
+                    figure,
+                    why.to_owned(),
+                    self.way.help(figure, false),
+                );
             }
             let last = self.dumps.get(&(pid, None))?.values();
             Some(Moment {
@@ -288,12 +360,17 @@ impl<'a> Gathered<'a> {
             known.missing.retain(|m| m.figure != Figure::NativeResident);
         }
         self.take_near(&mut known);
+        let at = match label {
+            Some(_) => "at this label",
+            None => "at the end",
+        };
         for (figure, why) in [
-            (Figure::Profiled, "no dump has this label"),
-            (Figure::MallocInfo, "malloc_info was not kept at this label"),
-            (Figure::HeapAlloc, "meminfo was not kept at this label"),
+            (Figure::Profiled, self.way.no_profile(label)),
+            (Figure::MallocInfo, format!("malloc_info was not kept {at}")),
+            (Figure::HeapAlloc, format!("meminfo was not kept {at}")),
         ] {
-            note_missing(&mut known, figure, why.to_owned());
+            let help = self.way.help(figure, label.is_some());
+            note_missing(&mut known, figure, why, help);
         }
         known
     }
@@ -311,9 +388,16 @@ impl<'a> Gathered<'a> {
         let (Some(moment), Some(samples)) = (known.boot_ns, self.samples.get(&known.pid)) else {
             return;
         };
-        if known.resident.is_none()
+        // The kernel's own figure goes before meminfo's sum, where it is of the same moment.
+        let within = match known.resident_by_meminfo {
+            true => FAR_NS,
+            false => NEAR_NS,
+        };
+        if (known.resident.is_none() || known.resident_by_meminfo)
             && let Some((at, resident)) = nearest(&samples.resident, moment)
+            && at.abs_diff(moment) <= within
         {
+            known.resident_by_meminfo = false;
             known.resident = Some(At {
                 value: resident.rss,
                 source: "/proc/PID/status".to_owned(),

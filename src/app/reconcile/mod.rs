@@ -2,6 +2,8 @@
 //! folder at each of its labels. What they mean is `memory::reconcile`'s.
 
 mod folder;
+#[cfg(test)]
+mod tests;
 
 pub use folder::{Moment, choose, of_folder};
 
@@ -27,6 +29,9 @@ const LARGEST: u64 = 256 << 20;
 /// What is looked at to tell an allocator's XML.
 const HEAD: u64 = 256;
 const STATUS_LIMIT: Duration = Duration::from_secs(10);
+
+/// What has all figures.
+const RECORD: &str = "record with `heaptap record --with meminfo,smaps`";
 
 const STATUS: &str = "cat /proc/uptime /proc/$1/status";
 
@@ -161,12 +166,12 @@ pub fn of_malloc_info(path: &Path) -> Option<Table> {
             "a file of the allocator alone has no meminfo beside",
         ),
     ] {
-        note_missing(&mut known, figure, why.to_owned());
+        note_missing(&mut known, figure, why.to_owned(), Some(RECORD.to_owned()));
     }
     Some(Table::of(&known))
 }
 
-fn note_missing(known: &mut Known, figure: Figure, why: String) {
+fn note_missing(known: &mut Known, figure: Figure, why: String, help: Option<String>) {
     let is_there = match figure {
         Figure::HeapAlloc => known.native_heap.is_some(),
         Figure::MallocInfo => known.malloc_info.is_some(),
@@ -175,11 +180,7 @@ fn note_missing(known: &mut Known, figure: Figure, why: String) {
         _ => false,
     };
     if !is_there && !known.missing.iter().any(|missing| missing.figure == figure) {
-        known.missing.push(Missing {
-            figure,
-            why,
-            help: Some("record with `heaptap record --with meminfo,smaps`".to_owned()),
-        });
+        known.missing.push(Missing { figure, why, help });
     }
 }
 
@@ -236,6 +237,7 @@ fn take_status(known: &mut Known, text: &str) {
             source: "/proc/PID/status".to_owned(),
             boot_ns,
         });
+        known.resident_by_meminfo = false;
     }
 }
 
@@ -274,6 +276,7 @@ fn take_smaps(known: &mut Known, smaps: &Smaps, boot_ns: Option<u64>) {
             source,
             boot_ns,
         });
+        known.resident_by_meminfo = false;
     }
 }
 
@@ -337,7 +340,8 @@ fn take_meminfo(known: &mut Known, text: &str, boot_ns: Option<u64>) -> bool {
         });
         let rest = table
             .parts()
-            .filter(|row| !NATIVE_HEAP.contains(&row.label.as_str()));
+            .filter(|row| !NATIVE_HEAP.contains(&row.label.as_str()))
+            .filter(|row| !is_of_drivers(&row.label));
         known.elsewhere = rest
             .filter_map(|row| {
                 Some(Area {
@@ -349,13 +353,25 @@ fn take_meminfo(known: &mut Known, text: &str, boot_ns: Option<u64>) -> bool {
     }
     if known.resident.is_none()
         && let Some(rss) = table.total_of(&Column::Rss)
-        && let Ok(value) = u64::try_from(rss)
+        && let Ok(total) = u64::try_from(rss)
     {
+        // TOTAL RSS has what drivers count, which is in nobody's page tables.
+        let of_drivers = table.parts().filter(|row| is_of_drivers(&row.label));
+        let of_drivers = of_drivers
+            .filter_map(|row| u64::try_from(table.value(row, &Column::Rss)?).ok())
+            .fold(0, u64::saturating_add);
         known.resident = Some(At {
-            value,
+            value: total.saturating_sub(of_drivers),
             source,
             boot_ns,
         });
+        known.resident_by_meminfo = true;
     }
     cells.is_some()
+}
+
+/// Rows of memory that a driver counts for the process (memtrack): the kernel's figures of the
+/// process have none of it.
+fn is_of_drivers(label: &str) -> bool {
+    label.ends_with("mtrack") || label.ends_with("memtrack")
 }

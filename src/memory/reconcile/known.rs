@@ -77,6 +77,8 @@ pub struct Known {
     pub native_resident: Option<At<NativeResident>>,
     /// Resident memory of the process, bytes.
     pub resident: Option<At<u64>>,
+    /// That is meminfo's sum, and not the kernel's.
+    pub resident_by_meminfo: bool,
     /// Resident memory that is not the native heap's, by kind.
     pub elsewhere: Vec<Area>,
     /// Figures that could not be read, and why.

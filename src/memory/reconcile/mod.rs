@@ -69,7 +69,7 @@ pub struct Row {
 }
 
 /// Moments further apart than this are told.
-const FAR_NS: u64 = 2_000_000_000;
+pub const FAR_NS: u64 = 2_000_000_000;
 
 /// How far `at` is from `moment`, ms, where that is far.
 fn apart(at: u64, moment: u64) -> Option<i64> {
@@ -392,7 +392,10 @@ impl Table {
                 signed(resident.value),
                 resident,
             )
-            .note = Some("all pages of the process in memory".to_owned());
+            .note = Some(match known.resident_by_meminfo {
+                true => "TOTAL RSS, without the memory that graphics drivers count".to_owned(),
+                false => "all pages of the process in memory".to_owned(),
+            });
         }
     }
 }
