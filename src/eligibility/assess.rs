@@ -258,6 +258,28 @@ pub async fn resolve_pids(
     targets: &Targets,
     user: Option<u32>,
 ) -> Result<Vec<(Pid, String)>, EligibilityError> {
+    Ok(resolve_each(device, facts, targets, user).await?.found)
+}
+
+/// The processes that targets mean right now.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Resolved {
+    /// Their pids and names, in order.
+    pub found: Vec<(Pid, String)>,
+    /// Targets of which nothing runs, as they were typed.
+    pub missing: Vec<String>,
+}
+
+/// The processes that `targets` mean right now, and which of them mean none.
+///
+/// # Errors
+/// Where the phone is lost or silent.
+pub async fn resolve_each(
+    device: &Device,
+    facts: &DeviceFacts,
+    targets: &Targets,
+    user: Option<u32>,
+) -> Result<Resolved, EligibilityError> {
     let mut snapshot = Snapshot {
         processes: gather::processes(device, facts).await?,
         packages: None,
@@ -267,14 +289,21 @@ pub async fn resolve_pids(
         snapshot.packages = gather::packages(device, user, Which::All).await?;
     }
     whole_names(device, targets, &mut snapshot).await?;
-    let mut found: Vec<(Pid, String)> = list_targets(targets)
-        .iter()
-        .flat_map(|asked| matching(asked, &snapshot, user))
-        .map(|p| (p.pid, p.name.clone()))
-        .collect();
-    found.sort();
-    found.dedup();
-    Ok(found)
+    let mut resolved = Resolved::default();
+    // A word may stand for a process and for a package.
+    let mut met: BTreeMap<String, bool> = BTreeMap::new();
+    for asked in list_targets(targets) {
+        let of_it = matching(&asked, &snapshot, user);
+        let is_met = met.entry(asked.typed()).or_default();
+        *is_met |= !of_it.is_empty();
+        let of_it = of_it.into_iter().map(|p| (p.pid, p.name.clone()));
+        resolved.found.extend(of_it);
+    }
+    resolved.found.sort();
+    resolved.found.dedup();
+    let missing = met.into_iter().filter(|(_, is_met)| !is_met);
+    resolved.missing = missing.map(|(typed, _)| typed).collect();
+    Ok(resolved)
 }
 
 /// The pure part of [`assess`].

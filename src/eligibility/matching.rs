@@ -23,6 +23,16 @@ pub(super) enum Asked {
     Package(String),
 }
 
+impl Asked {
+    /// As it was typed.
+    pub(super) fn typed(&self) -> String {
+        match self {
+            Asked::Name(text) | Asked::Package(text) => text.clone(),
+            Asked::Pid(pid) => pid.to_string(),
+        }
+    }
+}
+
 pub(super) fn list_targets(targets: &Targets) -> Vec<Asked> {
     let names = targets.names.iter().cloned().map(Asked::Name);
     let pids = targets.pids.iter().copied().map(Asked::Pid);

@@ -32,8 +32,8 @@ mod sections;
 mod tests;
 
 pub use assess::{
-    AssessOptions, Assessment, ProcessReport, Startup, TargetKind, TargetReport, assess,
-    resolve_pids,
+    AssessOptions, Assessment, ProcessReport, Resolved, Startup, TargetKind, TargetReport, assess,
+    resolve_each, resolve_pids,
 };
 pub use decide::{Answer, decide_device};
 pub use error::EligibilityError;

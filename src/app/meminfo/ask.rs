@@ -77,14 +77,16 @@ pub async fn ask(device: &Device, question: &Question) -> Result<Answer, Meminfo
         answer.add(said, document);
         return Ok(answer);
     }
-    let found = eligibility::resolve_pids(device, &facts, &question.targets, question.user).await?;
+    let resolved =
+        eligibility::resolve_each(device, &facts, &question.targets, question.user).await?;
     let target = words(&question.targets);
-    if found.is_empty() {
+    if resolved.found.is_empty() {
         return Err(MeminfoError::NotFound { target });
     }
     let mut failed = None;
-    let mut troubles = Vec::new();
-    for (pid, name) in found {
+    let not_found = |target: String| MeminfoError::NotFound { target }.to_string();
+    let mut troubles: Vec<String> = resolved.missing.into_iter().map(not_found).collect();
+    for (pid, name) in resolved.found {
         let called = format!("{name} ({pid})");
         let said = match once(device, script, question, Some(pid), false).await {
             Ok(said) => said,

@@ -11,7 +11,7 @@ use crate::config::Targets;
 use crate::device::{Connect, Connecting, Device, DeviceError, Server, Stream, parse_list};
 use crate::eligibility::{
     Answer, AppTypeSource, AssessOptions, EligibilityError, FindingId, ListOptions, Root, assess,
-    facts, list_apps, resolve_pids,
+    facts, list_apps, resolve_each, resolve_pids,
 };
 use crate::proto::perfetto::{
     PackagesList, Trace, TraceConfig, TracePacket, packages_list::PackageInfo,
@@ -386,6 +386,24 @@ async fn pids_are_resolved_anew() {
         .expect("the shell answers");
     let pids: Vec<u32> = pids.into_iter().map(|(pid, _)| pid).collect();
     assert_eq!(pids, [1000, 1001]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn targets_of_which_nothing_runs_are_told_as_they_were_typed() {
+    let phone = usual(34, "user", |_, _| None);
+    let device = phone.device();
+    let f = facts(&device).await.expect("the shell answers");
+    let both = ["com.example.app", "com.example.nope"].map(str::to_owned);
+    let targets = Targets {
+        names: both.to_vec(),
+        packages: both.to_vec(),
+        pids: vec![999_999],
+    };
+    let resolved = resolve_each(&device, &f, &targets, None)
+        .await
+        .expect("the shell answers");
+    assert!(!resolved.found.is_empty());
+    assert_eq!(resolved.missing, ["999999", "com.example.nope"]);
 }
 
 #[tokio::test(start_paused = true)]
