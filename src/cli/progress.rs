@@ -271,7 +271,8 @@ impl Show {
                     self.console
                         .say(format_args!("{at}: {} taken", words.join(", ")));
                 }
-                for (source, why) in missed {
+                // What is missing of the end, the summary that follows says.
+                for (source, why) in missed.iter().filter(|_| !label.is_empty()) {
                     self.console
                         .warn(format_args!("{at}: no {source}: {}", shown(why)));
                 }

@@ -260,6 +260,20 @@ fn boot_ns(lab: &Lab) -> u64 {
 }
 
 #[test]
+fn where_no_target_ran_what_is_missing_is_said_once() {
+    let lab = Lab::new(PHONE);
+    let stopped = "com.example.stopped";
+    let args = [
+        "record", "-n", stopped, "--with", "meminfo", "-d", "3s", "-o", "out",
+    ];
+    let ended = lab.run(&args);
+    assert!(!ended.stderr.contains("nobody observed"), "{ended}");
+    assert_eq!(ended.stderr.matches("no meminfo").count(), 1, "{ended}");
+    let manifest = lab.manifest("out");
+    assert!(kinds(&manifest).contains(&"beside-missed"), "{manifest:#}");
+}
+
+#[test]
 fn detached_nobody_observes_and_that_is_said() {
     let lab = Lab::new(PHONE);
     let args = recording("out", &["--detach", "--with", "meminfo,gc"]);

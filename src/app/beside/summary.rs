@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::watching::Shares;
 use super::with::With;
+use crate::app::allocations::GONE;
 use crate::app::manifest::{
     Beside, BesideCost, BesideFile, BesideGap, BesideMissed, BesideTimeline, BesideUnread, Warning,
 };
@@ -130,7 +131,9 @@ pub(in crate::app) fn warnings(beside: &Beside) -> Vec<Warning> {
         .as_ref()
         .is_none_or(|timeline| timeline.resident + timeline.parts == 0);
     let observes = beside.with.iter().any(|with| with == "meminfo");
-    if observes && nothing {
+    // Who found no target running was there to look.
+    let looked = beside.missed.iter().any(|missed| missed.why == GONE);
+    if observes && nothing && !looked {
         warnings.push(warning(
             "beside-unobserved",
             format!(
@@ -184,6 +187,26 @@ mod tests {
     use super::*;
     use crate::app::beside::TimelineFile;
     use crate::memory::timeline::{Collection, Gap, Kept, Missed, Resident, Source, Spent};
+
+    #[test]
+    fn a_recording_whose_target_never_ran_was_observed_all_the_same() {
+        let dir = tempfile::tempdir().unwrap();
+        let with: With = [Asked::Meminfo].into_iter().collect();
+        let file = TimelineFile::open(dir.path()).unwrap();
+        let kinds = || -> Vec<String> {
+            let section = section(dir.path(), with).unwrap();
+            warnings(&section).into_iter().map(|w| w.kind).collect()
+        };
+        assert_eq!(kinds(), ["beside-unobserved"]);
+        let missed = Missed {
+            what: "meminfo".to_owned(),
+            label: String::new(),
+            number: 1,
+            why: GONE.to_owned(),
+        };
+        file.see(7, 0, Seen::Missed(missed));
+        assert_eq!(kinds(), ["beside-missed"]);
+    }
 
     #[test]
     fn the_section_is_what_the_folder_holds() {
