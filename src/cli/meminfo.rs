@@ -6,7 +6,7 @@ mod explain;
 mod phone;
 mod view;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::ValueHint;
 
@@ -17,6 +17,7 @@ use crate::app::meminfo::{self, By, Document, MeminfoError, Question};
 use crate::config::Targets;
 use crate::error::{ErrorClass, Failure};
 use crate::export::csv::cell;
+use crate::untrusted::shown;
 
 pub(super) use changes::show as show_changes;
 
@@ -71,8 +72,15 @@ pub struct Args {
     pub file: Option<PathBuf>,
     /// Say what the rows mean that are there, the largest first; with a row's name behind it
     /// (`--explain Graphics`), of what that one is made and what to do about it
-    #[arg(long)]
-    pub explain: bool,
+    #[arg(
+        long,
+        value_name = "ROW",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "",
+        action = clap::ArgAction::Append,
+    )]
+    pub explain: Vec<String>,
     /// Save the phone's text as it came
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "file")]
     pub save: Option<PathBuf>,
@@ -93,10 +101,7 @@ pub struct Args {
 /// Where nothing runs that was asked for, the phone or the app does not answer, or a file holds
 /// something else.
 pub async fn run(ctx: &Context, mut args: Args) -> Result<Outcome, Failure> {
-    let rows = match args.explain {
-        true => rows_among(&mut args.targets),
-        false => Vec::new(),
-    };
+    let rows = rows_of(&mut args)?;
     // As with smaps, gc and reconcile, a recording or a text stands for itself.
     if !args.system && args.file.is_none() && Named::file_alone(&args.targets)?.is_some() {
         if args.all || args.details || args.local || args.save.is_some() {
@@ -137,7 +142,9 @@ pub async fn run(ctx: &Context, mut args: Args) -> Result<Outcome, Failure> {
             })
             .await?
         }
-        None => ask(ctx, &args).await?,
+        None => ask(ctx, &args)
+            .await
+            .map_err(|failure| slip(failure, &args))?,
     };
     let console = &ctx.console;
     for trouble in &document.troubles {
@@ -149,7 +156,7 @@ pub async fn run(ctx: &Context, mut args: Args) -> Result<Outcome, Failure> {
         print_csv(console, &document);
     } else {
         let lists = phone::Lists::of(&args);
-        match (args.explain, rows.is_empty()) {
+        match (!args.explain.is_empty(), rows.is_empty()) {
             (false, _) => view::show(console, &document, &lists, true),
             (true, true) => {
                 // What a row means stands beside its size.
@@ -166,17 +173,57 @@ pub async fn run(ctx: &Context, mut args: Args) -> Result<Outcome, Failure> {
     })
 }
 
-/// Takes the names of rows out of what was typed.
-fn rows_among(typed: &mut Vec<String>) -> Vec<&'static str> {
+/// A process of Android's is called so: the row is `System`, or `--explain=system`.
+const A_PROCESS: &str = "system";
+
+/// Which rows are to be explained: those behind `--explain=`, and those among the targets, out of
+/// which they are taken.
+fn rows_of(args: &mut Args) -> Result<Vec<&'static str>, Failure> {
     let mut rows = Vec::new();
-    typed.retain(|text| match explain::row_called(text) {
-        Some(row) => {
+    for text in args.explain.iter().filter(|text| !text.is_empty()) {
+        rows.push(explain::row_called(text).ok_or_else(|| no_row(text))?);
+    }
+    if args.explain.is_empty() {
+        return Ok(rows);
+    }
+    args.targets.retain(|text| match explain::row_called(text) {
+        Some(row) if text != A_PROCESS => {
             rows.push(row);
             false
         }
-        None => true,
+        _ => true,
     });
-    rows
+    // Alone it may be a process's name all the same: the phone knows.
+    let is_alone = args.targets.len() == 1 && !args.system && args.file.is_none();
+    let mut slips = args.targets.iter().filter(|text| is_slip(text));
+    match slips.next() {
+        Some(text) if !is_alone => Err(no_row(text)),
+        _ => Ok(rows),
+    }
+}
+
+/// Whether a target is more like a row's name.
+fn is_slip(text: &str) -> bool {
+    let name = text.strip_prefix('.').unwrap_or(text);
+    let is_plain = !name.contains([':', '/', '*', '.']);
+    is_plain && explain::row_like(text).is_some() && !Path::new(text).exists()
+}
+
+fn no_row(text: &str) -> Failure {
+    let help = match explain::row_like(text) {
+        Some(row) => format!("did you mean --explain=\"{row}\"? A process goes by its pid, too"),
+        None => "--explain alone lists the rows that a process has".to_owned(),
+    };
+    usage(&format!("meminfo has no row {}", shown(text))).with_help(help)
+}
+
+/// What is no process may have been meant as a row.
+fn slip(failure: Failure, args: &Args) -> Failure {
+    let meant = args.targets.first().filter(|_| !args.explain.is_empty());
+    match meant.filter(|text| failure.kind == "target-not-found" && is_slip(text)) {
+        Some(text) => no_row(text),
+        None => failure,
+    }
 }
 
 fn usage(what: &str) -> Failure {

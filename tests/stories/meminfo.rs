@@ -117,6 +117,59 @@ fn who_looks_on_reads_what_matters_and_what_it_means() {
 }
 
 #[test]
+fn a_target_of_which_nothing_runs_is_told_beside_those_that_do() {
+    let lab = Lab::new(FAST);
+    let nope = "com.example.nope";
+    let document = lab.expect(6, &["meminfo", APP, nope, "--json"]).json();
+    assert_eq!(processes(&document)[0]["name"], APP);
+    let troubles = document["troubles"].as_array().unwrap();
+    let told = troubles.iter().filter_map(Value::as_str);
+    assert_eq!(
+        told.collect::<Vec<_>>(),
+        ["no process of com.example.nope runs"]
+    );
+    let shown = lab.expect(6, &["meminfo", APP, nope]);
+    assert!(shown.stderr.contains(nope), "{shown}");
+    assert!(shown.stdout.contains("Native Heap"), "{shown}");
+}
+
+#[test]
+fn a_row_is_explained_however_it_is_typed_and_a_slip_is_told() {
+    let lab = Lab::new(FAST);
+    for (args, row) in [
+        (&["--explain", "graphics"][..], "Graphics"),
+        (&["--explain", "native heap"], "Native Heap"),
+        (&["--explain", "Native"], "Native Heap"),
+        (&["--explain=Graphics"], "Graphics"),
+        (&["--explain=egl"], "EGL mtrack"),
+        (&["--explain", "Activities"], "Activities"),
+    ] {
+        let shown = lab.expect(0, &[&["meminfo", APP], args].concat()).stdout;
+        let mut lines = shown.lines();
+        assert_eq!(lines.next(), Some(row), "{shown}");
+        assert!(shown.contains("  to do: "), "{shown}");
+        assert!(!shown.contains("no such row"), "{shown}");
+        assert!(!shown.contains("What the rows of"), "{shown}");
+    }
+    for (args, row) in [
+        (&[APP, "--explain", "Grafics"][..], "Graphics"),
+        (&[APP, "--explain=nativ heap"], "Native Heap"),
+        (&["--explain", "Activites"], "Activities"),
+    ] {
+        let args = [&["meminfo"], args, &["--json"]].concat();
+        let error = &lab.expect(2, &args).json()["error"];
+        let help = error["help"].as_str().unwrap();
+        assert!(
+            help.contains(&format!("did you mean --explain=\"{row}\"")),
+            "{help}"
+        );
+    }
+    // Without a process it means the same on every phone.
+    let alone = lab.expect(0, &["meminfo", "--explain=.so"]).stdout;
+    assert!(alone.starts_with(".so mmap\n"), "{alone}");
+}
+
+#[test]
 fn what_is_saved_is_shown_again_and_compared() {
     let lab = Lab::new(FAST);
     for name in ["before", "after"] {

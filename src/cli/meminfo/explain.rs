@@ -5,16 +5,44 @@ use super::view::{heading, size};
 use crate::app::meminfo::{Document, ProcessFacts, RowFacts};
 use crate::cli::table::cut_end;
 use crate::cli::{Console, Style};
+use crate::config::nearest;
 use crate::memory::meminfo::{Column, explain};
 use crate::units::SignedSize;
 
-/// The row that is meant: by its name, or by it without what stands behind (`.so`).
+/// What stands behind the names of rows and may be left out.
+const ENDS: [&str; 2] = [" mmap", " mtrack"];
+/// Rows by the names that they had before Android 5.
+const RENAMED: [(&str, &str); 2] = [("Native", "Native Heap"), ("Dalvik", "Dalvik Heap")];
+
+/// All that can be explained: rows, and counts of objects.
+fn names() -> impl Iterator<Item = &'static str> {
+    explain::ROWS.into_iter().chain(explain::OBJECTS)
+}
+
+/// A row's name without what stands behind it.
+fn short(row: &'static str) -> Option<&'static str> {
+    ENDS.iter().find_map(|end| row.strip_suffix(end))
+}
+
+/// The row that is meant, in whatever case: by its name, or by it without what stands behind
+/// (`.so`).
 pub(super) fn row_called(text: &str) -> Option<&'static str> {
-    explain::ROWS.into_iter().find(|row| {
-        let short = [" mmap", " mtrack"];
-        let mut short = short.iter().filter_map(|end| row.strip_suffix(end));
-        *row == text || short.any(|short| short == text)
-    })
+    let is_it = |name: &str| name.eq_ignore_ascii_case(text);
+    let found = names().find(|row| is_it(row) || short(row).is_some_and(is_it))?;
+    let today = RENAMED.iter().find(|(before, _)| *before == found);
+    Some(today.map_or(found, |(_, today)| *today))
+}
+
+/// The row that was probably meant by a word that is none.
+pub(super) fn row_like(text: &str) -> Option<&'static str> {
+    let typed = text.to_ascii_lowercase();
+    let lower: Vec<String> = names()
+        .chain(names().filter_map(short))
+        // `zygote` is a process, `.Zygote` a row.
+        .filter(|name| name.starts_with('.') == typed.starts_with('.'))
+        .map(str::to_ascii_lowercase)
+        .collect();
+    row_called(nearest(&typed, lower.iter().map(String::as_str))?)
 }
 
 /// The rows of the table that are not empty, the largest first, a line each; then counts of
@@ -70,7 +98,7 @@ fn say(console: &Console, figure: &str, label: &str, meaning: Option<explain::Me
 /// Some rows in depth: what they count, their figures in each process, what to do about them.
 pub(super) fn rows(console: &Console, document: Option<&Document>, wanted: &[&str]) {
     for label in wanted {
-        let Some(meaning) = explain::row(label) else {
+        let Some(meaning) = explain::row(label).or_else(|| explain::object(label)) else {
             continue;
         };
         console.data(console.styled(Style::Strong, *label));
@@ -102,8 +130,13 @@ fn say_part(console: &Console, head: &str, text: &str) {
 
 /// All columns of a row, in words.
 fn figures(process: &ProcessFacts, label: &str) -> String {
+    if let Some(count) = process.objects.iter().find(|count| count.name == label) {
+        return count.count.to_string();
+    }
+    let before = RENAMED.iter().find(|(_, today)| *today == label);
+    let is_it = |name: &str| name == label || before.is_some_and(|(before, _)| name == *before);
     let rows = process.rows.iter().chain(&process.details);
-    let Some(row) = rows.chain(&process.summary).find(|row| row.label == label) else {
+    let Some(row) = rows.chain(&process.summary).find(|row| is_it(&row.label)) else {
         return String::new();
     };
     let columns = process.columns.iter().map(String::as_str);
@@ -133,8 +166,48 @@ mod tests {
         assert_eq!(row_called(".so"), Some(".so mmap"));
         assert_eq!(row_called("EGL"), Some("EGL mtrack"));
         assert_eq!(row_called("Native Heap"), Some("Native Heap"));
-        for process in ["system", "com.example.app", "stack", ""] {
+        for (typed, row) in [
+            ("graphics", "Graphics"),
+            ("native heap", "Native Heap"),
+            ("Native", "Native Heap"),
+            ("dalvik", "Dalvik Heap"),
+            ("egl", "EGL mtrack"),
+            ("Activities", "Activities"),
+            ("webviews", "WebViews"),
+        ] {
+            assert_eq!(row_called(typed), Some(row), "{typed}");
+        }
+        for process in ["system_server", "com.example.app", "Grafics", ""] {
             assert_eq!(row_called(process), None, "{process}");
+        }
+    }
+
+    #[test]
+    fn every_row_is_explained_by_the_name_it_has() {
+        for name in names() {
+            let row = row_called(name).unwrap();
+            let meaning = explain::row(row).or_else(|| explain::object(row));
+            assert!(meaning.is_some(), "{name}");
+            let renamed = RENAMED.contains(&(name, row));
+            assert!(row == name || renamed, "{name} is {row}");
+        }
+    }
+
+    #[test]
+    fn slips_of_a_rows_name_are_known_and_processes_are_none() {
+        for (typed, row) in [
+            ("Grafics", "Graphics"),
+            ("grpahics", "Graphics"),
+            ("nativ heap", "Native Heap"),
+            ("Activites", "Activities"),
+            (".NonMovin", ".NonMoving"),
+        ] {
+            assert_eq!(row_like(typed), Some(row), "{typed}");
+        }
+        for process in [
+            "logd", "netd", "statsd", "vold", "lmkd", "zygote", "zygote64", "init", "su",
+        ] {
+            assert_eq!(row_like(process), None, "{process}");
         }
     }
 }

@@ -277,6 +277,23 @@ pub fn part(label: &str) -> Option<&'static str> {
     })
 }
 
+/// Every count of objects that is known.
+pub const OBJECTS: [&str; 13] = [
+    "Views",
+    "ViewRootImpl",
+    "AppContexts",
+    "Activities",
+    "Assets",
+    "AssetManagers",
+    "Local Binders",
+    "Proxy Binders",
+    "Parcel memory",
+    "Parcel count",
+    "Death Recipients",
+    "OpenSSL Sockets",
+    "WebViews",
+];
+
 /// What a count of objects means.
 pub fn object(name: &str) -> Option<Meaning> {
     match name {
@@ -332,6 +349,9 @@ mod tests {
         }
         for label in ROWS.iter().take(21) {
             assert!(made_of(label).is_some(), "{label}");
+        }
+        for name in OBJECTS {
+            assert!(object(name).is_some() && row(name).is_none(), "{name}");
         }
         assert_eq!(row("A vendor's"), None);
     }
