@@ -1,7 +1,8 @@
 //! `provoke`: scripted actions on an app, the phone put back afterwards, and each action as an
 //! entry in a recording's timeline.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::Path;
 
 use crate::app::beside::TimelineFile;
@@ -41,7 +42,34 @@ fn open(path: &Path) -> Result<TimelineFile, Failure> {
         true => path.join(timeline::FILE),
         false => path.to_owned(),
     };
+    if !is_timeline(&path).map_err(|error| unwritable(&path, &error))? {
+        return Err(Failure::new(
+            ErrorClass::Usage,
+            "not-a-timeline",
+            format!("{} is no timeline: nothing is added to it", path.display()),
+        )
+        .with_help(format!(
+            "give --timeline a recording's folder, its {}, or a new file",
+            timeline::FILE
+        )));
+    }
     TimelineFile::append(&path).map_err(|error| unwritable(&path, &error))
+}
+
+/// With what every entry of a timeline begins.
+const BEGIN: &[u8] = b"{\"boot_ns\":";
+
+/// Whether steps may be added to the file at `path`: there is none, it is empty, or begins with
+/// an entry, which may be torn where its recording was killed.
+fn is_timeline(path: &Path) -> io::Result<bool> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+        Err(error) => return Err(error),
+    };
+    let mut head = Vec::new();
+    file.take(BEGIN.len() as u64).read_to_end(&mut head)?;
+    Ok(BEGIN.starts_with(&head))
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Failure {
@@ -181,5 +209,28 @@ mod tests {
         let (read, strange) = timeline::Timeline::parse(&text);
         assert_eq!((read.entries.as_slice(), strange), (&[entry(&step)][..], 0));
         assert!(text.contains("provoke rotate:10 (3 of 10)"), "{text}");
+    }
+
+    #[test]
+    fn nothing_is_added_to_what_is_no_timeline() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        for (held, is_taken) in [
+            (&b"<html></html>"[..], false),
+            (b"\x1f\x8b\x08", false),
+            (b"\n", false),
+            (b"{\"event\":1}\n", false),
+            (b"", true),
+            (b"{\"boot", true),
+            (b"{\"boot_ns\":5,\"pid\":0", true),
+        ] {
+            std::fs::write(&path, held).unwrap();
+            let opened = open(&path);
+            assert_eq!(opened.is_ok(), is_taken, "{held:?}");
+            if let Err(refused) = opened {
+                assert_eq!(refused.kind, "not-a-timeline");
+                assert_eq!(std::fs::read(&path).unwrap(), held);
+            }
+        }
     }
 }

@@ -14,7 +14,7 @@ use crate::app::findings::Finding;
 use crate::app::gc::{Collected, Followed, From, GcReport, Measured, NO_SUCH_PROCESS, Target};
 use crate::memory::gc::{
     Coverage, Event, Growth, ObservedBy, ProcessReport, Runtime, Severity, Timed, Told, is_whole,
-    milliseconds,
+    milliseconds, why_steady,
 };
 use crate::units::{ByteSize, HumanDuration, SignedSize, thousands};
 
@@ -290,10 +290,12 @@ fn sentences(process: &ProcessReport) -> Vec<String> {
         Growth::TooFew { wanted, .. } if !process.live.is_empty() => lines.push(format!(
             "too few to tell whether it grows: that takes {wanted} collections of the whole heap"
         )),
-        Growth::Steady { noise, .. } => lines.push(format!(
-            "it does not keep growing: it moves within its spread of {}",
-            ByteSize(noise.round() as u64)
-        )),
+        Growth::Steady {
+            growth,
+            noise,
+            least,
+            ..
+        } => lines.push(why_steady(growth, noise, least)),
         Growth::TooFew { .. } | Growth::Grows(_) => {}
     }
     if process.waits.count > 0 {

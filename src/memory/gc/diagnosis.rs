@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::analysis::{Figures, Live, ProcessReport};
 use super::log::ProcessLog;
-use super::trend::{FEWEST, Point, Trend};
+use super::trend::{FEWEST, OVER_NOISE, Point, Trend};
 use crate::units::{ByteSize, HumanDuration};
 use std::time::Duration;
 
@@ -114,6 +114,8 @@ pub enum Growth {
         growth: f64,
         /// Spread around the line, bytes.
         noise: f64,
+        /// Growth that would count, bytes.
+        least: f64,
     },
     /// It does.
     Grows(Growing),
@@ -168,6 +170,7 @@ pub fn growth(live: &[Live]) -> Growth {
             collections: trend.points,
             growth: trend.growth,
             noise: trend.noise,
+            least,
         };
     }
     let timed: Vec<Point> = whole
@@ -203,6 +206,28 @@ pub fn growth(live: &[Live]) -> Growth {
         noise: trend.noise,
         score: trend.score,
     })
+}
+
+/// Why a live set counts as steady: bytes it grew along its line, the spread around that, and what
+/// would count.
+pub fn why_steady(growth: f64, noise: f64, least: f64) -> String {
+    if growth <= OVER_NOISE * noise {
+        format!(
+            "it does not keep growing: it moves within its spread of {}",
+            size(noise)
+        )
+    } else if growth < least {
+        format!(
+            "it grew by {}: too little to tell of a leak, which takes {}",
+            size(growth),
+            size(least)
+        )
+    } else {
+        format!(
+            "it grew by {}, but not from its begin to its end: it does not keep growing",
+            size(growth)
+        )
+    }
 }
 
 /// All that is wrong, the gravest first.

@@ -32,7 +32,7 @@ pub use analysis::{
     ProcessReport, analyze, is_whole,
 };
 pub use diagnosis::{
-    Diagnosis, Evidence, Growing, Growth, Severity, diagnose, growth, milliseconds,
+    Diagnosis, Evidence, Growing, Growth, Severity, diagnose, growth, milliseconds, why_steady,
 };
 pub use log::{GcLog, Name, ProcessLog, Timed, Told};
 pub use logcat::{Chatty, Format, LogLine, Row, Splitter, chatty, parse_line};

@@ -10,6 +10,12 @@ pub const FEWEST: usize = 8;
 pub const SCORE: f64 = 3.1;
 /// Growth wants to be so many times the spread around its line.
 pub const OVER_NOISE: f64 = 2.0;
+/// At so many times the spread neighbours' likeness does not matter any more: it is the line that
+/// is curved, as where collections come in bunches. Of a thousand random walks of so many points,
+/// twenty do as much; of shorter ones more.
+pub const FAR_OVER_NOISE: f64 = 12.0;
+/// Points that this wants.
+const MANY: usize = 30;
 /// The second half wants to grow at this part of the whole's pace, at least.
 pub const STILL: f64 = 0.35;
 /// Points that are compared with one another; of more, medians of groups.
@@ -39,6 +45,8 @@ pub struct Trend {
     pub noise: f64,
     /// The test's score, in standard deviations.
     pub score: f64,
+    /// The score if neighbours were not alike.
+    pub score_apart: f64,
     /// The slope of the second half by that of the whole; 0 where the whole does not grow.
     pub still: f64,
 }
@@ -67,13 +75,19 @@ impl Trend {
             growth: whole.slope * (last.x - first.x),
             noise: whole.noise,
             score: whole.score,
+            score_apart: whole.score_apart,
             still,
         })
     }
 
     /// Whether the series keeps growing, by more than `least` in all.
     pub fn grows(&self, least: f64) -> bool {
-        self.score >= SCORE
+        let is_far = self.points >= MANY && self.growth >= FAR_OVER_NOISE * self.noise;
+        let score = match is_far {
+            true => self.score_apart,
+            false => self.score,
+        };
+        score >= SCORE
             && self.growth >= least
             && self.growth >= OVER_NOISE * self.noise
             && self.still >= STILL
@@ -102,6 +116,7 @@ struct Sen {
     range: (f64, f64),
     noise: f64,
     score: f64,
+    score_apart: f64,
 }
 
 impl Sen {
@@ -127,11 +142,13 @@ impl Sen {
         let residuals: Vec<f64> = points.iter().map(|p| p.y - slope * p.x).collect();
         let center = median(residuals.clone());
         let spread = median(residuals.iter().map(|r| (r - center).abs()).collect());
-        let variance = variance(points) * shared(&residuals);
-        let score = match variance > 0.0 {
+        let apart = variance(points);
+        let variance = apart * shared(&residuals);
+        let score = |variance: f64| match variance > 0.0 {
             true => (s as f64 - s.signum() as f64) / variance.sqrt(),
             false => 0.0,
         };
+        let (score, score_apart) = (score(variance), score(apart));
         let reach = 1.96 * variance.sqrt() / 2.0;
         let half = slopes.len() as f64 / 2.0;
         let mut at = |rank: f64| {
@@ -143,6 +160,7 @@ impl Sen {
             range: (at((half - reach).floor()), at((half + reach).ceil())),
             noise: 1.4826 * spread,
             score,
+            score_apart,
         })
     }
 }
@@ -249,6 +267,16 @@ mod tests {
                 alike <= 10,
                 "{alike} of 1000 alike series of {points} points"
             );
+            // As if it remembered nothing but where it was.
+            let mut at = 0.0;
+            let walk = accused(
+                |noise, n| {
+                    at = if n == 0 { 40.0 } else { at + noise.normal() };
+                    at
+                },
+                points.min(100),
+            );
+            assert!(walk <= 40, "{walk} of 1000 random walks of {points} points");
             // Screens open and close again.
             let rounds = accused(
                 |noise, n| 40.0 + 3.0 * (n % 9) as f64 + noise.normal(),
@@ -277,6 +305,20 @@ mod tests {
         }
         // A leak without noise, on as few points as tell anything.
         assert_eq!(accused(|_, n| 10.0 + n as f64, FEWEST), 1000);
+        // Collections come in bunches: by their numbers the line is curved, and neighbours alike.
+        let mut x = 0.0;
+        let bunched = accused(
+            |noise, n| {
+                x = if n == 0 {
+                    0.0
+                } else {
+                    x + if n % 20 < 15 { 1.0 } else { 10.0 }
+                };
+                2.0 + 0.04 * x + 0.05 * noise.normal()
+            },
+            77,
+        );
+        assert_eq!(bunched, 1000);
         // Shrinking is none.
         assert_eq!(accused(|_, n| 90.0 - n as f64, 30), 0);
     }
