@@ -38,7 +38,7 @@ pub struct Args {
     /// Process name (with *), package (all its processes), process id; or what --file takes
     #[arg(
         value_name = "TARGET",
-        required_unless_present_any = ["system", "file"],
+        required_unless_present_any = ["system", "file", "explain"],
     )]
     pub targets: Vec<String>,
     /// All columns: shared and clean pages, too
@@ -126,6 +126,11 @@ pub async fn run(ctx: &Context, mut args: Args) -> Result<Outcome, Failure> {
         ));
     }
     if !whole && args.targets.is_empty() {
+        if rows.is_empty() {
+            return Err(usage(
+                "--explain wants a process whose rows it is to explain, or a row: --explain=Graphics",
+            ));
+        }
         // Rows alone mean the same on every phone.
         explain::rows(&ctx.console, None, &rows);
         return Ok(Outcome::Done);

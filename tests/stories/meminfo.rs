@@ -170,6 +170,7 @@ fn a_row_is_explained_however_it_is_typed_and_a_slip_is_told() {
     // Without a process it means the same on every phone.
     let alone = lab.expect(0, &["meminfo", "--explain=.so"]).stdout;
     assert!(alone.starts_with(".so mmap\n"), "{alone}");
+    lab.expect(2, &["meminfo", "--explain"]);
 }
 
 #[test]
