@@ -244,6 +244,8 @@ pub struct Converted {
     pub findings: Vec<Finding>,
     /// How many frames have names.
     pub symbolization: manifest::Symbolization,
+    /// Names of the files of packets that were written.
+    pub packets: Vec<&'static str>,
     /// Loss and damage, of each trace in the input.
     pub health: Vec<Health>,
     /// The phone's packages, where a trace lists them.
@@ -400,6 +402,7 @@ pub fn convert_with(request: &Request, maps: &Maps) -> Result<Converted, Convert
             java_heaps: Vec::new(),
             findings: Vec::new(),
             symbolization: manifest::Symbolization::default(),
+            packets: Vec::new(),
             health: Vec::new(),
             packages: Vec::new(),
         },
@@ -435,12 +438,12 @@ impl Run<'_> {
         if self.all.dumps.is_empty() && self.all.java.is_empty() && !self.choices.is_empty() {
             return Err(ConvertError::NoneSelected(self.choices));
         }
-        if let Some(plain) = &self.request.packets_for
-            && let Err(error) = self
-                .packets
-                .finish(&plain.path, plain.whole_bytes.unwrap_or(self.whole_bytes))
-        {
-            self.all.findings.push(findings::packets_unwritten(&error));
+        if let Some(plain) = &self.request.packets_for {
+            let bytes = plain.whole_bytes.unwrap_or(self.whole_bytes);
+            let packets = self.packets;
+            if let Err(error) = packets.finish(&plain.path, bytes, &mut self.all.packets) {
+                self.all.findings.push(findings::packets_unwritten(&error));
+            }
         }
         self.all.symbolization = self.tally.into_manifest();
         self.all.symbolization.mappings = self.mappings;

@@ -12,12 +12,14 @@ use super::causes::{self, Cause};
 use super::convert::{ConvertError, Converted, Input, Plain, Request, Selection};
 use super::device_libs::{DeviceLibs, Interrupt, PullLibs};
 use super::findings::{self, Finding};
+use super::java::FOLDER;
 use super::java_summary::JavaSummary;
 use super::labels::{self, DumpMoment};
 use super::manifest::{self, Manifest};
 use super::maps::Maps;
 use super::names::NameOptions;
 use super::naming::{Look, Watch};
+use super::output::{Staging, Standing, own};
 use super::packet_files;
 use super::plan::{self, JavaPlan, Plan};
 use super::record::{RecordEvent, Step, Tell};
@@ -28,8 +30,8 @@ use crate::error::{ErrorClass, Failure};
 use crate::import::ImportError;
 use crate::profile::Health;
 use crate::session::{
-    self, Chronicle, Controls, DumpScan, NewScan, Opening, RawTrace, SeenDump, Session,
-    SessionError, SessionEvent, SessionId, SnapshotWay, remove_parts,
+    self, Chronicle, Controls, DumpScan, NewScan, Opening, Owner, RawTrace, SeenDump, Session,
+    SessionError, SessionEvent, SessionId, SnapshotWay, part_prefix, release, remove_parts,
 };
 use crate::trace::DumpScanner;
 
@@ -62,6 +64,8 @@ pub struct Finished {
     pub output: PathBuf,
     /// What its manifest says.
     pub manifest: Manifest,
+    /// Names of the files of packets that were written.
+    pub packets: Vec<&'static str>,
     /// What the terminal shows of each heap.
     pub heaps: Vec<HeapSummary>,
     /// What the terminal shows of each Java heap.
@@ -152,24 +156,20 @@ pub async fn finish(
     tell: &Tell,
 ) -> Result<Finished, Failure> {
     let output = session.opening().output.clone();
-    std::fs::create_dir_all(&output).map_err(|source| SessionError::Keep {
-        id: session.id().clone(),
+    let id = session.id().clone();
+    let standing = own(&output, &id)?;
+    let keep = |source| SessionError::Keep {
+        id: id.clone(),
         path: output.clone(),
         source,
-    })?;
-    remove_parts(&output, session.id(), manifest::UNFINISHED).map_err(|source| {
-        SessionError::Keep {
-            id: session.id().clone(),
-            path: output.clone(),
-            source,
-        }
-    })?;
+    };
+    remove_parts(&output, &id).map_err(keep)?;
     let mut plan = Plan::read(&session.opening().plan)?;
     if let Some(names) = names {
         plan.names = plan.names.with(names);
     }
     if session.opening().heap_files.is_some() {
-        return super::heap_files::finish(session, plan, ended_by, controls, tell).await;
+        return super::heap_files::finish(session, plan, ended_by, standing, controls, tell).await;
     }
     let mut steps = plan.steps.clone();
     steps.extend(session.steps().iter().cloned().map(plan::step_at));
@@ -202,7 +202,9 @@ pub async fn finish(
     }
     steps.push(plan::step("pulled"));
     tell(RecordEvent::Step(Step::Converting));
-    let mut converted = convert(&session, &plan, &trace, controls, tell).await?;
+    let staging = Staging::new(&output, &part_prefix(&id)).map_err(keep)?;
+    let converted = convert(&session, &plan, &trace, staging.path(), controls, tell).await;
+    let mut converted = converted?;
     if plan.with.allocations {
         // That no heap is in the trace is what was asked for.
         let told = |finding: &Finding| !tracked::is_of_trace(finding.kind);
@@ -217,9 +219,10 @@ pub async fn finish(
     {
         // What was recorded beside is nobody's.
         let _ = std::fs::remove_file(&trace.path);
-        let _ = std::fs::remove_dir(&output);
+        drop(staging);
         session.remove_remote().await;
         session.forget()?;
+        let _ = std::fs::remove_dir(&output);
         return Err(none.into());
     }
 
@@ -244,7 +247,7 @@ pub async fn finish(
     let why_empty = causes::why_empty(&plan, &converted, cause, &log, &empty);
     causes::settle(&mut converted, cause, !why_empty.is_empty());
     let beside = beside_section(&output, plan.with).await;
-    let tracked = tracked(&session, &plan, beside.as_ref()).await?;
+    let tracked = tracked(&session, &plan, beside.as_ref(), staging.path()).await?;
     let sampled = converted.dumps.iter().any(|d| d.file.is_some())
         || converted.java.iter().any(|d| d.file.is_some())
         || tracked.as_ref().is_some_and(Written::any);
@@ -283,22 +286,31 @@ pub async fn finish(
     }
     bind_labels(&mut manifest, &chronicle, plan.with.allocations);
     // It reads the whole trace once more.
-    let (folder, with, path) = (output.clone(), plan.with, trace.path.clone());
+    let (folder, goal) = (output.clone(), staging.path().to_owned());
+    let (with, path) = (plan.with, trace.path.clone());
     let written =
-        tokio::task::spawn_blocking(move || beside::write_collections(&folder, with, &path));
-    if let Ok(Err(why)) = written.await {
-        tell(RecordEvent::Session(SessionEvent::Warning { text: why }));
-    }
+        tokio::task::spawn_blocking(move || beside::write_collections(&folder, &goal, with, &path));
+    let collections = match written.await {
+        Ok(Ok(file)) => file,
+        Ok(Err(why)) => {
+            tell(RecordEvent::Session(SessionEvent::Warning { text: why }));
+            None
+        }
+        Err(_) => None,
+    };
     manifest.beside = beside_section(&output, plan.with).await;
-    if let Some(beside) = &manifest.beside {
+    if let Some(beside) = &mut manifest.beside {
+        beside.collections = collections;
         manifest.warnings.extend(beside::warnings(beside));
     }
     note_startup(&mut manifest);
-    if let Err(error) = manifest.write(&output) {
+    let mut packets = converted.packets;
+    if let Err(error) = manifest.write(staging.path()) {
         // The manifest is worth more than a copy of the trace.
-        if !packet_files::make_room(&output) {
+        if !packet_files::make_room(staging.path()) {
             return Err(error.into());
         }
+        packets.retain(|name| *name != packet_files::SYMBOLIZED_TRACE);
         manifest.warnings.push(manifest::Warning {
             kind: findings::PACKETS_UNWRITTEN.to_owned(),
             message: "there was no room for symbolized-trace".to_owned(),
@@ -306,17 +318,23 @@ pub async fn finish(
             pid: None,
             dumps: Vec::new(),
         });
-        manifest.write(&output)?;
+        manifest.write(staging.path())?;
     }
+    let replaces = standing == Standing::Finished;
+    staging
+        .publish(replaces)
+        .map_err(|unpublished| unpublished.of_session(&id))?;
+    release(&output.join(FOLDER), &Owner::Session(id.clone()));
 
     if plan.selinux_relaxed {
         session.await_guard().await;
     }
     session.remove_remote().await;
     Ok(Finished {
-        session: session.id().clone(),
+        session: id,
         output,
         manifest,
+        packets,
         heaps: converted.heaps,
         java_heaps: converted.java_heaps,
         java: plan.java,
@@ -336,6 +354,7 @@ async fn tracked(
     session: &Session,
     plan: &Plan,
     beside: Option<&manifest::Beside>,
+    goal: &Path,
 ) -> Result<Option<Written>, Failure> {
     if !plan.with.allocations {
         return Ok(None);
@@ -348,11 +367,11 @@ async fn tracked(
         let name = seen.get(&pid).or(target.map(|t| &t.name));
         name.cloned().unwrap_or_default()
     });
-    let names = plan.names.clone();
+    let (names, goal) = (plan.names.clone(), goal.to_owned());
     // Each list has tens of megabytes.
     let written = blocking(move || {
         let maps = Maps::open_what_opens(&names);
-        tracked::write(&output, &output, lists, &maps)
+        tracked::write(&output, &goal, lists, &maps)
     });
     let written = written.await.map_err(|source| SessionError::Keep {
         id: session.id().clone(),
@@ -379,6 +398,7 @@ async fn convert(
     session: &Session,
     plan: &Plan,
     trace: &RawTrace,
+    goal: &Path,
     controls: &mut Controls,
     tell: &Tell,
 ) -> Result<Converted, Failure> {
@@ -394,7 +414,7 @@ async fn convert(
         .asking(phone);
     let request = Request {
         input: Input::Path(trace.path.clone()),
-        output: session.opening().output.clone(),
+        output: goal.to_owned(),
         selection: Selection::default(),
         pprof: plan.pprof(),
         java_summaries: plan.java.is_some(),
@@ -477,6 +497,7 @@ fn without_trace(error: ConvertError, size: u64) -> Result<Converted, ConvertErr
             pid: None,
         }],
         symbolization: manifest::Symbolization::default(),
+        packets: Vec::new(),
         health: Vec::new(),
         packages: Vec::new(),
         java: Vec::new(),
@@ -591,16 +612,10 @@ fn note_startup(manifest: &mut Manifest) {
 async fn fetch(session: &mut Session, controls: &mut Controls) -> Result<RawTrace, SessionError> {
     let output = session.opening().output.clone();
     let goal = output.join(RAW_TRACE);
-    if let Some((size, sha256)) = session.chronicle().pulled.clone() {
-        let kept = std::fs::metadata(&goal);
-        if kept.is_ok_and(|m| m.len() == size) {
-            return Ok(RawTrace {
-                path: goal,
-                size,
-                sha256,
-                received_at: None,
-            });
-        }
+    if let Some(pulled) = session.chronicle().pulled.clone()
+        && let Some(kept) = session.kept(&goal, pulled).await?
+    {
+        return Ok(kept);
     }
     session.pull(&goal, controls).await
 }

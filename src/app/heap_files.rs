@@ -59,22 +59,24 @@ pub async fn dump(
     controls: &mut Controls,
     tell: &Tell,
 ) -> Result<Recorded, Failure> {
+    let id = SessionId::random();
     let wanted = options.output.clone().unwrap_or_else(|| {
         let target = first_target(&options.spec.targets);
-        PathBuf::from(default_name(&target, OffsetDateTime::now_utc()))
+        PathBuf::from(default_name(&target, OffsetDateTime::now_utc(), &id))
     });
     let folder = OutputFolder::prepare(&wanted)?;
     let prepared = tokio::select! {
-        prepared = prepare(device, options, &folder, tell) => prepared,
+        prepared = prepare(device, options, id, &folder, tell) => prepared,
         () = session::stop_asked(controls) => Err(SessionError::Interrupted.into()),
     };
     let started = match prepared {
         // Nothing is begun that would have to be undone by half: it takes a moment.
         Ok(opening) => {
             let events = session_events(tell);
-            let started =
-                Session::start_heap_files(device.clone(), store.clone(), opening, events).await;
-            started.map_err(Failure::from)
+            match Session::create(device.clone(), store.clone(), opening, events) {
+                Ok(session) => session.start_heap_files().await.map_err(Failure::from),
+                Err(error) => Err(error.into()),
+            }
         }
         Err(failure) => Err(failure),
     };
@@ -100,6 +102,7 @@ pub async fn dump(
 async fn prepare(
     device: &Device,
     options: &HeapFileOptions,
+    id: SessionId,
     folder: &OutputFolder,
     tell: &Tell,
 ) -> Result<Opening, Failure> {
@@ -119,7 +122,6 @@ async fn prepare(
         Some(api) => spec.for_sdk(api)?,
         None => (spec.clone(), Vec::new()),
     };
-    let id = SessionId::random();
     let files = files_of(&assessment, &spec, &id, options.force);
     if files.is_empty() {
         // Only --force comes here, and it cannot make a process.

@@ -1,26 +1,30 @@
-//! The folder of a recording's results: its default name, and the checks before anything is
-//! recorded. Owns what a name from a device may become as a file name, and which names that a folder
-//! gives of its files are its own.
+//! The folder of a recording's results: its default name, the checks before anything is recorded
+//! and before anything is fetched into it, and results that appear in it once they are whole. Owns
+//! what a name from a device may become as a file name, and which names that a folder gives of its
+//! files are its own.
 
-use std::io;
+use std::io::{self, BufRead as _};
 use std::path::{Component, Path, PathBuf};
 
 use time::OffsetDateTime;
 use time::macros::format_description;
 
-use crate::session::SessionError;
+use super::manifest::{self, Manifest};
+use crate::session::unfinished::place;
+use crate::session::{self, Owner, SessionError, SessionId, Unclaimed, owner_in_words};
 
 /// Longest part of a name that came from outside, bytes of UTF-8. File systems end at 255.
 const LONGEST: usize = 80;
 
-/// `heaptap-<target>-<time>`, time as `20261120T074300Z`.
-pub fn default_name(target: &str, at: OffsetDateTime) -> String {
+/// `heaptap-<target>-<time>-<id>`, time as `20261120T074300Z`. The id tells recordings apart that
+/// begin within one second.
+pub fn default_name(target: &str, at: OffsetDateTime, id: &SessionId) -> String {
     let format = format_description!("[year][month][day]T[hour][minute][second]Z");
     let at = at
         .to_offset(time::UtcOffset::UTC)
         .format(format)
         .expect("every date has these fields");
-    format!("heaptap-{}-{at}", file_name(target))
+    format!("heaptap-{}-{at}-{id}", file_name(target))
 }
 
 /// Whether a name of a file stays in its folder: foreign folders say anything.
@@ -74,18 +78,20 @@ fn is_invisible(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
-/// A folder that this run made or found empty, and can write to.
+/// A folder that this run made or found empty.
 #[derive(Debug)]
 pub struct OutputFolder {
     path: PathBuf,
     made: bool,
+    held: bool,
 }
 
 impl OutputFolder {
-    /// Makes `path` ready: created where it is missing, and tried with a file.
+    /// Makes `path` ready, created where it is missing. A session claims it once it has a
+    /// journal; until then another may be faster.
     ///
     /// # Errors
-    /// Where it holds something, or cannot be written.
+    /// Returns an error if it holds something, belongs to another, or cannot be made.
     pub fn prepare(path: &Path) -> Result<Self, SessionError> {
         let output = |source| SessionError::Output {
             path: path.to_owned(),
@@ -95,7 +101,9 @@ impl OutputFolder {
         let made = match std::fs::read_dir(&path) {
             Ok(mut items) => {
                 if items.next().is_some() {
-                    return Err(SessionError::OutputNotEmpty { path });
+                    let owner = session::owner_of(&path).map_err(output)?;
+                    let owned = owner.map_or(Unclaimed::NotEmpty, Unclaimed::Owned);
+                    return Err(owned.into_error(path));
                 }
                 false
             }
@@ -105,16 +113,30 @@ impl OutputFolder {
             }
             Err(e) => return Err(output(e)),
         };
-        let folder = OutputFolder { path, made };
-        if let Err(error) = tempfile::tempfile_in(&folder.path) {
-            let path = folder.path.clone();
-            folder.discard();
-            return Err(SessionError::Output {
-                path,
-                source: error,
-            });
+        Ok(OutputFolder {
+            path,
+            made,
+            held: false,
+        })
+    }
+
+    /// The same for a command without a session: the folder is held until this is dropped.
+    ///
+    /// # Errors
+    /// As [`OutputFolder::prepare`].
+    pub fn hold(path: &Path) -> Result<Self, SessionError> {
+        let mut folder = OutputFolder::prepare(path)?;
+        match session::claim(&folder.path, &Owner::Other) {
+            Ok(()) => {
+                folder.held = true;
+                Ok(folder)
+            }
+            Err(unclaimed) => {
+                let path = folder.path.clone();
+                folder.discard();
+                Err(unclaimed.into_error(path))
+            }
         }
-        Ok(folder)
     }
 
     /// Where it is, absolute.
@@ -123,12 +145,217 @@ impl OutputFolder {
     }
 
     /// Removes it again where this run made it and nothing is in it.
-    pub fn discard(self) {
+    pub fn discard(mut self) {
+        self.give_up();
         if self.made {
             // Not empty, or gone: either way there is nothing to do.
             let _ = std::fs::remove_dir(&self.path);
         }
     }
+
+    fn give_up(&mut self) {
+        if std::mem::take(&mut self.held) {
+            session::release(&self.path, &Owner::Other);
+        }
+    }
+}
+
+impl Drop for OutputFolder {
+    fn drop(&mut self) {
+        self.give_up();
+    }
+}
+
+/// Makes sure that `folder` is the session's own before anything is fetched into it. One that is
+/// missing or empty becomes its own.
+///
+/// # Errors
+/// Returns an error if it belongs to another, holds files of nobody known, or cannot be written.
+pub(super) fn own(folder: &Path, id: &SessionId) -> Result<Standing, SessionError> {
+    let foreign = |path: PathBuf, why: String| SessionError::OutputForeign {
+        id: id.clone(),
+        path,
+        why,
+    };
+    let belongs = |owner: &Owner| {
+        let whose = owner_in_words(owner.session());
+        foreign(folder.to_owned(), format!("the folder belongs to {whose}"))
+    };
+    let keep = |source| SessionError::Keep {
+        id: id.clone(),
+        path: folder.to_owned(),
+        source,
+    };
+    let owner = session::owner_of(folder).map_err(keep)?;
+    if let Some(other) = owner.as_ref().filter(|owner| owner.session() != Some(id)) {
+        return Err(belongs(other));
+    }
+    if recorded_by(folder).as_ref() == Some(id) {
+        return Ok(Standing::Finished);
+    }
+    if owner.is_none() {
+        match session::claim(folder, &Owner::Session(id.clone())) {
+            Ok(()) => {}
+            Err(Unclaimed::Owned(owner)) => return Err(belongs(&owner)),
+            Err(Unclaimed::NotEmpty) => {
+                let why = "the folder holds files of another".to_owned();
+                return Err(foreign(folder.to_owned(), why));
+            }
+            Err(Unclaimed::Io(error)) => return Err(keep(error)),
+        }
+    }
+    let manifest = folder.join(manifest::FILE_NAME);
+    match std::fs::symlink_metadata(&manifest) {
+        Ok(_) => Err(foreign(manifest, "the file is of another".to_owned())),
+        Err(_) => Ok(Standing::Begun),
+    }
+}
+
+/// Whether `folder` is the session's own, without making it so.
+pub(super) fn is_own(folder: &Path, id: &SessionId) -> bool {
+    match session::owner_of(folder) {
+        Ok(Some(owner)) => owner.session() == Some(id),
+        Ok(None) => recorded_by(folder).as_ref() == Some(id),
+        Err(_) => false,
+    }
+}
+
+/// The session whose manifest is in `folder`.
+fn recorded_by(folder: &Path) -> Option<SessionId> {
+    let manifest = Manifest::read(folder).ok()?;
+    manifest.session?.id.parse().ok()
+}
+
+/// How far the results in a session's folder are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// Some may be there.
+    Begun,
+    /// All were there, and what is left is to forget the session.
+    Finished,
+}
+
+/// Results on their way into a folder: written into a folder inside it, and moved from there all
+/// at once when they are whole. Dropped before, it leaves nothing.
+pub struct Staging {
+    folder: PathBuf,
+    parts: tempfile::TempDir,
+}
+
+impl Staging {
+    /// For `folder`; the name of the inner folder begins with `prefix`.
+    ///
+    /// # Errors
+    /// Returns an error if the folder cannot be written.
+    pub fn new(folder: &Path, prefix: &str) -> io::Result<Staging> {
+        Ok(Staging {
+            folder: folder.to_owned(),
+            parts: tempfile::Builder::new().prefix(prefix).tempdir_in(folder)?,
+        })
+    }
+
+    /// Where results are written meanwhile.
+    pub fn path(&self) -> &Path {
+        self.parts.path()
+    }
+
+    /// Moves the results into the folder, the manifest last. A file that is there stays, unless
+    /// it is the same, or `replaces` says that such files are this session's own.
+    ///
+    /// # Errors
+    /// Returns an error if another file has a name, before anything was moved, or the folder
+    /// cannot be written.
+    pub fn publish(self, replaces: bool) -> Result<(), Unpublished> {
+        let failed = |path: &Path, error| Unpublished::Io(path.to_owned(), error);
+        let mut names = Vec::new();
+        for item in std::fs::read_dir(self.path()).map_err(|e| failed(self.path(), e))? {
+            names.push(item.map_err(|e| failed(self.path(), e))?.file_name());
+        }
+        names.sort_by_key(|name| name == manifest::FILE_NAME);
+        let mut moves = Vec::new();
+        for name in names {
+            let (from, goal) = (self.path().join(&name), self.folder.join(&name));
+            match std::fs::symlink_metadata(&goal) {
+                Err(_) => moves.push((from, goal, false)),
+                Ok(found) if found.is_file() && (replaces || is_same(&from, &goal)) => {
+                    moves.push((from, goal, true));
+                }
+                Ok(_) => return Err(Unpublished::Taken(goal)),
+            }
+        }
+        for (from, goal, replaced) in moves {
+            let moved = match replaced {
+                true => std::fs::rename(&from, &goal),
+                false => {
+                    let from = tempfile::TempPath::try_from_path(from);
+                    from.and_then(|from| place(from, &goal).map_err(|(error, _)| error))
+                }
+            };
+            moved.map_err(|error| match error.kind() {
+                io::ErrorKind::AlreadyExists => Unpublished::Taken(goal.clone()),
+                _ => Unpublished::Io(goal.clone(), error),
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// Why results did not get into their folder.
+#[derive(Debug)]
+pub enum Unpublished {
+    /// Another file has this name.
+    Taken(PathBuf),
+    /// It cannot be written.
+    Io(PathBuf, io::Error),
+}
+
+impl Unpublished {
+    /// As the failure of whoever finishes session `id`.
+    pub(super) fn of_session(self, id: &SessionId) -> SessionError {
+        match self {
+            Unpublished::Taken(path) => SessionError::OutputForeign {
+                id: id.clone(),
+                path,
+                why: "the file is of another".to_owned(),
+            },
+            Unpublished::Io(path, source) => SessionError::Keep {
+                id: id.clone(),
+                path,
+                source,
+            },
+        }
+    }
+
+    /// As the failure of a command without a session.
+    pub fn of_command(self) -> SessionError {
+        match self {
+            Unpublished::Taken(path) => SessionError::OutputNotEmpty {
+                path: path.parent().unwrap_or(&path).to_owned(),
+            },
+            Unpublished::Io(path, source) => SessionError::Output { path, source },
+        }
+    }
+}
+
+/// Whether two files hold the same bytes.
+fn is_same(one: &Path, other: &Path) -> bool {
+    let open = |path| std::fs::File::open(path).map(io::BufReader::new);
+    let same = || -> io::Result<bool> {
+        let (mut one, mut other) = (open(one)?, open(other)?);
+        loop {
+            let (left, right) = (one.fill_buf()?, other.fill_buf()?);
+            let both = left.len().min(right.len());
+            if left[..both] != right[..both] || (both == 0 && left.len() != right.len()) {
+                return Ok(false);
+            }
+            if both == 0 {
+                return Ok(true);
+            }
+            one.consume(both);
+            other.consume(both);
+        }
+    };
+    same().unwrap_or(false)
 }
 
 #[cfg(test)]
@@ -139,9 +366,10 @@ mod tests {
     #[test]
     fn the_default_name_is_safe_everywhere() {
         let at = datetime!(2026-11-20 08:43:00 +1);
+        let id = "k3v9xq2m".parse().unwrap();
         assert_eq!(
-            default_name("com.example.app:service", at),
-            "heaptap-com.example.app_service-20261120T074300Z"
+            default_name("com.example.app:service", at, &id),
+            "heaptap-com.example.app_service-20261120T074300Z-k3v9xq2m"
         );
         assert_eq!(file_name("../../etc/passwd"), "_._.._etc_passwd");
         assert_eq!(file_name("a*b?c<d>e|f\\g\"h\ni"), "a_b_c_d_e_f_g_h_i");
@@ -179,6 +407,136 @@ mod tests {
             OutputFolder::prepare(&dir.path().join("file/x")),
             Err(SessionError::Output { .. })
         ));
+    }
+
+    fn manifest_of(id: &SessionId) -> Manifest {
+        Manifest {
+            session: Some(manifest::Session {
+                id: id.to_string(),
+                remote_path: String::new(),
+                boot_id: None,
+                snapshots_by: None,
+            }),
+            ..Manifest::default()
+        }
+    }
+
+    /// What a session does to its folder from the beginning to the end.
+    fn record(path: &Path, id: &SessionId) -> Result<(), SessionError> {
+        let folder = OutputFolder::prepare(path)?;
+        if let Err(error) = session::claim_for(id, folder.path()) {
+            folder.discard();
+            return Err(error);
+        }
+        let standing = own(folder.path(), id)?;
+        assert_eq!(standing, Standing::Begun);
+        let staging = Staging::new(folder.path(), &session::part_prefix(id)).unwrap();
+        std::fs::write(staging.path().join("profile"), id.as_str()).unwrap();
+        manifest_of(id).write(staging.path()).unwrap();
+        staging.publish(false).map_err(|e| e.of_session(id))?;
+        session::release(folder.path(), &Owner::Session(id.clone()));
+        Ok(())
+    }
+
+    #[test]
+    fn of_two_sessions_that_record_at_one_moment_no_result_is_lost_in_200_rounds() {
+        let at = datetime!(2026-11-20 07:43 UTC);
+        let dir = tempfile::tempdir().unwrap();
+        for round in 0..200 {
+            let named = round % 2 == 0;
+            let ids = [SessionId::random(), SessionId::random()];
+            let paths = ids.each_ref().map(|id| match named {
+                true => dir.path().join(round.to_string()),
+                false => dir.path().join(default_name("com.example.app", at, id)),
+            });
+            let start = std::sync::Barrier::new(2);
+            let outcomes = std::thread::scope(|scope| {
+                let runs = [0, 1].map(|n| {
+                    let (path, id, start) = (&paths[n], &ids[n], &start);
+                    scope.spawn(move || {
+                        start.wait();
+                        record(path, id)
+                    })
+                });
+                runs.map(|run| run.join().unwrap())
+            });
+            let won = outcomes.iter().filter(|outcome| outcome.is_ok()).count();
+            assert_eq!(won, if named { 1 } else { 2 }, "{round}: {outcomes:?}");
+            for (n, outcome) in outcomes.iter().enumerate() {
+                if outcome.is_ok() {
+                    let profile = std::fs::read_to_string(paths[n].join("profile"));
+                    assert_eq!(profile.unwrap(), ids[n].as_str());
+                    assert_eq!(recorded_by(&paths[n]).as_ref(), Some(&ids[n]));
+                    assert_eq!(std::fs::read_dir(&paths[n]).unwrap().count(), 2);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_folder_becomes_the_sessions_own_only_where_it_holds_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let (id, other) = (SessionId::random(), SessionId::random());
+        let folder = dir.path().join("out");
+        // Killed before it was claimed, or removed meanwhile.
+        assert_eq!(own(&folder, &id).unwrap(), Standing::Begun);
+        assert_eq!(own(&folder, &id).unwrap(), Standing::Begun);
+        assert!(is_own(&folder, &id) && !is_own(&folder, &other));
+        let refused = own(&folder, &other).unwrap_err().to_string();
+        assert!(refused.contains(id.as_str()), "{refused}");
+        std::fs::write(folder.join("memory.jsonl"), "").unwrap();
+        assert_eq!(own(&folder, &id).unwrap(), Standing::Begun);
+        // Of a manifest one knows whose the folder is, once the marker is gone.
+        manifest_of(&other).write(&folder).unwrap();
+        assert!(own(&folder, &id).is_err(), "another's manifest in it");
+        manifest_of(&id).write(&folder).unwrap();
+        session::release(&folder, &Owner::Session(id.clone()));
+        assert_eq!(own(&folder, &id).unwrap(), Standing::Finished);
+        assert!(own(&folder, &other).is_err());
+        let foreign = dir.path().join("foreign");
+        std::fs::create_dir(&foreign).unwrap();
+        std::fs::write(foreign.join("raw-trace"), "x").unwrap();
+        assert!(own(&foreign, &id).is_err());
+        assert!(!is_own(&foreign, &id));
+        assert_eq!(std::fs::read_dir(&foreign).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn results_appear_all_at_once_or_not_at_all() {
+        let dir = tempfile::tempdir().unwrap();
+        let listed = || {
+            let items = std::fs::read_dir(dir.path()).unwrap();
+            let names = items.map(|i| i.unwrap().file_name().into_string().unwrap());
+            let mut names: Vec<String> = names.collect();
+            names.sort();
+            names
+        };
+        let staged = |files: [(&str, &str); 2]| {
+            let staging = Staging::new(dir.path(), ".part-").unwrap();
+            for (name, text) in files {
+                std::fs::write(staging.path().join(name), text).unwrap();
+            }
+            staging
+        };
+        std::fs::write(dir.path().join("b"), "mine").unwrap();
+        let taken = staged([("a", "1"), ("b", "2")]).publish(false);
+        assert!(matches!(taken, Err(Unpublished::Taken(path)) if path.ends_with("b")));
+        assert_eq!(listed(), ["b"]);
+        // Killed between two of them, it goes on.
+        std::fs::write(dir.path().join("b"), "2").unwrap();
+        staged([("a", "1"), ("b", "2")]).publish(false).unwrap();
+        assert_eq!(listed(), ["a", "b"]);
+        assert!(staged([("a", "1"), ("b", "3")]).publish(false).is_err());
+        staged([("a", "1"), ("b", "3")]).publish(true).unwrap();
+        assert_eq!(std::fs::read(dir.path().join("b")).unwrap(), b"3");
+        // A folder is nobody's to replace.
+        std::fs::create_dir(dir.path().join("c")).unwrap();
+        assert!(staged([("a", "1"), ("c", "4")]).publish(true).is_err());
+        assert_eq!(listed(), ["a", "b", "c"]);
+        assert!(is_same(&dir.path().join("a"), &dir.path().join("a")));
+        std::fs::write(dir.path().join("d"), "12").unwrap();
+        assert!(!is_same(&dir.path().join("a"), &dir.path().join("d")));
+        assert!(!is_same(&dir.path().join("d"), &dir.path().join("a")));
     }
 
     #[test]

@@ -132,14 +132,17 @@ impl PacketFiles {
     }
 
     /// Gives the files their names, and writes the trace with them: behind the first `bytes` of
-    /// `raw`, since a reader that finds a cut packet looks for its end in what follows. Whether
-    /// there was anything to be written.
+    /// `raw`, since a reader that finds a cut packet looks for its end in what follows. Adds the
+    /// names of what was written to `written`.
     ///
     /// # Errors
     /// Where the folder cannot be written.
-    pub fn finish(self, raw: &Path, bytes: u64) -> io::Result<bool> {
-        for file in [self.symbols, self.deobfuscation].into_iter().flatten() {
-            file.finish()?;
+    pub fn finish(self, raw: &Path, bytes: u64, written: &mut Vec<&'static str>) -> io::Result<()> {
+        for (name, file) in [(SYMBOLS, self.symbols), (DEOBFUSCATION, self.deobfuscation)] {
+            if let Some(file) = file {
+                file.finish()?;
+                written.push(name);
+            }
         }
         let parts: Vec<PathBuf> = [SYMBOLS, DEOBFUSCATION]
             .iter()
@@ -147,7 +150,7 @@ impl PacketFiles {
             .filter(|path| path.is_file())
             .collect();
         if parts.is_empty() {
-            return Ok(false);
+            return Ok(());
         }
         let mut whole = WholeFile::create(&self.folder.join(SYMBOLIZED_TRACE))?;
         let raw = File::open(raw)?.take(bytes);
@@ -156,7 +159,8 @@ impl PacketFiles {
             append(File::open(part)?.take(u64::MAX), &mut whole)?;
         }
         whole.finish()?;
-        Ok(true)
+        written.push(SYMBOLIZED_TRACE);
+        Ok(())
     }
 }
 
@@ -244,15 +248,22 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         std::fs::write(path("raw-trace"), "trace, cut").unwrap();
+        let finished = |files: PacketFiles, bytes| {
+            let mut written = Vec::new();
+            files
+                .finish(&path("raw-trace"), bytes, &mut written)
+                .unwrap();
+            written
+        };
         let files = || PacketFiles::new(folder.path());
-        assert!(!files().finish(&path("raw-trace"), 99).unwrap());
+        assert_eq!(finished(files(), 99), [""; 0]);
         assert_eq!(listed(folder.path()), ["raw-trace"]);
         std::fs::write(path(DEOBFUSCATION), " renamed").unwrap();
         std::fs::write(path(SYMBOLS), " symbols").unwrap();
-        assert!(files().finish(&path("raw-trace"), 99).unwrap());
+        assert_eq!(finished(files(), 99), [SYMBOLIZED_TRACE]);
         let whole = || std::fs::read_to_string(path(SYMBOLIZED_TRACE)).unwrap();
         assert_eq!(whole(), "trace, cut symbols renamed");
-        assert!(files().finish(&path("raw-trace"), 5).unwrap());
+        assert_eq!(finished(files(), 5), [SYMBOLIZED_TRACE]);
         assert_eq!(whole(), "trace symbols renamed");
     }
 }

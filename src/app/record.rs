@@ -41,6 +41,8 @@ pub struct RecordOptions {
     pub with: With,
     /// The folder for the results; a name of its own where `None`.
     pub output: Option<PathBuf>,
+    /// First word of that name; the first target where `None`.
+    pub stem: Option<String>,
     /// Record even where no target looks eligible.
     pub force: bool,
     /// Force-stop the app, and start it once the recording is armed.
@@ -160,8 +162,19 @@ pub async fn record(
 ) -> Result<Recorded, Failure> {
     let mut options = options.clone();
     let mut attempt = 1;
+    let mut first: Option<PathBuf> = None;
+    let mut number = 1;
     loop {
-        let recorded = record_once(device, store, &options, controls, tell).await?;
+        let recorded = match record_once(device, store, &options, controls, tell).await {
+            Ok(recorded) => recorded,
+            // Nobody asked for `out-2` by its name: where that is taken, the next one will do.
+            Err(failure) if TAKEN.contains(&failure.kind) && first.is_some() => {
+                number += 1;
+                options.output = first.as_deref().map(|first| beside(first, number));
+                continue;
+            }
+            Err(failure) => return Err(failure),
+        };
         let Recorded::Finished(finished) = &recorded else {
             return Ok(recorded);
         };
@@ -181,26 +194,23 @@ pub async fn record(
         let interval_bytes = spec.interval_bytes;
         // What came of this attempt stays where it is.
         attempt += 1;
-        options.output = Some(beside(&finished.output, attempt));
+        number += 1;
+        let first = first.get_or_insert_with(|| finished.output.clone());
+        options.output = Some(beside(first, number));
         tell(RecordEvent::Step(Step::Again { interval_bytes }));
     }
 }
 
 /// After so many recordings whose buffer overran, the last is what there is.
 const OVERRUN_ATTEMPTS: u32 = 4;
+/// Kinds of failures of a folder that another has.
+const TAKEN: [&str; 2] = ["output-claimed", "output-not-empty"];
 
 /// `out-2` beside `out`.
-pub(super) fn beside(output: &Path, attempt: u32) -> PathBuf {
-    let name = output
-        .file_name()
-        .map_or_else(Default::default, ToOwned::to_owned);
-    let name = name.to_string_lossy();
-    // A later attempt of the same recording: `out-2` becomes `out-3`.
-    let stem = match name.rsplit_once('-') {
-        Some((stem, number)) if attempt > 2 && number == (attempt - 1).to_string() => stem,
-        _ => &name,
-    };
-    output.with_file_name(format!("{stem}-{attempt}"))
+pub(super) fn beside(output: &Path, number: u32) -> PathBuf {
+    let mut name = output.file_name().unwrap_or_default().to_owned();
+    name.push(format!("-{number}"));
+    output.with_file_name(name)
 }
 
 pub(super) async fn record_once(
@@ -211,15 +221,15 @@ pub(super) async fn record_once(
     tell: &Tell,
 ) -> Result<Recorded, Failure> {
     let started_at = OffsetDateTime::now_utc();
+    let id = SessionId::random();
     let wanted = options.output.clone().unwrap_or_else(|| {
-        PathBuf::from(default_name(
-            &first_target(options.what.targets()),
-            started_at,
-        ))
+        let stem = options.stem.clone();
+        let stem = stem.unwrap_or_else(|| first_target(options.what.targets()));
+        PathBuf::from(default_name(&stem, started_at, &id))
     });
     let folder = OutputFolder::prepare(&wanted)?;
     let prepared = tokio::select! {
-        prepared = prepare(device, store, options, &folder, tell) => prepared,
+        prepared = prepare(device, store, options, id, &folder, tell) => prepared,
         () = session::stop_asked(controls) => Err(SessionError::Interrupted.into()),
     };
     let prepared = match prepared {
@@ -310,6 +320,7 @@ async fn prepare(
     device: &Device,
     store: &Store,
     options: &RecordOptions,
+    id: SessionId,
     folder: &OutputFolder,
     tell: &Tell,
 ) -> Result<Prepared, Failure> {
@@ -341,7 +352,6 @@ async fn prepare(
         refuse_second(device, store, &assessment).await?;
     }
     let fitted = what.fit(&facts, &assessment, options.snapshots)?;
-    let id = SessionId::random();
     let packages = if options.launch {
         packages_of(what.targets(), &assessment)
     } else {
@@ -517,18 +527,17 @@ async fn start_uninterrupted(
         plan.selinux_relaxed = ours;
         opening.plan = plan.to_value();
     }
+    let events = session_events(tell);
+    let session = Session::create(device.clone(), store.clone(), opening, events)?;
     for package in &prepared.packages {
-        session::force_stop(device, package, options.user).await?;
+        if let Err(error) = session::force_stop(device, package, options.user).await {
+            session.forget()?;
+            return Err(error.into());
+        }
     }
-    let session = Session::start(
-        device.clone(),
-        store.clone(),
-        opening,
-        &prepared.encoded.bytes,
-        prepared.background,
-        session_events(tell),
-    )
-    .await?;
+    let session = session
+        .start(&prepared.encoded.bytes, prepared.background)
+        .await?;
     for activity in activities {
         if let Err(error) = session::launch(device, &activity, options.user).await {
             return Ok((session, Some(error.into())));

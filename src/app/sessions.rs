@@ -18,12 +18,13 @@ use super::choice::{self, Purpose, Scope};
 use super::finish::{self, Finished};
 use super::manifest::Manifest;
 use super::names::NameOptions;
+use super::output::is_own;
 use super::plan::Plan;
 use super::record::{Tell, session_events};
 use crate::device::{Address, Device, Selector, Server};
 use crate::error::{ErrorClass, Failure};
 use crate::session::{
-    self, Chronicle, Controls, Opening, RemoteTrace, SessionError, SessionId, Snapshot,
+    self, Chronicle, Controls, Opening, Owner, RemoteTrace, SessionError, SessionId, Snapshot,
     SnapshotWay, Store,
 };
 
@@ -185,7 +186,9 @@ pub async fn stop(
 fn done_by_recorder(chronicle: &Chronicle) -> Result<Stopped, Failure> {
     let opening = &chronicle.opening;
     // Without a manifest it has told its own user what was wrong.
-    let Ok(manifest) = Manifest::read(&opening.output) else {
+    let manifest = Manifest::read(&opening.output).ok();
+    let manifest = manifest.filter(|_| is_own(&opening.output, &opening.id));
+    let Some(manifest) = manifest else {
         return Err(SessionError::NothingLeft {
             serial: opening.serial.clone(),
             id: opening.id.clone(),
@@ -223,6 +226,7 @@ async fn require_phone(device: &Device, opening: &Opening) -> Result<(), Session
 pub fn forget(store: &Store, wanted: &str) -> Result<Opening, SessionError> {
     let opening = choice::named(store, wanted)?.opening;
     let lock = store.lock(&opening.id)?;
+    session::release(&opening.output, &Owner::Session(opening.id.clone()));
     store.forget(&opening.id, lock)?;
     Ok(opening)
 }

@@ -214,7 +214,7 @@ impl Run {
             Sink::Out(out, _) => (out.name(), out.finish()),
             Sink::Folder(files, raw) => {
                 let goal = raw.with_file_name(SYMBOLIZED_TRACE);
-                let finished = files.finish(&raw, self.whole_bytes).map(drop);
+                let finished = files.finish(&raw, self.whole_bytes, &mut Vec::new());
                 (goal.display().to_string(), finished)
             }
         };
@@ -243,6 +243,8 @@ pub enum Refreshed {
 pub struct Recording {
     /// Its manifest as it is now.
     pub manifest: Manifest,
+    /// Names of the files of packets that were written.
+    pub packets: Vec<&'static str>,
     /// What its profiles show now.
     pub heaps: Vec<HeapSummary>,
     /// What the exit code tells of; `None` where all was written.
@@ -322,6 +324,7 @@ pub fn refresh(
     manifest.write(folder)?;
     Ok(Refreshed::Recording(Box::new(Recording {
         manifest,
+        packets: converted.packets,
         heaps: converted.heaps,
         class,
     })))

@@ -8,17 +8,19 @@ use time::OffsetDateTime;
 
 use super::missing::Remedy;
 use super::names_args::NamesArgs;
+use super::summary::Wrote;
 use super::{Context, Outcome, blocking, export, summary};
 use crate::app::convert::{self, ConvertError, Input, Request, Selection};
 use crate::app::export::stem;
 use crate::app::java::{JavaInput, Which};
-use crate::app::manifest::{Dumps, Manifest};
+use crate::app::manifest::{Dumps, Manifest, UNFINISHED};
 use crate::app::naming::{Look, Watch};
-use crate::app::output::{OutputFolder, default_name};
+use crate::app::output::{OutputFolder, Staging, Unpublished, default_name};
 use crate::app::recorded;
 use crate::app::tracked::Again;
 use crate::error::{ErrorClass, Failure};
 use crate::export::pprof::{PprofOptions, SampleNames};
+use crate::session::{SessionError, SessionId};
 
 /// Flags of `convert`.
 #[derive(Debug, clap::Args)]
@@ -34,8 +36,8 @@ pub struct Args {
     #[arg(value_name = "INPUT")]
     pub input: OsString,
     /// A folder, which must be empty or new; of other formats than pprof also a file, or - for
-    /// stdout [default: heaptap-<INPUT>-<time>, of other formats with the format behind it, or a
-    /// file called after INPUT]
+    /// stdout [default: heaptap-<INPUT>-<time>-<id>, of other formats with the format behind it, or
+    /// a file called after INPUT]
     #[arg(short, long, value_name = "FILE|DIR")]
     pub output: Option<PathBuf>,
     /// What to write
@@ -143,7 +145,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             Input::Stdin => "stdin".to_owned(),
             Input::Path(path) => stem(path),
         };
-        default_name(&target, OffsetDateTime::now_utc()).into()
+        default_name(&target, OffsetDateTime::now_utc(), &SessionId::random()).into()
     });
     if let Input::Path(path) = &input
         && !path.exists()
@@ -177,14 +179,18 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         }
     }
     let names = args.names.options(&ctx.console)?;
-    let folder = OutputFolder::prepare(&output)?;
+    let folder = OutputFolder::hold(&output)?;
+    let staging = Staging::new(folder.path(), UNFINISHED).map_err(|source| {
+        let path = folder.path().to_owned();
+        SessionError::Output { path, source }
+    })?;
     let pprof = PprofOptions {
         sample_names: args.sample_names.into(),
         annotations: !args.no_annotations,
     };
     let request = Request {
         input,
-        output: folder.path().to_owned(),
+        output: staging.path().to_owned(),
         selection: Selection {
             pids: args.pids,
             heaps: args.heaps,
@@ -216,6 +222,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let (converted, tracked) = match converted {
         Ok(converted) => converted,
         Err(failure) => {
+            drop(staging);
             folder.discard();
             return Err(failure);
         }
@@ -235,7 +242,8 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     recorded::bind(&mut manifest, &labels);
     manifest.symbolization = Some(converted.symbolization);
     manifest.profiles = Some(pprof.into());
-    manifest.write(folder.path())?;
+    manifest.write(staging.path())?;
+    staging.publish(false).map_err(Unpublished::of_command)?;
     let again = format!(
         "heaptap convert {}",
         summary::quoted(&args.input.to_string_lossy())
@@ -245,6 +253,14 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         true => Remedy::NotAsked,
         false => Remedy::Again(&again),
     };
-    summary::show(&ctx.console, folder.path(), &manifest, heaps, remedy);
+    let wrote = Wrote::profiles();
+    summary::show(
+        &ctx.console,
+        folder.path(),
+        &manifest,
+        &wrote,
+        heaps,
+        remedy,
+    );
     Ok(Outcome::from(class))
 }

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use time::OffsetDateTime;
 use tokio::sync::mpsc;
 
 use super::progress::{self, Show};
@@ -18,7 +17,6 @@ use crate::app::beside::With;
 use crate::app::heap_files::{self, HeapFileOptions};
 use crate::app::java::FOLDER;
 use crate::app::names::{MappingOption, NameOptions};
-use crate::app::output::default_name;
 use crate::app::record::{self, RecordEvent, RecordOptions, Recorded, Tell};
 use crate::app::what::What;
 use crate::config::{self, HeapFileSpec, Options, Targets};
@@ -32,7 +30,7 @@ use crate::session::{Control, SessionEvent, Store};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  heaptap demo -o out")]
 pub struct Args {
-    /// The folder to write to; must be empty or new [default: heaptap-demo-TIME]
+    /// The folder to write to; must be empty or new [default: heaptap-demo-TIME-SESSION]
     #[arg(short, long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     pub output: Option<PathBuf>,
     /// Whether a page is left.
@@ -156,8 +154,9 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     match recorded {
         Recorded::Finished(finished) => {
             let java = finished.output.join(FOLDER);
-            report::leave(ctx, args.leave, &finished).await;
-            let outcome = progress::finished(ctx, &finished, progress::Asked::Demo);
+            let page = report::leave(ctx, args.leave, &finished).await;
+            let outcome =
+                progress::finished(ctx, &finished, page.as_deref(), progress::Asked::Demo);
             dump_java(ctx, device, &store, &java, &options.names).await?;
             // The same page, with the Java heap.
             report::leave(ctx, args.leave, &finished).await;
@@ -294,9 +293,8 @@ fn options(output: Option<PathBuf>, names: NameOptions) -> Result<RecordOptions,
     Ok(RecordOptions {
         what: What::Native(Box::new(config::resolve(None, &asked)?.spec)),
         with: beside(),
-        output: Some(
-            output.unwrap_or_else(|| default_name("demo", OffsetDateTime::now_utc()).into()),
-        ),
+        output,
+        stem: Some("demo".to_owned()),
         force: false,
         launch: false,
         snapshots: Some(Duration::from_secs(1)),

@@ -44,7 +44,7 @@ pub struct Args {
     /// As a file, by `am dumpheap`.
     #[command(flatten)]
     pub file: FileArgs,
-    /// The folder to write to; must be empty or new [default: heaptap-TARGET-TIME]
+    /// The folder to write to; must be empty or new [default: heaptap-TARGET-TIME-SESSION]
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "How to dump")]
     pub output: Option<PathBuf>,
     /// Dump even where the target does not look eligible
@@ -232,6 +232,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         ),
         with: With::default(),
         output: args.output,
+        stem: None,
         force: args.force,
         launch: false,
         snapshots: None,
@@ -325,9 +326,12 @@ fn show_recorded(ctx: &Context, recorded: Recorded) -> Result<Outcome, Failure> 
             detached(ctx, &session, &output);
             Ok(Outcome::Done)
         }
-        Recorded::Finished(finished) => {
-            Ok(progress::finished(ctx, &finished, progress::Asked::NoNames))
-        }
+        Recorded::Finished(finished) => Ok(progress::finished(
+            ctx,
+            &finished,
+            None,
+            progress::Asked::NoNames,
+        )),
     }
 }
 

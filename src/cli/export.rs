@@ -17,6 +17,7 @@ use crate::app::output::{OutputFolder, default_name};
 use crate::app::report::{ReportInput, ReportRequest};
 use crate::error::{ErrorClass, Failure};
 use crate::heap_graph::Follow;
+use crate::session::SessionId;
 use crate::units::ByteSize;
 
 /// The format, where it is one of these.
@@ -64,7 +65,7 @@ pub(super) async fn run(
         false => None,
     };
     let folder = match &goal {
-        Goal::Folder(folder) => Some(OutputFolder::prepare(folder)?),
+        Goal::Folder(folder) => Some(OutputFolder::hold(folder)?),
         Goal::File(_) | Goal::Stdout => None,
     };
     let mut dumps: Vec<Which> = input.which.into_iter().collect();
@@ -215,9 +216,8 @@ fn goal(args: &Args, format: export::Format, stem: &str) -> Goal {
     match (&args.output, has_folder) {
         (Some(output), true) => Goal::of(output, format),
         (Some(output), false) => Goal::of(output, format).into_file(&file),
-        // Two formats of one input, asked for in one second, are two folders.
         (None, true) => {
-            let name = default_name(stem, OffsetDateTime::now_utc());
+            let name = default_name(stem, OffsetDateTime::now_utc(), &SessionId::random());
             Goal::Folder(format!("{name}-{}", format.ending()).into())
         }
         (None, false) => Goal::File(PathBuf::from(file)),

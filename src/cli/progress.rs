@@ -15,8 +15,8 @@ use super::console::Console;
 use super::keys::{Keys, Typing};
 use super::missing::Remedy;
 use super::names_args::NamesArgs;
-use super::report::PAGE;
 use super::signals::Signal;
+use super::summary::Wrote;
 use super::{Context, Outcome, Style, java_summary, summary};
 use crate::app::beside::{BesideEvent, Source};
 use crate::app::device_libs::{DeviceLibs, PullEvent, PullLibs};
@@ -500,7 +500,13 @@ pub(super) fn names_on(console: &Console, status: &ProgressBar, after: &str) -> 
 }
 
 /// Shows a finished recording; the outcome is its exit code.
-pub(super) fn finished(ctx: &Context, finished: &Finished, asked: Asked) -> Outcome {
+/// `page`: where the page is that was written.
+pub(super) fn finished(
+    ctx: &Context,
+    finished: &Finished,
+    page: Option<&Path>,
+    asked: Asked,
+) -> Outcome {
     let console = &ctx.console;
     let Finished {
         output,
@@ -509,6 +515,7 @@ pub(super) fn finished(ctx: &Context, finished: &Finished, asked: Asked) -> Outc
         java_heaps,
         ..
     } = finished;
+    let wrote = Wrote::recording(&finished.packets, page.is_some());
     let again = again(output);
     let remedy = match asked {
         Asked::Names => Remedy::Again(&again),
@@ -520,14 +527,14 @@ pub(super) fn finished(ctx: &Context, finished: &Finished, asked: Asked) -> Outc
             "event": "finished",
             "session": finished.session,
             "output": output,
-            "report": output.join(PAGE).is_file().then(|| output.join(PAGE)),
+            "report": page,
             "manifest": manifest,
             "java_heaps": java_heaps,
         }));
-        summary::tell(console, output, manifest, heaps, remedy);
+        summary::tell(console, output, manifest, &wrote, heaps, remedy);
     } else {
         java_summary::show(console, java_heaps);
-        summary::show(console, output, manifest, heaps, remedy);
+        summary::show(console, output, manifest, &wrote, heaps, remedy);
     }
     Outcome::from(finished.class)
 }

@@ -51,7 +51,7 @@ pub struct Args {
         help_heading = "What to record"
     )]
     pub with: Vec<WithArg>,
-    /// The folder to write to; must be empty or new [default: heaptap-TARGET-TIME]
+    /// The folder to write to; must be empty or new [default: heaptap-TARGET-TIME-SESSION]
     #[arg(short, long, value_name = "DIR", value_hint = clap::ValueHint::DirPath, help_heading = "How to record")]
     pub output: Option<PathBuf>,
     /// Names of the sample types
@@ -146,6 +146,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         what: What::Native(Box::new(resolved.spec)),
         with,
         output: args.output,
+        stem: None,
         force: args.force,
         launch: args.launch || resolved.launch,
         snapshots: args.snapshots.or(resolved.snapshots),
@@ -186,8 +187,8 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             Ok(Outcome::Done)
         }
         Recorded::Finished(finished) => {
-            report::leave(ctx, args.leave, &finished).await;
-            Ok(progress::finished(ctx, &finished, asked))
+            let page = report::leave(ctx, args.leave, &finished).await;
+            Ok(progress::finished(ctx, &finished, page.as_deref(), asked))
         }
     }
 }

@@ -11,9 +11,11 @@ use super::{Context, Outcome, blocking, summary};
 use crate::app::browser;
 use crate::app::finish::Finished;
 use crate::app::look::Wanted;
+use crate::app::output::{Staging, Unpublished};
 use crate::app::report::{self, ReportError, ReportFile, ReportInput, ReportRequest, Target, Told};
 use crate::error::{ErrorClass, Failure};
 use crate::heap_graph::Follow;
+use crate::session::part_prefix;
 use crate::units::ByteSize;
 
 /// Flags of `report`.
@@ -137,11 +139,11 @@ pub struct LeaveArgs {
 }
 
 /// Writes the page of a recording of native heaps into its folder: the last thing that is done
-/// with it, and nothing of the recording depends on it.
-pub(super) async fn leave(ctx: &Context, args: LeaveArgs, finished: &Finished) {
+/// with it, and nothing of the recording depends on it. Where the page is if it was written.
+pub(super) async fn leave(ctx: &Context, args: LeaveArgs, finished: &Finished) -> Option<PathBuf> {
     let dumps = &finished.manifest.dumps.native;
     if args.no_report || dumps.iter().all(|dump| dump.file.is_none()) {
-        return;
+        return None;
     }
     let folder = finished.output.as_path();
     let input = ReportInput {
@@ -159,11 +161,30 @@ pub(super) async fn leave(ctx: &Context, args: LeaveArgs, finished: &Finished) {
         java_only: false,
         full: false,
     };
-    if let Err(failure) = write(ctx, request, &folder.join(PAGE), false).await {
-        ctx.console.warn_with_help(
-            format!("there is no {PAGE}: {}", failure.message),
-            Some("the recording is complete without; heaptap report FOLDER writes it again"),
-        );
+    let page = folder.join(PAGE);
+    let written = async {
+        if page.exists() && !report::is_page(&page) {
+            return Err(ReportError::Taken(page.clone()).into());
+        }
+        // With the session's name, `collect` finds it if this process is killed over it.
+        let staging = Staging::new(folder, &part_prefix(&finished.session));
+        let staging = staging.map_err(|source| ReportError::Write {
+            path: page.clone(),
+            source,
+        })?;
+        write(ctx, request, &staging.path().join(PAGE), false).await?;
+        staging.publish(true).map_err(Unpublished::of_command)?;
+        Ok::<_, Failure>(())
+    };
+    match written.await {
+        Ok(()) => Some(page),
+        Err(failure) => {
+            ctx.console.warn_with_help(
+                format!("{PAGE} was not written: {}", failure.message),
+                Some("the recording is complete without; heaptap report FOLDER writes it again"),
+            );
+            None
+        }
     }
 }
 

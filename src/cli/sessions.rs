@@ -212,8 +212,13 @@ pub async fn stop(ctx: &Context, args: StopArgs) -> Result<Outcome, Failure> {
         .await?;
     match stopped {
         Stopped::Finished(finished) => {
-            report::leave(ctx, args.leave, &finished).await;
-            Ok(progress::finished(ctx, &finished, args.names.asked()))
+            let page = report::leave(ctx, args.leave, &finished).await;
+            Ok(progress::finished(
+                ctx,
+                &finished,
+                page.as_deref(),
+                args.names.asked(),
+            ))
         }
         Stopped::LeftToRecorder {
             session,
@@ -281,8 +286,13 @@ pub async fn collect(ctx: &Context, args: CollectArgs) -> Result<Outcome, Failur
             .await
         })
         .await?;
-    report::leave(ctx, args.leave, &finished).await;
-    Ok(progress::finished(ctx, &finished, args.names.asked()))
+    let page = report::leave(ctx, args.leave, &finished).await;
+    Ok(progress::finished(
+        ctx,
+        &finished,
+        page.as_deref(),
+        args.names.asked(),
+    ))
 }
 
 fn forget(ctx: &Context, store: &Store, id: &str) -> Result<Outcome, Failure> {

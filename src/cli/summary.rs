@@ -46,6 +46,7 @@ pub fn show(
     console: &Console,
     folder: &Path,
     manifest: &Manifest,
+    wrote: &Wrote,
     heaps: &[HeapSummary],
     remedy: Remedy<'_>,
 ) {
@@ -66,7 +67,45 @@ pub fn show(
             console.data(block);
         }
     }
-    tell(console, folder, manifest, heaps, remedy);
+    tell(console, folder, manifest, wrote, heaps, remedy);
+}
+
+/// The files that a command wrote, beside those that it named in the manifest.
+#[derive(Debug, Clone, Default)]
+pub struct Wrote {
+    /// The trace, fetched from a device.
+    trace: bool,
+    /// Files of packets.
+    packets: Vec<&'static str>,
+    /// Captures and the timeline, which are there from the recording on.
+    beside: bool,
+    /// The page.
+    page: bool,
+}
+
+impl Wrote {
+    /// The manifest, and the profiles it names.
+    pub fn profiles() -> Wrote {
+        Wrote::default()
+    }
+
+    /// The same with files of packets.
+    pub fn packets(packets: &[&'static str]) -> Wrote {
+        Wrote {
+            packets: packets.to_vec(),
+            ..Wrote::default()
+        }
+    }
+
+    /// All of a recording; `page`: with a page.
+    pub fn recording(packets: &[&'static str], page: bool) -> Wrote {
+        Wrote {
+            trace: true,
+            packets: packets.to_vec(),
+            beside: true,
+            page,
+        }
+    }
 }
 
 /// What is said of a finished recording beside its figures, on stderr in every mode: warnings
@@ -75,6 +114,7 @@ pub fn tell(
     console: &Console,
     folder: &Path,
     manifest: &Manifest,
+    wrote: &Wrote,
     heaps: &[HeapSummary],
     remedy: Remedy<'_>,
 ) {
@@ -100,10 +140,10 @@ pub fn tell(
     if let Some(names) = &manifest.symbolization {
         missing::tell(console, names, remedy);
     }
-    console.say(written(folder, manifest));
+    console.say(written(folder, manifest, wrote));
     let mut next = Vec::new();
     let page = near(folder).join(PAGE);
-    if folder.join(PAGE).is_file() {
+    if wrote.page {
         next.push((
             "all of it, in the browser:".to_owned(),
             format!("heaptap open {}", quoted(&page.display().to_string())),
@@ -411,16 +451,14 @@ fn headline(heap: &HeapSummary) -> String {
     }
 }
 
-/// What lies in the folder, in a line.
-fn written(folder: &Path, manifest: &Manifest) -> String {
+/// What was written into the folder, in a line.
+fn written(folder: &Path, manifest: &Manifest, wrote: &Wrote) -> String {
     let mut parts = Vec::new();
-    if let Some(trace) = &manifest.trace
-        && folder.join(&trace.file).is_file()
-    {
+    if let Some(trace) = manifest.trace.as_ref().filter(|_| wrote.trace) {
         parts.push(format!("{} ({})", trace.file, ByteSize(trace.size)));
     }
     for name in [SYMBOLIZED_TRACE, SYMBOLS, DEOBFUSCATION] {
-        if folder.join(name).is_file() {
+        if wrote.packets.contains(&name) {
             parts.push(name.to_owned());
         }
     }
@@ -443,9 +481,11 @@ fn written(folder: &Path, manifest: &Manifest) -> String {
         1 => parts.push("1 profile (.pb.gz)".to_owned()),
         n => parts.push(format!("{n} profiles (.pb.gz)")),
     }
-    parts.extend(beside::files(manifest));
+    if wrote.beside {
+        parts.extend(beside::files(manifest));
+    }
     parts.push(manifest::FILE_NAME.to_owned());
-    if folder.join(PAGE).is_file() {
+    if wrote.page {
         parts.push(PAGE.to_owned());
     }
     format!("wrote {}: {}", near(folder).display(), parts.join(", "))

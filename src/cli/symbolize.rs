@@ -7,6 +7,7 @@ use serde_json::json;
 use super::console::Console;
 use super::missing::{self, Remedy};
 use super::names_args::NamesArgs;
+use super::summary::Wrote;
 use super::{Context, Outcome, blocking, goal, summary};
 use crate::app::convert::Input;
 use crate::app::symbolize::{self, Refreshed, Symbolized};
@@ -80,6 +81,7 @@ pub(super) fn refreshed_shown(console: &Console, folder: &Path, refreshed: &Refr
                 console,
                 folder,
                 &recording.manifest,
+                &Wrote::packets(&recording.packets),
                 &recording.heaps,
                 Remedy::Again(&again),
             );

@@ -134,6 +134,24 @@ pub enum SessionError {
         /// The folder.
         path: PathBuf,
     },
+    /// The folder for the results belongs to another.
+    #[error("the folder {} belongs to {}", path.display(), owner_in_words(owner.as_ref()))]
+    OutputClaimed {
+        /// The folder.
+        path: PathBuf,
+        /// Its session; `None` for a heaptap that fills it without one.
+        owner: Option<SessionId>,
+    },
+    /// A folder or a file in it is not this session's, so nothing is written there.
+    #[error("cannot write session {id} to {}: {why}", path.display())]
+    OutputForeign {
+        /// The session.
+        id: SessionId,
+        /// The folder or file.
+        path: PathBuf,
+        /// Whose it is.
+        why: String,
+    },
     /// The journal cannot be kept.
     #[error("cannot keep the session journal in {}: {source}", path.display())]
     State {
@@ -241,6 +259,14 @@ pub enum SessionError {
     },
 }
 
+/// The owner of a folder, as the end of a sentence.
+pub fn owner_in_words(owner: Option<&SessionId>) -> String {
+    match owner {
+        Some(id) => format!("session {id}"),
+        None => "another heaptap".to_owned(),
+    }
+}
+
 impl Classified for SessionError {
     fn class(&self) -> ErrorClass {
         match self {
@@ -261,15 +287,16 @@ impl Classified for SessionError {
             | SessionError::NotLaunched { .. }
             | SessionError::NotRecording { .. } => ErrorClass::Device,
             SessionError::OtherPhone { .. } => ErrorClass::NoDevice,
-            SessionError::NotFetched { .. } | SessionError::NotFinished { .. } => {
-                ErrorClass::NotFetched
-            }
+            SessionError::NotFetched { .. }
+            | SessionError::NotFinished { .. }
+            | SessionError::OutputForeign { .. } => ErrorClass::NotFetched,
             SessionError::Interrupted => ErrorClass::Interrupted,
             SessionError::NoOutOfMemory { .. } => ErrorClass::Empty,
             SessionError::Keep { .. }
             | SessionError::Output { .. }
             | SessionError::State { .. } => ErrorClass::HostWrite,
             SessionError::OutputNotEmpty { .. }
+            | SessionError::OutputClaimed { .. }
             | SessionError::Busy { .. }
             | SessionError::NoSuchSession { .. }
             | SessionError::SeveralSessions { .. }
@@ -296,6 +323,8 @@ impl Classified for SessionError {
             SessionError::Interrupted => "interrupted",
             SessionError::Keep { .. } | SessionError::Output { .. } => "host-write",
             SessionError::OutputNotEmpty { .. } => "output-not-empty",
+            SessionError::OutputClaimed { .. } => "output-claimed",
+            SessionError::OutputForeign { .. } => "output-foreign",
             SessionError::State { .. } => "journal-unwritable",
             SessionError::Busy { .. } => "session-busy",
             SessionError::NoSuchSession { .. } => "no-such-session",
@@ -348,8 +377,11 @@ impl Classified for SessionError {
                  heaptap collect {id} -o DIR"
             ),
             SessionError::Output { .. } => "name another folder with -o".to_owned(),
-            SessionError::OutputNotEmpty { .. } => {
+            SessionError::OutputNotEmpty { .. } | SessionError::OutputClaimed { .. } => {
                 "name a new or an empty folder with -o".to_owned()
+            }
+            SessionError::OutputForeign { id, .. } => {
+                format!("name another folder: heaptap collect {id} -o DIR")
             }
             SessionError::State { .. } => format!(
                 "name a folder that can be written: {}=DIR",

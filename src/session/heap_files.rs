@@ -15,15 +15,13 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use super::error::SessionError;
-use super::event::{Controls, Events};
+use super::event::Controls;
 use super::id::SessionId;
-use super::journal::Opening;
 use super::probe::{self, ProcessFacts, QUICK};
 use super::pull::RawTrace;
 use super::session::Session;
 use super::start::Unseen;
-use super::store::Store;
-use crate::device::{Command, Device, DeviceError};
+use crate::device::{Command, DeviceError};
 
 /// Where the activity manager and the shell may both write.
 const FOLDER: &str = "/data/local/tmp";
@@ -148,23 +146,17 @@ const FATES: &str = r#"cat "$1"; shift
 for file in "$@"; do echo "said $file"; head -c 4000 "$file.said" 2>/dev/null; echo; done"#;
 
 impl Session {
-    /// Writes the journal, then has the files written in the background of the device.
+    /// Has the files written in the background of the device.
     ///
     /// # Errors
     /// As [`Session::start`].
-    pub async fn start_heap_files(
-        device: Device,
-        store: Store,
-        opening: Opening,
-        events: Events,
-    ) -> Result<Session, SessionError> {
-        let mut session = Session::create(device, store, opening, events)?;
-        match session.launch_heap_files().await {
-            Ok(()) => Ok(session),
+    pub async fn start_heap_files(mut self) -> Result<Session, SessionError> {
+        match self.launch_heap_files().await {
+            Ok(()) => Ok(self),
             Err(error @ SessionError::NotFetched { .. }) => Err(error),
             Err(error) => {
-                session.remove_remote().await;
-                session.forget()?;
+                self.remove_remote().await;
+                self.forget()?;
                 Err(error)
             }
         }
@@ -297,16 +289,10 @@ impl Session {
         goal: &Path,
         controls: &mut Controls,
     ) -> Result<Option<RawTrace>, SessionError> {
-        if let Some((size, sha256)) = self.chronicle().files.get(&file.name).cloned() {
-            let kept = std::fs::metadata(goal);
-            if kept.is_ok_and(|m| m.len() == size) {
-                return Ok(Some(RawTrace {
-                    path: goal.to_owned(),
-                    size,
-                    sha256,
-                    received_at: None,
-                }));
-            }
+        if let Some(pulled) = self.chronicle().files.get(&file.name).cloned()
+            && let Some(kept) = self.kept(goal, pulled).await?
+        {
+            return Ok(Some(kept));
         }
         let stat = self.device.stat(&file.remote, QUICK).await;
         let stat = stat.map_err(|error| self.not_fetched(&error.to_string()))?;

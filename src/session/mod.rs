@@ -15,6 +15,7 @@
 mod completion;
 mod error;
 mod event;
+mod folder;
 mod follow;
 mod guard;
 mod heap_files;
@@ -35,8 +36,9 @@ mod target_app;
 mod tests;
 pub mod unfinished;
 
-pub use error::SessionError;
+pub use error::{SessionError, owner_in_words};
 pub use event::{Control, Controls, Events, Progress, SessionEvent};
+pub use folder::{MARKER, Owner, Unclaimed, claim, owner_of, release};
 pub use follow::{FollowEnd, stop_asked};
 pub use guard::{Relaxed, relax_selinux, restore_selinux};
 pub use heap_files::{HeapFile, HeapFileFate, HeapFileKind, HeapFiles, file_path, log_path};
@@ -46,9 +48,9 @@ pub use journal::{
 };
 pub use labels::LabelWatch;
 pub use probe::{Moment, is_phone_of, moment};
-pub use pull::{RawTrace, remove_parts};
+pub use pull::{RawTrace, part_prefix, remove_parts};
 pub use remote::{RemoteTrace, fixed_path, remote_traces, writer_of};
-pub use session::{Lasted, Session};
+pub use session::{Lasted, Session, claim_for};
 pub use snapshot::{
     DumpScan, NewScan, SeenDump, Snapshot, SnapshotWay, matching_processes, take_snapshot,
 };

@@ -16,6 +16,7 @@ use super::id::SessionId;
 use super::journal::{self, Entry};
 use super::probe::QUICK;
 use super::session::Session;
+use super::unfinished;
 use crate::device::{Command, DeviceError};
 use crate::units::hex;
 
@@ -58,6 +59,8 @@ struct Received {
 /// Why one attempt failed.
 enum Attempt {
     Device(DeviceError),
+    /// Another file has the name.
+    Taken,
     /// What came is not what is there.
     Mismatch(String),
     Host(io::Error),
@@ -140,6 +143,13 @@ impl Session {
                         id: self.id().clone(),
                         path: goal.to_owned(),
                         source,
+                    });
+                }
+                Err(Attempt::Taken) => {
+                    return Err(SessionError::OutputForeign {
+                        id: self.id().clone(),
+                        path: goal.to_owned(),
+                        why: "another file has that name".to_owned(),
                     });
                 }
                 Err(Attempt::Mismatch(why)) => {
@@ -230,7 +240,18 @@ impl Session {
             return mismatch("what came differs from the device's file".to_owned());
         }
         file.as_file().sync_all().map_err(Attempt::Host)?;
-        file.persist(goal).map_err(|e| Attempt::Host(e.error))?;
+        if let Err((error, file)) = unfinished::place(file.into_temp_path(), goal) {
+            if error.kind() != io::ErrorKind::AlreadyExists {
+                return Err(Attempt::Host(error));
+            }
+            // A process that was killed before it could note it has fetched the same.
+            let (path, sha256) = (goal.to_owned(), sha256.clone());
+            let same = tokio::task::spawn_blocking(move || is_whole(&path, size, &sha256));
+            drop(file);
+            if !same.await.unwrap_or(false) {
+                return Err(Attempt::Taken);
+            }
+        }
         journal::sync_folder(goal).map_err(Attempt::Host)?;
         Ok(Some(RawTrace {
             path: goal.to_owned(),
@@ -238,6 +259,43 @@ impl Session {
             sha256,
             received_at: Some(at),
         }))
+    }
+
+    /// The file at `goal` if it is what was fetched before, told by its SHA-256. Another file is
+    /// set aside: it may be somebody's.
+    ///
+    /// # Errors
+    /// Returns an error if this host cannot set it aside.
+    pub async fn kept(
+        &self,
+        goal: &Path,
+        (size, sha256): (u64, String),
+    ) -> Result<Option<RawTrace>, SessionError> {
+        let (path, expected) = (goal.to_owned(), sha256.clone());
+        let whole = tokio::task::spawn_blocking(move || is_whole(&path, size, &expected));
+        if whole.await.unwrap_or(false) {
+            return Ok(Some(RawTrace {
+                path: goal.to_owned(),
+                size,
+                sha256,
+                received_at: None,
+            }));
+        }
+        if std::fs::symlink_metadata(goal).is_err() {
+            return Ok(None);
+        }
+        let aside = set_aside(goal).map_err(|source| SessionError::Keep {
+            id: self.id().clone(),
+            path: goal.to_owned(),
+            source,
+        })?;
+        self.warn(format!(
+            "{} has changed since it was fetched. It is now {}, and the device's copy is fetched \
+             again.",
+            goal.display(),
+            aside.display()
+        ));
+        Ok(None)
     }
 
     async fn receive(
@@ -345,33 +403,73 @@ impl Session {
             return Ok(false);
         }
         file.as_file().sync_all()?;
-        file.persist(goal)?;
+        unfinished::place(file.into_temp_path(), goal).map_err(|(error, _)| error)?;
         journal::sync_folder(goal)?;
         Ok(true)
     }
 }
 
-/// How the names of unfinished copies of a session begin.
-fn part_prefix(id: &SessionId) -> String {
+/// Whether the file at `path` has this size and SHA-256.
+fn is_whole(path: &Path, size: u64, sha256: &str) -> bool {
+    let summed = || -> io::Result<String> {
+        let mut file = std::fs::File::open(path)?;
+        let mut hash = Sha256::new();
+        let mut block = vec![0; 1 << 16];
+        loop {
+            match file.read(&mut block)? {
+                0 => return Ok(hex(&hash.finalize())),
+                got => hash.update(&block[..got]),
+            }
+        }
+    };
+    let metadata = std::fs::metadata(path);
+    metadata.is_ok_and(|m| m.is_file() && m.len() == size)
+        && summed().is_ok_and(|sum| sum == sha256)
+}
+
+/// Gives the file at `path` a name that no other has: `raw-trace.changed`.
+fn set_aside(path: &Path) -> io::Result<PathBuf> {
+    let name = |n: u32| {
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(match n {
+            1 => ".changed".to_owned(),
+            n => format!(".changed-{n}"),
+        });
+        path.with_file_name(name)
+    };
+    let mut n = 1;
+    while std::fs::symlink_metadata(name(n)).is_ok() {
+        n += 1;
+    }
+    std::fs::rename(path, name(n))?;
+    Ok(name(n))
+}
+
+/// The beginning of the names of a session's unfinished files.
+pub fn part_prefix(id: &SessionId) -> String {
     format!(".heaptap-{id}-")
 }
 
 fn part_file(folder: &Path, id: &SessionId) -> io::Result<tempfile::NamedTempFile> {
-    super::unfinished::file_in(folder, &part_prefix(id))
+    unfinished::file_in(folder, &part_prefix(id))
 }
 
-/// Removes what a killed process left unfinished in `folder`: copies of a session's trace, and
-/// files whose names begin with `others`.
-pub fn remove_parts(folder: &Path, id: &SessionId, others: &str) -> io::Result<()> {
+/// Removes the files and folders that a killed process of the session left unfinished in
+/// `folder`. Those of other sessions and commands stay.
+///
+/// # Errors
+/// Returns an error if one cannot be removed.
+pub fn remove_parts(folder: &Path, id: &SessionId) -> io::Result<()> {
     let prefix = part_prefix(id);
     for item in std::fs::read_dir(folder)? {
         let item = item?;
         let name = item.file_name();
-        if name
-            .to_str()
-            .is_some_and(|n| n.starts_with(&prefix) || n.starts_with(others))
-        {
-            std::fs::remove_file(item.path())?;
+        if !name.to_str().is_some_and(|n| n.starts_with(&prefix)) {
+            continue;
+        }
+        match item.file_type()?.is_dir() {
+            true => std::fs::remove_dir_all(item.path())?,
+            false => std::fs::remove_file(item.path())?,
         }
     }
     Ok(())

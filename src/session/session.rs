@@ -7,6 +7,7 @@ use time::OffsetDateTime;
 use super::completion::Completion;
 use super::error::SessionError;
 use super::event::{Events, Progress, SessionEvent};
+use super::folder::{self, Owner};
 use super::id::SessionId;
 use super::journal::{Chronicle, Entry, Journal, Opening};
 use super::probe::{self, QUICK};
@@ -45,7 +46,12 @@ pub struct Session {
 }
 
 impl Session {
-    pub(super) fn create(
+    /// Writes the journal, then claims the folder of the results. The device is told nothing.
+    ///
+    /// # Errors
+    /// Returns an error if this host cannot write, or the folder belongs to another; then no
+    /// journal is left.
+    pub fn create(
         device: Device,
         store: Store,
         opening: Opening,
@@ -57,7 +63,14 @@ impl Session {
         if in_process {
             session.append(Entry::InProcess)?;
         }
-        Ok(session)
+        // Behind the journal: a marker always has a session that can be collected.
+        match claim_for(session.id(), &session.opening().output) {
+            Ok(()) => Ok(session),
+            Err(error) => {
+                session.forget()?;
+                Err(error)
+            }
+        }
     }
 
     /// Goes on with a session that another process began.
@@ -260,11 +273,27 @@ impl Session {
     pub fn forget(self) -> Result<(), SessionError> {
         // Closed first: Windows may keep the name of an open file.
         drop(self.journal);
+        let opening = &self.chronicle.opening;
         match self.lock {
-            Some(lock) => self.store.forget(&self.chronicle.opening.id, lock),
+            Some(lock) => {
+                folder::release(&opening.output, &Owner::Session(opening.id.clone()));
+                self.store.forget(&opening.id, lock)
+            }
             None => Err(SessionError::Busy {
                 id: self.chronicle.opening.id,
             }),
         }
+    }
+}
+
+/// Claims `output` for the session `id`.
+///
+/// # Errors
+/// Returns an error if the folder belongs to another, is not empty, or cannot be written.
+pub fn claim_for(id: &SessionId, output: &std::path::Path) -> Result<(), SessionError> {
+    let path = output.to_owned();
+    match folder::claim(output, &Owner::Session(id.clone())) {
+        Ok(()) => Ok(()),
+        Err(unclaimed) => Err(unclaimed.into_error(path)),
     }
 }

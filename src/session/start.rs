@@ -4,12 +4,11 @@
 use std::time::Duration;
 
 use super::error::SessionError;
-use super::event::{Events, SessionEvent};
-use super::journal::{Entry, Opening, ProcessKey};
+use super::event::SessionEvent;
+use super::journal::{Entry, ProcessKey};
 use super::probe::{self, ProcessFacts, QUICK};
 use super::session::Session;
-use super::store::Store;
-use crate::device::{Command, Device, DeviceError, Output};
+use crate::device::{Command, DeviceError, Output};
 
 /// What is known of a start when the connection goes.
 pub(super) enum Unseen {
@@ -41,37 +40,33 @@ while [ $n -lt 60 ] && [ ! -s "$2" ] && [ -d /proc/$1 ]; do n=$((n+1)); sleep 0.
 if [ ! -d /proc/$1 ] && [ ! -s "$2" ]; then echo gone; fi"#;
 
 impl Session {
-    /// Writes the journal, then starts perfetto with `config` (a serialized TraceConfig).
+    /// Starts perfetto with `config` (a serialized TraceConfig).
     ///
     /// # Errors
     /// The named cause of a start that failed; then neither journal nor file is left. Where
     /// the connection is lost for good, the journal stays and the error is
     /// [`SessionError::NotFetched`].
     pub async fn start(
-        device: Device,
-        store: Store,
-        opening: Opening,
+        mut self,
         config: &[u8],
         background: Background,
-        events: Events,
     ) -> Result<Session, SessionError> {
-        let mut session = Session::create(device, store, opening, events)?;
-        match session.launch(config, background).await {
+        match self.launch(config, background).await {
             Ok(Some(facts)) => {
-                session.note_started(facts).await?;
-                Ok(session)
+                self.note_started(facts).await?;
+                Ok(self)
             }
             Ok(None) => {
-                session.append(Entry::Ended)?;
-                Ok(session)
+                self.append(Entry::Ended)?;
+                Ok(self)
             }
             Err(error @ SessionError::NotFetched { .. }) => Err(error),
             Err(error) => {
                 // Android 10's one file was there before.
-                if session.opening().removable {
-                    session.remove_remote().await;
+                if self.opening().removable {
+                    self.remove_remote().await;
                 }
-                session.forget()?;
+                self.forget()?;
                 Err(error)
             }
         }

@@ -11,6 +11,7 @@ use etcetera::AppStrategy as _;
 use serde::{Deserialize, Serialize};
 
 use super::error::SessionError;
+use super::folder::{self, Owner};
 use super::id::SessionId;
 use super::journal::{self, Chronicle, Journal, Opening};
 use crate::device::RemoteStat;
@@ -292,9 +293,10 @@ impl Store {
         let id = &chronicle.opening.id;
         chronicle.in_process
             && chronicle.pulled.is_none()
-            && self
-                .take_lock(id)
-                .is_ok_and(|lock| self.forget(id, lock).is_ok())
+            && self.take_lock(id).is_ok_and(|lock| {
+                folder::release(&chronicle.opening.output, &Owner::Session(id.clone()));
+                self.forget(id, lock).is_ok()
+            })
     }
 
     /// Removes a journal whose opening was never finished: its device was told nothing. Not

@@ -4,6 +4,8 @@
 use std::io;
 use std::path::Path;
 
+use tempfile::TempPath;
+
 /// A temporary file in `folder`, its name beginning with `prefix`. Temporary files are private
 /// by default; this one is as readable as its neighbours once it has its final name.
 ///
@@ -19,4 +21,23 @@ pub fn file_in(folder: &Path, prefix: &str) -> io::Result<tempfile::NamedTempFil
         builder.permissions(std::fs::Permissions::from_mode(0o666));
     }
     builder.tempfile_in(folder)
+}
+
+/// Gives `file` the name `goal`, unless another file has it.
+///
+/// # Errors
+/// Returns the file with an error: `AlreadyExists` if the name is taken.
+pub fn place(file: TempPath, goal: &Path) -> Result<(), (io::Error, TempPath)> {
+    match file.persist_noclobber(goal) {
+        Ok(()) => Ok(()),
+        // Not every file system can do that in one step.
+        Err(failed)
+            if failed.error.kind() != io::ErrorKind::AlreadyExists
+                && std::fs::symlink_metadata(goal)
+                    .is_err_and(|error| error.kind() == io::ErrorKind::NotFound) =>
+        {
+            failed.path.persist(goal).map_err(|e| (e.error, e.path))
+        }
+        Err(failed) => Err((failed.error, failed.path)),
+    }
 }

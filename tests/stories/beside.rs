@@ -278,7 +278,7 @@ fn detached_nobody_observes_and_that_is_said() {
     let lab = Lab::new(PHONE);
     let args = recording("out", &["--detach", "--with", "meminfo,gc"]);
     lab.expect(0, &args);
-    assert_eq!(files(&lab.work().join("out")), Vec::<String>::new());
+    assert_eq!(files(&lab.work().join("out")), [".heaptap-session"]);
     lab.expect(0, &["snapshot", "--label", "one"]);
     let ended = lab.expect(0, &["stop"]);
     assert!(ended.stderr.contains("nobody observed"), "{ended}");

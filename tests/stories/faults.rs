@@ -341,7 +341,7 @@ fn a_host_that_cannot_write_keeps_the_phone_s_copy() {
     let mut running = lab.record(&[]);
     running.until_recorded();
     // The folder turns into a file while it records.
-    std::fs::remove_dir(lab.work().join("out")).unwrap();
+    std::fs::remove_dir_all(lab.work().join("out")).unwrap();
     std::fs::write(lab.work().join("out"), b"in the way").unwrap();
     running.signal("INT");
     let ended = running.end();

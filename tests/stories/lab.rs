@@ -47,11 +47,16 @@ impl Lab {
 
     /// heaptap as another user or host would run it: with the state folder `state`.
     pub fn start_as(&self, state: &str, args: &[&str]) -> Running {
+        self.start_on(&self.phone, state, args)
+    }
+
+    /// heaptap with another phone, in the same folder.
+    pub fn start_on(&self, phone: &VirtualPhone, state: &str, args: &[&str]) -> Running {
         let mut command = Command::new(env!("CARGO_BIN_EXE_heaptap"));
         command
             .args(args)
             .arg("--adb-server")
-            .arg(self.phone.addr().to_string())
+            .arg(phone.addr().to_string())
             .current_dir(self.work())
             .env("HEAPTAP_STATE_DIR", self.dir.path().join(state))
             .env("HEAPTAP_CACHE_DIR", self.dir.path().join("cache"))

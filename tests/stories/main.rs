@@ -7,6 +7,8 @@ mod libraries;
 
 #[cfg(unix)]
 mod beside;
+#[cfg(unix)]
+mod claims;
 mod dump;
 #[cfg(unix)]
 mod faults;

@@ -217,7 +217,7 @@ fn every_android_records() {
 }
 
 #[test]
-fn without_a_name_the_folder_is_named_after_target_and_time() {
+fn without_a_name_the_folder_is_named_after_target_time_and_session() {
     let lab = Lab::new(FAST);
     lab.expect(0, &["record", "-n", APP, "-d", "2s"]);
     let folders = files(&lab.work());
@@ -226,6 +226,9 @@ fn without_a_name_the_folder_is_named_after_target_and_time() {
         folders[0].starts_with("heaptap-com.example.app-2"),
         "{folders:?}"
     );
+    let manifest = lab.manifest(&folders[0]);
+    let id = manifest["session"]["id"].as_str().unwrap();
+    assert!(folders[0].ends_with(&format!("Z-{id}")), "{folders:?}");
     lab.assert_truth(&folders[0]);
 }
 

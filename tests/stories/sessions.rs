@@ -1,5 +1,7 @@
 //! A recording that outlives the process, the terminal and the host that began it.
 
+#[cfg(unix)]
+use crate::claims::{blocked_by_a_file, profile_name};
 use crate::lab::{APP, Lab};
 
 const FAST: &str = "android=14,build=userdebug,speed=10";
@@ -329,12 +331,8 @@ fn a_reboot_is_named_by_whoever_collects() {
 #[test]
 fn what_was_fetched_comes_along_to_another_folder() {
     let lab = Lab::new(FAST);
-    let mut running = lab.record(&[]);
-    running.until_recorded();
-    // The manifest finds its place taken.
-    std::fs::create_dir(lab.work().join("out/manifest.json")).unwrap();
-    running.signal("INT");
-    assert_eq!(running.end().code(), Some(11));
+    let name = profile_name(&lab);
+    assert_eq!(blocked_by_a_file(&lab, &name).code(), Some(10));
     let no_pull = heaptap::phone::Fault::parse("pull-fail").unwrap();
     lab.phone.faults().add(no_pull);
     lab.expect(0, &["collect", "-o", "elsewhere"]);

@@ -11,14 +11,19 @@ use crate::memory::timeline::Seen;
 /// Name of the file in a recording's folder.
 pub(in crate::app) const FILE: &str = "gc.jsonl";
 
-/// Writes the file of a recording whose trace is at `trace`, where collections were asked for and
-/// seen. Blocks.
+/// Writes the file of the recording in `folder`, whose trace is at `trace`, into `goal` where
+/// collections were asked for and seen; its name if it was written. Blocks.
 ///
 /// # Errors
 /// Where it cannot be written, in words. A trace that cannot be read has had its own words.
-pub(in crate::app) fn write(folder: &Path, with: With, trace: &Path) -> Result<(), String> {
+pub(in crate::app) fn write(
+    folder: &Path,
+    goal: &Path,
+    with: With,
+    trace: &Path,
+) -> Result<Option<String>, String> {
     if !with.gc {
-        return Ok(());
+        return Ok(None);
     }
     let mut known = timeline::beside(folder);
     // What is known without the trace is worth a file.
@@ -29,9 +34,10 @@ pub(in crate::app) fn write(folder: &Path, with: With, trace: &Path) -> Result<(
         .map(crate::memory::timeline::Entry::line)
         .collect();
     if text.is_empty() {
-        return Ok(());
+        return Ok(None);
     }
-    let path = folder.join(FILE);
-    write_whole(&path, text.as_bytes())
-        .map_err(|error| format!("{} could not be written: {error}", path.display()))
+    match write_whole(&goal.join(FILE), text.as_bytes()) {
+        Ok(()) => Ok(Some(FILE.to_owned())),
+        Err(error) => Err(format!("{FILE} could not be written: {error}")),
+    }
 }

@@ -25,7 +25,7 @@ use crate::app::what::{JavaResults, What};
 use crate::config::{JavaSpec, Targets};
 use crate::eligibility::{Assessment, DeviceFacts, Scope};
 use crate::export::pprof::PprofOptions;
-use crate::session::{self, Session, Store};
+use crate::session::{self, Owner, Session, Store};
 use crate::units::hex;
 
 /// Why no Java heap will be taken at any label, told before anything is recorded; `None` where
@@ -43,6 +43,7 @@ pub(in crate::app) fn impossible(facts: &DeviceFacts, assessment: &Assessment) -
 /// in its store, and name frames as it does.
 pub(super) struct Heaps {
     store: Store,
+    owner: Owner,
     names: NameOptions,
     pprof: PprofOptions,
     /// The trace of the labels before, as far as it is summed up.
@@ -60,6 +61,7 @@ impl Heaps {
     pub(super) fn of(session: &Session, plan: &Plan) -> Heaps {
         Heaps {
             store: session.store().clone(),
+            owner: Owner::Session(session.id().clone()),
             names: plan.names.clone(),
             pprof: plan.pprof(),
             summed: Mutex::default(),
@@ -70,7 +72,11 @@ impl Heaps {
 /// Takes it.
 pub(super) async fn capture(at: &At, heaps: &Arc<Heaps>) -> Result<(), NotTaken> {
     let folder = at.folder.join(FOLDER);
-    std::fs::create_dir_all(&folder)?;
+    // The heaps of all labels stand there: it is the recording's own, or somebody else's.
+    if session::owner_of(&folder)?.as_ref() != Some(&heaps.owner) {
+        session::claim(&folder, &heaps.owner)
+            .map_err(|unclaimed| because(&unclaimed.into_error(folder.clone()).to_string()))?;
+    }
     let own = folder.join(at.name());
     let pids: Vec<u32> = at.processes.iter().map(|(pid, _)| *pid).collect();
     let options = RecordOptions {
@@ -86,6 +92,7 @@ pub(super) async fn capture(at: &At, heaps: &Arc<Heaps>) -> Result<(), NotTaken>
         ),
         with: super::With::default(),
         output: Some(own.clone()),
+        stem: None,
         force: false,
         launch: false,
         snapshots: None,

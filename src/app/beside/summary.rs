@@ -31,7 +31,6 @@ pub(in crate::app) fn section(folder: &Path, with: With) -> Option<Beside> {
         ..Beside::default()
     };
     let there = |file: &str| folder.join(file).is_file().then(|| file.to_owned());
-    beside.collections = there(super::collections::FILE);
     beside.log = there(super::logcat::FILE);
     let Some(text) = text_of(&folder.join(timeline::FILE)) else {
         return Some(beside);

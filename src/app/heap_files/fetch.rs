@@ -13,6 +13,7 @@ use super::look::{Looked, look, of_cut, unreadable};
 use crate::app::findings;
 use crate::app::finish::{EndedBy, Finished, LastJournal};
 use crate::app::manifest::{self, JAVA_HEAP, JavaDump, JavaFlags, JavaKind, Manifest, Original};
+use crate::app::output::{Staging, Standing};
 use crate::app::plan::{self, Plan};
 use crate::app::record::{RecordEvent, Step, Tell};
 use crate::bytes::Bytes;
@@ -20,6 +21,7 @@ use crate::error::{ErrorClass, Failure};
 use crate::hprof::info;
 use crate::session::{
     self, Controls, HeapFile, HeapFileFate, HeapFileKind, RawTrace, Session, SessionError,
+    part_prefix,
 };
 use crate::untrusted::shown_bytes;
 
@@ -39,6 +41,7 @@ pub(in crate::app) async fn finish(
     mut session: Session,
     plan: Plan,
     ended_by: EndedBy,
+    standing: Standing,
     controls: &mut Controls,
     tell: &Tell,
 ) -> Result<Finished, Failure> {
@@ -126,8 +129,16 @@ pub(in crate::app) async fn finish(
         complete: class.is_none(),
         ended_by: ended(ended_by).map(str::to_owned),
     };
-    manifest.write(&output)?;
     let id = session.id().clone();
+    let staging = Staging::new(&output, &part_prefix(&id));
+    let staging = staging.map_err(|source| SessionError::Keep {
+        id: id.clone(),
+        path: output.clone(),
+        source,
+    })?;
+    manifest.write(staging.path())?;
+    let published = staging.publish(standing == Standing::Finished);
+    published.map_err(|unpublished| unpublished.of_session(&id))?;
     // Nobody knows yet what a file is worth that could not be read: the device's copy stays, and
     // the journal with it, for `collect` to try again.
     if !unread {
@@ -138,6 +149,7 @@ pub(in crate::app) async fn finish(
         session: id,
         output,
         manifest,
+        packets: Vec::new(),
         heaps: Vec::new(),
         java_heaps,
         java: plan.java,

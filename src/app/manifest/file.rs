@@ -60,7 +60,7 @@ impl Manifest {
 }
 
 /// How the names of unfinished files in a results folder begin.
-pub(in crate::app) const UNFINISHED: &str = ".heaptap-part-";
+pub const UNFINISHED: &str = ".heaptap-part-";
 
 /// An unfinished file of a results folder.
 pub(in crate::app) fn temporary_in(folder: &Path) -> io::Result<tempfile::NamedTempFile> {

@@ -12,15 +12,15 @@ use crate::app::blocking::blocking;
 use crate::app::choice::{self, Purpose};
 use crate::app::finish::{self, EndedBy, Finished};
 use crate::app::names::NameOptions;
-use crate::app::output::{OutputFolder, default_name};
+use crate::app::output::{OutputFolder, default_name, is_own, own};
 use crate::app::plan::{self, Plan};
 use crate::app::record::{RecordEvent, Tell, session_events};
 use crate::device::Device;
 use crate::eligibility;
 use crate::error::Failure;
 use crate::session::{
-    self, Chronicle, Controls, Ending, FollowEnd, JOURNAL_VERSION, Opening, RemoteTrace, Session,
-    SessionError, SessionEvent, SnapshotWay, Store,
+    self, Chronicle, Controls, Ending, FollowEnd, JOURNAL_VERSION, Opening, Owner, RemoteTrace,
+    Session, SessionError, SessionEvent, SnapshotWay, Store,
 };
 
 /// Collects a session: ends it where it still runs, fetches and converts it, leaves nothing
@@ -139,7 +139,7 @@ pub(super) async fn adopt(
 ) -> Result<(), Failure> {
     let now = OffsetDateTime::now_utc();
     let wanted = output.map_or_else(
-        || PathBuf::from(default_name(trace.id.as_str(), now)),
+        || PathBuf::from(default_name("recording", now, &trace.id)),
         Path::to_owned,
     );
     let folder = OutputFolder::prepare(&wanted)?;
@@ -177,7 +177,15 @@ pub(super) async fn adopt(
         heap_files: None,
         plan: Plan::on(&facts).to_value(),
     };
-    drop(store.create(opening)?);
+    let (id, output) = (opening.id.clone(), opening.output.clone());
+    let (journal, lock) = store.create(opening)?;
+    drop(journal);
+    // Behind the journal, as where a session begins.
+    if let Err(error) = session::claim_for(&id, &output) {
+        store.forget(&id, lock)?;
+        folder.discard();
+        return Err(error.into());
+    }
     Ok(())
 }
 
@@ -203,15 +211,43 @@ pub(super) async fn collect_known(
     let id = chronicle.opening.id.clone();
     let mut session = Session::resume(device, store.clone(), &id, session_events(tell))?;
     require_phone(session.device(), &chronicle.opening).await?;
-    collect_parts(store, session.device(), &chronicle, controls, tell).await;
-    if let Some(output) = how.output {
-        let output = OutputFolder::prepare(output)?.path().to_owned();
-        let from = chronicle.opening.output.clone();
+    let from = chronicle.opening.output.clone();
+    let other = how.output.map(std::path::absolute).transpose();
+    let other = other.map_err(|source| SessionError::Output {
+        path: from.clone(),
+        source,
+    })?;
+    let other = other.filter(|output| *output != from);
+    // Before anything is fetched, and before what belongs to another is taken for this one's.
+    if other.is_none() {
+        own(&from, &id)?;
+    }
+    let is_own = is_own(&from, &id);
+    if is_own {
+        collect_parts(store, session.device(), &chronicle, controls, tell).await;
+    }
+    if let Some(output) = other {
+        let folder = OutputFolder::prepare(&output)?;
+        if let Err(error) = session::claim_for(&id, folder.path()) {
+            folder.discard();
+            return Err(error.into());
+        }
         // To another disk gigabytes are copied.
         let moved = blocking(move || {
-            session
-                .move_output(&output, finish::RAW_TRACE)
-                .map(|()| (session, beside::move_along(&from, &output)))
+            let owner = Owner::Session(id);
+            if let Err(error) = session.move_output(&output, finish::RAW_TRACE) {
+                session::release(&output, &owner);
+                folder.discard();
+                return Err(error);
+            }
+            if !is_own {
+                return Ok((session, Ok(())));
+            }
+            // What is left there is not unfinished any more, but nobody's.
+            session::release(&from, &owner);
+            let parts = session::remove_parts(&from, session.id());
+            let along = beside::move_along(&from, &output);
+            Ok((session, parts.map_err(|e| e.to_string()).and(along)))
         });
         let along;
         (session, along) = moved.await?;

@@ -217,7 +217,7 @@ fn the_next_commands_fit_the_recording() {
     let more = commands(&seen, &heap);
     assert!(more[3].ends_with("heaptap gc 'my out'"), "{more:?}");
     assert!(more[4].ends_with("heaptap reconcile 'my out'"), "{more:?}");
-    let wrote = written(Path::new("my out"), &seen);
+    let wrote = written(Path::new("my out"), &seen, &Wrote::recording(&[], false));
     assert!(
         wrote.contains("memory.jsonl, 1 smaps, manifest.json"),
         "{wrote}"

@@ -1,0 +1,251 @@
+//! The session that a folder of results belongs to: a marker file in the folder names it. The
+//! marker is made with `create_new`, so of several processes that want one folder at one moment
+//! exactly one gets it. Owns the marker; it is made behind the session's journal and goes before
+//! it, so a process that was killed leaves no marker without a session to collect.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::error::SessionError;
+use super::id::SessionId;
+
+/// Name of the marker. Files that are not finished begin with a dot, too.
+pub const MARKER: &str = ".heaptap-session";
+
+/// How often a marker is read that was made and holds nothing yet.
+const LOOKS: u32 = 5;
+/// Pause between two of these.
+const LOOK: Duration = Duration::from_millis(10);
+/// How often a folder is made again that another process removes at that moment.
+const ATTEMPTS: u32 = 10;
+/// A longer marker is not heaptap's.
+const MAX_MARKER_BYTES: u64 = 64;
+
+/// The process that fills a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Owner {
+    /// A session, of this host or another.
+    Session(SessionId),
+    /// Something without a session, such as a conversion.
+    Other,
+}
+
+impl Owner {
+    /// The session.
+    pub fn session(&self) -> Option<&SessionId> {
+        match self {
+            Owner::Session(id) => Some(id),
+            Owner::Other => None,
+        }
+    }
+}
+
+/// Why a folder could not be claimed.
+#[derive(Debug)]
+pub enum Unclaimed {
+    /// It belongs to another.
+    Owned(Owner),
+    /// It holds files that nobody claimed.
+    NotEmpty,
+    /// This host cannot write there.
+    Io(io::Error),
+}
+
+impl Unclaimed {
+    /// As the refusal of whoever wants the folder at `path` for something new.
+    pub fn into_error(self, path: PathBuf) -> SessionError {
+        match self {
+            Unclaimed::Owned(owner) => SessionError::OutputClaimed {
+                path,
+                owner: owner.session().cloned(),
+            },
+            Unclaimed::NotEmpty => SessionError::OutputNotEmpty { path },
+            Unclaimed::Io(source) => SessionError::Output { path, source },
+        }
+    }
+}
+
+impl From<io::Error> for Unclaimed {
+    fn from(error: io::Error) -> Self {
+        Unclaimed::Io(error)
+    }
+}
+
+/// The owner of `folder`; `None` if it has no marker, or does not exist.
+///
+/// # Errors
+/// Returns an error if the marker cannot be read.
+pub fn owner_of(folder: &Path) -> io::Result<Option<Owner>> {
+    let mut text = String::new();
+    for _ in 0..LOOKS {
+        let file = match File::open(folder.join(MARKER)) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        text.clear();
+        match file.take(MAX_MARKER_BYTES).read_to_string(&mut text) {
+            Err(error) if error.kind() != io::ErrorKind::InvalidData => return Err(error),
+            _ => {}
+        }
+        if !text.is_empty() {
+            break;
+        }
+        // Its owner is about to write into it.
+        std::thread::sleep(LOOK);
+    }
+    Ok(Some(match text.trim_end().parse() {
+        Ok(id) => Owner::Session(id),
+        Err(_) => Owner::Other,
+    }))
+}
+
+/// Claims `folder` for `owner`. The folder is made if it does not exist, and must be empty.
+///
+/// # Errors
+/// Returns an error if it belongs to another, is not empty, or cannot be written.
+pub fn claim(folder: &Path, owner: &Owner) -> Result<(), Unclaimed> {
+    let marker = folder.join(MARKER);
+    let mut file = create(folder, &marker)?;
+    let claimed = write(&mut file, owner).and_then(|()| is_alone(folder));
+    match claimed {
+        Ok(true) => Ok(()),
+        Ok(false) => {
+            fs::remove_file(&marker)?;
+            Err(Unclaimed::NotEmpty)
+        }
+        Err(error) => {
+            // What is reported is why it was not written.
+            let _ = fs::remove_file(&marker);
+            Err(error.into())
+        }
+    }
+}
+
+fn create(folder: &Path, marker: &Path) -> Result<File, Unclaimed> {
+    let mut attempt = 1;
+    loop {
+        fs::create_dir_all(folder)?;
+        match OpenOptions::new().write(true).create_new(true).open(marker) {
+            Ok(file) => return Ok(file),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                match owner_of(folder)? {
+                    Some(owner) => return Err(Unclaimed::Owned(owner)),
+                    // It has been given up since.
+                    None if attempt < ATTEMPTS => {}
+                    None => return Err(error.into()),
+                }
+            }
+            // Another process that failed removed the folder that it had made.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && attempt < ATTEMPTS => {}
+            Err(error) => return Err(error.into()),
+        }
+        attempt += 1;
+    }
+}
+
+fn write(file: &mut File, owner: &Owner) -> io::Result<()> {
+    let line = match owner {
+        Owner::Session(id) => format!("{id}\n"),
+        Owner::Other => "no session\n".to_owned(),
+    };
+    file.write_all(line.as_bytes())?;
+    file.sync_all()
+}
+
+/// Whether the marker is all that is in `folder`.
+fn is_alone(folder: &Path) -> io::Result<bool> {
+    for item in fs::read_dir(folder)? {
+        if item?.file_name() != MARKER {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Gives `folder` up if it belongs to `owner`. A folder that cannot be given up keeps its marker,
+/// which costs no more than another name for the next recording.
+pub fn release(folder: &Path, owner: &Owner) {
+    if owner_of(folder).is_ok_and(|found| found.as_ref() == Some(owner)) {
+        let _ = fs::remove_file(folder.join(MARKER));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Barrier;
+
+    fn session() -> Owner {
+        Owner::Session(SessionId::random())
+    }
+
+    #[test]
+    fn of_two_claims_at_one_moment_exactly_one_holds_and_the_other_names_it_in_200_rounds() {
+        let dir = tempfile::tempdir().unwrap();
+        for round in 0..200 {
+            let folder = dir.path().join(format!("a/{round}"));
+            let start = Barrier::new(2);
+            let owners = [session(), session()];
+            let claim_once = |owner: &Owner| {
+                start.wait();
+                claim(&folder, owner)
+            };
+            let outcomes = std::thread::scope(|scope| {
+                let claims = owners.each_ref().map(|o| scope.spawn(|| claim_once(o)));
+                claims.map(|claim| claim.join().unwrap())
+            });
+            let winner = match &outcomes {
+                [Ok(()), Err(Unclaimed::Owned(owner))] => {
+                    assert_eq!(owner, &owners[0], "{round}");
+                    &owners[0]
+                }
+                [Err(Unclaimed::Owned(owner)), Ok(())] => {
+                    assert_eq!(owner, &owners[1], "{round}");
+                    &owners[1]
+                }
+                other => panic!("round {round}: {other:?}"),
+            };
+            assert_eq!(owner_of(&folder).unwrap().as_ref(), Some(winner));
+        }
+    }
+
+    #[test]
+    fn a_folder_is_given_up_by_its_owner_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("out");
+        assert_eq!(owner_of(&folder).unwrap(), None);
+        let (owner, other) = (session(), session());
+        claim(&folder, &owner).unwrap();
+        release(&folder, &other);
+        release(&folder, &Owner::Other);
+        assert_eq!(owner_of(&folder).unwrap(), Some(owner.clone()));
+        assert!(matches!(claim(&folder, &other), Err(Unclaimed::Owned(found)) if found == owner));
+        release(&folder, &owner);
+        claim(&folder, &other).unwrap();
+    }
+
+    #[test]
+    fn a_folder_with_a_file_is_not_claimed_and_keeps_no_marker() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("notes"), "mine").unwrap();
+        assert!(matches!(
+            claim(dir.path(), &session()),
+            Err(Unclaimed::NotEmpty)
+        ));
+        assert_eq!(owner_of(dir.path()).unwrap(), None);
+    }
+
+    #[test]
+    fn a_marker_that_names_no_session_still_claims_the_folder() {
+        for text in ["", "no session\n", "\u{1b}[31m", &"x".repeat(1000)] {
+            let dir = tempfile::tempdir().unwrap();
+            fs::write(dir.path().join(MARKER), text).unwrap();
+            assert_eq!(owner_of(dir.path()).unwrap(), Some(Owner::Other));
+            let claimed = claim(dir.path(), &session());
+            assert!(matches!(claimed, Err(Unclaimed::Owned(Owner::Other))));
+        }
+    }
+}

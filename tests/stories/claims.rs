@@ -1,0 +1,372 @@
+//! Each folder of results belongs to one session: of several that want it one gets it, whoever
+//! finishes writes into its own alone, and no file of anybody else is touched.
+
+use std::path::Path;
+
+use heaptap::phone::{PhoneSpec, VirtualPhone};
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use crate::lab::{APP, Ended, Lab, files, recording};
+
+const FAST: &str = "android=14,build=userdebug,speed=20";
+/// Rounds of two processes that begin at one moment; `session::folder` has 200 of the claim alone.
+const ROUNDS: usize = 6;
+
+fn error(ended: &Ended) -> Value {
+    match serde_json::from_str::<Value>(&ended.stdout) {
+        Ok(document) => document["error"].clone(),
+        Err(_) => ended.last_with("error")["error"].clone(),
+    }
+}
+
+/// Starts to record without a page and without a search for symbols, which take their time.
+fn quickly<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    let quick = [
+        "record",
+        "-n",
+        APP,
+        "--no-report",
+        "--no-symbolize",
+        "--json",
+    ];
+    [&quick[..], more].concat()
+}
+
+/// The only session that `status` lists.
+fn only_session(lab: &Lab) -> String {
+    let status = lab.expect(0, &["status", "--json"]).json();
+    let id = status["sessions"][0]["session"].as_str();
+    id.expect("a session").to_owned()
+}
+
+fn sha256(path: &Path) -> String {
+    let sum = Sha256::digest(std::fs::read(path).unwrap());
+    sum.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The name of the one profile of a recording of `APP`.
+pub fn profile_name(lab: &Lab) -> String {
+    lab.expect(0, &quickly(&["-d", "2s", "-o", "first"]));
+    let manifest = lab.manifest("first");
+    let name = manifest["dumps"][0]["file"].as_str().expect("a profile");
+    name.to_owned()
+}
+
+/// Records into `out`, where a file of the user has the name of the profile. The trace is fetched
+/// then, and the results have no place.
+pub fn blocked_by_a_file(lab: &Lab, name: &str) -> Ended {
+    let mut running = lab.record(&[]);
+    running.until_recorded();
+    std::fs::write(lab.work().join("out").join(name), "mine").unwrap();
+    running.signal("INT");
+    running.end()
+}
+
+#[test]
+fn two_phones_at_one_moment_share_no_folder_by_name() {
+    let lab = Lab::new(FAST);
+    let other = VirtualPhone::start(PhoneSpec::parse(FAST).unwrap()).unwrap();
+    for round in 0..ROUNDS {
+        let out = format!("out-{round}");
+        let before = lab.phone.truth().len() + other.truth().len();
+        let args = quickly(&["-d", "2s", "-o", &out]);
+        let both = [lab.start(&args), lab.start_on(&other, "state", &args)];
+        let [first, second] = both.map(|running| running.end());
+        let (won, lost) = match (first.code(), second.code()) {
+            (Some(0), Some(2)) => (first, second),
+            (Some(2), Some(0)) => (second, first),
+            _ => panic!("round {round}: {first}\n{second}"),
+        };
+        let manifest = lab.manifest(&out);
+        let winner = manifest["session"]["id"].as_str().unwrap();
+        assert_eq!(won.json()["session"], winner);
+        let refusal = error(&lost);
+        // A process that starts late finds all of it there.
+        if refusal["kind"] != "output-not-empty" {
+            assert_eq!(refusal["kind"], "output-claimed", "{lost}");
+            assert!(refusal["message"].to_string().contains(winner), "{lost}");
+        }
+        let sum = sha256(&lab.work().join(&out).join("raw-trace"));
+        assert_eq!(manifest["trace"]["sha256"], sum);
+        let after = lab.phone.truth().len() + other.truth().len();
+        assert_eq!(after, before + 1, "the loser recorded nothing");
+        lab.assert_tidy(&out);
+        assert!(other.list("/data/misc/perfetto-traces").is_empty());
+    }
+}
+
+#[test]
+fn two_phones_at_one_moment_share_no_folder_without_a_name() {
+    let lab = Lab::new(FAST);
+    let other = VirtualPhone::start(PhoneSpec::parse(FAST).unwrap()).unwrap();
+    for round in 1..=ROUNDS {
+        let args = quickly(&["-d", "2s"]);
+        let both = [lab.start(&args), lab.start_on(&other, "state", &args)];
+        for ended in both.map(|running| running.end()) {
+            assert_eq!(ended.code(), Some(0), "round {round}: {ended}");
+        }
+        let folders = files(&lab.work());
+        assert_eq!(folders.len(), 2 * round, "{folders:?}");
+        for folder in &folders {
+            let manifest = lab.manifest(folder);
+            let id = manifest["session"]["id"].as_str().unwrap();
+            assert!(folder.ends_with(id), "{folder} has session {id}");
+            let sum = sha256(&lab.work().join(folder).join("raw-trace"));
+            assert_eq!(manifest["trace"]["sha256"], sum);
+        }
+    }
+}
+
+#[test]
+fn two_conversions_at_one_moment_share_no_folder() {
+    let lab = Lab::new(FAST);
+    profile_name(&lab);
+    for round in 0..ROUNDS {
+        let out = format!("profiles-{round}");
+        let args = [
+            "convert",
+            "first/raw-trace",
+            "-o",
+            &out,
+            "--no-symbolize",
+            "--json",
+        ];
+        let both = [lab.start(&args), lab.start(&args)];
+        let [first, second] = both.map(|running| running.end());
+        let mut codes = [first.code(), second.code()];
+        codes.sort();
+        assert_eq!(codes, [Some(0), Some(2)], "{first}\n{second}");
+        let mut whole = files(&lab.work().join("first"));
+        whole.retain(|name| name != "raw-trace");
+        assert_eq!(files(&lab.work().join(&out)), whole);
+    }
+}
+
+#[test]
+fn a_second_detached_start_into_a_folder_names_the_session_that_has_it() {
+    for start in [
+        &["record", "--detach", "--force"][..],
+        &["dump", "-c", "2s", "--detach"],
+        &["dump", "--hprof", "--detach"],
+    ] {
+        let lab = Lab::new(FAST);
+        let args = [start, &["-n", APP, "-o", "out", "--json"]].concat();
+        let first = lab.expect(0, &args);
+        let id = first.json()["session"].as_str().unwrap().to_owned();
+        let second = lab.expect(2, &args);
+        assert_eq!(error(&second)["kind"], "output-claimed", "{second}");
+        let message = error(&second)["message"].to_string();
+        assert!(message.contains(&id), "{second}");
+        assert_eq!(only_session(&lab), id);
+        lab.expect(0, &["stop"]);
+        assert_eq!(lab.manifest("out")["session"]["id"], id);
+        lab.assert_tidy("out");
+    }
+}
+
+#[test]
+fn a_forgotten_session_gives_its_folder_up() {
+    let lab = Lab::new(FAST);
+    lab.expect(0, &recording("out", &["--detach"]));
+    lab.expect(0, &["collect", "--forget", &only_session(&lab)]);
+    // The forgotten one still holds the process on the phone.
+    lab.expect(7, &quickly(&["-d", "2s", "-o", "out", "--force"]));
+    assert!(lab.manifest("out")["session"]["id"].is_string());
+}
+
+#[test]
+fn a_folder_that_another_session_has_by_now_is_refused_before_anything_is_fetched() {
+    let lab = Lab::new(FAST);
+    lab.expect(0, &recording("out", &["--detach"]));
+    let first = only_session(&lab);
+    std::fs::remove_dir_all(lab.work().join("out")).unwrap();
+    let second = lab.expect(0, &recording("out", &["--detach", "--force", "--json"]));
+    let second = second.json()["session"].as_str().unwrap().to_owned();
+    for command in ["collect", "stop"] {
+        let refused = lab.expect(10, &[command, &first, "--json"]);
+        let refusal = error(&refused);
+        assert_eq!(refusal["kind"], "output-foreign", "{refused}");
+        assert!(
+            refusal["message"].to_string().contains(&second),
+            "{refused}"
+        );
+        let help = format!("heaptap collect {first} -o DIR");
+        assert!(refusal["help"].to_string().contains(&help), "{refused}");
+        assert_eq!(lab.traces().len(), 2, "nothing is removed");
+        assert_eq!(files(&lab.work().join("out")), [".heaptap-session"]);
+    }
+    lab.expect(0, &["collect", &first, "-o", "elsewhere"]);
+    lab.assert_truth("elsewhere");
+    // The second came second: the first held the process.
+    lab.expect(7, &["collect", &second]);
+    assert_eq!(lab.manifest("out")["session"]["id"], second);
+    lab.assert_tidy("out");
+    lab.assert_tidy("elsewhere");
+}
+
+#[test]
+fn a_manifest_of_somebody_else_is_refused_before_anything_is_fetched() {
+    let lab = Lab::new(FAST);
+    lab.expect(0, &recording("out", &["--detach"]));
+    let manifest = lab.work().join("out/manifest.json");
+    std::fs::write(&manifest, "mine").unwrap();
+    let refused = lab.expect(10, &["collect", "--json"]);
+    assert_eq!(error(&refused)["kind"], "output-foreign", "{refused}");
+    assert_eq!(lab.traces().len(), 1);
+    assert!(!lab.work().join("out/raw-trace").exists(), "not fetched");
+    lab.expect(0, &["collect", "-o", "elsewhere"]);
+    lab.assert_truth("elsewhere");
+    assert_eq!(std::fs::read(&manifest).unwrap(), b"mine");
+    lab.assert_tidy("elsewhere");
+}
+
+#[test]
+fn a_file_with_the_name_of_a_result_stays_and_collect_writes_elsewhere() {
+    let lab = Lab::new(FAST);
+    let name = profile_name(&lab);
+    let refused = blocked_by_a_file(&lab, &name);
+    assert_eq!(refused.code(), Some(10), "{refused}");
+    assert_eq!(error(&refused)["kind"], "output-foreign");
+    assert!(
+        error(&refused)["help"]
+            .to_string()
+            .contains("heaptap collect")
+    );
+    assert_eq!(lab.traces().len(), 1, "the phone keeps it");
+    let mine = lab.work().join("out").join(&name);
+    assert_eq!(std::fs::read(&mine).unwrap(), b"mine");
+    assert!(!lab.work().join("out/manifest.json").exists());
+    lab.expect(0, &["collect", "-o", "elsewhere"]);
+    lab.assert_truth("elsewhere");
+    assert_eq!(std::fs::read(&mine).unwrap(), b"mine");
+    lab.assert_tidy("elsewhere");
+}
+
+#[test]
+fn a_raw_trace_of_somebody_else_stays() {
+    let lab = Lab::new(FAST);
+    lab.expect(0, &recording("out", &["--detach"]));
+    let mine = lab.work().join("out/raw-trace");
+    std::fs::write(&mine, "mine").unwrap();
+    let refused = lab.expect(10, &["stop", "--json"]);
+    assert_eq!(error(&refused)["kind"], "output-foreign", "{refused}");
+    assert_eq!(std::fs::read(&mine).unwrap(), b"mine");
+    lab.expect(0, &["collect", "-o", "elsewhere"]);
+    lab.assert_truth("elsewhere");
+    lab.assert_tidy("elsewhere");
+}
+
+#[test]
+fn files_beside_the_results_stay() {
+    let lab = Lab::new(FAST);
+    lab.expect(0, &recording("out", &["--detach"]));
+    let out = lab.work().join("out");
+    // Notes, what another run left unfinished, and what a copy of a folder brought along.
+    for name in [
+        "notes.txt",
+        ".heaptap-part-AbCdEf",
+        ".heaptap-k3v9xq2m-AbCdEf",
+    ] {
+        std::fs::write(out.join(name), "mine").unwrap();
+    }
+    lab.expect(0, &["stop"]);
+    lab.assert_truth("out");
+    for name in [
+        "notes.txt",
+        ".heaptap-part-AbCdEf",
+        ".heaptap-k3v9xq2m-AbCdEf",
+    ] {
+        assert_eq!(std::fs::read(out.join(name)).unwrap(), b"mine", "{name}");
+    }
+    assert!(!files(&out).contains(&".heaptap-session".to_owned()));
+}
+
+#[test]
+fn a_fetched_trace_that_was_changed_is_set_aside_and_fetched_again() {
+    let lab = Lab::new(FAST);
+    let name = profile_name(&lab);
+    assert_eq!(blocked_by_a_file(&lab, &name).code(), Some(10));
+    let out = lab.work().join("out");
+    std::fs::remove_file(out.join(&name)).unwrap();
+    let mut tampered = std::fs::read(out.join("raw-trace")).unwrap();
+    let middle = tampered.len() / 2;
+    tampered[middle] ^= 0xff;
+    std::fs::write(out.join("raw-trace"), &tampered).unwrap();
+    let collected = lab.expect(0, &["collect"]);
+    assert!(
+        collected.stderr.contains("raw-trace.changed"),
+        "{collected}"
+    );
+    lab.assert_truth("out");
+    let sum = sha256(&out.join("raw-trace"));
+    assert_eq!(lab.manifest("out")["trace"]["sha256"], sum);
+    assert_eq!(
+        std::fs::read(out.join("raw-trace.changed")).unwrap(),
+        tampered
+    );
+    lab.assert_tidy("out");
+}
+
+#[test]
+fn a_java_folder_of_somebody_else_stays() {
+    let lab = Lab::new(FAST);
+    let mut running = lab.record(&["--with", "java"]);
+    running.until_recorded();
+    let java = lab.work().join("out/java");
+    std::fs::create_dir(&java).unwrap();
+    std::fs::write(java.join("raw-trace"), "mine").unwrap();
+    running.signal("INT");
+    let ended = running.end();
+    assert_eq!(ended.code(), Some(0), "{ended}");
+    assert_eq!(files(&java), ["raw-trace"]);
+    assert_eq!(std::fs::read(java.join("raw-trace")).unwrap(), b"mine");
+    let missed = lab.manifest("out")["beside"]["missed"].to_string();
+    assert!(missed.contains("not empty"), "{missed}");
+}
+
+#[test]
+fn a_retry_goes_to_the_next_name_that_is_free() {
+    let lab = Lab::new(&format!("{FAST},fault=overrun@500#1"));
+    std::fs::create_dir(lab.work().join("out-2")).unwrap();
+    std::fs::write(lab.work().join("out-2/notes.txt"), "mine").unwrap();
+    lab.expect(0, &recording("out", &["-d", "3s", "--retry-overrun"]));
+    assert_eq!(files(&lab.work().join("out-2")), ["notes.txt"]);
+    lab.assert_truth("out-3");
+}
+
+#[test]
+fn a_page_that_was_not_written_is_neither_listed_nor_offered() {
+    let lab = Lab::new(FAST);
+    let mut running = lab.record(&[]);
+    running.until_recorded();
+    let page = lab.work().join("out/report.html");
+    std::fs::write(&page, "mine").unwrap();
+    running.signal("INT");
+    let ended = running.end();
+    assert_eq!(ended.code(), Some(0), "{ended}");
+    let wrote = |ended: &Ended| {
+        let mut lines = ended.stderr.lines();
+        let line = lines.find(|line| line.starts_with("wrote "));
+        line.unwrap_or_else(|| panic!("{ended}")).to_owned()
+    };
+    assert!(!wrote(&ended).contains("report.html"), "{ended}");
+    assert!(!ended.stderr.contains("heaptap open"), "{ended}");
+    assert_eq!(ended.last_with("report")["report"], Value::Null);
+    assert_eq!(std::fs::read(&page).unwrap(), b"mine");
+    // Neither does a command list what is there from before.
+    for args in [
+        &["symbolize", "out"][..],
+        &["convert", "out", "-o", "profiles"],
+    ] {
+        let line = wrote(&lab.run(args));
+        assert!(
+            !line.contains("raw-trace") && !line.contains("report.html"),
+            "{line}"
+        );
+        assert!(
+            line.contains("1 profile") && line.contains("manifest.json"),
+            "{line}"
+        );
+    }
+}
