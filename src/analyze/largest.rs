@@ -1,11 +1,13 @@
 //! The objects that retain most, each once: of a chain of objects that retain the same memory,
-//! the one whose name says most.
+//! the one whose name says most, of a list its head.
 
 use super::filter::Filter;
 use super::label;
-use crate::heap_graph::{ClassIndex, Dominators, HeapGraph, ObjectIndex, Retained};
+use crate::heap_graph::{
+    ClassIndex, Dominators, HeapGraph, ObjectIndex, ObjectSet, Retained,
+};
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BinaryHeap, HashMap, VecDeque};
 
 /// An object and what it retains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,10 +18,12 @@ pub struct Large {
     pub retained: Retained,
     /// How many of its dominators were left out because they retain the same memory.
     pub folded: u32,
+    /// How many objects of its class are on the chain, itself one of them: links of a list.
+    pub links: u64,
     /// The first of the chain of objects that retain the same memory: the object itself where
     /// there is no other, or chains are not looked for.
     pub start: ObjectIndex,
-    /// The last of that chain.
+    /// The last of that chain that retains nearly the same, not merely a link.
     pub end: ObjectIndex,
     /// Who dominates the chain; `None` where only the virtual root does, or chains are not looked
     /// for.
@@ -33,38 +37,124 @@ pub struct Members {
     pub class: ClassIndex,
     /// How many.
     pub count: u64,
-    /// What they retain.
-    pub retained: Retained,
+    /// Whether they hold one another, the first of them all others.
+    pub are_links: bool,
 }
 
 /// Objects of one class make up an object where they retain at least so many of 100 bytes.
 const MOST_PERCENT: u64 = 70;
 
-/// Objects of one class, more than one, right below `end` in the dominator tree, that make up
-/// most of what it retains; `None` where there are none.
-pub fn members(graph: &HeapGraph, dominators: &Dominators, end: ObjectIndex) -> Option<Members> {
-    let mut classes: HashMap<ClassIndex, Members> = HashMap::new();
-    for object in dominators.children(end) {
-        let class = graph.class_of(object);
-        let members = classes.entry(class).or_insert(Members {
-            class,
-            count: 0,
-            retained: Retained::default(),
+/// So many links make a list.
+const LIST: u64 = 3;
+
+/// Objects of one class, more than one, that make up most of what a large one retains: links of
+/// the list that it is the head of, else those right below its chain in the dominator tree;
+/// `None` where there are none.
+pub fn members(graph: &HeapGraph, dominators: &Dominators, large: &Large) -> Option<Members> {
+    if large.links >= LIST {
+        return Some(Members {
+            class: graph.class_of(large.object),
+            count: large.links,
+            are_links: true,
         });
-        members.count += 1;
-        members.retained.add(dominators.retained(object));
     }
-    let most = classes
-        .into_values()
-        .max_by_key(|members| (members.retained.total_bytes(), Reverse(members.class)))?;
-    let whole = u128::from(dominators.retained(end).total_bytes());
-    let part = u128::from(most.retained.total_bytes());
-    (most.count > 1 && part * 100 >= whole * u128::from(MOST_PERCENT)).then_some(most)
+    let end = large.end;
+    let mut classes: HashMap<ClassIndex, (u64, Retained)> = HashMap::new();
+    for object in dominators.children(end) {
+        let (count, retained) = classes.entry(graph.class_of(object)).or_default();
+        *count += 1;
+        retained.add(dominators.retained(object));
+    }
+    let (class, (count, retained)) = classes
+        .into_iter()
+        .max_by_key(|(class, (_, retained))| (retained.total_bytes(), Reverse(*class)))?;
+    let whole = dominators.retained(end).total_bytes();
+    let is_most = percent_of(retained.total_bytes(), whole, MOST_PERCENT);
+    (count > 1 && is_most).then_some(Members {
+        class,
+        count,
+        are_links: false,
+    })
 }
 
-/// An object that retains at least so many of 100 bytes of what its dominator retains stands
-/// for the same memory.
+/// An object that retains at least so many of 100 bytes of what the first of a chain retains
+/// stands for the same memory.
 const SAME_PERCENT: u64 = 95;
+
+/// The chain below an object, one object at a time: those that retain nearly what the first
+/// retains, and links of a list, however little the last of them retain.
+struct Chain<'a> {
+    graph: &'a HeapGraph,
+    dominators: &'a Dominators,
+    /// What the first retains.
+    whole: u64,
+    /// The last so far.
+    at: ObjectIndex,
+    /// The classes up to the last, of a long chain those near it.
+    line: VecDeque<Option<ClassIndex>>,
+}
+
+/// So many objects make up a round of a list at most: links of several classes in turn.
+const LONGEST_ROUND: usize = 4;
+/// Links of several classes are told from objects that happen to nest by so many rounds.
+const ROUNDS: usize = 3;
+
+impl<'a> Chain<'a> {
+    fn from(graph: &'a HeapGraph, dominators: &'a Dominators, start: ObjectIndex) -> Chain<'a> {
+        Chain {
+            graph,
+            dominators,
+            whole: dominators.retained(start).total_bytes(),
+            at: start,
+            line: VecDeque::from([class_of(graph, start)]),
+        }
+    }
+
+    /// Whether an object of a class goes on the list of links that the chain ends with.
+    fn is_link(&self, class: Option<ClassIndex>) -> bool {
+        let back = |steps: usize| match steps {
+            0 => class,
+            // The last is one step back.
+            n => self.line.iter().rev().nth(n - 1).copied().flatten(),
+        };
+        let repeats = |round: usize, objects: usize| {
+            (0..objects).all(|at| back(at).is_some() && back(at) == back(at + round))
+        };
+        repeats(1, 1) || (2..=LONGEST_ROUND).any(|round| repeats(round, round * (ROUNDS - 1)))
+    }
+}
+
+impl Iterator for Chain<'_> {
+    type Item = ObjectIndex;
+
+    fn next(&mut self) -> Option<ObjectIndex> {
+        let bytes = |object| self.dominators.retained(object).total_bytes();
+        let above = bytes(self.at);
+        // More than half: at most one does.
+        let next = self.dominators.children(self.at).find(|&child| {
+            let own = bytes(child);
+            let is_same = percent_of(own, self.whole, SAME_PERCENT);
+            is_same || percent_of(own, above, 50) && self.is_link(class_of(self.graph, child))
+        })?;
+        self.at = next;
+        self.line.push_back(class_of(self.graph, next));
+        if self.line.len() > LONGEST_ROUND * ROUNDS {
+            self.line.pop_front();
+        }
+        Some(next)
+    }
+}
+
+/// The class of an object; `None` for class objects, which are never links of a list.
+fn class_of(graph: &HeapGraph, object: ObjectIndex) -> Option<ClassIndex> {
+    let is_class = label::class_behind(graph, object).is_some();
+    (!is_class).then(|| graph.class_of(object))
+}
+
+/// Whether a part is at least so many percent of a whole.
+fn percent_of(part: u64, whole: u64, percent: u64) -> bool {
+    u128::from(part) * 100 >= u128::from(whole) * u128::from(percent)
+}
 
 /// The `most` objects that retain most of those that `filter` takes, largest first. With
 /// `fold`, one of each chain of objects that retain (nearly) the same.
@@ -79,15 +169,11 @@ pub fn largest(
     let mut top = Top::new();
     let mut chains: HashMap<ObjectIndex, Large> = HashMap::new();
     if fold {
-        let is_same = |above: ObjectIndex, object: ObjectIndex| {
-            let above = dominators.retained(above).total_bytes();
-            let own = dominators.retained(object).total_bytes();
-            u128::from(own) * 100 >= u128::from(above) * u128::from(SAME_PERCENT)
-        };
-        // Chains are followed from their top; at most one child can retain the same. Whoever
-        // retains too little is passed over, and so is all below it: the last on the line is the
-        // immediate dominator.
+        // Chains are followed from their top; what is on one begins none. Whoever retains too
+        // little is passed over, and so is all below it: the last on the line is the immediate
+        // dominator.
         let mut line: Vec<(ObjectIndex, usize)> = Vec::new();
+        let mut on_chains = ObjectSet::new(graph.len());
         for (place, (start, retained)) in dominators.iter().enumerate() {
             if !is_enough(&top, most, retained) {
                 continue;
@@ -97,39 +183,50 @@ pub fn largest(
             }
             let above = line.last().map(|&(above, _)| above);
             line.push((start, place + retained.count as usize));
-            if above.is_some_and(|above| is_same(above, start)) {
+            if on_chains.contains(start) {
                 continue;
             }
-            let (mut best, mut at, mut depth): (Option<(u8, ObjectIndex, u32)>, _, _) =
-                (None, start, 0);
-            loop {
-                if wanted.takes(at) {
-                    let rank = telling(graph, at);
-                    // Of those that say as much, of the app's own the innermost.
-                    if best.is_none_or(|(other, ..)| rank > other || rank == other && rank > 1) {
-                        best = Some((rank, at, depth));
-                    }
+            let mut end = start;
+            // The first of each class that retains nearly the same, and how many of the class
+            // there are.
+            let mut firsts: Vec<(u8, Large)> = Vec::new();
+            let mut links: HashMap<ClassIndex, u64> = HashMap::new();
+            let chain = Chain::from(graph, dominators, start);
+            for (depth, at) in std::iter::once(start).chain(chain).enumerate() {
+                on_chains.insert(at);
+                let (own, whole) = (dominators.retained(at), retained.total_bytes());
+                let so_many = class_of(graph, at).map_or(1, |class| {
+                    let so_many = links.entry(class).or_default();
+                    *so_many += 1;
+                    *so_many
+                });
+                if !percent_of(own.total_bytes(), whole, SAME_PERCENT) {
+                    continue;
                 }
-                let same = dominators.children(at).find(|&child| is_same(at, child));
-                match same {
-                    Some(child) => (at, depth) = (child, depth + 1),
-                    None => break,
-                }
-            }
-            if let Some((_, object, folded)) = best {
-                let retained = dominators.retained(object);
-                if is_enough(&top, most, retained) {
+                end = at;
+                if so_many == 1 && wanted.takes(at) {
                     let large = Large {
-                        object,
-                        retained,
-                        folded,
+                        object: at,
+                        retained: own,
+                        folded: u32::try_from(depth).unwrap_or(u32::MAX),
+                        links: 1,
                         start,
-                        end: at,
+                        end,
                         above,
                     };
-                    chains.insert(object, large);
-                    offer(&mut top, most, object, retained);
+                    firsts.push((telling(graph, at), large));
                 }
+            }
+            for (_, large) in &mut firsts {
+                large.end = end;
+                let class = class_of(graph, large.object);
+                large.links = class.map_or(1, |class| links[&class]);
+            }
+            if let Some(large) = said_best(&firsts)
+                && is_enough(&top, most, large.retained)
+            {
+                offer(&mut top, most, large.object, large.retained);
+                chains.insert(large.object, large);
             }
         }
     } else {
@@ -144,6 +241,7 @@ pub fn largest(
             object,
             retained: dominators.retained(object),
             folded: 0,
+            links: 1,
             start: object,
             end: object,
             above: None,
@@ -171,6 +269,20 @@ fn offer(top: &mut Top, most: usize, object: ObjectIndex, retained: Retained) {
         top.pop();
         top.push(entry);
     }
+}
+
+/// Which of a chain stands for it: of those whose names say most the outermost, of the app's own
+/// the innermost, of links of a list the head.
+fn said_best(firsts: &[(u8, Large)]) -> Option<Large> {
+    let most = firsts.iter().map(|(rank, _)| *rank).max()?;
+    let mut best = firsts.iter().filter(|(rank, _)| *rank == most);
+    let innermost = firsts.iter().rfind(|(rank, _)| *rank == most)?.1;
+    let found = match innermost.links >= LIST {
+        true => best.find(|(_, large)| large.links >= LIST),
+        false if most > 1 => return Some(innermost),
+        false => best.next(),
+    };
+    found.map(|(_, large)| *large)
 }
 
 /// How much the name of an object says: arrays and classes of the runtime least.

@@ -2,8 +2,9 @@
 //! lead from each to the next.
 
 use super::fields::{self, NamedField};
+use super::fold::{self, Repeated};
 use super::label;
-use crate::heap_graph::{Follow, HeapGraph, ObjectIndex, RootKind, ShortestPaths};
+use crate::heap_graph::{ClassIndex, Follow, HeapGraph, ObjectIndex, RootKind, ShortestPaths};
 use std::collections::HashMap;
 use std::fmt;
 use std::ops::ControlFlow;
@@ -104,6 +105,21 @@ pub struct Step {
     pub object: ObjectIndex,
     /// The reference from the object before; `None` for the first.
     pub link: Option<Link>,
+    /// The references that lead here from the step before, where they repeat: `link` is the last
+    /// of them.
+    pub repeated: Option<Repeated<Link>>,
+    /// How many objects before it are left out, of a way too long to be shown.
+    pub left_out: u64,
+}
+
+impl Step {
+    /// What leads here, as people read it: `Event.next`, `Event.next × 4,999`.
+    pub fn reference(&self) -> Option<String> {
+        match (&self.repeated, &self.link) {
+            (Some(repeated), _) => Some(repeated.text()),
+            (None, link) => link.as_ref().map(Link::to_string),
+        }
+    }
 }
 
 /// A path from a root to an object, both included.
@@ -115,7 +131,7 @@ pub struct Path {
     pub steps: Vec<Step>,
 }
 
-/// The shortest path to an object.
+/// The shortest path to an object, every step of it.
 pub fn shortest(
     graph: &HeapGraph,
     paths: &ShortestPaths,
@@ -132,9 +148,87 @@ pub fn shortest(
             link: before
                 .replace(object)
                 .map(|owner| link(graph, owner, object, follow)),
+            repeated: None,
+            left_out: 0,
         })
         .collect();
     Path { root, steps }
+}
+
+/// The ways to many objects, for people and documents: what repeats on one is folded, and of what
+/// is still too long both ends are kept.
+pub struct Ways<'a> {
+    graph: &'a HeapGraph,
+    paths: &'a ShortestPaths,
+    follow: Follow,
+    links: Links<'a>,
+    /// Numbers of references that are alike, from 1.
+    numbers: HashMap<(Sort, Link, Sort), u32>,
+    /// By object that of the reference which leads to it, 0 where that was not looked up: ways
+    /// have most of their steps in common.
+    leading: Vec<u32>,
+}
+
+/// What objects of a step have in common: the class, of class objects also the one behind.
+type Sort = (ClassIndex, Option<ClassIndex>);
+
+impl<'a> Ways<'a> {
+    /// Along the references that `follow` follows.
+    pub fn of(graph: &'a HeapGraph, paths: &'a ShortestPaths, follow: Follow) -> Ways<'a> {
+        Ways {
+            graph,
+            paths,
+            follow,
+            links: Links::of(graph, follow),
+            numbers: HashMap::new(),
+            leading: vec![0; graph.len()],
+        }
+    }
+
+    /// The way to an object.
+    pub fn to(&mut self, object: ObjectIndex) -> Path {
+        let objects = self.paths.path(object);
+        let references: Vec<u32> = objects
+            .windows(2)
+            .map(|pair| self.number(pair[0], pair[1]))
+            .collect();
+        let root = objects.first().and_then(|&o| root_reason(self.graph, o));
+        let leading = |at: usize| link(self.graph, objects[at - 1], objects[at], self.follow);
+        let first = objects.first().map(|&object| Step {
+            object,
+            link: None,
+            repeated: None,
+            left_out: 0,
+        });
+        let hops = fold::hops(&references).into_iter().map(|hop| Step {
+            object: objects[hop.to],
+            link: Some(leading(hop.to)),
+            repeated: (hop.times() > 1).then(|| Repeated {
+                times: hop.times() as u64,
+                round: (hop.from..hop.from + hop.round)
+                    .map(|at| leading(at + 1).any_element())
+                    .collect(),
+            }),
+            left_out: hop.left_out(),
+        });
+        Path {
+            root,
+            steps: first.into_iter().chain(hops).collect(),
+        }
+    }
+
+    fn number(&mut self, owner: ObjectIndex, target: ObjectIndex) -> u32 {
+        let known = self.leading[target.at()];
+        if known > 0 {
+            return known;
+        }
+        let sort = |object| (self.graph.class_of(object), self.graph.class_behind(object));
+        let key = (sort(owner), self.links.any(owner, target), sort(target));
+        let next = self.numbers.len() as u32 + 1;
+        let number = *self.numbers.entry(key).or_insert(next);
+        self.leading[target.at()] = number;
+        number
+    }
 }
 
 /// Why an object is a root; `None` where it is none.

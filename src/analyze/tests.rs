@@ -467,3 +467,84 @@ fn a_diff_by_path_shows_where_growth_hangs() {
     );
     assert_eq!(changed.nodes[at].change.growth().count, 3);
 }
+
+/// A list: `keeper` holds its head; each link is of the next of `classes`, in turn, and has a
+/// payload of `payload` bytes.
+fn list(classes: &[&str], links: usize, payload: u64) -> Heap {
+    let mut text = String::from(
+        "keeper java.lang.Class<app.Keeper> 8 root=sticky_class -> LIST:list\n\
+         list app.EventList 16 -> head:link0\n\
+         other java.lang.Class<app.Other> 8 root=sticky_class -> BLOB:blob\n\
+         blob byte[] 7000\n",
+    );
+    for at in 0..links {
+        let class = classes[at % classes.len()];
+        let next = match at + 1 < links {
+            true => format!("next:link{}, ", at + 1),
+            false => String::new(),
+        };
+        text += &format!("link{at} {class} 24 -> {next}payload:load{at}\n");
+        text += &format!("load{at} byte[] {payload}\n");
+    }
+    heap(&text)
+}
+
+/// The `most` largest, by name of their class, and how many links each has.
+fn told(heap: &Heap, most: usize) -> Vec<(crate::heap_graph::ObjectIndex, u64)> {
+    let dominators = Dominators::of(&heap.graph, Follow::default());
+    let all = Filter::default();
+    let found = largest::largest(&heap.graph, &dominators, &all, most, true);
+    let links = |large: &largest::Large| {
+        let members = largest::members(&heap.graph, &dominators, large);
+        members.map_or(0, |members| members.count)
+    };
+    found.iter().map(|large| (large.object, links(large))).collect()
+}
+
+#[test]
+fn the_head_of_a_long_list_is_the_largest_and_its_links_have_no_rows() {
+    for links in [30, 5_000] {
+        let heap = list(&["app.Event"], links, 1000);
+        let found = told(&heap, 2);
+        assert_eq!(found[0], (heap.at("link0"), links as u64), "{links}");
+        assert_eq!(found[1].0, heap.at("blob"), "nothing of the list");
+    }
+}
+
+#[test]
+fn links_of_two_classes_in_turn_are_one_list() {
+    let heap = list(&["app.Even", "app.Odd"], 5_000, 1000);
+    let found = told(&heap, 2);
+    assert_eq!(found[0], (heap.at("link0"), 2_500));
+    assert_eq!(found[1].0, heap.at("blob"), "nothing of the list");
+}
+
+#[test]
+fn a_chain_of_300_000_is_told_by_its_head() {
+    let heap = list(&["app.Event"], 300_000, 8);
+    let dominators = Dominators::of(&heap.graph, Follow::default());
+    let found = told(&heap, 1);
+    assert_eq!(found, [(heap.at("link0"), 300_000)]);
+    let retained = dominators.retained(heap.at("link0")).total_bytes();
+    assert_eq!(retained, 300_000 * (24 + 8));
+}
+
+#[test]
+fn holders_within_holders_are_told_by_the_innermost_and_what_is_much_smaller_has_a_row() {
+    let heap = heap(
+        r"
+        root    java.lang.Class<app.Main>  8 root=sticky_class -> SCREEN:screen
+        screen  app.Screen                16 -> model:model
+        model   app.Model                 16 -> cache:cache
+        cache   app.Cache                 16 -> big:big, map:map
+        big     byte[]                  4000
+        map     java.util.HashMap         48 -> view:view
+        view    app.View                3000 -> child:child
+        child   app.View                1000
+        ",
+    );
+    let found = told(&heap, 4);
+    let objects: Vec<_> = found.iter().map(|found| found.0).collect();
+    let names = ["cache", "big", "view", "child"].map(|name| heap.at(name));
+    assert_eq!(objects, names, "a view of a quarter is no link of a list");
+}

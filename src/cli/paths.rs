@@ -164,17 +164,37 @@ fn show_targets(console: &Console, report: &PathsReport) {
     }
 }
 
-/// The path as LeakCanary draws it.
+/// Steps of a path that are shown; `--json` has more.
+const STEPS: usize = 60;
+
+/// The path as LeakCanary draws it, of a long one both ends.
 fn show_path(console: &Console, path: &PathReport) {
     let dim = |text: &str| console.styled(Style::Dim, text.to_owned()).to_string();
     let root = path.root.as_ref().map_or("nothing", |root| &root.text);
     console.data(format_args!("{}", dim("┬───")));
     console.data(format_args!("{} root: {root}", dim("│")));
     let width = console.stdout_width();
+    let hidden = path.steps.len().saturating_sub(STEPS);
+    let middle = STEPS / 2..STEPS / 2 + hidden;
     for (at, step) in path.steps.iter().enumerate() {
-        if let Some(via) = &step.via {
-            let how = if via.kind == "static" { "static " } else { "" };
-            console.data(format_args!("{} ↓ {how}{}", dim("│   "), via.text));
+        let more = match hidden {
+            0 => step.left_out,
+            _ if at == middle.end => path.steps[middle.start..=at]
+                .iter()
+                .map(|step| step.left_out + 1)
+                .sum::<u64>()
+                .saturating_sub(1),
+            _ => 0,
+        };
+        if middle.contains(&at) {
+            continue;
+        }
+        if more > 0 {
+            let text = format!("⋮    {} more", thousands(more));
+            console.data(format_args!("{}", dim(&text)));
+        }
+        if let Some(reference) = step.reference() {
+            console.data(format_args!("{} ↓ {reference}", dim("│   ")));
         }
         let is_last = at + 1 == path.steps.len();
         let branch = if is_last { "╰→" } else { "├─" };

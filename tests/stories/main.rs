@@ -15,6 +15,7 @@ mod faults;
 mod gc;
 mod java_beside;
 mod java_tracking;
+mod java_ways;
 #[cfg(unix)]
 mod killed;
 #[cfg(unix)]

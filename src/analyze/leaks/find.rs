@@ -9,25 +9,34 @@ use super::live::Live;
 use super::retained::{self, KeptByLeak};
 use super::rules::{Rules, short};
 use super::signature::{of_pattern, of_references, settle, suspects};
-use super::steps::{RawStep, References};
+use super::steps::{RawStep, Reference, References};
 use super::verdict::{Certainty, Status, Verdict};
 use super::walk::{Marks, Start, Walk};
 use super::{Kept, Leak, LeakGroup, Leaks, Shape, Step, Unheld};
+use crate::analyze::fold::{self, Hop, Repeated};
 use crate::analyze::label::without_address;
-use crate::heap_graph::{Follow, HeapGraph, ObjectIndex, Reachable};
+use crate::analyze::paths;
+use crate::heap_graph::{Follow, HeapGraph, ObjectIndex, ObjectSet, Reachable, ShortestPaths};
 
 /// The most steps of paths that are looked at together: a hostile dump can have a path of a
 /// million steps to each of a million objects.
 const MOST_STEPS: usize = 20_000_000;
-/// The most steps of a path that are handed out: the first and the last half of them.
-pub(super) const MOST_SHOWN: usize = 200;
 
 /// Finds the leaks of a heap. Walks the graph three times where there are any, and looks at the
 /// classes alone where there are no objects to judge.
 pub fn find(graph: &HeapGraph) -> Leaks {
+    look(graph, true)
+}
+
+/// The same without texts of the heap: no keys of maps, no descriptions that the app gave.
+pub fn find_without_texts(graph: &HeapGraph) -> Leaks {
+    look(graph, false)
+}
+
+fn look(graph: &HeapGraph, texts: bool) -> Leaks {
     let kinds = Kinds::of(graph);
     let names = ByName::of(graph);
-    let live = Live::of(graph, &names, &kinds);
+    let live = Live::of(graph, &names, &kinds, texts);
     let mut rules = Rules::new(graph, &kinds, &live);
     let sought = kinds.sought(graph);
     let fragments: Vec<ObjectIndex> = sought
@@ -67,8 +76,10 @@ pub fn find(graph: &HeapGraph) -> Leaks {
         graph,
         rules: &rules,
         walk: &walk,
-        references: References::of(graph, &walk, &ends),
+        references: References::of(graph, &walk, &ends, texts),
         patterns: &patterns,
+        ends: &marks,
+        classes: ShortestPaths::to(graph, Follow::STRONG, &starting_classes(graph, &walk, &ends)),
     };
     let (groups, left_out) = finder.groups(held, kept);
     leaks.groups = groups;
@@ -78,6 +89,28 @@ pub fn find(graph: &HeapGraph) -> Leaks {
         ));
     }
     leaks
+}
+
+/// The classes that are no roots themselves and at which paths to `ends` begin.
+fn starting_classes(graph: &HeapGraph, walk: &Walk, ends: &[ObjectIndex]) -> Vec<ObjectIndex> {
+    let mut seen = ObjectSet::new(graph.len());
+    let mut classes = Vec::new();
+    for &end in ends {
+        let mut at = end;
+        // What is above an object is walked once.
+        while seen.insert(at) {
+            match walk.parent(at) {
+                Some(parent) => at = parent,
+                None => {
+                    if walk.start_of(graph, at) == Start::Class {
+                        classes.push(at);
+                    }
+                    break;
+                }
+            }
+        }
+    }
+    classes
 }
 
 type Found = (ObjectIndex, Kind, Verdict);
@@ -188,6 +221,10 @@ struct Finder<'a> {
     walk: &'a Walk,
     references: References<'a>,
     patterns: &'a [Pattern],
+    /// What leaks.
+    ends: &'a Marks,
+    /// The ways to classes at which paths begin.
+    classes: ShortestPaths,
 }
 
 impl Finder<'_> {
@@ -240,11 +277,12 @@ impl Finder<'_> {
                     groups[at].leaks.push(leak);
                 }
                 None => {
+                    let raw = self.from_its_root(raw);
                     let path = self.steps(&raw);
                     by_key.insert((signature.clone(), class.clone()), groups.len());
                     let root = self.root(&raw);
                     let advice = advice::of(kind, &class, library, &path, &root);
-                    let (path, path_left_out) = cut(path);
+                    let (path, path_left_out) = folded(path);
                     groups.push(LeakGroup {
                         signature,
                         kind,
@@ -305,16 +343,36 @@ impl Finder<'_> {
         None
     }
 
+    /// A way that begins at a loaded class, from the root that keeps the class: that by which
+    /// `paths` reaches it.
+    fn from_its_root(&self, raw: Vec<RawStep>) -> Vec<RawStep> {
+        let Some(class) = raw.first().map(|first| first.object) else {
+            return raw;
+        };
+        if self.walk.start_of(self.graph, class) != Start::Class {
+            return raw;
+        }
+        let objects = self.classes.path(class);
+        let is_way = self.graph.root_kind(objects[0]).is_some();
+        // Whoever leaks may be what keeps the class as well.
+        if !is_way || objects.iter().any(|&object| self.ends.has(object)) {
+            return raw;
+        }
+        let mut whole = self.references.along(&objects);
+        whole.extend(raw);
+        whole
+    }
+
     fn root(&self, raw: &[RawStep]) -> String {
         let Some(first) = raw.first() else {
             return String::new();
         };
-        match self.walk.start_of(self.graph, first.object) {
-            Start::Root(kind) => match self.references.thread_name(first.object) {
-                Some(name) => format!("{} \"{name}\"", kind.in_words()),
-                None => kind.in_words().to_owned(),
-            },
-            Start::Class => "loaded class".to_owned(),
+        // A local variable is held by a frame, of which the thread is only the owner.
+        let local = raw.get(1).filter(|_| first.reference == Some(Reference::Local));
+        let held = local.map_or(first.object, |local| local.object);
+        match paths::root_reason(self.graph, held) {
+            Some(reason) => reason.to_string(),
+            None => "loaded class".to_owned(),
         }
     }
 
@@ -352,6 +410,8 @@ impl Finder<'_> {
                     reference: raw.reference.clone(),
                     declared_in: raw.declared_in.map(|class| self.class_name(class)),
                     suspect: suspects[at],
+                    repeated: None,
+                    left_out: 0,
                 }
             })
             .collect()
@@ -371,12 +431,42 @@ impl Finder<'_> {
     }
 }
 
-/// A path short enough to be looked at: its beginning and its end, and how many steps that
-/// leaves out.
-fn cut(mut path: Vec<Step>) -> (Vec<Step>, u64) {
-    let more = path.len().saturating_sub(MOST_SHOWN);
-    if more > 0 {
-        path.drain(MOST_SHOWN / 2..MOST_SHOWN / 2 + more);
+/// A path short enough to be looked at: what repeats is folded, of the rest both ends are kept.
+/// And how many steps that leaves out.
+fn folded(path: Vec<Step>) -> (Vec<Step>, u64) {
+    let references: Vec<_> = path
+        .windows(2)
+        .map(|pair| {
+            let alike = (pair[0].generic(), pair[0].status, pair[0].suspect);
+            (alike, &pair[0].class, &pair[1].class)
+        })
+        .collect();
+    let hops = fold::hops(&references);
+    let rounds: Vec<Option<Repeated<String>>> = hops
+        .iter()
+        .map(|hop| {
+            let round = path[hop.from..hop.from + hop.round].iter();
+            (hop.times() > 1).then(|| Repeated {
+                times: hop.times() as u64,
+                round: round.filter_map(Step::generic).collect(),
+            })
+        })
+        .collect();
+    let left_out = hops.iter().map(Hop::left_out).sum();
+    let mut steps: Vec<Option<Step>> = path.into_iter().map(Some).collect();
+    let mut kept = Vec::with_capacity(hops.len() + 1);
+    let mut before = 0;
+    for (hop, repeated) in hops.iter().zip(rounds) {
+        kept.extend(steps[hop.from].take().map(|step| Step {
+            repeated,
+            left_out: before,
+            ..step
+        }));
+        before = hop.left_out();
     }
-    (path, more as u64)
+    kept.extend(steps.pop().flatten().map(|step| Step {
+        left_out: before,
+        ..step
+    }));
+    (kept, left_out)
 }

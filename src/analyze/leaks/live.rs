@@ -39,7 +39,8 @@ pub(super) struct Watched {
 const MOST_LINKS: usize = 100_000;
 
 impl Live {
-    pub fn of(graph: &HeapGraph, names: &ByName<'_>, kinds: &Kinds) -> Live {
+    /// With `texts` also what the app says of the objects that it watches.
+    pub fn of(graph: &HeapGraph, names: &ByName<'_>, kinds: &Kinds, texts: bool) -> Live {
         let mut live = Live::default();
         if let Some(thread) = activity_thread(graph, names, kinds) {
             let class = "android.app.ActivityThread";
@@ -74,6 +75,9 @@ impl Live {
             .and_then(Value::object)
             .and_then(|text| graph.contents().string(graph, text));
         live.watched = watched(graph, kinds);
+        if !texts {
+            live.watched.values_mut().for_each(|w| w.description = None);
+        }
         live
     }
 }

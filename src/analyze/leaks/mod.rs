@@ -31,15 +31,18 @@ mod walk;
 #[cfg(test)]
 pub(super) mod tests;
 
-pub use find::find;
+pub use find::{find, find_without_texts};
 pub use kinds::Kind;
 pub use library::Pattern;
 pub use retained::Kept;
 pub use steps::Reference;
 pub use verdict::{Certainty, Status};
 
+use rules::short;
+
 use std::collections::BTreeMap;
 
+use super::fold::Repeated;
 use crate::heap_graph::{ObjectId, ObjectIndex};
 
 /// The leaks of one heap.
@@ -86,9 +89,9 @@ pub struct LeakGroup {
     pub kept: Kept,
     /// Where the path of the first begins, for people.
     pub root: String,
-    /// The path of the first: its root first, the leaking object last.
+    /// The path of the first: its root first, the leaking object last. What repeats is folded.
     pub path: Vec<Step>,
-    /// Steps left out in the middle of the path, where it is very long.
+    /// Steps left out in the middle of the path, where it is very long and does not repeat.
     pub path_left_out: u64,
     /// What to do, as sentences.
     pub advice: String,
@@ -162,6 +165,24 @@ pub struct Step {
     pub declared_in: Option<String>,
     /// Whether that reference is suspected.
     pub suspect: bool,
+    /// The references that lead from here to the next step, where they repeat; `reference` is
+    /// the first of them.
+    pub repeated: Option<Repeated<String>>,
+    /// How many steps before it are left out, of a way too long to be shown.
+    pub left_out: u64,
+}
+
+impl Step {
+    /// Its reference with the class that has it, the same for any element: `Event.next`.
+    fn generic(&self) -> Option<String> {
+        let owner = short(self.declared_in.as_ref().unwrap_or(&self.class));
+        Some(match self.reference.as_ref()? {
+            reference @ (Reference::Field(_) | Reference::Static(_) | Reference::Unnamed) => {
+                format!("{owner}.{}", reference.generic())
+            }
+            reference => format!("{owner}{}", reference.generic()),
+        })
+    }
 }
 
 /// Objects that should be gone, and soon will be.

@@ -4,11 +4,11 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-use super::live::thread_name;
 use super::walk::{REFERENCE, Walk, is_collectors_own};
 use crate::analyze::fields;
 use crate::analyze::lookup::one_of;
-use crate::heap_graph::{ClassIndex, HeapGraph, ObjectIndex, Value};
+use crate::analyze::paths::{self, Place};
+use crate::heap_graph::{ClassIndex, Follow, HeapGraph, ObjectIndex, Value};
 
 /// How an object refers to the next one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -65,12 +65,19 @@ pub(super) struct RawStep {
 /// Names of references, of each object on a path once.
 pub(super) struct References<'g> {
     graph: &'g HeapGraph,
+    /// Whether texts of the heap may be told.
+    texts: bool,
     named: HashMap<(ObjectIndex, ObjectIndex), (Reference, Option<ClassIndex>)>,
 }
 
 impl<'g> References<'g> {
     /// Names all references on the walk's paths to `ends`.
-    pub fn of(graph: &'g HeapGraph, walk: &Walk, ends: &[ObjectIndex]) -> References<'g> {
+    pub fn of(
+        graph: &'g HeapGraph,
+        walk: &Walk,
+        ends: &[ObjectIndex],
+        texts: bool,
+    ) -> References<'g> {
         let mut children: HashMap<ObjectIndex, Vec<ObjectIndex>> = HashMap::new();
         for &end in ends {
             let mut at = end;
@@ -87,6 +94,7 @@ impl<'g> References<'g> {
         }
         let mut all = References {
             graph,
+            texts,
             named: HashMap::new(),
         };
         for (parent, mut wanted) in children {
@@ -169,6 +177,22 @@ impl<'g> References<'g> {
         self.fold(raw)
     }
 
+    /// The steps that lead along `objects` to the last of them, which has none.
+    pub fn along(&self, objects: &[ObjectIndex]) -> Vec<RawStep> {
+        let step = |pair: &[ObjectIndex]| RawStep {
+            object: pair[0],
+            reference: Some(match paths::link(self.graph, pair[0], pair[1], Follow::STRONG).place {
+                Place::Field(name) => Reference::Field(name),
+                Place::Static(name) => Reference::Static(name),
+                Place::Element(at) => Reference::Element(Some(at.to_string())),
+                Place::Elements => Reference::Element(None),
+                Place::Unnamed => Reference::Unnamed,
+            }),
+            declared_in: None,
+        };
+        self.fold(objects.windows(2).map(step).collect())
+    }
+
     /// Takes out what lies between a collection and its elements.
     fn fold(&self, raw: Vec<RawStep>) -> Vec<RawStep> {
         let mut folded: Vec<RawStep> = Vec::new();
@@ -231,7 +255,7 @@ impl<'g> References<'g> {
             .and_then(Value::object)
             .and_then(|key| self.graph.contents().string(self.graph, key));
         let is_value = matches!(&last.reference, Some(Reference::Field(name)) if name != "key");
-        match key.filter(|_| is_value) {
+        match key.filter(|_| is_value && self.texts) {
             Some(text) => {
                 let short: String = text.chars().take(40).collect();
                 let more = if short.len() < text.len() { "…" } else { "" };
@@ -241,10 +265,6 @@ impl<'g> References<'g> {
         }
     }
 
-    /// The name of a thread, where it has one.
-    pub fn thread_name(&self, object: ObjectIndex) -> Option<String> {
-        thread_name(self.graph, object)
-    }
 }
 
 /// Whether a class is a collection whose insides nobody wants to see.

@@ -4,6 +4,7 @@ use super::equal::{Equal, Same, Seed};
 use super::parts::{Scope, SharedMarks};
 use crate::analyze::fields;
 use crate::heap_graph::{BasicType, ClassKind, HeapGraph, ObjectId, ObjectIndex, PrimitiveArray};
+use sha2::{Digest as _, Sha256};
 use std::ops::ControlFlow;
 
 /// Equal contents of one sort.
@@ -38,6 +39,9 @@ pub struct DuplicateGroup {
     pub length: u32,
     /// The text, or what the array holds in words; cut to [`MOST_SHOWN`] characters.
     pub value: String,
+    /// The beginning of the SHA-256 of the text in UTF-8, or of the array's bytes, in hex: tells
+    /// contents apart where they are not to be shown.
+    pub hash: String,
     /// One of them.
     pub example: ObjectIndex,
     /// Its id in the dump.
@@ -219,7 +223,7 @@ fn sum_up(
     let groups = all
         .into_iter()
         .map(|(wasted_bytes, each_bytes, same)| {
-            let (class, length, value) = describe(graph, same.first, strings);
+            let (class, length, value, hash) = describe(graph, same.first, strings);
             DuplicateGroup {
                 count: same.count.into(),
                 each_bytes,
@@ -227,6 +231,7 @@ fn sum_up(
                 class,
                 length,
                 value,
+                hash,
                 example: same.first,
                 example_id: graph.id(same.first),
                 held_by: None,
@@ -243,17 +248,29 @@ fn sum_up(
     }
 }
 
-fn describe(graph: &HeapGraph, object: ObjectIndex, string: bool) -> (String, u32, String) {
+fn describe(
+    graph: &HeapGraph,
+    object: ObjectIndex,
+    string: bool,
+) -> (String, u32, String, String) {
     let class = graph.class(graph.class_of(object)).shown().to_owned();
     if string {
         let text = graph.contents().string(graph, object);
         let text = text.as_deref().unwrap_or_default();
         let length = u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
-        return (class, length, text.chars().take(MOST_SHOWN).collect());
+        let shown = text.chars().take(MOST_SHOWN).collect();
+        return (class, length, shown, hash_of(text.as_bytes()));
     }
     let array = graph.contents().primitive_array(graph, object);
     let length = array.map_or(0, |array| array.length);
-    (class, length, array.map(in_words).unwrap_or_default())
+    let hash = array.and_then(|array| array.bytes).map(hash_of);
+    let shown = array.map(in_words).unwrap_or_default();
+    (class, length, shown, hash.unwrap_or_default())
+}
+
+fn hash_of(content: &[u8]) -> String {
+    let hash = Sha256::digest(content);
+    hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// What an array holds, in a few words.

@@ -6,11 +6,12 @@ use serde::Serialize;
 use super::facts::{Figures, HeapFacts};
 use super::heap::JavaHeap;
 use crate::analyze::filter::Filter;
+use crate::analyze::fold::{self, Repeated};
 use crate::analyze::histogram::Sums;
 use crate::analyze::holders::{self, Holders};
 use crate::analyze::inspect::{self, Inspection};
 use crate::analyze::label;
-use crate::analyze::paths::{self, Link, Path, Place, RootReason};
+use crate::analyze::paths::{self, Link, Path, Place, RootReason, Ways};
 use crate::heap_graph::{Follow, HeapGraph, ObjectId, ObjectIndex, Referrers, Value};
 
 /// Whose paths are asked for.
@@ -49,7 +50,7 @@ pub struct PathsReport {
 pub struct PathReport {
     /// Why the first object is there.
     pub root: Option<RootDocument>,
-    /// The objects, from the root on.
+    /// The objects, from the root on; of what repeats the first and the last.
     pub steps: Vec<StepRow>,
 }
 
@@ -125,6 +126,55 @@ pub struct StepRow {
     /// The text of a string, cut.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
+    /// The references that lead here from the step before, where they repeat; `via` is the last
+    /// of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repeated: Option<RepeatedRow>,
+    /// How many steps before it are left out; absent where none are.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub left_out: u64,
+}
+
+impl StepRow {
+    /// What leads here, as people read it: `Event.next × 4,999`.
+    pub fn reference(&self) -> Option<String> {
+        let via = self.via.as_ref()?;
+        Some(match &self.repeated {
+            Some(repeated) => repeated.text(),
+            None if via.kind == "static" => format!("static {}", via.text),
+            None => via.text.clone(),
+        })
+    }
+}
+
+/// References that are followed several times in a row.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RepeatedRow {
+    /// How often.
+    pub times: u64,
+    /// A round of them, in turn.
+    pub references: Vec<String>,
+}
+
+impl RepeatedRow {
+    /// As people read it.
+    pub fn text(&self) -> String {
+        fold::in_words(&self.references, self.times)
+    }
+}
+
+impl<T: ToString> From<&Repeated<T>> for RepeatedRow {
+    fn from(repeated: &Repeated<T>) -> RepeatedRow {
+        RepeatedRow {
+            times: repeated.times,
+            references: repeated.round.iter().map(T::to_string).collect(),
+        }
+    }
+}
+
+/// For fields that are left out of documents where they say nothing.
+pub(in crate::app) fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// Objects of one class that hold those of another row.
@@ -228,7 +278,7 @@ pub fn paths(heap: &JavaHeap, targets: &Targets, limits: Limits) -> Option<Paths
         heap_bytes: dominators.total().total_bytes(),
         object: one,
         shortest: largest.map(|object| {
-            let path = paths::shortest(graph, heap.paths(), heap.follow, object);
+            let path = Ways::of(graph, heap.paths(), heap.follow).to(object);
             path_report(heap, &path)
         }),
         holders: rows(graph, &tree, limits),
@@ -279,6 +329,8 @@ fn path_report(heap: &JavaHeap, path: &Path) -> PathReport {
         via: step.link.as_ref().map(LinkDocument::from),
         retained_bytes: heap.dominators().retained(step.object).total_bytes(),
         text: text_of(graph, step.object),
+        repeated: step.repeated.as_ref().map(RepeatedRow::from),
+        left_out: step.left_out,
     };
     PathReport {
         root: path.root.as_ref().map(RootDocument::from),

@@ -7,8 +7,10 @@ use super::facts::{Figures, HeapFacts};
 use super::heap::JavaHeap;
 use crate::analyze::filter::Filter;
 use crate::analyze::histogram::{self, Among, By, Histogram, Sums};
-use crate::analyze::{label, largest, paths, tree};
-use crate::heap_graph::{AllocationSite, ClassIndex, ObjectIndex, Reachable, ShortestPaths};
+use crate::analyze::paths::{Place, Ways};
+use crate::analyze::{label, largest, tree};
+use crate::heap_graph::{AllocationSite, ClassIndex, ObjectIndex, Reachable};
+use crate::units::thousands;
 
 /// What a table's rows stand for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -101,7 +103,8 @@ pub struct ObjectRow {
     pub heap: &'static str,
     /// Why the first object of the shortest path to it is there.
     pub root: Option<String>,
-    /// The references of that path, from the root on.
+    /// The references of that path, from the root on: what repeats once, with how often, and of
+    /// a long path both ends.
     pub held_by: Vec<String>,
     /// The text of a string, cut.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -325,16 +328,17 @@ fn objects(heap: &JavaHeap, request: &TopRequest) -> (Vec<TopRow>, usize) {
             continue;
         }
         let members = match fold {
-            true => largest::members(graph, dominators, large.end),
+            true => largest::members(graph, dominators, large),
             false => None,
         };
-        if let Some(members) = &members {
+        if let Some(members) = members.as_ref().filter(|members| !members.are_links) {
             told.insert((large.end, members.class));
         }
         shown.push((large, members));
     }
     let objects: Vec<ObjectIndex> = shown.iter().map(|(large, _)| large.object).collect();
     let paths = heap.paths_to(&objects);
+    let mut ways = Ways::of(graph, &paths, heap.follow);
     let row = |(large, members): &(&largest::Large, Option<largest::Members>)| TopRow {
         name: label::object_name(graph, large.object).into_owned(),
         figures: Figures {
@@ -345,7 +349,7 @@ fn objects(heap: &JavaHeap, request: &TopRequest) -> (Vec<TopRow>, usize) {
             retained_bytes: Some(large.retained.bytes),
             retained_native_bytes: Some(large.retained.native_bytes),
         },
-        object: Some(object_row(heap, &paths, large, members.as_ref())),
+        object: Some(object_row(heap, &mut ways, large, members.as_ref())),
         allocated_at: match request.allocation_sites {
             true => graph
                 .contents()
@@ -362,23 +366,30 @@ const TEXT: usize = 60;
 
 fn object_row(
     heap: &JavaHeap,
-    paths: &ShortestPaths,
+    ways: &mut Ways<'_>,
     large: &largest::Large,
     members: Option<&largest::Members>,
 ) -> ObjectRow {
     let graph = &heap.graph;
     let object = large.object;
-    let path = paths::shortest(graph, paths, heap.follow, object);
+    let path = ways.to(object);
+    let mut held_by = Vec::new();
+    let mut last_static = None;
+    for step in &path.steps {
+        if step.left_out > 0 {
+            held_by.push(format!("… {} more …", thousands(step.left_out)));
+        }
+        if matches!(&step.link, Some(link) if matches!(link.place, Place::Static(_))) {
+            last_static = Some(held_by.len());
+        }
+        held_by.extend(step.reference());
+    }
     let text = graph.contents().string(graph, object);
     ObjectRow {
         id: graph.id(object).to_string(),
         heap: graph.heap_of(object).name(),
         root: path.root.as_ref().map(ToString::to_string),
-        held_by: path
-            .steps
-            .iter()
-            .filter_map(|step| Some(step.link.as_ref()?.to_string()))
-            .collect(),
+        held_by,
         text: text.map(|text| match text.char_indices().nth(TEXT) {
             Some((at, _)) => format!("{}…", &text[..at]),
             None => text,
@@ -388,10 +399,7 @@ fn object_row(
             count: members.count,
             class: label::class_name(graph, members.class).to_owned(),
         }),
-        last_static: path.steps.iter().skip(1).rposition(|step| {
-            let link = step.link.as_ref();
-            link.is_some_and(|link| matches!(link.place, paths::Place::Static(_)))
-        }),
+        last_static,
     }
 }
 

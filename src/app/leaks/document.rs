@@ -8,6 +8,7 @@ use crate::analyze::growth::Growth;
 use crate::analyze::leaks::{Kept, LeakGroup, Leaks, Reference, Step};
 use crate::analyze::waste::{Duplicates, Waste};
 use crate::app::java::facts::HeapFacts;
+use crate::app::java::paths::{RepeatedRow, is_zero};
 use crate::heap_graph::Dominators;
 
 /// The document.
@@ -166,6 +167,13 @@ pub struct PathStep {
     pub declared_in: Option<String>,
     /// Whether that reference is suspected.
     pub suspect: bool,
+    /// The references that lead from here to the next step, where they repeat; `reference` is
+    /// the first of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repeated: Option<RepeatedRow>,
+    /// How many steps before it are left out; absent where none are.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub left_out: u64,
 }
 
 /// Objects that wait to be collected.
@@ -282,6 +290,8 @@ fn step(step: &Step) -> PathStep {
         reference: step.reference.as_ref().map(Reference::shown),
         declared_in: step.declared_in.clone(),
         suspect: step.suspect,
+        repeated: step.repeated.as_ref().map(RepeatedRow::from),
+        left_out: step.left_out,
     }
 }
 
@@ -366,6 +376,8 @@ pub struct DuplicateRow {
     pub length: u64,
     /// The content, cut.
     pub value: String,
+    /// The beginning of its SHA-256, by which a page without contents names it; null for bitmaps.
+    pub hash: Option<String>,
     /// Id of one of them, in hex.
     pub example: String,
     /// Who holds that one.
@@ -464,6 +476,7 @@ pub(super) fn waste(found: Waste) -> WasteDocument {
                     class: "android.graphics.Bitmap".to_owned(),
                     length: pixels(group.width, group.height).unwrap_or(0),
                     value: format!("{} × {}", group.width, group.height),
+                    hash: None,
                     example: group.example_id.to_string(),
                     held_by: group.held_by.clone(),
                 })
@@ -599,6 +612,7 @@ fn duplicated(found: Duplicates) -> Duplicated {
                 class: group.class,
                 length: group.length.into(),
                 value: group.value,
+                hash: Some(group.hash),
                 example: group.example_id.to_string(),
                 held_by: group.held_by,
             })

@@ -276,7 +276,11 @@ fn show_step(console: &Console, group: &GroupRow, step: &PathStep, last: bool) {
         (_, true) => untrusted::shown(owner).into_owned(),
         (_, false) => format!("{}.", untrusted::shown(owner)),
     };
-    let reference = untrusted::shown(reference).into_owned();
+    let (lead, reference) = match &step.repeated {
+        Some(repeated) => (String::new(), repeated.text()),
+        None => (lead, reference.clone()),
+    };
+    let reference = untrusted::shown(&reference).into_owned();
     let bar = console.styled(Style::Dim, "│");
     if step.suspect {
         console.data(format_args!(

@@ -2,7 +2,7 @@
 
 use super::super::html::{Foreign, Html};
 use super::shortened;
-use crate::analyze::leaks::{Leaks, Shape, Status, Step};
+use crate::analyze::leaks::{Leaks, Reference, Shape, Status, Step};
 use crate::units::{ByteSize, thousands};
 use std::borrow::Cow;
 
@@ -39,6 +39,7 @@ pub(super) fn write(html: &mut Html, leaks: &Leaks, number: usize) {
                     continue;
                 }
             };
+            super::left_out(html, step.left_out);
             html.add(format_args!("{}", Foreign(&named(step))));
             let status = match step.status {
                 Status::Leaking => "leaks: ",
@@ -51,8 +52,7 @@ pub(super) fn write(html: &mut Html, leaks: &Leaks, number: usize) {
                     Foreign(&step.reason)
                 ));
             }
-            if let Some(reference) = &step.reference {
-                let name = reference.shown();
+            if let Some(name) = referred(step) {
                 match step.suspect {
                     true => html.add(format_args!("\n  ↓ <mark>{}</mark>", Foreign(&name))),
                     false => html.add(format_args!("\n  ↓ {}", Foreign(&name))),
@@ -72,6 +72,14 @@ pub(super) fn write(html: &mut Html, leaks: &Leaks, number: usize) {
     }
     for untold in &leaks.untold {
         html.add(format_args!("<p class=\"note\">{}</p>\n", Foreign(untold)));
+    }
+}
+
+/// How a step refers to the next, as people read it.
+pub(super) fn referred(step: &Step) -> Option<String> {
+    match &step.repeated {
+        Some(repeated) => Some(repeated.text()),
+        None => step.reference.as_ref().map(Reference::shown),
     }
 }
 

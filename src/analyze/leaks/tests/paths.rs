@@ -137,12 +137,14 @@ fn threads_hold_by_thread_locals_and_by_local_variables() {
         })
         .collect();
     ways.sort();
-    let root = "thread \"worker\"".to_owned();
     assert_eq!(
         ways,
         [
-            (root.clone(), "<local variable>".to_owned()),
-            (root, "<thread local>".to_owned())
+            (
+                "Java frame of thread worker".to_owned(),
+                "<local variable>".to_owned()
+            ),
+            ("thread worker".to_owned(), "<thread local>".to_owned())
         ]
     );
     assert!(
