@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use super::deduped;
 use crate::error::ErrorClass;
 use crate::profile::HeapDump;
 use crate::units::ByteSize;
@@ -28,6 +29,11 @@ pub const PACKETS_UNWRITTEN: &str = "symbols-unwritten";
 /// Whether findings of that kind tell of names: of symbols, or of mapping files.
 pub fn is_of_names(kind: &str) -> bool {
     kind.starts_with("symbols-") || kind.starts_with("mapping-")
+}
+
+/// Whether findings of that kind ask for nothing: notes, no warnings.
+pub fn is_note(kind: &str) -> bool {
+    kind == deduped::KIND
 }
 
 /// That the files of names beside a recording's trace could not be written: they can be made

@@ -112,8 +112,8 @@ pub fn leaks(request: &LeaksRequest, steps: &Steps) -> Result<LeaksReport, JavaE
     Ok(earlier.report(&heap, request, steps, notes))
 }
 
-/// The dumps of an input that belong together: of one process in one life, the labelled ones
-/// where there are several.
+/// The dumps of an input that belong together: of one process in one life, where several have
+/// labels those and the newest.
 fn series(file: &JavaFile, notes: &mut Vec<String>) -> Result<Vec<usize>, JavaError> {
     let dumps = file.dumps();
     let names: BTreeSet<&str> = dumps.iter().map(|dump| dump.process.as_str()).collect();
@@ -154,10 +154,23 @@ fn series(file: &JavaFile, notes: &mut Vec<String>) -> Result<Vec<usize>, JavaEr
         .copied()
         .filter(|&at| dumps[at].label.is_some())
         .collect();
-    Ok(match labelled.len() {
-        0 | 1 => of_life,
-        _ => labelled,
-    })
+    if labelled.len() < 2 {
+        return Ok(of_life);
+    }
+    // What is found is of the newest, whether it has a label or not.
+    let newest = of_life.last().filter(|&at| !labelled.contains(at));
+    let series: Vec<usize> = labelled.iter().chain(newest).copied().collect();
+    let left_out = of_life.len() - series.len();
+    if left_out > 0 {
+        notes.push(format!(
+            "{} left out; name them with @N",
+            match left_out {
+                1 => "1 dump without a label is".to_owned(),
+                n => format!("{n} dumps without labels are"),
+            }
+        ));
+    }
+    Ok(series)
 }
 
 impl Earlier {

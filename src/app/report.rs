@@ -74,6 +74,8 @@ pub struct ReportRequest {
     pub java_only: bool,
     /// Every callsite, however many there are.
     pub full: bool,
+    /// Texts and other contents of Java heaps as well.
+    pub contents: bool,
 }
 
 /// Where a page goes.

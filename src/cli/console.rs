@@ -14,6 +14,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget};
 use serde::Serialize;
 
 use super::wrap::wrap;
+use crate::app::findings::is_note;
 
 /// What a piece of text is; how that looks is decided here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -326,6 +327,21 @@ impl Console {
             let label = self.on_stderr(Style::Help, "help");
             self.complain(format_args!("   {label}: {help}"));
         }
+    }
+
+    /// A finding, by its kind: a note where it asks for nothing, else a warning with what to do
+    /// about it.
+    pub fn tell(&self, kind: &str, text: impl Display, help: Option<&str>) {
+        match is_note(kind) {
+            true => self.note(text),
+            false => self.warn_with_help(text, help),
+        }
+    }
+
+    /// `note: …` on stderr.
+    pub fn note(&self, text: impl Display) {
+        let label = self.on_stderr(Style::Dim, "note");
+        self.say(format_args!("   {label}: {text}"));
     }
 
     /// What to do next: below its heading, each command whole in a line of its own, to be copied.

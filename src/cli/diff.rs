@@ -307,6 +307,7 @@ fn page(args: &Args, goal: &Path) -> Result<ReportRequest, Failure> {
         java: args.java.options(Follow::default()),
         java_only: args.native.is_java,
         full: false,
+        contents: false,
     })
 }
 

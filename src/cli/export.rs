@@ -174,10 +174,11 @@ pub(super) async fn page(ctx: &Context, args: Args) -> Result<Outcome, Failure> 
         },
         java_only: false,
         full: false,
+        contents: false,
     };
     let told = report::write(ctx, request, &goal, args.force).await?;
     for finding in &told.findings {
-        console.warn_with_help(&finding.message, finding.help.as_deref());
+        console.tell(finding.kind, &finding.message, finding.help.as_deref());
     }
     report::show(ctx, &goal, &told);
     Ok(told.class.into())
@@ -226,7 +227,7 @@ fn goal(args: &Args, format: export::Format, stem: &str) -> Goal {
 
 fn show(console: &Console, exported: &Exported) -> Outcome {
     for finding in &exported.findings {
-        console.warn_with_help(&finding.message, finding.help.as_deref());
+        console.tell(finding.kind, &finding.message, finding.help.as_deref());
     }
     let files: Vec<_> = exported
         .files

@@ -111,7 +111,7 @@ async fn show_trace(
 ) -> Result<Outcome, Failure> {
     let console = &ctx.console;
     if let Some(finding) = trace.finding() {
-        console.warn_with_help(&finding.message, finding.help.as_deref());
+        console.tell(finding.kind, &finding.message, finding.help.as_deref());
     }
     let name = trace.name.clone();
     let mut signals = watch_signals()?;
@@ -188,6 +188,7 @@ async fn make_page(ctx: &Context, input: &Path, page: &Path) -> Result<Outcome, 
         java: java.options(Follow::default()),
         java_only: false,
         full: false,
+        contents: false,
     };
     let told = report::write(ctx, request, page, false).await?;
     for finding in &told.findings {

@@ -123,7 +123,11 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let class = opened.class();
     let QueryFile { database, findings } = opened;
     for finding in &findings {
-        console.warn_with_help(shown(&finding.message), finding.help.as_deref());
+        console.tell(
+            finding.kind,
+            shown(&finding.message),
+            finding.help.as_deref(),
+        );
     }
     let form = Form::of(console, args.csv);
     if asks {

@@ -47,6 +47,12 @@ pub struct Args {
     /// Every callsite; else, of more than a million, the smallest are summed up in their callers
     #[arg(long)]
     pub full: bool,
+    /// Show texts and other contents of Java heaps on the page
+    ///
+    /// Without this flag the page has lengths and hashes of strings and arrays that occur several
+    /// times, and no keys of maps.
+    #[arg(long)]
+    pub contents: bool,
     /// Open the page in the browser
     #[arg(long)]
     pub open: bool,
@@ -80,6 +86,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         java: args.java.options(Follow::default()),
         java_only: args.native.is_java,
         full: args.full,
+        contents: args.contents,
     };
     let goal = match (args.output, request.inputs.first()) {
         (Some(output), _) => output,
@@ -96,7 +103,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     }
     let told = write(ctx, request, &goal, args.force).await?;
     for finding in &told.findings {
-        console.warn_with_help(&finding.message, finding.help.as_deref());
+        console.tell(finding.kind, &finding.message, finding.help.as_deref());
     }
     show(ctx, &goal, &told);
     if args.open
@@ -160,6 +167,7 @@ pub(super) async fn leave(ctx: &Context, args: LeaveArgs, finished: &Finished) -
         java: java.options(Follow::default()),
         java_only: false,
         full: false,
+        contents: false,
     };
     let page = folder.join(PAGE);
     let written = async {

@@ -13,6 +13,7 @@ use super::console::{Console, Style};
 use super::java_summary;
 use super::missing::{self, Remedy};
 use super::report::PAGE;
+use crate::app::findings::is_note;
 use crate::app::java::FOLDER;
 use crate::app::manifest::{self, Manifest};
 use crate::app::packet_files::{DEOBFUSCATION, SYMBOLIZED_TRACE, SYMBOLS};
@@ -118,7 +119,7 @@ pub fn tell(
     heaps: &[HeapSummary],
     remedy: Remedy<'_>,
 ) {
-    let is_note = |w: &&manifest::Warning| w.kind == crate::app::deduped::KIND;
+    let is_note = |w: &&manifest::Warning| is_note(&w.kind);
     let warnings = grouped(manifest.warnings.iter().filter(|w| !is_note(w)));
     for warning in warnings.iter().take(WARNINGS) {
         console.warn_with_help(&warning.message, warning.help.as_deref());
@@ -134,8 +135,7 @@ pub fn tell(
     let notes = notes.into_iter().map(|note| note.message);
     let from = tracked::note(manifest);
     for note in notes.chain(hooked_late(manifest)).chain(from) {
-        let label = console.on_stderr(Style::Dim, "note");
-        console.say(format_args!("   {label}: {note}"));
+        console.note(note);
     }
     if let Some(names) = &manifest.symbolization {
         missing::tell(console, names, remedy);

@@ -3,7 +3,8 @@
 use crate::analyze::filter::Filter;
 use crate::analyze::histogram::{Among, By, Row, histogram};
 use crate::analyze::holders::{self, Holders};
-use crate::analyze::{label, largest, leaks, paths, tree, waste};
+use crate::analyze::paths::Ways;
+use crate::analyze::{label, largest, leaks, tree, waste};
 use crate::app::java::{JavaHeap, Steps};
 use crate::heap_graph::{ClassIndex, DumpSource, ObjectIndex, Reachable, Referrers};
 use crate::report::java::{self, JavaPage, JavaPart};
@@ -19,12 +20,14 @@ const HELD: usize = 12;
 /// What retains less than this share of the heap is left out of the tree.
 const LEAST_SHARE: u64 = 20_000;
 
-/// The pages of a heap. `number` is unique among those of one page. Blocks: computes paths,
+/// The pages of a heap. `number` is unique among those of one page; texts of the heap are shown
+/// only with `contents`. Blocks: computes paths,
 /// dominators and leaks.
 pub(super) fn part(
     heap: &JavaHeap,
     wall_ms: Option<f64>,
     number: usize,
+    contents: bool,
     steps: &Steps,
 ) -> JavaPart {
     let graph = &heap.graph;
@@ -52,6 +55,7 @@ pub(super) fn part(
         }
         _ => None,
     };
+    let mut ways = Ways::of(graph, heap.paths(), heap.follow);
     let page = JavaPage {
         name: heap.name(),
         index: heap.index,
@@ -70,11 +74,15 @@ pub(super) fn part(
             .into_iter()
             .filter(|large| large.retained.total_bytes() >= total / 1000)
             .map(|large| {
-                let way = paths::shortest(graph, heap.paths(), heap.follow, large.object);
+                let way = ways.to(large.object);
                 (large, way)
             })
             .collect(),
-        leaks: leaks::find(graph),
+        leaks: match contents {
+            true => leaks::find(graph),
+            false => leaks::find_without_texts(graph),
+        },
+        contents,
         waste: waste::find(graph, &reachable, WASTE),
         tree: tree::merged(graph, dominators, total / LEAST_SHARE),
         held: held(heap, &classes.rows),

@@ -205,7 +205,7 @@ fn add_java(
         opened.class = ErrorClass::first_of([opened.class, class].into_iter().flatten());
         opened
             .java
-            .push(java::part(&heap, wall_ms, number + at, steps));
+            .push(java::part(&heap, wall_ms, number + at, request.contents, steps));
     }
     Ok(())
 }

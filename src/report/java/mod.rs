@@ -61,6 +61,8 @@ pub struct JavaPage<'a> {
     pub tree: Tree,
     /// Who holds the classes of which there is most.
     pub held: Vec<(String, Holders)>,
+    /// Whether contents of the heap may be shown.
+    pub contents: bool,
 }
 
 /// A Java heap, ready to be put into a page.
@@ -93,7 +95,7 @@ pub fn part(page: &JavaPage<'_>, number: usize) -> JavaPart {
     leaks::write(&mut html, &page.leaks, number);
     tree(&mut html, page, number);
     largest(&mut html, page, number);
-    waste::write(&mut html, &page.waste, number);
+    waste::write(&mut html, &page.waste, page.contents, number);
     classes(&mut html, page, number);
     packages(&mut html, page, number);
     held(&mut html, page, number);
@@ -352,8 +354,9 @@ fn way(html: &mut Html, graph: &HeapGraph, path: &Path) {
                 continue;
             }
         };
-        if let Some(link) = &step.link {
-            html.add(format_args!("  ↓ {}\n", Foreign(&link.to_string())));
+        left_out(html, step.left_out);
+        if let Some(reference) = step.reference() {
+            html.add(format_args!("  ↓ {}\n", Foreign(&reference)));
         }
         html.add(format_args!(
             "{}\n",
@@ -361,6 +364,13 @@ fn way(html: &mut Html, graph: &HeapGraph, path: &Path) {
         ));
     }
     html.add(format_args!("</pre>\n"));
+}
+
+/// Says how many steps of a way are left out, where some are.
+fn left_out(html: &mut Html, steps: u64) {
+    if steps > 0 {
+        html.add(format_args!("  … {} more\n", thousands(steps)));
+    }
 }
 
 /// Steps of a way that are shown: of a long list the beginning and the end tell enough.

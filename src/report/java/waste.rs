@@ -5,13 +5,14 @@ use crate::analyze::waste::{Duplicates, LARGE_ARRAY_BYTES, Waste};
 use crate::units::{ByteSize, thousands};
 
 /// The section. Kinds of waste that were not found are left out.
-pub(super) fn write(html: &mut Html, waste: &Waste, number: usize) {
+/// Contents of the heap are shown only where `contents` says so.
+pub(super) fn write(html: &mut Html, waste: &Waste, contents: bool, number: usize) {
     html.add(format_args!(
         "<h3 id=\"waste{number}\">Waste</h3>\n<p class=\"note\">Up to {} could be saved.</p>\n",
         ByteSize(waste.total_bytes())
     ));
-    duplicates(html, "Equal strings", &waste.strings);
-    duplicates(html, "Equal arrays", &waste.arrays);
+    duplicates(html, "Equal strings", &waste.strings, contents);
+    duplicates(html, "Equal arrays", &waste.arrays, contents);
     let rows = waste.bitmaps.groups.iter().map(|group| {
         vec![
             format!("{} × {}", group.width, group.height),
@@ -90,10 +91,15 @@ pub(super) fn write(html: &mut Html, waste: &Waste, number: usize) {
     }
 }
 
-fn duplicates(html: &mut Html, what: &str, found: &Duplicates) {
+fn duplicates(html: &mut Html, what: &str, found: &Duplicates, contents: bool) {
     let rows = found.groups.iter().map(|group| {
+        let content = match contents {
+            true => Foreign(&group.value).to_string(),
+            false => format!("<code>{}</code>", group.hash),
+        };
         vec![
-            Foreign(&group.value).to_string(),
+            content,
+            thousands(group.length),
             Foreign(&group.class).to_string(),
             thousands(group.count),
             ByteSize(group.wasted_bytes).to_string(),
@@ -101,10 +107,14 @@ fn duplicates(html: &mut Html, what: &str, found: &Duplicates) {
         ]
     });
     let caption = format!("{what}: {} in all", ByteSize(found.wasted_bytes));
+    let content = match contents {
+        true => "content",
+        false => "hash of the content",
+    };
     table(
         html,
         &caption,
-        &["content", "class", "#times", "#wasted", "one is held by"],
+        &[content, "#length", "class", "#times", "#wasted", "one is held by"],
         rows.collect(),
     );
 }
