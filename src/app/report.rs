@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use time::OffsetDateTime;
 
 use self::compare::{diff, joined};
-use self::open::{Opened, open, to_open};
+use self::open::{Comparison, Opened, open, to_open};
 use self::whole::Measured;
 use super::findings::Finding;
 use super::java::{JavaOptions, Steps};
@@ -107,8 +107,9 @@ pub struct Told {
 pub fn write(request: &ReportRequest, steps: &Steps, target: Target) -> Result<Told, ReportError> {
     let mut opened = Vec::new();
     let mut number = 0;
+    let mut comparison = Comparison::of(request);
     for input in to_open(request) {
-        let one = open(&input, request, number, steps)?;
+        let one = open(&input, request, number, &mut comparison, steps)?;
         number += one.java.len();
         opened.push(one);
     }

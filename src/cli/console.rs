@@ -331,7 +331,7 @@ impl Console {
 
     /// A finding, by its kind: a note where it asks for nothing, else a warning with what to do
     /// about it.
-    pub fn tell(&self, kind: &str, text: impl Display, help: Option<&str>) {
+    pub fn finding(&self, kind: &str, text: impl Display, help: Option<&str>) {
         match is_note(kind) {
             true => self.note(text),
             false => self.warn_with_help(text, help),

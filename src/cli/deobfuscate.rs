@@ -84,7 +84,7 @@ fn show(console: &Console, goal: Option<&Path>, done: &Deobfuscated) {
         }));
     }
     for finding in &done.findings {
-        console.tell(finding.kind, &finding.message, finding.help.as_deref());
+        console.finding(finding.kind, &finding.message, finding.help.as_deref());
     }
     for map in &done.maps {
         console.say(line(map));

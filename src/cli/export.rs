@@ -178,7 +178,7 @@ pub(super) async fn page(ctx: &Context, args: Args) -> Result<Outcome, Failure> 
     };
     let told = report::write(ctx, request, &goal, args.force).await?;
     for finding in &told.findings {
-        console.tell(finding.kind, &finding.message, finding.help.as_deref());
+        console.finding(finding.kind, &finding.message, finding.help.as_deref());
     }
     report::show(ctx, &goal, &told);
     Ok(told.class.into())
@@ -227,7 +227,7 @@ fn goal(args: &Args, format: export::Format, stem: &str) -> Goal {
 
 fn show(console: &Console, exported: &Exported) -> Outcome {
     for finding in &exported.findings {
-        console.tell(finding.kind, &finding.message, finding.help.as_deref());
+        console.finding(finding.kind, &finding.message, finding.help.as_deref());
     }
     let files: Vec<_> = exported
         .files

@@ -232,7 +232,7 @@ fn finish(ctx: &Context, args: &Args, mut report: GcReport) -> Result<Outcome, F
         view::show(console, report, args.list);
     }
     for finding in &report.findings {
-        console.tell(finding.kind, &finding.message, finding.help.as_deref());
+        console.finding(finding.kind, &finding.message, finding.help.as_deref());
     }
     let missing = report.findings.iter().filter_map(|f| f.class);
     let empty = report.processes.is_empty().then_some(ErrorClass::Empty);

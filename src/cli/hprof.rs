@@ -257,7 +257,7 @@ fn warnings<T>(made: &Made<T>) -> Vec<Value> {
 
 fn complain<T>(console: &Console, made: &Made<T>) {
     for finding in &made.findings {
-        console.tell(finding.kind, &finding.message, finding.help.as_deref());
+        console.finding(finding.kind, &finding.message, finding.help.as_deref());
     }
 }
 

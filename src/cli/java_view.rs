@@ -67,7 +67,7 @@ pub(super) fn totals(
 /// Tells what is wrong with a heap.
 pub(super) fn warn(console: &Console, heap: &HeapFacts) {
     for warning in &heap.warnings {
-        console.tell(
+        console.finding(
             warning.kind,
             format_args!("{}: {}", heap.path, warning.message),
             warning.help.as_deref(),

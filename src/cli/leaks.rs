@@ -194,7 +194,7 @@ async fn native_leaks(ctx: &Context, args: &Args) -> Result<Option<Outcome>, Fai
         native::show(console, &found.document);
     }
     for finding in &found.findings {
-        console.tell(finding.kind, &finding.message, finding.help.as_deref());
+        console.finding(finding.kind, &finding.message, finding.help.as_deref());
     }
     if found.java_dumps > 0 {
         console.say("the input holds Java heaps, too: --java looks for leaks there");

@@ -58,7 +58,7 @@ pub(super) fn heading(console: &Console, dump: &DumpFacts) {
 /// Tells what is wrong with an input.
 pub(super) fn warn(console: &Console, path: &str, warnings: &[Warning]) {
     for warning in warnings {
-        console.tell(
+        console.finding(
             warning.kind,
             format_args!("{path}: {}", warning.message),
             warning.help.as_deref(),

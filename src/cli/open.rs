@@ -111,7 +111,7 @@ async fn show_trace(
 ) -> Result<Outcome, Failure> {
     let console = &ctx.console;
     if let Some(finding) = trace.finding() {
-        console.tell(finding.kind, &finding.message, finding.help.as_deref());
+        console.finding(finding.kind, &finding.message, finding.help.as_deref());
     }
     let name = trace.name.clone();
     let mut signals = watch_signals()?;

@@ -123,7 +123,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let class = opened.class();
     let QueryFile { database, findings } = opened;
     for finding in &findings {
-        console.tell(
+        console.finding(
             finding.kind,
             shown(&finding.message),
             finding.help.as_deref(),

@@ -103,7 +103,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     }
     let told = write(ctx, request, &goal, args.force).await?;
     for finding in &told.findings {
-        console.tell(finding.kind, &finding.message, finding.help.as_deref());
+        console.finding(finding.kind, &finding.message, finding.help.as_deref());
     }
     show(ctx, &goal, &told);
     if args.open

@@ -108,7 +108,7 @@ fn show(console: &Console, again: &str, goal: Option<&Path>, symbolized: &Symbol
         }));
     }
     for finding in findings {
-        console.tell(finding.kind, &finding.message, finding.help.as_deref());
+        console.finding(finding.kind, &finding.message, finding.help.as_deref());
     }
     missing::tell(console, symbolization, Remedy::Again(again));
     if written.addresses == 0 {

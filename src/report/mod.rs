@@ -58,10 +58,13 @@ impl Report<'_> {
         let mut sections = Vec::with_capacity(java.len());
         for (at, mut part) in java.into_iter().enumerate() {
             part.entry.section = data::java_section(at);
+            let is_compared = part.entry.compared_with.is_some();
             header.java.push(part.entry);
-            bodies.push(part.body);
+            bodies.push((!is_compared, part.body));
             sections.push(part.data);
         }
+        // What grew comes before the heap that it grew from.
+        bodies.sort_by_key(|(is_later, _)| *is_later);
         let order = native.map(Order::of);
         let encoded = data::encode(native.zip(order.as_ref()), &inputs, header, sections);
         let header = &encoded.header;
@@ -70,7 +73,7 @@ impl Report<'_> {
         if let Some(profile) = native {
             native::body(&mut html, header, profile);
         }
-        for body in bodies {
+        for (_, body) in bodies {
             html.add(format_args!("{body}"));
         }
         native::foot(&mut html, header);

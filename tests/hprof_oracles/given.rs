@@ -1,8 +1,12 @@
 //! The dumps of HEAPTAP_HPROF and the answers that lie beside them.
 
 use crate::oracle::{Counts, differences, of_graph, of_histogram, of_jmap};
+use heaptap::analyze::filter::Filter;
+use heaptap::analyze::paths::Ways;
+use heaptap::analyze::{largest, leaks};
 use heaptap::heap_graph::{
-    BasicType, ClassKind, Dominators, Follow, HeapGraph, ObjectId, ObjectIndex, SizeModel,
+    BasicType, ClassKind, Dominators, Follow, HeapGraph, ObjectId, ObjectIndex, ShortestPaths,
+    SizeModel,
 };
 use heaptap::hprof::{Options, histogram, read};
 use heaptap::import::open_hprof;
@@ -288,4 +292,56 @@ fn what_was_planted_in_android_dumps_is_found() {
         });
         assert_eq!(Some(equal.count() as u64), text["copies"].as_u64());
     }
+}
+
+/// The Dialer of Android 4.4, a test dump of AOSP's perflib: what perflib's own tests know of it,
+/// and the leak that it holds.
+#[test]
+fn what_perflib_knows_of_the_dialer_is_found() {
+    let Some(folder) = folder() else {
+        return;
+    };
+    let graph = graph_of(&folder.join("perflib/dialer.android-hprof"), None);
+    assert_eq!(graph.facts.sizes, SizeModel::Dump);
+    let dominators = Dominators::of(&graph, Follow::default());
+    // perflib counts the 1,296 arrays of `$staticOverhead` as objects; here their bytes are a part
+    // of the classes that they stand for.
+    let (overhead, overhead_bytes) = (1_296, 417_744);
+    let objects = graph.objects().filter(|&o| !graph.is_placeholder(o)).count() as u64;
+    assert_eq!(objects, 43_687 - overhead);
+    assert_eq!(dominators.total().count, 42_868 - overhead);
+    let arrays = of_graph(&graph)["byte[]"];
+    assert_eq!(arrays, (1_406 - overhead, 681_489 - overhead_bytes));
+    let class_object = |name: &str| {
+        let class = graph.classes().iter().find(|class| class.name == name);
+        class.and_then(|class| class.object).expect("it is loaded")
+    };
+    for (name, retained) in [
+        ("android.text.Html$HtmlParser", 116_492),
+        ("android.app.ActivityThread", 853 + 576),
+    ] {
+        let bytes = dominators.retained_bytes(class_object(name));
+        assert_eq!(bytes, retained, "{name}");
+    }
+    let found = leaks::find(&graph);
+    let [group] = &found.groups[..] else {
+        panic!("{:?}", found.groups);
+    };
+    assert_eq!(
+        (group.class.as_str(), group.what(), group.leaks.len()),
+        ("com.android.dialer.calllog.CallLogNotificationsService", "stopped Service", 1)
+    );
+    let suspects: Vec<String> = group
+        .path
+        .iter()
+        .filter(|step| step.suspect)
+        .filter_map(|step| Some(step.reference.as_ref()?.shown()))
+        .collect();
+    assert_eq!(suspects, ["sInstance", "mContext"]);
+    let best = ShortestPaths::from_best_roots(&graph, Follow::default());
+    let way = Ways::of(&graph, &best, Follow::default()).to(group.leaks[0].object);
+    assert_eq!(way.root.map(|root| root.to_string()), Some(group.root.clone()));
+    let all = largest::largest(&graph, &dominators, &Filter::default(), 1, true);
+    let largest = all.first().expect("it holds objects");
+    assert_eq!(largest.object, class_object("android.content.res.Resources"));
 }

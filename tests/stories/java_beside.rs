@@ -85,7 +85,7 @@ fn a_java_heap_is_taken_at_each_label_and_found_by_who_looks_for_it() {
     let lab = Lab::new(FAST);
     let mut running = lab.record(&["--with", "java"]);
     running.until_recorded();
-    for label in ["before", "after login"] {
+    for label in ["before", "after login", "later"] {
         lab.expect(0, &["snapshot", "--label", label]);
         let captured = running.until("captured");
         assert_eq!(captured["label"], label, "{captured}");
@@ -100,8 +100,8 @@ fn a_java_heap_is_taken_at_each_label_and_found_by_who_looks_for_it() {
     let dumps = java["dumps"].as_array().unwrap();
     let labels: Vec<Option<&str>> = dumps.iter().map(|d| d["label"]["name"].as_str()).collect();
     assert_eq!(
-        &labels[..2],
-        [Some("before"), Some("after login")],
+        &labels[..3],
+        [Some("before"), Some("after login"), Some("later")],
         "{java:#}"
     );
     for (at, dump) in dumps.iter().enumerate() {
@@ -122,6 +122,50 @@ fn a_java_heap_is_taken_at_each_label_and_found_by_who_looks_for_it() {
     let top = lab.expect(0, &["top", "out@after login", "--json"]).json();
     assert!(top.to_string().contains("com.example.app"), "{top:#}");
     lab.expect(0, &["diff", "out@before", "out@after login"]);
+    // The newest heap is the one that is looked at, whether it has a label or not.
+    let newest = &dumps.last().unwrap()["index"];
+    let mut manifest = java.clone();
+    let last = manifest["dumps"].as_array_mut().unwrap().last_mut();
+    last.unwrap()["label"] = Value::Null;
+    let path = lab.work().join("out/java/manifest.json");
+    std::fs::write(path, manifest.to_string()).unwrap();
+    let leaks = lab.run(&["leaks", "out/java", "--json"]).json();
+    let heaps = leaks["heaps"].as_array().unwrap();
+    let looked_at: Vec<&Value> = heaps.iter().map(|heap| &heap["label"]).collect();
+    assert_eq!(looked_at[..2], ["before", "after login"]);
+    assert_eq!(&heaps.last().unwrap()["index"], newest, "{heaps:#?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn code_that_methods_share_is_a_note_whoever_shows_the_heap() {
+    let lab = Lab::new(FAST);
+    let mut running = lab.record(&[]);
+    running.until_recorded();
+    for label in ["before", "after"] {
+        lab.expect(0, &["snapshot", "--label", label]);
+    }
+    running.signal("INT");
+    let ended = running.end();
+    assert_eq!(ended.code(), Some(0));
+    for args in [
+        &["top", "out"][..],
+        &["diff", "out@before", "out@after"],
+        &["query", "out", "SELECT 1"],
+        &["report", "out", "-o", "page.html"],
+        &["convert", "out/raw-trace", "-o", "converted"],
+    ] {
+        let ended = lab.expect(0, args);
+        let said: Vec<&str> = ended
+            .stderr
+            .lines()
+            .filter(|line| line.contains("[DEDUPED]"))
+            .collect();
+        assert!(!said.is_empty(), "{args:?}: {}", ended.stderr);
+        for line in said {
+            assert!(line.trim_start().starts_with("note: "), "{args:?}: {line}");
+        }
+    }
 }
 
 #[test]

@@ -324,3 +324,34 @@ fn the_page_holds_no_text_of_the_heap_unless_contents_are_asked_for() {
         assert!(is_word || !without.contains(value), "{value}");
     }
 }
+
+#[test]
+fn the_page_of_a_difference_opens_on_what_grew_with_links_to_who_holds_it() {
+    let folder = folder("difference");
+    let (before, after) = (folder.join("a.hprof"), folder.join("b.hprof"));
+    list(&before, &["app.Event"], 1_000);
+    list(&after, &["app.Event"], 3_000);
+    let (before, after) = (before.to_str().unwrap(), after.to_str().unwrap());
+    let (one, other) = (folder.join("one.html"), folder.join("other.html"));
+    words(&["diff", before, after, "-o", one.to_str().unwrap()]);
+    words(&["report", after, "--base", before, "-o", other.to_str().unwrap()]);
+    for page in [one, other] {
+        let page = std::fs::read_to_string(page).unwrap();
+        let grew = page.split("<h3 id=\"grew1\">").nth(1);
+        let grew = grew.expect("what grew, of the second heap");
+        assert!(!page.contains("<h3 id=\"grew0\">"));
+        let grew = grew.split("<h3").next().unwrap();
+        assert!(grew.contains("in +4,000 objects"), "{grew}");
+        let row = |class: &str| {
+            let row = grew.split("<tr>").find(|row| row.contains(class));
+            row.unwrap_or_else(|| panic!("no {class} in {grew}")).to_owned()
+        };
+        assert!(row("app.Event").contains(">+2,000<"), "{}", row("app.Event"));
+        let link = row("app.Event");
+        let link = link.split("href=\"#").nth(1).unwrap();
+        let link = link.split('"').next().unwrap();
+        let held = page.split(&format!("id=\"{link}\">")).nth(1).unwrap();
+        let held = held.split("<h4").next().unwrap();
+        assert!(held.contains("app.Keeper.LIST"), "{held}");
+    }
+}

@@ -125,6 +125,8 @@ export interface JavaFacts {
   objects: number;
   shallow: number;
   native: number;
+  /** The dump that it is compared with. */
+  compared_with?: string | null;
 }
 
 /** Readings in order of time, in columns; `breaks` are rows that no line joins with the one before. */
@@ -229,6 +231,28 @@ export interface JavaStep {
   reason?: number | null;
   reference?: number | null;
   suspect?: boolean | null;
+  /** Steps before it that are left out of a long path. */
+  left_out?: number;
+}
+
+export interface JavaSizes {
+  count: number[];
+  shallow: number[];
+  native: number[];
+  retained: number[];
+}
+
+/** What became of a heap since another dump, by class, and who holds what grew. */
+export interface JavaChange {
+  since: string;
+  headline: string;
+  of_two_kinds: boolean;
+  name: number[];
+  status: string[];
+  before: JavaSizes;
+  after: JavaSizes;
+  /** Preorder: the class's objects are held by the first level. */
+  held: { class: number; pop: number[]; label: number[]; count: number[]; root: number[] }[];
 }
 
 export interface JavaSuspect {
@@ -263,7 +287,8 @@ export interface JavaHeap {
   } | null;
   tree: { pop: number[]; label: number[]; count: number[]; bytes: number[] } | null;
   suspects: JavaSuspect[];
-  largest: { label: number; id: string | null; retained: number; path: JavaStep[] }[];
+  largest: { label: number; id: string | null; retained: number; root?: number | null; path: JavaStep[] }[];
   unheld?: { class: number; count: number; what: string }[];
   notes?: string[];
+  change?: JavaChange;
 }

@@ -2,10 +2,10 @@
 // the way that still holds each.
 
 import { fill, h, name } from "./dom";
-import type { JavaHeap, JavaRows, JavaStep, JavaSuspect } from "./format";
+import type { JavaChange, JavaHeap, JavaRows, JavaSizes, JavaStep, JavaSuspect } from "./format";
 import { Table } from "./table";
 import { bar } from "./treeview";
-import { bytes, thousands } from "./units";
+import { bytes, signed, thousands } from "./units";
 
 interface ClassRow {
   name: string;
@@ -24,9 +24,16 @@ interface Node {
   children: Node[];
 }
 
-type Page = "histogram" | "packages" | "dominators" | "tree" | "largest";
+/** A class in both dumps. */
+interface Grown {
+  at: number;
+  name: string;
+}
+
+type Page = "growth" | "histogram" | "packages" | "dominators" | "tree" | "largest";
 
 const PAGES: { page: Page; title: string }[] = [
+  { page: "growth", title: "What grew" },
   { page: "histogram", title: "Classes" },
   { page: "packages", title: "Packages" },
   { page: "dominators", title: "Dominator tree" },
@@ -64,6 +71,8 @@ export class JavaView {
   private page: Page = "histogram";
   private heap: JavaHeap | null = null;
   private refill: (() => void) | null = null;
+  /** Whether the heap that is shown is compared with another one. */
+  private compared = false;
 
   constructor() {
     this.buttons = PAGES.map(({ page, title }) => ({
@@ -92,6 +101,11 @@ export class JavaView {
   show(heap: JavaHeap): void {
     if (heap === this.heap) return;
     this.heap = heap;
+    const compared = heap.change !== undefined;
+    this.buttons.find(({ page }) => page === "growth")!.button.hidden = !compared;
+    if (compared && !this.compared) this.page = "growth";
+    else if (!compared && this.page === "growth") this.page = "histogram";
+    this.compared = compared;
     this.turn(this.page);
   }
 
@@ -102,10 +116,11 @@ export class JavaView {
   private turn(page: Page): void {
     this.page = page;
     for (const each of this.buttons) each.button.setAttribute("aria-pressed", String(each.page === page));
-    this.filter.hidden = page !== "histogram" && page !== "packages";
+    this.filter.hidden = page !== "histogram" && page !== "packages" && page !== "growth";
     this.refill = null;
     const heap = this.heap!;
-    if (page === "histogram") this.classes(heap.histogram, "Class");
+    if (page === "growth" && heap.change) this.growth(heap.change);
+    else if (page === "histogram") this.classes(heap.histogram, "Class");
     else if (page === "packages") this.classes(heap.packages, "Package");
     else if (page === "dominators") this.dominators(heap);
     else if (page === "tree") this.byClass(heap);
@@ -163,11 +178,118 @@ export class JavaView {
     this.refill();
   }
 
+  /** What grew since another dump; of the class that is chosen, who holds its objects now. */
+  private growth(change: JavaChange): void {
+    const more = (of: keyof JavaSizes, at: number): number => change.after[of][at]! - change.before[of][at]!;
+    const own = (at: number): number => more("shallow", at) + more("native", at);
+    const rows: Grown[] = change.name.map((text, at) => ({ at, name: this.text(text) }));
+    const size = (id: string, title: string, hint: string, value: (at: number) => number, show = (n: number): string => signed(n, "bytes")) => ({
+      id,
+      title,
+      hint,
+      numeric: true,
+      sort: ({ at }: Grown) => value(at),
+      cell: ({ at }: Grown) => (value(at) === 0 ? "–" : show(value(at))),
+    });
+    const columns = [
+      {
+        id: "name",
+        title: "Class",
+        sort: (row: Grown) => row.name,
+        cell: (row: Grown) => {
+          const status = change.status[row.at]!;
+          const text = h("span", null, name(row.name));
+          if (status === "new" || status === "gone") text.append(" ", h("span", { class: "tag" }, status));
+          return text;
+        },
+      },
+      size("count", "Objects", "How many more there are", (at) => more("count", at), (n) => (n > 0 ? "+" : "") + thousands(n)),
+      size("own", "Own bytes", "The objects alone, and native memory that they own", own),
+      size("retained", "Retained", "What would be free if they were", (at) => more("retained", at)),
+      size("before", "Before", "Objects before", (at) => change.before.count[at]!, thousands),
+      size("now", "Now", "Objects now", (at) => change.after.count[at]!, thousands),
+    ];
+    let sort = { column: "own", descending: true };
+    const below = h("section", { class: "held", "aria-label": "Who holds them" });
+    const table = new Table<Grown>(columns, {
+      label: "Classes that changed",
+      sorted: (column, descending) => {
+        sort = { column, descending };
+        this.refill?.();
+      },
+      select: (row) => this.holders(below, change, row),
+      activate: (row) => this.inClasses(row.name),
+      empty: change.name.length === 0 ? "No class changed." : "No class matches.",
+    });
+    table.markSort(sort.column, true);
+    this.refill = () => {
+      const wanted = this.filter.value.trim().toLowerCase();
+      const listed = rows.filter((row) => row.name.toLowerCase().includes(wanted));
+      const value = columns.find(({ id }) => id === sort.column)!.sort;
+      const sign = sort.descending ? -1 : 1;
+      listed.sort((a, b) => (value(a) < value(b) ? -sign : value(a) > value(b) ? sign : a.name < b.name ? -1 : 1));
+      table.show(listed);
+    };
+    const page = h(
+      "div",
+      { class: "growth" },
+      h("p", { class: "headline" }, h("b", null, change.headline), h("span", { class: "soft" }, " since ", name(change.since))),
+      change.of_two_kinds ? h("p", { class: "hint" }, "The two dumps are of different kinds, which size arrays and strings differently and know different roots.") : null,
+      table.element,
+      below,
+    );
+    fill(this.host, page);
+    this.refill();
+    const first = rows.find((row) => own(row.at) > 0);
+    if (first) table.reveal(first);
+  }
+
+  private inClasses(text: string): void {
+    this.filter.value = text;
+    this.turn("histogram");
+  }
+
+  private holders(host: HTMLElement, change: JavaChange, row: Grown): void {
+    const text = change.name[row.at]!;
+    const ways = change.held.find((each) => each.class === text);
+    const now = change.after.count[row.at]!;
+    const title = h(
+      "p",
+      { class: "bar" },
+      h("b", null, `${thousands(now)} × `, name(row.name)),
+      now > 0 ? h("button", { type: "button", onclick: () => this.inClasses(row.name) }, "Show in Classes") : null,
+    );
+    if (!ways || ways.pop.length === 0) {
+      const why = now === 0 ? "None are left." : "Who holds them is on the page for the classes that grew most: heaptap paths shows it for every class.";
+      return fill(host, title, h("p", { class: "hint" }, why));
+    }
+    const tree = h("div");
+    fill(host, title, tree);
+    this.unfolding(
+      ways.pop,
+      [
+        {
+          id: "label",
+          title: "Held by",
+          cell: (node) => {
+            const root = this.text(ways.root[node.row]);
+            return h("span", null, name(this.text(ways.label[node.row])), root ? h("span", { class: "soft" }, " root: ", name(root)) : null);
+          },
+        },
+        { id: "count", title: "Objects", numeric: true, cell: (node) => thousands(ways.count[node.row]!) },
+      ],
+      `Who holds ${row.name}, back to the roots`,
+      null,
+      tree,
+    );
+  }
+
   private unfolding(
     pops: number[],
     columns: ConstructorParameters<typeof Table<Node>>[0],
     label: string,
     note: string | null,
+    host: HTMLElement = this.host,
   ): void {
     const roots = nodesOf(pops);
     const open = new Set<Node>();
@@ -201,8 +323,10 @@ export class JavaView {
       }
       table.show(rows, active);
     };
-    if (roots.length === 1) open.add(roots[0]!);
-    fill(this.host, note ? h("p", { class: "hint" }, note) : null, table.element);
+    // Of ways to the roots what has no forks is shown whole, as far as that is no long list.
+    let levels = host === this.host ? 1 : 40;
+    for (let siblings = roots; siblings.length === 1 && levels > 0; siblings = siblings[0]!.children, levels--) open.add(siblings[0]!);
+    fill(host, note ? h("p", { class: "hint" }, note) : null, table.element);
     list(null);
   }
 
@@ -264,7 +388,7 @@ export class JavaView {
             "details",
             { class: "card" },
             h("summary", null, h("b", { class: "figure" }, bytes(object.retained)), " ", name(this.text(object.label)), object.id ? h("span", { class: "soft" }, ` ${object.id}`) : null),
-            this.path(object.path, null),
+            this.way(object.path, this.text(object.root)),
           ),
         ),
       ),
@@ -273,6 +397,26 @@ export class JavaView {
 
   private none(words: string): void {
     fill(this.host, h("p", { class: "empty" }, words));
+  }
+
+  /** A path whose references lead to the steps that they stand with. */
+  private way(steps: JavaStep[], root: string): HTMLElement {
+    return h(
+      "ol",
+      { class: "path" },
+      root ? h("li", { class: "soft" }, "root: ", name(root)) : null,
+      ...steps.map((step) => {
+        const reference = this.text(step.reference);
+        return h(
+          "li",
+          null,
+          step.left_out ? h("span", { class: "soft" }, `… ${thousands(step.left_out)} more … `) : null,
+          reference ? h("code", null, "↓ ", name(reference)) : null,
+          " ",
+          name(this.text(step.class)),
+        );
+      }),
+    );
   }
 
   private path(steps: JavaStep[], root: string | null): HTMLElement {
@@ -286,6 +430,7 @@ export class JavaView {
         return h(
           "li",
           { class: step.status === "leaking" ? "leaking" : null },
+          step.left_out ? h("span", { class: "soft" }, `… ${thousands(step.left_out)} more … `) : null,
           name(this.text(step.class)),
           // The reference that should not be there, as heaptap's own tables underline it.
           reference ? h("code", { class: step.suspect ? "suspect" : null }, name(`.${reference}`)) : null,
@@ -299,7 +444,6 @@ export class JavaView {
 
   /** The suspects, on a page of their own. */
   suspects(heap: JavaHeap): HTMLElement {
-    this.heap = this.heap ?? heap;
     const before = this.heap;
     this.heap = heap;
     const one = (suspect: JavaSuspect, place: number): HTMLElement =>

@@ -73,7 +73,8 @@ export function firstState(header: Header, tabs: Tab[]): State {
     zoom: [],
     selected: [],
     search: "",
-    java: 0,
+    // Of two heaps that are compared the page opens on the one that grew.
+    java: Math.max(0, (header.java ?? []).findIndex((heap) => heap.compared_with)),
   };
 }
 

@@ -240,7 +240,7 @@ function encodeTables(model) {
     growth: [],
     diff: null,
     folded: null,
-    java: java.map((heap, i) => ({ section: `java.${i}`, name: heap.name, index: i, label: null, pid: 4242, process: heap.name, time_ms: null, wall_ms: null, objects: 0, shallow: 0, native: 0 })),
+    java: java.map((heap, i) => ({ section: `java.${i}`, name: heap.name, index: i, label: null, pid: 4242, process: heap.name, time_ms: null, wall_ms: null, objects: 0, shallow: 0, native: 0, compared_with: heap.change?.since ?? null })),
     ...more,
   };
   const json = Buffer.from(JSON.stringify(full), "utf8");

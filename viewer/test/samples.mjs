@@ -92,6 +92,23 @@ export function game(more = {}) {
   });
 }
 
+/** The same as it became of another dump: events in a list grew, a cache shrank. */
+export function comparedHeap() {
+  const heap = javaHeap();
+  const [event, list, keeper, turns, cache] = ["app.Event", "Event.next", "app.Keeper.LIST", "system class", "app.Cache"].map((text) => heap.strings.push(text) - 1);
+  heap.change = {
+    since: "before.hprof",
+    headline: "1.0 MiB → 1.5 MiB: +512.0 KiB in +80 objects",
+    of_two_kinds: false,
+    name: [event, 1, cache],
+    status: ["grown", "new", "shrunk"],
+    before: { count: [100, 0, 9], shallow: [2400, 0, 9000], native: [0, 0, 0], retained: [102_400, 0, 90_000] },
+    after: { count: [180, 7, 4], shallow: [4320, 700, 4000], native: [600_000, 0, 0], retained: [184_320, 700, 40_000] },
+    held: [{ class: event, pop: [0, 0], label: [list, keeper], count: [180, 1], root: [0, turns] }],
+  };
+  return heap;
+}
+
 export function javaHeap() {
   return {
     name: "com.example.app",

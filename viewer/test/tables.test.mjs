@@ -6,7 +6,7 @@ import { after, before, test } from "node:test";
 import { browser, inApp, look } from "./browser.mjs";
 import { encode, synthetic } from "./encode.mjs";
 import { filtered, nameOf, randomStacks } from "./oracle.mjs";
-import { game } from "./samples.mjs";
+import { comparedHeap, game, javaHeap } from "./samples.mjs";
 
 let chromium;
 before(async () => {
@@ -145,5 +145,30 @@ test("25b: Java heaps: classes, the tree that unfolds, suspects with their path"
   assert.match(await suspect.textContent(), /MainActivity.*certain.*activity destroyed.*Clear the reference in onDestroy/s);
   assert.equal(await suspect.locator("code.suspect").textContent(), ".mContext");
   assert.equal(await suspect.locator("li.leaking").count(), 1);
+  await page.close();
+});
+
+test("25c: of two Java heaps the page opens on what grew, sorted, with who holds it", async () => {
+  const page = await chromium.open(encode({ java: [javaHeap(), comparedHeap()] }));
+  const rows = page.locator(".growth > .table-scroll tr[data-row]");
+  const cells = (column) => rows.evaluateAll((rows, column) => rows.map((row) => row.cells[column].textContent), column);
+  assert.equal(await inApp(page, (app) => app.state.java), 1, "not the one before");
+  assert.match(await page.locator(".growth .headline").textContent(), /\+512\.0 KiB in \+80 objects since before\.hprof/);
+  assert.deepEqual(await cells(0), ["app.Event", "byte[] new", "app.Cache"]);
+  assert.deepEqual(await cells(2), ["+587.8 KiB", "+700 B", "−4.9 KiB"], "own bytes, native ones too");
+  await page.locator(".growth > .table-scroll thead").getByRole("button", { name: "Objects" }).click();
+  assert.deepEqual(await cells(1), ["+80", "+7", "−5"]);
+  await page.locator(".growth > .table-scroll thead").getByRole("button", { name: "Class" }).click();
+  assert.deepEqual(await cells(0), ["app.Cache", "app.Event", "byte[] new"]);
+  const held = page.locator(".held");
+  assert.match(await held.textContent(), /180 × app\.Event.*Event\.next.*app\.Keeper\.LIST root: system class/s);
+  await page.fill(".pane input[type=search]", "cache");
+  await rows.first().click();
+  assert.match(await held.textContent(), /4 × app\.Cache.*heaptap paths/s);
+  await page.getByRole("button", { name: "Show in Classes" }).click();
+  assert.equal(await page.inputValue(".pane input[type=search]"), "app.Cache");
+  await inApp(page, (app) => app.change({ java: 0 }));
+  assert.equal(await page.getByRole("button", { name: "What grew" }).isVisible(), false);
+  assert.deepEqual(page.told.errors, []);
   await page.close();
 });

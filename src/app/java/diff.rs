@@ -24,6 +24,13 @@ pub struct DiffRequest {
     pub before: (JavaInput, JavaOptions),
     /// The second.
     pub after: (JavaInput, JavaOptions),
+    /// What is compared of them.
+    pub wanted: Wanted,
+}
+
+/// What is compared of two heaps, and how much of it is told.
+#[derive(Debug, Clone)]
+pub struct Wanted {
     /// Which objects count.
     pub filter: Filter,
     /// At most so many classes, paths and leaks; 0 is all.
@@ -35,6 +42,8 @@ pub struct DiffRequest {
     pub least: Option<u64>,
     /// Levels of the dominator tree.
     pub depth: usize,
+    /// Whether texts of the heap may be told.
+    pub texts: bool,
 }
 
 /// What changed.
@@ -181,23 +190,29 @@ pub fn diff(
     steps: &Steps,
 ) -> Result<(DiffReport, Option<ErrorClass>), JavaError> {
     // One heap at a time: of each the tables are kept, not the graph.
-    let before = Half::of(&open_side(&request.before, steps)?, request, steps);
-    let mut after = Half::of(&open_side(&request.after, steps)?, request, steps);
+    let wanted = &request.wanted;
+    let before = Half::of(&open_side(&request.before, steps)?, wanted, steps);
+    let mut after = Half::of(&open_side(&request.after, steps)?, wanted, steps);
     if before.is_of_dump(&after) {
         after.facts.warnings.push(Warning::same_moment());
     }
     let class = ErrorClass::first_of(before.class.into_iter().chain(after.class));
+    Ok((compare(before, after, wanted), class))
+}
+
+/// Compares what was kept of two dumps.
+pub(in crate::app) fn compare(before: Half, after: Half, wanted: &Wanted) -> DiffReport {
     let by_class = diff::merge(before.classes, after.classes);
     let total = Change {
         before: before.total,
         after: after.total,
     };
     let mut classes = by_class.rows;
-    if !request.unchanged {
+    if !wanted.unchanged {
         classes.retain(|row| !row.change.growth().is_none());
     }
     let classes_changed = classes.len();
-    let most = match request.limit {
+    let most = match wanted.limit {
         0 => usize::MAX,
         most => most,
     };
@@ -206,13 +221,13 @@ pub fn diff(
         let middle = most.div_ceil(2)..classes.len() - most / 2;
         classes.drain(middle);
     }
-    let least = request.least.unwrap_or_else(|| {
+    let least = wanted.least.unwrap_or_else(|| {
         let larger = total.before.retained.max(total.after.retained);
         (larger.total_bytes() / 1000).max(1)
     });
     let mut leaks = leak_changes(before.leaks, after.leaks);
     leaks.truncate(most);
-    let report = DiffReport {
+    DiffReport {
         before: before.facts,
         after: after.facts,
         total: ChangeRow::of(&total),
@@ -224,11 +239,10 @@ pub fn diff(
             })
             .collect(),
         classes_changed,
-        paths: path_rows(&before.tree, &after.tree, request, least),
+        paths: path_rows(&before.tree, &after.tree, wanted, least),
         paths_least_bytes: least,
         leaks,
-    };
-    Ok((report, class))
+    }
 }
 
 fn open_side(
@@ -238,8 +252,8 @@ fn open_side(
     open(input, options.clone(), steps)
 }
 
-/// What is kept of a dump.
-struct Half {
+/// What is kept of a dump that is compared.
+pub(in crate::app) struct Half {
     /// The file, with its links resolved.
     file: Option<PathBuf>,
     facts: HeapFacts,
@@ -251,23 +265,27 @@ struct Half {
 }
 
 impl Half {
-    fn of(heap: &JavaHeap, request: &DiffRequest, steps: &Steps) -> Half {
+    pub(in crate::app) fn of(heap: &JavaHeap, wanted: &Wanted, steps: &Steps) -> Half {
         let side = Side {
             graph: &heap.graph,
             dominators: heap.dominators(),
         };
         steps.begin("adding up");
-        let classes = diff::classes(side, &request.filter);
+        let filter = &wanted.filter;
+        let classes = diff::classes(side, filter);
         let mut total = classes.total();
-        if request.filter.takes_all() {
+        if filter.takes_all() {
             total.retained = heap.dominators().total();
         } else {
-            let wanted = request.filter.of(&heap.graph);
-            let group = |o| wanted.takes(o).then_some(0);
+            let taken = filter.of(&heap.graph);
+            let group = |o| taken.takes(o).then_some(0);
             total.retained = side.dominators.retained_by(1, group)[0];
         }
         steps.begin("looking for leaks");
-        let found = leaks::find(&heap.graph);
+        let found = match wanted.texts {
+            true => leaks::find(&heap.graph),
+            false => leaks::find_without_texts(&heap.graph),
+        };
         Half {
             file: heap.path.canonicalize().ok(),
             facts: HeapFacts::of(heap),
@@ -275,7 +293,7 @@ impl Half {
             classes,
             total,
             tree: tree::merged(&heap.graph, side.dominators, 0),
-            leaks: by_signature(&found, &request.filter),
+            leaks: by_signature(&found, filter),
         }
     }
 
@@ -297,7 +315,10 @@ fn by_signature(found: &Leaks, filter: &Filter) -> BTreeMap<(String, String), Le
             .filter_map(|step| {
                 let reference = step.reference.as_ref()?;
                 let class = crate::analyze::paths::short(&step.class);
-                Some(format!("{class}.{}", reference.shown()))
+                Some(match &step.repeated {
+                    Some(repeated) => repeated.text(),
+                    None => format!("{class}.{}", reference.shown()),
+                })
             })
             .collect();
         let entry = all
@@ -354,13 +375,13 @@ fn leak_changes(
 }
 
 /// The changed part of the dominator tree. Under each node what grew comes before what shrank.
-fn path_rows(before: &Tree, after: &Tree, request: &DiffRequest, least: u64) -> Vec<PathChangeRow> {
+fn path_rows(before: &Tree, after: &Tree, wanted: &Wanted, least: u64) -> Vec<PathChangeRow> {
     let all = diff::by_path(before, after);
     let changed = |at: usize| {
         let growth = all.nodes[at].change.growth();
         growth.retained_total_bytes().unsigned_abs() >= least
     };
-    let filter = &request.filter;
+    let filter = &wanted.filter;
     let mut rows: Vec<PathChangeRow> = Vec::new();
     let mut stack: Vec<(usize, Option<usize>, usize)> = Vec::new();
     stack.extend(all.tops.iter().rev().map(|&top| (top, None, 0)));
@@ -381,7 +402,7 @@ fn path_rows(before: &Tree, after: &Tree, request: &DiffRequest, least: u64) -> 
             name: node.name.clone(),
             change: ChangeRow::of(&node.change),
         });
-        if depth + 1 < request.depth {
+        if depth + 1 < wanted.depth {
             let below = node.below.iter().rev();
             stack.extend(below.map(|&below| (below, Some(id), depth + 1)));
         }

@@ -5,9 +5,13 @@ use crate::analyze::histogram::{Among, By, Row, histogram};
 use crate::analyze::holders::{self, Holders};
 use crate::analyze::paths::Ways;
 use crate::analyze::{label, largest, leaks, tree, waste};
+use crate::app::java::diff::{ChangeRow, DiffReport};
+use crate::app::java::facts::Figures;
 use crate::app::java::{JavaHeap, Steps};
 use crate::heap_graph::{ClassIndex, DumpSource, ObjectIndex, Reachable, Referrers};
+use crate::report::java::change::{Change, Changed, ChangedLeak, Sizes};
 use crate::report::java::{self, JavaPage, JavaPart};
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
@@ -17,6 +21,8 @@ const LARGEST: usize = 40;
 const WASTE: usize = 15;
 /// Classes of which is shown who holds them.
 const HELD: usize = 12;
+/// Classes that grew since another dump of which that is shown.
+const GROWN: usize = 20;
 /// What retains less than this share of the heap is left out of the tree.
 const LEAST_SHARE: u64 = 20_000;
 
@@ -28,6 +34,7 @@ pub(super) fn part(
     wall_ms: Option<f64>,
     number: usize,
     contents: bool,
+    change: Option<Change>,
     steps: &Steps,
 ) -> JavaPart {
     let graph = &heap.graph;
@@ -85,51 +92,98 @@ pub(super) fn part(
         contents,
         waste: waste::find(graph, &reachable, WASTE),
         tree: tree::merged(graph, dominators, total / LEAST_SHARE),
-        held: held(heap, &classes.rows),
+        held: held(heap, &classes.rows, change.as_ref()),
+        change,
         classes,
     };
     java::part(&page, number)
 }
 
-/// Who holds the classes that have most bytes of their own.
-fn held(heap: &JavaHeap, rows: &[Row]) -> Vec<(String, Holders)> {
+/// Who holds the classes that grew most, and those that have most bytes of their own. Their names
+/// are those of `diff`, without what differs from run to run.
+fn held(heap: &JavaHeap, rows: &[Row], change: Option<&Change>) -> Vec<(String, Holders)> {
     let graph = &heap.graph;
     let mut rows: Vec<_> = rows.iter().collect();
     rows.sort_by_key(|row| {
         let own = row.sums.shallow_bytes.saturating_add(row.sums.native_bytes);
         (Reverse(own), &row.name)
     });
-    rows.truncate(HELD);
-    let place: HashMap<&str, usize> = rows
-        .iter()
-        .enumerate()
-        .map(|(at, row)| (row.name.as_str(), at))
+    let grown = change.into_iter().flat_map(|change| &change.classes);
+    let grown = grown.filter(|row| row.has_grown()).take(GROWN);
+    let largest = rows.iter().take(HELD);
+    let mut names: Vec<Cow<'_, str>> = grown
+        .map(|row| Cow::Borrowed(row.name.as_str()))
+        .chain(largest.map(|row| label::without_address(&row.name)))
         .collect();
+    let mut place: HashMap<Cow<'_, str>, usize> = HashMap::new();
+    names.retain(|name| {
+        let next = place.len();
+        *place.entry(name.clone()).or_insert(next) == next
+    });
     let of_class: Vec<Option<usize>> = (0..graph.classes().len() as u32)
         .map(|class| {
             let name = label::class_name(graph, ClassIndex(class));
-            place.get(name).copied()
+            place.get(label::without_address(name).as_ref()).copied()
         })
         .collect();
-    let mut objects: Vec<Vec<ObjectIndex>> = vec![Vec::new(); rows.len()];
+    let mut objects: Vec<Vec<ObjectIndex>> = vec![Vec::new(); names.len()];
     for object in graph.objects() {
         if let Some(at) = of_class[graph.class_of(object).at()] {
             objects[at].push(object);
         }
     }
     let referrers = Referrers::of(graph, heap.follow);
-    rows.iter()
+    let (dominators, follow) = (heap.dominators(), heap.follow);
+    names
+        .iter()
         .zip(objects)
-        .map(|(row, objects)| {
-            let tree = holders::holders(
-                graph,
-                heap.dominators(),
-                &referrers,
-                heap.follow,
-                &row.name,
-                &objects,
-            );
-            (row.name.clone(), tree)
+        .map(|(name, objects)| {
+            let tree = holders::holders(graph, dominators, &referrers, follow, name, &objects);
+            (name.clone().into_owned(), tree)
         })
         .collect()
+}
+
+/// A difference of heaps as the page shows it.
+pub(super) fn change(name: String, report: DiffReport) -> Change {
+    let sizes = |figures: &Figures| Sizes {
+        count: figures.count,
+        shallow: figures.shallow_bytes,
+        native: figures.native_bytes,
+        retained: figures.retained_total(),
+    };
+    let changed = |name: &str, depth: usize, change: &ChangeRow| Changed {
+        name: name.to_owned(),
+        status: change.status,
+        depth,
+        before: sizes(&change.before),
+        after: sizes(&change.after),
+    };
+    Change {
+        before: name,
+        of_two_kinds: report.before.source != report.after.source,
+        total: (sizes(&report.total.before), sizes(&report.total.after)),
+        classes: report
+            .classes
+            .iter()
+            .map(|row| changed(&row.name, 0, &row.change))
+            .collect(),
+        tree: report
+            .paths
+            .iter()
+            .map(|row| changed(&row.name, row.depth, &row.change))
+            .collect(),
+        leaks: report
+            .leaks
+            .into_iter()
+            .map(|leak| ChangedLeak {
+                class: leak.class,
+                what: leak.what,
+                way: leak.path,
+                status: leak.status,
+                count: (leak.before_count, leak.after_count),
+                bytes: (leak.before_bytes, leak.after_bytes),
+            })
+            .collect(),
+    }
 }

@@ -4,17 +4,23 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::{ReportError, ReportInput, ReportRequest, java, milliseconds};
+use crate::analyze::filter::Filter;
 use crate::app::findings::Finding;
-use crate::app::java::{JavaError, JavaFile, Steps, lying_in as java_lying_in};
+use crate::app::java::diff::{self, Half};
+use crate::app::java::{JavaError, JavaFile, JavaHeap, Steps, lying_in as java_lying_in};
 use crate::app::look::{self, Look, LookError, NativeFile, Wanted};
 use crate::app::{reconcile, timeline as readings};
 use crate::error::ErrorClass;
 use crate::memory::reconcile::Table;
 use crate::report::data::timeline::Timeline;
 use crate::report::java::JavaPart;
+use crate::report::java::change::Change;
 
 /// Java heaps of one input that have pages; of more, the first and the last ones.
 const JAVA_HEAPS: usize = 6;
+
+/// Levels of the dominator tree in which a difference is shown, as `diff` has them.
+const LEVELS: usize = 8;
 
 /// An input with all that is shown of it.
 pub(super) struct Opened {
@@ -34,6 +40,37 @@ impl Opened {
         self.native
             .as_ref()
             .map_or(0, |file| file.profile.dumps.len())
+    }
+}
+
+/// The two Java heaps that a page compares, while its inputs are opened one after the other.
+pub(super) struct Comparison {
+    wanted: diff::Wanted,
+    /// What is kept of the first, and what it is called.
+    before: Option<(String, Half)>,
+}
+
+impl Comparison {
+    pub(super) fn of(request: &ReportRequest) -> Comparison {
+        Comparison {
+            wanted: diff::Wanted {
+                filter: Filter::default(),
+                limit: 0,
+                unchanged: false,
+                least: None,
+                depth: LEVELS,
+                texts: request.contents,
+            },
+            before: None,
+        }
+    }
+
+    /// Compares a heap with the first; `None` where none was seen.
+    fn with(&mut self, heap: &JavaHeap, steps: &Steps) -> Option<Change> {
+        let (name, before) = self.before.take()?;
+        let after = Half::of(heap, &self.wanted, steps);
+        let report = diff::compare(before, after, &self.wanted);
+        Some(java::change(name, report))
     }
 }
 
@@ -65,6 +102,7 @@ pub(super) fn open(
     input: &ReportInput,
     request: &ReportRequest,
     number: usize,
+    comparison: &mut Comparison,
     steps: &Steps,
 ) -> Result<Opened, ReportError> {
     let mut opened = Opened {
@@ -103,7 +141,7 @@ pub(super) fn open(
         .is_none_or(|file| file.java_dumps > 0 || beside());
     // A heap of a name is a native one.
     if has_java && request.look.heap.is_none() {
-        let found = add_java(&mut opened, input, request, number, steps);
+        let found = add_java(&mut opened, input, request, number, comparison, steps);
         match (found, &opened.native, unmeant) {
             (Ok(()), ..) => {}
             // Of a recording with both, one may be what was named.
@@ -156,13 +194,14 @@ fn add_java(
     input: &ReportInput,
     request: &ReportRequest,
     number: usize,
+    comparison: &mut Comparison,
     steps: &Steps,
 ) -> Result<(), JavaError> {
     let mut options = request.java.clone();
     options.names.mappings.splice(0..0, input.mappings.clone());
     let mut file = JavaFile::open(&input.path, options, steps)?;
     let count = file.dumps().len();
-    let chosen: Vec<usize> = match &input.wanted {
+    let mut chosen: Vec<usize> = match &input.wanted {
         Wanted::These(named) => {
             // Some may be of native heaps.
             let found: Vec<_> = named.iter().map(|which| file.choose(Some(which))).collect();
@@ -180,6 +219,23 @@ fn add_java(
             .chain(count + 1 - JAVA_HEAPS..count)
             .collect(),
     };
+    // The heaps that are compared are among them.
+    let meant = |side: Option<&ReportInput>| {
+        let side = side.filter(|side| request.base.is_some() && is_same(&side.path, &input.path))?;
+        let which = match &side.wanted {
+            Wanted::These(named) => named.last(),
+            Wanted::Last | Wanted::All => None,
+        };
+        file.choose(which).ok()
+    };
+    let base = meant(request.base.as_ref());
+    let main = meant(request.inputs.first()).filter(|main| Some(*main) != base);
+    for at in base.into_iter().chain(main) {
+        if !chosen.contains(&at) {
+            chosen.push(at);
+            chosen.sort_unstable();
+        }
+    }
     if chosen.len() < count && input.wanted == Wanted::All {
         let left_out: Vec<String> = (0..count)
             .filter(|at| !chosen.contains(at))
@@ -197,15 +253,29 @@ fn add_java(
             pid: None,
         });
     }
-    for (at, dump) in chosen.into_iter().enumerate() {
+    // What is compared with is read first; the page keeps the order.
+    let mut order: Vec<(usize, usize)> = chosen.into_iter().enumerate().collect();
+    order.sort_by_key(|&(at, dump)| (Some(dump) != base, at));
+    let mut parts = Vec::new();
+    for (at, dump) in order {
         let wall_ms = file.dumps()[dump].time.map(milliseconds);
         let heap = file.read(dump)?;
         let class = heap.class();
         opened.findings.extend(heap.findings.iter().cloned());
         opened.class = ErrorClass::first_of([opened.class, class].into_iter().flatten());
-        opened
-            .java
-            .push(java::part(&heap, wall_ms, number + at, request.contents, steps));
+        let change = match Some(dump) == main {
+            true => comparison.with(&heap, steps),
+            false => None,
+        };
+        if Some(dump) == base {
+            let half = Half::of(&heap, &comparison.wanted, steps);
+            comparison.before = Some((heap.name(), half));
+        }
+        let number = number + at;
+        let part = java::part(&heap, wall_ms, number, request.contents, change, steps);
+        parts.push((at, part));
     }
+    parts.sort_by_key(|(at, _)| *at);
+    opened.java.extend(parts.into_iter().map(|(_, part)| part));
     Ok(())
 }

@@ -46,7 +46,7 @@ fn java_part() -> JavaPart {
     let steps = Steps::default();
     let path = PathBuf::from("dump.hprof");
     let heap = JavaHeap::new(graph, path, 0, Follow::default(), steps.clone());
-    java::part(&heap, Some(0.0), 0, &steps)
+    java::part(&heap, Some(0.0), 0, false, None, &steps)
 }
 
 fn report() -> Report<'static> {

@@ -7,7 +7,9 @@ use super::super::names_args::mapping;
 use super::super::table::Table;
 use super::super::{Console, Context, Outcome, Style, blocking};
 use super::{Args, ByArg};
-use crate::app::java::diff::{ChangeRow, DiffReport, DiffRequest, LeakChange, PathChangeRow, diff};
+use crate::app::java::diff::{
+    ChangeRow, DiffReport, DiffRequest, LeakChange, PathChangeRow, Wanted, diff,
+};
 use crate::app::names::MappingOption;
 use crate::error::Failure;
 use crate::heap_graph::Follow;
@@ -34,11 +36,14 @@ pub(super) async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let request = DiffRequest {
         before: side(&args.before, &args.mapping_before)?,
         after: side(&args.after, &args.mapping_after)?,
-        filter: args.filter.filter(args.native.java_heap()?),
-        limit: args.limit.unwrap_or(if whole { 0 } else { PAGE }),
-        unchanged: args.unchanged,
-        least: args.min.map(|ByteSize(bytes)| bytes),
-        depth: args.depth.unwrap_or(DEPTH).max(1),
+        wanted: Wanted {
+            filter: args.filter.filter(args.native.java_heap()?),
+            limit: args.limit.unwrap_or(if whole { 0 } else { PAGE }),
+            unchanged: args.unchanged,
+            least: args.min.map(|ByteSize(bytes)| bytes),
+            depth: args.depth.unwrap_or(DEPTH).max(1),
+            texts: true,
+        },
     };
     let (report, class) = blocking::stepwise(ctx, move |steps| diff(&request, steps)).await?;
     if console.is_json() {

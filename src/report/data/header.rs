@@ -325,6 +325,9 @@ pub struct JavaHeap {
     pub shallow: u64,
     /// Native bytes that they own.
     pub native: u64,
+    /// What the dump is called that it is compared with: the page opens on this heap.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compared_with: Option<String>,
 }
 
 /// What was read over time in one of several recordings, on that one's own clock.

@@ -2,9 +2,11 @@
 //! object as far as it matters, suspects with their paths. `docs/report-format.md` describes it.
 
 use super::super::data::header::Fact;
-use super::leaks::named;
-use super::{JavaPage, facts, process};
+use super::change::{Change, Sizes};
+use super::leaks::{named, referred};
+use super::{HOLDERS, JavaPage, facts, process};
 use crate::analyze::histogram::{Histogram, Row};
+use crate::analyze::holders::Holders;
 use crate::analyze::label;
 use crate::analyze::tree::Tree;
 use crate::heap_graph::{ClassIndex, Dominators, HeapGraph, ObjectIndex};
@@ -33,6 +35,8 @@ struct Section {
     largest: Vec<Largest>,
     unheld: Vec<Unheld>,
     notes: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    change: Option<Changes>,
 }
 
 #[derive(Serialize)]
@@ -91,6 +95,8 @@ struct SuspectStep {
     reason: u32,
     reference: u32,
     suspect: bool,
+    #[serde(skip_serializing_if = "is_zero")]
+    left_out: u64,
 }
 
 #[derive(Serialize)]
@@ -106,6 +112,12 @@ struct Largest {
 struct Step {
     class: u32,
     reference: u32,
+    #[serde(skip_serializing_if = "is_zero")]
+    left_out: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 #[derive(Serialize)]
@@ -113,6 +125,44 @@ struct Unheld {
     class: u32,
     count: u64,
     what: &'static str,
+}
+
+#[derive(Serialize)]
+struct Changes {
+    since: String,
+    headline: String,
+    of_two_kinds: bool,
+    name: Vec<u32>,
+    status: Vec<&'static str>,
+    before: Columns,
+    after: Columns,
+    held: Vec<Held>,
+}
+
+#[derive(Serialize, Default)]
+struct Columns {
+    count: Vec<u64>,
+    shallow: Vec<u64>,
+    native: Vec<u64>,
+    retained: Vec<u64>,
+}
+
+impl Columns {
+    fn push(&mut self, sizes: Sizes) {
+        self.count.push(sizes.count);
+        self.shallow.push(sizes.shallow);
+        self.native.push(sizes.native);
+        self.retained.push(sizes.retained);
+    }
+}
+
+#[derive(Serialize, Default)]
+struct Held {
+    class: u32,
+    pop: Vec<u32>,
+    label: Vec<u32>,
+    count: Vec<u64>,
+    root: Vec<u32>,
 }
 
 /// Texts by number, each once.
@@ -161,6 +211,7 @@ pub(super) fn section(page: &JavaPage<'_>) -> Vec<u8> {
         tree: classes(&page.tree, &mut strings),
         suspects: suspects(page, &mut strings),
         largest: largest(page, &mut strings),
+        change: page.change.as_ref().map(|of| changes(of, &page.held, &mut strings)),
         unheld,
         notes: page.leaks.untold.clone(),
         strings: strings.all,
@@ -396,10 +447,8 @@ fn suspects(page: &JavaPage<'_>, strings: &mut Strings) -> Vec<Suspect> {
                 class: strings.number(&named(step)),
                 status: step.status.name(),
                 reason: strings.number(&step.reason),
-                reference: match &step.reference {
-                    Some(reference) => strings.number(&reference.shown()),
-                    None => 0,
-                },
+                reference: referred(step).map_or(0, |text| strings.number(&text)),
+                left_out: step.left_out,
                 suspect: step.suspect,
             })
             .collect(),
@@ -422,12 +471,70 @@ fn largest(page: &JavaPage<'_>, strings: &mut Strings) -> Vec<Largest> {
             .iter()
             .map(|step| Step {
                 class: strings.number(&label::object_name(page.graph, step.object)),
-                reference: match &step.link {
-                    Some(link) => strings.number(&link.to_string()),
-                    None => 0,
-                },
+                reference: step.reference().map_or(0, |text| strings.number(&text)),
+                left_out: step.left_out,
             })
             .collect(),
     });
     largest.collect()
+}
+
+/// What changed, with who holds the objects of the classes that grew.
+fn changes(change: &Change, held: &[(String, Holders)], strings: &mut Strings) -> Changes {
+    let grown = |class: &str| change.classes.iter().any(|row| row.name == class);
+    let mut all = Changes {
+        since: change.before.clone(),
+        headline: change.headline(),
+        of_two_kinds: change.of_two_kinds,
+        name: Vec::new(),
+        status: Vec::new(),
+        before: Columns::default(),
+        after: Columns::default(),
+        held: Vec::new(),
+    };
+    for row in &change.classes {
+        all.name.push(strings.number(&row.name));
+        all.status.push(row.status);
+        all.before.push(row.before);
+        all.after.push(row.after);
+    }
+    let of_grown = held.iter().filter(|(class, _)| grown(class));
+    all.held = of_grown
+        .map(|(class, holders)| self::held(class, holders, strings))
+        .collect();
+    all
+}
+
+fn held(class: &str, holders: &Holders, strings: &mut Strings) -> Held {
+    let mut held = Held {
+        class: strings.number(class),
+        ..Held::default()
+    };
+    let mut before = 0;
+    let first = holders.nodes.first().map(|first| &first.holders[..]);
+    let mut open: Vec<(usize, u32)> = first
+        .unwrap_or_default()
+        .iter()
+        .rev()
+        .map(|&at| (at, 1))
+        .collect();
+    while let Some((at, depth)) = open.pop() {
+        if held.pop.len() == HOLDERS {
+            break;
+        }
+        let node = &holders.nodes[at];
+        held.pop.push(before + 1 - depth);
+        before = depth;
+        held.label.push(match &node.link {
+            Some(link) => strings.number(&link.to_string()),
+            None => strings.number(&node.name),
+        });
+        held.count.push(node.count);
+        held.root.push(match node.roots.first() {
+            Some((reason, _)) => strings.number(&reason.to_string()),
+            None => 0,
+        });
+        open.extend(node.holders.iter().rev().map(|&next| (next, depth + 1)));
+    }
+    held
 }

@@ -1,6 +1,7 @@
 //! The pages of a Java heap: what it holds, who retains it, and by which way a root reaches it.
 //! Static ones for readers without scripts and for print, and the data of the same for the viewer.
 
+pub mod change;
 mod data;
 mod leaks;
 mod waste;
@@ -16,6 +17,7 @@ use crate::analyze::paths::Path;
 use crate::analyze::tree::Tree;
 use crate::analyze::waste::Waste;
 use crate::analyze::{label, paths};
+use change::Change;
 use crate::heap_graph::{Dominators, DumpSource, HeapGraph, SizeModel};
 use crate::units::{ByteSize, thousands};
 use std::cmp::Reverse;
@@ -61,6 +63,8 @@ pub struct JavaPage<'a> {
     pub tree: Tree,
     /// Who holds the classes of which there is most.
     pub held: Vec<(String, Holders)>,
+    /// What became of it since the dump that it is compared with.
+    pub change: Option<Change>,
     /// Whether contents of the heap may be shown.
     pub contents: bool,
 }
@@ -92,6 +96,10 @@ impl JavaPart {
 pub fn part(page: &JavaPage<'_>, number: usize) -> JavaPart {
     let mut html = Html::default();
     head(&mut html, page, number);
+    if let Some(change) = &page.change {
+        let held: Vec<&str> = page.held.iter().map(|(class, _)| class.as_str()).collect();
+        change::write(&mut html, change, &held, number);
+    }
     leaks::write(&mut html, &page.leaks, number);
     tree(&mut html, page, number);
     largest(&mut html, page, number);
@@ -126,6 +134,7 @@ pub fn part(page: &JavaPage<'_>, number: usize) -> JavaPart {
             objects: total.count,
             shallow: total.shallow_bytes,
             native: total.native_bytes,
+            compared_with: page.change.as_ref().map(|change| change.before.clone()),
         },
     }
 }
@@ -189,8 +198,12 @@ fn head(html: &mut Html, page: &JavaPage<'_>, number: usize) {
         Some(label) => format!(" at {}", Foreign(label)),
         None => String::new(),
     };
+    let grew = match page.change {
+        Some(_) => format!("<a href=\"#grew{number}\">What grew</a> "),
+        None => String::new(),
+    };
     html.add(format_args!(
-        "<h2 id=\"java{number}\">Java heap of {}{at}</h2>\n<nav aria-label=\"Java heap {}\">\
+        "<h2 id=\"java{number}\">Java heap of {}{at}</h2>\n<nav aria-label=\"Java heap {}\">{grew}\
          <a href=\"#leaks{number}\">Leaks</a> \
          <a href=\"#tree{number}\">Who retains it</a> \
          <a href=\"#largest{number}\">Largest objects</a> <a href=\"#waste{number}\">Waste</a> \
@@ -434,11 +447,18 @@ fn held(html: &mut Html, page: &JavaPage<'_>, number: usize) {
         return;
     }
     html.add(format_args!(
-        "<h3 id=\"held{number}\">Who holds what</h3>\n<p class=\"note\">For the classes with most bytes: \
-         all ways to roots, merged by class, from the objects outwards.</p>\n"
+        "<h3 id=\"held{number}\">Who holds what</h3>\n<p class=\"note\">For the classes with most bytes\
+         {}: all ways to roots, merged by class, from the objects outwards.</p>\n",
+        match page.change {
+            Some(_) => " and those that grew most",
+            None => "",
+        }
     ));
-    for (class, holders) in &page.held {
-        html.add(format_args!("<h4>{}</h4>\n", Foreign(paths::short(class))));
+    for (at, (class, holders)) in page.held.iter().enumerate() {
+        html.add(format_args!(
+            "<h4 id=\"held{number}-{at}\">{}</h4>\n",
+            Foreign(paths::short(class))
+        ));
         let mut open: Vec<(std::slice::Iter<'_, usize>, usize)> = match holders.nodes.first() {
             Some(first) => vec![(first.holders.iter(), 0)],
             None => continue,
