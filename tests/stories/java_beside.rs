@@ -136,21 +136,14 @@ fn a_java_heap_is_taken_at_each_label_and_found_by_who_looks_for_it() {
     assert_eq!(&heaps.last().unwrap()["index"], newest, "{heaps:#?}");
 }
 
-#[cfg(unix)]
 #[test]
 fn code_that_methods_share_is_a_note_whoever_shows_the_heap() {
     let lab = Lab::new(FAST);
-    let mut running = lab.record(&[]);
-    running.until_recorded();
-    for label in ["before", "after"] {
-        lab.expect(0, &["snapshot", "--label", label]);
-    }
-    running.signal("INT");
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(0));
+    let service = format!("{APP}:service");
+    let record = ["record", "-n", &service, "-i", "1", "-d", "3s", "-o", "out"];
+    lab.expect(0, &record);
     for args in [
         &["top", "out"][..],
-        &["diff", "out@before", "out@after"],
         &["query", "out", "SELECT 1"],
         &["report", "out", "-o", "page.html"],
         &["convert", "out/raw-trace", "-o", "converted"],
