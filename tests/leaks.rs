@@ -70,10 +70,7 @@ fn every_destroyed_activity_is_found_with_what_holds_it() {
     assert_eq!(
         ways,
         [
-            (
-                format!("{class} INNER {detail}$Inner this$0 {detail}"),
-                1
-            ),
+            (format!("{class} INNER {detail}$Inner this$0 {detail}"), 1),
             (
                 format!("{class} LAMBDA {detail}$$Lambda$1 arg$1 {detail}"),
                 1

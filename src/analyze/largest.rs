@@ -3,9 +3,7 @@
 
 use super::filter::Filter;
 use super::label;
-use crate::heap_graph::{
-    ClassIndex, Dominators, HeapGraph, ObjectIndex, ObjectSet, Retained,
-};
+use crate::heap_graph::{ClassIndex, Dominators, HeapGraph, ObjectIndex, ObjectSet, Retained};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 

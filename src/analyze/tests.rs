@@ -498,7 +498,10 @@ fn told(heap: &Heap, most: usize) -> Vec<(crate::heap_graph::ObjectIndex, u64)> 
         let members = largest::members(&heap.graph, &dominators, large);
         members.map_or(0, |members| members.count)
     };
-    found.iter().map(|large| (large.object, links(large))).collect()
+    found
+        .iter()
+        .map(|large| (large.object, links(large)))
+        .collect()
 }
 
 #[test]

@@ -307,7 +307,10 @@ fn what_perflib_knows_of_the_dialer_is_found() {
     // perflib counts the 1,296 arrays of `$staticOverhead` as objects; here their bytes are a part
     // of the classes that they stand for.
     let (overhead, overhead_bytes) = (1_296, 417_744);
-    let objects = graph.objects().filter(|&o| !graph.is_placeholder(o)).count() as u64;
+    let objects = graph
+        .objects()
+        .filter(|&o| !graph.is_placeholder(o))
+        .count() as u64;
     assert_eq!(objects, 43_687 - overhead);
     assert_eq!(dominators.total().count, 42_868 - overhead);
     let arrays = of_graph(&graph)["byte[]"];
@@ -329,7 +332,11 @@ fn what_perflib_knows_of_the_dialer_is_found() {
     };
     assert_eq!(
         (group.class.as_str(), group.what(), group.leaks.len()),
-        ("com.android.dialer.calllog.CallLogNotificationsService", "stopped Service", 1)
+        (
+            "com.android.dialer.calllog.CallLogNotificationsService",
+            "stopped Service",
+            1
+        )
     );
     let suspects: Vec<String> = group
         .path
@@ -340,8 +347,14 @@ fn what_perflib_knows_of_the_dialer_is_found() {
     assert_eq!(suspects, ["sInstance", "mContext"]);
     let best = ShortestPaths::from_best_roots(&graph, Follow::default());
     let way = Ways::of(&graph, &best, Follow::default()).to(group.leaks[0].object);
-    assert_eq!(way.root.map(|root| root.to_string()), Some(group.root.clone()));
+    assert_eq!(
+        way.root.map(|root| root.to_string()),
+        Some(group.root.clone())
+    );
     let all = largest::largest(&graph, &dominators, &Filter::default(), 1, true);
     let largest = all.first().expect("it holds objects");
-    assert_eq!(largest.object, class_object("android.content.res.Resources"));
+    assert_eq!(
+        largest.object,
+        class_object("android.content.res.Resources")
+    );
 }

@@ -269,7 +269,12 @@ fn the_page_shows_the_way_through_a_list_short() {
     let path = folder.join("list.hprof");
     list(&path, &["app.Event"], 5_000);
     let page = folder.join("page.html");
-    words(&["report", path.to_str().unwrap(), "-o", page.to_str().unwrap()]);
+    words(&[
+        "report",
+        path.to_str().unwrap(),
+        "-o",
+        page.to_str().unwrap(),
+    ]);
     let page = std::fs::read_to_string(page).unwrap();
     let way = page.split("<h3 id=\"leaks0\">").nth(1).unwrap();
     let way = way.split("</pre>").next().unwrap();
@@ -309,7 +314,10 @@ fn the_page_holds_no_text_of_the_heap_unless_contents_are_asked_for() {
         std::fs::read_to_string(goal).unwrap()
     };
     let text = "the same twenty-nine characters";
-    let (without, with) = (page("without.html", &[]), page("with.html", &["--contents"]));
+    let (without, with) = (
+        page("without.html", &[]),
+        page("with.html", &["--contents"]),
+    );
     assert!(with.contains(text), "a text that is there many times");
     assert!(!without.contains(text));
     let document = json(&["leaks", dump, "--only", "waste"]);
@@ -334,7 +342,14 @@ fn the_page_of_a_difference_opens_on_what_grew_with_links_to_who_holds_it() {
     let (before, after) = (before.to_str().unwrap(), after.to_str().unwrap());
     let (one, other) = (folder.join("one.html"), folder.join("other.html"));
     words(&["diff", before, after, "-o", one.to_str().unwrap()]);
-    words(&["report", after, "--base", before, "-o", other.to_str().unwrap()]);
+    words(&[
+        "report",
+        after,
+        "--base",
+        before,
+        "-o",
+        other.to_str().unwrap(),
+    ]);
     for page in [one, other] {
         let page = std::fs::read_to_string(page).unwrap();
         let grew = page.split("<h3 id=\"grew1\">").nth(1);
@@ -344,9 +359,14 @@ fn the_page_of_a_difference_opens_on_what_grew_with_links_to_who_holds_it() {
         assert!(grew.contains("in +4,000 objects"), "{grew}");
         let row = |class: &str| {
             let row = grew.split("<tr>").find(|row| row.contains(class));
-            row.unwrap_or_else(|| panic!("no {class} in {grew}")).to_owned()
+            row.unwrap_or_else(|| panic!("no {class} in {grew}"))
+                .to_owned()
         };
-        assert!(row("app.Event").contains(">+2,000<"), "{}", row("app.Event"));
+        assert!(
+            row("app.Event").contains(">+2,000<"),
+            "{}",
+            row("app.Event")
+        );
         let link = row("app.Event");
         let link = link.split("href=\"#").nth(1).unwrap();
         let link = link.split('"').next().unwrap();

@@ -79,7 +79,11 @@ fn look(graph: &HeapGraph, texts: bool) -> Leaks {
         references: References::of(graph, &walk, &ends, texts),
         patterns: &patterns,
         ends: &marks,
-        classes: ShortestPaths::to(graph, Follow::STRONG, &starting_classes(graph, &walk, &ends)),
+        classes: ShortestPaths::to(
+            graph,
+            Follow::STRONG,
+            &starting_classes(graph, &walk, &ends),
+        ),
     };
     let (groups, left_out) = finder.groups(held, kept);
     leaks.groups = groups;
@@ -368,7 +372,9 @@ impl Finder<'_> {
             return String::new();
         };
         // A local variable is held by a frame, of which the thread is only the owner.
-        let local = raw.get(1).filter(|_| first.reference == Some(Reference::Local));
+        let local = raw
+            .get(1)
+            .filter(|_| first.reference == Some(Reference::Local));
         let held = local.map_or(first.object, |local| local.object);
         match paths::root_reason(self.graph, held) {
             Some(reason) => reason.to_string(),

@@ -181,13 +181,15 @@ impl<'g> References<'g> {
     pub fn along(&self, objects: &[ObjectIndex]) -> Vec<RawStep> {
         let step = |pair: &[ObjectIndex]| RawStep {
             object: pair[0],
-            reference: Some(match paths::link(self.graph, pair[0], pair[1], Follow::STRONG).place {
-                Place::Field(name) => Reference::Field(name),
-                Place::Static(name) => Reference::Static(name),
-                Place::Element(at) => Reference::Element(Some(at.to_string())),
-                Place::Elements => Reference::Element(None),
-                Place::Unnamed => Reference::Unnamed,
-            }),
+            reference: Some(
+                match paths::link(self.graph, pair[0], pair[1], Follow::STRONG).place {
+                    Place::Field(name) => Reference::Field(name),
+                    Place::Static(name) => Reference::Static(name),
+                    Place::Element(at) => Reference::Element(Some(at.to_string())),
+                    Place::Elements => Reference::Element(None),
+                    Place::Unnamed => Reference::Unnamed,
+                },
+            ),
             declared_in: None,
         };
         self.fold(objects.windows(2).map(step).collect())
@@ -264,7 +266,6 @@ impl<'g> References<'g> {
             None => Reference::Element(None),
         }
     }
-
 }
 
 /// Whether a class is a collection whose insides nobody wants to see.

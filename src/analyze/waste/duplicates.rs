@@ -248,11 +248,7 @@ fn sum_up(
     }
 }
 
-fn describe(
-    graph: &HeapGraph,
-    object: ObjectIndex,
-    string: bool,
-) -> (String, u32, String, String) {
+fn describe(graph: &HeapGraph, object: ObjectIndex, string: bool) -> (String, u32, String, String) {
     let class = graph.class(graph.class_of(object)).shown().to_owned();
     if string {
         let text = graph.contents().string(graph, object);
@@ -270,7 +266,10 @@ fn describe(
 
 fn hash_of(content: &[u8]) -> String {
     let hash = Sha256::digest(content);
-    hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    hash.iter()
+        .take(8)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 /// What an array holds, in a few words.

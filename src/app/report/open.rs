@@ -221,7 +221,8 @@ fn add_java(
     };
     // The heaps that are compared are among them.
     let meant = |side: Option<&ReportInput>| {
-        let side = side.filter(|side| request.base.is_some() && is_same(&side.path, &input.path))?;
+        let side =
+            side.filter(|side| request.base.is_some() && is_same(&side.path, &input.path))?;
         let which = match &side.wanted {
             Wanted::These(named) => named.last(),
             Wanted::Last | Wanted::All => None,

@@ -211,7 +211,10 @@ pub(super) fn section(page: &JavaPage<'_>) -> Vec<u8> {
         tree: classes(&page.tree, &mut strings),
         suspects: suspects(page, &mut strings),
         largest: largest(page, &mut strings),
-        change: page.change.as_ref().map(|of| changes(of, &page.held, &mut strings)),
+        change: page
+            .change
+            .as_ref()
+            .map(|of| changes(of, &page.held, &mut strings)),
         unheld,
         notes: page.leaks.untold.clone(),
         strings: strings.all,

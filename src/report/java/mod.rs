@@ -17,9 +17,9 @@ use crate::analyze::paths::Path;
 use crate::analyze::tree::Tree;
 use crate::analyze::waste::Waste;
 use crate::analyze::{label, paths};
-use change::Change;
 use crate::heap_graph::{Dominators, DumpSource, HeapGraph, SizeModel};
 use crate::units::{ByteSize, thousands};
+use change::Change;
 use std::cmp::Reverse;
 
 /// Rows of a histogram that are shown.

@@ -114,7 +114,14 @@ fn duplicates(html: &mut Html, what: &str, found: &Duplicates, contents: bool) {
     table(
         html,
         &caption,
-        &[content, "#length", "class", "#times", "#wasted", "one is held by"],
+        &[
+            content,
+            "#length",
+            "class",
+            "#times",
+            "#wasted",
+            "one is held by",
+        ],
         rows.collect(),
     );
 }

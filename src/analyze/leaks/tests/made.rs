@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 
+use crate::analyze::leaks::live::thread_name;
 use crate::heap_graph::{
     BasicType, Class, ClassIndex, ClassKind, Contents, DumpFacts, Field, FieldDecl, GraphBuilder,
     HeapGraph, HeapKind, NewObject, ObjectId, ObjectIndex, PrimitiveArray, ReferenceKind, Root,
     RootKind, ThreadFacts, Value,
 };
-use crate::analyze::leaks::live::thread_name;
 
 /// An object by its id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -445,9 +445,8 @@ impl MadeContents {
 
 impl Contents for MadeContents {
     fn thread(&self, graph: &HeapGraph, serial: u32) -> Option<ThreadFacts> {
-        let of_thread = |root: &&Root| {
-            root.kind == RootKind::ThreadObject && root.thread == Some(serial)
-        };
+        let of_thread =
+            |root: &&Root| root.kind == RootKind::ThreadObject && root.thread == Some(serial);
         let thread = graph.roots().iter().find(of_thread)?.object;
         Some(ThreadFacts {
             name: thread_name(graph, thread),
