@@ -1,6 +1,8 @@
 //! Text from a device, a trace, a dump or an archive made safe to show: no escape sequence, no
 //! control character, no invisible character that reorders or hides what stands beside it.
 
+pub mod shell;
+
 use std::borrow::Cow;
 
 /// Whether a terminal might act on `c`, or show a text other than it is.

@@ -1,38 +1,54 @@
-//! The user's browser, told to show a file or an address. Owns how each system is asked; what is
-//! shown there is others'.
+//! The user's browser, told to show a file or an address. Owns how each system is asked, and that
+//! no other user of this computer sees what is shown; what that is, is others'.
 
 use std::ffi::{OsStr, OsString};
-use std::io;
-use std::process::{Command, Stdio};
+use std::fs::OpenOptions;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
 
-/// Asks the system to show `what`, a file or an address. Returns as soon as it was asked;
-/// whether a window came of it, nobody tells.
+use tokio::process::Command;
+use tokio::time::timeout;
+
+/// How long a program that was asked may take to say that it can't. Some end at once, others with
+/// the browser's window.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Asks the system to show `what`, a file or an address. Returns as soon as a program took it.
 ///
 /// # Errors
-/// Where there is nobody to ask.
-pub fn open(what: &OsStr) -> io::Result<()> {
+/// Where none did, with what each said.
+pub async fn open(what: &OsStr) -> io::Result<()> {
     let named = std::env::var_os("BROWSER");
-    let mut last = io::Error::from(io::ErrorKind::NotFound);
+    let mut tried = Vec::new();
     for words in openers(named.as_deref(), what) {
         let Some((program, arguments)) = words.split_first() else {
             continue;
         };
-        let spawned = Command::new(program)
-            .args(arguments)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn();
-        match spawned {
-            Ok(mut child) => {
-                // Whoever asked goes on; the child is not left behind as a zombie.
-                std::thread::spawn(move || child.wait());
-                return Ok(());
-            }
-            Err(error) => last = error,
+        match ask(program, arguments).await {
+            Ok(()) => return Ok(()),
+            Err(error) => tried.push(format!("{}: {error}", program.to_string_lossy())),
         }
     }
-    Err(last)
+    Err(io::Error::other(tried.join("; ")))
+}
+
+/// Runs a program that shows something.
+async fn ask(program: &OsStr, arguments: &[OsString]) -> io::Result<()> {
+    let mut child = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()?;
+    match timeout(PATIENCE, child.wait()).await {
+        Ok(ended) => match ended? {
+            status if status.success() => Ok(()),
+            status => Err(io::Error::other(status.to_string())),
+        },
+        Err(_) => Ok(()),
+    }
 }
 
 /// Who may be asked, best first. `BROWSER` goes before all: commands with `:` between them,
@@ -64,6 +80,60 @@ fn openers(named: Option<&OsStr>, what: &OsStr) -> Vec<Vec<OsString>> {
         all.push(words.chain([what.to_owned()]).collect());
     }
     all
+}
+
+/// A page of the user's own that leads the browser to an address, until dropped. All users see
+/// what a program was started with, and this address is a secret.
+pub struct Redirect {
+    _folder: tempfile::TempDir,
+    page: PathBuf,
+}
+
+impl Redirect {
+    /// Makes the page.
+    ///
+    /// # Errors
+    /// Where there is no room for temporary files.
+    pub fn to(address: &str) -> io::Result<Redirect> {
+        let mut builder = tempfile::Builder::new();
+        builder.prefix("heaptap-open-");
+        // Elsewhere temporary files lie in a folder of the user's own.
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            builder.permissions(std::fs::Permissions::from_mode(0o700));
+        }
+        let folder = builder.tempdir()?;
+        let page = folder.path().join("open.html");
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::OpenOptionsExt as _;
+            options.mode(0o600);
+        }
+        let address = address
+            .replace('&', "&amp;")
+            .replace('"', "&quot;")
+            .replace('<', "&lt;");
+        let text = format!(
+            "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
+             <meta name=\"referrer\" content=\"no-referrer\">\n\
+             <meta http-equiv=\"refresh\" content=\"0; url={address}\">\n\
+             <title>heaptap: open a trace</title></head>\n\
+             <body><p><a href=\"{address}\">Open the trace</a></p></body></html>\n"
+        );
+        options.open(&page)?.write_all(text.as_bytes())?;
+        Ok(Redirect {
+            _folder: folder,
+            page,
+        })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.page
+    }
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ use super::output::file_name;
 use super::packet_files::PacketFiles;
 use super::summary::{HeapSummary, Summarizer};
 use super::trace_findings;
+use super::whole_file::write_named;
 use crate::error::{Classified, ErrorClass};
 use crate::export::gzip::Gzip;
 use crate::export::pprof::{Pprof, PprofOptions};
@@ -27,8 +28,8 @@ use crate::profile::{DumpKind, Health, HeapDump, Package};
 use crate::stacks::TRACKED_HEAP;
 use crate::trace::{JavaDump, Surveyed, TraceError};
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 
@@ -632,21 +633,12 @@ fn write_dumps(jobs: &Mutex<Receiver<Job>>, pprof: &Pprof, failure: &Failure) {
         drop(job.dump);
         let packed = gzip.compress(&plain);
         drop(plain);
-        if let Err(source) = write_whole(&path, &packed)
+        if let Err(source) = write_named(&path, &packed)
             && let Ok(mut failure) = failure.lock()
         {
             failure.get_or_insert(ConvertError::Write { path, source });
         }
     }
-}
-
-/// Writes a file that has its name only once it is whole.
-pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let mut file = manifest::temporary_in(folder)?;
-    file.write_all(bytes)?;
-    file.persist(path)?;
-    Ok(())
 }
 
 /// What a profile says of itself, for whoever opens it alone.

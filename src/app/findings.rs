@@ -26,6 +26,9 @@ pub struct Finding {
 /// Kind of the finding that the files of names could not be written.
 pub const PACKETS_UNWRITTEN: &str = "symbols-unwritten";
 
+/// Kind of the finding that a page could not be noted in the manifest.
+pub const PAGE_UNNOTED: &str = "page-unnoted";
+
 /// Whether findings of that kind tell of names: of symbols, or of mapping files.
 pub fn is_of_names(kind: &str) -> bool {
     kind.starts_with("symbols-") || kind.starts_with("mapping-")

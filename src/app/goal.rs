@@ -6,7 +6,7 @@ use std::io::{self, Read as _, Write};
 use std::path::{Path, PathBuf};
 
 use super::convert::Input;
-use super::packet_files::WholeFile;
+use super::whole_file::WholeFile;
 use crate::error::{Classified, ErrorClass};
 use crate::import::{self, ImportError, OpenTrace};
 
@@ -190,7 +190,7 @@ impl Out {
             Goal::Stream(stream) => Out::Stream(stream),
             Goal::File { path, .. } => {
                 let name = path.display().to_string();
-                match WholeFile::create(&path) {
+                match WholeFile::typed(&path) {
                     Ok(file) => Out::File { file, name },
                     Err(source) => return Err(GoalError::Write { name, source }),
                 }

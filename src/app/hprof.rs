@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::convert::Input;
 use super::findings::Finding;
 use super::naming::Watch;
-use super::packet_files::WholeFile;
+use super::whole_file::WholeFile;
 use crate::error::{Classified, ErrorClass};
 use crate::hprof::convert::{ConvertError, ConvertOptions, Converted};
 use crate::hprof::info::Info;
@@ -301,7 +301,7 @@ impl<'a> Out<'a> {
                     return Err(HprofToolError::OutputTaken { path });
                 }
                 let name = path.display().to_string();
-                match WholeFile::create(&path) {
+                match WholeFile::typed(&path) {
                     Ok(file) => (To::File(file), name),
                     Err(source) => return Err(HprofToolError::Write { name, source }),
                 }

@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 
 use time::OffsetDateTime;
 
-use super::convert::{ConvertError, Selection, write_whole};
+use super::convert::{ConvertError, Selection};
 use super::findings::Finding;
 use super::java::of_losses;
 use super::java_summary::{self, JavaSummary};
 use super::manifest::{self, JAVA_HEAP, JavaFlags, JavaKind};
 use super::maps::Renamed;
+use super::whole_file::write_named;
 use crate::analyze::class_tree::Over;
 use crate::error::ErrorClass;
 use crate::export::gzip::Gzip;
@@ -149,7 +150,7 @@ fn put(
     about.comments.extend(cut);
     let plain = java_pprof::encode(&tree, &about);
     drop(tree);
-    write_whole(&path, &gzip.compress(&plain))
+    write_named(&path, &gzip.compress(&plain))
         .map_err(|source| ConvertError::Write { path, source })
 }
 

@@ -19,7 +19,9 @@ pub use java::{
     JavaTotals, Original, TrackedDump,
 };
 pub use native::{BoundLabel, Dump, Flags, Label, LabelledDump, Totals};
-pub use recording::{Config, Device, Eligibility, Profiles, Session, Step, Target, TraceFile};
+pub use recording::{
+    Config, Device, Eligibility, Page, Profiles, Session, Step, Target, TraceFile,
+};
 pub use symbolization::{
     CutLibrary, LookedIn, MappingFile, MissingLibrary, NamedLibrary, NearestFile, SymbolFile,
     Symbolization,
@@ -68,6 +70,9 @@ pub struct Manifest {
     pub beside: Option<Beside>,
     /// How many frames carry names, and whose libraries do not.
     pub symbolization: Option<Symbolization>,
+    /// The page in the folder; absent where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page: Option<Page>,
     /// What the user should know.
     pub warnings: Vec<Warning>,
 }
@@ -146,6 +151,7 @@ impl Default for Manifest {
             labels: Vec::new(),
             beside: None,
             symbolization: None,
+            page: None,
             warnings: Vec::new(),
         }
     }

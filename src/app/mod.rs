@@ -59,3 +59,4 @@ pub mod top;
 pub mod trace_findings;
 pub mod tracked;
 pub mod what;
+mod whole_file;

@@ -1,14 +1,18 @@
 //! `open`: what of an input is shown where. A trace goes to Perfetto's UI, through a server that
-//! gives it away once; what that UI does not read goes to a page of `report`'s.
+//! gives it away once; what that UI does not read goes to a page of `report`'s. Of a folder only
+//! the page that heaptap wrote into it is shown: a page runs what is in it.
 
 use super::findings::Finding;
-use super::report::is_page;
+use super::manifest::{self, Manifest};
+use super::report::{PAGE, is_page};
 use super::trace_findings;
 use crate::error::{Classified, ErrorClass};
 use crate::import::{self, ImportError, OpenTrace};
 use crate::net::{Offer, Server};
-use crate::units::HumanDuration;
-use std::io;
+use crate::units::{HumanDuration, hex};
+use crate::untrusted::shell::quoted_path;
+use sha2::{Digest as _, Sha256};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -16,8 +20,6 @@ use std::time::Duration;
 pub const UI: &str = "https://ui.perfetto.dev";
 /// The one port of loopback that the UI's content policy lets it fetch from.
 pub const UI_PORT: u16 = 9001;
-/// The page in a recording's folder.
-const REPORT: &str = "report.html";
 
 /// Why nothing is shown.
 #[derive(Debug, thiserror::Error)]
@@ -56,6 +58,20 @@ pub enum OpenError {
     /// Nobody came in time.
     #[error("nobody fetched the trace within {}", HumanDuration(*.0))]
     NotFetched(Duration),
+    /// Nobody shows it.
+    #[error("no browser could be started for {url}: {source}")]
+    NoBrowser {
+        /// What should be shown.
+        url: String,
+        /// Who was asked, and why not.
+        source: io::Error,
+    },
+    /// A folder has a page that nobody knows.
+    #[error("{} is not the page that heaptap wrote into this folder", path.display())]
+    UnknownPage {
+        /// The page.
+        path: PathBuf,
+    },
     /// `--ui` is no address of a page.
     #[error("{0:?} is not the address of a UI")]
     BadUi(String),
@@ -68,7 +84,9 @@ impl Classified for OpenError {
             OpenError::SeveralTraces { .. } | OpenError::BadUi(_) => ErrorClass::Usage,
             OpenError::PortBusy { .. }
             | OpenError::Listen { .. }
+            | OpenError::NoBrowser { .. }
             | OpenError::NoConnections { .. } => ErrorClass::HostWrite,
+            OpenError::UnknownPage { .. } => ErrorClass::BadInput,
             // This host did its part; what came of it is not known.
             OpenError::NotFetched(_) => ErrorClass::Inconclusive,
         }
@@ -81,6 +99,8 @@ impl Classified for OpenError {
             OpenError::PortBusy { .. } => "port-busy",
             OpenError::Listen { .. } | OpenError::NoConnections { .. } => "no-listener",
             OpenError::NotFetched(_) => "trace-not-fetched",
+            OpenError::NoBrowser { .. } => "no-browser",
+            OpenError::UnknownPage { .. } => "page-unknown",
             OpenError::BadUi(_) => "bad-ui",
         }
     }
@@ -106,6 +126,14 @@ impl Classified for OpenError {
                  does without, --timeout waits longer"
                     .to_owned()
             }
+            OpenError::NoBrowser { .. } => {
+                "open it in a browser yourself, or name one with BROWSER".to_owned()
+            }
+            OpenError::UnknownPage { path } => format!(
+                "a page runs what is in it: move this one away, then `heaptap report {} --open` \
+                 writes it anew",
+                quoted_path(path.parent().unwrap_or(path))
+            ),
             OpenError::BadUi(_) => format!("give one such as {UI}"),
         })
     }
@@ -138,6 +166,8 @@ impl TraceToShow {
 
 /// Decides what is shown of an input: a page of heaptap's as it is; of a recording's folder the
 /// symbolized trace, else the raw one; a page of what is no trace, and where `report` asks for it.
+/// The page in a recording's folder is shown if its manifest knows it. In a folder without a
+/// manifest it is made anew.
 ///
 /// # Errors
 /// Where the input is nothing that can be shown, or can't be read.
@@ -145,18 +175,14 @@ pub fn choose(path: &Path, report: bool) -> Result<Shown, OpenError> {
     if is_page(path) {
         return Ok(Shown::Page(path.to_owned()));
     }
-    let page = || match path.join(REPORT) {
-        page if path.is_dir() && page.is_file() => Shown::Page(page),
-        _ => Shown::NoPageYet,
-    };
     if report {
-        return Ok(page());
+        return page_of(path);
     }
     let mut traces = match import::open(path) {
         Ok(traces) => traces,
         // The words for a trace fit where it is no other heap either.
         Err(error) => match import::open_heaps(path) {
-            Ok(_) => return Ok(page()),
+            Ok(_) => return page_of(path),
             Err(_) => return Err(error.into()),
         },
     };
@@ -168,6 +194,32 @@ pub fn choose(path: &Path, report: bool) -> Result<Shown, OpenError> {
     };
     let name = title(path);
     Ok(Shown::Trace(TraceToShow { name, trace }))
+}
+
+/// The page of an input.
+fn page_of(path: &Path) -> Result<Shown, OpenError> {
+    let page = path.join(PAGE);
+    if !path.is_dir() || !page.is_file() || !path.join(manifest::FILE_NAME).exists() {
+        return Ok(Shown::NoPageYet);
+    }
+    let known = Manifest::read(path).ok().and_then(|found| found.page);
+    match known.is_some_and(|known| sum_of(&page).is_ok_and(|sum| sum == known.sha256)) {
+        true => Ok(Shown::Page(page)),
+        false => Err(OpenError::UnknownPage { path: page }),
+    }
+}
+
+/// SHA-256 of a file, hex.
+fn sum_of(path: &Path) -> io::Result<String> {
+    let mut file = std::fs::File::open(path)?;
+    let mut hash = Sha256::new();
+    let mut block = vec![0; 1 << 16];
+    loop {
+        match file.read(&mut block)? {
+            0 => return Ok(hex(&hash.finalize())),
+            read => hash.update(&block[..read]),
+        }
+    }
 }
 
 /// What the UI calls a trace: the name of the folder or file, with the ending of traces.
@@ -354,8 +406,8 @@ mod tests {
             Err(OpenError::Import(_))
         ));
         assert!(matches!(shown(folder.path(), true), Ok(Shown::NoPageYet)));
-        std::fs::write(path(REPORT), "<!doctype html>").expect("written");
-        assert!(matches!(shown(folder.path(), true), Ok(Shown::Page(_))));
+        std::fs::write(path(PAGE), "<!doctype html>").expect("written");
+        assert!(matches!(shown(folder.path(), true), Ok(Shown::NoPageYet)));
         assert!(matches!(
             shown(&path("none"), false),
             Err(OpenError::Import(_))
@@ -364,9 +416,32 @@ mod tests {
     }
 
     #[test]
+    fn the_page_of_a_folder_is_shown_only_as_the_manifest_knows_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let page = folder.path().join(PAGE);
+        let is_unknown =
+            |shown| matches!(shown, Err(OpenError::UnknownPage { path }) if path == page);
+        let head = format!("<!doctype html>\n{} 0.1.0\">", crate::report::MARK);
+        std::fs::write(&page, &head).expect("written");
+        Manifest::default().write(folder.path()).expect("written");
+        assert!(is_unknown(choose(folder.path(), true)), "nobody noted it");
+        let sum = sum_of(&page).expect("it can be read");
+        Manifest::note_page(folder.path(), PAGE, &sum).expect("noted");
+        let shown = choose(folder.path(), true);
+        assert!(matches!(shown, Ok(Shown::Page(path)) if path == page));
+        std::fs::write(&page, format!("{head}<script>")).expect("written");
+        assert!(is_unknown(choose(folder.path(), true)));
+        std::fs::write(folder.path().join(manifest::FILE_NAME), "{}").expect("written");
+        assert!(
+            is_unknown(choose(folder.path(), true)),
+            "no manifest of ours"
+        );
+    }
+
+    #[test]
     fn a_page_of_ours_is_shown_itself_and_no_other() {
         let folder = tempfile::tempdir().expect("a folder");
-        let page = folder.path().join(REPORT);
+        let page = folder.path().join(PAGE);
         let head = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n";
         let ours = format!("{head}{} 0.1.0\">", crate::report::MARK);
         std::fs::write(&page, ours).expect("written");

@@ -1,13 +1,13 @@
 //! The files of packets that stand beside a trace: `symbols`, `deobfuscation-packets`, and the
-//! `symbolized-trace` that is the trace with both behind it. Owns their names and that each is
-//! whole or not there; what is in them is `export`'s.
+//! `symbolized-trace` that is the trace with both behind it. Owns their names, and
+//! that nothing comes into them through a link; what is in them is `export`'s.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Read as _, Write};
+use std::io::{self, Read as _, Write};
 use std::path::{Path, PathBuf};
 
-use super::manifest;
 use super::maps::{UsedMap, write_packets};
+use super::whole_file::{WholeFile, open_inside};
 use crate::export::packets::{Written, write_symbols};
 use crate::profile::{FrameId, Recording};
 
@@ -17,64 +17,6 @@ pub const SYMBOLS: &str = "symbols";
 pub const DEOBFUSCATION: &str = "deobfuscation-packets";
 /// The trace, symbols, and what was renamed.
 pub const SYMBOLIZED_TRACE: &str = "symbolized-trace";
-
-/// A file that has its name only once it is whole; before that, and if it is dropped, it leaves
-/// nothing. What is no regular file (a pipe, `/dev/null`) is written as it is.
-#[derive(Debug)]
-pub struct WholeFile {
-    file: BufWriter<File>,
-    /// Where it stands meanwhile, and what it will be called.
-    unfinished: Option<(tempfile::TempPath, PathBuf)>,
-}
-
-impl WholeFile {
-    /// Opens a file beside `goal`; where that is a link, beside what it leads to.
-    ///
-    /// # Errors
-    /// Where its folder cannot be written.
-    pub fn create(goal: &Path) -> io::Result<WholeFile> {
-        let is_special = |metadata: std::fs::Metadata| !metadata.is_file() && !metadata.is_dir();
-        if std::fs::metadata(goal).is_ok_and(is_special) {
-            return Ok(WholeFile {
-                file: BufWriter::new(File::options().write(true).open(goal)?),
-                unfinished: None,
-            });
-        }
-        let goal = match goal.is_symlink() {
-            true => goal.canonicalize()?,
-            false => goal.to_owned(),
-        };
-        let folder = goal.parent().filter(|f| !f.as_os_str().is_empty());
-        let file = manifest::temporary_in(folder.unwrap_or(Path::new(".")))?;
-        let (file, path) = file.into_parts();
-        Ok(WholeFile {
-            file: BufWriter::new(file),
-            unfinished: Some((path, goal)),
-        })
-    }
-
-    /// Gives it its name; what had it before is replaced.
-    ///
-    /// # Errors
-    /// Where what is left cannot be written.
-    pub fn finish(self) -> io::Result<()> {
-        drop(self.file.into_inner().map_err(|error| error.into_error())?);
-        if let Some((path, goal)) = self.unfinished {
-            path.persist(goal)?;
-        }
-        Ok(())
-    }
-}
-
-impl Write for WholeFile {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
-    }
-}
 
 /// The files of a folder while they are written.
 #[derive(Debug)]
@@ -144,19 +86,18 @@ impl PacketFiles {
                 written.push(name);
             }
         }
-        let parts: Vec<PathBuf> = [SYMBOLS, DEOBFUSCATION]
-            .iter()
-            .map(|name| self.folder.join(name))
-            .filter(|path| path.is_file())
+        let parts: Vec<&str> = [SYMBOLS, DEOBFUSCATION]
+            .into_iter()
+            .filter(|name| is_own_file(&self.folder.join(name)))
             .collect();
         if parts.is_empty() {
             return Ok(());
         }
-        let mut whole = WholeFile::create(&self.folder.join(SYMBOLIZED_TRACE))?;
+        let mut whole = WholeFile::named(&self.folder.join(SYMBOLIZED_TRACE))?;
         let raw = File::open(raw)?.take(bytes);
         append(raw, &mut whole)?;
         for part in parts {
-            append(File::open(part)?.take(u64::MAX), &mut whole)?;
+            append(open_inside(&self.folder, part)?.take(u64::MAX), &mut whole)?;
         }
         whole.finish()?;
         written.push(SYMBOLIZED_TRACE);
@@ -165,10 +106,14 @@ impl PacketFiles {
 }
 
 fn append(mut from: io::Take<File>, to: &mut WholeFile) -> io::Result<()> {
-    to.file.flush()?;
     // From file to file the system may share the bytes instead of copying them.
-    io::copy(&mut from, to.file.get_mut())?;
+    io::copy(&mut from, to.flushed()?)?;
     Ok(())
+}
+
+/// Whether a folder has a file of this name, and not a link to one.
+pub(super) fn is_own_file(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file())
 }
 
 /// Takes the symbolized trace away, where there is one: it can be made again, and takes as much
@@ -186,7 +131,7 @@ struct Lazy<'a> {
 impl Write for Lazy<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.file.is_none() {
-            *self.file = Some(WholeFile::create(&self.goal)?);
+            *self.file = Some(WholeFile::named(&self.goal)?);
         }
         self.file.as_mut().map_or(Ok(0), |file| file.write(bytes))
     }
@@ -206,41 +151,6 @@ mod tests {
         let mut names: Vec<String> = names.collect();
         names.sort();
         names
-    }
-
-    #[test]
-    fn a_file_that_is_given_up_leaves_nothing_and_keeps_what_was_there() {
-        let folder = tempfile::tempdir().unwrap();
-        let goal = folder.path().join("symbols");
-        std::fs::write(&goal, "before").unwrap();
-        let mut file = WholeFile::create(&goal).unwrap();
-        file.write_all(b"half").unwrap();
-        drop(file);
-        assert_eq!(listed(folder.path()), ["symbols"]);
-        assert_eq!(std::fs::read(&goal).unwrap(), b"before");
-        let mut file = WholeFile::create(&goal).unwrap();
-        file.write_all(b"after").unwrap();
-        file.finish().unwrap();
-        assert_eq!(std::fs::read(&goal).unwrap(), b"after");
-        assert_eq!(listed(folder.path()), ["symbols"]);
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn a_link_and_a_device_stay_what_they_are() {
-        let folder = tempfile::tempdir().unwrap();
-        let (real, link) = (folder.path().join("real"), folder.path().join("link"));
-        std::fs::write(&real, "before").unwrap();
-        std::os::unix::fs::symlink("real", &link).unwrap();
-        let mut file = WholeFile::create(&link).unwrap();
-        file.write_all(b"after").unwrap();
-        file.finish().unwrap();
-        assert!(link.is_symlink());
-        assert_eq!(std::fs::read(&real).unwrap(), b"after");
-        let mut null = WholeFile::create(Path::new("/dev/null")).unwrap();
-        null.write_all(b"nothing").unwrap();
-        null.finish().unwrap();
-        assert!(!Path::new("/dev/null").is_file());
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::io::{self, Read as _};
 use std::path::Path;
 
 use crate::app::beside::TimelineFile;
+use crate::app::whole_file::unless_link;
 use crate::device::{Device, DeviceState, Selector, Server};
 use crate::error::{ErrorClass, Failure};
 use crate::memory::timeline::{self, Entry, Ours, Seen};
@@ -39,7 +40,11 @@ pub fn entry(step: &Step) -> Entry {
 /// A file, or that of a recording's folder: others may add to it at the same time.
 fn open(path: &Path) -> Result<TimelineFile, Failure> {
     let path = match path.is_dir() {
-        true => path.join(timeline::FILE),
+        true => {
+            let path = path.join(timeline::FILE);
+            unless_link(&path).map_err(|error| unwritable(&path, &error))?;
+            path
+        }
         false => path.to_owned(),
     };
     if !is_timeline(&path).map_err(|error| unwritable(&path, &error))? {

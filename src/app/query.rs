@@ -29,6 +29,7 @@ use crate::query::{
     modules, native, processes, stacks, system,
 };
 use crate::trace::MemoryWanted;
+use crate::untrusted::shell::quoted_path;
 
 /// How to open an input.
 #[derive(Debug, Clone, Default)]
@@ -120,8 +121,9 @@ impl Classified for OpenError {
             OpenError::Java(error) => error.help(),
             OpenError::Query(error) => error.help(),
             OpenError::OneDump { path } => Some(format!(
-                "leave out the `@`: heaptap query {path} \"SELECT * FROM heaptap_dump\" lists the \
-                 dumps, `WHERE ts = …` takes one"
+                "leave out the `@`: heaptap query {} \"SELECT * FROM heaptap_dump\" lists the \
+                 dumps, `WHERE ts = …` takes one",
+                quoted_path(path)
             )),
             OpenError::SeveralTraces { .. } => {
                 Some("unpack it and give the file of one".to_owned())

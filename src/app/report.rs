@@ -12,7 +12,7 @@ mod unseen;
 mod whole;
 
 pub use error::ReportError;
-pub use file::{ReportFile, is_page};
+pub use file::{PAGE, PagePlace, ReportFile, is_page};
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -22,14 +22,16 @@ use time::OffsetDateTime;
 use self::compare::{diff, joined};
 use self::open::{Comparison, Opened, open, to_open};
 use self::whole::Measured;
-use super::findings::Finding;
+use super::findings::{Finding, PAGE_UNNOTED};
 use super::java::{JavaOptions, Steps};
 use super::look::{LookOptions, NativeFile, Wanted, Which};
+use super::manifest::Manifest;
 use super::names::MappingOption;
 use crate::error::ErrorClass;
 use crate::report::data::header::{Fact, Header, Per, Recorded};
 use crate::report::java::JavaPart;
 use crate::report::{self, Report, data};
+use crate::untrusted::shell::{quoted_dump, quoted_path};
 
 /// An input and the dumps of it that are meant.
 #[derive(Debug, Clone)]
@@ -40,6 +42,20 @@ pub struct ReportInput {
     pub wanted: Wanted,
     /// Mapping files of this input alone, before those of all.
     pub mappings: Vec<MappingOption>,
+}
+
+impl ReportInput {
+    /// As one types it, quoted for the shell.
+    fn typed(&self) -> Vec<String> {
+        match &self.wanted {
+            Wanted::These(named) => {
+                let dumps = named.iter().map(|which| quoted_dump(&self.path, which));
+                dumps.collect()
+            }
+            Wanted::All => vec![quoted_path(&self.path)],
+            Wanted::Last => vec![quoted_dump(&self.path, Which::Last)],
+        }
+    }
 }
 
 impl fmt::Display for ReportInput {
@@ -95,6 +111,8 @@ pub struct Told {
     pub class: Option<ErrorClass>,
     /// Bytes of the page.
     pub bytes: u64,
+    /// SHA-256 of the page's file, hex; empty where it went into none.
+    pub sha256: String,
     /// The page, where it went into no file.
     pub page: Option<Vec<u8>>,
 }
@@ -118,6 +136,7 @@ pub fn write(request: &ReportRequest, steps: &Steps, target: Target) -> Result<T
         findings: Vec::new(),
         class: ErrorClass::first_of(opened.iter().filter_map(|one| one.class)),
         bytes: 0,
+        sha256: String::new(),
         page: None,
     };
     let recorded = beside::timelines(&mut opened);
@@ -164,7 +183,7 @@ pub fn write(request: &ReportRequest, steps: &Steps, target: Target) -> Result<T
         && let Some(profile) = &mut profile
         && let Some(mut folded) = data::fold(profile, data::MOST)
     {
-        let inputs: Vec<String> = request.inputs.iter().map(|i| i.to_string()).collect();
+        let inputs: Vec<String> = request.inputs.iter().flat_map(ReportInput::typed).collect();
         folded.command = format!("heaptap report --full {}", inputs.join(" "));
         header.folded = Some(folded);
     }
@@ -175,7 +194,12 @@ pub fn write(request: &ReportRequest, steps: &Steps, target: Target) -> Result<T
         java: parts,
     };
     match target {
-        Target::File(file) => told.bytes = file.finish(report)?,
+        Target::File(file) => {
+            let page = file.finish(report)?;
+            told.bytes = page.bytes;
+            told.findings.extend(note(&page.path, &page.sha256));
+            told.sha256 = page.sha256;
+        }
         Target::Memory => {
             let mut page = Vec::new();
             report
@@ -189,6 +213,23 @@ pub fn write(request: &ReportRequest, steps: &Steps, target: Target) -> Result<T
         }
     }
     Ok(told)
+}
+
+/// Notes the page of a recording's folder in the manifest: by that `open` knows it. What is to be
+/// said where it can't.
+pub fn note(page: &Path, sha256: &str) -> Option<Finding> {
+    let folder = page.parent()?;
+    if page.file_name()? != PAGE {
+        return None;
+    }
+    let error = Manifest::note_page(folder, PAGE, sha256).err()?;
+    Some(Finding {
+        kind: PAGE_UNNOTED,
+        class: None,
+        message: format!("{PAGE} is not noted in the folder's manifest: {error}"),
+        help: Some("`heaptap open` takes it by its own path alone".to_owned()),
+        pid: None,
+    })
 }
 
 fn milliseconds(moment: OffsetDateTime) -> f64 {

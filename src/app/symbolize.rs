@@ -14,7 +14,7 @@ use super::goal::{self, Extent, Goal, GoalError, Out};
 use super::manifest::{self, Manifest, ManifestError};
 use super::names::NameOptions;
 use super::naming::{Look, Namer, Watch};
-use super::packet_files::{DEOBFUSCATION, PacketFiles, SYMBOLIZED_TRACE, SYMBOLS};
+use super::packet_files::{DEOBFUSCATION, PacketFiles, SYMBOLIZED_TRACE, SYMBOLS, is_own_file};
 use super::summary::HeapSummary;
 use super::trace_findings;
 use super::tracked;
@@ -23,6 +23,7 @@ use crate::export::packets::{Written, write_symbols};
 use crate::export::pprof::PprofOptions;
 use crate::import::{self, ImportError, OpenTrace};
 use crate::trace::{Surveyed, TraceError};
+use crate::untrusted::shell::quoted_path;
 
 /// What came of a trace.
 #[derive(Debug)]
@@ -56,6 +57,12 @@ pub enum SymbolizeError {
     /// The packets have no place, or can't be written there.
     #[error(transparent)]
     Goal(#[from] GoalError),
+    /// A file of the folder leads out of it.
+    #[error("{} is a symbolic link, and heaptap follows none in a folder that it writes to", path.display())]
+    Linked {
+        /// The file.
+        path: PathBuf,
+    },
     /// Whoever asked did not want to wait.
     #[error("interrupted; nothing was written")]
     Interrupted,
@@ -73,6 +80,7 @@ impl Classified for SymbolizeError {
             SymbolizeError::Import(error) => error.class(),
             SymbolizeError::Trace(error) => error.class(),
             SymbolizeError::Goal(error) => error.class(),
+            SymbolizeError::Linked { .. } => ErrorClass::BadInput,
             SymbolizeError::Interrupted => ErrorClass::Interrupted,
             SymbolizeError::Manifest(error) => error.class(),
             SymbolizeError::Convert(error) => error.class(),
@@ -84,6 +92,7 @@ impl Classified for SymbolizeError {
             SymbolizeError::Import(error) => error.kind(),
             SymbolizeError::Trace(error) => error.kind(),
             SymbolizeError::Goal(error) => error.kind(),
+            SymbolizeError::Linked { .. } => "linked-file",
             SymbolizeError::Interrupted => "interrupted",
             SymbolizeError::Manifest(error) => error.kind(),
             SymbolizeError::Convert(error) => error.kind(),
@@ -95,6 +104,11 @@ impl Classified for SymbolizeError {
             SymbolizeError::Import(error) => error.help(),
             SymbolizeError::Trace(error) => error.help(),
             SymbolizeError::Goal(error) => error.help(),
+            SymbolizeError::Linked { path } => Some(format!(
+                "put the file itself there if you trust where it comes from, or write elsewhere: \
+                 heaptap convert {} -o DIR",
+                quoted_path(path.parent().unwrap_or(path))
+            )),
             SymbolizeError::Interrupted => None,
             SymbolizeError::Manifest(error) => error.help(),
             SymbolizeError::Convert(error) => error.help(),
@@ -263,6 +277,13 @@ pub fn refresh(
     watch: Watch,
 ) -> Result<Refreshed, SymbolizeError> {
     let raw = folder.join(RAW_TRACE);
+    // What is read here is written again: nothing comes into the folder through a link.
+    for name in [RAW_TRACE, manifest::FILE_NAME] {
+        let path = folder.join(name);
+        if path.is_symlink() {
+            return Err(SymbolizeError::Linked { path });
+        }
+    }
     if !folder.join(manifest::FILE_NAME).is_file() {
         let files = PacketFiles::new(folder);
         let mut run = Run::new(names, watch, Sink::Folder(files, raw.clone()));
@@ -273,8 +294,9 @@ pub fn refresh(
     }
     let mut manifest = Manifest::read(folder)?;
     let lists = tracked::known(&manifest);
+    let has_own = is_own_file(&folder.join(SYMBOLIZED_TRACE));
     let request = convert::Request {
-        input: Input::Path(folder.to_owned()),
+        input: Input::Path(if has_own { folder } else { &raw }.to_owned()),
         output: folder.to_owned(),
         selection: convert::Selection::default(),
         pprof: manifest
@@ -334,7 +356,7 @@ pub fn refresh(
 /// Where the symbolized one is as long as its parts, that is all of them; else the trace is
 /// asked.
 fn whole_bytes(folder: &Path, raw: &Path) -> Result<Option<u64>, SymbolizeError> {
-    if !folder.join(SYMBOLIZED_TRACE).is_file() {
+    if !is_own_file(&folder.join(SYMBOLIZED_TRACE)) {
         return Ok(None);
     }
     let size = |name: &str| std::fs::metadata(folder.join(name)).map_or(0, |m| m.len());

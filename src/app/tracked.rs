@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 use flate2::read::GzDecoder;
 
 use super::allocations::{WHAT, Written};
-use super::convert::{Choices, ConvertError, Selection, write_whole};
+use super::convert::{Choices, ConvertError, Selection};
 use super::manifest::{self, BesideFile, JavaAllocations, Manifest, TrackedDump};
 use super::maps::Maps;
 use super::output::is_below;
 use super::recorded::Recorded;
 use super::trace_findings::NOT_ASKED_FOR;
+use super::whole_file::{open_inside, write_named};
 use crate::deobfuscate::{MapFile, Retraced, Retracer};
 use crate::export::allocations::{Place, TrackedFrame, TrackedProfile};
 use crate::export::gzip::Gzip;
@@ -212,7 +213,7 @@ pub(super) fn write(
             let mut comments = comments(&dump);
             comments.extend(short);
             let profile = summed.profile.finish(&comments);
-            write_whole(&output.join(&name), &Gzip::default().compress(&profile))?;
+            write_named(&output.join(&name), &Gzip::default().compress(&profile))?;
             dump.file = Some(name);
         }
         dumps.push(dump);
@@ -240,7 +241,7 @@ fn read(folder: &Path, file: &str) -> Result<Allocations, String> {
     if !is_below(file) {
         return Err("it is not in the recording's folder".to_owned());
     }
-    let file = std::fs::File::open(folder.join(file)).map_err(|error| error.to_string())?;
+    let file = open_inside(folder, file).map_err(|error| error.to_string())?;
     let mut list = Vec::new();
     GzDecoder::new(file)
         .take(LONGEST as u64)

@@ -67,6 +67,24 @@ impl Context {
         }
     }
 
+    /// Refuses to leave a recording to a virtual phone that ends with this process.
+    ///
+    /// # Errors
+    /// Where `detach` is asked for together with `--virtual`.
+    pub fn check_detach(&self, detach: bool) -> Result<(), Failure> {
+        if !detach || self.globals.virtual_phone.is_none() {
+            return Ok(());
+        }
+        let message = "--virtual and --detach exclude each other: the virtual phone ends with this \
+                       command, and the recording with it";
+        Err(
+            Failure::new(ErrorClass::Usage, "option-conflict", message).with_help(
+                "leave out --detach; or let `heaptap virtual-phone --port 5038` run in another \
+                 terminal, and record with --adb-server 127.0.0.1:5038",
+            ),
+        )
+    }
+
     /// What the flags and adb's variables say of the device, for a choice among sessions.
     ///
     /// # Errors

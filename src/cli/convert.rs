@@ -21,6 +21,7 @@ use crate::app::tracked::Again;
 use crate::error::{ErrorClass, Failure};
 use crate::export::pprof::{PprofOptions, SampleNames};
 use crate::session::{SessionError, SessionId};
+use crate::untrusted::shell::quoted_path;
 
 /// Flags of `convert`.
 #[derive(Debug, clap::Args)]
@@ -244,10 +245,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     manifest.profiles = Some(pprof.into());
     manifest.write(staging.path())?;
     staging.publish(false).map_err(Unpublished::of_command)?;
-    let again = format!(
-        "heaptap convert {}",
-        summary::quoted(&args.input.to_string_lossy())
-    );
+    let again = format!("heaptap convert {}", quoted_path(&args.input));
     let heaps = &converted.heaps;
     let remedy = match args.names.no_symbolize {
         true => Remedy::NotAsked,

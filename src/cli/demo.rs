@@ -152,14 +152,14 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         })
         .await?;
     match recorded {
-        Recorded::Finished(finished) => {
+        Recorded::Finished(mut finished) => {
             let java = finished.output.join(FOLDER);
-            let page = report::leave(ctx, args.leave, &finished).await;
+            let page = report::leave(ctx, args.leave, &mut finished).await;
             let outcome =
                 progress::finished(ctx, &finished, page.as_deref(), progress::Asked::Demo);
             dump_java(ctx, device, &store, &java, &options.names).await?;
             // The same page, with the Java heap.
-            report::leave(ctx, args.leave, &finished).await;
+            report::leave(ctx, args.leave, &mut finished).await;
             // In JSON there is one document.
             if !ctx.console.is_json() {
                 leaks::show_gravest(ctx, summary::near(&java).to_owned(), options.names).await?;

@@ -23,13 +23,14 @@ use crate::app::java::facts::Warning;
 use crate::app::look::{self, Look, LookError, LookOptions, NativeFile, Wanted};
 use crate::app::meminfo::{MeminfoError, looks_like_meminfo};
 use crate::app::names::MappingOption;
-use crate::app::report::{ReportInput, ReportRequest};
+use crate::app::report::{PagePlace, ReportInput, ReportRequest};
 use crate::app::top::Order;
 use crate::error::{ErrorClass, Failure};
 use crate::heap_graph::Follow;
 use crate::memory::smaps as mapped;
 use crate::report::data::header;
 use crate::units::ByteSize;
+use crate::untrusted::shell::quoted_path;
 use crate::untrusted::shown;
 
 /// Flags of `diff`.
@@ -229,7 +230,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     }
     let outcome = compare(ctx, args).await?;
     if let Some((goal, force, request)) = page {
-        let told = report::write(ctx, request, &goal, force).await?;
+        let told = report::write(ctx, request, PagePlace::Typed(goal.clone()), force).await?;
         let wrote = summary::near(&goal);
         ctx.console.say(format_args!(
             "wrote {} ({}): open it in any browser",
@@ -512,8 +513,11 @@ async fn native(
         console.say("both have Java heaps, too: --java compares them");
     }
     if let Some(path) = &args.pprof {
-        let path = path.display();
-        console.say(format_args!("wrote {path}: go tool pprof -top {path}"));
+        let typed = quoted_path(path);
+        console.say(format_args!(
+            "wrote {}: go tool pprof -top {typed}",
+            path.display()
+        ));
     }
     let budget = args.fail_over.map(|limit| {
         let came_out = report.budget(limit.0);

@@ -204,6 +204,7 @@ fn seconds(text: &str) -> Result<Duration, crate::units::ParseUnitError> {
 /// # Errors
 /// Whatever kept it from dumping, or from fetching what was dumped.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    ctx.check_detach(args.detach)?;
     if args.file.hprof || args.file.malloc_info {
         return run_files(ctx, args).await;
     }

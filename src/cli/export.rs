@@ -14,7 +14,7 @@ use crate::app::export::{self, ExportError, ExportRequest, Exported, Goal, Spool
 use crate::app::java::{JavaInput, JavaOptions, Steps, Which};
 use crate::app::look::{LookOptions, Wanted};
 use crate::app::output::{OutputFolder, default_name};
-use crate::app::report::{ReportInput, ReportRequest};
+use crate::app::report::{PagePlace, ReportInput, ReportRequest};
 use crate::error::{ErrorClass, Failure};
 use crate::heap_graph::Follow;
 use crate::session::SessionId;
@@ -66,7 +66,7 @@ pub(super) async fn run(
     };
     let folder = match &goal {
         Goal::Folder(folder) => Some(OutputFolder::hold(folder)?),
-        Goal::File(_) | Goal::Stdout => None,
+        Goal::File(_) | Goal::Named(_) | Goal::Stdout => None,
     };
     let mut dumps: Vec<Which> = input.which.into_iter().collect();
     dumps.extend(args.dumps.iter().map(|dump| Which::parse(dump)));
@@ -136,13 +136,13 @@ pub(super) async fn page(ctx: &Context, args: Args) -> Result<Outcome, Failure> 
     dumps.extend(args.dumps.iter().map(|dump| Which::parse(dump)));
     let goal = match (args.output, input.path.as_path()) {
         (Some(folder), path) if folder.is_dir() => {
-            folder.join(format!("{}.html", export::stem(path)))
+            PagePlace::Named(folder.join(format!("{}.html", export::stem(path))))
         }
-        (Some(output), _) => output,
-        (None, path) if path == Path::new("-") => PathBuf::from("stdin.html"),
-        (None, path) => PathBuf::from(format!("{}.html", export::stem(path))),
+        (Some(output), _) => PagePlace::Typed(output),
+        (None, path) if path == Path::new("-") => PagePlace::Named("stdin.html".into()),
+        (None, path) => PagePlace::Named(format!("{}.html", export::stem(path)).into()),
     };
-    if goal == Path::new("-") && console.is_json() {
+    if report::is_stdout(&goal) && console.is_json() {
         return Err(both_to_stdout());
     }
     let names = args.names.options(console)?;
@@ -176,11 +176,11 @@ pub(super) async fn page(ctx: &Context, args: Args) -> Result<Outcome, Failure> 
         full: false,
         contents: false,
     };
-    let told = report::write(ctx, request, &goal, args.force).await?;
+    let told = report::write(ctx, request, goal.clone(), args.force).await?;
     for finding in &told.findings {
         console.finding(finding.kind, &finding.message, finding.help.as_deref());
     }
-    report::show(ctx, &goal, &told);
+    report::show(ctx, goal.path(), &told);
     Ok(told.class.into())
 }
 
@@ -221,7 +221,7 @@ fn goal(args: &Args, format: export::Format, stem: &str) -> Goal {
             let name = default_name(stem, OffsetDateTime::now_utc(), &SessionId::random());
             Goal::Folder(format!("{name}-{}", format.ending()).into())
         }
-        (None, false) => Goal::File(PathBuf::from(file)),
+        (None, false) => Goal::Named(PathBuf::from(file)),
     }
 }
 

@@ -92,7 +92,17 @@ pub(super) fn asked(
             Input::Path(path) => {
                 let mut beside = path.clone().into_os_string();
                 beside.push(suffix);
-                Ok(Asked::File(beside.into()))
+                let beside = PathBuf::from(beside);
+                match beside.is_symlink() {
+                    true => usage(
+                        &format!(
+                            "{} is a symbolic link, which nobody named",
+                            beside.display()
+                        ),
+                        "name the file for the packets with -o",
+                    ),
+                    false => Ok(Asked::File(beside)),
+                }
             }
             Input::Stdin => usage(
                 "the packets of a trace from standard input have no place",

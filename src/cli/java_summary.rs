@@ -4,12 +4,13 @@
 use std::path::Path;
 
 use super::console::{Console, Style};
-use super::summary::{near, quoted};
+use super::summary::near;
 use super::table::Table;
 use crate::app::finish::RAW_TRACE;
 use crate::app::java_summary::JavaSummary;
 use crate::app::manifest::{JavaDump, JavaKind, Manifest};
 use crate::units::{ByteSize, thousands};
+use crate::untrusted::shell::{quoted_dump, quoted_path};
 
 /// Heaps shown in full; the others by their sizes.
 const FULL: usize = 4;
@@ -112,11 +113,11 @@ pub(super) fn next_commands(
         return Vec::new();
     };
     let shown = near(folder);
-    let place = quoted(&shown.display().to_string());
+    let place = quoted_path(shown);
     // What was converted elsewhere is a profile alone; the trace has the heap.
     if last.kind == JavaKind::HeapGraph && !folder.join(RAW_TRACE).is_file() {
         let file = last.file.as_deref().unwrap_or_default();
-        let file = quoted(&shown.join(file).display().to_string());
+        let file = quoted_path(shown.join(file));
         return vec![(
             "who holds the Java heap, as a flame graph in the browser:".to_owned(),
             format!("go tool pprof -symbolize=none -http=: {file}"),
@@ -148,8 +149,9 @@ pub(super) fn next_commands(
         next.push((
             "what grew from the first dump to the last:".to_owned(),
             format!(
-                "heaptap diff {place}@{} {place}@{}{java}",
-                first.index, last.index
+                "heaptap diff {} {}{java}",
+                quoted_dump(shown, first.index),
+                quoted_dump(shown, last.index)
             ),
         ));
     }

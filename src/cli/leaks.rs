@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use super::java_args::{FilterArgs, JavaArgs};
 use super::native_args::NativeArgs;
 use super::stack_args::StackArgs;
-use super::summary::{near, quoted};
+use super::summary::near;
 use super::{Context, Outcome, blocking, java_view};
 use crate::analyze::filter::Filter;
 use crate::app::java::{FOLDER, JavaInput, JavaOptions};
@@ -23,6 +23,7 @@ use crate::app::names::NameOptions;
 use crate::error::{ErrorClass, Failure};
 use crate::heap_graph::Follow;
 use crate::units::ByteSize;
+use crate::untrusted::shell::quoted_path;
 
 /// Flags of `leaks`.
 #[derive(Debug, clap::Args)]
@@ -237,7 +238,7 @@ fn with_java_beside(failure: Failure, inputs: &[OsString]) -> Failure {
 fn java_beside(input: &OsString) -> Option<String> {
     let folder = Path::new(input).join(FOLDER);
     let is_recording = folder.join(manifest::FILE_NAME).is_file();
-    is_recording.then(|| quoted(&near(&folder).display().to_string()))
+    is_recording.then(|| quoted_path(near(&folder)))
 }
 
 /// One input stands for all its dumps, each of several for its last.

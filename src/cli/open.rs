@@ -1,7 +1,7 @@
 //! `heaptap open`: gives a trace to Perfetto's UI in the browser, or shows a page of `report`'s.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::json;
@@ -9,16 +9,17 @@ use serde_json::json;
 use super::java_args::JavaArgs;
 use super::native_args::NativeArgs;
 use super::signals::watch_signals;
-use super::{Context, Outcome, blocking, report, summary};
-use crate::app::browser;
+use super::{Console, Context, Outcome, blocking, report};
+use crate::app::browser::{self, Redirect};
 use crate::app::java::JavaInput;
 use crate::app::look::Wanted;
 use crate::app::open::{self, OpenError, Shown, TraceToShow, UI, UI_PORT, Ui, Way};
-use crate::app::report::{ReportInput, ReportRequest};
+use crate::app::report::{PagePlace, ReportInput, ReportRequest};
 use crate::error::{ErrorClass, Failure};
 use crate::heap_graph::Follow;
 use crate::net::{Ended, Told};
 use crate::units::{ByteSize, HumanDuration, parse_duration};
+use crate::untrusted::shell::quoted_path;
 
 /// Flags of `open`.
 #[derive(Debug, clap::Args)]
@@ -66,10 +67,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let input = JavaInput::parse(&args.input);
     if input.which.is_some() {
         let message = format!("{input} is one dump, and a trace is shown whole");
-        let help = format!(
-            "heaptap report {} --open",
-            summary::quoted(&input.to_string())
-        );
+        let help = format!("heaptap report {} --open", quoted_path(input.to_string()));
         return Err(Failure::new(ErrorClass::Usage, "usage", message).with_help(help));
     }
     let path = input.path.clone();
@@ -90,13 +88,20 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             show_trace(ctx, trace, &way, &args).await
         }
         Shown::Page(page) => {
-            show_page(ctx, &page, args.print_url);
+            if !args.print_url {
+                show_page(ctx, &page).await?;
+            }
+            print_page(ctx, &page, args.print_url);
             Ok(Outcome::Done)
         }
         Shown::NoPageYet => {
-            let page = report::beside(&input.path, false);
-            let outcome = make_page(ctx, &input.path, &page).await?;
-            show_page(ctx, &page, args.print_url);
+            let place = report::beside(&input.path, false);
+            let page = place.path().to_owned();
+            let outcome = make_page(ctx, &input.path, place).await?;
+            if !args.print_url {
+                show_page(ctx, &page).await?;
+            }
+            print_page(ctx, &page, args.print_url);
             Ok(outcome)
         }
     }
@@ -127,14 +132,14 @@ async fn show_trace(
     } else if args.print_url {
         console.data(&given.url);
     }
+    // Gone with this function: whoever came has the address.
+    let mut redirect = None;
     if !args.print_url {
         console.say(format_args!("serving {name} ({size}) to {}", args.ui));
-        match browser::open(given.url.as_ref()) {
-            Ok(()) => console.say(format_args!("if no browser opens: {}", given.url)),
-            Err(error) => console.warn_with_help(
-                format_args!("no browser could be started: {error}"),
-                Some(&format!("open {}", given.url)),
-            ),
+        console.say(format_args!("if no browser opens: {}", given.url));
+        match Redirect::to(&given.url) {
+            Ok(page) => redirect = Some(page),
+            Err(error) => no_browser(console, &given.url, &error),
         }
         if !way.page {
             console.detail(
@@ -142,7 +147,7 @@ async fn show_trace(
                  trace; the UI keeps it in the browser",
             );
         }
-        let input = summary::quoted(&args.input.to_string_lossy());
+        let input = quoted_path(&args.input);
         console.say(format_args!(
             "the UI needs the network; `heaptap open {input} --report` does not"
         ));
@@ -152,6 +157,16 @@ async fn show_trace(
         "serving until it is fetched, at most {} (Ctrl-C ends it)",
         HumanDuration(args.timeout)
     ));
+    if let Some(redirect) = &redirect {
+        let (console, url) = (console.clone(), given.url.clone());
+        let page = redirect.path().to_owned();
+        // Some programs answer only when the window is closed.
+        tokio::spawn(async move {
+            if let Err(error) = browser::open(page.as_os_str()).await {
+                no_browser(&console, &url, &error);
+            }
+        });
+    }
     let teller = console.clone();
     let server = given.server.serve(args.timeout, move |told| match told {
         Told::Fetching => teller.detail("the trace is being fetched"),
@@ -173,8 +188,16 @@ async fn show_trace(
     }
 }
 
+/// Nobody was started; who waits for the trace may still come.
+fn no_browser(console: &Console, url: &str, error: &std::io::Error) {
+    console.warn_with_help(
+        format_args!("no browser could be started: {error}"),
+        Some(&format!("open {url} in a browser yourself")),
+    );
+}
+
 /// Makes a page as `heaptap report INPUT` does.
-async fn make_page(ctx: &Context, input: &Path, page: &Path) -> Result<Outcome, Failure> {
+async fn make_page(ctx: &Context, input: &Path, page: PagePlace) -> Result<Outcome, Failure> {
     let (native, java) = (NativeArgs::default(), JavaArgs::default());
     let request = ReportRequest {
         inputs: vec![ReportInput {
@@ -198,26 +221,27 @@ async fn make_page(ctx: &Context, input: &Path, page: &Path) -> Result<Outcome, 
     Ok(told.class.into())
 }
 
-fn show_page(ctx: &Context, page: &Path, print_url: bool) {
-    let console = &ctx.console;
-    let page: PathBuf = std::path::absolute(page).unwrap_or_else(|_| page.to_owned());
+/// Prints where a page is, for scripts.
+fn print_page(ctx: &Context, page: &Path, print_url: bool) {
+    let page = std::path::absolute(page).unwrap_or_else(|_| page.to_owned());
     let url = file_url(&page);
-    if console.is_json() {
-        console.json(&json!({ "url": url, "report": page }));
+    if ctx.console.is_json() {
+        ctx.console.json(&json!({ "url": url, "report": page }));
     } else if print_url {
-        console.data(&url);
+        ctx.console.data(&url);
     }
-    if print_url {
-        return;
-    }
-    console.say(format_args!("opening {}", summary::near(&page).display()));
-    if let Err(error) = browser::open(page.as_os_str()) {
-        let help = format!("open {url}");
-        console.warn_with_help(
-            format_args!("no browser could be started: {error}"),
-            Some(&help),
-        );
-    }
+}
+
+/// Has a browser show a page.
+///
+/// # Errors
+/// Where none could be started.
+pub(super) async fn show_page(ctx: &Context, page: &Path) -> Result<(), OpenError> {
+    let page = std::path::absolute(page).unwrap_or_else(|_| page.to_owned());
+    let url = file_url(&page);
+    ctx.console.say(format_args!("opening {url}"));
+    let shown = browser::open(page.as_os_str()).await;
+    shown.map_err(|source| OpenError::NoBrowser { url, source })
 }
 
 /// The address of a file, for a browser.

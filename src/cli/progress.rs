@@ -28,6 +28,7 @@ use crate::error::Failure;
 use crate::names::module;
 use crate::session::{Control, Controls, Progress, SessionEvent, SnapshotWay};
 use crate::units::{ByteSize, HumanDuration};
+use crate::untrusted::shell::quoted_path;
 use crate::untrusted::shown;
 
 /// Shows what happens, and passes on what is asked for.
@@ -583,6 +584,5 @@ pub(super) fn warn_of_repeated(console: &Console, label: &str) {
 
 /// The command that names a recording's frames anew.
 pub(super) fn again(folder: &Path) -> String {
-    let folder = summary::near(folder).display().to_string();
-    format!("heaptap symbolize {}", summary::quoted(&folder))
+    format!("heaptap symbolize {}", quoted_path(summary::near(folder)))
 }

@@ -19,6 +19,7 @@ use crate::error::{ErrorClass, Failure};
 use crate::provoke::{Action, Cancel, Event, Plan, Report, Settle, Step, Target, catalog, dry_run};
 use crate::session::Store;
 use crate::units::parse_duration;
+use crate::untrusted::shell::quoted;
 
 /// Flags of `provoke`.
 #[derive(Debug, clap::Args)]
@@ -132,7 +133,10 @@ fn left(serial: &str) -> Failure {
         "interrupted",
         format!("interrupted before {serial} was put back"),
     )
-    .with_help(format!("run `heaptap provoke --restore -s {serial}`"))
+    .with_help(format!(
+        "run `heaptap provoke --restore -s {}`",
+        quoted(serial)
+    ))
 }
 
 /// Who ended it knows that it is not whole; that the app died weighs more than what came of it.

@@ -14,6 +14,7 @@ use crate::app::reconcile::{self, Moment};
 use crate::app::timeline;
 use crate::error::{ErrorClass, Failure};
 use crate::memory::reconcile::{Difference, Figure, Table};
+use crate::untrusted::shell::quoted_path;
 use crate::untrusted::shown;
 
 /// Flags of `reconcile`.
@@ -148,7 +149,8 @@ fn choose(all: Vec<Moment>, input: &JavaInput, args: &Args) -> Result<Vec<Table>
         };
         let message = format!("{path} holds no figures {at}");
         return Err(nothing(message, &meant).with_help(format!(
-            "`heaptap reconcile {path} --all` shows the moments that have some"
+            "`heaptap reconcile {} --all` shows the moments that have some",
+            quoted_path(&input.path)
         )));
     }
     Ok(meant.into_iter().map(|moment| moment.table).collect())

@@ -129,6 +129,7 @@ impl WithArg {
 /// # Errors
 /// Whatever kept it from recording, or from fetching what it recorded.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    ctx.check_detach(args.detach)?;
     let with: With = args.with.iter().flat_map(|with| with.sources()).collect();
     let mut resolved = args.capture.resolve(&args.target, &ctx.console)?;
     resolved.spec.beside = with.in_trace();
@@ -186,8 +187,8 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             detached(ctx, &session, &output, &snapshots);
             Ok(Outcome::Done)
         }
-        Recorded::Finished(finished) => {
-            let page = report::leave(ctx, args.leave, &finished).await;
+        Recorded::Finished(mut finished) => {
+            let page = report::leave(ctx, args.leave, &mut finished).await;
             Ok(progress::finished(ctx, &finished, page.as_deref(), asked))
         }
     }

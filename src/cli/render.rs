@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::console::{Console, Style};
 use super::exit::Outcome;
 use crate::error::{ErrorClass, Failure};
+use crate::untrusted::shell::quoted;
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -100,7 +101,8 @@ pub(super) fn usage(console: &Console, error: &clap::Error) -> Result<Outcome, F
             .is_some_and(|u| u.starts_with("heaptap record"))
     {
         help.push(format!(
-            "a process is named with -n: heaptap record -n {word}"
+            "a process is named with -n: heaptap record -n {}",
+            quoted(word)
         ));
     }
     if let Some(usage) = usage {

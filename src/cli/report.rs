@@ -7,13 +7,16 @@ use serde_json::json;
 
 use super::java_args::JavaArgs;
 use super::native_args::NativeArgs;
-use super::{Context, Outcome, blocking, summary};
-use crate::app::browser;
+use super::{Context, Outcome, blocking, open, summary};
 use crate::app::finish::Finished;
 use crate::app::look::Wanted;
+use crate::app::manifest::Page;
 use crate::app::output::{Staging, Unpublished};
-use crate::app::report::{self, ReportError, ReportFile, ReportInput, ReportRequest, Target, Told};
-use crate::error::{ErrorClass, Failure};
+pub(super) use crate::app::report::PAGE;
+use crate::app::report::{
+    self, PagePlace, ReportError, ReportFile, ReportInput, ReportRequest, Target, Told,
+};
+use crate::error::{Classified as _, ErrorClass, Failure};
 use crate::heap_graph::Follow;
 use crate::session::part_prefix;
 use crate::units::ByteSize;
@@ -89,11 +92,11 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         contents: args.contents,
     };
     let goal = match (args.output, request.inputs.first()) {
-        (Some(output), _) => output,
+        (Some(output), _) => PagePlace::Typed(output),
         (None, Some(first)) => beside(&first.path, request.base.is_some()),
-        (None, None) => PathBuf::from(PAGE),
+        (None, None) => PagePlace::Named(PathBuf::from(PAGE)),
     };
-    let to_stdout = goal == Path::new("-");
+    let to_stdout = is_stdout(&goal);
     if to_stdout && (console.is_json() || args.open) {
         let other = if args.open { "--open" } else { "--json" };
         let message = format!("{other} does not go with a page on standard output");
@@ -101,20 +104,27 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             Failure::new(ErrorClass::Usage, "usage", message).with_help("name a file with -o")
         );
     }
-    let told = write(ctx, request, &goal, args.force).await?;
+    let told = write(ctx, request, goal.clone(), args.force).await?;
     for finding in &told.findings {
         console.finding(finding.kind, &finding.message, finding.help.as_deref());
     }
-    show(ctx, &goal, &told);
-    if args.open
-        && let Err(error) = browser::open(goal.as_os_str())
-    {
-        console.warn_with_help(
-            format!("no browser could be opened: {error}"),
-            Some("open the file yourself, or set BROWSER"),
-        );
+    show(ctx, goal.path(), &told);
+    if args.open {
+        // The page is whole, whether anybody shows it or not.
+        let shown = open::show_page(ctx, goal.path()).await;
+        let class = told.class.into_iter();
+        return match shown {
+            Err(error) if told.class.is_none() => Err(error.into()),
+            Err(error) => Ok(Outcome::of(class.chain([error.class()]))),
+            Ok(()) => Ok(Outcome::of(class)),
+        };
     }
     Ok(told.class.into())
+}
+
+/// Whether the page goes to standard output.
+pub(super) fn is_stdout(goal: &PagePlace) -> bool {
+    *goal == PagePlace::Typed(PathBuf::from("-"))
 }
 
 /// Says where the page is.
@@ -134,9 +144,6 @@ pub(super) fn show(ctx: &Context, goal: &Path, told: &Told) {
     ));
 }
 
-/// Name of the page in a recording's folder.
-pub(super) const PAGE: &str = "report.html";
-
 /// Whether a recording leaves a page.
 #[derive(Debug, Clone, Copy, Default, clap::Args)]
 pub struct LeaveArgs {
@@ -147,7 +154,11 @@ pub struct LeaveArgs {
 
 /// Writes the page of a recording of native heaps into its folder: the last thing that is done
 /// with it, and nothing of the recording depends on it. Where the page is if it was written.
-pub(super) async fn leave(ctx: &Context, args: LeaveArgs, finished: &Finished) -> Option<PathBuf> {
+pub(super) async fn leave(
+    ctx: &Context,
+    args: LeaveArgs,
+    finished: &mut Finished,
+) -> Option<PathBuf> {
     let dumps = &finished.manifest.dumps.native;
     if args.no_report || dumps.iter().all(|dump| dump.file.is_none()) {
         return None;
@@ -180,12 +191,28 @@ pub(super) async fn leave(ctx: &Context, args: LeaveArgs, finished: &Finished) -
             path: page.clone(),
             source,
         })?;
-        write(ctx, request, &staging.path().join(PAGE), false).await?;
+        let place = PagePlace::Named(staging.path().join(PAGE));
+        let told = write(ctx, request, place, false).await?;
         staging.publish(true).map_err(Unpublished::of_command)?;
-        Ok::<_, Failure>(())
+        Ok::<_, Failure>(told)
     };
     match written.await {
-        Ok(()) => Some(page),
+        Ok(told) => {
+            // All else was said of the recording itself.
+            match report::note(&page, &told.sha256) {
+                Some(finding) => {
+                    let help = finding.help.as_deref();
+                    ctx.console.warn_with_help(&finding.message, help);
+                }
+                None => {
+                    finished.manifest.page = Some(Page {
+                        file: PAGE.to_owned(),
+                        sha256: told.sha256,
+                    });
+                }
+            }
+            Some(page)
+        }
         Err(failure) => {
             ctx.console.warn_with_help(
                 format!("{PAGE} was not written: {}", failure.message),
@@ -196,19 +223,18 @@ pub(super) async fn leave(ctx: &Context, args: LeaveArgs, finished: &Finished) -
     }
 }
 
-/// Writes the page to `goal`, or gives it back where that is `-`.
+/// Writes the page to its place, or gives it back where that is standard output.
 ///
 /// # Errors
 /// As [`report::write`].
 pub(super) async fn write(
     ctx: &Context,
     request: ReportRequest,
-    goal: &Path,
+    goal: PagePlace,
     force: bool,
 ) -> Result<Told, Failure> {
-    let goal = goal.to_owned();
     blocking::stepwise(ctx, move |steps| -> Result<Told, ReportError> {
-        let target = match goal == Path::new("-") {
+        let target = match is_stdout(&goal) {
             true => Target::Memory,
             false => {
                 let inputs = request.base.iter().chain(&request.inputs);
@@ -222,17 +248,17 @@ pub(super) async fn write(
 }
 
 /// The page's place where none was named.
-pub(super) fn beside(input: &Path, is_diff: bool) -> PathBuf {
+pub(super) fn beside(input: &Path, is_diff: bool) -> PagePlace {
     let name = if is_diff { "diff.html" } else { PAGE };
     if input.is_dir() {
-        return input.join(name);
+        return PagePlace::Named(input.join(name));
     }
-    match input.file_name() {
+    PagePlace::Named(match input.file_name() {
         Some(file) if input != Path::new("-") => {
             let mut file = file.to_owned();
             file.push(if is_diff { ".diff.html" } else { ".html" });
             PathBuf::from(file)
         }
         _ => PathBuf::from(name),
-    }
+    })
 }

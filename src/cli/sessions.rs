@@ -211,8 +211,8 @@ pub async fn stop(ctx: &Context, args: StopArgs) -> Result<Outcome, Failure> {
         })
         .await?;
     match stopped {
-        Stopped::Finished(finished) => {
-            let page = report::leave(ctx, args.leave, &finished).await;
+        Stopped::Finished(mut finished) => {
+            let page = report::leave(ctx, args.leave, &mut finished).await;
             Ok(progress::finished(
                 ctx,
                 &finished,
@@ -270,7 +270,7 @@ pub async fn collect(ctx: &Context, args: CollectArgs) -> Result<Outcome, Failur
     let wanted = wanted(ctx, &store, args.session).await?;
     let names = args.names.options(&ctx.console)?;
     let signals = watch_signals()?;
-    let finished = Show::new(ctx, false)
+    let mut finished = Show::new(ctx, false)
         .during(signals, async |controls, tell| {
             let device = async || ctx.device().await.cloned();
             let output = args.output.as_deref();
@@ -286,7 +286,7 @@ pub async fn collect(ctx: &Context, args: CollectArgs) -> Result<Outcome, Failur
             .await
         })
         .await?;
-    let page = report::leave(ctx, args.leave, &finished).await;
+    let page = report::leave(ctx, args.leave, &mut finished).await;
     Ok(progress::finished(
         ctx,
         &finished,

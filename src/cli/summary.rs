@@ -20,6 +20,7 @@ use crate::app::packet_files::{DEOBFUSCATION, SYMBOLIZED_TRACE, SYMBOLS};
 use crate::app::summary::{HeapSummary, TopCallsite};
 use crate::profile::DumpKind;
 use crate::units::{ByteSize, SignedSize, thousands};
+use crate::untrusted::shell::{quoted_dump, quoted_path};
 
 /// Callers shown where no terminal's width decides.
 const CALLERS: usize = 3;
@@ -146,7 +147,7 @@ pub fn tell(
     if wrote.page {
         next.push((
             "all of it, in the browser:".to_owned(),
-            format!("heaptap open {}", quoted(&page.display().to_string())),
+            format!("heaptap open {}", quoted_path(page)),
         ));
     }
     next.extend(next_commands(folder, manifest, heaps));
@@ -509,7 +510,7 @@ fn next_commands(
     let file = |dump: &manifest::Dump| {
         dump.file
             .as_ref()
-            .map(|file| quoted(&near(folder).join(file).display().to_string()))
+            .map(|file| quoted_path(near(folder).join(file)))
     };
     let mut next = Vec::new();
     let Some(heap) = heaps.iter().find(|h| !h.top.is_empty()) else {
@@ -524,7 +525,7 @@ fn next_commands(
     let Some(last) = mine.last() else {
         return next;
     };
-    let place = quoted(&near(folder).display().to_string());
+    let place = quoted_path(near(folder));
     let several = manifest.dumps.native.iter().any(|d| d.pid != heap.pid);
     let process = match several {
         true => format!(" --process {}", heap.pid),
@@ -562,7 +563,7 @@ fn next_commands(
             };
             let which = named(dump).filter(is_last);
             let which = which.unwrap_or_else(|| dump.index.to_string());
-            quoted(&format!("{}@{which}", near(folder).display()))
+            quoted_dump(near(folder), &which)
         };
         next.push((
             format!(
@@ -579,7 +580,7 @@ fn next_commands(
             ));
         }
     }
-    let java = quoted(&near(folder).join(FOLDER).display().to_string());
+    let java = quoted_path(near(folder).join(FOLDER));
     next.extend(beside::commands(manifest, &place, &java));
     next.push((
         "all of it as a page, with flame graphs:".to_owned(),
@@ -592,18 +593,6 @@ fn next_commands(
         ));
     }
     next
-}
-
-/// Quoted for a shell where it has to be.
-pub(super) fn quoted(path: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "-_./:@+=,\\~".contains(c);
-    if !path.is_empty() && path.chars().all(plain) {
-        path.to_owned()
-    } else if path.contains('\'') {
-        format!("\"{path}\"")
-    } else {
-        format!("'{path}'")
-    }
 }
 
 fn size(bytes: i64) -> String {

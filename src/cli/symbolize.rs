@@ -13,6 +13,7 @@ use crate::app::convert::Input;
 use crate::app::symbolize::{self, Refreshed, Symbolized};
 use crate::error::Failure;
 use crate::units::ByteSize;
+use crate::untrusted::shell::quoted_path;
 
 /// Flags of `symbolize`.
 #[derive(Debug, clap::Args)]
@@ -60,10 +61,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         });
         (task.await?, goal)
     };
-    let again = format!(
-        "heaptap symbolize {}",
-        summary::quoted(&args.packets.input.to_string_lossy())
-    );
+    let again = format!("heaptap symbolize {}", quoted_path(&args.packets.input));
     show(console, &again, goal.as_deref(), &symbolized);
     Ok(symbolized.class().into())
 }

@@ -360,13 +360,13 @@ async fn native(ctx: &Context, args: &Args, file: NativeFile) -> Result<Outcome,
         top(&file, &request)
     });
     let report = report.await?;
-    let input = args.input.to_string_lossy();
     match (console.is_json(), args.csv, args.tree) {
         (true, ..) => console.json(&report),
         (_, true, false) => native::print_csv(console, &report),
         (_, true, true) => native::print_tree_csv(console, &report),
-        _ => native::show(console, &report, &input),
+        _ => native::show(console, &report, &args.input),
     }
+    let input = args.input.to_string_lossy();
     native_view::warn(console, &input, &report.warnings);
     if java_dumps > 0 {
         console.say(format_args!(

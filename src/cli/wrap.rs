@@ -144,7 +144,8 @@ impl Command {
             "heaptap" if self.expects => 1,
             _ => self.words + 1,
         };
-        self.quoted ^= word.matches('\'').count() % 2 == 1;
+        // `\'` is a quote that begins and ends nothing.
+        self.quoted ^= word.replace("\\'", "").matches('\'').count() % 2 == 1;
         self.expects = joins || word.starts_with('-');
         if word.ends_with([',', ';', ':', ')']) && !self.quoted {
             *self = Command::default();

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use super::{DeviceState, ListedDevice};
 use crate::error::{Classified, ErrorClass};
+use crate::untrusted::shell::quoted;
 
 /// Why talking to the adb server or the phone failed.
 #[derive(Debug, thiserror::Error)]
@@ -351,6 +352,9 @@ fn several_help(devices: &[ListedDevice]) -> String {
     if repeated && !ids.is_empty() {
         return format!("two have one serial; name one: {}", ids.join(", "));
     }
-    let serials: Vec<String> = devices.iter().map(|d| format!("-s {}", d.serial)).collect();
+    let serials: Vec<String> = devices
+        .iter()
+        .map(|d| format!("-s {}", quoted(&d.serial)))
+        .collect();
     format!("name one: {} (or set ANDROID_SERIAL)", serials.join(", "))
 }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::packages::{AppType, Package};
 use super::processes::Process;
 use crate::units::ByteSize;
+use crate::untrusted::shell::{Shell, quoted};
 
 /// Stable ids of findings; `docs/eligibility.md` lists them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -262,8 +263,9 @@ impl Finding {
             _ => format!("the name {name} does not cover them"),
         })
         .fix(format!(
-            "add them: -n {name},{}; or all of them: --package {package}",
-            others.join(",")
+            "add them: -n {}; or all of them: --package {}",
+            quoted(format!("{name},{}", others.join(","))),
+            quoted(package)
         ))
     }
 
@@ -449,7 +451,9 @@ impl Finding {
         )
         .why("a sanitizer or another allocator in it would hide the heap from heapprofd")
         .fix(format!(
-            "adb shell setprop wrap.{name} '\"\"', then restart the app"
+            "adb shell setprop {} '\"\"', then restart the app",
+            // The shell of the phone reads it once more.
+            quoted(Shell::Sh.quoted(format!("wrap.{name}")))
         ))
     }
 

@@ -10,14 +10,16 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io::{self, SeekFrom};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Mutex;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 /// What a browser may take to send a request.
@@ -28,8 +30,9 @@ const STALL_PATIENCE: Duration = Duration::from_secs(60);
 const TURN_PATIENCE: Duration = Duration::from_secs(5);
 /// The largest head of a request, bytes; browsers send a few hundred.
 const LARGEST_HEAD: usize = 16 << 10;
-/// Connections at one time: a browser keeps six.
-const MOST_CONNECTIONS: usize = 16;
+/// Connections at one time that fetch nothing: a browser keeps six. Of more, the oldest ends, so
+/// that whoever holds many keeps nobody out.
+const MOST_IDLE: usize = 32;
 /// How long is waited after a connection that could not be taken.
 const FAILURE_PAUSE: Duration = Duration::from_millis(100);
 /// So many of them in a row are borne.
@@ -159,17 +162,26 @@ impl Server {
     ) -> io::Result<Ended> {
         let told: Arc<dyn Fn(Told) + Send + Sync> = Arc::new(told);
         let mut connections: JoinSet<Connection> = JoinSet::new();
+        let mut idle: VecDeque<Guest> = VecDeque::new();
         let mut deadline = Instant::now() + patience;
         let mut failures = 0;
         let mut resume = Instant::now();
         loop {
-            let is_full = connections.len() >= MOST_CONNECTIONS;
             tokio::select! {
-                accepted = accept_from(&self.listener, resume), if !is_full => match accepted {
+                accepted = accept_from(&self.listener, resume) => match accepted {
                     Ok(stream) => {
                         failures = 0;
+                        idle.retain(Guest::is_idle);
+                        while idle.len() >= MOST_IDLE {
+                            if let Some(oldest) = idle.pop_front() {
+                                oldest.task.abort();
+                            }
+                        }
                         let (shared, told) = (Arc::clone(&self.shared), Arc::clone(&told));
-                        connections.spawn(attend(stream, shared, told));
+                        let fetches = Arc::new(AtomicBool::new(false));
+                        let attended = attend(stream, shared, Arc::clone(&fetches), told);
+                        let task = connections.spawn(attended);
+                        idle.push_back(Guest { task, fetches });
                     }
                     Err(error) if failures >= MOST_FAILURES && connections.is_empty() => {
                         return Err(error);
@@ -198,6 +210,19 @@ impl Server {
     }
 }
 
+/// A connection that is open.
+struct Guest {
+    task: AbortHandle,
+    /// It knew the file's path, and fetches it or waits for its turn.
+    fetches: Arc<AtomicBool>,
+}
+
+impl Guest {
+    fn is_idle(&self) -> bool {
+        !self.fetches.load(Ordering::Relaxed) && !self.task.is_finished()
+    }
+}
+
 /// Takes the next connection, not before `resume`.
 async fn accept_from(listener: &TcpListener, resume: Instant) -> io::Result<TcpStream> {
     sleep_until(resume).await;
@@ -219,6 +244,7 @@ enum Connection {
 async fn attend(
     stream: TcpStream,
     shared: Arc<Shared>,
+    fetches: Arc<AtomicBool>,
     told: Arc<dyn Fn(Told) + Send + Sync>,
 ) -> Connection {
     let progress = Arc::new(Progress::default());
@@ -226,8 +252,11 @@ async fn attend(
         let (shared, progress) = (Arc::clone(&shared), Arc::clone(&progress));
         move |request| {
             let (shared, progress) = (Arc::clone(&shared), Arc::clone(&progress));
-            let told = Arc::clone(&told);
-            async move { Ok::<_, Infallible>(respond(&shared, &request, progress, &*told).await) }
+            let (fetches, told) = (Arc::clone(&fetches), Arc::clone(&told));
+            async move {
+                let answer = respond(&shared, &request, progress, &fetches, &*told);
+                Ok::<_, Infallible>(answer.await)
+            }
         }
     });
     let connection = http1::Builder::new()
@@ -262,6 +291,7 @@ async fn respond(
     shared: &Shared,
     request: &Request<Incoming>,
     progress: Arc<Progress>,
+    fetches: &AtomicBool,
     told: &(dyn Fn(Told) + Send + Sync),
 ) -> Response<body::Content> {
     let mut answer = shared
@@ -273,6 +303,7 @@ async fn respond(
         Content::None => {}
         Content::FileHead => length = Some(shared.length),
         Content::File => {
+            fetches.store(true, Ordering::Relaxed);
             let turn = Arc::clone(&shared.source).lock_owned();
             match timeout(TURN_PATIENCE, turn).await {
                 Ok(source) => {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use super::saved::Left;
 use crate::device::DeviceError;
 use crate::error::{Classified, ErrorClass};
+use crate::untrusted::shell::{Shell, quoted};
 use crate::untrusted::shown;
 
 /// Why provoking failed.
@@ -217,10 +218,8 @@ impl Classified for ProvokeError {
                 Some("`heaptap provoke --list` tells what each action needs".to_owned())
             }
             ProvokeError::NotPutBack { serial, left, .. } => {
-                let mut help = format!("run `heaptap provoke --restore -s {serial}`");
-                let by_hand = left
-                    .iter()
-                    .filter_map(|left| left.by_hand(serial, !cfg!(windows)));
+                let mut help = format!("run `heaptap provoke --restore -s {}`", quoted(serial));
+                let by_hand = left.iter().filter_map(|left| left.by_hand(serial, Shell::HOST));
                 let by_hand: Vec<String> = by_hand.collect();
                 if !by_hand.is_empty() {
                     help.push_str(", or put it back by hand:\n");

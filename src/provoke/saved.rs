@@ -14,6 +14,7 @@ use super::look::{QUICK, hardware_serial, run_quick};
 use super::read;
 use crate::device::{Command, Device};
 use crate::untrusted;
+use crate::untrusted::shell::Shell;
 
 /// A setting and what it was.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -299,19 +300,17 @@ impl Left {
         Left { what, command }
     }
 
-    /// For the shell of this host; `None` where that quotes otherwise than `sh`, as those of
-    /// Windows do, and something is to be quoted.
-    pub(super) fn by_hand(&self, serial: &str, is_sh: bool) -> Option<String> {
+    /// The command for the user's shell.
+    pub(super) fn by_hand(&self, serial: &str, shell: Shell) -> Option<String> {
         let command = self.command.as_deref()?;
-        let adb = Command::program("adb").args(["-s", serial, "shell"]);
         let plain = |b: u8| b.is_ascii_alphanumeric() || b" -_./:".contains(&b);
-        match command.bytes().all(plain) {
-            true if is_sh || serial.bytes().all(|b| plain(b) && b != b' ') => {
-                Some(format!("{} {command}", adb.text()))
-            }
+        let serial = shell.quoted(serial);
+        let command = match command.bytes().all(plain) {
+            true => command.to_owned(),
             // One argument for adb, which the device's shell takes apart.
-            _ => is_sh.then(|| adb.arg(command).text().to_owned()),
-        }
+            false => shell.quoted(command),
+        };
+        Some(format!("adb -s {serial} shell {command}"))
     }
 }
 
@@ -522,23 +521,28 @@ mod tests {
             assert!(help.contains(command), "{command}: {help}");
         }
         let quoted = r"shell 'settings put global stay_on '\''it'\''\'\'''\''s; reboot'\'''";
-        assert_eq!(help.contains(quoted), !cfg!(windows), "{help}");
+        let for_power_shell = "shell 'settings put global stay_on ''it''\\''''s; reboot'''";
+        let expected = if cfg!(windows) {
+            for_power_shell
+        } else {
+            quoted
+        };
+        assert!(help.contains(expected), "{help}");
         assert_eq!(journals.of("R5").unwrap(), Some(saved));
     }
 
     #[test]
-    fn what_only_sh_would_unquote_is_no_command_for_another_shell() {
+    fn commands_by_hand_are_quoted_for_the_users_shell() {
         let saved = noted();
-        let commands = |serial: &str, is_sh: bool| {
-            let all = saved.all_left();
-            let told = all.iter().map(|left| left.by_hand(serial, is_sh));
-            told.map(|command| command.is_some()).collect::<Vec<_>>()
-        };
-        assert_eq!(commands("R5", true), [true; 4]);
-        assert_eq!(commands("R5", false), [true, true, false, true]);
-        assert_eq!(commands("10.0.0.7:5555", false), [true, true, false, true]);
-        assert_eq!(commands("adb-R5 (2)._adb", true), [true; 4]);
-        assert_eq!(commands("adb-R5 (2)._adb", false), [false; 4]);
+        for shell in [Shell::Sh, Shell::PowerShell] {
+            for (serial, typed) in [("R5", "R5"), ("adb-R5 (2)._adb", "'adb-R5 (2)._adb'")] {
+                let begin = format!("adb -s {typed} shell ");
+                for left in saved.all_left() {
+                    let command = left.by_hand(serial, shell).unwrap();
+                    assert!(command.starts_with(&begin), "{command}");
+                }
+            }
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -116,6 +116,37 @@ fn the_uis_own_port_is_named_as_its_policy_has_it() {
 }
 
 #[test]
+fn whoever_holds_many_idle_connections_keeps_nobody_from_the_trace() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let input = fixture("conversions/c_cont.pftrace");
+    let path = input.to_string_lossy();
+    for many in [16, 100] {
+        let arguments = [&path, "--print-url", "--page", "--timeout", "1h"];
+        let (child, url) = open(folder.path(), &arguments);
+        let host = url.split('/').nth(2).expect("a host");
+        let connect = |_| TcpStream::connect(host).expect("it listens");
+        let mut idle: Vec<TcpStream> = (0..many).map(connect).collect();
+        let (head, page) = get(&url, None);
+        assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+        // It was not a question of time: the last of them would be cut off as well by then.
+        let last = idle.last_mut().expect("a connection");
+        last.set_nonblocking(true).expect("it can be asked");
+        let state = last.read(&mut [0]);
+        let waits = |error: &std::io::Error| error.kind() == std::io::ErrorKind::WouldBlock;
+        assert!(state.as_ref().is_err_and(waits), "{many}: {state:?}");
+        let page = String::from_utf8(page).expect("it is UTF-8");
+        let file = page
+            .split("\"file\":\"")
+            .nth(1)
+            .and_then(|rest| rest.split('"').next());
+        let (_, body) = get(&format!("http://{host}{}", file.expect("a file")), None);
+        assert!(body == std::fs::read(&input).expect("it can be read"));
+        let (code, told) = end(child);
+        assert_eq!(code, Some(0), "{told}");
+    }
+}
+
+#[test]
 fn who_does_not_come_is_not_waited_for() {
     let folder = tempfile::tempdir().expect("a folder");
     let input = fixture("conversions/c_cont.pftrace");

@@ -12,6 +12,7 @@ mod claims;
 mod dump;
 #[cfg(unix)]
 mod faults;
+mod foreign;
 mod gc;
 mod java_beside;
 mod java_tracking;

@@ -2,11 +2,12 @@
 //! Owns how the files of that moment are called, and that each is whole and noted.
 
 use std::io::{self, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::file::TimelineFile;
 use crate::app::manifest;
 use crate::app::output::file_name;
+use crate::app::whole_file::folder_inside;
 use crate::device::{Device, DeviceError};
 use crate::memory::timeline::{Kept, Ours, Seen};
 use crate::observe::OurWindows;
@@ -89,11 +90,9 @@ impl At {
 
     /// Where a file of that name goes; its folder is there then.
     fn path(&self, file: &str) -> io::Result<PathBuf> {
-        let path = self.folder.join(file);
-        if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder)?;
-        }
-        Ok(path)
+        let inside = Path::new(file).parent().unwrap_or(Path::new(""));
+        folder_inside(&self.folder, inside)?;
+        Ok(self.folder.join(file))
     }
 
     /// Writes a file, whole or not at all, and notes it: as of `boot_ns`, or of the moment that

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::with::With;
-use crate::app::convert::write_whole;
+use crate::app::whole_file::write_named;
 use crate::app::{gc, timeline};
 use crate::memory::timeline::Seen;
 
@@ -36,7 +36,7 @@ pub(in crate::app) fn write(
     if text.is_empty() {
         return Ok(None);
     }
-    match write_whole(&goal.join(FILE), text.as_bytes()) {
+    match write_named(&goal.join(FILE), text.as_bytes()) {
         Ok(()) => Ok(Some(FILE.to_owned())),
         Err(error) => Err(format!("{FILE} could not be written: {error}")),
     }

@@ -12,6 +12,7 @@ use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::app::whole_file::unless_link;
 use crate::memory::timeline::{self, Entry, Seen};
 
 /// So much waits for room on the disk; what comes then is lost, and counted.
@@ -47,10 +48,12 @@ enum Unlocked {
 }
 
 impl LinesFile {
-    /// Opens the file at `path`, creates it where there is none, and cuts off a line that another
-    /// process left torn.
-    pub(super) fn open(path: &Path) -> io::Result<LinesFile> {
-        let file = LinesFile::append(path)?;
+    /// Opens the file `name` in `folder`, creates it where there is none, and cuts off a line that
+    /// another process left torn.
+    pub(super) fn inside(folder: &Path, name: &str) -> io::Result<LinesFile> {
+        let path = folder.join(name);
+        unless_link(&path)?;
+        let file = LinesFile::append(&path)?;
         file.lock().cut_torn()?;
         Ok(file)
     }
@@ -136,7 +139,7 @@ impl TimelineFile {
     /// # Errors
     /// Where this host cannot write there.
     pub fn open(folder: &Path) -> io::Result<TimelineFile> {
-        LinesFile::open(&folder.join(timeline::FILE)).map(TimelineFile)
+        LinesFile::inside(folder, timeline::FILE).map(TimelineFile)
     }
 
     /// Opens a file to add to what is there, and creates it where there is none. Nothing of it

@@ -22,6 +22,7 @@ use crate::app::names::NameOptions;
 use crate::app::plan::Plan;
 use crate::app::record::{RecordOptions, Recorded, Tell};
 use crate::app::what::{JavaResults, What};
+use crate::app::whole_file::unless_link;
 use crate::config::{JavaSpec, Targets};
 use crate::eligibility::{Assessment, DeviceFacts, Scope};
 use crate::export::pprof::PprofOptions;
@@ -72,6 +73,7 @@ impl Heaps {
 /// Takes it.
 pub(super) async fn capture(at: &At, heaps: &Arc<Heaps>) -> Result<(), NotTaken> {
     let folder = at.folder.join(FOLDER);
+    unless_link(&folder)?;
     // The heaps of all labels stand there: it is the recording's own, or somebody else's.
     if session::owner_of(&folder)?.as_ref() != Some(&heaps.owner) {
         session::claim(&folder, &heaps.owner)
@@ -179,6 +181,7 @@ fn join(
     moment: &Moment,
     summed: &mut Summed,
 ) -> io::Result<Vec<JavaDump>> {
+    unless_link(folder)?;
     let from = finished.output.clone();
     finished.journal.forget().map_err(io::Error::other)?;
     let new = finished.manifest;
@@ -258,6 +261,7 @@ fn join(
 /// Copies `from` behind the first `before` bytes of `to`. Sums up the whole; what of it
 /// `summed` has is not read again.
 fn append(to: &Path, before: u64, from: &Path, summed: &Summed) -> io::Result<Summed> {
+    unless_link(to)?;
     let mut goal = OpenOptions::new()
         .read(true)
         .write(true)

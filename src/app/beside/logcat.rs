@@ -29,7 +29,7 @@ pub(super) struct LogcatFile {
 impl LogcatFile {
     /// Opens the file in `folder`, creates it where there is none.
     pub(super) fn open(folder: &Path) -> std::io::Result<LogcatFile> {
-        let file = LinesFile::open(&folder.join(FILE))?;
+        let file = LinesFile::inside(folder, FILE)?;
         Ok(LogcatFile {
             written: Arc::new(AtomicU64::new(file.size()?)),
             file,

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::Path;
 
 use super::{Compared, DiffError, HeapDiff};
-use crate::app::packet_files::WholeFile;
+use crate::app::whole_file::WholeFile;
 use crate::export::gzip::Gzip;
 use crate::export::pprof::stacks::{About, Part, encode};
 use crate::stacks::{Dump, Measure};
@@ -28,7 +28,7 @@ impl ProfileFile {
                 path: path.to_owned(),
             });
         }
-        match WholeFile::create(path) {
+        match WholeFile::typed(path) {
             Ok(file) => Ok(ProfileFile {
                 file,
                 path: path.to_owned(),

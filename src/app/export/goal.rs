@@ -5,7 +5,8 @@ use crate::app::finish::RAW_TRACE;
 use crate::app::look::LookError;
 use crate::app::manifest;
 use crate::app::naming::Watch;
-use crate::app::packet_files::{DEOBFUSCATION, SYMBOLIZED_TRACE, SYMBOLS, WholeFile};
+use crate::app::packet_files::{DEOBFUSCATION, SYMBOLIZED_TRACE, SYMBOLS};
+use crate::app::whole_file::WholeFile;
 use std::ffi::OsStr;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -15,8 +16,10 @@ use std::path::{Path, PathBuf};
 pub enum Goal {
     /// Standard output.
     Stdout,
-    /// One file.
+    /// One file, as the user typed it.
     File(PathBuf),
+    /// One file whose name heaptap chose.
+    Named(PathBuf),
     /// Files of their own names in a folder.
     Folder(PathBuf),
 }
@@ -56,7 +59,7 @@ impl Goal {
     /// # Errors
     /// Where the file is there already, or has the name of one of the recording's.
     pub fn check(&self, input: &Path, force: bool) -> Result<(), ExportError> {
-        let Goal::File(path) = self else {
+        let (Goal::File(path) | Goal::Named(path)) = self else {
             return Ok(());
         };
         check(path, input, force)
@@ -68,7 +71,7 @@ impl Goal {
     /// Where the file is there already.
     pub fn into_file(self, name: &str) -> Goal {
         match self {
-            Goal::Folder(folder) => Goal::File(folder.join(name)),
+            Goal::Folder(folder) => Goal::Named(folder.join(name)),
             other => other,
         }
     }
@@ -145,7 +148,7 @@ impl<'a> Sink<'a> {
     ) -> Result<(PathBuf, u64), ExportError> {
         let path = match self.goal {
             Goal::Stdout => PathBuf::from("-"),
-            Goal::File(path) => path.clone(),
+            Goal::File(path) | Goal::Named(path) => path.clone(),
             Goal::Folder(folder) => folder.join(name),
         };
         let written = match self.goal {
@@ -154,17 +157,25 @@ impl<'a> Sink<'a> {
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
                 written => written,
             },
-            Goal::File(_) | Goal::Folder(_) => WholeFile::create(&path).and_then(|mut file| {
-                let bytes = put(&mut file, self.watch, write)?;
-                file.finish()?;
-                Ok(bytes)
-            }),
+            Goal::File(_) => self.put(WholeFile::typed(&path), write),
+            Goal::Named(_) | Goal::Folder(_) => self.put(WholeFile::named(&path), write),
         };
         match written {
             Ok(bytes) => Ok((path, bytes)),
             Err(_) if self.watch.is_cancelled() => Err(LookError::Interrupted.into()),
             Err(source) => Err(ExportError::Write { path, source }),
         }
+    }
+
+    fn put(
+        &self,
+        file: io::Result<WholeFile>,
+        write: impl FnOnce(&mut Counted<'_>) -> io::Result<()>,
+    ) -> io::Result<u64> {
+        let mut file = file?;
+        let bytes = put(&mut file, self.watch, write)?;
+        file.finish()?;
+        Ok(bytes)
     }
 }
 
@@ -223,7 +234,7 @@ mod tests {
         std::fs::write(&file, "mine").unwrap();
         let of = |path: &Path, format| match Goal::of(path, format) {
             Goal::Stdout => "-",
-            Goal::File(_) => "file",
+            Goal::File(_) | Goal::Named(_) => "file",
             Goal::Folder(_) => "folder",
         };
         for (name, folded, json, parquet) in [

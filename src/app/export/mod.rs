@@ -155,7 +155,9 @@ pub fn export(
         (format, _) if format.has_many_files() => {
             let one = match goal {
                 Goal::Folder(_) => None,
-                Goal::File(_) | Goal::Stdout => Some(one_dump(&chosen, &gathered)?),
+                Goal::File(_) | Goal::Named(_) | Goal::Stdout => {
+                    Some(one_dump(&chosen, &gathered)?)
+                }
             };
             write_each(request, &chosen, one, &mut sink, &mut exported)?;
         }

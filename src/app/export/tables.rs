@@ -4,7 +4,7 @@ use super::goal::unless_cancelled;
 use super::{ExportError, File};
 use crate::app::look::LookError;
 use crate::app::naming::Watch;
-use crate::app::packet_files::WholeFile;
+use crate::app::whole_file::WholeFile;
 use crate::export::chosen::Chosen;
 use crate::export::parquet::{self, Files, JavaTables};
 use crate::heap_graph::{Dominators, HeapGraph};
@@ -105,7 +105,7 @@ impl Files for Written {
     fn create(&mut self, name: &str) -> io::Result<TableFile> {
         let path = self.folder.join(name);
         Ok(TableFile {
-            file: WholeFile::create(&path)?,
+            file: WholeFile::named(&path)?,
             path,
             bytes: 0,
             watch: self.watch.clone(),

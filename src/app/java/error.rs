@@ -7,6 +7,7 @@ use crate::error::{Classified, ErrorClass};
 use crate::hprof::HprofError;
 use crate::import::ImportError;
 use crate::trace::TraceError;
+use crate::untrusted::shell::quoted_path;
 
 /// Why there is no Java heap to look at.
 #[derive(Debug, thiserror::Error)]
@@ -124,8 +125,9 @@ impl Classified for JavaError {
             JavaError::Maps(error) => return error.help(),
             JavaError::Manifest(error) => return error.help(),
             JavaError::Native { name } => format!(
-                "`heaptap top {name}` shows the native ones; a Java heap is dumped with \
-                 `heaptap dump -n NAME`"
+                "`heaptap top {}` shows the native ones; a Java heap is dumped with \
+                 `heaptap dump -n NAME`",
+                quoted_path(name)
             ),
             JavaError::NoHeap { .. } => {
                 "dump one with `heaptap dump -n NAME`, or as HPROF with `heaptap dump --hprof`"

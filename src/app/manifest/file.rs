@@ -5,7 +5,8 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use super::{Manifest, SCHEMA_VERSION};
+use super::{Manifest, Page, SCHEMA_VERSION};
+use crate::app::whole_file::unless_link;
 use crate::error::{Classified, ErrorClass};
 
 /// The name of the file in a recording's folder.
@@ -56,6 +57,28 @@ impl Manifest {
             });
         }
         Ok(manifest)
+    }
+
+    /// Notes the page `file` in the manifest of `folder`, where that is a recording's.
+    ///
+    /// # Errors
+    /// Where its manifest can't be read or written.
+    pub fn note_page(folder: &Path, file: &str, sha256: &str) -> Result<(), ManifestError> {
+        let path = folder.join(FILE_NAME);
+        if fs::symlink_metadata(&path).is_err() {
+            return Ok(());
+        }
+        unless_link(&path).map_err(|source| ManifestError::Read { path, source })?;
+        let mut manifest = match Manifest::read(folder) {
+            // Other programs have a file of this name, too.
+            Err(ManifestError::Parse { .. }) => return Ok(()),
+            read => read?,
+        };
+        manifest.page = Some(Page {
+            file: file.to_owned(),
+            sha256: sha256.to_owned(),
+        });
+        manifest.write(folder).map(drop)
     }
 }
 

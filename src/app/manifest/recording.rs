@@ -91,6 +91,15 @@ pub struct TraceFile {
     pub sha256: String,
 }
 
+/// A page of `report`'s in the folder.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Page {
+    /// Name in the folder.
+    pub file: String,
+    /// SHA-256, hex.
+    pub sha256: String,
+}
+
 /// How profiles were written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Profiles {

@@ -111,6 +111,10 @@ fn full() -> Manifest {
         }),
         beside: Some(beside::example()),
         symbolization: Some(symbolization()),
+        page: Some(Page {
+            file: "report.html".to_owned(),
+            sha256: "00ff".to_owned(),
+        }),
         warnings: vec![Warning {
             kind: "buffer-overran".to_owned(),
             message: "it allocated too fast".to_owned(),

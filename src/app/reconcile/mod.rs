@@ -23,6 +23,7 @@ use crate::memory::reconcile::{Area, At, Figure, Known, Missing, NativeResident,
 use crate::memory::smaps::{self, By, Field, Kind, Smaps};
 use crate::memory::status::{self, Status};
 use crate::profile::DumpKind;
+use crate::untrusted::shell::quoted;
 
 /// Most of a file that is read: texts of one process.
 const LARGEST: u64 = 256 << 20;
@@ -56,7 +57,8 @@ pub async fn of_phone(
         why: "heapprofd sees what is allocated while it records, and nothing is recorded here"
             .to_owned(),
         help: Some(format!(
-            "heaptap record -n {process} --with meminfo,smaps, then heaptap reconcile FOLDER"
+            "heaptap record -n {} --with meminfo,smaps, then heaptap reconcile FOLDER",
+            quoted(&process)
         )),
     });
     let number = pid.to_string();

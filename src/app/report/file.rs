@@ -4,14 +4,46 @@
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use sha2::{Digest as _, Sha256};
+
 use super::ReportError;
-use crate::app::packet_files::WholeFile;
+use crate::app::whole_file::WholeFile;
 use crate::report::{self, Report};
+use crate::units::hex;
+
+/// Name of the page in a recording's folder.
+pub const PAGE: &str = "report.html";
+
+/// Where a page goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PagePlace {
+    /// To a path that the user typed; `-` is standard output.
+    Typed(PathBuf),
+    /// To a file whose name heaptap chose.
+    Named(PathBuf),
+}
+
+impl PagePlace {
+    /// Where that is.
+    pub fn path(&self) -> &Path {
+        match self {
+            PagePlace::Typed(path) | PagePlace::Named(path) => path,
+        }
+    }
+}
 
 /// The file of a page, which has its name once it is whole.
 pub struct ReportFile {
     file: WholeFile,
     path: PathBuf,
+}
+
+/// A page that was written.
+pub(super) struct WrittenPage {
+    pub(super) path: PathBuf,
+    pub(super) bytes: u64,
+    /// SHA-256 of it, hex.
+    pub(super) sha256: String,
 }
 
 impl ReportFile {
@@ -20,7 +52,12 @@ impl ReportFile {
     /// # Errors
     /// Where it is an input, or another file than a report and `force` is not given, or can't
     /// be written.
-    pub fn create(path: &Path, inputs: &[&Path], force: bool) -> Result<ReportFile, ReportError> {
+    pub fn create(
+        place: &PagePlace,
+        inputs: &[&Path],
+        force: bool,
+    ) -> Result<ReportFile, ReportError> {
+        let path = place.path();
         let real = |path: &Path| path.canonicalize().ok();
         // The folder of a recording keeps its files, whatever is asked for.
         let folder = path.canonicalize().ok();
@@ -29,10 +66,15 @@ impl ReportFile {
             real(path).is_some() && real(path) == real(input)
                 || folder.is_some() && folder == real(input).as_deref()
         });
-        if !is_replaceable(path) && (is_input || !force) {
+        let is_link = matches!(place, PagePlace::Named(_)) && path.is_symlink();
+        if !is_link && !is_replaceable(path) && (is_input || !force) {
             return Err(ReportError::Taken(path.to_owned()));
         }
-        match WholeFile::create(path) {
+        let file = match place {
+            PagePlace::Typed(path) => WholeFile::typed(path),
+            PagePlace::Named(path) => WholeFile::named(path),
+        };
+        match file {
             Ok(file) => Ok(ReportFile {
                 file,
                 path: path.to_owned(),
@@ -44,20 +86,25 @@ impl ReportFile {
         }
     }
 
-    /// Writes the page; how many bytes it has.
+    /// Writes the page.
     ///
     /// # Errors
     /// Where it can't be written.
-    pub fn finish(mut self, report: Report<'_>) -> Result<u64, ReportError> {
+    pub(super) fn finish(mut self, report: Report<'_>) -> Result<WrittenPage, ReportError> {
         let mut counted = Counted {
             out: &mut self.file,
             bytes: 0,
+            hash: Sha256::new(),
         };
         let written = report.write(&mut counted);
-        let bytes = counted.bytes;
+        let (bytes, hash) = (counted.bytes, counted.hash);
         let finished = written.and_then(|()| self.file.finish());
         match finished {
-            Ok(()) => Ok(bytes),
+            Ok(()) => Ok(WrittenPage {
+                path: self.path,
+                bytes,
+                sha256: hex(&hash.finalize()),
+            }),
             Err(source) => Err(ReportError::Write {
                 path: self.path,
                 source,
@@ -66,16 +113,18 @@ impl ReportFile {
     }
 }
 
-/// Counts what passes.
+/// Counts what passes, and sums it up.
 struct Counted<'a> {
     out: &'a mut WholeFile,
     bytes: u64,
+    hash: Sha256,
 }
 
 impl io::Write for Counted<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.out.write(bytes)?;
         self.bytes += written as u64;
+        self.hash.update(&bytes[..written]);
         Ok(written)
     }
 

@@ -13,6 +13,7 @@ use crate::report::data::header::{
 use crate::report::moment;
 use crate::stacks::{Dump, View};
 use crate::units::{ByteSize, HumanDuration, thousands};
+use crate::untrusted::shell::quoted_path;
 
 /// Facts of an input, in the order in which people ask for them.
 pub(super) fn facts(file: &NativeFile) -> Vec<Fact> {
@@ -250,7 +251,7 @@ fn in_words(heaps: &[&str]) -> String {
 
 /// What to type next; `input` as it was typed.
 pub(super) fn commands(input: &Path, file: Option<&NativeFile>, has_java: bool) -> Vec<Command> {
-    let input = quoted(&input.display().to_string());
+    let input = quoted_path(input);
     let mut all = Vec::new();
     let mut add = |what: &str, command: String| {
         all.push(Command {
@@ -290,13 +291,4 @@ pub(super) fn commands(input: &Path, file: Option<&NativeFile>, has_java: bool) 
         );
     }
     all
-}
-
-/// As a shell takes it for one word.
-fn quoted(path: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "-_./:@+=,\\~".contains(c);
-    match !path.is_empty() && path.chars().all(plain) {
-        true => path.to_owned(),
-        false => format!("'{}'", path.replace('\'', "'\\''")),
-    }
 }

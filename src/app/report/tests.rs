@@ -1,5 +1,7 @@
 //! Pages of Java heaps, and the files of pages.
 
+use sha2::{Digest as _, Sha256};
+
 use super::*;
 use crate::app::java::JavaHeap;
 use crate::error::Classified as _;
@@ -132,13 +134,14 @@ fn only_reports_are_replaced_and_inputs_never() {
     let path = |name: &str| folder.path().join(name);
     std::fs::write(path("dump"), "JAVA PROFILE").expect("it can be written");
     std::fs::write(path("notes.html"), "<p>mine").expect("it can be written");
-    let create = |name: &str, force| ReportFile::create(&path(name), &[&path("dump")], force);
+    let typed = |name: &str| PagePlace::Typed(path(name));
+    let create = |name: &str, force| ReportFile::create(&typed(name), &[&path("dump")], force);
     assert!(matches!(
         create("notes.html", false),
         Err(ReportError::Taken(_))
     ));
     assert!(matches!(create("dump", true), Err(ReportError::Taken(_))));
-    let of_folder = ReportFile::create(&path("dump"), &[folder.path()], true);
+    let of_folder = ReportFile::create(&typed("dump"), &[folder.path()], true);
     assert!(matches!(of_folder, Err(ReportError::Taken(_))));
     for (name, force) in [
         ("new.html", false),
@@ -146,9 +149,10 @@ fn only_reports_are_replaced_and_inputs_never() {
         ("notes.html", true),
     ] {
         let file = create(name, force).expect("it may be written");
-        let bytes = file.finish(report()).expect("it is written");
+        let written = file.finish(report()).expect("it is written");
         let page = std::fs::read(path(name)).expect("it is there");
-        assert_eq!(page.len() as u64, bytes);
+        assert_eq!(page.len() as u64, written.bytes);
+        assert_eq!(crate::units::hex(&Sha256::digest(&page)), written.sha256);
     }
 }
 
@@ -156,7 +160,7 @@ fn only_reports_are_replaced_and_inputs_never() {
 fn a_folder_that_is_not_there_is_told_so() {
     let folder = tempfile::tempdir().expect("a folder");
     let goal = folder.path().join("nowhere").join("page.html");
-    let Err(error) = ReportFile::create(&goal, &[], false) else {
+    let Err(error) = ReportFile::create(&PagePlace::Typed(goal), &[], false) else {
         panic!("it cannot be written");
     };
     let help = error.help().expect("it says what to do");

@@ -10,6 +10,7 @@ use crate::device::{Command, Device, DeviceError, Output};
 use crate::eligibility;
 use crate::error::{Classified, ErrorClass};
 use crate::memory::status;
+use crate::untrusted::shell::quoted;
 use crate::untrusted::shown_bytes;
 
 /// The kernel walks all pages of the process for it, and a large app has gigabytes.
@@ -123,6 +124,7 @@ impl Classified for FetchError {
 
 /// What would be needed, and what there is without.
 pub(in crate::app) fn refused_help(process: &str) -> String {
+    let process = quoted(process);
     format!(
         "needed: a debug build of the app (android:debuggable, read by run-as), or root (adb root \
          on a userdebug phone). Without either: `heaptap meminfo {process} --local` has the same \

@@ -11,6 +11,7 @@ use crate::app::{smaps, timeline};
 use crate::cli::named::Named;
 use crate::error::{ErrorClass, Failure};
 use crate::memory::timeline::Timeline;
+use crate::untrusted::shell::{quoted_dump, quoted_path};
 use crate::untrusted::shown;
 
 /// What an input is.
@@ -51,21 +52,27 @@ pub(super) fn check(before: &OsStr, after: &OsStr, of_mappings: bool) -> Result<
     }
     let [left, right] = [before, after].map(JavaInput::parse);
     let kinds = (Kind::of(&left.path), Kind::of(&right.path));
-    let name = |typed: &OsStr| shown(&typed.to_string_lossy()).into_owned();
-    let (before, after) = (name(before), name(after));
     let (what, help) = match kinds {
         (Kind::Meminfo, Kind::Mappings) => (
-            format!("{before} is meminfo, {after} memory mappings"),
+            format!(
+                "{} is meminfo, {} memory mappings",
+                name(before),
+                name(after)
+            ),
             OF_A_KIND.to_owned(),
         ),
         (Kind::Mappings, Kind::Meminfo) => (
-            format!("{before} is memory mappings, {after} meminfo"),
+            format!(
+                "{} is memory mappings, {} meminfo",
+                name(before),
+                name(after)
+            ),
             OF_A_KIND.to_owned(),
         ),
-        (Kind::Mappings, Kind::Other) if !of_mappings => of_one(&before, &after, "memory mappings"),
-        (Kind::Other, Kind::Mappings) if !of_mappings => of_one(&after, &before, "memory mappings"),
-        (Kind::Meminfo, Kind::Other) => of_one(&before, &after, "meminfo"),
-        (Kind::Other, Kind::Meminfo) => of_one(&after, &before, "meminfo"),
+        (Kind::Mappings, Kind::Other) if !of_mappings => of_one(before, after, "memory mappings"),
+        (Kind::Other, Kind::Mappings) if !of_mappings => of_one(after, before, "memory mappings"),
+        (Kind::Meminfo, Kind::Other) => of_one(before, after, "meminfo"),
+        (Kind::Other, Kind::Meminfo) => of_one(after, before, "meminfo"),
         _ => return Ok(()),
     };
     Err(Failure::new(ErrorClass::Usage, "nothing-in-common", what).with_help(help))
@@ -73,16 +80,27 @@ pub(super) fn check(before: &OsStr, after: &OsStr, of_mappings: bool) -> Result<
 
 const OF_A_KIND: &str = "compare two of a kind";
 
+fn name(typed: &OsStr) -> String {
+    shown(&typed.to_string_lossy()).into_owned()
+}
+
 /// That one is of this kind, and the other is not known to be.
-fn of_one(one: &str, other: &str, kind: &str) -> (String, String) {
+fn of_one(one: &OsStr, other: &OsStr, kind: &str) -> (String, String) {
     let help = match kind {
         "meminfo" => format!(
             "compare two texts of meminfo: a recording made with --with meminfo has those of its \
-             labels in the folder meminfo; `heaptap meminfo {other}` shows what is there"
+             labels in the folder meminfo; `heaptap meminfo {}` shows what is there",
+            quoted_path(other)
         ),
-        _ => format!("--smaps compares it with the mappings that {other} holds"),
+        _ => format!(
+            "--smaps compares it with the mappings that {} holds",
+            name(other)
+        ),
     };
-    (format!("{one} is {kind}, and {other} is not"), help)
+    (
+        format!("{} is {kind}, and {} is not", name(one), name(other)),
+        help,
+    )
 }
 
 fn missing(typed: &OsStr, path: &Path) -> Failure {
@@ -120,25 +138,24 @@ pub(super) fn explain(failure: Failure, inputs: [&OsString; 2]) -> Failure {
         let [of_before, of_after] = &timelines;
         of(&before, of_before, what).zip(of(&after, of_after, what))
     };
-    let typed = inputs.map(|typed| shown(&typed.to_string_lossy()).into_owned());
     let mut ways = Vec::new();
     if both("smaps").is_some() {
-        let [left, right] = &typed;
+        let [left, right] = inputs.map(quoted_path);
         ways.push(format!("mappings (`heaptap diff {left} {right} --smaps`)"));
     }
     if let Some((left, right)) = both("java-heap") {
         let of = |input: &JavaInput, file: &KeptFile| {
-            let folder = file.path.parent().unwrap_or(&input.path).display();
-            let which = input.which.as_ref().map(ToString::to_string);
-            let name = format!("{folder}@{}", which.unwrap_or_default());
-            shown(&name).into_owned()
+            let folder = file.path.parent().unwrap_or(&input.path);
+            match &input.which {
+                Some(which) => quoted_dump(folder, which),
+                None => quoted_path(folder),
+            }
         };
         let (left, right) = (of(&before, &left), of(&after, &right));
         ways.push(format!("Java heaps (`heaptap diff {left} {right}`)"));
     }
     if let Some((left, right)) = both("meminfo") {
-        let name = |file: &KeptFile| shown(&file.path.display().to_string()).into_owned();
-        let (left, right) = (name(&left), name(&right));
+        let (left, right) = (quoted_path(&left.path), quoted_path(&right.path));
         ways.push(format!("meminfo (`heaptap diff {left} {right}`)"));
     }
     if ways.is_empty() {

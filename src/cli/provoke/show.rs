@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::cli::summary::{near, quoted};
+use crate::cli::summary::near;
 use crate::cli::{Console, Style};
 use crate::provoke::{
     Effect, Event, FEWEST, Launch, Plan, PutBack, Report, Step, Target, Trend, Verdict,
 };
 use crate::units::{ByteSize, HumanDuration, SignedSize, thousands};
+use crate::untrusted::shell::{quoted, quoted_path};
 use crate::untrusted::shown;
 
 pub(super) fn put_back_words(done: &PutBack) -> String {
@@ -295,7 +296,7 @@ impl Next<'_> {
     fn commands(&self, report: &Report, runs: bool) -> Vec<(&'static str, String)> {
         let mut next = Vec::new();
         if let Some(folder) = self.timeline.filter(|path| path.is_dir()) {
-            let place = quoted(&near(folder).display().to_string());
+            let place = quoted_path(near(folder));
             next.push((
                 "the steps beside what was recorded, once the recording has ended:",
                 format!("heaptap report {place}"),
@@ -321,7 +322,7 @@ impl Next<'_> {
         }
         match runs {
             true => {
-                let folder = quoted(&format!("{}-provoked", target.package));
+                let folder = quoted_path(format!("{}-provoked", target.package));
                 next.push((
                     "what it holds now, and what of it should be gone:",
                     format!(

@@ -3,10 +3,11 @@
 
 use std::path::Path;
 
-use super::{near, quoted, size};
+use super::{near, size};
 use crate::app::manifest::{JavaAllocations, Manifest, TrackedDump};
 use crate::cli::console::{Console, Style};
 use crate::units::thousands;
+use crate::untrusted::shell::quoted_path;
 use crate::untrusted::shown;
 
 /// Lists shown.
@@ -90,7 +91,7 @@ pub(super) fn commands(folder: &Path, manifest: &Manifest) -> Vec<(String, Strin
     let Some(last) = files.last() else {
         return Vec::new();
     };
-    let place = quoted(&near(folder).join(last).display().to_string());
+    let place = quoted_path(near(folder).join(last));
     vec![
         (
             "who allocated most, by class and caller:".to_owned(),

