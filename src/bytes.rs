@@ -1,6 +1,11 @@
 //! The bytes of a symbol file, mapping file or heap dump: mapped, owned, or a part of either.
 //! Owns the `unsafe` of mapping them; knows nothing of formats.
 
+mod guard;
+
+pub use guard::cut_short;
+
+use guard::Guarded;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::ops::{Deref, Range};
@@ -14,8 +19,12 @@ pub struct Bytes {
     range: Range<usize>,
 }
 
+/// Smaller files are read rather than mapped, as unpacked copies of that size stay in memory, too:
+/// that takes about a millisecond, and nobody can cut them short meanwhile.
+const COPIED: u64 = 4 << 20;
+
 enum Whole {
-    Mapped(memmap2::Mmap),
+    Mapped(Guarded),
     /// With its file held open: a temporary file that goes when it is closed.
     Temporary(
         memmap2::Mmap,
@@ -25,13 +34,13 @@ enum Whole {
 }
 
 impl Bytes {
-    /// Maps a regular file into memory; nothing is read yet.
+    /// Maps a regular file into memory, of which nothing is read yet; reads a small one.
     ///
     /// # Errors
-    /// Where the file cannot be opened or mapped, or is no regular file: a pipe or a device has
-    /// no end.
+    /// Where the file cannot be opened, mapped or read, or is no regular file: a pipe or a device
+    /// has no end.
     pub fn map(path: &Path) -> io::Result<Bytes> {
-        Bytes::of_file(&open_regular(path)?)
+        Bytes::read(path, COPIED)
     }
 
     /// Reads a regular file that has no more than `most` bytes, and maps a larger one: for files
@@ -42,18 +51,19 @@ impl Bytes {
     pub fn read(path: &Path, most: u64) -> io::Result<Bytes> {
         let file = open_regular(path)?;
         if file.metadata()?.len() > most {
-            return Bytes::of_file(&file);
+            return Bytes::of_file(&file, path);
         }
         let mut all = Vec::new();
         file.take(most).read_to_end(&mut all)?;
         Ok(Bytes::from(all))
     }
 
-    /// Maps a regular file that is open; it may be closed afterwards.
+    /// Maps a regular file that was opened at `path`; it may be closed afterwards. Should it be
+    /// cut short, zeros are read in place of what is gone, and [`cut_short`] names it.
     ///
     /// # Errors
     /// Where it cannot be mapped or is no regular file.
-    pub fn of_file(file: &File) -> io::Result<Bytes> {
+    pub fn of_file(file: &File, path: &Path) -> io::Result<Bytes> {
         let metadata = file.metadata()?;
         if !metadata.is_file() {
             return Err(not_regular());
@@ -63,11 +73,11 @@ impl Bytes {
         }
         // SAFETY: the map is read only. Linkers and our own cache replace such files by renaming;
         // R8 and copying tools may write into them, so files that nobody named are read, not
-        // mapped. Who cuts a mapped file short ends this process (as with any reader of maps),
-        // but nothing is read beyond the map, and no reader trusts two reads to agree.
+        // mapped. What is cut off of a mapped file reads as zeros (see `guard`), nothing is read
+        // beyond the map, and no reader trusts two reads to agree.
         let map = unsafe { memmap2::Mmap::map(file)? };
         let range = 0..map.len();
-        let whole = Arc::new(Whole::Mapped(map));
+        let whole = Arc::new(Whole::Mapped(Guarded::new(map, path)?));
         Ok(Bytes { whole, range })
     }
 
@@ -91,7 +101,13 @@ impl Bytes {
     /// for bytes that are not mapped, nothing happens.
     pub fn release(&self, range: Range<usize>) {
         #[cfg(target_os = "linux")]
-        if let Whole::Mapped(map) | Whole::Temporary(map, _) = &*self.whole
+        let map = match &*self.whole {
+            Whole::Mapped(guarded) => Some(guarded.map()),
+            Whole::Temporary(map, _) => Some(map),
+            Whole::Owned(_) => None,
+        };
+        #[cfg(target_os = "linux")]
+        if let Some(map) = map
             && self.get(range.clone()).is_some()
         {
             let from = self.range.start + range.start;
@@ -164,7 +180,8 @@ impl Deref for Bytes {
 
     fn deref(&self) -> &[u8] {
         let whole: &[u8] = match &*self.whole {
-            Whole::Mapped(map) | Whole::Temporary(map, _) => map,
+            Whole::Mapped(guarded) => guarded.map(),
+            Whole::Temporary(map, _) => map,
             Whole::Owned(bytes) => bytes,
         };
         &whole[self.range.clone()]
@@ -219,5 +236,37 @@ mod tests {
         assert!(Bytes::map(folder.path()).is_err());
         assert!(Bytes::read(folder.path(), 9).is_err());
         assert!(Bytes::map(&folder.path().join("none")).is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_cut_off_a_mapped_file_reads_as_zeros_and_the_file_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("dump.hprof");
+        std::fs::write(&path, vec![7; 3 << 20]).unwrap();
+        let other = Bytes::read(&path, 0).unwrap();
+        let whole = Bytes::read(&path, 0).unwrap();
+        File::options()
+            .write(true)
+            .open(&path)
+            .unwrap()
+            .set_len(1 << 20)
+            .unwrap();
+        assert!(whole[..1 << 20].iter().all(|&byte| byte == 7));
+        assert!(!cut_short().contains(&path), "nobody read what is gone");
+        // From several threads at once, in no order.
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let gone = &whole[1 << 20..];
+                scope.spawn(move || {
+                    assert_eq!(gone[gone.len() - 1 - (thread << 16)], 0);
+                    assert!(gone.iter().all(|&byte| byte == 0));
+                });
+            }
+        });
+        drop(whole);
+        assert!(cut_short().contains(&path));
+        // Of the other map nothing was read.
+        assert_eq!(other[5], 7);
     }
 }

@@ -4,8 +4,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::sync::Mutex;
 
-use super::console::Console;
+use super::console::{Console, Style};
 use super::render;
+use crate::bytes;
 use crate::error::{ErrorClass, Failure, is_contained, panic_text};
 
 /// How a command ended that did what it could and has already shown its result.
@@ -98,7 +99,10 @@ fn bug(what: String) -> Failure {
 
 /// Shows a failure, and turns the result into the exit code.
 pub(super) fn finish(console: &Console, result: Result<Outcome, Failure>) -> ExitCode {
+    let cut_short = bytes::cut_short();
     let class = match result {
+        // Zeros in the middle of what was read already are no bug.
+        Err(failure) if failure.class == ErrorClass::Bug && !cut_short.is_empty() => None,
         Ok(Outcome::Done) => None,
         Ok(Outcome::Ended(class)) => Some(class),
         Err(failure) => {
@@ -106,6 +110,20 @@ pub(super) fn finish(console: &Console, result: Result<Outcome, Failure>) -> Exi
             Some(failure.class)
         }
     };
+    for path in &cut_short {
+        // Behind the document that the command printed comes no other.
+        console.complain(format_args!(
+            "{}: {} became shorter while heaptap read it; the result covers only a part of it",
+            console.on_stderr(Style::Error, "error"),
+            path.display()
+        ));
+        let help = console.on_stderr(Style::Help, "help");
+        console.complain(format_args!(
+            "{help}: wait until the file is written, then run the command again"
+        ));
+    }
+    let cut_short = cut_short.first().map(|_| ErrorClass::BadInput);
+    let class = ErrorClass::first_of(class.into_iter().chain(cut_short));
     let unwritten = console.finish().map(|error| {
         let failure = Failure::new(
             ErrorClass::HostWrite,

@@ -243,3 +243,46 @@ fn info_counts_what_went_in() {
         assert_eq!(info["contents"], "zeroed");
     }
 }
+
+/// Reads an HPROF into a pipe that nobody empties, so that it waits in the middle, and cuts the
+/// file short there.
+#[cfg(unix)]
+#[test]
+fn a_dump_that_is_cut_short_while_it_is_read_ends_with_8_and_words() {
+    use std::io::Read as _;
+    let lab = Lab::new();
+    let mut bytes = b"JAVA PROFILE 1.0.3\0".to_vec();
+    bytes.extend([0, 0, 0, 4].iter().chain(&[0; 8]));
+    // An array of a thousand bytes, in a segment of its own.
+    let mut array = vec![0x1c, 0, 0, 0, 0];
+    array.extend(1014u32.to_be_bytes());
+    array.extend([0x23, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 3, 232, 8]);
+    array.resize(array.len() + 1000, b'x');
+    bytes.extend(array.repeat(16 << 10));
+    lab.write("a.hprof", &bytes);
+    let mut child = Command::new(env!("CARGO_BIN_EXE_heaptap"))
+        .args(["hprof", "conv", "a.hprof", "-"])
+        .current_dir(lab.folder.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    let mut pipe = child.stdout.take().expect("a pipe");
+    let mut first = [0; 19];
+    pipe.read_exact(&mut first).expect("it begins to write");
+    assert_eq!(&first, b"JAVA PROFILE 1.0.2\0");
+    let file = std::fs::File::options()
+        .write(true)
+        .open(lab.path("a.hprof"));
+    file.and_then(|file| file.set_len(4096)).expect("it is cut");
+    let mut rest = Vec::new();
+    pipe.read_to_end(&mut rest).expect("it ends");
+    assert!(rest.len() > 4096, "what was read is there");
+    let output = child.wait_with_output().expect("it ends");
+    let words = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(8), "{:?} {words}", output.status);
+    assert!(
+        words.contains("a.hprof became shorter while heaptap read it"),
+        "{words}"
+    );
+}

@@ -23,7 +23,7 @@ const MOST_MEMBERS: usize = 100_000;
 /// Larger members are not unpacked. A debug build of a browser has 3 GB.
 const LARGEST: u64 = 4 << 30;
 /// Larger members are unpacked into a file.
-const LARGEST_IN_MEMORY: u64 = 64 << 20;
+const LARGEST_IN_MEMORY: u64 = 32 << 20;
 /// What is unpacked of one archive only to see what it holds.
 const MOST_UNPACKED: u64 = 512 << 20;
 /// Deflate makes at most this much of a byte; who claims more lies.
@@ -337,7 +337,7 @@ impl Step {
         let mut file = tempfile::tempfile()?;
         self.unpack(packed, &mut file)?;
         file.flush()?;
-        Bytes::of_file(&file)
+        Bytes::of_temporary(file)
     }
 
     /// Unpacks at most the size that was claimed, and checks it and the checksum.

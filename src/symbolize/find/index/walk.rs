@@ -521,7 +521,7 @@ pub(super) fn content_of(path: &Path, may_be_archive: bool) -> Content {
             || head.starts_with(b"MODULE ")
             || (archive::is_archive(&head) && may_be_archive);
         match may {
-            true => Bytes::of_file(&file).map(Some).map_err(failed),
+            true => Bytes::of_file(&file, path).map(Some).map_err(failed),
             false => Ok(None),
         }
     });
