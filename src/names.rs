@@ -210,15 +210,23 @@ pub fn java_code(path: &str) -> Option<JavaCode> {
 
 /// What a frame without a name is called.
 pub fn nameless(path: &str, rel_pc: u64) -> String {
-    match &*module(path) {
+    match file_name(&module(path)) {
         "" => format!("0x{rel_pc:x}"),
         module => format!("{module}+0x{rel_pc:x}"),
     }
 }
 
+/// As much of a module's name as a file's name can have: it stands before every address.
+fn file_name(module: &str) -> &str {
+    const LONGEST: usize = 255;
+    let mut ends = (0..=LONGEST.min(module.len())).rev();
+    let end = ends.find(|&end| module.is_char_boundary(end));
+    &module[..end.unwrap_or(0)]
+}
+
 /// The same where not even the address is known, or means anything: `libfoo.so+?`.
 pub fn nowhere(module: &str) -> String {
-    match module {
+    match file_name(module) {
         "" => "?".to_owned(),
         module => format!("{module}+?"),
     }

@@ -4,6 +4,58 @@
 use std::fmt;
 use std::time::Duration;
 
+/// What a reader may keep of an input: some memory for any, and so many times the bytes that it
+/// read. No reader takes more than 64 MiB and sixteen times the bytes read, whatever they say
+/// (`tests/memory_bounds`); this leaves room for the buffers beside what is kept.
+#[derive(Debug, Clone)]
+pub struct Allowance {
+    left: usize,
+}
+
+impl Default for Allowance {
+    fn default() -> Allowance {
+        Allowance { left: 24 << 20 }
+    }
+}
+
+impl Allowance {
+    const PER_BYTE: usize = 10;
+
+    /// For an input of so many bytes.
+    pub fn of(bytes: usize) -> Allowance {
+        let mut allowance = Allowance::default();
+        allowance.add(bytes);
+        allowance
+    }
+
+    /// Adds what so many more bytes allow.
+    #[inline]
+    pub fn add(&mut self, bytes: usize) {
+        let more = bytes.saturating_mul(Allowance::PER_BYTE);
+        self.left = self.left.saturating_add(more);
+    }
+
+    /// Takes so many bytes of memory, if as many are left.
+    #[inline]
+    #[must_use]
+    pub fn take(&mut self, memory: usize) -> bool {
+        let left = self.left.checked_sub(memory);
+        self.left = left.unwrap_or(self.left);
+        left.is_some()
+    }
+
+    /// What is left.
+    pub fn left(&self) -> usize {
+        self.left
+    }
+
+    /// Gives back what was taken and not needed.
+    #[inline]
+    pub fn give_back(&mut self, memory: usize) {
+        self.left = self.left.saturating_add(memory);
+    }
+}
+
 /// A size in bytes; prints as `512 B`, `4.0 KiB`, `12.3 MiB`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ByteSize(pub u64);

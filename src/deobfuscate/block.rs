@@ -27,6 +27,7 @@ pub(super) fn read<'a>(bytes: &'a [u8], start: usize, version: Version, class: &
         match Line::parse(line) {
             Ok(Line::Class { .. }) if original.is_some() => return,
             Ok(Line::Class { original: name, .. }) => original = Some(name),
+            Ok(Line::Member(_)) if class.is_full() => above = Above::Nothing,
             Ok(Line::Member(member)) => {
                 let Some(holder) = original else { return };
                 above = add(class, holder, member);

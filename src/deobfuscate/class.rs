@@ -4,6 +4,10 @@
 use super::metadata::Notes;
 use std::borrow::Cow;
 
+/// Members of one class that are read. A class file has at most 65,535 methods, each with an entry
+/// for every range of its lines.
+pub(super) const MOST_MEMBERS: usize = 1 << 18;
+
 /// A class of a map, by its name in the app.
 #[derive(Debug, Clone)]
 pub(super) struct Class<'a> {
@@ -145,6 +149,11 @@ impl<'a> Class<'a> {
             synthesized: false,
             merged: None,
         }
+    }
+
+    /// Whether it takes no more members.
+    pub(super) fn is_full(&self) -> bool {
+        self.methods.len() + self.fields.len() >= MOST_MEMBERS
     }
 
     /// Takes members in order of the file. Not to be asked before [`Class::finish`].

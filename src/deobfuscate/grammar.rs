@@ -65,6 +65,8 @@ pub enum Fault {
     Unexpected,
     /// A member before any class.
     NoClass,
+    /// A member of a class that has more than any program's.
+    TooMany,
 }
 
 impl fmt::Display for Fault {
@@ -81,6 +83,7 @@ impl fmt::Display for Fault {
             Fault::OpenBracket => "a ( has no )",
             Fault::Unexpected => "something stands before the -> that does not belong there",
             Fault::NoClass => "it belongs to no class",
+            Fault::TooMany => "its class has too many members",
         })
     }
 }

@@ -2,6 +2,7 @@
 //! one and remembers, of a class, its place and that of its source file: eight bytes and eight
 //! to find it by, however large the class is. What a class says is read when it is asked for.
 
+use super::class::MOST_MEMBERS;
 use super::grammar::{Fault, Line};
 use super::metadata::{Metadata, Version, json_of};
 use crate::profile::index::Seed;
@@ -87,7 +88,7 @@ impl Index {
             versions: Vec::new(),
             survey: Survey::default(),
             in_class: false,
-            has_members: false,
+            members: 0,
         };
         let mut start = if bytes.starts_with(BYTE_ORDER_MARK) {
             BYTE_ORDER_MARK.len()
@@ -263,14 +264,16 @@ struct Pass {
     versions: Vec<(u32, Version)>,
     survey: Survey,
     in_class: bool,
-    has_members: bool,
+    /// Of the class.
+    members: usize,
 }
 
 impl Pass {
     fn line(&mut self, line: &[u8], start: usize) -> Result<(), Fault> {
         match Line::parse(line)? {
             Line::Blank => {}
-            Line::Member(_) if self.in_class => self.has_members = true,
+            Line::Member(_) if self.members >= MOST_MEMBERS => return Err(Fault::TooMany),
+            Line::Member(_) if self.in_class => self.members += 1,
             Line::Member(_) => return Err(Fault::NoClass),
             Line::Comment(comment) => self.comment(comment, start),
             Line::Class { obfuscated, .. } => {
@@ -281,7 +284,7 @@ impl Pass {
                     source_file: 0,
                 });
                 self.in_class = true;
-                self.has_members = false;
+                self.members = 0;
             }
         }
         Ok(())
@@ -297,7 +300,7 @@ impl Pass {
             return;
         };
         // Most lines of metadata are read with their class only.
-        let of_class = self.in_class && !self.has_members;
+        let of_class = self.in_class && self.members == 0;
         if of_class && json.contains("sourceFile") {
             if let Some(Metadata::SourceFile(_)) = Metadata::parse(json, Version::NONE)
                 && let Some(row) = self.rows.last_mut()

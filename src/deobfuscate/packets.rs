@@ -31,6 +31,9 @@ impl<'a> PacketMap<'a> {
         for &at in same {
             let part = self.map.class(at as usize);
             for member in part.members() {
+                if class.is_full() {
+                    break;
+                }
                 let (holder, name) = qualified(part.original, member.original);
                 let obfuscated = member.obfuscated;
                 if member.is_method {

@@ -109,6 +109,15 @@ impl Names<'_> {
         }
     }
 
+    /// Whether a class that the dump does not have may have a name of its own: an instance of
+    /// nothing takes fewer bytes in the file than its class in memory.
+    fn has_room_for_class(&mut self) -> bool {
+        let left = self.left_for_fields.checked_sub(2 * size_of::<Class>());
+        self.left_for_fields = left.unwrap_or(self.left_for_fields);
+        self.cut |= left.is_none();
+        left.is_some()
+    }
+
     /// `None` where there are too many.
     fn field(&mut self, field: OwnField) -> Option<FieldDecl> {
         let type_name = (field.basic != BasicType::Object).then(|| field.basic.name());
@@ -209,9 +218,16 @@ pub(super) fn classes(file: &Bytes, outline: &Outline, index: &mut Index) -> Cla
     let mut missing: Vec<u64> = index.used.keys().copied().collect();
     missing.retain(|id| !all.by_id.contains_key(id));
     missing.sort_unstable();
+    let mut others = None;
     for id in missing {
-        let name = name_of(&mut names, id);
-        let class = all.add(name);
+        let class = match names.has_room_for_class() {
+            true => {
+                let name = name_of(&mut names, id);
+                all.add(name)
+            }
+            // They are told apart no further.
+            false => *others.get_or_insert_with(|| all.add("unknown classes".to_owned())),
+        };
         all.by_id.insert(id, class);
     }
     all.names_cut = names.cut;

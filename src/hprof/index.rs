@@ -15,8 +15,8 @@ pub(super) struct Index {
     pub(super) ids: IdsBuilder,
     /// Class dumps: offset, id, heap; ascending by offset.
     pub(super) classes: Vec<(usize, u64, HeapKind)>,
-    /// Roots with their offsets; ascending.
-    pub(super) roots: Vec<(usize, RootRecord)>,
+    /// Roots, in order of the file.
+    pub(super) roots: Vec<PlacedRoot>,
     /// For each class that has instances or is that of an array: the most bytes of an instance.
     pub(super) used: IdMap<u32>,
     /// Basic types of arrays that occur, one bit each by code.
@@ -26,6 +26,51 @@ pub(super) struct Index {
     /// Heaps that occur, one bit each.
     pub(super) heaps: u8,
     pub(super) evidence: Evidence,
+}
+
+/// A root and its offset, packed: in the file a root takes five bytes, and there may be nothing
+/// else.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PlacedRoot {
+    at: u64,
+    pub(super) id: u64,
+    numbers: [u32; 3],
+    pub(super) tag: u8,
+    /// Which of the numbers there are, a bit each.
+    there: u8,
+}
+
+impl PlacedRoot {
+    fn of(at: usize, root: &RootRecord) -> PlacedRoot {
+        let numbers = [root.thread, root.frame, root.stack];
+        let bits = numbers.iter().zip(0..);
+        PlacedRoot {
+            at: at as u64,
+            id: root.id,
+            numbers: numbers.map(|number| number.unwrap_or(0)),
+            tag: root.tag,
+            there: bits.map(|(n, bit)| u8::from(n.is_some()) << bit).sum(),
+        }
+    }
+
+    fn number(&self, at: usize) -> Option<u32> {
+        (self.there >> at & 1 == 1).then_some(self.numbers[at])
+    }
+
+    /// See [`RootRecord::thread`].
+    pub(super) fn thread(&self) -> Option<u32> {
+        self.number(0)
+    }
+
+    /// See [`RootRecord::frame`].
+    pub(super) fn frame(&self) -> Option<u32> {
+        self.number(1)
+    }
+
+    /// See [`RootRecord::stack`].
+    pub(super) fn stack(&self) -> Option<u32> {
+        self.number(2)
+    }
 }
 
 /// Reads the parts once.
@@ -40,7 +85,7 @@ pub(super) fn index(parts: &Parts<'_>, outline: &Outline) -> (Index, Trouble) {
         all.merge(worker.finish());
     }
     all.classes.sort_unstable_by_key(|class| class.0);
-    all.roots.sort_unstable_by_key(|root| root.0);
+    all.roots.sort_unstable_by_key(|root| root.at);
     (all, trouble)
 }
 
@@ -52,7 +97,10 @@ impl Index {
             self.ids.merge(other.ids);
         }
         self.classes.extend(other.classes);
-        self.roots.extend(other.roots);
+        match self.roots.is_empty() {
+            true => self.roots = other.roots,
+            false => self.roots.extend(other.roots),
+        }
         for (class, bytes) in other.used {
             let most = self.used.entry(class).or_default();
             *most = bytes.max(*most);
@@ -127,7 +175,7 @@ impl Visitor for Worker {
                 class.id()
             }
             SubRecord::Root(root) => {
-                found.roots.push((at, root));
+                found.roots.push(PlacedRoot::of(at, &root));
                 return;
             }
             SubRecord::Heap { .. } => return,

@@ -125,20 +125,20 @@ impl Found {
         class_objects.dedup_by_key(|c| c.0);
         let mut roots = Vec::with_capacity(self.index.roots.len());
         let mut threads = Vec::new();
-        for (_, root) in &self.index.roots {
+        for root in &self.index.roots {
             let Some(object) = find(root.id) else {
                 self.facts.losses.dangling_roots += 1;
                 continue;
             };
             let kind = root_kind(root.tag).unwrap_or_default();
             if kind == RootKind::ThreadObject {
-                threads.extend(root.thread.map(|serial| (serial, object, root.stack)));
+                threads.extend(root.thread().map(|serial| (serial, object, root.stack())));
             }
             roots.push(Root {
                 object,
                 kind,
-                thread: root.thread,
-                frame: root.frame,
+                thread: root.thread(),
+                frame: root.frame(),
             });
         }
         roots.sort_by_key(|root| root.object);

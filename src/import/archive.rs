@@ -5,6 +5,7 @@
 
 use super::detect::{Kind, detect};
 use super::spool::{Budget, Spool};
+use super::tar::Tar;
 use super::{HEAD, ImportError, OpenTrace, unpack};
 use crate::trace::Source;
 use std::io::{Read, Seek};
@@ -27,7 +28,7 @@ pub(super) fn open_tar(
     budget: &Budget,
 ) -> Result<Vec<OpenTrace>, ImportError> {
     let mut found = Traces::new(name, budget);
-    each_in_tar(source, name, &mut found)?;
+    each_in_tar(source, &mut found)?;
     found.traces(depth)
 }
 
@@ -54,18 +55,17 @@ pub(super) trait Members {
 /// Hands the files of a TAR on, in order.
 pub(super) fn each_in_tar(
     source: impl Read,
-    name: &str,
     members: &mut impl Members,
 ) -> Result<(), ImportError> {
-    let mut archive = tar::Archive::new(source);
-    let entries = archive.entries().map_err(ImportError::unreadable(name))?;
-    for entry in entries.take(MOST_MEMBERS) {
-        match entry {
-            Ok(entry) if entry.header().entry_type().is_file() => {
-                let member = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
-                members.add(member, entry)?;
+    let mut archive = Tar::new(source);
+    for _ in 0..MOST_MEMBERS {
+        match archive.next() {
+            Ok(Some(Some(mut file))) => {
+                let member = std::mem::take(&mut file.name);
+                members.add(member, file)?;
             }
-            Ok(_) => {}
+            Ok(Some(None)) => {}
+            Ok(None) => break,
             Err(error) => {
                 members.damaged(format!("the TAR breaks off: {error}"));
                 break;

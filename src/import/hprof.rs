@@ -283,7 +283,7 @@ fn find(
         }
         Kind::Tar => {
             let mut members = Hprofs::new(name, depth, budget, found);
-            archive::each_in_tar(&bytes[..], name, &mut members)?;
+            archive::each_in_tar(&bytes[..], &mut members)?;
             return members.finish();
         }
         what => {

@@ -14,6 +14,7 @@ mod hprof;
 mod pprof;
 mod shared;
 mod spool;
+mod tar;
 
 pub use detect::{Kind, detect};
 pub use heaps::{HeapSource, open_heaps, open_heaps_stream};

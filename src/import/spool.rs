@@ -9,7 +9,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 
 /// What stays in memory, of a copy and of all.
 const IN_MEMORY: usize = 4 << 20;
-const ALL_IN_MEMORY: usize = 64 << 20;
+const ALL_IN_MEMORY: usize = 24 << 20;
 /// What all copies of an input may take: a trace of this size no phone writes, a hostile file
 /// claims it.
 const LARGEST: u64 = 64 << 30;

@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 /// Name of the file in a recording's folder.
 pub const FILE: &str = "memory.jsonl";
 
+/// A longer line is none of ours.
+const LONGEST_LINE: usize = 64 << 10;
+
 /// What was seen at one moment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
@@ -395,9 +398,11 @@ impl Timeline {
         let mut strange = 0;
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         for line in whole.lines().filter(|line| !line.trim().is_empty()) {
-            match serde_json::from_str(line) {
-                Ok(entry) => timeline.entries.push(entry),
-                Err(_) => strange += 1,
+            // While it is read, a line takes many times its length.
+            let line = Some(line).filter(|line| line.len() <= LONGEST_LINE);
+            match line.map(serde_json::from_str) {
+                Some(Ok(entry)) => timeline.entries.push(entry),
+                _ => strange += 1,
             }
         }
         timeline.sort();

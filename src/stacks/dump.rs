@@ -125,9 +125,10 @@ impl Values {
         value: impl Fn(usize, u32) -> i64,
     ) -> Values {
         rows.sort_unstable();
+        let nodes = rows.chunk_by(|a, b| a.0 == b.0).count();
         let mut values = Values {
-            nodes: Vec::with_capacity(rows.len()),
-            columns: vec![Vec::with_capacity(rows.len()); columns],
+            nodes: Vec::with_capacity(nodes),
+            columns: (0..columns).map(|_| Vec::with_capacity(nodes)).collect(),
         };
         for (node, row) in rows {
             let is_same = values.nodes.last() == Some(&node);

@@ -2,12 +2,22 @@
 //! order. Owns the wire; ids and string indices are as they stand there, unchecked.
 
 use crate::trace::wire::{Fields, Value, WireError};
+use crate::units::Allowance;
+
+/// Columns that are read; tools write up to a dozen.
+const COLUMNS: usize = 64;
+/// Comments that are read: our own are a few.
+const COMMENTS: usize = 1000;
+/// What it takes to find an entry by its id or content.
+const INDEXED: usize = 40;
 
 /// A profile, taken apart. Borrows the bytes.
 #[derive(Debug, Default)]
 pub(super) struct Message<'a> {
-    /// String indices of type and unit.
+    /// String indices of type and unit, of the columns that are read.
     pub(super) sample_types: Vec<ValueType>,
+    /// Columns that are not.
+    pub(super) more_sample_types: u64,
     /// Messages of their own: `Sample`.
     pub(super) samples: Vec<&'a [u8]>,
     pub(super) mappings: Vec<Mapping>,
@@ -25,6 +35,12 @@ pub(super) struct Message<'a> {
     pub(super) default_sample_type: u64,
     /// Messages that could not be read to their end.
     pub(super) broken: u64,
+    /// Samples that hold nothing.
+    pub(super) empty_samples: u64,
+    /// Entries that there was no room for.
+    pub(super) left_out: u64,
+    /// What may still be kept.
+    pub(super) allowance: Allowance,
     /// The profile itself ends within a field.
     pub(super) cut: Option<WireError>,
 }
@@ -71,7 +87,10 @@ pub(super) struct Function {
 impl<'a> Message<'a> {
     /// Takes a profile apart, as far as it can be read.
     pub(super) fn read(bytes: &'a [u8]) -> Message<'a> {
-        let mut message = Message::default();
+        let mut message = Message {
+            allowance: Allowance::of(bytes.len()),
+            ..Message::default()
+        };
         let mut fields = Fields::new(bytes);
         loop {
             match fields.next() {
@@ -89,10 +108,21 @@ impl<'a> Message<'a> {
         }
     }
 
+    /// Whether there is room for an entry of so many bytes, and for finding it again.
+    fn has_room(&mut self, bytes: usize) -> bool {
+        let has_room = self.allowance.take(bytes + bytes / 2 + INDEXED);
+        self.left_out += u64::from(!has_room);
+        has_room
+    }
+
     fn field(&mut self, number: u32, value: Value<'a>) -> Result<(), WireError> {
         match number {
-            1 => self.sample_types.push(value_type(value.bytes())?),
-            2 => self.samples.push(value.bytes()),
+            1 if self.sample_types.len() < COLUMNS => {
+                self.sample_types.push(value_type(value.bytes())?);
+            }
+            1 => self.more_sample_types += 1,
+            2 if value.bytes().is_empty() => self.empty_samples += 1,
+            2 if self.has_room(size_of::<&[u8]>()) => self.samples.push(value.bytes()),
             3 => {
                 let mut mapping = Mapping::default();
                 let read = each(value.bytes(), |number, value| match number {
@@ -103,7 +133,10 @@ impl<'a> Message<'a> {
                     6 => mapping.build_id = value.number(),
                     _ => {}
                 });
-                self.mappings.push(mapping);
+                // What has no id, nothing can refer to.
+                if mapping.id != 0 && self.has_room(size_of::<Mapping>()) {
+                    self.mappings.push(mapping);
+                }
                 read?;
             }
             4 => {
@@ -112,7 +145,8 @@ impl<'a> Message<'a> {
                     ..Location::default()
                 };
                 let mut inner = Ok(());
-                let lines = &mut self.lines;
+                let (lines, allowance) = (&mut self.lines, &mut self.allowance);
+                let mut left_out = 0;
                 let read = each(value.bytes(), |number, value| match number {
                     1 => location.id = value.number(),
                     2 => location.mapping = value.number(),
@@ -124,13 +158,21 @@ impl<'a> Message<'a> {
                             2 => line.line = value.number() as i64,
                             _ => {}
                         });
-                        lines.push(line);
+                        match allowance.take(size_of::<Line>() * 3 / 2) {
+                            true => lines.push(line),
+                            false => left_out += 1,
+                        }
                         inner = inner.and(read);
                     }
                     _ => {}
                 });
                 location.end_line = self.lines.len();
-                self.locations.push(location);
+                self.left_out += left_out;
+                if location.id != 0 && self.has_room(size_of::<Location>()) {
+                    self.locations.push(location);
+                } else {
+                    self.lines.truncate(location.first_line);
+                }
                 read.and(inner)?;
             }
             5 => {
@@ -142,14 +184,19 @@ impl<'a> Message<'a> {
                     4 => function.file = value.number(),
                     _ => {}
                 });
-                self.functions.push(function);
+                if function.id != 0 && self.has_room(size_of::<Function>()) {
+                    self.functions.push(function);
+                }
                 read?;
             }
-            6 => self.strings.push(value.bytes()),
+            6 if self.has_room(size_of::<&[u8]>()) => self.strings.push(value.bytes()),
             9 => self.time_nanos = value.number() as i64,
             11 => self.period_type = Some(value_type(value.bytes())?),
             12 => self.period = value.number() as i64,
-            13 => value.numbers(|comment| self.comments.push(comment))?,
+            13 => value.numbers(|comment| match self.comments.len() < COMMENTS {
+                true => self.comments.push(comment),
+                false => self.left_out += 1,
+            })?,
             14 => self.default_sample_type = value.number(),
             _ => {}
         }

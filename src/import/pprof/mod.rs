@@ -57,6 +57,8 @@ pub struct PprofDamage {
     pub cut_stacks: u64,
     /// Samples that were left out for the same reason.
     pub dropped_samples: u64,
+    /// Other entries that were left out for the same reason.
+    pub dropped_entries: u64,
 }
 
 impl fmt::Display for PprofDamage {
@@ -74,7 +76,11 @@ impl fmt::Display for PprofDamage {
             ),
             (
                 self.dropped_samples,
-                "samples left out, whose missing values multiply beyond the size of the file",
+                "samples left out, whose values or threads multiply beyond the size of the file",
+            ),
+            (
+                self.dropped_entries,
+                "other entries left out, which take too much memory for the size of the file",
             ),
         ];
         let mut parts: Vec<String> = Vec::new();
@@ -89,22 +95,32 @@ impl fmt::Display for PprofDamage {
 
 /// Reads an uncompressed pprof. `None` where there is nothing of one in the bytes.
 pub fn read_pprof(bytes: &[u8]) -> Option<Pprof> {
-    let message = Message::read(bytes);
+    let mut message = Message::read(bytes);
     if message.sample_types.is_empty() {
         return None;
     }
     let mut damage = PprofDamage {
         cut: message.cut.is_some(),
         messages: message.broken,
+        columns: message.more_sample_types,
+        samples: message.empty_samples,
+        dropped_entries: message.left_out,
         ..PprofDamage::default()
     };
-    let comment = |index: &u64| {
-        let text = message.string(*index)?;
-        Some(String::from_utf8_lossy(text).into_owned())
-    };
-    let comments: Vec<String> = message.comments.iter().filter_map(comment).collect();
+    let mut allowance = std::mem::take(&mut message.allowance);
+    let mut comments: Vec<String> = Vec::new();
+    for &index in &message.comments {
+        // One text may be named again and again.
+        match message.string(index) {
+            Some(text) if allowance.take(text.len()) => {
+                comments.push(String::from_utf8_lossy(text).into_owned());
+            }
+            Some(_) => damage.dropped_entries += 1,
+            None => {}
+        }
+    }
     let is_tracked = facts::is_tracked(&comments);
-    let mut profile = read::build(&message, bytes.len(), is_tracked, &mut damage);
+    let mut profile = read::build(&message, allowance, bytes.len(), is_tracked, &mut damage);
     if let Some(dump) = profile.dumps.first_mut() {
         facts::fill(dump, &message, &comments);
     }

@@ -4,7 +4,8 @@
 //! Nothing is allocated by a claimed size, and work is bounded by the size of the input: a
 //! location may have many lines and be named often, which multiplies.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::btree_map::{BTreeMap, Entry};
+use std::collections::{HashMap, HashSet};
 
 use super::PprofDamage;
 use super::measures::Column;
@@ -16,18 +17,26 @@ use crate::stacks::{
     StackTable, TextId, ThreadValues, Values,
 };
 use crate::trace::wire::WireError;
+use crate::units::Allowance;
 
 /// Frames that may be walked, for each byte of the input and beside them: real profiles take
 /// one to three a byte.
 const STEPS_PER_BYTE: usize = 32;
 const STEPS: usize = 1 << 20;
-/// What a value that a sample does not give costs of them: the input does not pay for it.
-const STEPS_PER_MISSING_VALUE: usize = 8;
-/// Text that names may demangle to, likewise.
-const TEXT_PER_BYTE: usize = 32;
+/// Text that names may demangle to, and names of places without one, likewise: real names grow
+/// two- or threefold, and are a part of the input.
+const TEXT_PER_BYTE: usize = 3;
 const TEXT: usize = 1 << 22;
-/// Columns that are read; tools write up to a dozen.
-const COLUMNS: usize = 64;
+/// Locations of a sample beyond are not looked at.
+const DEEPEST: usize = 1 << 20;
+/// The longest name of a column.
+const LONGEST_COLUMN: usize = 256;
+/// What a row of a sample takes, without its values; a value of it, until all are summed; a
+/// callsite; and a thread.
+const ROW: usize = 16;
+const VALUE: usize = 20;
+const NODE: usize = 32;
+const THREAD_VALUES: usize = 256;
 
 type Ids = HashMap<u64, u32, FastHash>;
 
@@ -35,17 +44,18 @@ type Ids = HashMap<u64, u32, FastHash>;
 /// Where allocations were `tracked` by a Java runtime, the innermost frames are classes.
 pub(super) fn build(
     message: &Message<'_>,
+    allowance: Allowance,
     size: usize,
     is_tracked: bool,
     damage: &mut PprofDamage,
 ) -> StackProfile {
     let mut columns: Vec<Column> = Vec::new();
-    damage.columns = message.sample_types.len().saturating_sub(COLUMNS) as u64;
-    for sample_type in message.sample_types.iter().take(COLUMNS) {
+    for sample_type in &message.sample_types {
         let mut word = |index| {
             let text = message.string(index);
             damage.strings += u64::from(text.is_none());
-            String::from_utf8_lossy(text.unwrap_or_default()).into_owned()
+            let text = text.unwrap_or_default();
+            String::from_utf8_lossy(&text[..text.len().min(LONGEST_COLUMN)]).into_owned()
         };
         let (name, unit) = (word(sample_type.name), word(sample_type.unit));
         let column = Column::of(&name, &unit, &columns);
@@ -62,14 +72,16 @@ pub(super) fn build(
         locations: ids(message.locations.iter().map(|location| location.id)),
         runs: vec![None; message.locations.len()],
         run_frames: Vec::new(),
+        stack: Vec::new(),
         is_tracked,
         leaves: HashSet::new(),
         is_class: false,
         thread: None,
+        allowance,
         steps_left: STEPS.saturating_add(size.saturating_mul(STEPS_PER_BYTE)),
         text_left: TEXT.saturating_add(size.saturating_mul(TEXT_PER_BYTE)),
     };
-    let mut rows: Vec<(NodeId, u32)> = Vec::with_capacity(message.samples.len());
+    let mut rows: Vec<(NodeId, u32)> = Vec::new();
     let mut values: Vec<i64> = Vec::new();
     let mut threads: BTreeMap<Thread, Vec<(NodeId, u32)>> = BTreeMap::new();
     for sample in &message.samples {
@@ -79,7 +91,12 @@ pub(super) fn build(
         if let Some(node) = builder.sample(sample, &columns, &mut values) {
             rows.push((node, row));
             if let Some(thread) = builder.thread {
-                threads.entry(thread).or_default().push((node, row));
+                let known = threads.entry(thread);
+                if matches!(known, Entry::Occupied(_)) || builder.allowance.take(THREAD_VALUES) {
+                    known.or_default().push((node, row));
+                } else {
+                    builder.damage.dropped_entries += 1;
+                }
             }
         }
     }
@@ -149,6 +166,8 @@ struct Builder<'a> {
     /// By position of the location where its frames stand in `run_frames`, outermost first.
     runs: Vec<Option<(usize, usize)>>,
     run_frames: Vec<FrameId>,
+    /// Reused for the locations of one sample.
+    stack: Vec<u64>,
     is_tracked: bool,
     /// Locations that stand for classes.
     leaves: HashSet<u64>,
@@ -156,6 +175,7 @@ struct Builder<'a> {
     is_class: bool,
     /// That of the last sample.
     thread: Option<Thread>,
+    allowance: Allowance,
     steps_left: usize,
     text_left: usize,
 }
@@ -170,13 +190,20 @@ impl Builder<'_> {
         values: &mut Vec<i64>,
     ) -> Option<NodeId> {
         let unread = self.damage.columns;
-        let mut locations: Vec<u64> = Vec::new();
+        self.stack.clear();
+        let mut locations = std::mem::take(&mut self.stack);
         let first = values.len();
-        let mut broken = false;
+        let (mut broken, mut cut) = (false, false);
         let mut beyond = 0u64;
         let mut thread = None;
         let read = each(bytes, |number, value| match number {
-            1 => broken |= value.numbers(|id| locations.push(id)).is_err(),
+            1 => {
+                let read = value.numbers(|id| match locations.len() < DEEPEST {
+                    true => locations.push(id),
+                    false => cut = true,
+                });
+                broken |= read.is_err();
+            }
             2 => {
                 let read = value.numbers(|number| {
                     let at = values.len() - first;
@@ -195,24 +222,22 @@ impl Builder<'_> {
             _ => {}
         });
         self.thread = thread;
+        self.damage.cut_stacks += u64::from(cut);
         if self.is_tracked {
             self.leaves.extend(locations.first());
         }
         let missing = columns.len() - (values.len() - first);
+        let row = ROW + VALUE * columns.len();
         broken |= read.is_err() || missing > 0 || beyond > unread;
         self.damage.samples += u64::from(broken);
-        let Some(left) = self
-            .steps_left
-            .checked_sub(missing * STEPS_PER_MISSING_VALUE)
-        else {
+        if !self.allowance.take(row) {
             values.truncate(first);
             self.damage.dropped_samples += 1;
             return None;
-        };
-        self.steps_left = left;
+        }
         values.resize(first + columns.len(), 0);
         let mut node = NodeId::ROOT;
-        for id in locations.into_iter().rev() {
+        for &id in locations.iter().rev() {
             let Some((start, end)) = self.run(id) else {
                 self.damage.locations += 1;
                 continue;
@@ -222,10 +247,18 @@ impl Builder<'_> {
                 break;
             };
             self.steps_left = left;
+            let before = self.table.node_count();
+            if !self.allowance.take((end - start) * NODE) {
+                self.damage.cut_stacks += 1;
+                break;
+            }
             for at in start..end {
                 node = self.table.child(node, self.run_frames[at]);
             }
+            let made = self.table.node_count() - before;
+            self.allowance.give_back((end - start - made) * NODE);
         }
+        self.stack = locations;
         Some(node)
     }
 

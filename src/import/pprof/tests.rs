@@ -391,7 +391,7 @@ fn columns_that_no_sample_fills_take_no_memory_beyond_measure() {
     let full = wire().packed(2, &[7; 100]);
     let mut profile = wire().message(2, one).message(2, full);
     for _ in 0..many {
-        profile = profile.message(1, wire()).message(2, wire());
+        profile = profile.message(1, wire()).message(2, wire().number(1, 9));
     }
     let read = read_pprof(&profile.0).unwrap();
     let damage = read.damage.unwrap();

@@ -6,7 +6,7 @@ use super::{Field, Form, Mapping, Smaps, showmap};
 use crate::untrusted::shown_bytes;
 
 /// More mappings are none: a process may have 65,530, unless somebody raised that.
-pub(super) const MOST_MAPPINGS: usize = 1 << 20;
+pub(super) const MOST_MAPPINGS: usize = 1 << 18;
 /// What is kept of a line.
 const LONGEST_LINE: usize = 16 << 10;
 /// What is kept of a mapping's name; paths have at most 4,096 bytes.

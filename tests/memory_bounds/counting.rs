@@ -1,0 +1,56 @@
+//! An allocator that counts what is live, and the most that ever was.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+pub struct Counting;
+
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+fn more(bytes: usize) {
+    let live = LIVE.fetch_add(bytes, Relaxed) + bytes;
+    PEAK.fetch_max(live, Relaxed);
+}
+
+/// Begins to count anew; what is live already.
+pub fn restart() -> usize {
+    let live = LIVE.load(Relaxed);
+    PEAK.store(live, Relaxed);
+    live
+}
+
+/// The most that was live since.
+pub fn peak() -> usize {
+    PEAK.load(Relaxed)
+}
+
+// SAFETY: all is left to the system's allocator, and what it is asked is what this is asked.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        more(layout.size());
+        // SAFETY: as of this function.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        more(layout.size());
+        // SAFETY: as of this function.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        LIVE.fetch_sub(layout.size(), Relaxed);
+        // SAFETY: as of this function.
+        unsafe { System.dealloc(place, layout) }
+    }
+
+    unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        match size.checked_sub(layout.size()) {
+            Some(grown) => more(grown),
+            None => drop(LIVE.fetch_sub(layout.size() - size, Relaxed)),
+        }
+        // SAFETY: as of this function.
+        unsafe { System.realloc(place, layout, size) }
+    }
+}

@@ -1,0 +1,79 @@
+//! How much memory a reader takes for an input that is made to take much: at most 64 MiB and
+//! sixteen times the bytes read, whatever the shape. Every allocation of this program is counted,
+//! so the tests run one after the other.
+
+mod archives;
+mod counting;
+mod heap_dumps;
+mod mappings;
+mod pprofs;
+mod symbols;
+mod texts;
+mod traces;
+mod wire;
+
+use counting::Counting;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+static ALONE: Mutex<()> = Mutex::new(());
+
+const MIB: usize = 1 << 20;
+/// What a reader may take beside what it reads.
+const BASE: usize = 64 * MIB;
+/// What it may take for each byte that it reads.
+const PER_BYTE: usize = 16;
+
+/// The shapes of one kind of input, and what its reader took for them.
+struct Shapes {
+    of: &'static str,
+    _alone: MutexGuard<'static, ()>,
+    too_much: Vec<String>,
+}
+
+impl Shapes {
+    fn of(of: &'static str) -> Shapes {
+        Shapes {
+            of,
+            _alone: ALONE.lock().unwrap_or_else(PoisonError::into_inner),
+            too_much: Vec::new(),
+        }
+    }
+
+    /// Reads an input of `bytes` bytes. What `read` returns counts, too: it is the model.
+    fn read<T>(&mut self, shape: &str, bytes: usize, read: impl FnOnce() -> T) {
+        let before = counting::restart();
+        let model = read();
+        let peak = counting::peak() - before;
+        drop(model);
+        let most = BASE + PER_BYTE * bytes;
+        let line = format!(
+            "{}, {shape}: {} KiB for {} KiB, at most {} KiB",
+            self.of,
+            peak >> 10,
+            bytes >> 10,
+            most >> 10
+        );
+        println!("{line}");
+        if peak > most {
+            self.too_much.push(line);
+        }
+    }
+
+    fn hold(self) {
+        assert!(self.too_much.is_empty(), "{:#?}", self.too_much);
+    }
+}
+
+#[test]
+fn what_is_allocated_is_counted() {
+    let mut shapes = Shapes::of("a vector");
+    shapes.read("of 128 MiB", 4 * MIB, || vec![1u8; 128 * MIB]);
+    shapes.read("of 129 MiB", 4 * MIB, || {
+        drop(vec![1u8; 129 * MIB]);
+        vec![1u8; MIB]
+    });
+    assert_eq!(shapes.too_much.len(), 1, "{:?}", shapes.too_much);
+}

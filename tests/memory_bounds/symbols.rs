@@ -1,0 +1,321 @@
+//! Symbol files: ELF with its tables and DWARF, and Breakpad's text.
+
+use super::wire::{many, varint};
+use super::{MIB, Shapes};
+use heaptap::bytes::Bytes;
+use heaptap::symbolize::file::{Alone, SymbolFile, identify};
+use std::num::NonZero;
+use std::sync::Arc;
+
+const SIZE: usize = 8 * MIB;
+const PROGBITS: u32 = 1;
+const SYMTAB: u32 = 2;
+const STRTAB: u32 = 3;
+const NOTE: u32 = 7;
+
+/// An ELF file of these sections (name, type, data); each is linked to the one behind it.
+fn elf(sections: &[(&str, u32, Vec<u8>)]) -> Vec<u8> {
+    let mut names = vec![0];
+    let mut bytes = vec![0; 64];
+    let mut headers = vec![0; 64];
+    let mut number = 0u32;
+    let mut add = |bytes: &mut Vec<u8>, name: usize, kind: u32, data: &[u8]| {
+        number += 1;
+        let mut header = [0; 64];
+        header[..4].copy_from_slice(&(name as u32).to_le_bytes());
+        header[4..8].copy_from_slice(&kind.to_le_bytes());
+        header[24..32].copy_from_slice(&(bytes.len() as u64).to_le_bytes());
+        header[32..40].copy_from_slice(&(data.len() as u64).to_le_bytes());
+        header[40..44].copy_from_slice(&(number + 1).to_le_bytes());
+        header[56..64].copy_from_slice(&24u64.to_le_bytes());
+        bytes.extend_from_slice(data);
+        headers.extend_from_slice(&header);
+    };
+    for (name, kind, data) in sections {
+        add(&mut bytes, names.len(), *kind, data);
+        names.extend_from_slice(name.as_bytes());
+        names.push(0);
+    }
+    add(&mut bytes, 0, STRTAB, &names.clone());
+    let offset = bytes.len() as u64;
+    bytes.extend_from_slice(&headers);
+    bytes[..16].copy_from_slice(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0");
+    bytes[16..20].copy_from_slice(&[3, 0, 62, 0]);
+    bytes[20] = 1;
+    bytes[40..48].copy_from_slice(&offset.to_le_bytes());
+    bytes[52] = 64;
+    bytes[58] = 64;
+    bytes[60..62].copy_from_slice(&(sections.len() as u16 + 2).to_le_bytes());
+    bytes[62..64].copy_from_slice(&(sections.len() as u16 + 1).to_le_bytes());
+    bytes
+}
+
+fn leb(number: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    varint(number, &mut bytes);
+    bytes
+}
+
+/// A unit of DWARF 4 with these entries.
+fn unit(abbrevs: u32, entries: &[u8]) -> Vec<u8> {
+    let mut unit = (entries.len() as u32 + 7).to_le_bytes().to_vec();
+    unit.extend_from_slice(&[4, 0]);
+    unit.extend_from_slice(&abbrevs.to_le_bytes());
+    unit.push(8);
+    unit.extend_from_slice(entries);
+    unit
+}
+
+/// A unit's root with low_pc and high_pc, a function likewise, a call that was inlined.
+const ABBREVS: [u8; 30] = [
+    1, 0x11, 1, 0x11, 0x01, 0x12, 0x06, 0, 0, //
+    2, 0x2e, 1, 0x11, 0x01, 0x12, 0x06, 0, 0, //
+    3, 0x1d, 1, 0x11, 0x01, 0x12, 0x06, 0x31, 0x13, 0, 0, //
+    0,
+];
+
+fn entry(code: u8, low: u64, size: u32) -> Vec<u8> {
+    [&[code][..], &low.to_le_bytes(), &size.to_le_bytes()].concat()
+}
+
+/// A table of lines in DWARF 4 with these directories and files, and this program.
+fn lines(files: &[u8], program: &[u8]) -> Vec<u8> {
+    let mut header = vec![1, 1, 1, 0xfb, 14, 13];
+    header.extend([0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1]);
+    header.extend_from_slice(files);
+    let mut table = vec![4, 0];
+    table.extend((header.len() as u32).to_le_bytes());
+    table.extend(header);
+    table.extend_from_slice(program);
+    [&(table.len() as u32).to_le_bytes()[..], &table].concat()
+}
+
+#[test]
+fn symbol_files() {
+    let with_lines = |lines: Vec<u8>| {
+        // A root with low_pc, high_pc and stmt_list.
+        let abbrevs = vec![1, 0x11, 0, 0x11, 0x01, 0x12, 0x06, 0x10, 0x17, 0, 0, 0];
+        let root = [entry(1, 0x1000, 0x4000), vec![0; 4]].concat();
+        elf(&[
+            (".debug_abbrev", PROGBITS, abbrevs),
+            (".debug_info", PROGBITS, unit(0, &root)),
+            (".debug_line", PROGBITS, lines),
+        ])
+    };
+    let with_entries = |entries: Vec<u8>| {
+        let root = [entry(1, 0x1000, 0x4000), entries].concat();
+        elf(&[
+            (".debug_abbrev", PROGBITS, ABBREVS.to_vec()),
+            (".debug_info", PROGBITS, unit(0, &root)),
+        ])
+    };
+    let func = |n: u64| format!("FUNC {n:x} 1 0 a\n").into_bytes();
+    let breakpad = |rest: Vec<u8>| {
+        [
+            &b"MODULE Linux arm64 0123456789ABCDEF0123456789ABCDEF0 a\n"[..],
+            &rest,
+        ]
+        .concat()
+    };
+    let shapes = vec![
+        (
+            "symbols",
+            elf(&[
+                (
+                    ".symtab",
+                    SYMTAB,
+                    many(SIZE, |n| {
+                        let mut symbol = vec![1, 0, 0, 0, 2, 0, 1, 0];
+                        symbol.extend((0x1000 + n).to_le_bytes());
+                        symbol.extend(1u64.to_le_bytes());
+                        symbol
+                    }),
+                ),
+                (".strtab", STRTAB, b"\0name\0".to_vec()),
+            ]),
+        ),
+        (
+            "symbols of one long name",
+            elf(&[
+                (
+                    ".symtab",
+                    SYMTAB,
+                    many(MIB, |n| {
+                        let mut symbol = vec![1, 0, 0, 0, 2, 0, 1, 0];
+                        symbol.extend((0x1000 + n).to_le_bytes());
+                        symbol.extend(1u64.to_le_bytes());
+                        symbol
+                    }),
+                ),
+                (
+                    ".strtab",
+                    STRTAB,
+                    [&b"\0_ZN"[..], &b"3foo".repeat(MIB / 4), b"Ev\0"].concat(),
+                ),
+            ]),
+        ),
+        (
+            "notes",
+            elf(&[(".note", NOTE, many(SIZE, |_| vec![0; 12]))]),
+        ),
+        (
+            "abbreviations",
+            elf(&[
+                (
+                    ".debug_abbrev",
+                    PROGBITS,
+                    many(SIZE, |n| [leb(n + 1), vec![0x34, 0, 0, 0]].concat()),
+                ),
+                (".debug_info", PROGBITS, unit(0, &[1, 0])),
+            ]),
+        ),
+        (
+            "attributes of one abbreviation",
+            elf(&[
+                (
+                    ".debug_abbrev",
+                    PROGBITS,
+                    [
+                        &[1, 0x11, 1][..],
+                        &[0x03, 0x19].repeat(SIZE / 2),
+                        &[0, 0, 0],
+                    ]
+                    .concat(),
+                ),
+                (".debug_info", PROGBITS, unit(0, &[1, 0])),
+            ]),
+        ),
+        (
+            "units",
+            elf(&[
+                (".debug_abbrev", PROGBITS, ABBREVS.to_vec()),
+                (
+                    ".debug_info",
+                    PROGBITS,
+                    many(SIZE, |n| {
+                        unit(0, &[entry(1, 0x1000 + n, 1), vec![0]].concat())
+                    }),
+                ),
+            ]),
+        ),
+        (
+            "empty units",
+            elf(&[
+                (".debug_abbrev", PROGBITS, ABBREVS.to_vec()),
+                (".debug_info", PROGBITS, many(SIZE, |_| unit(0, &[]))),
+            ]),
+        ),
+        (
+            "functions",
+            with_entries(many(SIZE, |n| [entry(2, 0x1000 + n, 1), vec![0]].concat())),
+        ),
+        (
+            "functions within each other",
+            with_entries(many(SIZE, |_| entry(2, 0x1000, 0x4000))),
+        ),
+        (
+            "inlined calls within each other",
+            with_entries(
+                [
+                    entry(2, 0x1000, 0x4000),
+                    many(SIZE, |_| {
+                        [entry(3, 0x1000, 0x4000), vec![11, 0, 0, 0]].concat()
+                    }),
+                ]
+                .concat(),
+            ),
+        ),
+        (
+            "rows of lines",
+            with_lines(lines(&[0, b'a', 0, 0, 0, 0, 0], &{
+                // At 0x1000: a row for each special opcode.
+                let mut program = vec![0, 9, 2];
+                program.extend(0x1000u64.to_le_bytes());
+                program.extend(vec![0x20; SIZE]);
+                program.extend([0, 1, 1]);
+                program
+            })),
+        ),
+        (
+            "sequences of lines",
+            with_lines(lines(
+                &[0, b'a', 0, 0, 0, 0, 0],
+                &many(SIZE, |n| {
+                    let mut program = vec![0, 9, 2];
+                    program.extend((0x1000 + n).to_le_bytes());
+                    program.extend([0x20, 0, 1, 1]);
+                    program
+                }),
+            )),
+        ),
+        (
+            "files of lines",
+            with_lines(lines(
+                &[&[0][..], &[b'a', 0, 0, 0, 0].repeat(SIZE / 5), &[0]].concat(),
+                &[0, 9, 2, 0, 0x10, 0, 0, 0, 0, 0, 0, 0x20, 0x20, 0, 1, 1],
+            )),
+        ),
+        (
+            "folders of lines",
+            with_lines(lines(
+                &[&b"a\0".repeat(SIZE / 2)[..], &[0, b'a', 0, 0, 0, 0, 0]].concat(),
+                &[0, 9, 2, 0, 0x10, 0, 0, 0, 0, 0, 0, 0x20, 0x20, 0, 1, 1],
+            )),
+        ),
+        ("functions of Breakpad", breakpad(many(SIZE, func))),
+        (
+            "short functions of Breakpad",
+            breakpad(b"FUNC 1 1 0 a\n".repeat(SIZE / 13)),
+        ),
+        (
+            "lines of Breakpad",
+            breakpad(
+                [
+                    func(0x1000),
+                    many(SIZE, |n| format!("{:x} 1 1 0\n", 0x1000 + n).into_bytes()),
+                ]
+                .concat(),
+            ),
+        ),
+        (
+            "files of Breakpad",
+            breakpad(many(SIZE, |n| format!("FILE {n} a\n").into_bytes())),
+        ),
+        (
+            "symbols of Breakpad",
+            breakpad(many(SIZE, |n| format!("PUBLIC {n:x} 0 a\n").into_bytes())),
+        ),
+        (
+            "inlined calls of Breakpad",
+            breakpad(
+                [
+                    func(0x1000),
+                    many(SIZE, |n| format!("INLINE {n} 1 0 0 1000 1\n").into_bytes()),
+                ]
+                .concat(),
+            ),
+        ),
+        (
+            "origins of Breakpad",
+            breakpad(many(SIZE, |n| {
+                format!("INLINE_ORIGIN {n} a\n").into_bytes()
+            })),
+        ),
+        ("one long line of Breakpad", breakpad(b"F".repeat(SIZE))),
+    ];
+    let mut all = Shapes::of("a symbol file");
+    let addresses: Vec<u64> = (0x1000..0x5000).step_by(16).collect();
+    for (shape, file) in shapes {
+        let size = file.len();
+        let file = Bytes::from(file);
+        all.read(shape, size, || {
+            let facts = identify(&file);
+            let Ok(file) = SymbolFile::open(file.clone(), Arc::new(Alone)) else {
+                return (facts, None);
+            };
+            file.lookup(&addresses, NonZero::<usize>::MIN, &mut |_, _| {});
+            (facts, Some(file))
+        });
+    }
+    all.hold();
+}
