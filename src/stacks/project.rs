@@ -81,10 +81,10 @@ impl View {
     }
 }
 
-/// Nodes that may be made for each frame of the stacks, and beside them. Real traces make less
-/// than one: stacks share what they begin with, and a frame stands for one to three functions.
-const NODES_PER_FRAME: usize = 8;
-const NODES: usize = 1 << 22;
+/// So many frames of the stacks may make a node, beside those that any may make. Real traces make
+/// fewer: stacks share what they begin with, and a frame stands for one to three functions.
+const FRAMES_PER_NODE: usize = 2;
+const NODES: usize = 1 << 20;
 /// Nodes that may be made at all.
 const MOST_NODES: usize = 1 << 31;
 
@@ -197,7 +197,7 @@ impl<'a> Projector<'a> {
             }
             ends.push(runs.len());
         }
-        let more = runs.len().saturating_mul(NODES_PER_FRAME);
+        let more = runs.len() / FRAMES_PER_NODE;
         self.limit = self.limit.saturating_add(more).min(MOST_NODES);
         let span = |at: u32| span(&ends, at);
         let mut parted: Vec<(u32, u32)> = (0..new.len() as u32).map(|at| (0, at)).collect();
@@ -242,7 +242,8 @@ impl<'a> Projector<'a> {
         let table = &mut self.made.table;
         let kept = match table.node_count() {
             there if there + frames.len() <= self.limit => frames.len(),
-            there if there < MOST_NODES => 1,
+            // Functions themselves have more room.
+            there if there < (self.limit + NODES).min(MOST_NODES) => 1,
             _ => 0,
         };
         self.unexpanded += u64::from(kept < frames.len());
@@ -418,7 +419,7 @@ mod tests {
             ..HeapDump::default()
         };
         let mut projector = Projector::new(&recording, ProjectOptions::default());
-        projector.limit = 1;
+        projector.limit = 376;
         projector.add(&dump, Facts::of(&dump, 0));
         assert_eq!(projector.unexpanded(), 48);
         let profile = projector.finish();

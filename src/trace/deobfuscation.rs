@@ -2,23 +2,36 @@
 //! renamed, appended to a trace by package. Owns reading the packets; which of it names a frame
 //! is decided by `deobfuscate`.
 
+use super::metadata::pay;
 use super::wire::{Fields, WireError};
 use crate::profile::{NameMaps, PacketLines};
+use crate::units::Allowance;
+
+/// What a map, a class of it and a member take, beside their names.
+const MAP: usize = 250;
+const CLASS: usize = 40;
+const MEMBER: usize = 88;
 
 /// Adds a packet's classes to the map of its package.
 ///
 /// # Errors
 /// Where it is damaged; nothing of it is kept then, since half a map gives wrong names.
-pub(super) fn add(maps: &mut NameMaps, message: &[u8]) -> Result<(), WireError> {
+pub(super) fn add(
+    maps: &mut NameMaps,
+    message: &[u8],
+    allowance: &mut Allowance,
+) -> Result<(), WireError> {
     let mut package = String::new();
+    let mut cost = Cost(MAP);
     let mut fields = Fields::new(message);
     while let Some((number, value)) = fields.next()? {
         match number {
             1 => package = value.text(),
-            3 => read_class(value.bytes(), &mut Ignored)?,
+            3 => read_class(value.bytes(), &mut cost)?,
             _ => {}
         }
     }
+    pay(allowance, cost.0)?;
     let map = maps.entry(&package);
     let mut fields = Fields::new(message);
     while let Some((number, value)) = fields.next()? {
@@ -36,13 +49,28 @@ trait Sink {
     fn method(&mut self, obfuscated: &str, original: &str, lines: PacketLines);
 }
 
-/// Takes nothing: a packet is read through before any of it is kept.
-struct Ignored;
+/// What a packet takes that is kept: it is read through before any of it is.
+struct Cost(usize);
 
-impl Sink for Ignored {
-    fn class(&mut self, _: &str, _: &str) {}
-    fn field(&mut self, _: &str, _: &str) {}
-    fn method(&mut self, _: &str, _: &str, _: PacketLines) {}
+impl Cost {
+    fn add(&mut self, row: usize, obfuscated: &str, original: &str) {
+        let text = obfuscated.len() + original.len();
+        self.0 = self.0.saturating_add(row + text + text / 2);
+    }
+}
+
+impl Sink for Cost {
+    fn class(&mut self, obfuscated: &str, original: &str) {
+        self.add(CLASS, obfuscated, original);
+    }
+
+    fn field(&mut self, obfuscated: &str, original: &str) {
+        self.add(MEMBER, obfuscated, original);
+    }
+
+    fn method(&mut self, obfuscated: &str, original: &str, _: PacketLines) {
+        self.add(MEMBER, obfuscated, original);
+    }
 }
 
 impl Sink for crate::profile::NameMap {

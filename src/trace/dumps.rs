@@ -12,13 +12,14 @@ use super::java::{JavaDump, JavaPlan};
 use super::memory::{MemoryWanted, Places, TraceMemory};
 use super::order::{Entry, RunId, Runs};
 use super::packet::{Packet, payload};
-use super::profile_packet::{Header, Outline, each_part, each_sample};
+use super::profile_packet::{Header, Outline, each_part, each_sample, has_samples};
 use super::reader::PlaceReader;
 use super::series::{Key, Series, Taken};
 use super::smaps::{SmapsFacts, SmapsPlan};
 use super::surveyed::Surveyed;
 use crate::memory::counter::Counters;
 use crate::profile::{CallsiteId, DumpKind, Health, HeapDump, Recording};
+use crate::units::Allowance;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -119,6 +120,8 @@ impl Trace {
             health: self.health.clone(),
             chains: HashMap::new(),
             series: HashMap::new(),
+            allowance: Allowance::default(),
+            left_out: 0,
             sink,
         };
         for (entry, &run) in self.entries.iter().zip(&self.runs.of_entry) {
@@ -187,8 +190,16 @@ struct Assembly<'a, S> {
     health: Health,
     chains: HashMap<RunId, Chain>,
     series: HashMap<SeriesKey, Series>,
+    /// What may still be kept.
+    allowance: Allowance,
+    /// Parts of dumps that there was no room for.
+    left_out: u64,
     sink: S,
 }
+
+/// What a dump takes, whoever takes it, and what is known of a heap through all its dumps.
+const DUMP: usize = 1000;
+const SERIES: usize = 1000;
 
 impl<S, E> Assembly<'_, S>
 where
@@ -197,6 +208,7 @@ where
 {
     fn packet(&mut self, entry: &Entry, run: RunId, body: &[u8]) -> Result<(), E> {
         let (packet, _) = Packet::read(body);
+        self.allowance.add(body.len());
         let gap = self.number(run, entry.index);
         let chain = self.chains.entry(run).or_default();
         if gap {
@@ -205,8 +217,13 @@ where
         let mut continued = false;
         for message in packet.all(payload::PROFILE_PACKET) {
             let mut parts = Vec::new();
-            // Damage was noted at the first reading.
-            let damaged = each_part(message, |part| parts.push(part)).is_err() || entry.damaged;
+            // Damage was noted at the first reading. A part that is empty holds nothing.
+            let outcome = each_part(message, |part| {
+                if !part.is_empty() {
+                    parts.push(part);
+                }
+            });
+            let damaged = outcome.is_err() || entry.damaged;
             for part in parts {
                 self.part(part, packet.timestamp, entry, run, damaged || gap)?;
             }
@@ -252,6 +269,10 @@ where
         partial: bool,
     ) -> Result<(), E> {
         let (mut header, outcome) = Header::read(message);
+        // What names no process and has no sample is no dump of anything.
+        if header.pid == 0 && outcome.is_ok() && !has_samples(message) {
+            return Ok(());
+        }
         if header.heap.is_empty() {
             header.heap.push_str(UNNAMED_HEAP);
         }
@@ -263,7 +284,14 @@ where
             let part = chain.parts[at].as_ref();
             part.is_some_and(|part| part.header.timestamp == header.timestamp)
         });
+        let key = (run, header.pid, header.heap.clone());
         if same.is_none() {
+            let is_known = self.series.contains_key(&key);
+            let cost = DUMP + if is_known { 0 } else { SERIES };
+            if !self.allowance.take(cost) {
+                self.left_out += 1;
+                return Ok(());
+            }
             chain.open.insert(heap, chain.parts.len());
         }
         if let (Some(at), None) = (open, same)
@@ -274,8 +302,9 @@ where
             before.unfinished |= at < chain.torn;
             self.finish(run, before)?;
         }
-        let key = (run, header.pid, header.heap.clone());
         let series = self.series.entry(key).or_default();
+        let weight = series.weight();
+        series.allow(self.allowance.left());
         if same.is_none() {
             series.begin(false);
         }
@@ -286,7 +315,7 @@ where
         let callstacks = self.callstacks;
         let lost = self.lost_callstack;
         let mut resolve_lost = 0;
-        let mut malformed = 0;
+        let (mut malformed, mut left_out) = (0, 0);
         let mut hint = 0;
         let outcome = each_sample(message, |sample| {
             let iid = sample.callstack;
@@ -311,7 +340,13 @@ where
             };
             let taken = series.take(&sample, counts, key, callsite);
             malformed += u64::from(taken == Taken::Malformed);
+            left_out += u64::from(taken == Taken::LeftOut);
         });
+        let _ = self.allowance.take(series.weight() - weight);
+        if left_out > 0 {
+            unfinished = true;
+            self.left_out += 1;
+        }
         health.lost_callstacks += resolve_lost;
         health.malformed_samples += malformed;
         if let Err(error) = outcome {
@@ -394,6 +429,16 @@ where
     }
 
     fn end(mut self) -> Result<Health, E> {
+        if self.left_out > 0 {
+            self.health.add_damage(
+                0,
+                0,
+                format!(
+                    "{} parts of dumps that take too much memory for the size of the trace",
+                    self.left_out
+                ),
+            );
+        }
         let mut left: Vec<(RunId, Chain)> = self.chains.drain().collect();
         left.sort_unstable_by_key(|(run, _)| *run);
         for (run, mut chain) in left {

@@ -157,6 +157,11 @@ impl Packets {
         self.tail.unwrap_or(self.window.size())
     }
 
+    /// Size of the source in bytes.
+    pub fn size(&self) -> u64 {
+        self.window.size()
+    }
+
     /// Gives the window back.
     pub fn into_window(self) -> Window {
         self.window

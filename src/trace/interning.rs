@@ -10,6 +10,7 @@ use super::iids::IidMap;
 use super::raw_strings::RawStrings;
 use super::wire::{Fields, Value, WireError};
 use crate::profile::{CallsiteId, Frame, FrameId, Health, Mapping, MappingId, StringId, Tables};
+use crate::units::Allowance;
 use crate::units::BuildId;
 use std::collections::HashMap;
 
@@ -29,6 +30,31 @@ enum Table {
     Frames,
     Callstacks,
 }
+
+/// What definitions take of memory, each with what finds it again; a string and a callstack some
+/// more for each byte and each frame.
+const STRING: usize = 48;
+const PER_BYTE_OF_STRING: usize = 3;
+const MAPPING: usize = 160;
+const FRAME: usize = 90;
+const CALLSTACK: usize = 60;
+const PER_FRAME: usize = 3;
+/// A frame of a packed list stands in one byte, and can become a node of the tree of stacks.
+const PER_PACKED_FRAME: usize = 24;
+/// And one that waits for its parts.
+const LATE: usize = 160;
+/// An unwinder stops at a thousand frames, and no path of a file is longer than `PATH_MAX`.
+const DEEPEST: usize = 1 << 16;
+const LONGEST_PATH: usize = 4096;
+
+const TOO_MANY: WireError = WireError {
+    at: 0,
+    what: "definitions that take too much memory for the size of the trace",
+};
+const TOO_DEEP: WireError = WireError {
+    at: 0,
+    what: "a callstack with more frames than any program's",
+};
 
 const BUILD_IDS: usize = 0;
 const PATHS: usize = 1;
@@ -73,9 +99,15 @@ struct Late {
     frames: HashMap<u64, RawFrame>,
     /// Frame ids, root first.
     callstacks: HashMap<u64, Box<[u64]>>,
+    /// What was paid for them.
+    cost: usize,
 }
 
 impl Late {
+    fn count(&self) -> usize {
+        self.mappings.len() + self.frames.len() + self.callstacks.len()
+    }
+
     fn is_any(&self) -> bool {
         !(self.mappings.is_empty() && self.frames.is_empty() && self.callstacks.is_empty())
     }
@@ -116,11 +148,27 @@ struct RawFrame {
 pub(super) struct Interning {
     scopes: Vec<Scope>,
     raw: RawStrings,
+    /// What may still be kept of the trace.
+    pub(super) allowance: Allowance,
     /// Reused for the frames of one callstack.
     stack: Vec<u32>,
 }
 
 impl Interning {
+    /// Takes of what may be kept.
+    ///
+    /// # Errors
+    /// Where there is not as much left.
+    fn pay(&mut self, memory: usize) -> Result<(), WireError> {
+        match self.allowance.take(memory) {
+            true => Ok(()),
+            false => Err(TOO_MANY),
+        }
+    }
+
+    /// What a scope takes.
+    pub(super) const SCOPE: usize = size_of::<Scope>() * 3 / 2;
+
     /// Opens a scope.
     pub(super) fn open(&mut self, layout: Layout) -> ScopeId {
         self.scopes.push(Scope {
@@ -156,24 +204,31 @@ impl Interning {
                 Some(Table::Strings(kind)) => {
                     let (iid, text) = read_string(message)?;
                     if let Some(iid) = iid {
+                        self.pay(STRING + PER_BYTE_OF_STRING * text.len())?;
                         let id = self.raw.intern(text);
                         self.scopes[at].strings[kind].define(iid, id);
                     }
                 }
                 Some(Table::Mappings) => {
                     let raw = read_mapping(message)?;
-                    if let Some(iid) = raw.iid
-                        && !self.add_mapping(at, iid, &raw, tables)
-                    {
-                        early.mappings.entry(iid).or_insert(raw);
+                    if let Some(iid) = raw.iid {
+                        self.pay(MAPPING)?;
+                        if !self.add_mapping(at, iid, &raw, tables) {
+                            self.pay(LATE + 16 * raw.path.len())?;
+                            early.cost += LATE + 16 * raw.path.len();
+                            early.mappings.entry(iid).or_insert(raw);
+                        }
                     }
                 }
                 Some(Table::Frames) => {
                     let raw = read_frame(message)?;
-                    if let Some(iid) = raw.iid
-                        && !self.add_frame(at, iid, &raw, tables)
-                    {
-                        early.frames.entry(iid).or_insert(raw);
+                    if let Some(iid) = raw.iid {
+                        self.pay(FRAME)?;
+                        if !self.add_frame(at, iid, &raw, tables) {
+                            self.pay(LATE)?;
+                            early.cost += LATE;
+                            early.frames.entry(iid).or_insert(raw);
+                        }
                     }
                 }
                 Some(Table::Callstacks) => self.add_callstack(at, message, tables, &mut early)?,
@@ -181,7 +236,12 @@ impl Interning {
             }
             Ok(())
         });
+        let kept = self.scopes[at].late.count();
+        let cost = early.cost;
         self.retry(at, early, tables);
+        if self.scopes[at].late.count() == kept {
+            self.allowance.give_back(cost);
+        }
         outcome
     }
 
@@ -223,22 +283,42 @@ impl Interning {
         let scope = &mut self.scopes[at];
         let mut iid = None;
         let mut known = true;
+        let (mut frames, mut packed) = (0usize, 0usize);
         let mut fields = Fields::new(message);
         while let Some((number, value)) = fields.next()? {
             match (number, value) {
                 (1, _) => iid = Some(value.number()),
-                (2, Value::Varint(frame)) => match scope.frames.get(frame) {
-                    Some(id) => stack.push(id),
-                    None => known = false,
-                },
-                (2, _) => value.numbers(|frame| match scope.frames.get(frame) {
-                    Some(id) => stack.push(id),
-                    None => known = false,
+                (2, Value::Varint(frame)) => {
+                    frames += 1;
+                    match scope.frames.get(frame) {
+                        Some(id) if frames <= DEEPEST => stack.push(id),
+                        Some(_) => {}
+                        None => known = false,
+                    }
+                }
+                (2, _) => value.numbers(|frame| {
+                    frames += 1;
+                    packed += 1;
+                    match scope.frames.get(frame) {
+                        Some(id) if frames <= DEEPEST => stack.push(id),
+                        Some(_) => {}
+                        None => known = false,
+                    }
                 })?,
                 _ => {}
             }
         }
         let Some(iid) = iid else { return Ok(()) };
+        let is_too_deep = frames > DEEPEST;
+        let frames = frames.min(DEEPEST);
+        let cost = CALLSTACK + PER_FRAME * frames + PER_PACKED_FRAME * packed.min(DEEPEST);
+        if frames == 0 {
+            // It says nothing of any sample.
+            return Ok(());
+        }
+        if !self.allowance.take(cost) {
+            return Err(TOO_MANY);
+        }
         if !scope.late.callstacks.is_empty() && scope.late.callstacks.contains_key(&iid) {
             return Ok(());
         }
@@ -247,15 +327,29 @@ impl Interning {
             let id = tables.intern_callsite(stack).0;
             scope.callstacks.define(iid, CallsiteId(id));
         } else {
-            let mut frames = Vec::new();
+            let cost = LATE + 16 * frames;
+            if !self.allowance.take(cost) {
+                return Err(TOO_MANY);
+            }
+            early.cost += cost;
+            let mut all = Vec::with_capacity(frames);
             each_field(message, |number, value| match number {
-                2 => value.numbers(|frame| frames.push(frame)),
+                2 => value.numbers(|frame| {
+                    if all.len() < frames {
+                        all.push(frame);
+                    }
+                }),
                 _ => Ok(()),
             })?;
-            let frames = frames.into_boxed_slice();
-            early.callstacks.entry(iid).or_insert(frames);
+            early
+                .callstacks
+                .entry(iid)
+                .or_insert(all.into_boxed_slice());
         }
-        Ok(())
+        match is_too_deep {
+            true => Err(TOO_DEEP),
+            false => Ok(()),
+        }
     }
 
     /// Tries what a message left open once more; what stays open waits for the trace's end.
@@ -295,7 +389,7 @@ impl Interning {
 
     /// Builds a mapping; `None` if a part is unknown, unless `settle` takes it as it is.
     fn mapping(
-        &self,
+        &mut self,
         at: usize,
         run: Option<&Shared>,
         raw: &RawMapping,
@@ -310,6 +404,7 @@ impl Interning {
         let mut path: Vec<u8> = Vec::new();
         for &part in &raw.path {
             match self.string(at, run, PATHS, part) {
+                Some(_) if path.len() > LONGEST_PATH => break,
                 Some(id) => {
                     path.push(b'/');
                     path.extend_from_slice(self.raw.get(id));
@@ -324,6 +419,10 @@ impl Interning {
         } else {
             &path[..]
         };
+        // Many may have one long path, or build ID.
+        if !self.allowance.take(path.len() + build_id.0.len()) {
+            return None;
+        }
         let path = tables.intern_bytes(path);
         Some(tables.intern_mapping(Mapping {
             path,
@@ -516,7 +615,11 @@ fn read_mapping(message: &[u8]) -> Result<RawMapping, WireError> {
             4 => raw.start = value.number(),
             5 => raw.end = value.number(),
             6 => raw.load_bias = value.number(),
-            7 => value.numbers(|part| raw.path.push(part))?,
+            7 => value.numbers(|part| {
+                if raw.path.len() < LONGEST_PATH {
+                    raw.path.push(part);
+                }
+            })?,
             8 => raw.exact_offset = value.number(),
             _ => {}
         }

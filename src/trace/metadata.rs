@@ -3,6 +3,28 @@
 
 use super::wire::{Fields, WireError};
 use crate::profile::{HeapRequest, Package, Process, Recording, ServiceStats, SystemInfo};
+use crate::units::Allowance;
+
+/// What a process, a package and a word of the config take, beside their texts.
+const PROCESS: usize = 250;
+const PACKAGE: usize = 100;
+const WORD: usize = 48;
+
+const TOO_MANY: WireError = WireError {
+    at: 0,
+    what: "entries that take too much memory for the size of the trace",
+};
+
+/// Takes of what may be kept.
+///
+/// # Errors
+/// Where there is not as much left.
+pub(super) fn pay(allowance: &mut Allowance, memory: usize) -> Result<(), WireError> {
+    match allowance.take(memory) {
+        true => Ok(()),
+        false => Err(TOO_MANY),
+    }
+}
 
 /// Calls `each` for the messages of a repeated field.
 fn each_message<'a>(
@@ -20,12 +42,17 @@ fn each_message<'a>(
 }
 
 /// `PackagesList` (47): the first entry of a name wins.
-pub(super) fn read_packages(message: &[u8], recording: &mut Recording) -> Result<(), WireError> {
+pub(super) fn read_packages(
+    message: &[u8],
+    recording: &mut Recording,
+    allowance: &mut Allowance,
+) -> Result<(), WireError> {
     let mut fields = Fields::new(message);
     while let Some((number, value)) = fields.next()? {
         match number {
             1 => {
                 let package = read_package(value.bytes())?;
+                pay(allowance, PACKAGE + package.name.len())?;
                 recording.packages.push(package);
             }
             2 | 3 => recording.packages_incomplete |= value.flag(),
@@ -55,23 +82,36 @@ fn read_package(message: &[u8]) -> Result<Package, WireError> {
 pub(super) fn read_process_tree(
     message: &[u8],
     recording: &mut Recording,
+    allowance: &mut Allowance,
 ) -> Result<(), WireError> {
     each_message(message, 1, |process| {
         let (mut pid, mut parent_pid, mut uid, mut start_ns) = (0, None, None, None);
-        let mut cmdline: Vec<String> = Vec::new();
+        // The first word, how many there are, and all of them with blanks between.
+        let (mut first, mut words, mut cmdline) = (0, 0u32, String::new());
         let mut fields = Fields::new(process);
         while let Some((number, value)) = fields.next()? {
             match number {
                 1 => pid = value.number(),
                 2 => parent_pid = Some(value.number()),
-                3 => cmdline.push(value.text()),
+                3 => {
+                    if words > 0 {
+                        cmdline.push(' ');
+                    }
+                    cmdline.push_str(&String::from_utf8_lossy(value.bytes()));
+                    if words == 0 {
+                        first = cmdline.len();
+                    }
+                    words += 1;
+                }
                 5 => uid = Some(value.number()),
                 7 => start_ns = Some(value.number()),
                 _ => {}
             }
         }
-        if let Some(first) = cmdline.first() {
-            let name = match cmdline.len() {
+        if words > 0 {
+            pay(allowance, PROCESS + 3 * cmdline.len())?;
+            let first = &cmdline[..first];
+            let name = match words {
                 1 => first.split(' ').next().unwrap_or(first),
                 _ => first,
             };
@@ -83,7 +123,7 @@ pub(super) fn read_process_tree(
                 Process {
                     name: name.to_owned(),
                     uid,
-                    cmdline: Some(cmdline.join(" ")),
+                    cmdline: Some(cmdline.clone()),
                     parent_pid,
                     start_ns,
                 },
@@ -94,7 +134,11 @@ pub(super) fn read_process_tree(
 }
 
 /// `TraceConfig` (33), as far as it asks for native heap profiles.
-pub(super) fn read_config(message: &[u8], recording: &mut Recording) -> Result<(), WireError> {
+pub(super) fn read_config(
+    message: &[u8],
+    recording: &mut Recording,
+    allowance: &mut Allowance,
+) -> Result<(), WireError> {
     recording.has_config = true;
     each_message(message, 2, |source| {
         each_message(source, 1, |config| {
@@ -103,11 +147,13 @@ pub(super) fn read_config(message: &[u8], recording: &mut Recording) -> Result<(
             while let Some((number, value)) = fields.next()? {
                 match number {
                     1 => name = value.text(),
-                    105 => request = Some(read_heapprofd_config(value.bytes())?),
+                    105 => request = Some(read_heapprofd_config(value.bytes(), allowance)?),
                     _ => {}
                 }
             }
+            pay(allowance, WORD + name.len())?;
             if name == "android.heapprofd" {
+                pay(allowance, size_of::<HeapRequest>() * 3 / 2)?;
                 recording.requests.push(request.unwrap_or_default());
             }
             recording.data_sources.push(name);
@@ -116,10 +162,16 @@ pub(super) fn read_config(message: &[u8], recording: &mut Recording) -> Result<(
     })
 }
 
-fn read_heapprofd_config(message: &[u8]) -> Result<HeapRequest, WireError> {
+fn read_heapprofd_config(
+    message: &[u8],
+    allowance: &mut Allowance,
+) -> Result<HeapRequest, WireError> {
     let mut request = HeapRequest::default();
     let mut fields = Fields::new(message);
     while let Some((number, value)) = fields.next()? {
+        if matches!(number, 2 | 4 | 20 | 27) {
+            pay(allowance, WORD + 12 * value.bytes().len())?;
+        }
         match number {
             1 => request.sampling_interval_bytes = value.number(),
             2 => request.process_cmdline.push(value.text()),
@@ -301,7 +353,7 @@ mod tests {
         let entry = [field(1, b"com.x"), vec![0x10, 0x94, 0x4e, 0x18, 1]].concat();
         let mut recording = Recording::default();
         let list = [field(1, &entry), vec![0x18, 1]].concat();
-        read_packages(&list, &mut recording).unwrap();
+        read_packages(&list, &mut recording, &mut Allowance::default()).unwrap();
         assert_eq!(recording.packages.len(), 1);
         let package = &recording.packages[0];
         assert_eq!((package.name.as_str(), package.uid), ("com.x", 10004));
@@ -316,7 +368,8 @@ mod tests {
         let none = vec![0x08, 7];
         let tree = [field(1, &one), field(1, &two), field(1, &none)].concat();
         let mut recording = Recording::default();
-        read_process_tree(&tree, &mut recording).unwrap();
+        let mut allowance = Allowance::default();
+        read_process_tree(&tree, &mut recording, &mut allowance).unwrap();
         assert_eq!(recording.processes[&5].name, "app_process");
         assert_eq!(recording.processes[&6].name, "/bin/a b");
         assert!(!recording.processes.contains_key(&7));
@@ -324,7 +377,8 @@ mod tests {
         // Started at 9; a later tree says 8.
         for start in [9, 8] {
             let again = [vec![0x08, 5, 0x38, start], field(3, b"app_process -x")].concat();
-            read_process_tree(&field(1, &again), &mut recording).unwrap();
+            let tree = field(1, &again);
+            read_process_tree(&tree, &mut recording, &mut allowance).unwrap();
         }
         assert_eq!(recording.processes[&5].start_ns, Some(9));
     }

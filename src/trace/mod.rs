@@ -94,6 +94,7 @@ pub fn looks_like_trace(head: &[u8]) -> bool {
 pub fn read_packages(trace: &[u8]) -> Vec<Package> {
     let mut recording = Recording::default();
     let mut health = Health::default();
+    let mut allowance = crate::units::Allowance::of(trace.len());
     let source = Box::new(std::io::Cursor::new(trace.to_vec()));
     if let Ok(window) = framing::Window::new(source) {
         let mut packets = framing::Packets::new(window);
@@ -104,7 +105,7 @@ pub fn read_packages(trace: &[u8]) -> Vec<Package> {
             let (packet, _) = packet::Packet::read(body);
             for list in packet.all(packet::payload::PACKAGES_LIST) {
                 // A damaged list gives the entries before the damage.
-                let _ = metadata::read_packages(list, &mut recording);
+                let _ = metadata::read_packages(list, &mut recording, &mut allowance);
             }
         }
     }

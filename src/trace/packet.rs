@@ -69,6 +69,8 @@ impl<'a> Packet<'a> {
         let mut fields = Fields::new(body);
         loop {
             match fields.next() {
+                // What is empty holds nothing, and there may be millions.
+                Ok(Some((_, Value::Bytes([])))) => {}
                 Ok(Some((number, Value::Bytes(bytes)))) => {
                     if matches!(
                         number,

@@ -132,6 +132,17 @@ pub(super) fn each_sample(message: &[u8], mut each: impl FnMut(Sample)) -> Resul
     outcome
 }
 
+/// Whether a `ProcessHeapSamples` has a sample.
+pub(super) fn has_samples(message: &[u8]) -> bool {
+    let mut fields = Fields::new(message);
+    while let Ok(Some((number, _))) = fields.next() {
+        if number == 2 {
+            return true;
+        }
+    }
+    false
+}
+
 #[inline]
 fn read_sample(message: &[u8]) -> Result<Sample, WireError> {
     let mut sample = Sample::default();

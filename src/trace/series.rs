@@ -51,7 +51,15 @@ pub(super) struct Series {
     out_of_order: bool,
     dump: u32,
     at_maximum: bool,
+    /// What it may take of memory; anything where nobody said.
+    most: Option<usize>,
+    is_full: bool,
 }
+
+/// What an entry takes, a page of positions, and a key that is no position.
+const ENTRY: usize = 100;
+const OF_PAGE: usize = size_of::<[u32; PAGE]>() + 32;
+const OTHER: usize = 60;
 
 /// Entries by key. Positions of a process lie close together and come in order, so they are
 /// kept in pages, and the page of the last is tried first.
@@ -68,6 +76,14 @@ const PAGE: usize = 64;
 const NONE: u32 = u32::MAX;
 
 impl Known {
+    fn has(&self, key: Key) -> bool {
+        let Key::Defined(position) = key else {
+            return self.others.contains_key(&key);
+        };
+        let page = self.by_number.get(&(position / PAGE as u32));
+        page.is_some_and(|&at| self.pages[at as usize][position as usize % PAGE] != NONE)
+    }
+
     /// The entry of a key; `None` and `next` entered, where there is none.
     #[inline]
     fn get_or_enter(&mut self, key: Key, next: u32) -> Option<u32> {
@@ -109,6 +125,8 @@ pub(super) enum Taken {
     Yes,
     /// It went backwards and was passed over.
     Malformed,
+    /// There was no room for it.
+    LeftOut,
 }
 
 impl Series {
@@ -116,6 +134,19 @@ impl Series {
     pub(super) fn begin(&mut self, at_maximum: bool) {
         self.dump += 1;
         self.at_maximum = at_maximum;
+    }
+
+    /// What it takes of memory, about.
+    pub(super) fn weight(&self) -> usize {
+        self.entries.len() * ENTRY
+            + self.known.pages.len() * OF_PAGE
+            + self.known.others.len() * OTHER
+    }
+
+    /// Lets it take so much more.
+    pub(super) fn allow(&mut self, memory: usize) {
+        self.most = Some(self.weight().saturating_add(memory));
+        self.is_full = memory == 0;
     }
 
     /// Takes a sample of the dump, of a callstack that is known by `key` and stands for
@@ -140,6 +171,15 @@ impl Series {
                 sample.frees,
             ],
         };
+        // One that holds nothing is no news of a callstack that was not seen, and where there is
+        // no room, no other is seen.
+        let is_empty = values == [0; 4];
+        if (is_empty || self.is_full) && !self.known.has(key) {
+            return match is_empty {
+                true => Taken::Yes,
+                false => Taken::LeftOut,
+            };
+        }
         let next = self.entries.len() as u32;
         let Some(at) = self.known.get_or_enter(key, next) else {
             self.enter(callsite, values);
@@ -191,6 +231,7 @@ impl Series {
             dump: self.dump,
             total,
         });
+        self.is_full = self.most.is_some_and(|most| self.weight() >= most);
     }
 
     /// Ends a dump: the figures of all callsites seen so far, in order of callsites.

@@ -50,6 +50,8 @@ const FAILED: u64 = 2;
 
 /// Buffers beyond are not told: no session has as many.
 const MOST_BUFFERS: u32 = 1024;
+/// Nor has one as many counters.
+const MOST_COUNTERS: usize = MOST_BUFFERS as usize * OF_BUFFER.len();
 
 /// Reads all counters that are not zero. What stands before damage is kept.
 pub(super) fn read(message: &[u8]) -> Vec<ServiceCounter> {
@@ -57,12 +59,18 @@ pub(super) fn read(message: &[u8]) -> Vec<ServiceCounter> {
     let mut buffers = 0..MOST_BUFFERS;
     let mut fields = Fields::new(message);
     while let Ok(Some((number, value))) = fields.next() {
+        if counters.len() >= MOST_COUNTERS {
+            break;
+        }
         if number == 1 {
             let Some(buffer) = buffers.next() else {
                 continue;
             };
             let mut fields = Fields::new(value.bytes());
             while let Ok(Some((number, value))) = fields.next() {
+                if counters.len() >= MOST_COUNTERS {
+                    break;
+                }
                 let known = OF_BUFFER.iter().find(|(field, _)| *field == number);
                 counters.extend(known.map(|(_, name)| ServiceCounter {
                     name,

@@ -16,7 +16,7 @@ use crate::memory::smaps::{Field, Module, SmapsRow, SmapsRows, SmapsWriter, Sums
 use crate::profile::Recording;
 
 /// No process has more mappings; a packet that says so is damaged.
-const MOST_ROWS: usize = 1 << 20;
+const MOST_ROWS: usize = 1 << 17;
 
 /// Mappings of a process in a trace, before they are decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -20,6 +20,11 @@ use crate::profile::{Health, NameMaps, Recording};
 use std::collections::{HashMap, HashSet};
 use std::io;
 
+/// What is kept of a payload, at least; many are kept by place and time.
+const PER_PAYLOAD: usize = 64;
+/// And of what a process says of itself.
+const PER_PROCESS: usize = 600;
+
 /// What the first reading gathers.
 #[derive(Default)]
 pub(super) struct Survey {
@@ -39,6 +44,8 @@ pub(super) struct Survey {
     lossy: HashSet<u32>,
     packages: java::KnownPackages,
     ending: Ending,
+    /// There was no room for all of a packet: those behind it are not read.
+    is_full: bool,
     /// The largest timestamp seen: the time of packets that have none.
     now: u64,
 }
@@ -63,6 +70,11 @@ impl Survey {
         let mut packets = Packets::new(window);
         let mut inflated = Vec::new();
         while let Some(extent) = packets.next(&mut health)? {
+            if survey.is_full {
+                let rest = packets.size().saturating_sub(extent.offset);
+                health.add_damage(extent.offset, rest, "packets that take too much memory");
+                break;
+            }
             let body = packets.body(extent)?;
             let place = Place {
                 offset: extent.offset,
@@ -144,13 +156,28 @@ impl Survey {
         }
     }
 
+    /// Whether there is room for something of so many bytes.
+    fn pay(&mut self, memory: usize) -> bool {
+        let is_paid = self.interning.allowance.take(memory);
+        self.is_full |= !is_paid;
+        is_paid
+    }
+
     fn packet(&mut self, packet: &Packet, place: Place, damaged: bool) {
         let id = packet.sequence;
+        let bytes = place.inner.map_or(place.length, |inner| inner.length) as usize;
+        // A Java heap is paid for when it is decoded.
+        let is_heap = packet.all(payload::HEAP_GRAPH).next().is_some();
+        self.interning
+            .allowance
+            .add(bytes / if is_heap { 4 } else { 1 });
         if let Some(time) = packet.timestamp {
             self.now = self.now.max(time);
         }
         let timestamp = packet.timestamp.unwrap_or(self.now);
-        self.memory.add(packet, place);
+        if self.memory.add(packet, place) {
+            self.pay(memory::Places::COST);
+        }
         if id != 0 {
             let known = self.sequences.contains_key(&id);
             if packet.previous_dropped && known && !packet.clears_state && !packet.first_on_sequence
@@ -176,9 +203,13 @@ impl Survey {
                 self.note(outcome, place, "interned data");
             }
         }
-        let mut smaps_seen = 0;
+        let (mut smaps_seen, mut graphs_seen) = (0, 0);
         for &(kind, message) in &packet.payloads {
+            if !self.pay(PER_PAYLOAD) {
+                return;
+            }
             let recording = &mut self.recording;
+            let allowance = &mut self.interning.allowance;
             let (outcome, what) = match kind {
                 payload::PROFILE_PACKET => {
                     self.profile_packet(message, id, place, timestamp, damaged);
@@ -186,24 +217,27 @@ impl Survey {
                 }
                 payload::CLOCK_SNAPSHOT => (self.clocks.add(message, id), "a clock snapshot"),
                 payload::PROCESS_TREE => (
-                    metadata::read_process_tree(message, recording),
+                    metadata::read_process_tree(message, recording, allowance),
                     "the process tree",
                 ),
                 payload::PACKAGES_LIST => (
-                    metadata::read_packages(message, recording),
+                    metadata::read_packages(message, recording, allowance),
                     "the packages list",
                 ),
                 payload::MODULE_SYMBOLS => (
-                    self.symbols.add(message, &mut recording.tables),
+                    self.symbols.add(message, &mut recording.tables, allowance),
                     "a packet of symbols",
                 ),
                 payload::DEOBFUSCATION => (
-                    deobfuscation::add(&mut self.name_maps, message),
+                    deobfuscation::add(&mut self.name_maps, message, allowance),
                     "a packet of deobfuscation",
                 ),
                 payload::TRACE_CONFIG if !recording.has_config => {
                     self.ending.config();
-                    (metadata::read_config(message, recording), "the config")
+                    (
+                        metadata::read_config(message, recording, allowance),
+                        "the config",
+                    )
                 }
                 payload::SYSTEM_INFO => (
                     metadata::read_system_info(message, &mut recording.system),
@@ -231,8 +265,11 @@ impl Survey {
                 },
                 payload::HEAP_GRAPH => {
                     self.health.heap_graph_packets += 1;
+                    let nth = graphs_seen;
+                    graphs_seen += 1;
                     (
-                        self.java.add(message, id, place, timestamp),
+                        self.java
+                            .add(message, id, (place, nth), timestamp, allowance),
                         "a packet of a Java heap dump",
                     )
                 }
@@ -245,6 +282,11 @@ impl Survey {
                     )
                 }
                 payload::ART_METADATA => {
+                    // A process, its package, and what it ran out of.
+                    if !allowance.take(PER_PROCESS + 12 * message.len()) {
+                        self.is_full = true;
+                        return;
+                    }
                     let packages = &mut self.packages;
                     match java::read_art_metadata(message, recording, packages) {
                         Ok((pid, oom)) => {
@@ -272,6 +314,7 @@ impl Survey {
     }
 
     fn new_scope(&mut self, id: u32) {
+        self.pay(Interning::SCOPE);
         let scope = self.interning.open(Layout::InternedData);
         self.sequences.insert(
             id,
@@ -300,7 +343,10 @@ impl Survey {
         }
         let mut own_tables = self.sequence(id).chain_tables;
         if outline.has_tables {
-            let scope = own_tables.unwrap_or_else(|| self.interning.open(Layout::ProfilePacket));
+            let scope = own_tables.unwrap_or_else(|| {
+                self.pay(Interning::SCOPE);
+                self.interning.open(Layout::ProfilePacket)
+            });
             own_tables = Some(scope);
             let outcome = self.interning.add(
                 scope,
@@ -312,6 +358,9 @@ impl Survey {
         }
         self.sequence(id).chain_tables = own_tables.filter(|_| outline.continued);
         let scope = self.sequence(id).scope;
+        if !self.pay(size_of::<Entry>() * 3 / 2) {
+            return;
+        }
         self.entries.push(Entry {
             place,
             sequence: id,

@@ -2,15 +2,23 @@
 //! appended to the trace, by mapping (path and build ID) and address (`Frame.rel_pc`). They
 //! hold for every mapping with that path and build ID; a later packet wins.
 
+use super::metadata::pay;
 use super::wire::{Fields, WireError};
 use crate::profile::{FrameId, Line, Lines, MappingId, Recording, StringId, Tables};
-use crate::units::BuildId;
+use crate::units::{Allowance, BuildId};
 use std::collections::HashMap;
 use std::ops::Range;
 
 /// Calls that a compiler inlines into one another at one address, at most; outer ones beyond
 /// are left out, since every frame with the address comes with all of them.
 pub(super) const DEEPEST: usize = 256;
+
+/// What a module takes, an address of one, and a line, each with what finds it.
+const MODULE: usize = 250;
+const ADDRESS: usize = 60;
+const LINE: usize = 24;
+/// A name, beside its text.
+const NAME: usize = 32;
 
 /// All symbols of a trace, before they are attached to frames.
 #[derive(Debug, Default)]
@@ -25,7 +33,13 @@ impl ModuleSymbols {
     ///
     /// # Errors
     /// Where it is damaged; addresses before the damage are kept.
-    pub(super) fn add(&mut self, message: &[u8], tables: &mut Tables) -> Result<(), WireError> {
+    pub(super) fn add(
+        &mut self,
+        message: &[u8],
+        tables: &mut Tables,
+        allowance: &mut Allowance,
+    ) -> Result<(), WireError> {
+        pay(allowance, MODULE)?;
         let (mut path, mut build_id) = (StringId::default(), BuildId::default());
         let mut fields = Fields::new(message);
         let mut addresses = Vec::new();
@@ -33,6 +47,7 @@ impl ModuleSymbols {
             match fields.next() {
                 Ok(Some((1, value))) => path = tables.intern_bytes(value.bytes()),
                 Ok(Some((2, value))) => build_id = BuildId(value.bytes().to_vec()),
+                Ok(Some((3, value))) if value.bytes().is_empty() => {}
                 Ok(Some((3, value))) => addresses.push(value.bytes()),
                 Ok(Some(_)) => {}
                 Ok(None) => break Ok(()),
@@ -48,12 +63,14 @@ impl ModuleSymbols {
                 match number {
                     1 => address = value.number(),
                     2 if self.lines.len() - start < DEEPEST => {
+                        pay(allowance, LINE + 2 * NAME + 3 * value.bytes().len())?;
                         self.lines.push(read_line(value.bytes(), tables)?);
                     }
                     _ => {}
                 }
             }
             if self.lines.len() > start {
+                pay(allowance, ADDRESS)?;
                 module.insert(address, start..self.lines.len());
             }
         }
@@ -167,7 +184,9 @@ mod tests {
         let address = field(3, &[&[0x08, 7][..], &lines].concat());
         let message = [field(1, b"/l.so"), field(2, &[1]), address].concat();
         let mut symbols = ModuleSymbols::default();
-        symbols.add(&message, tables).unwrap();
+        symbols
+            .add(&message, tables, &mut Allowance::default())
+            .unwrap();
         symbols.apply(&mut recording);
         assert_eq!(recording.symbols.held(), DEEPEST);
         for n in 0..1000 {

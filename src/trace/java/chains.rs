@@ -3,9 +3,15 @@
 //! dump. Packets are numbered from 0 within a chain.
 
 use crate::heap_graph::OutOfMemory;
+use crate::trace::metadata::pay;
 use crate::trace::reader::Place;
 use crate::trace::wire::{Fields, WireError};
+use crate::units::Allowance;
 use std::collections::BTreeMap;
+
+/// What a dump takes until it is decoded, and each further packet of it.
+const DUMP: usize = 1200;
+const PART: usize = size_of::<Part>() * 3 / 2;
 
 /// What the first reading wants of a `HeapGraph`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -60,6 +66,8 @@ impl Outline {
 #[derive(Debug, Clone, Copy)]
 pub(in crate::trace) struct Part {
     pub(super) place: Place,
+    /// Which `HeapGraph` of its packet it is.
+    pub(super) nth: u32,
     pub(super) bytes: u64,
     /// Of another process or time than the chain it stands in: its objects and roots don't
     /// count, its tables do.
@@ -98,8 +106,9 @@ impl Chains {
         &mut self,
         message: &[u8],
         sequence: u32,
-        place: Place,
+        (place, nth): (Place, u32),
         time_ns: u64,
+        allowance: &mut Allowance,
     ) -> Result<(), WireError> {
         let (outline, outcome) = Outline::read(message);
         let own = (outline.pid, time_ns);
@@ -111,6 +120,8 @@ impl Chains {
                 self.done.extend(broken_off);
             }
         }
+        let is_new = !self.open.contains_key(&sequence);
+        pay(allowance, if is_new { DUMP } else { PART })?;
         let chain = self.open.entry(sequence).or_default();
         let expected = chain.index.map_or(0, |last| last.wrapping_add(1));
         if outline.index != expected {
@@ -127,6 +138,7 @@ impl Chains {
         chain.damaged += u64::from(outcome.is_err());
         chain.packets.push(Part {
             place,
+            nth,
             bytes: message.len() as u64,
             foreign,
         });

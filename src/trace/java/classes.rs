@@ -2,7 +2,8 @@
 //! of fields by which references get their names.
 
 use super::tables::{FieldName, NONE, Tables, UNDEFINED};
-use crate::heap_graph::{Class, ClassIndex, FieldDecl, ObjectId, upwards};
+use crate::heap_graph::{Class, ClassIndex, FieldDecl, Losses, ObjectId, upwards};
+use crate::units::Allowance;
 use std::collections::HashMap;
 
 /// The field by which a `java.lang.ref.Reference` refers to what it is about.
@@ -122,8 +123,14 @@ pub(super) fn position_of_referent(list: &[u32], referents: &[bool]) -> Option<u
 }
 
 /// The classes of all chains, one after another, and their names of fields.
-/// Also says which objects loaded them.
-pub(super) fn build(chains: &[Tables]) -> (Vec<Class>, Names, Vec<(ClassIndex, ObjectId)>) {
+/// Also says which objects loaded them. What many classes name together, fields and locations, is
+/// theirs as long as there is room.
+pub(super) fn build(
+    chains: &[Tables],
+    allowance: &mut Allowance,
+    losses: &mut Losses,
+) -> (Vec<Class>, Names, Vec<(ClassIndex, ObjectId)>) {
+    let mut left_out = 0u64;
     let mut classes = Vec::new();
     let mut loaders = Vec::new();
     let mut names = Names::default();
@@ -156,16 +163,30 @@ pub(super) fn build(chains: &[Tables]) -> (Vec<Class>, Names, Vec<(ClassIndex, O
             }
             let own = &names.fields[from as usize..];
             let fields = own.iter().filter(|&&name| name != NONE);
+            let fields = fields.take_while(|&&name| {
+                let cost = size_of::<FieldDecl>() + names.names[name as usize].text.len();
+                let is_paid = allowance.take(cost);
+                left_out += u64::from(!is_paid);
+                is_paid
+            });
+            let fields: Vec<&u32> = fields.collect();
+            let location = tables.location(one.location_id);
+            let location = location.filter(|location| {
+                let is_paid = allowance.take(location.len());
+                left_out += u64::from(!is_paid);
+                is_paid
+            });
             classes.push(Class {
                 name: match one.defined {
                     true => one.name.clone(),
                     false => UNDEFINED.to_owned(),
                 },
-                location: tables.location(one.location_id).map(str::to_owned),
+                location: location.map(str::to_owned),
                 superclass: superclass.map(ClassIndex),
                 kind: one.kind,
                 instance_bytes: (one.object_size != 0).then_some(one.object_size),
                 fields: fields
+                    .into_iter()
                     .map(|&name| {
                         let parts = names.names[name as usize].parts();
                         FieldDecl {
@@ -178,6 +199,12 @@ pub(super) fn build(chains: &[Tables]) -> (Vec<Class>, Names, Vec<(ClassIndex, O
                 ..Class::default()
             });
         }
+    }
+    if left_out > 0 {
+        losses.malformed += 1;
+        losses.note(format!(
+            "fields or locations of {left_out} classes take too much memory for the dump's size"
+        ));
     }
     let by_name = by_name(&classes);
     for name in &mut names.names {

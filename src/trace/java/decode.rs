@@ -12,6 +12,7 @@ use crate::heap_graph::{
     ReferenceKind, Referent, Root, RootKind,
 };
 use crate::trace::wire::{Fields, WireError};
+use crate::units::Allowance;
 use std::collections::BTreeMap;
 
 /// A `HeapGraph` of a dump.
@@ -27,6 +28,8 @@ const NOT_DUMPED: &str = "[not dumped]";
 /// Decodes the chains of a dump.
 pub(super) fn decode(chains: Vec<Vec<Message>>) -> HeapGraph {
     let mut facts = DumpFacts::default();
+    let bytes = chains.iter().flatten().map(|message| message.bytes.len());
+    let mut allowance = Allowance::of(bytes.sum());
     let mut columns = Columns::default();
     let mut tables = Vec::with_capacity(chains.len());
     let mut shapes = ShapeIndex::default();
@@ -40,14 +43,19 @@ pub(super) fn decode(chains: Vec<Vec<Message>>) -> HeapGraph {
             carried: Carried::default(),
             shapes: &mut shapes,
             facts: &mut facts,
+            allowance: &mut allowance,
+            paid: 0,
+            is_full: false,
+            readable: true,
         };
+        reading.paid = reading.weight();
         for (at, message) in chain.iter().enumerate() {
             reading.message(at as u32, message);
         }
         first_class += reading.tables.types.len() as u32;
         tables.push(reading.tables);
     }
-    let (classes, names, loaders) = classes::build(&tables);
+    let (classes, names, loaders) = classes::build(&tables, &mut allowance, &mut facts.losses);
     let lists = field_lists(&columns, &tables);
     drop(tables);
     let building = Building {
@@ -56,6 +64,7 @@ pub(super) fn decode(chains: Vec<Vec<Message>>) -> HeapGraph {
         names,
         lists,
         facts,
+        allowance,
     };
     let mut graph = building.finish(&chains);
     for (class, loader) in loaders {
@@ -73,22 +82,81 @@ struct Reading<'a> {
     carried: Carried,
     shapes: &'a mut ShapeIndex,
     facts: &'a mut DumpFacts,
+    allowance: &'a mut Allowance,
+    /// What was taken of it, as of [`Reading::weight`].
+    paid: usize,
+    /// There is no room for more.
+    is_full: bool,
+    /// Objects of the message can be told apart.
+    readable: bool,
 }
 
+/// What takes memory, beside texts, until the graph is made: an object, a reference, what some
+/// objects have, a field list, a root, a type, a name of fields, a location.
+const OBJECT: usize = 60;
+const REFERENCE: usize = 8;
+const RARE: usize = 160;
+const SHAPED: usize = 16;
+const SHAPE: usize = 100;
+const ROOT: usize = 40;
+const TYPE: usize = 420;
+const NAME: usize = 110;
+const LOCATION: usize = 60;
+/// An object that is referred to, and not there.
+const ABSENT: usize = 100;
+/// Fields of a message that are read before it is looked whether there is room for them.
+const BATCH: usize = 256;
+
 impl Reading<'_> {
+    /// What all that was read takes.
+    fn weight(&self) -> usize {
+        let (columns, tables) = (&self.columns, &self.tables);
+        columns.len() * OBJECT
+            + columns.references as usize * REFERENCE
+            + columns.rare.len() * RARE
+            + (columns.shaped.len() + columns.internals.len() + columns.huge.len()) * SHAPED
+            + columns.shapes.len() * SHAPE
+            + columns.roots.len() * ROOT
+            + tables.types.len() * TYPE
+            + tables.names.len() * NAME
+            + tables.locations() * LOCATION
+    }
+
+    /// Takes what was read since from what may be kept.
+    fn pay(&mut self, number: u32) {
+        let weight = self.weight();
+        if !self.is_full && !self.allowance.take(weight - self.paid) {
+            self.is_full = true;
+            let losses = &mut self.facts.losses;
+            losses.malformed += 1;
+            losses.note(format!(
+                "what follows in the dump's packet {number} takes too much memory for its size"
+            ));
+        }
+        self.paid = weight;
+    }
+
     fn message(&mut self, number: u32, message: &Message) {
         self.columns.begin_piece(self.chain, number);
-        let mut readable = true;
+        self.readable = true;
         let mut fields = Fields::new(&message.bytes);
-        loop {
+        while !self.is_full && self.batch(number, message.foreign, &mut fields) {
+            self.pay(number);
+        }
+        self.pay(number);
+    }
+
+    /// Reads some fields of a message; whether there may be more.
+    fn batch(&mut self, number: u32, foreign: bool, fields: &mut Fields<'_>) -> bool {
+        for _ in 0..BATCH {
             let (field, value) = match fields.next() {
                 Ok(Some(field)) => field,
-                Ok(None) => return,
+                Ok(None) => return false,
                 // The first reading of the trace has told.
-                Err(_) => return,
+                Err(_) => return false,
             };
             let outcome = match field {
-                2 if message.foreign || !readable => continue,
+                2 if foreign || !self.readable => continue,
                 2 => self.columns.add_object(
                     value.bytes(),
                     &mut self.tables,
@@ -97,7 +165,7 @@ impl Reading<'_> {
                     self.shapes,
                 ),
                 4 => self.tables.add_name(value.bytes()),
-                7 if message.foreign => continue,
+                7 if foreign => continue,
                 7 => self.columns.add_root(value.bytes()),
                 8 => self.tables.add_location(value.bytes()),
                 9 => self.tables.add_type(value.bytes()),
@@ -108,10 +176,11 @@ impl Reading<'_> {
                 _ => continue,
             };
             if let Err(error) = outcome {
-                readable &= field != 2;
+                self.readable &= field != 2;
                 self.damaged(number, field, error);
             }
         }
+        true
     }
 
     fn damaged(&mut self, packet: u32, field: u32, error: WireError) {
@@ -222,6 +291,7 @@ struct Building {
     names: Names,
     lists: Vec<FieldList>,
     facts: DumpFacts,
+    allowance: Allowance,
 }
 
 impl Building {
@@ -235,11 +305,17 @@ impl Building {
         let mut found = self.references(chains, &ids, &mut targets);
         if found.iter().any(|found| !found.missing.is_empty()) {
             // Objects that were never dumped get a place, and all are numbered again.
-            let all = found.iter().flat_map(|found| &found.missing);
-            let mut absent: Vec<u64> = all.map(|missing| missing.1).collect();
-            self.facts.losses.dangling_references += absent.len() as u64;
+            let all = found.iter_mut();
+            let mut absent: Vec<u64> = Vec::new();
+            for found in all {
+                self.facts.losses.dangling_references += found.dangling;
+                absent.append(&mut found.missing);
+            }
             absent.sort_unstable();
             absent.dedup();
+            let room = absent.iter().take_while(|_| self.allowance.take(ABSENT));
+            let room = room.count();
+            absent.truncate(room);
             self.add_absent(&absent);
             (order, ids) = self.number();
             found = self.references(chains, &ids, &mut targets);
@@ -343,6 +419,7 @@ impl Building {
             names,
             lists,
             facts,
+            ..
         } = self;
         let objects = columns.ids.len();
         let indices = order.indices(objects);

@@ -88,16 +88,18 @@ impl Trace {
         let mut lost = 0u64;
         for chain in &plan.chains {
             let mut messages = Vec::with_capacity(chain.packets.len());
-            for part in &chain.packets {
-                let Some(body) = self.reader.body(part.place)? else {
-                    lost += 1;
+            for parts in chain.packets.chunk_by(|a, b| a.place == b.place) {
+                let Some(body) = self.reader.body(parts[0].place)? else {
+                    lost += parts.len() as u64;
                     continue;
                 };
                 let (packet, _) = Packet::read(body);
-                let all = packet.all(payload::HEAP_GRAPH);
-                messages.extend(all.map(|message| decode::Message {
-                    bytes: message.into(),
-                    foreign: part.foreign,
+                let all: Vec<&[u8]> = packet.all(payload::HEAP_GRAPH).collect();
+                messages.extend(parts.iter().filter_map(|part| {
+                    Some(decode::Message {
+                        bytes: (*all.get(part.nth as usize)?).into(),
+                        foreign: part.foreign,
+                    })
                 }));
             }
             chains.push(messages);

@@ -6,6 +6,9 @@ use crate::profile::{Package, Recording};
 use crate::trace::wire::{Fields, WireError};
 use std::collections::HashSet;
 
+/// Frames that are read of a stack: the runtime's own end much earlier.
+const MOST_FRAMES: usize = 1 << 14;
+
 /// Names of the packages that a recording lists, so that many packets are no search each.
 #[derive(Debug, Default)]
 pub(in crate::trace) struct KnownPackages {
@@ -51,7 +54,7 @@ pub(in crate::trace) fn read_art_metadata(
             8 => {
                 let mut stack = Fields::new(value.bytes());
                 while let Some((number, value)) = stack.next()? {
-                    if number == 1 {
+                    if number == 1 && oom.stack.len() < MOST_FRAMES {
                         oom.stack.push(read_frame(value.bytes())?);
                     }
                 }

@@ -21,8 +21,24 @@ pub(super) struct Known<'a> {
 pub(super) struct Found {
     /// Referents: owner in order of the wire, number of the reference in all, sort.
     pub(super) referents: Vec<(u32, u32, ReferenceKind)>,
-    /// References to ids that no object has: number of the reference, id.
-    pub(super) missing: Vec<(u32, u64)>,
+    /// References to ids that no object has.
+    pub(super) dangling: u64,
+    /// Those ids; few more than once.
+    pub(super) missing: Vec<u64>,
+    /// How many there may be before they are looked through for repetition.
+    most: usize,
+}
+
+impl Found {
+    fn miss(&mut self, id: u64) {
+        self.dangling += 1;
+        if self.missing.len() >= self.most {
+            self.missing.sort_unstable();
+            self.missing.dedup();
+            self.most = (self.missing.len() * 2).max(1 << 16);
+        }
+        self.missing.push(id);
+    }
 }
 
 /// Less is not worth a thread.
@@ -99,7 +115,7 @@ fn read_some(
                 if !is_null {
                     match known.ids.find(ObjectId(id)) {
                         Some(target) => targets[next] = target,
-                        None => found.missing.push(((from + next) as u32, id)),
+                        None => found.miss(id),
                     }
                 }
                 next += 1;

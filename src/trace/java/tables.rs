@@ -73,6 +73,11 @@ impl Tables {
         self.name_by_id.get(id).unwrap_or(NONE)
     }
 
+    /// How many locations there are.
+    pub(super) fn locations(&self) -> usize {
+        self.locations.len()
+    }
+
     /// A location, if it was defined.
     pub(super) fn location(&self, id: u64) -> Option<&str> {
         let at = self.location_by_id.get(id)?;

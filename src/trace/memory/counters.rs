@@ -13,6 +13,7 @@ use super::{MemoryWanted, Places};
 use crate::memory::counter::{Counters, Kind, Track, Value};
 use crate::memory::timeline::{Seen, Source};
 use crate::profile::Recording;
+use crate::units::Allowance;
 
 /// A figure of a process: its field number, of which kind it is, and its name.
 type Figure = (usize, Kind, &'static str);
@@ -97,6 +98,9 @@ const HEAP_SIZE: &str = "Heap size (KB)";
 /// More values of one trace are not kept: a quarter of a gigabyte.
 const MOST_VALUES: usize = 10 << 20;
 
+/// What the counters of a process take.
+const OF_ONE_PROCESS: usize = 300;
+
 /// A counter that has no value yet.
 const UNSEEN: u32 = u32::MAX;
 
@@ -107,11 +111,13 @@ struct Gathered {
     /// Behind the figures of a process, its Java heap's size.
     of_process: HashMap<u32, [u32; OF_PROCESS.len() + 1]>,
     is_whole: bool,
+    allowance: Allowance,
 }
 
 impl Gathered {
-    fn new() -> Gathered {
+    fn new(allowance: Allowance) -> Gathered {
         Gathered {
+            allowance,
             all: Counters::default(),
             of_phone: [UNSEEN; OF_PHONE.len()],
             of_process: HashMap::new(),
@@ -121,6 +127,11 @@ impl Gathered {
 
     /// Takes a value of a process.
     fn process(&mut self, boot_ns: u64, pid: u32, (at, kind, name): Figure, value: f64) {
+        let is_known = self.of_process.contains_key(&pid);
+        if !is_known && !self.allowance.take(OF_ONE_PROCESS) {
+            self.is_whole = false;
+            return;
+        }
         let unseen = || [UNSEEN; OF_PROCESS.len() + 1];
         let places = self.of_process.entry(pid).or_insert_with(unseen);
         let track = Track {
@@ -148,7 +159,8 @@ impl Gathered {
     }
 
     fn push(&mut self, boot_ns: u64, track: u32, value: f64) {
-        self.is_whole &= self.all.values.len() < MOST_VALUES;
+        let has_room = self.all.values.len() < MOST_VALUES;
+        self.is_whole &= has_room && self.allowance.take(size_of::<Value>() * 3 / 2);
         if self.is_whole {
             let value = Value {
                 boot_ns,
@@ -181,7 +193,7 @@ impl Places {
         recording: &Recording,
         wanted: &MemoryWanted,
     ) -> io::Result<Option<Counters>> {
-        let mut gathered = Gathered::new();
+        let mut gathered = Gathered::new(self.allowance());
         let mut times = Times::new(clocks);
         for stands in self.places.iter().filter(|stands| stands.has_figures) {
             let Some(body) = reader.body(stands.place)? else {

@@ -34,6 +34,7 @@ use super::reader::{Place, PlaceReader};
 use super::wire::WireError;
 use crate::memory::timeline::{Entry, Process, Seen, Timeline};
 use crate::profile::Recording;
+use crate::units::Allowance;
 
 /// More entries of one trace are not kept: a week of one process, each second.
 const MOST_ENTRIES: usize = 2 << 20;
@@ -96,8 +97,11 @@ pub(super) struct Places {
 }
 
 impl Places {
+    /// What one takes.
+    pub(super) const COST: usize = size_of::<Stands>() * 3 / 2;
+
     /// Takes note of a packet, if it is one of these.
-    pub(super) fn add(&mut self, packet: &Packet, place: Place) {
+    pub(super) fn add(&mut self, packet: &Packet, place: Place) -> bool {
         if packet.clears_state {
             self.clocks.remove(&packet.sequence);
         }
@@ -119,6 +123,15 @@ impl Places {
                 has_events,
             });
         }
+        has_figures || has_events
+    }
+
+    /// What may be kept of all packets.
+    fn allowance(&self) -> Allowance {
+        let bytes = self.places.iter().map(|Stands { place, .. }| {
+            place.inner.map_or(place.length, |inner| inner.length) as usize
+        });
+        Allowance::of(bytes.sum())
     }
 
     /// Whether there is none.
@@ -137,7 +150,7 @@ impl Places {
         recording: &Recording,
         wanted: &MemoryWanted,
     ) -> io::Result<TraceMemory> {
-        let mut sink = Sink::new(wanted);
+        let mut sink = Sink::new(wanted, self.allowance());
         let mut loss = MemoryLoss::default();
         let mut times = Times::new(clocks);
         let mut processes = ProcessStats::default();
@@ -194,7 +207,11 @@ struct Sink<'a> {
     entries: Vec<Entry>,
     left_out: u64,
     passed: Passed,
+    allowance: Allowance,
 }
+
+/// What an entry takes, and when its process lived.
+const ENTRY: usize = size_of::<Entry>() * 5 / 4 + 16;
 
 /// Entries that are not wanted themselves.
 #[derive(Default)]
@@ -227,9 +244,10 @@ fn live(lives: &mut BTreeMap<u32, (u64, u64)>, entry: &Entry) {
 }
 
 impl<'a> Sink<'a> {
-    fn new(wanted: &'a MemoryWanted) -> Self {
+    fn new(wanted: &'a MemoryWanted, allowance: Allowance) -> Self {
         Sink {
             wanted,
+            allowance,
             entries: Vec::new(),
             left_out: 0,
             passed: Passed::default(),
@@ -250,6 +268,13 @@ impl<'a> Sink<'a> {
         self.entries.get_mut(at)
     }
 
+    /// Whether there is room for something of so many bytes; what there is not counts as left out.
+    fn has_room(&mut self, memory: usize) -> bool {
+        let has_room = self.allowance.take(memory);
+        self.left_out += u64::from(!has_room);
+        has_room
+    }
+
     fn see(&mut self, boot_ns: u64, pid: u32, seen: Seen) {
         let entry = Entry {
             boot_ns,
@@ -259,7 +284,7 @@ impl<'a> Sink<'a> {
         };
         if self.wanted.collections_only && !matches!(entry.seen, Seen::Collection(_)) {
             self.passed.add(entry);
-        } else if self.entries.len() >= MOST_ENTRIES {
+        } else if self.entries.len() >= MOST_ENTRIES || !self.allowance.take(ENTRY) {
             self.left_out += 1;
         } else {
             self.entries.push(entry);

@@ -7,6 +7,9 @@ use super::Sink;
 use crate::memory::timeline::{Resident, Seen, Source};
 use crate::trace::wire::{Fields, WireError};
 
+/// What a process takes.
+const PROCESS: usize = 400;
+
 /// The last figures of each process, bytes.
 #[derive(Debug, Default)]
 pub(super) struct ProcessStats {
@@ -68,6 +71,9 @@ impl ProcessStats {
             *field = Some(value.number().saturating_mul(1024));
         }
         if !sink.wants(pid) || new.is_empty() {
+            return Ok(());
+        }
+        if !self.last.contains_key(&pid) && !sink.has_room(PROCESS) {
             return Ok(());
         }
         let known = self.last.entry(pid).or_default();
