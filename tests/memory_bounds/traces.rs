@@ -627,7 +627,7 @@ fn what_stands_beside_heaps() {
                     number(1, 1),
                     many(SIZE, |n| {
                         let text = bytes(2, b"B|9|a\n");
-                        bytes(2, &[number(1, n), number(2, n), bytes(5, &text)].concat())
+                        bytes(2, &[number(1, n), number(2, n), bytes(3, &text)].concat())
                     }),
                 ]
                 .concat(),
@@ -641,7 +641,7 @@ fn what_stands_beside_heaps() {
                     number(1, 1),
                     many(SIZE, |n| {
                         let text = bytes(2, format!("B|{n}|A b GC\n").as_bytes());
-                        bytes(2, &[number(1, n), number(2, n), bytes(5, &text)].concat())
+                        bytes(2, &[number(1, n), number(2, n), bytes(3, &text)].concat())
                     }),
                 ]
                 .concat(),
