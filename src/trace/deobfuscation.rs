@@ -158,8 +158,8 @@ mod tests {
     fn packets_of_one_package_add_up() {
         let method = [&field(1, b"b")[..], &field(2, b"run"), &[0x18, 7, 0x28, 50]].concat();
         let mut maps = NameMaps::default();
-        add(&mut maps, &packet(&method)).unwrap();
-        add(&mut maps, &packet(&method)).unwrap();
+        add(&mut maps, &packet(&method), &mut Allowance::default()).unwrap();
+        add(&mut maps, &packet(&method), &mut Allowance::default()).unwrap();
         let map = maps.get("com.x").unwrap();
         assert_eq!(map.class_count(), 2);
         let class = map.class(1);
@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn of_a_damaged_packet_nothing_is_kept() {
         let mut maps = NameMaps::default();
-        add(&mut maps, &packet(&[0x0b])).unwrap_err();
+        add(&mut maps, &packet(&[0x0b]), &mut Allowance::default()).unwrap_err();
         assert!(maps.is_empty());
     }
 }
