@@ -94,6 +94,10 @@ pub trait Classified: std::error::Error + Send + Sync + 'static {
     fn help(&self) -> Option<String> {
         None
     }
+    /// Lines below the message, such as the place in a text that it is about.
+    fn excerpt(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// An error as the command line shows it.
@@ -103,10 +107,14 @@ pub struct Failure {
     pub class: ErrorClass,
     /// A stable word for scripts.
     pub kind: &'static str,
-    /// What happened, to what, and why.
+    /// What happened, to what, and why: one line.
     pub message: String,
-    /// What to do next.
+    /// Lines below the message, such as the place in a text that it is about.
+    pub excerpt: Vec<String>,
+    /// What to do next: one line.
     pub help: Option<String>,
+    /// Further lines of help.
+    pub hints: Vec<String>,
 }
 
 impl Failure {
@@ -116,8 +124,16 @@ impl Failure {
             class,
             kind,
             message: message.into(),
+            excerpt: Vec::new(),
             help: None,
+            hints: Vec::new(),
         }
+    }
+
+    /// The same failure, with these lines below its message.
+    pub fn with_excerpt(mut self, lines: Vec<String>) -> Self {
+        self.excerpt = lines;
+        self
     }
 
     /// The same failure, with words on what to do next.
@@ -144,7 +160,9 @@ impl<E: Classified> From<E> for Failure {
             class: error.class(),
             kind: error.kind(),
             message,
+            excerpt: error.excerpt(),
             help: error.help(),
+            hints: Vec::new(),
         }
     }
 }

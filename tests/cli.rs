@@ -1,5 +1,11 @@
 //! The command line as scripts meet it: exit codes, streams, JSON, help, completions.
 
+#[path = "cli/foreign.rs"]
+mod foreign;
+#[cfg(unix)]
+#[path = "cli/narrow.rs"]
+mod narrow;
+
 use std::io::Read as _;
 use std::process::{Command, Output, Stdio};
 

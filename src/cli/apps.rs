@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use comfy_table::{ContentArrangement, Table, presets};
-
 use super::check::show_finding;
+use super::table::{columns, show_columns};
 use super::{Console, Context, Outcome, Style};
 use crate::app::apps::{AppsReport, list};
 use crate::eligibility::{Answer, AppType, Finding, InstalledApp, ListOptions, Severity};
@@ -60,18 +59,12 @@ fn show(console: &Console, report: &AppsReport) {
     if report.apps.is_empty() {
         return;
     }
-    let mut rows: Vec<[String; 6]> = Vec::with_capacity(report.apps.len() + 1);
-    rows.push(["PACKAGE", "UID", "TYPE", "NATIVE", "JAVA", "RUNNING"].map(str::to_owned));
-    rows.extend(report.apps.iter().map(row));
-    let mut lines = lines(&rows);
-    let wide = |columns| lines.iter().any(|line| line.chars().count() > columns);
-    if console.stdout_width().is_some_and(wide) {
-        // The long names last: a terminal that breaks them leaves the columns in line.
-        rows.iter_mut().for_each(|row| row.rotate_left(1));
-        lines = self::lines(&rows);
-    }
-    for line in lines {
-        console.data(line);
+    let mut rows: Vec<Vec<String>> = Vec::with_capacity(report.apps.len() + 1);
+    rows.push(HEADINGS.map(str::to_owned).to_vec());
+    rows.extend(report.apps.iter().map(|app| row(app).to_vec()));
+    match console.stdout_width() {
+        Some(width) if is_wide(&columns(&rows, &[]), width) => narrow(console, &rows, width),
+        _ => show_columns(console, &rows, &[]),
     }
     let mut reasons: BTreeMap<&str, (&Finding, usize)> = BTreeMap::new();
     for finding in report.apps.iter().flat_map(|a| &a.findings) {
@@ -95,17 +88,27 @@ fn show(console: &Console, report: &AppsReport) {
     }
 }
 
-fn lines(rows: &[[String; 6]]) -> Vec<String> {
-    let mut table = Table::new();
-    table
-        .force_no_tty()
-        .load_style(presets::NOTHING)
-        .set_content_arrangement(ContentArrangement::Disabled);
-    for row in rows {
-        table.add_row(row);
+const HEADINGS: [&str; 6] = ["PACKAGE", "UID", "TYPE", "NATIVE", "JAVA", "RUNNING"];
+
+fn is_wide(lines: &[String], columns: usize) -> bool {
+    let width = |line: &String| console::measure_text_width(line);
+    lines.iter().map(width).any(|width| width > columns)
+}
+
+/// For terminals without room for all: first the user ID goes, then the names have lines of their
+/// own, and the rest below them.
+fn narrow(console: &Console, rows: &[Vec<String>], width: usize) {
+    let without_uid = |row: &Vec<String>| [&row[..1], &row[2..]].concat();
+    let rows: Vec<Vec<String>> = rows.iter().map(without_uid).collect();
+    let lines = columns(&rows, &[]);
+    if !is_wide(&lines, width) {
+        return show_columns(console, &rows, &[]);
     }
-    let trimmed = |line: String| line.trim_end().to_owned();
-    table.lines().map(trimmed).collect()
+    let rest: Vec<Vec<String>> = rows.iter().map(|row| row[1..].to_vec()).collect();
+    for (row, line) in rows.iter().zip(columns(&rest, &[])) {
+        console.laid_out(&row[0]);
+        console.data(format_args!("  {line}"));
+    }
 }
 
 fn row(app: &InstalledApp) -> [String; 6] {

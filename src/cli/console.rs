@@ -1,20 +1,28 @@
 //! The console: data on stdout, talk on stderr, colours where they are wanted, and the one
 //! place where control characters are taken out of what came from a device.
 //!
+//! What is printed is a line: line ends inside it are foreign, as other control characters are,
+//! and become visible. Lines of our own are printed one by one. A style is marked with a number
+//! that each run draws anew, so that no text from outside can set one.
+//!
 //! Writing never fails for the caller: a reader that left (`| head`) is remembered and the
 //! rest is dropped; any other error of stdout is told at the end of the run.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fmt::{self, Display, Write as _};
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget};
 use serde::Serialize;
 
-use super::wrap::wrap;
+use super::wrap::{wrap, wrapped};
 use crate::app::findings::is_note;
+use crate::export::text::escaped_json;
+use crate::untrusted::is_unsafe;
 
 /// What a piece of text is; how that looks is decided here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +65,26 @@ impl Style {
 
 const RESET: &str = "\x1b[0m";
 
+/// What the marks of styles begin with until the text is printed. It looks like a sequence of a
+/// terminal, so that widths are measured without it.
+static SEAL: LazyLock<String> = LazyLock::new(|| {
+    let drawn = RandomState::new().build_hasher().finish();
+    let four = |at: u32| (drawn >> (16 * at)) % 10_000;
+    format!("\x1b[{};{};{};{};", four(0), four(1), four(2), four(3))
+});
+
+/// The sequence for the terminal that a marked text begins with, and what follows its mark.
+fn sealed(text: &str) -> Option<(&'static str, &str)> {
+    let (mark, rest) = text.strip_prefix(SEAL.as_str())?.split_once('m')?;
+    match mark {
+        "0" => Some((RESET, rest)),
+        mark => {
+            let style = Style::ALL.get(mark.parse::<usize>().ok()?.checked_sub(1)?)?;
+            Some((style.sequence(), rest))
+        }
+    }
+}
+
 /// Text with a style, which is dropped where colours are off.
 #[derive(Debug, Clone)]
 pub struct Styled<T> {
@@ -69,9 +97,10 @@ impl<T: Display> Display for Styled<T> {
         match self.style {
             None => self.text.fmt(f),
             Some(style) => {
-                f.write_str(style.sequence())?;
+                let seal = SEAL.as_str();
+                write!(f, "{seal}{}m", style as usize + 1)?;
                 self.text.fmt(f)?;
-                f.write_str(RESET)
+                write!(f, "{seal}0m")
             }
         }
     }
@@ -241,23 +270,54 @@ impl Console {
         }
     }
 
-    /// One line (or several) of data for people, on stdout; nothing in a JSON mode, where
-    /// stdout belongs to the document. A terminal gets it broken between words.
-    pub fn data(&self, text: impl Display) {
-        self.print(text, self.stdout_width());
+    /// One line of data for people, on stdout; nothing in a JSON mode, where stdout belongs to
+    /// the document. A terminal gets it broken between words.
+    pub fn data(&self, line: impl Display) {
+        self.print(line, self.stdout_width());
     }
 
-    /// Data on stdout whose lines stay as they are, however narrow the terminal: what others read
-    /// or the user copies.
-    pub fn laid_out(&self, text: impl Display) {
-        self.print(text, None);
+    /// A line of data on stdout that stays as it is, however narrow the terminal: what others
+    /// read or the user copies.
+    pub fn laid_out(&self, line: impl Display) {
+        self.print(line, None);
     }
 
-    fn print(&self, text: impl Display, columns: Option<usize>) {
+    /// A line of data whose words go on below where they began, behind `lead`.
+    pub fn hanging(&self, lead: impl Display, text: impl Display) {
+        let (lead, text) = (lead.to_string(), text.to_string());
+        let Some(columns) = self.stdout_width() else {
+            return self.laid_out(format_args!("{lead}{text}"));
+        };
+        let width = |text: &String| console::measure_text_width(text);
+        let indent = width(&lead);
+        let parts = wrapped(&text, columns.saturating_sub(indent));
+        let has_room = parts.iter().all(|part| indent + width(part) <= columns);
+        let (parts, indent) = match has_room {
+            true => (parts, indent),
+            // A word is wider than what the lead leaves: all of them begin to the left of it.
+            false => {
+                let indent = indent.min(4);
+                self.laid_out(lead.trim_end());
+                (wrapped(&text, columns.saturating_sub(indent)), indent)
+            }
+        };
+        let mut begin = if has_room { lead } else { " ".repeat(indent) };
+        for part in parts {
+            self.laid_out(format_args!("{begin}{part}"));
+            begin = " ".repeat(indent);
+        }
+    }
+
+    /// A line for stdout as the terminal gets it, for those who draw it themselves.
+    pub fn cleaned(&self, line: &str) -> String {
+        clean(line, self.settings.stdout_color)
+    }
+
+    fn print(&self, line: impl Display, columns: Option<usize>) {
         if self.is_json() {
             return;
         }
-        let text = clean(&text.to_string(), self.settings.stdout_color);
+        let text = self.cleaned(&line.to_string());
         match columns {
             Some(columns) => self.write_stdout(&wrap(&text, columns)),
             None => self.write_stdout(&text),
@@ -276,7 +336,7 @@ impl Console {
             serde_json::to_string_pretty(value)
         };
         match text {
-            Ok(text) => self.write_stdout(&text),
+            Ok(text) => self.write_stdout(&escaped_json(text)),
             Err(error) => self.fail_stdout(io::Error::other(error)),
         }
     }
@@ -298,10 +358,10 @@ impl Console {
         self.settings.quiet
     }
 
-    /// Words for people on stderr; silent with `-q`.
-    pub fn say(&self, text: impl Display) {
+    /// A line of words for people on stderr; silent with `-q`.
+    pub fn say(&self, line: impl Display) {
         if !self.settings.quiet {
-            self.complain(text);
+            self.complain(line);
         }
     }
 
@@ -349,7 +409,8 @@ impl Console {
         if commands.is_empty() {
             return;
         }
-        self.say(format_args!("\n{}", self.on_stderr(Style::Strong, "next:")));
+        self.say("");
+        self.say(self.on_stderr(Style::Strong, "next:"));
         for (what, command) in commands {
             self.say(format_args!("  {what}"));
             if !self.settings.quiet {
@@ -359,13 +420,13 @@ impl Console {
         }
     }
 
-    /// Words on stderr, also with `-q`. A terminal gets them broken between words.
-    pub fn complain(&self, text: impl Display) {
-        self.tell(text, stderr_width());
+    /// A line of words on stderr, also with `-q`. A terminal gets it broken between words.
+    pub fn complain(&self, line: impl Display) {
+        self.tell(line, stderr_width());
     }
 
-    fn tell(&self, text: impl Display, columns: Option<usize>) {
-        let mut text = clean(&text.to_string(), self.settings.stderr_color);
+    fn tell(&self, line: impl Display, columns: Option<usize>) {
+        let mut text = clean(&line.to_string(), self.settings.stderr_color);
         if let Some(columns) = columns {
             text = wrap(&text, columns);
         }
@@ -428,7 +489,9 @@ impl Console {
             };
             self.raw(format!("{}\n", text.trim_end()).as_bytes());
         } else {
-            self.complain(text.to_string().trim_end());
+            for line in text.to_string().trim_end().lines() {
+                self.complain(line);
+            }
         }
     }
 
@@ -473,30 +536,22 @@ impl Console {
     }
 }
 
-/// Takes control characters out of a text, leaving line ends, tabs and (where `colors`) our
-/// own styles. What came from a device can then not move the cursor, set a title or turn the
-/// direction of writing.
-fn clean(text: &str, colors: bool) -> String {
-    let mut cleaned = String::with_capacity(text.len());
-    let mut rest = text;
+/// Makes the control characters of a line visible, line ends among them; leaves tabs and (where
+/// `colors`) our own styles. What came from a device can then not begin a line, move the cursor,
+/// set a title or turn the direction of writing.
+fn clean(line: &str, colors: bool) -> String {
+    let mut cleaned = String::with_capacity(line.len());
+    let mut rest = line;
     while let Some(c) = rest.chars().next() {
-        if c == '\x1b' {
-            let ours = Style::ALL
-                .into_iter()
-                .map(Style::sequence)
-                .chain([RESET])
-                .find(|s| rest.starts_with(s));
-            if let Some(sequence) = ours {
-                if colors {
-                    cleaned.push_str(sequence);
-                }
-                rest = &rest[sequence.len()..];
-                continue;
+        if let Some((sequence, behind)) = sealed(rest) {
+            if colors {
+                cleaned.push_str(sequence);
             }
+            rest = behind;
+            continue;
         }
-        if is_unsafe(c) {
-            // Writing to a String cannot fail.
-            let _ = write!(cleaned, "\\u{{{:x}}}", u32::from(c));
+        if is_unsafe(c) && c != '\t' {
+            push_visible(&mut cleaned, c);
         } else {
             cleaned.push(c);
         }
@@ -505,14 +560,33 @@ fn clean(text: &str, colors: bool) -> String {
     cleaned
 }
 
+/// How an unsafe character is shown: by its number.
+fn push_visible(to: &mut String, c: char) {
+    // Writing to a String cannot fail.
+    let _ = write!(to, "\\u{{{:x}}}", u32::from(c));
+}
+
+/// A foreign text on its way into a column: as wide as it will be printed, without tabs, which
+/// no column takes.
+pub(super) fn visible(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_unsafe) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match c {
+            '\t' => shown.push(' '),
+            c if is_unsafe(c) => push_visible(&mut shown, c),
+            c => shown.push(c),
+        }
+    }
+    Cow::Owned(shown)
+}
+
 /// Columns of the terminal that stderr is; `None` where it is not one.
 fn stderr_width() -> Option<usize> {
     let (_, columns) = console::Term::stderr().size_checked()?;
     (io::stderr().is_terminal() && columns > 0).then_some(usize::from(columns))
-}
-
-fn is_unsafe(c: char) -> bool {
-    !matches!(c, '\n' | '\t') && crate::untrusted::is_unsafe(c)
 }
 
 #[cfg(test)]
@@ -520,19 +594,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn terminal_escapes_of_a_device_are_made_visible() {
-        let evil = "com.evil\x1b]0;title\x07\x1b[2J\u{202e}\r\u{9b}A\u{0}";
-        assert_eq!(
-            clean(evil, true),
-            "com.evil\\u{1b}]0;title\\u{7}\\u{1b}[2J\\u{202e}\\u{d}\\u{9b}A\\u{0}"
-        );
+    fn control_characters_of_a_device_are_made_visible() {
+        let evil = "com.evil\x1b]0;title\x07\x1b[2J\u{202e}\r\n\u{9b}A\u{0}";
+        let seen = "com.evil\\u{1b}]0;title\\u{7}\\u{1b}[2J\\u{202e}\\u{d}\\u{a}\\u{9b}A\\u{0}";
+        for colors in [true, false] {
+            assert_eq!(clean(evil, colors), seen);
+        }
+        assert_eq!(visible(evil), seen);
+        assert!(matches!(visible("com.example"), Cow::Borrowed(_)));
     }
 
     #[test]
-    fn our_own_styles_stay_with_colours_and_go_without() {
-        let text = "\x1b[1mname\x1b[0m\tä\n";
-        assert_eq!(clean(text, true), text);
-        assert_eq!(clean(text, false), "name\tä\n");
+    fn only_our_own_styles_reach_a_terminal() {
+        let coloured = Console::from_raw_args(&["heaptap".into(), "--color=always".into()]);
+        let ours = format!(
+            "a {}\t",
+            coloured.styled(Style::Error, "name\x1b[1;31mä\x1b[0m")
+        );
+        assert_eq!(
+            clean(&ours, true),
+            "a \x1b[1;31mname\\u{1b}[1;31mä\\u{1b}[0m\x1b[0m\t"
+        );
+        assert_eq!(clean(&ours, false), "a name\\u{1b}[1;31mä\\u{1b}[0m\t");
+        let nested = coloured.styled(Style::Dim, coloured.styled(Style::Strong, "x"));
+        assert_eq!(
+            clean(&nested.to_string(), true),
+            "\x1b[2m\x1b[1mx\x1b[0m\x1b[0m"
+        );
+        assert_eq!(console::measure_text_width(&nested.to_string()), 1);
     }
 
     #[test]

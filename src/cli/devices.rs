@@ -1,9 +1,9 @@
 //! `heaptap devices`: shows the devices that the adb server lists; connects and pairs with
 //! those on the network.
 
-use comfy_table::{Table, presets};
 use serde::Serialize;
 
+use super::table::show_columns;
 use super::{Context, Outcome, Style};
 use crate::app::devices::{PhoneRow, phones};
 use crate::device::{Announced, Selector};
@@ -85,9 +85,8 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
 }
 
 fn show(ctx: &Context, rows: &[PhoneRow]) {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    table.set_header(["SERIAL", "STATE", "MODEL", "ANDROID", "BUILD", "ABI"]);
+    let heading = ["SERIAL", "STATE", "MODEL", "ANDROID", "BUILD", "ABI"];
+    let mut table = vec![heading.map(str::to_owned).to_vec()];
     for row in rows {
         let android = match (&row.android, row.sdk) {
             (Some(android), Some(sdk)) => format!("{android} (SDK {sdk})"),
@@ -96,7 +95,7 @@ fn show(ctx: &Context, rows: &[PhoneRow]) {
             (None, None) => "-".to_owned(),
         };
         let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_owned());
-        table.add_row([
+        table.push(vec![
             row.serial.clone(),
             row.state.clone(),
             text(&row.model),
@@ -105,7 +104,7 @@ fn show(ctx: &Context, rows: &[PhoneRow]) {
             text(&row.abi),
         ]);
     }
-    ctx.console.data(lines(table));
+    show_columns(&ctx.console, &table, &[]);
     for row in rows {
         let serial = ctx.console.on_stderr(Style::Strong, &row.serial);
         if let Some(error) = &row.error {
@@ -138,18 +137,10 @@ fn announced(ctx: &Context, services: &[Announced]) {
             .say("no phone announces itself: switch wireless debugging on");
         return;
     }
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    table.set_header(["NAME", "SERVICE", "ADDRESS"]);
-    for service in services {
-        table.add_row([&service.name, &service.service, &service.address]);
-    }
-    ctx.console.data(lines(table));
-}
-
-fn lines(mut table: Table) -> String {
-    for column in table.column_iter_mut() {
-        column.set_padding((0, 2));
-    }
-    table.trim_fmt()
+    let mut table = vec![["NAME", "SERVICE", "ADDRESS"].map(str::to_owned).to_vec()];
+    table.extend(services.iter().map(|service| {
+        let cells = [&service.name, &service.service, &service.address];
+        cells.map(Clone::clone).to_vec()
+    }));
+    show_columns(&ctx.console, &table, &[]);
 }

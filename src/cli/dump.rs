@@ -354,10 +354,10 @@ fn detached(ctx: &Context, session: &SessionId, output: &Path) {
         return;
     }
     console.data(session);
+    console.say("dumping in the background; go on with:");
+    console.say(format_args!("  heaptap status {session}"));
     console.say(format_args!(
-        "dumping in the background; go on with:\n  \
-         heaptap status {session}\n  \
-         heaptap collect {session}   writes {}",
+        "  heaptap collect {session}   writes {}",
         output.display()
     ));
 }

@@ -89,7 +89,10 @@ pub(super) fn catch_panics(
 }
 
 fn bug(what: String) -> Failure {
-    Failure::new(ErrorClass::Bug, "bug", format!("a bug in heaptap: {what}")).with_help(format!(
+    let mut lines = what.lines().map(str::to_owned);
+    let what = lines.next().unwrap_or_default();
+    let failure = Failure::new(ErrorClass::Bug, "bug", format!("a bug in heaptap: {what}"));
+    failure.with_excerpt(lines.collect()).with_help(format!(
         "please report it with the command you ran, the lines above, and `heaptap --version` \
          ({}); RUST_BACKTRACE=1 adds where it came from. A recording on a phone is not lost: \
          `heaptap status` lists it",

@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use comfy_table::{CellAlignment, Table, presets};
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::console::Console;
+use super::table::show_columns;
 use super::{Context, Outcome, blocking, goal, summary};
 use crate::app::convert::Input;
 use crate::app::hprof::{self, Made, Output};
@@ -268,8 +268,9 @@ async fn info(ctx: &Context, args: InfoArgs) -> Result<Outcome, Failure> {
     if ctx.console.is_json() {
         ctx.console.json(&document(&made));
     } else {
-        ctx.console.data(overview(&made.name, &made.what));
-        ctx.console.data(format_args!("\n{}", holdings(&made.what)));
+        show_columns(&ctx.console, &overview(&made.name, &made.what), &[]);
+        ctx.console.data("");
+        show_columns(&ctx.console, &holdings(&made.what), &[1, 2]);
     }
     complain(&ctx.console, &made);
     Ok(made.class().into())
@@ -370,9 +371,7 @@ fn sub_name(tag: u8) -> String {
 }
 
 /// What the dump is, a line each.
-fn overview(name: &str, info: &Info) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
+fn overview(name: &str, info: &Info) -> Vec<Vec<String>> {
     let dialect = match info.android {
         true => "Android",
         false => "Java SE",
@@ -394,7 +393,7 @@ fn overview(name: &str, info: &Info) -> String {
         ),
         false => "not tracked".to_owned(),
     };
-    for (what, value) in [
+    [
         ("File", name.to_owned()),
         ("Version", format!("{} ({dialect})", info.version)),
         ("Dumped at", date(info).unwrap_or_else(|| "-".to_owned())),
@@ -409,19 +408,17 @@ fn overview(name: &str, info: &Info) -> String {
         ("Strings", info.strings.to_string()),
         ("Threads", threads(info).to_string()),
         ("Dump records", segments(info).to_string()),
-    ] {
-        table.add_row([what.to_owned(), value]);
-    }
-    lines(table)
+    ]
+    .map(|(what, value)| vec![what.to_owned(), value])
+    .to_vec()
 }
 
 /// What it holds, in numbers.
-fn holdings(info: &Info) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    table.set_header(["HOLDS", "COUNT", "BYTES IN THE FILE"]);
+fn holdings(info: &Info) -> Vec<Vec<String>> {
+    let heading = ["HOLDS", "COUNT", "BYTES IN THE FILE"];
+    let mut rows = vec![heading.map(str::to_owned).to_vec()];
     let mut row = |what: String, tally: Tally| {
-        table.add_row([what, tally.count.to_string(), tally.bytes.to_string()]);
+        rows.push(vec![what, tally.count.to_string(), tally.bytes.to_string()]);
     };
     for (what, tally) in [
         ("classes", info.sub(sub_tag::CLASS)),
@@ -456,17 +453,5 @@ fn holdings(info: &Info) -> String {
         };
         row(format!("record {name}"), tally);
     }
-    for column in [1, 2] {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    lines(table)
-}
-
-fn lines(mut table: Table) -> String {
-    for column in table.column_iter_mut() {
-        column.set_padding((0, 2));
-    }
-    table.trim_fmt()
+    rows
 }

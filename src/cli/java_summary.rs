@@ -27,8 +27,7 @@ pub(super) fn show(console: &Console, heaps: &[JavaSummary]) {
         }
         if at < FULL && !heap.top.is_empty() {
             console.data("");
-            let table = table(heap).render(console, console.stdout_width());
-            console.data(table);
+            table(heap).show(console);
         }
         console.data("");
     }

@@ -227,11 +227,11 @@ fn with_java_beside(failure: Failure, inputs: &[OsString]) -> Failure {
         "Java heaps were recorded beside, and one is enough: {} looks for leaks there",
         commands.join(", ")
     );
-    let native = failure.help.clone();
-    failure.with_help(match native {
-        Some(native) => format!("{help}\nof native heaps: {native}"),
-        None => help,
-    })
+    let mut failure = failure;
+    let native = failure.help.replace(help);
+    let hint = native.map(|native| format!("of native heaps: {native}"));
+    failure.hints.splice(0..0, hint);
+    failure
 }
 
 /// The folder of the Java heaps that a recording has beside its native ones, quoted.

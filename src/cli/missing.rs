@@ -136,9 +136,10 @@ fn lines(console: &Console, names: &Symbolization, remedy: Remedy<'_>) -> Vec<St
     };
     let help = console.on_stderr(Style::Help, "help");
     let fix = console.on_stderr(Style::Help, format!("{command} --symbols DIR"));
-    let mut advice = format!("   {help}: {fix}");
-    advice.push_str(
-        "\n         DIR holds the unstripped files of these builds, or is a ZIP or APK with them",
+    lines.push(format!("   {help}: {fix}"));
+    lines.push(
+        "         DIR holds the unstripped files of these builds, or is a ZIP or APK with them"
+            .to_owned(),
     );
     let on_phone = |library: &MissingLibrary| {
         [
@@ -153,9 +154,8 @@ fn lines(console: &Console, names: &Symbolization, remedy: Remedy<'_>) -> Vec<St
         .any(|folder| library.path.starts_with(folder))
     };
     if missing.iter().take(shown).any(on_phone) {
-        advice.push_str("\n         those of the system: record or collect with --pull-libs");
+        lines.push("         those of the system: record or collect with --pull-libs".to_owned());
     }
-    lines.push(advice);
     lines
 }
 

@@ -1,12 +1,13 @@
 //! `heaptap paths`: what holds the objects of a class, or one object, and the object itself.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 
 use regex::Regex;
 
 use super::java_args::JavaArgs;
 use super::java_view;
-use super::table::{Table, cut_end, cut_front};
+use super::table::{Table, shorten_scope};
 use super::{Console, Context, Outcome, Style, blocking};
 use crate::app::java::paths::{
     FieldRow, HolderRow, Limits, ObjectReport, PathReport, PathsReport, Referred, Targets, paths,
@@ -119,15 +120,15 @@ fn show(console: &Console, report: &PathsReport) {
             None if report.reachable.count == 1 => "the shortest path",
             None => "the shortest path to the largest of them",
         };
-        console.data(format_args!("\n{}", console.styled(Style::Strong, what)));
+        console.data("");
+        console.data(console.styled(Style::Strong, what));
         show_path(console, path);
     }
     if report.holders.len() > 1 {
-        console.data(format_args!(
-            "\n{}",
-            console.styled(Style::Strong, "all that hold them, back to the roots")
-        ));
-        console.data(holders(console, &report.holders));
+        console.data("");
+        let what = "all that hold them, back to the roots";
+        console.data(console.styled(Style::Strong, what));
+        holders(&report.holders).show(console);
     }
 }
 
@@ -204,17 +205,19 @@ fn show_path(console: &Console, path: &PathReport) {
             bytes => format!("{}, retains {}{text}", step.id, ByteSize(bytes)),
         };
         let room = width.map_or(usize::MAX, |width| width.saturating_sub(4));
-        let name = cut_front(&step.name, room);
+        let name = shorten_scope(&step.name, room).unwrap_or(Cow::Borrowed(&step.name));
+        let taken = console::measure_text_width(&name) + console::measure_text_width(&about) + 2;
         let name = match is_last {
             true => console.styled(Style::Strong, name).to_string(),
-            false => name,
+            false => name.into_owned(),
         };
-        let left = room.saturating_sub(step.name.chars().count() + 2);
-        let about = match left > 12 {
-            true => dim(&cut_end(&about, left)),
-            false => String::new(),
-        };
-        console.data(format_args!("{} {name}  {about}", dim(branch)));
+        if taken <= room {
+            console.laid_out(format_args!("{} {name}  {}", dim(branch), dim(&about)));
+            continue;
+        }
+        console.laid_out(format_args!("{} {name}", dim(branch)));
+        let bar = if is_last { " " } else { "│" };
+        console.hanging(format_args!("{}      ", dim(bar)), dim(&about));
     }
 }
 
@@ -234,7 +237,7 @@ fn escaped(text: &str) -> String {
 }
 
 /// Who holds whom, from the objects outwards. A chain of single holders keeps its indent.
-fn holders(console: &Console, rows: &[HolderRow]) -> String {
+fn holders(rows: &[HolderRow]) -> Table {
     let mut table = Table::new(&["objects", "hold", "held by"]);
     let mut siblings = vec![0usize; rows.len()];
     for row in rows {
@@ -287,7 +290,7 @@ fn holders(console: &Console, rows: &[HolderRow]) -> String {
         }
         table.remark(remarks.join("; "));
     }
-    table.render(console, console.stdout_width())
+    table
 }
 
 fn show_object(console: &Console, object: &ObjectReport) {
@@ -364,10 +367,8 @@ fn show_object(console: &Console, object: &ObjectReport) {
                 table.remark(format!("of {class}"));
             }
         }
-        console.data(format_args!(
-            "\n{}",
-            table.render(console, console.stdout_width())
-        ));
+        console.data("");
+        table.show(console);
         more(console, object.fields.len() as u64, object.fields_total);
     }
     if !object.referrers.is_empty() {
@@ -375,10 +376,8 @@ fn show_object(console: &Console, object: &ObjectReport) {
         for referrer in &object.referrers {
             table.row(vec![referrer.object.id.clone()], referrer.via.text.clone());
         }
-        console.data(format_args!(
-            "\n{}",
-            table.render(console, console.stdout_width())
-        ));
+        console.data("");
+        table.show(console);
         more(
             console,
             object.referrers.len() as u64,

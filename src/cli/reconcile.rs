@@ -206,7 +206,7 @@ fn show(console: &Console, table: &Table) {
         }
         lines.remark(row.remark());
     }
-    console.data(lines.render(console, console.stdout_width()));
+    lines.show(console);
     for difference in &table.differences {
         show_difference(console, table, difference);
     }

@@ -212,14 +212,13 @@ fn detached(ctx: &Context, session: &SessionId, output: &Path, snapshots: &Snaps
         return;
     }
     console.data(session);
-    let snapshot = match snapshots {
-        SnapshotWay::Impossible => String::new(),
-        _ => format!("heaptap snapshot {session} --label NAME\n  "),
-    };
+    console.say("recording in the background; go on with:");
+    console.say(format_args!("  heaptap status {session}"));
+    if *snapshots != SnapshotWay::Impossible {
+        console.say(format_args!("  heaptap snapshot {session} --label NAME"));
+    }
     console.say(format_args!(
-        "recording in the background; go on with:\n  \
-         heaptap status {session}\n  {snapshot}\
-         heaptap stop {session}      ends it and writes {}",
+        "  heaptap stop {session}      ends it and writes {}",
         output.display()
     ));
 }

@@ -1,9 +1,11 @@
 //! How a failure looks: `error: … / help: …` for people, one JSON object for programs.
 
+use std::borrow::Cow;
+
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use serde::Serialize;
 
-use super::console::{Console, Style};
+use super::console::{Console, Style, visible};
 use super::exit::Outcome;
 use crate::error::{ErrorClass, Failure};
 use crate::untrusted::shell::quoted;
@@ -17,8 +19,8 @@ struct Document<'a> {
 struct ErrorDocument<'a> {
     code: u8,
     kind: &'a str,
-    message: &'a str,
-    help: Option<&'a str>,
+    message: String,
+    help: Option<String>,
 }
 
 /// Shows `failure` in words on stderr, and in a JSON mode as the document on stdout as well.
@@ -28,24 +30,34 @@ pub(super) fn failure(console: &Console, failure: &Failure) {
             error: ErrorDocument {
                 code: failure.class.exit_code(),
                 kind: failure.kind,
-                message: &failure.message,
-                help: failure.help.as_deref(),
+                message: below(&failure.message, &failure.excerpt),
+                help: failure
+                    .help
+                    .as_ref()
+                    .map(|help| below(help, &failure.hints)),
             },
         });
     }
-    console.complain(format_args!(
-        "{}: {}",
-        console.on_stderr(Style::Error, "error"),
-        failure.message
-    ));
+    in_words(console, failure);
+}
+
+fn below(first: &str, rest: &[String]) -> String {
+    let lines = std::iter::once(first).chain(rest.iter().map(String::as_str));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Shows `failure` in words on stderr.
+pub(super) fn in_words(console: &Console, failure: &Failure) {
+    let label = console.on_stderr(Style::Error, "error");
+    console.complain(format_args!("{label}: {}", failure.message));
+    for line in &failure.excerpt {
+        console.complain(line);
+    }
     if let Some(help) = &failure.help {
         let label = console.on_stderr(Style::Help, "help");
-        let mut lines = help.lines();
-        if let Some(first) = lines.next() {
-            console.complain(format_args!("{label}: {first}"));
-        }
-        for line in lines {
-            console.complain(format_args!("      {line}"));
+        console.complain(format_args!("{label}: {help}"));
+        for hint in &failure.hints {
+            console.complain(format_args!("      {hint}"));
         }
     }
 }
@@ -63,19 +75,34 @@ pub(super) fn usage(console: &Console, error: &clap::Error) -> Result<Outcome, F
         }
         _ => {}
     }
-    let text = error.render().to_string();
-    let mut message = Vec::new();
+    // What was typed stands in clap's text as it is: its line ends are none of clap's.
+    let mut text = error.render().to_string();
+    for (_, value) in error.context() {
+        let typed = match value {
+            ContextValue::String(typed) => std::slice::from_ref(typed),
+            ContextValue::Strings(typed) => typed,
+            _ => continue,
+        };
+        for typed in typed {
+            if let Cow::Owned(seen) = visible(typed) {
+                text = text.replace(typed, &seen);
+            }
+        }
+    }
+    let mut message = String::new();
     let mut usage = None;
     for block in text.split("\n\n") {
         let block = block.trim();
-        if let Some(line) = block.strip_prefix("error: ") {
-            message.push(line.to_owned());
-        } else if let Some(line) = block.strip_prefix("Usage: ") {
+        if let Some(line) = block.strip_prefix("Usage: ") {
             usage = Some(line.to_owned());
         } else if message.is_empty() {
-            message.push(block.to_owned());
+            message = block.trim_start_matches("error: ").to_owned();
         }
     }
+    // Clap lists what is missing in lines of their own.
+    let mut lines = message.lines().map(str::to_owned);
+    let message = lines.next().unwrap_or_default();
+    let excerpt = lines.collect();
     let mut help = Vec::new();
     for kind in [
         ContextKind::SuggestedSubcommand,
@@ -109,5 +136,9 @@ pub(super) fn usage(console: &Console, error: &clap::Error) -> Result<Outcome, F
         help.push(format!("usage: {usage}"));
     }
     help.push("`--help` explains each option".to_owned());
-    Err(Failure::new(ErrorClass::Usage, "usage", message.join("\n")).with_help(help.join("\n")))
+    let hints = help.split_off(1);
+    let mut failure = Failure::new(ErrorClass::Usage, "usage", message).with_excerpt(excerpt);
+    failure.help = help.pop();
+    failure.hints = hints;
+    Err(failure)
 }

@@ -332,7 +332,7 @@ fn csv(console: &Console, document: &Document) {
         cells.extend(Field::ALL.map(|field| Cell::maybe(row.sums.get(field))));
         text += &csv_line(&cells);
     }
-    console.laid_out(text.trim_end_matches('\n'));
+    console.raw(text.as_bytes());
 }
 
 /// What `diff` is asked of mappings.
@@ -440,7 +440,7 @@ fn show_diff(console: &Console, document: &ChangesDocument) {
     cells.push(String::new());
     table.row(cells, "TOTAL");
     table.style(Style::Strong);
-    console.data(table.render(console, console.stdout_width()));
+    table.show(console);
     if document.left_out > 0 {
         console.say(format_args!(
             "{} more rows changed less; -n 0 shows all",
@@ -480,5 +480,5 @@ fn diff_csv(console: &Console, document: &ChangesDocument) {
         }
         text += &csv_line(&cells);
     }
-    console.laid_out(text.trim_end_matches('\n'));
+    console.raw(text.as_bytes());
 }

@@ -13,6 +13,8 @@ use super::console::{Console, Style};
 use super::java_summary;
 use super::missing::{self, Remedy};
 use super::report::PAGE;
+use super::table::Table;
+use super::wrap::wrap;
 use crate::app::findings::is_note;
 use crate::app::java::FOLDER;
 use crate::app::manifest::{self, Manifest};
@@ -22,7 +24,7 @@ use crate::profile::DumpKind;
 use crate::units::{ByteSize, SignedSize, thousands};
 use crate::untrusted::shell::{quoted_dump, quoted_path};
 
-/// Callers shown where no terminal's width decides.
+/// Callers shown, as far as there is room.
 const CALLERS: usize = 3;
 /// Heaps shown in full; the others by their totals.
 const FULL_HEAPS: usize = 4;
@@ -62,11 +64,12 @@ pub fn show(
             console,
             width: console.stdout_width(),
         };
-        for heap in page.heaps(manifest, heaps) {
-            console.data(heap);
-        }
-        if let Some(block) = tracked::block(console, manifest) {
-            console.data(block);
+        let blocks = page.heaps(manifest, heaps);
+        for block in blocks.into_iter().chain(tracked::block(console, manifest)) {
+            for line in block {
+                console.laid_out(line);
+            }
+            console.data("");
         }
     }
     tell(console, folder, manifest, wrote, heaps, remedy);
@@ -233,20 +236,20 @@ struct Page<'a> {
 
 impl Page<'_> {
     /// One block of lines for each heap.
-    fn heaps(&self, manifest: &Manifest, heaps: &[HeapSummary]) -> Vec<String> {
-        let mut blocks: Vec<String> = heaps
+    fn heaps(&self, manifest: &Manifest, heaps: &[HeapSummary]) -> Vec<Vec<String>> {
+        let mut blocks: Vec<Vec<String>> = heaps
             .iter()
             .take(FULL_HEAPS)
             .map(|heap| self.heap(manifest, heap))
             .collect();
         let others = heaps.get(FULL_HEAPS..).unwrap_or_default();
         if !others.is_empty() {
-            let mut block = String::new();
-            for heap in others.iter().take(OTHER_HEAPS) {
-                let _ = writeln!(block, "{}  {}", self.title(heap), headline(heap));
-            }
+            let shown = others.iter().take(OTHER_HEAPS);
+            let mut block: Vec<String> = shown
+                .map(|heap| format!("{}  {}", self.title(heap), headline(heap)))
+                .collect();
             if let Some(left) = others.len().checked_sub(OTHER_HEAPS + 1) {
-                let _ = writeln!(block, "… and {} more heaps", left + 1);
+                block.push(format!("… and {} more heaps", left + 1));
             }
             blocks.push(block);
         }
@@ -269,16 +272,15 @@ impl Page<'_> {
         title
     }
 
-    fn heap(&self, manifest: &Manifest, heap: &HeapSummary) -> String {
-        let mut block = format!("{}\n", self.title(heap));
+    fn heap(&self, manifest: &Manifest, heap: &HeapSummary) -> Vec<String> {
+        let mut block = vec![self.title(heap)];
         let totals = &heap.totals;
         let mut line = |what: &str, bytes: i64, count: i64, more: &str| {
-            let _ = writeln!(
-                block,
+            block.push(format!(
                 "  {what:<9}  {:>10}  in {} sampled allocations{more}",
                 size(bytes),
                 thousands(count)
-            );
+            ));
         };
         match heap.kind {
             DumpKind::Cumulative => {
@@ -299,7 +301,11 @@ impl Page<'_> {
             ),
         }
         if heap.dumps > 1 {
-            let _ = writeln!(block, "  {}", self.series(manifest, heap));
+            let series = format!("  {}", self.series(manifest, heap));
+            block.extend(match self.width {
+                Some(width) => wrap(&series, width).lines().map(str::to_owned).collect(),
+                None => vec![series],
+            });
         }
         if heap.top.is_empty() {
             let why = if heap.callsites == 0 {
@@ -307,11 +313,13 @@ impl Page<'_> {
             } else {
                 "nothing is held any more"
             };
-            let _ = writeln!(block, "  {why}");
+            block.push(format!("  {why}"));
             return block;
         }
-        block.push('\n');
-        self.table(heap, &mut block);
+        block.push(String::new());
+        let width = self.width.map(|width| width.saturating_sub(2));
+        let table = self.table(heap).lines(self.console, width);
+        block.extend(table.into_iter().map(|line| format!("  {line}")));
         block
     }
 
@@ -347,8 +355,7 @@ impl Page<'_> {
         format!("{} dumps: {}", mine.len(), shown.join(", "))
     }
 
-    fn table(&self, heap: &HeapSummary, block: &mut String) {
-        let console = self.console;
+    fn table(&self, heap: &HeapSummary) -> Table {
         let frees = heap.knows_frees();
         let of = |site: &TopCallsite| {
             if frees {
@@ -362,85 +369,32 @@ impl Page<'_> {
         } else {
             heap.totals.alloc_space
         };
-        let heading = format!(
-            "  {:>10}  {:>6}  {:>9}  callsite",
-            if frees { "held" } else { "allocated" },
-            "share",
-            "sampled"
-        );
-        let _ = writeln!(block, "{}", console.styled(Style::Dim, heading));
-        let room = self.width.map(|width| width.saturating_sub(33).max(20));
+        let held = if frees { "held" } else { "allocated" };
+        let mut table = Table::new(&[held, "share", "sampled", "callsite"]).of_code();
         let mut rest = total;
         for site in &heap.top {
             let (bytes, count) = of(site);
             rest = rest.saturating_sub(bytes);
-            let _ = writeln!(
-                block,
-                "  {:>10}  {:>6}  {:>9}  {}",
-                size(bytes),
-                share(bytes, total),
-                thousands(count),
-                self.chain(site, room)
-            );
+            let mut names = site.frames.iter().map(|frame| {
+                let mut name = short(&frame.function);
+                if frame.recursive {
+                    name.push_str(" (recursive)");
+                }
+                name
+            });
+            let cells = vec![size(bytes), share(bytes, total), thousands(count)];
+            table.row(cells, names.next().unwrap_or_default());
+            table.style(Style::Strong);
+            let callers: Vec<String> = names.take(CALLERS).collect();
+            if !callers.is_empty() {
+                table.remark(format!("<- {}", callers.join(" <- ")));
+            }
         }
         if rest > 0 && heap.callsites > heap.top.len() {
-            let _ = writeln!(
-                block,
-                "  {:>10}  {:>6}  {:>9}  in other callsites",
-                size(rest),
-                share(rest, total),
-                ""
-            );
+            let cells = vec![size(rest), share(rest, total), String::new()];
+            table.row(cells, "in other callsites");
         }
-    }
-
-    /// The function that allocated and as many of its callers as fit.
-    fn chain(&self, site: &TopCallsite, room: Option<usize>) -> String {
-        let mut names = site.frames.iter().map(|frame| {
-            let mut name = short(&frame.function);
-            if frame.recursive {
-                name.push_str(" (recursive)");
-            }
-            name
-        });
-        let first = names.next().unwrap_or_default();
-        let first_width = console::measure_text_width(&first);
-        let Some(room) = room else {
-            let callers: Vec<String> = names.take(CALLERS).collect();
-            let mut chain = first;
-            for caller in callers {
-                let _ = write!(chain, " <- {caller}");
-            }
-            return chain;
-        };
-        if first_width > room {
-            let cut = console::truncate_str(&first, room, "…").into_owned();
-            return self.console.styled(Style::Strong, cut).to_string();
-        }
-        let mut used = first_width;
-        let mut callers = String::new();
-        for caller in names {
-            let width = console::measure_text_width(&caller) + 4;
-            if used + width > room {
-                // A cut name is worth showing where enough of it is left.
-                let left = room.saturating_sub(used);
-                if left > 16 {
-                    let _ = write!(
-                        callers,
-                        " <- {}",
-                        console::truncate_str(&caller, left - 4, "…")
-                    );
-                }
-                break;
-            }
-            used += width;
-            let _ = write!(callers, " <- {caller}");
-        }
-        format!(
-            "{}{}",
-            self.console.styled(Style::Strong, first),
-            self.console.styled(Style::Dim, callers)
-        )
+        table
     }
 }
 

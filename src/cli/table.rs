@@ -1,10 +1,12 @@
-//! Tables of figures with a name at the end: figures to the right, the name cut to what the
-//! terminal has left: of classes and processes the end is kept, of what begins with what matters
-//! the beginning. Where stdout is no terminal, names stay whole.
+//! Tables of figures with a name at the end: figures to the right, the name shortened to what the
+//! terminal has left: scopes and packages go before it, its own words are never broken. Where
+//! stdout is no terminal, names stay whole.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use super::console::{Console, Style};
+use super::console::{Console, Style, visible};
+use super::wrap::wrapped;
 use crate::analyze::native::scope;
 
 /// A table under construction.
@@ -12,7 +14,6 @@ pub(super) struct Table {
     headings: Vec<String>,
     rows: Vec<Row>,
     is_of_code: bool,
-    begins: bool,
 }
 
 struct Row {
@@ -25,7 +26,7 @@ struct Row {
     style: Option<Style>,
 }
 
-/// Names are not cut to less than this.
+/// Columns of figures are left out where names have less than this.
 const NARROWEST_NAME: usize = 16;
 
 impl Table {
@@ -35,7 +36,6 @@ impl Table {
             headings: headings.iter().map(|&heading| heading.to_owned()).collect(),
             rows: Vec::new(),
             is_of_code: false,
-            begins: false,
         }
     }
 
@@ -48,20 +48,16 @@ impl Table {
         }
     }
 
-    /// Of its names the beginning matters: they are cut at their end.
-    pub(super) fn of_beginnings(self) -> Table {
-        Table {
-            begins: true,
-            ..self
-        }
-    }
-
     /// Adds a row.
     pub(super) fn row(&mut self, figures: Vec<String>, name: impl Into<String>) {
+        let seen = |text: String| match visible(&text) {
+            Cow::Owned(seen) => seen,
+            Cow::Borrowed(_) => text,
+        };
         self.rows.push(Row {
-            figures,
+            figures: figures.into_iter().map(seen).collect(),
             lead: String::new(),
-            name: name.into(),
+            name: seen(name.into()),
             remark: String::new(),
             style: None,
         });
@@ -77,7 +73,7 @@ impl Table {
     /// Says something behind the last row's name.
     pub(super) fn remark(&mut self, remark: impl Into<String>) {
         if let Some(row) = self.rows.last_mut() {
-            row.remark = remark.into();
+            row.remark = visible(&remark.into()).into_owned();
         }
     }
 
@@ -126,50 +122,78 @@ impl Table {
         left_out
     }
 
-    /// The lines, at most `width` columns wide; as wide as names are without.
-    pub(super) fn render(&self, console: &Console, width: Option<usize>) -> String {
+    /// Prints it, as wide as the terminal.
+    pub(super) fn show(&self, console: &Console) {
+        for line in self.lines(console, console.stdout_width()) {
+            console.laid_out(line);
+        }
+    }
+
+    /// The lines, at most `width` columns wide; as wide as names are without. No word is broken:
+    /// a name that has no room beside its figures has lines of its own below them.
+    pub(super) fn lines(&self, console: &Console, width: Option<usize>) -> Vec<String> {
         let figures = self.headings.len() - 1;
         let widths = self.widths();
         let taken: usize = widths.iter().map(|width| width + 2).sum();
-        let room = width.map_or(usize::MAX, |width| {
-            width.saturating_sub(taken).max(NARROWEST_NAME)
-        });
-        let mut text = String::new();
+        let width = width.unwrap_or(usize::MAX);
+        let room = width.saturating_sub(taken);
         let mut heading = String::new();
         for (cell, &width) in self.headings.iter().zip(&widths) {
             let _ = write!(heading, "{}{cell}  ", blanks(width, cell));
         }
-        heading += &self.headings[figures];
-        let _ = write!(text, "{}", console.styled(Style::Dim, heading));
+        heading += &fitting_words(&self.headings[figures], room).unwrap_or_default();
+        let mut lines = vec![console.styled(Style::Dim, heading.trim_end()).to_string()];
         for row in &self.rows {
-            text.push('\n');
+            let mut line = String::new();
             for (cell, &width) in row.figures.iter().zip(&widths) {
-                let _ = write!(text, "{}{cell}  ", blanks(width, cell));
+                let _ = write!(line, "{}{cell}  ", blanks(width, cell));
             }
-            let lead = cut_end(&row.lead, room.saturating_sub(NARROWEST_NAME / 2));
-            let left = room.saturating_sub(text_width(&lead));
-            let name = match (self.is_of_code, self.begins) {
-                (true, _) => shorten(&row.name, left),
-                (false, true) => cut_end(&row.name, left),
-                (false, false) => cut_front(&row.name, left),
+            let lead = cut_end(&row.lead, room / 2);
+            let left = room - text_width(&lead).min(room);
+            let styled = |name: &str| match row.style {
+                Some(style) => console.styled(style, name).to_string(),
+                None => name.to_owned(),
             };
-            let _ = write!(text, "{}", console.styled(Style::Dim, &lead));
-            match row.style {
-                Some(style) => {
-                    let _ = write!(text, "{}", console.styled(style, &name));
+            let _ = write!(line, "{}", console.styled(Style::Dim, &lead));
+            let mut left = match self.fitted(&row.name, left) {
+                Some(name) => {
+                    line += &styled(&name);
+                    left - text_width(&name)
                 }
-                None => text += &name,
+                None => {
+                    lines.push(line.trim_end().to_owned());
+                    let room = width.saturating_sub(BELOW);
+                    let name = self.fitted(&row.name, room);
+                    let mut parts = wrapped(name.as_deref().unwrap_or(&row.name), room);
+                    line = parts.pop().unwrap_or_default();
+                    let blanks = " ".repeat(BELOW);
+                    lines.extend(parts.iter().map(|part| format!("{blanks}{}", styled(part))));
+                    let left = room.saturating_sub(text_width(&line));
+                    line = format!("{blanks}{}", styled(&line));
+                    left
+                }
+            };
+            left = left.saturating_sub(2);
+            if let Some(remark) = fitting_words(&row.remark, left) {
+                let _ = write!(line, "  {}", console.styled(Style::Dim, remark));
             }
-            let left = left.saturating_sub(text_width(&name) + 2);
-            if !row.remark.is_empty() && left >= NARROWEST_NAME {
-                let remark = cut_end(&row.remark, left);
-                let _ = write!(text, "  {}", console.styled(Style::Dim, remark));
-            }
-            text.truncate(text.trim_end_matches(' ').len());
+            line.truncate(line.trim_end_matches(' ').len());
+            lines.push(line);
         }
-        text
+        lines
+    }
+
+    /// The longest form of a name that has room.
+    fn fitted<'n>(&self, name: &'n str, room: usize) -> Option<Cow<'n, str>> {
+        match self.is_of_code {
+            true => shorten(name, room),
+            false => shorten_scope(name, room),
+        }
     }
 }
+
+/// How far a name is indented that stands below its figures.
+const BELOW: usize = 4;
 
 /// Prints a table without the columns of `least` that a narrow terminal has no room for, in their
 /// order, and says which are left out. Figures that break over lines tell nobody anything.
@@ -193,8 +217,8 @@ pub(super) fn show_fitting_at(
         None => Vec::new(),
     };
     let blank = " ".repeat(indent);
-    for line in table.render(console, width).lines() {
-        console.data(format_args!("{blank}{line}"));
+    for line in table.lines(console, width) {
+        console.laid_out(format_args!("{blank}{line}"));
     }
     if !left_out.is_empty() {
         let said = format!(
@@ -205,6 +229,39 @@ pub(super) fn show_fitting_at(
     }
 }
 
+/// Prints rows of words in columns, as [`columns`] lays them out.
+pub(super) fn show_columns(console: &Console, rows: &[Vec<String>], right: &[usize]) {
+    for line in columns(rows, right) {
+        console.laid_out(line);
+    }
+}
+
+/// Rows of words in columns, each as wide as its widest, those of `right` to the right; the first
+/// row are their headings.
+pub(super) fn columns(rows: &[Vec<String>], right: &[usize]) -> Vec<String> {
+    let cells = |row: &Vec<String>| row.iter().map(|cell| visible(cell).into_owned()).collect();
+    let rows: Vec<Vec<String>> = rows.iter().map(cells).collect();
+    let count = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let wide = |at: usize| {
+        rows.iter()
+            .filter_map(|row| row.get(at))
+            .map(|c| text_width(c))
+            .max()
+    };
+    let widths: Vec<usize> = (0..count).map(|at| wide(at).unwrap_or(0)).collect();
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().zip(&widths).enumerate();
+        let line: String = cells
+            .map(|(at, (cell, &width))| match right.contains(&at) {
+                true => format!("{}{cell}  ", blanks(width, cell)),
+                false => format!("{cell}{}  ", blanks(width, cell)),
+            })
+            .collect();
+        line.trim_end().to_owned()
+    };
+    rows.iter().map(line).collect()
+}
+
 fn text_width(text: &str) -> usize {
     console::measure_text_width(text)
 }
@@ -213,37 +270,60 @@ fn blanks(width: usize, text: &str) -> String {
     " ".repeat(width.saturating_sub(text_width(text)))
 }
 
-/// The longest form of a function's name that has room; of the shortest its end.
-fn shorten(name: &str, room: usize) -> String {
-    let mut shortest = name.to_owned();
-    for form in scope::shortened(name) {
-        if text_width(&form) <= room {
-            return form.into_owned();
-        }
-        shortest = form.into_owned();
-    }
-    cut_front(&shortest, room)
+/// The longest form of a function's name that has room: parameters, template arguments and scopes
+/// go, its own name stays whole.
+pub(super) fn shorten(name: &str, room: usize) -> Option<Cow<'_, str>> {
+    let mut forms = scope::shortened(name);
+    forms
+        .find(|form| text_width(form) <= room)
+        .or_else(|| shorten_scope(name, room))
 }
 
-/// The end of a text that is wider than `room`: of a class name what matters.
-pub(super) fn cut_front(text: &str, room: usize) -> String {
-    if text_width(text) <= room {
-        return text.to_owned();
+/// A name of Java without as many of its packages as have no room: `….util.HashMap$Node`. Paths
+/// and sentences stay whole.
+pub(super) fn shorten_scope(name: &str, room: usize) -> Option<Cow<'_, str>> {
+    if text_width(name) <= room {
+        return Some(Cow::Borrowed(name));
     }
-    let mut left = room.saturating_sub(1);
-    let mut from = text.len();
-    for (at, c) in text.char_indices().rev() {
-        let width = text_width(c.encode_utf8(&mut [0; 4]));
-        if width > left {
+    let (lead, rest) = ["static ", "class "]
+        .iter()
+        .find_map(|lead| Some((*lead, name.strip_prefix(lead)?)))
+        .unwrap_or(("", name));
+    // What is put behind it, as ` [aot]` and ` (3 classes)`, is no part of the name.
+    let end = rest.find([' ', '(', '[', '"', '/']).unwrap_or(rest.len());
+    if rest[end..].starts_with(['"', '/']) {
+        return None;
+    }
+    // Nor has a place in a library packages: `libart.so+0x1480`.
+    let dots = rest[..end].match_indices('.');
+    if dots.clone().count() < 2 || rest[..end].contains('+') {
+        return None;
+    }
+    dots.map(|(at, _)| format!("{lead}…{}", &rest[at..]))
+        .find(|form| text_width(form) <= room)
+        .map(Cow::Owned)
+}
+
+/// As many words of a remark as have room, where that is more than marks.
+pub(super) fn fitting_words(text: &str, room: usize) -> Option<String> {
+    if text_width(text) <= room {
+        return (!text.is_empty()).then(|| text.to_owned());
+    }
+    let mut end = 0;
+    for (at, _) in text.match_indices(' ') {
+        if text_width(&text[..at]) + 2 > room {
             break;
         }
-        left -= width;
-        from = at;
+        end = at;
     }
-    format!("…{}", &text[from..])
+    let is_mark =
+        |c: char| !c.is_alphanumeric() && !matches!(c, ')' | ']' | '}' | '>' | '"' | '\'');
+    let kept = text[..end].trim_end_matches(is_mark);
+    (kept.contains(char::is_alphanumeric)).then(|| format!("{kept} …"))
 }
 
-/// The beginning of a text that is wider than `room`.
+/// The beginning of a text that is wider than `room`, whatever breaks: of what is drawn, and of
+/// cells that have a width of their own.
 pub(super) fn cut_end(text: &str, room: usize) -> String {
     if text_width(text) <= room {
         return text.to_owned();
@@ -269,18 +349,21 @@ mod tests {
         Console::from_raw_args(&["heaptap".into(), "--color=never".into()])
     }
 
+    fn text(table: &Table, width: Option<usize>) -> String {
+        table.lines(&plain(), width).join("\n")
+    }
+
     #[test]
     fn narrow_terminals_do_without_the_least_telling_columns() {
         let mut table = Table::new(&["PSS", "private clean", "RSS", "kind"]);
         table.row(vec!["1".into(), "2".into(), "3".into()], "Stack");
         assert!(table.fit(80, &["private clean", "RSS"]).is_empty());
         assert_eq!(table.fit(30, &["private clean", "RSS"]), ["private clean"]);
-        let text = table.render(&plain(), Some(30));
-        assert_eq!(text, "PSS  RSS  kind\n  1    3  Stack");
+        assert_eq!(text(&table, Some(30)), "PSS  RSS  kind\n  1    3  Stack");
     }
 
     #[test]
-    fn figures_stand_to_the_right_and_names_are_cut_in_front() {
+    fn figures_stand_to_the_right_and_names_lose_packages_but_no_letters() {
         let mut table = Table::new(&["count", "size", "class"]);
         table.row(
             vec!["1".into(), "12.0 KiB".into()],
@@ -289,37 +372,80 @@ mod tests {
         table.remark("held by a very long path of references that matters at its end");
         table.row(vec!["12,345".into(), "8 B".into()], "A");
         table.lead("└ ");
+        table.row(
+            vec!["1".into(), "8 B".into()],
+            "a.b.AVeryLongNameOfAClassOfJava",
+        );
         assert_eq!(
-            table.render(&plain(), None),
+            text(&table, None),
             " count      size  class\n     \
              1  12.0 KiB  java.util.concurrent.Listener  \
              held by a very long path of references that matters at its end\n\
-             12,345       8 B  └ A"
+             12,345       8 B  └ A\n     \
+             1       8 B  a.b.AVeryLongNameOfAClassOfJava"
         );
-        let narrow = table.render(&plain(), Some(40));
-        for line in narrow.lines() {
-            assert!(text_width(line) <= 40, "{line:?}");
-        }
-        assert!(narrow.contains("…l.concurrent.Listener"), "{narrow}");
+        assert_eq!(
+            text(&table, Some(40)),
+            " count      size  class\n     \
+             1  12.0 KiB  ….concurrent.Listener\n\
+             12,345       8 B  └ A\n     \
+             1       8 B\n    a.b.AVeryLongNameOfAClassOfJava"
+        );
+        assert_eq!(
+            text(&table, Some(60)).lines().nth(1),
+            Some("     1  12.0 KiB  java.util.concurrent.Listener  held by …")
+        );
     }
 
     #[test]
-    fn names_that_begin_with_what_matters_keep_their_beginning() {
-        let mut table = Table::new(&["count", "reason, collector"]).of_beginnings();
+    fn sentences_and_paths_that_have_no_room_stand_below_their_figures() {
+        let mut table = Table::new(&["count", "reason, collector"]);
         table.row(vec!["1".into()], "NativeAlloc, concurrent mark compact");
-        let narrow = table.render(&plain(), Some(24));
-        assert!(narrow.ends_with("    1  NativeAlloc, con…"), "{narrow}");
-        assert!(
-            narrow.lines().all(|line| text_width(line) <= 24),
-            "{narrow}"
+        table.row(vec!["2".into()], "/data/user/0/com.example.app/a.db");
+        assert_eq!(
+            text(&table, Some(24)),
+            "count  reason, collector\n    1\n    NativeAlloc,\n    concurrent mark\n    \
+             compact\n    2\n    /data/user/0/com.example.app/a.db"
         );
+    }
+
+    #[test]
+    fn names_of_code_keep_the_function_whole() {
+        let mut table = Table::new(&["size", "function"]).of_code();
+        table.row(
+            vec!["1".into()],
+            "a::Cache<std::map<int, long>>::insert(int, long)",
+        );
+        table.row(vec!["1".into()], "sqlite3MemMallocOfAVeryLongName");
+        let lines = |width| table.lines(&plain(), Some(width));
+        assert_eq!(lines(40)[1], "   1  a::Cache<…>::insert(int, long)");
+        assert_eq!(lines(20)[1], "   1  …insert");
+        assert_eq!(
+            lines(20)[2..],
+            ["   1", "    sqlite3MemMallocOfAVeryLongName"]
+        );
+    }
+
+    #[test]
+    fn line_ends_of_names_make_no_rows() {
+        let mut table = Table::new(&["size", "class"]);
+        table.row(vec!["1".into()], "a\nerror: b");
+        table.remark("c\r\nd");
+        assert_eq!(
+            table.lines(&plain(), None)[1..],
+            ["   1  a\\u{a}error: b  c\\u{d}\\u{a}d"]
+        );
+        let rows = [
+            vec!["NAME".to_owned(), "B".to_owned()],
+            vec!["x\ny".into(), "z".into()],
+        ];
+        assert_eq!(columns(&rows, &[]), ["NAME      B", "x\\u{a}y  z"]);
     }
 
     #[test]
     fn wide_letters_count_twice() {
-        assert_eq!(cut_front("数据数据", 5), "…数据");
         assert_eq!(cut_end("数据数据", 5), "数据…");
-        assert_eq!(cut_front("abc", 3), "abc");
-        assert_eq!(cut_front("abcd", 3), "…cd");
+        assert_eq!(cut_end("abc", 3), "abc");
+        assert_eq!(fitting_words("数据 数据", 6).as_deref(), Some("数据 …"));
     }
 }

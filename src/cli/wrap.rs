@@ -4,14 +4,41 @@
 /// Narrower terminals break lines themselves: there is no room for an indent.
 const NARROWEST: usize = 30;
 
-/// Breaks lines that are wider than `columns` between words, the rest indented by two more
+/// Breaks a line that is wider than `columns` between words, the rest indented by two more
 /// than the line. A word that is too long stays whole.
-pub(super) fn wrap(text: &str, columns: usize) -> String {
+pub(super) fn wrap(line: &str, columns: usize) -> String {
     if columns < NARROWEST {
-        return text.to_owned();
+        return line.to_owned();
     }
-    let lines = text.split('\n').map(|line| wrap_line(line, columns));
-    lines.collect::<Vec<_>>().join("\n")
+    wrap_line(line, columns)
+}
+
+/// The lines of a text between whose words it breaks, each to be put somewhere of that width.
+pub(super) fn wrapped(text: &str, columns: usize) -> Vec<String> {
+    filled(inseparable(text), columns)
+}
+
+/// Parts side by side in lines of that width; none is broken.
+pub(super) fn filled<'p>(parts: impl IntoIterator<Item = &'p str>, columns: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let mut used = 0;
+    for part in parts {
+        let width = console::measure_text_width(part);
+        match lines.last_mut() {
+            Some(line) if used + 1 + width <= columns => {
+                line.push(' ');
+                line.push_str(part);
+                used += 1 + width;
+            }
+            // Blanks before a line that begins anew.
+            _ if part.is_empty() => {}
+            _ => {
+                lines.push(part.to_owned());
+                used = width;
+            }
+        }
+    }
+    lines
 }
 
 fn wrap_line(line: &str, columns: usize) -> String {
@@ -99,8 +126,9 @@ fn inseparable(text: &str) -> Vec<&str> {
         let plain = console::strip_ansi_codes(word);
         let goes_on = command.takes(&plain);
         match parts.last_mut() {
-            // A dot between facts ends a line; it begins none.
+            // A dot between facts ends a line, and a unit follows its number; neither begins one.
             Some(part) if in_ticks || goes_on || plain == "·" => part.1 = to,
+            Some(part) if is_unit(&plain) && ends_in_number(&text[part.0..part.1]) => part.1 = to,
             _ => parts.push((from, to)),
         }
         in_ticks ^= has_pairs && plain.matches('`').count() % 2 == 1;
@@ -108,6 +136,18 @@ fn inseparable(text: &str) -> Vec<&str> {
     }
     let of = |(from, to): (usize, usize)| text.get(from..to);
     parts.into_iter().filter_map(of).collect()
+}
+
+fn is_unit(word: &str) -> bool {
+    let word = word.trim_end_matches([',', ';', ':', '.', ')']);
+    matches!(
+        word,
+        "B" | "KiB" | "MiB" | "GiB" | "TiB" | "%" | "ms" | "s" | "min" | "h"
+    )
+}
+
+fn ends_in_number(text: &str) -> bool {
+    console::strip_ansi_codes(text).ends_with(|c: char| c.is_ascii_digit())
 }
 
 /// What was seen of a command line of this program that stands in a sentence without marks.
@@ -170,11 +210,13 @@ mod tests {
 
     #[test]
     fn long_lines_break_between_words() {
-        let text = "short\n  \x1b[36mhelp\x1b[0m: one two three four five six seven";
+        let text = "  \x1b[36mhelp\x1b[0m: one two three four five six seven";
         assert_eq!(
             wrap(text, 30),
-            "short\n  \x1b[36mhelp\x1b[0m: one two three four\n    five six seven"
+            "  \x1b[36mhelp\x1b[0m: one two three four\n    five six seven"
         );
+        assert_eq!(wrapped("one two three", 8), ["one two", "three"]);
+        assert_eq!(wrapped("of 1,024.5 KiB", 11), ["of", "1,024.5 KiB"]);
         let word = "x".repeat(50);
         assert_eq!(
             wrap(&format!("a {word} b"), 40),

@@ -61,9 +61,11 @@ pub(super) fn put_json(out: &mut impl Write, value: &impl Serialize) -> io::Resu
     out.write_all(escaped_json(serde_json::to_string(value)?).as_bytes())
 }
 
-/// JSON with those characters escaped. They stand in texts alone, where an escape means the same.
+/// JSON with those characters escaped. They stand in texts alone, where an escape means the same;
+/// line ends stand between values alone.
 pub fn escaped_json(text: String) -> String {
-    if text.is_ascii() || !text.contains(is_unsafe) {
+    let is_unsafe = |c: char| c != '\n' && is_unsafe(c);
+    if !text.contains(is_unsafe) {
         return text;
     }
     let mut safe = String::with_capacity(text.len() + 16);
@@ -120,5 +122,10 @@ mod tests {
         let text = String::from_utf8(out).unwrap();
         assert_eq!(text, r#""é\u009b\u202e\udb40\udc41\"\n""#);
         assert_eq!(serde_json::from_str::<String>(&text).unwrap(), name);
+        let pretty = serde_json::to_string_pretty(&[name, "\u{7f}"]).unwrap();
+        assert_eq!(
+            escaped_json(pretty),
+            "[\n  \"é\\u009b\\u202e\\udb40\\udc41\\\"\\n\",\n  \"\\u007f\"\n]"
+        );
     }
 }

@@ -1,7 +1,6 @@
 //! What can go wrong with a query, in words and with the place in the text.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use rusqlite::Error;
@@ -15,7 +14,7 @@ use crate::untrusted::shown;
 #[derive(Debug, thiserror::Error)]
 pub enum QueryError {
     /// A statement is wrong or refused.
-    #[error("{message}{}", place.as_ref().map_or(String::new(), Place::describe))]
+    #[error("{message}")]
     Statement {
         /// Why.
         message: String,
@@ -88,17 +87,16 @@ impl Place {
         }
     }
 
-    fn describe(&self) -> String {
-        let mut text = String::new();
-        let _ = write!(
-            text,
-            "\n  {}\n  {}^ line {}, column {}",
-            self.text,
-            " ".repeat(self.caret),
-            self.line,
-            self.column
-        );
-        text
+    fn describe(&self) -> Vec<String> {
+        vec![
+            format!("  {}", self.text),
+            format!(
+                "  {}^ line {}, column {}",
+                " ".repeat(self.caret),
+                self.line,
+                self.column
+            ),
+        ]
     }
 }
 
@@ -181,6 +179,15 @@ impl Classified for QueryError {
             QueryError::TooMuch { .. } => "query-memory",
             QueryError::Copy(_) => "query-copy",
             QueryError::Setup(_) => "query-setup",
+        }
+    }
+
+    fn excerpt(&self) -> Vec<String> {
+        match self {
+            QueryError::Statement {
+                place: Some(place), ..
+            } => place.describe(),
+            _ => Vec::new(),
         }
     }
 

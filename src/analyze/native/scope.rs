@@ -174,10 +174,14 @@ fn folded(name: &str, mark: &str) -> String {
     text
 }
 
-/// Ever shorter forms of a name, from the whole down to the function: without return type and
-/// with `…` for parameters, then for template arguments, then for the scopes around it.
+/// Which of the [`shortened`] forms has its scopes, but neither parameters nor template arguments.
+pub const WITHOUT_PARAMETERS: usize = 4;
+
+/// Ever shorter forms of a name, from the whole down to the function: with `…` for template
+/// arguments, then without return type and with `…` for parameters, then for both, then without
+/// the scopes around it.
 pub fn shortened(name: &str) -> impl Iterator<Item = Cow<'_, str>> {
-    (0..6).map(move |step| {
+    (0..7).map(move |step| {
         if step == 0 {
             return Cow::Borrowed(name);
         }
@@ -190,17 +194,20 @@ pub fn shortened(name: &str) -> impl Iterator<Item = Cow<'_, str>> {
         let has_parameters = plain[..].contains('(') && !plain.ends_with(inner);
         let parameters = if has_parameters { "(…)" } else { "" };
         if step == 1 {
+            return Cow::Owned(format!("{}{annotation}", folded(plain, "<…>")));
+        }
+        if step == 2 {
             return Cow::Owned(format!("{inner}{parameters}{annotation}"));
         }
         let inner = folded(inner, "<…>");
         let cuts = Marks::of(&inner).separators;
         let from = match (step, cuts.as_slice()) {
-            (2 | 3, _) | (_, []) => None,
-            (4, [.., class, _]) => Some(class + 2),
-            (4, [_]) => None,
+            (3 | WITHOUT_PARAMETERS, _) | (_, []) => None,
+            (5, [.., class, _]) => Some(class + 2),
+            (5, [_]) => None,
             (_, [.., last]) => Some(last + 2),
         };
-        let parameters = if step == 2 { parameters } else { "" };
+        let parameters = if step == 3 { parameters } else { "" };
         Cow::Owned(match from {
             None => format!("{inner}{parameters}{annotation}"),
             Some(from) => format!("…{}{annotation}", &inner[from..]),
@@ -285,6 +292,7 @@ mod tests {
             forms,
             [
                 name,
+                "void a::b::C<…>::insert(std::map<…> const&) [aot]",
                 "a::b::C<std::map<int, long>>::insert(…) [aot]",
                 "a::b::C<…>::insert(…) [aot]",
                 "a::b::C<…>::insert [aot]",
@@ -292,9 +300,10 @@ mod tests {
                 "…insert [aot]",
             ]
         );
+        assert_eq!(forms[WITHOUT_PARAMETERS], "a::b::C<…>::insert [aot]");
         assert!(shortened("com.example.A.b").all(|form| form == "com.example.A.b"));
         for odd in ["", "::", "<", "a::<", "operator", "()(", "a::operator()"] {
-            assert_eq!(shortened(odd).count(), 6, "{odd}");
+            assert_eq!(shortened(odd).count(), 7, "{odd}");
         }
     }
 }

@@ -78,7 +78,7 @@ fn show(console: &Console, report: &DiffReport, by: Option<ByArg>) {
     let wants = |what| by.is_none_or(|by| by == what);
     if wants(ByArg::Class) {
         console.data("");
-        console.data(classes(console, report));
+        classes(console, report);
         let shown = report.classes.len();
         if report.classes_changed > shown {
             let more = report.classes_changed - shown;
@@ -89,11 +89,10 @@ fn show(console: &Console, report: &DiffReport, by: Option<ByArg>) {
         }
     }
     if wants(ByArg::Path) && !report.paths.is_empty() {
-        console.data(format_args!(
-            "\n{}",
-            console.styled(Style::Strong, "where it hangs: the dominator tree")
-        ));
-        console.data(paths(console, &report.paths));
+        console.data("");
+        let what = "where it hangs: the dominator tree";
+        console.data(console.styled(Style::Strong, what));
+        paths(console, &report.paths);
         let least = format!(
             "nodes that changed by at least {} (--min)",
             ByteSize(report.paths_least_bytes)
@@ -101,11 +100,9 @@ fn show(console: &Console, report: &DiffReport, by: Option<ByArg>) {
         console.data(console.styled(Style::Dim, least));
     }
     if wants(ByArg::Leak) && (!report.leaks.is_empty() || by.is_some()) {
-        console.data(format_args!(
-            "\n{}",
-            console.styled(Style::Strong, "objects that should be gone")
-        ));
-        console.data(leaks(console, &report.leaks));
+        console.data("");
+        console.data(console.styled(Style::Strong, "objects that should be gone"));
+        leaks(console, &report.leaks);
     }
 }
 
@@ -128,9 +125,9 @@ fn summary(console: &Console, report: &DiffReport) {
     ));
 }
 
-fn classes(console: &Console, report: &DiffReport) -> String {
+fn classes(console: &Console, report: &DiffReport) {
     if report.classes.is_empty() {
-        return "no class changed".to_owned();
+        return console.data("no class changed");
     }
     let any = |of: fn(&ChangeRow) -> i64| report.classes.iter().any(|row| of(&row.change) != 0);
     let native = any(|change| change.growth.native_bytes);
@@ -153,10 +150,10 @@ fn classes(console: &Console, report: &DiffReport) -> String {
             table.remark(row.change.status);
         }
     }
-    table.render(console, console.stdout_width())
+    table.show(console);
 }
 
-fn paths(console: &Console, rows: &[PathChangeRow]) -> String {
+fn paths(console: &Console, rows: &[PathChangeRow]) {
     let mut table = Table::new(&["retained", "count", "class"]);
     for row in rows {
         let growth = &row.change;
@@ -170,12 +167,12 @@ fn paths(console: &Console, rows: &[PathChangeRow]) -> String {
             table.remark(growth.status);
         }
     }
-    table.render(console, console.stdout_width())
+    table.show(console);
 }
 
-fn leaks(console: &Console, rows: &[LeakChange]) -> String {
+fn leaks(console: &Console, rows: &[LeakChange]) {
     if rows.is_empty() {
-        return "none in either dump".to_owned();
+        return console.data("none in either dump");
     }
     let mut table = Table::new(&["", "before", "after", "keeps", "leak"]);
     for leak in rows {
@@ -194,7 +191,7 @@ fn leaks(console: &Console, rows: &[LeakChange]) -> String {
             table.remark(format!("by {}", leak.path));
         }
     }
-    table.render(console, console.stdout_width())
+    table.show(console);
 }
 
 const FIGURES: &str = "status,count_before,count_after,shallow_bytes_before,shallow_bytes_after,\

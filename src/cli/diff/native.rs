@@ -27,7 +27,9 @@ pub(super) fn show(console: &Console, report: &DiffReport) {
                 }
             }
         }
-        console.data(totals(console, report, heap));
+        for line in totals(console, report, heap) {
+            console.data(line);
+        }
         show_rows(console, report, heap);
     }
     let is_pair = |heap: &HeapDiff| heap.before.is_some() && heap.after.is_some();
@@ -38,7 +40,8 @@ pub(super) fn show(console: &Console, report: &DiffReport) {
     } else {
         return;
     };
-    console.data(format_args!("\n{}", console.styled(Style::Dim, note)));
+    console.data("");
+    console.data(console.styled(Style::Dim, note));
 }
 
 /// ` a second`, ` an iteration`, where growth is divided.
@@ -51,7 +54,7 @@ fn per(report: &DiffReport) -> &'static str {
 }
 
 /// `20.1 MiB → 25.3 MiB held: +5.2 MiB ± 0.3`
-fn totals(console: &Console, report: &DiffReport, heap: &HeapDiff) -> String {
+fn totals(console: &Console, report: &DiffReport, heap: &HeapDiff) -> Vec<String> {
     let word = match report.view {
         "space" => "held",
         _ => "allocated",
@@ -76,11 +79,12 @@ fn totals(console: &Console, report: &DiffReport, heap: &HeapDiff) -> String {
     if has_changed(total) && total.growth.low.is_some() && !total.certain {
         text += ", within the sampling noise";
     }
+    let mut lines = vec![text];
     let shown = &heap.shown;
     if (shown.before, shown.after) != (total.before, total.after) {
-        text += &format!("\nshown: {}: {}", sides(shown), told(report, shown));
+        lines.push(format!("shown: {}: {}", sides(shown), told(report, shown)));
     }
-    text
+    lines
 }
 
 /// Whether anything came or went, as far as was sampled.
@@ -129,7 +133,7 @@ fn show_rows(console: &Console, report: &DiffReport, heap: &HeapDiff) {
             _ => "nothing changed by more than sampling explains",
         });
     } else {
-        console.data(table(console, report, &certain, change));
+        table(console, report, &certain, change).show(console);
         let left = heap.rows_certain.saturating_sub(certain.len());
         if has_limits && left > 0 {
             let more = format!("… and {} more (-n 0 shows all)", thousands(left as u64));
@@ -153,8 +157,9 @@ fn show_rows(console: &Console, report: &DiffReport, heap: &HeapDiff) {
                 "; with {tested} rows tested together, chance explains intervals that leave out 0"
             );
         }
-        console.data(format_args!("\n{}", console.styled(Style::Strong, note)));
-        console.data(table(console, report, &noise, change));
+        console.data("");
+        console.data(console.styled(Style::Strong, note));
+        table(console, report, &noise, change).show(console);
     }
 }
 
@@ -163,7 +168,7 @@ fn table(
     report: &DiffReport,
     rows: &[&DiffRow],
     change: impl Fn(&DiffRow) -> ChangeRow,
-) -> String {
+) -> Table {
     let width = console.stdout_width();
     let by_callsite = report.by == "callsite";
     let is_cumulative = report.sort == "cumulative";
@@ -208,7 +213,7 @@ fn table(
         let parts = parts.into_iter().filter(|part| !part.is_empty());
         table.remark(parts.collect::<Vec<_>>().join("  "));
     }
-    table.render(console, width)
+    table
 }
 
 /// Says how a limit came out, and which exit code that asks for.

@@ -175,8 +175,7 @@ fn in_full(console: &Console, process: &ProcessReport, collections: &[Timed], li
             "p99",
             "max",
             "reason, collector",
-        ])
-        .of_beginnings();
+        ]);
         for group in &process.groups {
             let pause = |ns: u64| match group.pauses.count {
                 0 => "-".to_owned(),
@@ -376,8 +375,7 @@ fn rows(console: &Console, collections: &[Timed]) {
         "pauses",
         "took",
         "reason, collector",
-    ])
-    .of_beginnings();
+    ]);
     for timed in collections {
         let collection = &timed.logged.collection;
         let size = |bytes: Option<u64>| bytes.map_or("-".to_owned(), |b| ByteSize(b).to_string());

@@ -1,7 +1,11 @@
 //! What grows in native heaps, for people.
 
+use std::borrow::Cow;
+
 use super::super::console::{Console, Style};
-use super::super::table::{Table, cut_end};
+use super::super::table::{Table, shorten};
+use super::super::wrap::filled;
+use crate::analyze::native::scope;
 use crate::app::leaks::native::{HeapRow, NativeLeaksDocument, Place, SeriesRow, SiteRow};
 use crate::units::{ByteSize, thousands};
 use crate::untrusted;
@@ -137,7 +141,8 @@ fn show_site(console: &Console, lead: &str, site: &SiteRow, names_heap: bool) {
         _ => site.own.function.clone(),
     };
     let name = untrusted::shown(&name).into_owned();
-    let name = cut_end(&name, width.saturating_sub(lead.len()));
+    let room = width.saturating_sub(indent.len());
+    let name = shorten(&name, room).unwrap_or(Cow::Borrowed(&name));
     console.data(format_args!(
         "{lead}{}",
         console.styled(Style::Strong, name)
@@ -152,11 +157,7 @@ fn show_site(console: &Console, lead: &str, site: &SiteRow, names_heap: bool) {
     about.retain(|text| !text.is_empty());
     if !about.is_empty() {
         let about = untrusted::shown(&about.join(" · ")).into_owned();
-        let about = cut_end(&about, width.saturating_sub(indent.len()));
-        console.data(format_args!(
-            "{indent}{}",
-            console.styled(Style::Dim, about)
-        ));
+        paragraph(console, &indent, &about, Style::Dim);
     }
     let freed = match site.freed_share {
         Some(share) if share < 0.005 => " · none of it freed".to_owned(),
@@ -183,11 +184,36 @@ fn show_site(console: &Console, lead: &str, site: &SiteRow, names_heap: bool) {
         .map(|frame| frame.function.as_str())
         .collect();
     if !callers.is_empty() {
-        let text = format!("called by {}", callers.join(" ← "));
-        let text = untrusted::shown(&text).into_owned();
-        let text = cut_end(&text, width.saturating_sub(indent.len()));
-        console.data(format_args!("{indent}{}", console.styled(Style::Dim, text)));
+        for line in called_by(&callers, room) {
+            console.laid_out(format_args!("{indent}{}", console.styled(Style::Dim, line)));
+        }
     }
+}
+
+/// Callers in a line, the nearest first, or in several where all of them have no room: arguments
+/// of templates and parameters go first, and no name is cut.
+fn called_by(callers: &[&str], room: usize) -> Vec<String> {
+    let forms: Vec<Vec<Cow<'_, str>>> = callers
+        .iter()
+        .map(|name| scope::shortened(name).collect())
+        .collect();
+    let parts_of = |form: usize| {
+        let names = forms.iter().filter_map(|forms| forms.get(form));
+        let part = |(at, name): (usize, &Cow<'_, str>)| match at {
+            0 => format!("called by {name}"),
+            _ => format!("← {name}"),
+        };
+        names.enumerate().map(part).collect::<Vec<_>>()
+    };
+    // Without the scopes around them functions would be hard to tell apart.
+    for form in 0..=scope::WITHOUT_PARAMETERS {
+        let line = parts_of(form).join(" ");
+        if console::measure_text_width(&line) <= room {
+            return vec![line];
+        }
+    }
+    let parts = parts_of(scope::WITHOUT_PARAMETERS);
+    filled(parts.iter().map(String::as_str), room)
 }
 
 fn show_untold(console: &Console, series: &SeriesRow, untold: &[&SiteRow]) {
@@ -227,7 +253,7 @@ fn show_untold(console: &Console, series: &SeriesRow, untold: &[&SiteRow]) {
         return;
     }
     console.data("");
-    let mut table = Table::new(&["a round", "would decide", "function"]);
+    let mut table = Table::new(&["a round", "would decide", "function"]).of_code();
     for site in others {
         let rounds = site
             .decides
@@ -246,7 +272,7 @@ fn show_untold(console: &Console, series: &SeriesRow, untold: &[&SiteRow]) {
         );
         table.remark(untrusted::shown(&place(&site.own)).into_owned());
     }
-    console.data(table.render(console, console.stdout_width()).trim_end());
+    table.show(console);
     more(console, series.cant_tell as usize, others.len());
 }
 
@@ -257,7 +283,7 @@ fn show_churn(console: &Console, series: &SeriesRow) {
     console.data("");
     let headline = "Churn: allocated and freed again; no leak, but it costs time";
     console.data(console.styled(Style::Strong, headline));
-    let mut table = Table::new(&["allocated", "freed", "held", "function"]);
+    let mut table = Table::new(&["allocated", "freed", "held", "function"]).of_code();
     for site in series.churn.iter().take(CHURN) {
         let freed = site.freed_share.unwrap_or(0.0);
         table.row(
@@ -270,7 +296,7 @@ fn show_churn(console: &Console, series: &SeriesRow) {
         );
         table.remark(untrusted::shown(&place(&site.own)).into_owned());
     }
-    console.data(table.render(console, console.stdout_width()).trim_end());
+    table.show(console);
 }
 
 /// `history.cc:42 libexample.so`.

@@ -2,7 +2,8 @@
 
 use super::super::console::{Console, Style};
 use super::super::java_view;
-use super::super::table::{Table, cut_end};
+use super::super::table::{Table, fitting_words};
+use super::super::wrap::wrapped;
 use crate::app::leaks::{
     Duplicated, GroupRow, GrowthDocument, GrowthRow, KeptBytes, LargeRow, LeaksDocument, LeaksRows,
     PathStep, RoomRow, WasteDocument,
@@ -215,8 +216,9 @@ fn show_path(console: &Console, group: &GroupRow) {
         1 => format!("{} … 1 step in use", group.root),
         n => format!("{} … {n} steps in use", group.root),
     };
-    let root = untrusted::shown(&root).into_owned();
-    console.data(console.styled(Style::Dim, format!("   ┬ root: {root}")));
+    let root = format!("root: {}", untrusted::shown(&root));
+    let lead = console.styled(Style::Dim, "   ┬ ");
+    console.hanging(lead, console.styled(Style::Dim, root));
     let steps = &group.path[first..];
     let shown: Vec<Option<&PathStep>> = match steps.len() {
         n if n <= STEPS || console.verbosity() > 1 => steps.iter().map(Some).collect(),
@@ -259,13 +261,26 @@ fn show_step(console: &Console, group: &GroupRow, step: &PathStep, last: bool) {
         "" => String::new(),
         reason => format!(": {}", untrusted::shown(reason)),
     };
-    let branch = if last { "╰" } else { "├" };
-    console.data(format_args!(
-        "   {} {name}  {}{}",
-        console.styled(Style::Dim, branch),
+    let (branch, bar) = if last { ("╰", " ") } else { ("├", "│") };
+    let branch = console.styled(Style::Dim, branch);
+    let state = format!(
+        "{}{}",
         console.styled(style, mark),
-        console.styled(Style::Dim, reason),
-    ));
+        console.styled(Style::Dim, reason)
+    );
+    let line = format!("   {branch} {name}  {state}");
+    let width = console::measure_text_width(&line);
+    if console.stdout_width().is_none_or(|room| width <= room) {
+        console.laid_out(line);
+    } else {
+        console.laid_out(format_args!("   {branch} {name}"));
+        // Below its object, drawn on every line of it.
+        let bar = format!("   {} ", console.styled(Style::Dim, bar));
+        let room = console.stdout_width().unwrap_or(usize::MAX);
+        for part in wrapped(&state, room.saturating_sub(5)) {
+            console.laid_out(format_args!("{bar}{part}"));
+        }
+    }
     let Some(reference) = &step.reference else {
         return;
     };
@@ -338,7 +353,7 @@ fn show_growth(console: &Console, growth: &GrowthDocument, limit: usize) {
         }
     }
     if !growth.paths.is_empty() {
-        console.data(table.render(console, console.stdout_width()));
+        table.show(console);
     }
     if growth.paths.len() > limit {
         more(console, growth.paths.len() - limit, "ways");
@@ -348,7 +363,7 @@ fn show_growth(console: &Console, growth: &GrowthDocument, limit: usize) {
         table.row(figures(row), untrusted::shown(&row.class));
     }
     console.data("");
-    console.data(table.render(console, console.stdout_width()));
+    table.show(console);
     if growth.classes.len() > limit {
         more(console, growth.classes.len() - limit, "classes");
     }
@@ -516,12 +531,17 @@ fn show_waste(console: &Console, waste: &WasteDocument, limit: usize) {
 }
 
 fn title(console: &Console, bytes: u64, what: &str, remark: &str) {
-    console.data(format_args!(
-        "{:>10}  {}  {}",
-        ByteSize(bytes),
-        console.styled(Style::Strong, what),
-        console.styled(Style::Dim, remark)
-    ));
+    let lead = format!("{:>10}  ", ByteSize(bytes).to_string());
+    console.hanging(lead, headed(console, what, remark));
+}
+
+/// What is headed, and a remark behind it.
+fn headed(console: &Console, what: &str, remark: &str) -> String {
+    let what = console.styled(Style::Strong, what);
+    match remark {
+        "" => what.to_string(),
+        remark => format!("{what}  {}", console.styled(Style::Dim, remark)),
+    }
 }
 
 fn item(console: &Console, bytes: u64, text: &str, held_by: Option<&str>) {
@@ -529,22 +549,17 @@ fn item(console: &Console, bytes: u64, text: &str, held_by: Option<&str>) {
 }
 
 fn line(console: &Console, figure: &str, text: &str, held_by: Option<&str>) {
-    let held = held_by.map_or(String::new(), |by| format!("  ← {}", untrusted::shown(by)));
-    let room = console
-        .stdout_width()
-        .unwrap_or(usize::MAX)
-        .saturating_sub(26);
-    let text = cut_end(text, room.max(30));
-    let left = room.saturating_sub(console::measure_text_width(&text));
-    let held = if left < 12 {
-        String::new()
-    } else {
-        cut_end(&held, left)
-    };
-    console.data(format_args!(
-        "{figure:>22}  {text}{}",
-        console.styled(Style::Dim, held)
-    ));
+    let lead = format!("{figure:>22}  ");
+    let room = console.stdout_width().unwrap_or(usize::MAX);
+    let left = room.saturating_sub(lead.len() + console::measure_text_width(text) + 2);
+    let held = held_by.map_or(String::new(), |by| format!("← {}", untrusted::shown(by)));
+    match fitting_words(&held, left) {
+        Some(held) => console.hanging(
+            lead,
+            format_args!("{text}  {}", console.styled(Style::Dim, held)),
+        ),
+        None => console.hanging(lead, text),
+    }
 }
 
 fn equal(console: &Console, title_: &str, all: &Duplicated, what: &str, limit: usize) {
@@ -599,11 +614,7 @@ fn largest(console: &Console, what: &str, remark: &str, rows: &[LargeRow], limit
         return;
     }
     console.data("");
-    console.data(format_args!(
-        "{}  {}",
-        console.styled(Style::Strong, what),
-        console.styled(Style::Dim, remark)
-    ));
+    console.data(headed(console, what, remark));
     for row in rows.iter().take(limit) {
         let native = if row.native { "native, " } else { "" };
         let value = match row.value.as_str() {

@@ -61,6 +61,7 @@ impl Block {
         // The cursor stands on a line of its own below.
         let rows = usize::from(rows).saturating_sub(1).max(4);
         let lines = self.text(console, live, columns, rows);
+        let lines: Vec<String> = lines.iter().map(|line| console.cleaned(line)).collect();
         console.raw(redrawn(&lines, self.lines, columns).as_bytes());
         self.lines = lines.len();
     }

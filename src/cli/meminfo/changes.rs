@@ -238,7 +238,7 @@ fn show_counts(console: &Console, title: &str, changed: &[&Change], limit: Optio
 fn finish(console: &Console, title: &str, table: &Table, total: usize, limit: usize) {
     console.data("");
     console.data(console.styled(Style::Dim, title));
-    console.data(table.render(console, console.stdout_width()));
+    table.show(console);
     if total > limit {
         let more = format!("and {} more: -n 0 shows all", total - limit);
         console.data(console.styled(Style::Dim, more));

@@ -3,7 +3,6 @@
 
 use super::view::{heading, size};
 use crate::app::meminfo::{Document, ProcessFacts, RowFacts};
-use crate::cli::table::cut_end;
 use crate::cli::{Console, Style};
 use crate::config::nearest;
 use crate::memory::meminfo::{Column, explain};
@@ -85,14 +84,11 @@ fn weight(row: &RowFacts) -> i64 {
 
 fn say(console: &Console, figure: &str, label: &str, meaning: Option<explain::Meaning>) {
     let what = meaning.map_or("a row of this phone's maker", |meaning| meaning.what);
-    let begin = format!("  {figure:>10}  ");
-    let taken = begin.len() + label.len() + 2;
-    let what = match console.stdout_width() {
-        Some(width) => cut_end(what, width.saturating_sub(taken).max(8)),
-        None => what.to_owned(),
-    };
     let label = console.styled(Style::Strong, label);
-    console.data(format_args!("{begin}{label}: {what}"));
+    console.hanging(
+        format_args!("  {figure:>10}  "),
+        format_args!("{label}: {what}"),
+    );
 }
 
 /// Some rows in depth: what they count, their figures in each process, what to do about them.

@@ -11,8 +11,10 @@ use crate::units::{ByteSize, HumanDuration, SignedSize};
 
 /// A row with at least this part of the private dirty memory is marked.
 const MUCH: i64 = 10;
-/// Columns of a bar.
+/// Columns of a bar, where there is room.
 const BAR: i64 = 30;
+/// Columns before a bar.
+const BEFORE_BAR: usize = 29;
 
 pub(super) fn show(console: &Console, document: &Document, lists: &Lists, tables: bool) {
     for (at, process) in document.processes.iter().enumerate() {
@@ -119,19 +121,26 @@ fn show_parts(console: &Console, process: &ProcessFacts, parts: &Parts) {
             }
         },
     ));
-    for (name, bytes) in rows {
+    let resident = |name: &str| {
         let rss = process.summary.iter().find(|row| row.label == name);
         let rss = rss.and_then(|row| row.values.get("rss"));
-        let rss = rss.map_or(String::new(), |rss| format!("  {} resident", size(*rss)));
+        rss.map_or(String::new(), |rss| format!("  {} resident", size(*rss)))
+    };
+    let widest = rows.iter().map(|(name, _)| resident(name).len()).max();
+    let room = console
+        .stdout_width()
+        .map(|width| width.saturating_sub(BEFORE_BAR + widest.unwrap_or(0)));
+    let columns = room.map_or(BAR, |room| BAR.min(i64::try_from(room).unwrap_or(BAR)));
+    for (name, bytes) in rows {
         // Of bytes beyond what a bar can count no more is drawn.
         let length = bytes
             .max(0)
-            .saturating_mul(BAR)
+            .saturating_mul(columns)
             .checked_div(largest)
             .unwrap_or(0);
-        let bar: String = "█".repeat(usize::try_from(length.min(BAR)).unwrap_or(0));
+        let bar: String = "█".repeat(usize::try_from(length.min(columns)).unwrap_or(0));
         let blank = " ".repeat(
-            usize::try_from(BAR)
+            usize::try_from(columns)
                 .unwrap_or(0)
                 .saturating_sub(bar.chars().count()),
         );
@@ -140,7 +149,7 @@ fn show_parts(console: &Console, process: &ProcessFacts, parts: &Parts) {
                 "  {name:<13}  {:>10}  {}{blank}{}",
                 size(bytes),
                 console.styled(Style::Help, bar),
-                console.styled(Style::Dim, rss)
+                console.styled(Style::Dim, resident(name))
             )
             .trim_end(),
         );
@@ -279,7 +288,7 @@ fn show_objects(console: &Console, process: &ProcessFacts) {
             &row.label[..],
         );
     }
-    console.data(table.render(console, console.stdout_width()));
+    table.show(console);
 }
 
 fn show_counts(console: &Console, title: &str, counts: &[Count]) {
@@ -288,15 +297,19 @@ fn show_counts(console: &Console, title: &str, counts: &[Count]) {
     }
     console.data("");
     console.data(console.styled(Style::Dim, title));
-    for few in counts.chunks(3) {
+    let a_line = console.stdout_width().map_or(3, |width| width / COUNT);
+    for few in counts.chunks(a_line.clamp(1, 3)) {
         let cells: Vec<String> = few.iter().map(|count| object(console, count)).collect();
-        console.data(format_args!("  {}", cells.join("   ").trim_end()));
+        console.laid_out(format_args!("  {}", cells.join(" ").trim_end()));
     }
 }
 
+/// Columns of a count and its name.
+const COUNT: usize = 26;
+
 /// Counts by which leaks are found stand out.
 fn object(console: &Console, count: &Count) -> String {
-    let text = format!("{:>18} {:<7}", count.name, count.count);
+    let text = format!("{:>18} {:<6}", count.name, count.count);
     match count.name.as_str() {
         "Views" | "ViewRootImpl" | "AppContexts" | "Activities" => {
             console.styled(Style::Strong, text).to_string()
@@ -325,7 +338,7 @@ fn show_databases(console: &Console, process: &ProcessFacts) {
             table.remark("pool of connections");
         }
     }
-    console.data(table.render(console, console.stdout_width()));
+    table.show(console);
 }
 
 fn show_texts(console: &Console, texts: &[TextFacts]) {

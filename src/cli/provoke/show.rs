@@ -156,7 +156,9 @@ impl Show {
             None => line.push_str(&format!("  {:>13}", "not running")),
         }
         let parts = effects(step, &self.package);
-        console.data(laid_out(console, &line, &parts, console.stdout_width()));
+        for line in laid_out(console, line, &parts, console.stdout_width()) {
+            console.laid_out(line);
+        }
         if !console.is_json_lines() {
             let mut steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
             steps.push(step.clone());
@@ -192,24 +194,22 @@ fn effects(step: &Step, package: &str) -> Vec<(Style, String)> {
 /// broken between words.
 fn laid_out(
     console: &Console,
-    line: &str,
+    line: String,
     parts: &[(Style, String)],
     width: Option<usize>,
-) -> String {
+) -> Vec<String> {
     /// Narrower columns of words are none.
     const NARROWEST: usize = 24;
-    let at = console::measure_text_width(line) + 2;
+    let at = console::measure_text_width(&line) + 2;
+    let mut lines = Vec::new();
     let (mut text, indent) = match width {
-        Some(width) if width < at + NARROWEST => (format!("{line}\n"), 4),
-        _ => (format!("{line}  "), at),
-    };
-    let mut used = match text.ends_with('\n') {
-        true => {
-            text.push_str(&" ".repeat(indent));
-            indent
+        Some(width) if width < at + NARROWEST => {
+            lines.push(line);
+            (" ".repeat(4), 4)
         }
-        false => at,
+        _ => (line + "  ", at),
     };
+    let mut used = indent;
     let last = parts.len().saturating_sub(1);
     for (nth, (style, part)) in parts.iter().enumerate() {
         let comma = if nth < last { "," } else { "" };
@@ -217,7 +217,7 @@ fn laid_out(
         for word in part.split(' ') {
             let long = console::measure_text_width(word);
             if used > indent && width.is_some_and(|width| used + 1 + long > width) {
-                text.push_str(&format!("\n{}", " ".repeat(indent)));
+                lines.push(std::mem::replace(&mut text, " ".repeat(indent)));
                 used = indent;
             } else if used > indent {
                 text.push(' ');
@@ -228,7 +228,10 @@ fn laid_out(
         }
     }
     text.truncate(text.trim_end_matches(' ').len());
-    text
+    if !text.is_empty() {
+        lines.push(text);
+    }
+    lines
 }
 
 fn effect_words(effect: &Effect) -> String {
@@ -504,19 +507,15 @@ mod tests {
             (Style::Dim, ".Main launched".to_owned()),
         ];
         let line = "rotate  1 s";
-        let laid = |width| laid_out(&console, line, &parts, width);
-        assert!(laid(None).starts_with(line) && !laid(None).contains('\n'));
+        let laid = |width| laid_out(&console, line.to_owned(), &parts, width);
+        let piped = laid(None);
+        assert!(piped.len() == 1 && piped[0].starts_with(line), "{piped:?}");
         let narrow = laid(Some(30));
-        assert_eq!(narrow.lines().count(), 3, "{narrow}");
-        for below in narrow.lines().skip(1) {
+        assert_eq!(narrow.len(), 3, "{narrow:?}");
+        for below in &narrow[1..] {
             assert!(below.starts_with("    ") && below.len() <= 30, "{below:?}");
         }
-        let wide = laid(Some(40));
-        assert!(
-            wide.lines()
-                .next()
-                .is_some_and(|l| l.contains("in the background"))
-        );
-        assert_eq!(laid_out(&console, line, &[], None), line);
+        assert!(laid(Some(40))[0].contains("in the background"));
+        assert_eq!(laid_out(&console, line.to_owned(), &[], None), [line]);
     }
 }

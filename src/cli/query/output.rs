@@ -157,7 +157,8 @@ impl Output {
             })
             .collect();
         let heading = line(&columns, &names, |cell, _| cell.to_owned());
-        let _ = writeln!(self.text, "{}", self.console.styled(Style::Strong, heading));
+        let heading = self.console.styled(Style::Strong, heading).to_string();
+        let _ = writeln!(self.text, "{}", self.console.cleaned(&heading));
         self.layout = Some(columns);
         for row in std::mem::take(&mut self.first) {
             self.table_row(&row);
@@ -172,7 +173,7 @@ impl Output {
             Shape::Null => self.console.styled(Style::Dim, text).to_string(),
             _ => text.to_owned(),
         });
-        self.text += &text;
+        self.text += &self.console.cleaned(&text);
         self.text.push('\n');
     }
 

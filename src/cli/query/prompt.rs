@@ -14,19 +14,20 @@ use rustyline::{CompletionType, Config, Editor, Helper};
 
 use super::output::{Form, Output};
 use super::{Database, execute};
-use crate::cli::{Console, Context, Style};
+use crate::cli::{Console, Context, Style, render};
 use crate::error::{ErrorClass, Failure};
 use crate::query::{Sort, TableInfo, prepass};
 use crate::session::Store;
 use crate::untrusted::shown;
 
-const HELP: &str = "\
-Statements end in `;` and may go over several lines. Ctrl-C ends one that runs.
-  .tables [TEXT]    tables, views, functions and macros, whose names hold TEXT
-  .schema NAME      columns of a table, with what they mean
-  .modules          what INCLUDE PERFETTO MODULE takes
-  .help             this
-  .quit             ends it; so does Ctrl-D";
+const HELP: [&str; 6] = [
+    "Statements end in `;` and may go over several lines. Ctrl-C ends one that runs.",
+    "  .tables [TEXT]    tables, views, functions and macros, whose names hold TEXT",
+    "  .schema NAME      columns of a table, with what they mean",
+    "  .modules          what INCLUDE PERFETTO MODULE takes",
+    "  .help             this",
+    "  .quit             ends it; so does Ctrl-D",
+];
 
 const COMMANDS: [&str; 5] = [".tables", ".schema", ".modules", ".help", ".quit"];
 
@@ -208,7 +209,7 @@ pub(super) async fn converse(
             match dot(console, &database, command) {
                 Ok(true) => {}
                 Ok(false) => break,
-                Err(failure) => complain(console, &failure),
+                Err(failure) => render::in_words(console, &failure),
             }
             lines = Some(editor);
             continue;
@@ -231,7 +232,7 @@ pub(super) async fn converse(
                     ),
                 ));
             }
-            Err(failure) => complain(console, &failure),
+            Err(failure) => render::in_words(console, &failure),
         }
         if let Some(helper) = editor.helper_mut() {
             *helper = words(&database);
@@ -239,16 +240,6 @@ pub(super) async fn converse(
         lines = Some(editor);
     }
     Ok(())
-}
-
-/// Says what went wrong; the prompt goes on.
-fn complain(console: &Console, failure: &Failure) {
-    let label = console.on_stderr(Style::Error, "error");
-    console.complain(format_args!("{label}: {}", failure.message));
-    if let Some(help) = &failure.help {
-        let label = console.on_stderr(Style::Help, "help");
-        console.complain(format_args!(" {label}: {help}"));
-    }
 }
 
 fn failed(error: ReadlineError) -> Failure {
@@ -326,7 +317,7 @@ pub(super) fn dot(console: &Console, database: &Database, typed: &str) -> Result
     let rest = rest.trim();
     match command {
         "quit" | "exit" | "q" => return Ok(false),
-        "help" | "h" => console.data(HELP),
+        "help" | "h" => HELP.iter().for_each(|line| console.laid_out(line)),
         "modules" => {
             for module in database.modules() {
                 console.data(module);

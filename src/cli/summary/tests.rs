@@ -103,6 +103,7 @@ fn the_page_of_a_heap() {
         }
         .heaps(&manifest, std::slice::from_ref(&heap))
         .remove(0)
+        .join("\n")
     };
     assert_eq!(
         page(Some(72)),
@@ -112,16 +113,15 @@ com.example.app  pid 4242  libc.malloc
   allocated    88.0 MiB  in 1,021,332 sampled allocations
   3 dumps: first 1.0 MiB, after-login 5.0 MiB, last 12.0 MiB
 
-        held   share    sampled  callsite
-     9.0 MiB   75.0%      2,304  LeakyCache::put <- ImageLoader::decode
-     1.0 MiB    8.3%        256  a::very::long::function::name::of::som…
-     2.0 MiB   16.7%             in other callsites
-"
+     held  share  sampled  callsite
+  9.0 MiB  75.0%    2,304  LeakyCache::put  <- ImageLoader::decode …
+  1.0 MiB   8.3%      256  …much<…>
+  2.0 MiB  16.7%           in other callsites"
     );
     // In a pipe nothing is cut.
     let piped = page(None);
     assert!(
-        piped.contains("LeakyCache::put <- ImageLoader::decode <- Activity.onCreate <- main\n"),
+        piped.contains("LeakyCache::put  <- ImageLoader::decode <- Activity.onCreate <- main\n"),
         "{piped}"
     );
     assert!(piped.contains("likes::them::so::much<…>\n"), "{piped}");
@@ -137,8 +137,8 @@ fn of_many_heaps_a_page_is_shown() {
     };
     let blocks = page.heaps(&manifest, &vec![heap; 30_000]);
     let last = blocks.last().unwrap();
-    assert_eq!(last.lines().count(), OTHER_HEAPS + 1);
-    assert!(last.ends_with("\n… and 29976 more heaps\n"), "{last}");
+    assert_eq!(last.len(), OTHER_HEAPS + 1);
+    assert_eq!(last.last().unwrap(), "… and 29976 more heaps");
 }
 
 #[test]
@@ -150,9 +150,9 @@ fn every_width_is_kept() {
             console: &console,
             width: Some(width),
         };
-        for line in page.heap(&manifest, &heap).lines() {
+        for line in page.heap(&manifest, &heap) {
             assert!(
-                console::measure_text_width(line) <= width,
+                console::measure_text_width(&line) <= width,
                 "{width}: {line}"
             );
         }

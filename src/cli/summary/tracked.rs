@@ -13,8 +13,8 @@ use crate::untrusted::shown;
 /// Lists shown.
 const SHOWN: usize = 20;
 
-/// One block of lines: each list with its sums.
-pub(super) fn block(console: &Console, manifest: &Manifest) -> Option<String> {
+/// The lines of each list with its sums.
+pub(super) fn block(console: &Console, manifest: &Manifest) -> Option<Vec<String>> {
     let dumps = &manifest.java_allocations.as_ref()?.dumps;
     if dumps.is_empty() {
         return None;
@@ -36,7 +36,7 @@ pub(super) fn block(console: &Console, manifest: &Manifest) -> Option<String> {
     if let Some(left) = dumps.len().checked_sub(SHOWN + 1) {
         lines.push(format!("  … and {} more", left + 1));
     }
-    Some(lines.join("\n") + "\n")
+    Some(lines)
 }
 
 fn line(dump: &TrackedDump) -> String {

@@ -175,7 +175,7 @@ fn show_tables(console: &Console, args: &Args, reports: &[TopReport], takes_all:
                 console.data("nothing matches (names are matched with upper and lower case)");
                 continue;
             }
-            console.data(table(console, report));
+            table(report).show(console);
             let hidden = report.rows_total.saturating_sub(report.rows.len());
             if hidden > 0 && reports.len() == 1 && report.by != Grouping::Object {
                 let more = format!("… and {} more (-n 0 shows all)", thousands(hidden as u64));
@@ -199,7 +199,7 @@ fn heading_of(by: Grouping) -> &'static str {
     }
 }
 
-fn table(console: &Console, report: &TopReport) -> String {
+fn table(report: &TopReport) -> Table {
     let has = |of: fn(&TopRow) -> u64| report.rows.iter().any(|row| of(row) > 0);
     let native = has(|row| row.figures.native_bytes);
     let retained = has(|row| row.figures.retained_count.unwrap_or(0));
@@ -267,7 +267,7 @@ fn table(console: &Console, report: &TopReport) -> String {
             table.remark(format!("at {top}, thread {}", site.thread));
         }
     }
-    table.render(console, console.stdout_width())
+    table
 }
 
 /// The path that holds an object, from the last static or from its root on.
@@ -352,7 +352,7 @@ fn show_tree(console: &Console, args: &Args, report: &TreeReport) {
         java_view::heading(console, &report.heap);
         java_view::totals(console, Some(&report.reachable), Some(&report.unreachable));
         console.data("");
-        console.data(drawn(console, report));
+        drawn(report).show(console);
         let least = format!(
             "nodes that retain at least {} (--min), {} levels (--depth)",
             ByteSize(report.least_bytes),
@@ -363,7 +363,7 @@ fn show_tree(console: &Console, args: &Args, report: &TreeReport) {
     java_view::warn(console, &report.heap);
 }
 
-fn drawn(console: &Console, report: &TreeReport) -> String {
+fn drawn(report: &TreeReport) -> Table {
     let native = report
         .nodes
         .iter()
@@ -406,5 +406,5 @@ fn drawn(console: &Console, report: &TreeReport) -> String {
         }
         table.lead(cut_end(&lead, 60));
     }
-    table.render(console, console.stdout_width())
+    table
 }

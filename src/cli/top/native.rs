@@ -178,7 +178,7 @@ fn rows(console: &Console, report: &TopReport, heap: &HeapReport) {
             false => format!("{callers}  {place}"),
         });
     }
-    console.data(table.render(console, width));
+    table.show(console);
     let total = heap.rows_total.unwrap_or(0);
     let with_self = heap.rows_with_self.unwrap_or(0);
     let listed = match report.sort {
@@ -248,7 +248,7 @@ fn drawn(console: &Console, heap: &HeapReport, tree: &TreeReport) {
         table.lead(lead);
         table.style(Style::Dim);
     }
-    console.data(table.render(console, console.stdout_width()));
+    table.show(console);
     let least = match heap.unit.as_str() {
         "bytes" => ByteSize(tree.least).to_string(),
         _ => thousands(tree.least),
