@@ -312,6 +312,45 @@ fn files_open_with_what_they_own_and_stay_readable() {
 }
 
 #[test]
+fn what_is_printed_holds_no_line_end() {
+    let calls = r#"\.(data|say|warn|complain|detail|laid_out|hanging|warn_with_help)\(\s*"#;
+    let literal = r#"(format_args!\(|format!\()?\s*"([^"\\]|\\[^n])*\\n"#;
+    let ends_lines = regex::Regex::new(&format!("{calls}{literal}")).expect("a pattern");
+    assert!(ends_lines.is_match("console.data(format_args!(\n  \"\\n{}\", x))"));
+    assert!(!ends_lines.is_match("console.data(\"a \\\n  b\"); \"\\n\""));
+    let wrong: Vec<String> = sources()
+        .into_iter()
+        .filter(|source| source.module() == "cli" && ends_lines.is_match(&source.code))
+        .map(|source| format!("src/{}", source.path))
+        .collect();
+    assert!(
+        wrong.is_empty(),
+        "the console takes line ends for foreign ones, print each line by itself: {wrong:?}"
+    );
+}
+
+#[test]
+fn no_test_says_that_it_was_skipped_and_passes() {
+    let mut wrong = Vec::new();
+    let mut folders = vec![root().join("tests"), root().join("src")];
+    let says = concat!("\"skip", "ped: ");
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("it can be read") {
+            let path = entry.expect("it can be read").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|e| e == "rs") {
+                let text = fs::read_to_string(&path).expect("sources are UTF-8");
+                if text.contains(says) {
+                    wrong.push(path);
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "see tests/common/judge.rs: {wrong:?}");
+}
+
+#[test]
 fn imports_are_found_in_every_form() {
     let code = "use crate::units::Pid;\nuse crate::{device::{Device, Command}, error};\n\
                 let x = crate::proto::A; pub(crate) fn f() {} mycrate::no::x(); $crate::session!()";

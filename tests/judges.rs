@@ -1,8 +1,11 @@
 //! Other people's tools judge what the demo leaves: Go's pprof must open it and see the leak.
-//! Where Go is not installed the story is skipped and says so; `tests/run.sh` installs it.
+//! And of all judges: in CI none may be missing.
 
 use std::path::Path;
 use std::process::{Command, Output};
+
+#[path = "common/judge.rs"]
+mod judge;
 
 /// The call that the demo's app leaks from.
 const LEAK: &str = "example::telemetry::EventHistory::Append";
@@ -56,11 +59,9 @@ fn first_row(table: &str) -> &str {
 const AFTER: usize = 5;
 
 #[test]
-fn go_pprof_names_the_demos_leak_first() {
-    if Command::new("go").arg("version").output().is_err() {
-        println!("skipped: go is not installed");
-        return;
-    }
+#[ignore = "needs Go: tests/run.sh runs it"]
+fn judged_by_go_pprof_names_the_demos_leak_first() {
+    judge::go();
     let folder = tempfile::tempdir().expect("a folder");
     let output = demo(folder.path());
     assert!(
@@ -172,11 +173,9 @@ fn told(flags: &[&str], profile: &Path) -> Rows {
 }
 
 #[test]
-fn filters_leave_what_pprofs_leave() {
-    if Command::new("go").arg("version").output().is_err() {
-        println!("skipped: go is not installed");
-        return;
-    }
+#[ignore = "needs Go: tests/run.sh runs it"]
+fn judged_by_go_filters_leave_what_pprofs_leave() {
+    judge::go();
     let folder = tempfile::tempdir().expect("a folder");
     assert!(demo(folder.path()).status.success());
     // With Perfetto's names of columns nothing tells viewers to drop allocators.
@@ -225,11 +224,9 @@ fn filters_leave_what_pprofs_leave() {
 }
 
 #[test]
-fn differences_are_those_that_pprof_computes() {
-    if Command::new("go").arg("version").output().is_err() {
-        println!("skipped: go is not installed");
-        return;
-    }
+#[ignore = "needs Go: tests/run.sh runs it"]
+fn judged_by_go_differences_are_those_that_pprof_computes() {
+    judge::go();
     let folder = tempfile::tempdir().expect("a folder");
     assert!(demo(folder.path()).status.success());
     let profiles = profiles(folder.path());
@@ -289,4 +286,16 @@ fn differences_are_those_that_pprof_computes() {
         .map(|(name, row)| (name, row.0))
         .expect("the leak");
     assert_eq!(growth, flat as f64, "{name}");
+}
+
+#[test]
+fn in_ci_no_judge_is_missing() {
+    let is_ci = std::env::var_os("CI").is_some_and(|ci| !ci.is_empty() && ci != "false");
+    if is_ci {
+        let missing = judge::missing();
+        assert!(
+            missing.is_empty(),
+            "tests/run.sh installs them: {missing:#?}"
+        );
+    }
 }

@@ -1,6 +1,5 @@
 //! llvm-symbolizer judges what the symbolizer says: same frames, names, files and lines for
-//! addresses of libc's debug file and of the fixtures. Where it is not installed, or the debug
-//! file is not, that is said and skipped; `tests/run.sh` installs them.
+//! addresses of libc's debug file and of this program. `tests/run.sh` installs them.
 
 use heaptap::symbolize::file::{Beside, Bytes, SymbolFile, identify};
 use object::{Object, ObjectSymbol, SymbolKind};
@@ -13,14 +12,8 @@ use std::sync::Arc;
 /// Linkage name, file, line.
 type Frame = (String, String, u64);
 
-/// The newest llvm-symbolizer that is installed. Versions differ: 19 is the one that answers
-/// are measured by.
-fn llvm_symbolizer() -> Option<String> {
-    let versions = [19, 20, 21, 22, 18, 17, 16, 15, 14];
-    let names = versions.map(|version| format!("llvm-symbolizer-{version}"));
-    let mut names = names.into_iter().chain(["llvm-symbolizer".to_owned()]);
-    names.find(|name| Command::new(name).arg("--version").output().is_ok())
-}
+#[path = "common/judge.rs"]
+mod judge;
 
 /// The debug file of the libc that this test runs on.
 fn libc_debug_file() -> Option<PathBuf> {
@@ -129,28 +122,26 @@ fn compare(llvm: &str, path: &Path, count: usize) -> (usize, usize, Vec<String>)
     (all, same, differences)
 }
 
+fn agrees(path: &Path, count: usize) {
+    let (all, same, differences) = compare(&judge::llvm_symbolizer(), path, count);
+    assert!(
+        same * 1000 >= all * 999,
+        "{same} of {all} frames agree\n{}",
+        differences.join("\n")
+    );
+}
+
 #[test]
-fn frames_are_those_of_llvm_symbolizer() {
-    let Some(llvm) = llvm_symbolizer() else {
-        println!("skipped: llvm-symbolizer is not installed");
-        return;
-    };
-    let mut files = Vec::new();
-    match libc_debug_file() {
-        Some(path) => files.push((path, 1000)),
-        None => println!("skipped: libc's debug file (libc6-dbg) is not installed"),
-    }
-    // This program: Rust's units, many in one file.
-    if cfg!(target_os = "linux") {
-        files.push((std::env::current_exe().expect("this program"), 300));
-    }
-    let (mut all, mut same) = (0, 0);
-    for (path, count) in files {
-        let found = compare(&llvm, &path, count);
-        println!("{}: {} of {} frames", path.display(), found.1, found.0);
-        println!("{}", found.2.join("\n"));
-        all += found.0;
-        same += found.1;
-    }
-    assert!(same * 1000 >= all * 999, "{same} of {all} frames agree");
+#[ignore = "needs llvm-symbolizer and libc's debug file: tests/run.sh runs it"]
+fn judged_by_llvm_and_libc_frames_of_libc_are_the_same() {
+    let libc = libc_debug_file().expect("libc's debug file (libc6-dbg) is installed");
+    agrees(&libc, 1000);
+}
+
+/// This program: Rust's units, many in one file.
+#[test]
+#[ignore = "needs llvm-symbolizer: tests/run.sh runs it"]
+#[cfg(target_os = "linux")]
+fn judged_by_llvm_frames_of_this_program_are_the_same() {
+    agrees(&std::env::current_exe().expect("this program"), 300);
 }

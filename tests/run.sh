@@ -3,8 +3,16 @@
 #
 # Installs what the tests need where it can (Debian or Ubuntu, as root or with passwordless
 # sudo): adb, Go's pprof, llvm-symbolizer, hprof-conv, VisualVM's reader, a Python with
-# Perfetto's protos. What can't be had is skipped, and said so. `fast` is the inner loop: no
-# installing, no bench, the dev profile.
+# Perfetto's protos. Tests that need one of them are ignored by `cargo test` and run here by name
+# (see tests/common/judge.rs). What can't be had fails the run in CI (the variable CI); elsewhere
+# it is listed at the end as not run. `fast` is the inner loop: no installing, no bench, the dev
+# profile.
+#
+# Data from outside of the repository is read where these name a folder of it:
+#   HEAPTAP_HPROF          heap dumps, beside them what jmap, hprof-slurp and VisualVM say of them
+#   HEAPTAP_RECORDINGS     recordings (native, java, binaries), beside them what Perfetto says
+#   HEAPTAP_DEVICE_TEXTS   texts of real phones (meminfo, gclog)
+#   HEAPTAP_MAPPINGS       mapping files of R8 and ProGuard
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,13 +20,87 @@ tier=${1:-full}
 case $tier in full|fast) ;; *) echo "usage: tests/run.sh [fast]" >&2; exit 2 ;; esac
 
 say() { printf '\n== %s\n' "$*"; }
-skipped=()
-skip() { skipped+=("$1"); echo "skipped: $1"; }
+is_ci() { [ -n "${CI:-}" ] && [ "$CI" != false ]; }
+
+# Judges that are there, as names of tests begin, and what is not run for want of one.
+judges=()
+judge() { judges+=("judged_by_$1_"); }
+not_run=()
+not_run() { not_run+=("$1"); echo "not run: $1"; }
+lacks() { # judge, why
+  not_run "$1: $2"
+  if [ "$tier" = full ] && is_ci; then echo "in CI every judge has to be there" >&2; exit 1; fi
+}
+# Runs the tests whose judges are there.
+judged() { # cargo's arguments
+  [ ${#judges[@]} = 0 ] || cargo test --locked "$@" --tests -- --ignored "${judges[@]}"
+}
+summary() {
+  if [ ${#not_run[@]} -gt 0 ]; then
+    say "not run on this machine"
+    printf '  %s\n' "${not_run[@]}"
+  fi
+}
+
+# What is given from outside of the repository, and a port that only one may have.
+find_given() {
+  local pair
+  for pair in HPROF:hprof RECORDINGS:recordings DEVICE_TEXTS:device_texts; do
+    local variable=HEAPTAP_${pair%:*}
+    if [ -n "${!variable:-}" ]; then judges+=("given_${pair#*:}_"); else
+      not_run "tests of data from outside ($variable names no folder)"
+    fi
+  done
+  [ -n "${HEAPTAP_MAPPINGS:-}" ] ||
+    not_run "mapping files from outside (HEAPTAP_MAPPINGS names no folder)"
+  if (exec 3<>/dev/tcp/127.0.0.1/9001) 2>/dev/null; then
+    not_run "what Perfetto's UI fetches (port 9001 is in use)"
+  else
+    judges+=(given_port_9001_)
+  fi
+}
+
+has_llvm() { compgen -c llvm-symbolizer >/dev/null; }
+has_libc_debug() {
+  local id
+  id=$(readelf -n /lib/*/libc.so.6 2>/dev/null | sed -n 's/.*Build ID: //p' | head -1) || true
+  [ -n "$id" ] && [ -f "/usr/lib/debug/.build-id/${id:0:2}/${id:2}.debug" ]
+}
+# The path of Debian's hprof-conv is known to the tests.
+has_hprof_conv() {
+  [ -n "${HEAPTAP_HPROF_CONV:-}" ] || command -v hprof-conv >/dev/null ||
+    [ -x /usr/lib/android-sdk/platform-tools/hprof-conv ]
+}
+has_jdk() { command -v javac >/dev/null && command -v jmap >/dev/null; }
+has_visualvm() { has_jdk && { [ -n "${HEAPTAP_JFLUID_HEAP:-}" ] || [ -d /usr/share/visualvm ]; }; }
+has_module() { "$1" -c "import $2" 2>/dev/null; } # Python, module
+
+find_judges() {
+  local absent="not installed, and no apt or pip to install it with"
+  command -v adb >/dev/null && judge adb || lacks "real adb" "$absent"
+  command -v go >/dev/null && judge go || lacks "go tool pprof" "$absent"
+  command -v sqlite3 >/dev/null && judge sqlite3 || lacks "sqlite3" "$absent"
+  has_llvm && judge llvm_frames || lacks "llvm-symbolizer" "$absent"
+  has_llvm && has_libc_debug && judge llvm_and_libc || lacks "libc's debug file" "$absent"
+  has_hprof_conv && judge hprof_conv || lacks "hprof-conv" "$absent"
+  has_jdk && judge jdk || lacks "the JDK's jmap" "$absent"
+  has_visualvm && judge visualvm || lacks "VisualVM's reader of heap dumps" "$absent"
+  has_module "${HEAPTAP_PERFETTO_PYTHON:-false}" perfetto.protos && judge perfetto_protos ||
+    lacks "Perfetto's own protos" "$absent"
+  has_module "${HEAPTAP_EXPORT_PYTHON:-false}" duckdb && judge duckdb ||
+    lacks "DuckDB on Parquet" "$absent"
+}
 
 if [ "$tier" = fast ]; then
   cargo fmt --check
   cargo clippy --all-targets --locked -- -D warnings
-  exec cargo test --locked
+  find_judges
+  find_given
+  # Nothing was installed for it: what CI must have may be missing.
+  env -u CI cargo test --locked
+  judged
+  summary
+  exit
 fi
 
 # --- what the judges need -------------------------------------------------------------
@@ -37,57 +119,43 @@ need() { command -v "$1" >/dev/null || apt_install "$2"; } # command, package
 say "tools"
 command -v cc >/dev/null || apt_install gcc libc6-dev ||
   { echo "no C compiler, and none could be installed" >&2; exit 1; }
-need adb adb || skip "real adb (not installed, and no apt to install it with)"
-need go golang-go || skip "go tool pprof (not installed, and no apt to install it with)"
+need adb adb || true
+need go golang-go || true
+need sqlite3 sqlite3 || true
 need python3 python3 || true
 # The symbolizer is measured by llvm-symbolizer 19, on the debug file of this machine's libc.
 # Answers of other versions differ in places; the newest there is will do.
-has_llvm() { compgen -c llvm-symbolizer >/dev/null; }
 if ! command -v llvm-symbolizer-19 >/dev/null; then
   apt_install llvm-19 2>/dev/null || has_llvm || apt_install llvm 2>/dev/null || true
 fi
-has_llvm || skip "llvm-symbolizer (not installed, and no apt to install it with)"
-libc_id=$(readelf -n /lib/*/libc.so.6 2>/dev/null | sed -n 's/.*Build ID: //p' | head -1) || true
-if [ ! -f "/usr/lib/debug/.build-id/${libc_id:0:2}/${libc_id:2}.debug" ]; then
-  apt_install libc6-dbg 2>/dev/null || skip "libc's debug file (libc6-dbg could not be installed)"
-fi
-# The path of Debian's hprof-conv is known to the tests; VisualVM's reader needs a JDK.
-conv=/usr/lib/android-sdk/platform-tools/hprof-conv
-command -v hprof-conv >/dev/null || [ -x $conv ] || apt_install hprof-conv ||
-  skip "hprof-conv (not installed, and no apt to install it with)"
-need javac default-jdk-headless && [ -d /usr/share/visualvm ] || apt_install visualvm ||
-  skip "VisualVM's reader of heap dumps (not installed, and no apt to install it with)"
+has_libc_debug || apt_install libc6-dbg 2>/dev/null || true
+has_hprof_conv || apt_install hprof-conv || true
+has_jdk || apt_install default-jdk-headless || true
+has_visualvm || apt_install visualvm || true
 venv=target/judges-venv
-protos() { [ -x $venv/bin/python ] && $venv/bin/python -c 'import perfetto.protos' 2>/dev/null; }
-if ! protos; then
+if ! has_module $venv/bin/python perfetto.protos; then
   { python3 -m venv $venv || { apt_install python3-venv && python3 -m venv $venv; }; } >/dev/null 2>&1 || true
   [ ! -x $venv/bin/pip ] || $venv/bin/pip install -q --disable-pip-version-check perfetto || true
 fi
-if protos; then
-  export HEAPTAP_PERFETTO_PYTHON=$PWD/$venv/bin/python
-else
-  skip "Perfetto's own protos (the Python package perfetto could not be installed)"
-fi
-
 # DuckDB opens what `convert --format parquet` writes.
 [ ! -x $venv/bin/pip ] || $venv/bin/pip install -q --disable-pip-version-check duckdb || true
-if [ -x $venv/bin/python ] && $venv/bin/python -c 'import duckdb' 2>/dev/null; then
-  export HEAPTAP_EXPORT_PYTHON=$PWD/$venv/bin/python
-else
-  skip "DuckDB on Parquet (the Python package duckdb could not be installed)"
+if [ -x $venv/bin/python ]; then
+  export HEAPTAP_PERFETTO_PYTHON=$PWD/$venv/bin/python HEAPTAP_EXPORT_PYTHON=$PWD/$venv/bin/python
 fi
+find_judges
+find_given
 
 # The report's viewer: node builds it again and must get the same bytes, Chromium looks at it.
 viewer=yes
 need node nodejs && need npm npm || viewer=no
 [ $viewer = no ] || (cd viewer && npm ci --ignore-scripts --no-audit --no-fund --silent) || viewer=no
-[ $viewer = yes ] || skip "the viewer's build and tests (no node, npm or its packages could be had)"
+[ $viewer = yes ] || lacks "the viewer's build and tests" "no node, npm or its packages could be had"
 browser=no
 for command in chromium chromium-browser google-chrome; do
   if command -v $command >/dev/null; then browser=yes; fi
 done
 [ $browser = yes ] || { apt_install chromium 2>/dev/null && browser=yes; } ||
-  skip "the report in a browser (no Chromium, and none could be installed)"
+  lacks "the report in a browser" "no Chromium, and none could be installed"
 
 say "format and lints"
 cargo fmt --check
@@ -95,6 +163,7 @@ cargo clippy --locked --profile ci --all-targets -- -D warnings
 
 say "tests"
 cargo test --locked --profile ci
+judged --profile ci
 
 if [ $viewer = yes ]; then
   say "the report's viewer"
@@ -107,12 +176,14 @@ if [ $viewer = yes ]; then
   fi
 fi
 
-if [ -x tests/bench/bench.sh ]; then
-  say "the real bench: adb, adbd, perfetto and traced"
-  tests/bench/bench.sh test
-fi
+say "the real bench: adb, adbd, perfetto and traced"
+bench=0
+tests/bench/bench.sh test || bench=$?
+case $bench in
+  0) ;;
+  # Namespaces are the machine's to allow: nothing that could be installed.
+  77) not_run "the real bench: see above" ;;
+  *) exit $bench ;;
+esac
 
-if [ ${#skipped[@]} -gt 0 ]; then
-  say "skipped on this machine"
-  printf '  %s\n' "${skipped[@]}"
-fi
+summary

@@ -137,10 +137,9 @@ fn boot_ns(phone: &Phone) -> u64 {
 }
 
 #[test]
+#[ignore = "needs the bench: tests/bench/bench.sh test"]
 fn figures_of_the_real_service_and_of_the_loop_are_the_kernels() {
-    let Some(phone) = Phone::boot("figures") else {
-        return;
-    };
+    let phone = Phone::boot("figures");
     let hog = Hog::start(&phone);
     let before = hog.status(&phone);
     let mut run = phone.heaptap(&["record", "-n", HOG, "--with", "meminfo", "-o", "out"]);
@@ -305,10 +304,9 @@ fn fake_meminfo(phone: &Phone, pid: u32, name: &str) -> String {
 }
 
 #[test]
+#[ignore = "needs the bench: tests/bench/bench.sh test"]
 fn collections_and_samples_survive_a_killed_adbd() {
-    let Some(phone) = Phone::boot("beside") else {
-        return;
-    };
+    let phone = Phone::boot("beside");
     let hog = Hog::start(&phone);
     let text = fake_meminfo(&phone, hog.pid, HOG);
     fs::create_dir(phone.file("/data/fake/log")).expect("new");
@@ -400,10 +398,9 @@ fn collections_and_samples_survive_a_killed_adbd() {
 }
 
 #[test]
+#[ignore = "needs the bench: tests/bench/bench.sh test"]
 fn meminfo_of_one_process_is_asked_once_and_again_and_again() {
-    let Some(phone) = Phone::boot("meminfo") else {
-        return;
-    };
+    let phone = Phone::boot("meminfo");
     let absent = phone.heaptap(&["meminfo", TARGET, "--json"]).end(SOON);
     assert_eq!(absent.code(), Some(exit::DEVICE_FAILED), "{absent:?}");
     assert!(
@@ -471,10 +468,9 @@ fn totals(ended: &Ended) -> BTreeMap<String, u64> {
 }
 
 #[test]
+#[ignore = "needs the bench: tests/bench/bench.sh test"]
 fn mappings_add_up_to_the_kernels_own_sums() {
-    let Some(phone) = Phone::boot("smaps") else {
-        return;
-    };
+    let phone = Phone::boot("smaps");
     let hog = Hog::start(&phone);
     hog.feed(&phone);
     let ask = |more: &[&str]| {

@@ -2,7 +2,7 @@
 //! there, so what is recorded are process stats, and a profile is always empty: the stories
 //! hold heaptap to what it says and to what it leaves, not to samples.
 //!
-//! Run by `tests/bench/bench.sh test`; without it each story is skipped.
+//! Run by `tests/bench/bench.sh test`; `cargo test` ignores them.
 
 mod beside;
 mod faults;

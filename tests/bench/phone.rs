@@ -3,11 +3,11 @@
 //! `bench.sh` and the deadlines; knows nothing of heaptap but the path of its binary.
 
 use std::fs;
-use std::io::{Read, Write as _};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver};
-use std::sync::{Arc, Mutex, Once};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// What one step may take before the story fails. Far above what it does take, since several
@@ -26,25 +26,17 @@ pub struct Phone {
 }
 
 impl Phone {
-    /// Boots a phone and lets a fresh adb server connect to it. `None`, with one line for the
-    /// whole run, where there is no bench.
-    pub fn boot(story: &str) -> Option<Self> {
-        let phone = Self::boot_unconnected(story, 5601)?;
+    /// Boots a phone and lets a fresh adb server connect to it.
+    pub fn boot(story: &str) -> Self {
+        let phone = Self::boot_unconnected(story, 5601);
         phone.connect(SERIAL);
-        Some(phone)
+        phone
     }
 
     /// Boots a phone whose adbd listens on `port`; no adb server runs in its network.
-    pub fn boot_unconnected(story: &str, port: u16) -> Option<Self> {
-        static SKIPPED: Once = Once::new();
-        let Some(bench) = std::env::var_os("HEAPTAP_BENCH") else {
-            // Past the harness's capture, which would swallow the line.
-            SKIPPED.call_once(|| {
-                let line = "bench: skipped: run these stories with tests/bench/bench.sh test\n";
-                std::io::stderr().write_all(line.as_bytes()).ok();
-            });
-            return None;
-        };
+    pub fn boot_unconnected(story: &str, port: u16) -> Self {
+        let bench = std::env::var_os("HEAPTAP_BENCH");
+        let bench = bench.expect("these stories are run by tests/bench/bench.sh test");
         let phone = Self {
             bench: bench.into(),
             name: story.to_owned(),
@@ -53,7 +45,7 @@ impl Phone {
         let port = port.to_string();
         let boot = phone.bench(&["up", story, &port]).end(SOON);
         assert!(boot.status.success(), "the phone does not boot: {boot:?}");
-        Some(phone)
+        phone
     }
 
     /// Boots a second phone in the same network; returns its serial once connected.

@@ -6,10 +6,9 @@ use crate::phone::{Phone, SERIAL, SOON, until};
 use crate::{PATIENCE, TARGET, exit, kind};
 
 #[test]
+#[ignore = "needs the bench: tests/bench/bench.sh test"]
 fn the_bench_itself_works() {
-    let Some(phone) = Phone::boot("itself") else {
-        return;
-    };
+    let phone = Phone::boot("itself");
     let three = phone.shell("echo out; echo err >&2; exit 3");
     assert_eq!(three.code(), Some(3), "{three:?}");
     assert_eq!((&*three.stdout, &*three.stderr), ("out\n", "err\n"));
@@ -22,10 +21,9 @@ fn the_bench_itself_works() {
 }
 
 #[test]
+#[ignore = "needs the bench: tests/bench/bench.sh test"]
 fn devices_come_from_the_real_server() {
-    let Some(phone) = Phone::boot("devices") else {
-        return;
-    };
+    let phone = Phone::boot("devices");
     let ended = phone.heaptap(&["devices", "--json"]).end(SOON);
     assert_eq!(ended.code(), Some(exit::DONE), "{ended:?}");
     assert!(ended.stdout.contains(SERIAL), "{ended:?}");
@@ -44,10 +42,9 @@ fn devices_come_from_the_real_server() {
 }
 
 #[test]
+#[ignore = "needs the bench: tests/bench/bench.sh test"]
 fn the_real_adb_takes_the_virtual_phone_for_one() {
-    let Some(phone) = Phone::boot_unconnected("virtual", 5601) else {
-        return;
-    };
+    let phone = Phone::boot_unconnected("virtual", 5601);
     let server = phone.heaptap(&["virtual-phone", "--port", "0"]);
     until("its port", SOON, || server.wrote().ends_with('\n'));
     let said = server.wrote();
@@ -84,11 +81,10 @@ fn the_real_adb_takes_the_virtual_phone_for_one() {
 }
 
 #[test]
+#[ignore = "needs the bench: tests/bench/bench.sh test"]
 fn a_missing_server_is_started_and_stays() {
     // The server finds a phone at an emulator's port by itself.
-    let Some(phone) = Phone::boot_unconnected("server", 5555) else {
-        return;
-    };
+    let phone = Phone::boot_unconnected("server", 5555);
     let mut listed = phone.heaptap(&["devices"]).end(SOON);
     until("the phone in the list", SOON, || {
         assert_eq!(listed.code(), Some(exit::DONE), "{listed:?}");
@@ -105,10 +101,9 @@ fn a_missing_server_is_started_and_stays() {
 }
 
 #[test]
+#[ignore = "needs the bench: tests/bench/bench.sh test"]
 fn of_two_phones_one_must_be_named() {
-    let Some(phone) = Phone::boot("two") else {
-        return;
-    };
+    let phone = Phone::boot("two");
     let other = phone.boot_another(5603);
     let torn = phone.heaptap(&["check", TARGET]).end(SOON);
     assert_eq!(torn.code(), Some(exit::NO_DEVICE), "{torn:?}");
@@ -123,10 +118,9 @@ fn of_two_phones_one_must_be_named() {
 }
 
 #[test]
+#[ignore = "needs the bench: tests/bench/bench.sh test"]
 fn doctor_finds_the_bench_healthy() {
-    let Some(phone) = Phone::boot("doctor") else {
-        return;
-    };
+    let phone = Phone::boot("doctor");
     let ended = phone.heaptap(&["doctor"]).end(SOON);
     assert_eq!(ended.code(), Some(exit::DONE), "{ended:?}");
     // A phone whose tracing is off is not.
@@ -136,10 +130,9 @@ fn doctor_finds_the_bench_healthy() {
 }
 
 #[test]
+#[ignore = "needs the bench: tests/bench/bench.sh test"]
 fn check_tells_apart_what_may_be_profiled() {
-    let Some(phone) = Phone::boot("check") else {
-        return;
-    };
+    let phone = Phone::boot("check");
     let yes = phone.heaptap(&["check", TARGET]).end(SOON);
     assert_eq!(yes.code(), Some(exit::DONE), "{yes:?}");
     let no = phone.heaptap(&["check", "com.example.release"]).end(SOON);
@@ -150,10 +143,9 @@ fn check_tells_apart_what_may_be_profiled() {
 }
 
 #[test]
+#[ignore = "needs the bench: tests/bench/bench.sh test"]
 fn a_silent_phone_is_told_from_an_absent_one() {
-    let Some(phone) = Phone::boot("silent") else {
-        return;
-    };
+    let phone = Phone::boot("silent");
     phone.signal("STOP", "adbd");
     let silent = phone.heaptap(&["check", TARGET, "--json"]).end(PATIENCE);
     assert_eq!(silent.code(), Some(exit::DEVICE_FAILED), "{silent:?}");

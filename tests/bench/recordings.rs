@@ -6,10 +6,9 @@ use crate::phone::{Phone, SERIAL, SOON};
 use crate::{PATIENCE, STATS_AND_HEAP, TARGET, assert_collected, assert_kept, exit, kind, record};
 
 #[test]
+#[ignore = "needs the bench: tests/bench/bench.sh test"]
 fn a_recording_is_stopped_and_pulled() {
-    let Some(phone) = Phone::boot("record") else {
-        return;
-    };
+    let phone = Phone::boot("record");
     let run = record(&phone, STATS_AND_HEAP, &[]);
     run.signal("INT");
     let ended = run.end(PATIENCE);
@@ -18,10 +17,9 @@ fn a_recording_is_stopped_and_pulled() {
 }
 
 #[test]
+#[ignore = "needs the bench: tests/bench/bench.sh test"]
 fn a_duration_ends_it_without_a_hand() {
-    let Some(phone) = Phone::boot("duration") else {
-        return;
-    };
+    let phone = Phone::boot("duration");
     let run = record(&phone, STATS_AND_HEAP, &["--duration", "1s"]);
     let ended = run.end(PATIENCE);
     assert_eq!(ended.code(), Some(exit::NO_SAMPLES), "{ended:?}");
@@ -29,10 +27,9 @@ fn a_duration_ends_it_without_a_hand() {
 }
 
 #[test]
+#[ignore = "needs the bench: tests/bench/bench.sh test"]
 fn a_detached_recording_is_stopped_from_elsewhere() {
-    let Some(phone) = Phone::boot("detach") else {
-        return;
-    };
+    let phone = Phone::boot("detach");
     let config = phone.write("config.txtproto", STATS_AND_HEAP);
     let start = phone
         .heaptap(&[
@@ -51,10 +48,9 @@ fn a_detached_recording_is_stopped_from_elsewhere() {
 }
 
 #[test]
+#[ignore = "needs the bench: tests/bench/bench.sh test"]
 fn a_killed_heaptap_is_collected_later() {
-    let Some(phone) = Phone::boot("killed") else {
-        return;
-    };
+    let phone = Phone::boot("killed");
     let run = record(&phone, STATS_AND_HEAP, &[]);
     run.signal("KILL");
     run.end(SOON);
@@ -65,10 +61,9 @@ fn a_killed_heaptap_is_collected_later() {
 }
 
 #[test]
+#[ignore = "needs the bench: tests/bench/bench.sh test"]
 fn a_session_name_in_use_is_refused_and_said() {
-    let Some(phone) = Phone::boot("unique") else {
-        return;
-    };
+    let phone = Phone::boot("unique");
     let config = format!("{STATS_AND_HEAP}unique_session_name: \"heaptap-bench\"\n");
     let first = record(&phone, &config, &[]);
     let config = phone.work().join("config.txtproto");
@@ -93,10 +88,9 @@ fn a_session_name_in_use_is_refused_and_said() {
 }
 
 #[test]
+#[ignore = "needs the bench: tests/bench/bench.sh test"]
 fn android_10_is_recorded_its_way() {
-    let Some(phone) = Phone::boot("ten") else {
-        return;
-    };
+    let phone = Phone::boot("ten");
     let props = phone.file("/data/fake/props");
     let text = fs::read_to_string(&props).expect("of every phone");
     let text = text
@@ -117,10 +111,9 @@ fn android_10_is_recorded_its_way() {
 }
 
 #[test]
+#[ignore = "needs the bench: tests/bench/bench.sh test"]
 fn the_real_perfetto_takes_the_printed_config() {
-    let Some(phone) = Phone::boot("printed") else {
-        return;
-    };
+    let phone = Phone::boot("printed");
     let all = [
         "--interval",
         "8192",

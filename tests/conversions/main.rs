@@ -6,6 +6,8 @@ mod damage;
 mod differences;
 mod flags;
 mod judge;
+#[path = "../common/judge.rs"]
+mod judges;
 mod outcomes;
 mod pprof;
 mod symbolized;

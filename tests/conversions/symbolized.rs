@@ -1,7 +1,7 @@
 //! Symbols as Perfetto's own `symbolize` (llvm-symbolizer 19) finds them: the same packets for
 //! the same library, the same profiles for the same recording.
 
-use super::{fixtures, pprof};
+use super::{fixtures, judges, pprof};
 use heaptap::app::convert::{self, Input, Request, Selection};
 use heaptap::app::goal::{Extent, Goal};
 use heaptap::app::names::NameOptions;
@@ -140,32 +140,45 @@ fn packets_say_what_perfettos_say() {
     assert_eq!(modules(&ours), modules(&theirs));
 }
 
-/// Perfetto's recordings with symbols, where the programs are at hand.
-fn symbolized() -> Option<(PathBuf, PathBuf)> {
-    let folder = PathBuf::from(std::env::var_os("HEAPTAP_RECORDINGS")?);
-    Some((folder.join("native"), folder.join("binaries")))
+/// Every address that Perfetto named in a recording, of the libraries that `is_there` names.
+fn assert_packets(trace: &Path, symbols: &Path, theirs: &[u8], is_there: impl Fn(&str) -> bool) {
+    let ours = modules(&packets(trace, symbols));
+    let mut theirs = modules(theirs);
+    theirs.retain(|(path, _), _| is_there(path));
+    assert_eq!(
+        ours.keys().collect::<Vec<_>>(),
+        theirs.keys().collect::<Vec<_>>()
+    );
+    assert!(!theirs.is_empty(), "{}", trace.display());
+    for (module, addresses) in &theirs {
+        for (address, lines) in addresses {
+            let own = ours[module].get(address);
+            assert_eq!(own, Some(lines), "{} {address:#x}", module.0);
+        }
+    }
+}
+
+/// Of the fixture's three programs the Rust one is too large to be kept.
+#[test]
+fn a_recording_has_the_packets_of_perfettos_symbolize() {
+    let symbolize = fixtures().join("../symbolize");
+    let theirs = std::fs::read(symbolize.join("multi_symbolized.pftrace.zst")).expect("a fixture");
+    let theirs = zstd::decode_all(&*theirs).expect("zstd");
+    let trace = symbolize.join("multi.pftrace");
+    assert_packets(&trace, &symbolize, &theirs, |path| {
+        !path.ends_with("rustalloc")
+    });
 }
 
 #[test]
-fn recordings_have_the_packets_of_perfettos_symbolize() {
-    let Some((native, binaries)) = symbolized() else {
-        println!("skipped: HEAPTAP_RECORDINGS is not set");
-        return;
-    };
+#[ignore = "needs HEAPTAP_RECORDINGS, a folder of recordings and programs"]
+fn given_recordings_have_the_packets_of_perfettos_symbolize() {
+    let folder = judges::given("HEAPTAP_RECORDINGS");
+    let (native, binaries) = (folder.join("native"), folder.join("binaries"));
     for name in ["rust_cont", "multi"] {
-        let ours = modules(&packets(&native.join(format!("{name}.pftrace")), &binaries));
-        let trace = std::fs::read(native.join(format!("{name}_symbolized.pftrace")));
-        let theirs = modules(&trace.expect("a recording"));
-        assert_eq!(
-            ours.keys().collect::<Vec<_>>(),
-            theirs.keys().collect::<Vec<_>>()
-        );
-        for (module, addresses) in &theirs {
-            for (address, lines) in addresses {
-                let own = ours[module].get(address);
-                assert_eq!(own, Some(lines), "{name} {} {address:#x}", module.0);
-            }
-        }
+        let theirs = std::fs::read(native.join(format!("{name}_symbolized.pftrace")));
+        let trace = native.join(format!("{name}.pftrace"));
+        assert_packets(&trace, &binaries, &theirs.expect("a recording"), |_| true);
     }
 }
 
@@ -208,10 +221,14 @@ fn samples(bytes: &[u8]) -> Vec<Sample> {
     samples
 }
 
-fn profiles(folder: &Path) -> Vec<Vec<Sample>> {
+/// The profiles of a folder, but those of a process.
+fn profiles(folder: &Path, but: &str) -> Vec<Vec<Sample>> {
     let entries = std::fs::read_dir(folder).expect("a folder");
     let paths = entries.map(|entry| entry.expect("an entry").path());
-    let is_profile = |path: &PathBuf| path.to_string_lossy().ends_with(".pb.gz");
+    let is_profile = |path: &PathBuf| {
+        let name = path.to_string_lossy();
+        name.ends_with(".pb.gz") && (but.is_empty() || !name.contains(but))
+    };
     let mut profiles: Vec<_> = paths
         .filter(is_profile)
         .map(|path| samples(&std::fs::read(path).expect("a profile")))
@@ -221,37 +238,64 @@ fn profiles(folder: &Path) -> Vec<Vec<Sample>> {
     profiles
 }
 
+/// What we make of a recording and its programs, against the profiles of Perfetto's converter.
+fn assert_profiles(trace: &Path, symbols: &Path, theirs: &Path, but: &str) {
+    let output = tempfile::tempdir().expect("a temporary folder");
+    let cache = tempfile::tempdir().expect("a temporary folder");
+    convert::convert(&Request {
+        input: Input::Path(trace.to_owned()),
+        output: output.path().to_owned(),
+        selection: Selection::default(),
+        pprof: PprofOptions::default(),
+        dominators: false,
+        java_summaries: false,
+        names: names(symbols, cache.path()),
+        watch: Watch::default(),
+        bad_maps_fail: true,
+        look: Look::Missing,
+        packets_for: None,
+        process_names: Default::default(),
+        only_process: None,
+    })
+    .expect("a trace");
+    let ours = profiles(output.path(), but);
+    let theirs = profiles(theirs, but);
+    assert!(
+        ours.iter().any(|profile| profile.len() > 3),
+        "{}",
+        trace.display()
+    );
+    assert_eq!(ours.len(), theirs.len(), "{}", trace.display());
+    for (ours, theirs) in ours.iter().zip(&theirs) {
+        assert_eq!(ours, theirs, "{}", trace.display());
+    }
+}
+
+/// Of the fixture's three processes without the Rust one, whose program is too large to be kept.
 #[test]
 fn a_recording_that_we_symbolize_gives_the_profiles_of_one_that_perfetto_did() {
-    let Some((native, binaries)) = symbolized() else {
-        println!("skipped: HEAPTAP_RECORDINGS is not set");
-        return;
-    };
+    let symbolize = fixtures().join("../symbolize");
+    let trace = symbolize.join("multi.pftrace");
+    assert_profiles(
+        &trace,
+        &symbolize,
+        &symbolize.join("multi_symbolized"),
+        ".18070.",
+    );
+}
+
+#[test]
+#[ignore = "needs HEAPTAP_RECORDINGS, a folder of recordings and programs"]
+fn given_recordings_that_we_symbolize_give_the_profiles_of_those_that_perfetto_did() {
+    let folder = judges::given("HEAPTAP_RECORDINGS");
+    let (native, binaries) = (folder.join("native"), folder.join("binaries"));
     for name in ["rust_cont", "multi"] {
-        let output = tempfile::tempdir().expect("a temporary folder");
-        let cache = tempfile::tempdir().expect("a temporary folder");
-        convert::convert(&Request {
-            input: Input::Path(native.join(format!("{name}.pftrace"))),
-            output: output.path().to_owned(),
-            selection: Selection::default(),
-            pprof: PprofOptions::default(),
-            dominators: false,
-            java_summaries: false,
-            names: names(&binaries, cache.path()),
-            watch: Watch::default(),
-            bad_maps_fail: true,
-            look: Look::Missing,
-            packets_for: None,
-            process_names: Default::default(),
-            only_process: None,
-        })
-        .expect("a trace");
-        let ours = profiles(output.path());
-        let theirs = profiles(&native.join(format!("{name}_symbolized")));
-        assert!(ours.iter().any(|profile| profile.len() > 3), "{name}");
-        assert_eq!(ours.len(), theirs.len(), "{name}");
-        for (ours, theirs) in ours.iter().zip(&theirs) {
-            assert_eq!(ours, theirs, "{name}");
-        }
+        let theirs = native.join(format!("{name}_symbolized"));
+        assert_profiles(
+            &native.join(format!("{name}.pftrace")),
+            &binaries,
+            &theirs,
+            "",
+        );
     }
 }

@@ -1,17 +1,8 @@
 //! Other people's readers: Go's pprof, DuckDB, and the strict parsers of Python.
 
-use crate::{convert, fixture, heaptap, read};
+use crate::{convert, fixture, heaptap, judge, read};
 use std::path::Path;
 use std::process::Command;
-
-/// A Python with DuckDB: `HEAPTAP_EXPORT_PYTHON`, as tests/run.sh sets it.
-fn python() -> Option<String> {
-    let python = std::env::var("HEAPTAP_EXPORT_PYTHON").ok()?;
-    let asked = Command::new(&python).args(["-c", "import duckdb"]).output();
-    asked
-        .is_ok_and(|output| output.status.success())
-        .then_some(python)
-}
 
 /// Everything that `consumers.py` reads, of an input, beside the totals to be found in it.
 fn check(python: &str, folder: &Path, input: &Path, name: &str) {
@@ -41,11 +32,9 @@ fn check(python: &str, folder: &Path, input: &Path, name: &str) {
 }
 
 #[test]
-fn duckdb_and_strict_parsers_read_the_same_numbers() {
-    let Some(python) = python() else {
-        println!("skipped: HEAPTAP_EXPORT_PYTHON names no Python with DuckDB");
-        return;
-    };
+#[ignore = "needs a Python with DuckDB: tests/run.sh runs it"]
+fn judged_by_duckdb_and_strict_parsers_the_numbers_are_the_same() {
+    let python = judge::duckdb();
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     check(
@@ -100,11 +89,9 @@ fn go_totals(file: &Path) -> Option<Vec<(String, i64)>> {
 }
 
 #[test]
-fn go_reads_the_totals_that_json_has() {
-    if Command::new("go").arg("version").output().is_err() {
-        println!("skipped: go is not installed");
-        return;
-    }
+#[ignore = "needs Go: tests/run.sh runs it"]
+fn judged_by_go_totals_are_those_that_json_has() {
+    judge::go();
     let folder = tempfile::tempdir().expect("a folder");
     for (name, input) in [
         ("native", "conversions/allheaps.pftrace"),

@@ -4,6 +4,8 @@
 
 mod agreement;
 mod consumers;
+#[path = "../common/judge.rs"]
+mod judge;
 mod open;
 mod pprof;
 mod read;

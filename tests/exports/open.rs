@@ -88,17 +88,14 @@ fn a_trace_is_given_to_the_ui_once() {
 }
 
 #[test]
-fn the_uis_own_port_is_named_as_its_policy_has_it() {
+#[ignore = "needs port 9001 of this computer: tests/run.sh runs it"]
+fn given_port_9001_the_uis_own_is_named_as_its_policy_has_it() {
     let folder = tempfile::tempdir().expect("a folder");
     let input = fixture("conversions/c_cont.pftrace");
     let path = input.to_string_lossy();
     let (child, line) = open(folder.path(), &[&path, "--print-url", "--timeout", "1h"]);
     if line.is_empty() {
-        let (code, told) = end(child);
-        assert_eq!(code, Some(11), "{told}");
-        assert!(told.contains("port 9001 of 127.0.0.1 is in use"), "{told}");
-        println!("skipped: port 9001 is in use here");
-        return;
+        panic!("{:?}", end(child));
     }
     let trace = line
         .strip_prefix("https://ui.perfetto.dev/#!/?url=")

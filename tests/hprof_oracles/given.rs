@@ -1,5 +1,7 @@
-//! The dumps of HEAPTAP_HPROF and the answers that lie beside them.
+//! The dumps of the fixtures and the answers that lie beside them; with HEAPTAP_HPROF=FOLDER those
+//! below it, by tests of their own.
 
+use crate::judge;
 use crate::oracle::{Counts, differences, of_graph, of_histogram, of_jmap};
 use heaptap::analyze::filter::Filter;
 use heaptap::analyze::paths::Ways;
@@ -13,13 +15,33 @@ use heaptap::import::open_hprof;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// The folder, where one is given.
-fn folder() -> Option<PathBuf> {
-    let given = std::env::var_os("HEAPTAP_HPROF").map(PathBuf::from);
-    if given.is_none() {
-        println!("skipped: HEAPTAP_HPROF names no folder of dumps with answers");
-    }
-    given
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/hprof")
+}
+
+/// The same of the fixtures and of a folder from outside of the repository.
+macro_rules! of_dumps {
+    ($($of_fixtures:ident, $of_given:ident: $check:ident;)*) => { $(
+        #[test]
+        fn $of_fixtures() {
+            $check(&fixtures());
+        }
+
+        #[test]
+        #[ignore = "needs HEAPTAP_HPROF, a folder of dumps with answers"]
+        fn $of_given() {
+            $check(&judge::given("HEAPTAP_HPROF"));
+        }
+    )* };
+}
+
+of_dumps! {
+    sizes_are_those_of_jmap, given_hprof_sizes_are_those_of_jmap: check_jmap;
+    counts_are_those_of_hprof_slurp, given_hprof_counts_are_those_of_hprof_slurp: check_slurp;
+    retained_sizes_are_those_of_visualvm, given_hprof_retained_sizes_are_those_of_visualvm:
+        check_visualvm;
+    what_was_planted_in_android_dumps_is_found, given_hprof_what_was_planted_is_found:
+        check_planted;
 }
 
 fn graph_of(path: &Path, sizes: Option<SizeModel>) -> HeapGraph {
@@ -58,7 +80,7 @@ fn stems(folder: &Path, ending: &str) -> Vec<PathBuf> {
 
 /// The dump that an answer is of.
 fn dump_of(stem: &Path) -> Option<PathBuf> {
-    let endings = [".hprof", ".hprof.gz", ".bin", ".hprof.bz2"];
+    let endings = [".hprof", ".hprof.gz", ".hprof.zst", ".bin", ".hprof.bz2"];
     let mut paths = endings
         .map(|e| PathBuf::from(stem.to_string_lossy().into_owned() + e))
         .into_iter();
@@ -70,18 +92,14 @@ fn beside(stem: &Path, ending: &str) -> String {
     std::fs::read_to_string(path).expect("it can be read")
 }
 
-#[test]
-fn sizes_are_those_of_jmap() {
-    let Some(folder) = folder() else {
-        return;
-    };
+fn check_jmap(folder: &Path) {
     // Made or dropped by jmap itself between its count and its dump.
     let moving = [
         "int[]",
         "jdk.internal.ref.CleanerImpl$PhantomCleanableRef",
         "java.lang.invoke.MethodHandleNatives$CallSiteContext",
     ];
-    let all = stems(&folder, ".histo.txt");
+    let all = stems(folder, ".histo.txt");
     assert!(!all.is_empty());
     for stem in all {
         let graph = graph_of(&dump_of(&stem).expect("its dump"), None);
@@ -138,12 +156,8 @@ fn slurp_words(bytes: u64) -> String {
     format!("{value:.2}TiB")
 }
 
-#[test]
-fn counts_are_those_of_hprof_slurp_and_sizes_by_its_definition() {
-    let Some(folder) = folder() else {
-        return;
-    };
-    let all = stems(&folder, ".slurp.txt");
+fn check_slurp(folder: &Path) {
+    let all = stems(folder, ".slurp.txt");
     assert!(!all.is_empty());
     for stem in all {
         let graph = graph_of(&dump_of(&stem).expect("its dump"), None);
@@ -180,19 +194,15 @@ fn counts_are_those_of_hprof_slurp_and_sizes_by_its_definition() {
     }
 }
 
-#[test]
-fn counts_and_retained_sizes_are_those_of_visualvm() {
-    let Some(folder) = folder() else {
-        return;
-    };
-    let all = stems(&folder, ".visualvm.tsv");
+fn check_visualvm(folder: &Path) {
+    let dumps = stems(folder, ".visualvm.tsv").into_iter();
+    let mut all = dumps
+        .map(|stem| (dump_of(&stem).expect("its dump"), stem))
+        .collect::<Vec<_>>();
+    // heaptap reads no bzip2.
+    all.retain(|(dump, _)| dump.extension().is_none_or(|ending| ending != "bz2"));
     assert!(!all.is_empty());
-    for stem in all {
-        let Some(dump) = dump_of(&stem).filter(|path| path.extension().is_none_or(|e| e != "bz2"))
-        else {
-            println!("skipped: {} is packed with bzip2", stem.display());
-            continue;
-        };
+    for (dump, stem) in all {
         let graph = graph_of(&dump, None);
         let text = beside(&stem, ".visualvm.tsv");
         let ours = of_graph(&graph);
@@ -234,12 +244,8 @@ fn counts_and_retained_sizes_are_those_of_visualvm() {
     }
 }
 
-#[test]
-fn what_was_planted_in_android_dumps_is_found() {
-    let Some(folder) = folder() else {
-        return;
-    };
-    let all = stems(&folder, ".expected.json");
+fn check_planted(folder: &Path) {
+    let all = stems(folder, ".expected.json");
     assert!(!all.is_empty());
     for stem in all {
         let expected = beside(&stem, ".expected.json");

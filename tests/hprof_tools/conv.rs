@@ -2,22 +2,10 @@
 //! "whole" where it fails.
 
 use super::dump::{ANDROID, Shape, dump};
-use super::given;
+use super::{given, judge};
 use heaptap::hprof::convert::{ConvertError, ConvertOptions, Converted, convert};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-
-/// Where Debian's package puts it.
-const DEBIAN: &str = "/usr/lib/android-sdk/platform-tools/hprof-conv";
-
-/// `hprof-conv`, where it is installed.
-fn judge() -> Option<PathBuf> {
-    if let Some(path) = std::env::var_os("HEAPTAP_HPROF_CONV") {
-        return Some(path.into());
-    }
-    let found = which::which("hprof-conv").ok();
-    found.or_else(|| Some(PathBuf::from(DEBIAN)).filter(|path| path.is_file()))
-}
 
 /// What `hprof-conv` makes of a dump; `None` where it fails or hangs.
 fn judged(judge: &PathBuf, bytes: &[u8], app_only: bool) -> Option<Vec<u8>> {
@@ -67,11 +55,9 @@ fn dumps() -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
-fn bytes_are_those_of_hprof_conv() {
-    let Some(judge) = judge() else {
-        println!("skipped: hprof-conv is not installed");
-        return;
-    };
+#[ignore = "needs hprof-conv: tests/run.sh runs it"]
+fn judged_by_hprof_conv_bytes_are_the_same() {
+    let judge = judge::hprof_conv();
     for (name, bytes) in dumps() {
         for app_only in [false, true] {
             let theirs = judged(&judge, &bytes, app_only).expect("hprof-conv converts it");
@@ -87,11 +73,9 @@ fn bytes_are_those_of_hprof_conv() {
 }
 
 #[test]
-fn damage_is_told_wherever_hprof_conv_fails() {
-    let Some(judge) = judge() else {
-        println!("skipped: hprof-conv is not installed");
-        return;
-    };
+#[ignore = "needs hprof-conv: tests/run.sh runs it"]
+fn judged_by_hprof_conv_damage_is_told_wherever_it_fails() {
+    let judge = judge::hprof_conv();
     let mut rng = fastrand::Rng::with_seed(11);
     let shape = Shape {
         objects: 60,

@@ -1,10 +1,12 @@
 //! `hprof conv`, `info` and `strip` as a whole: on dumps made on the spot, and with
 //! HEAPTAP_HPROF=FOLDER on every dump below it as well. Android's own hprof-conv and VisualVM's
-//! reader judge them where they are installed; `tests/run.sh` installs both.
+//! reader judge them where `tests/run.sh` runs them; it installs both.
 
 mod command;
 mod conv;
 mod dump;
+#[path = "../common/judge.rs"]
+mod judge;
 mod strip;
 mod visualvm;
 

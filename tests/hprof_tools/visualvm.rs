@@ -2,27 +2,12 @@
 //! and count the same objects by class as `heaptap` does.
 
 use super::dump::{ANDROID, JAVA_SE, Shape, dump};
-use super::given;
+use super::{given, judge};
 use heaptap::hprof::convert::{ConvertOptions, convert};
 use heaptap::hprof::info::info;
 use heaptap::hprof::strip::{StripOptions, strip};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-/// Where Debian's package puts it.
-const DEBIAN: &str =
-    "/usr/share/visualvm/visualvm/modules/org-graalvm-visualvm-lib-jfluid-heap.jar";
-
-/// VisualVM's library, where it and a JDK are installed.
-fn judge() -> Option<PathBuf> {
-    let jar = match std::env::var_os("HEAPTAP_JFLUID_HEAP") {
-        Some(path) => PathBuf::from(path),
-        None => PathBuf::from(DEBIAN),
-    };
-    let java = Command::new("java").arg("--list-modules").output().ok()?;
-    let has_compiler = String::from_utf8_lossy(&java.stdout).contains("jdk.compiler");
-    (jar.is_file() && has_compiler).then_some(jar)
-}
 
 /// Numbers of classes, instances and roots, and a checksum over references, for each file.
 fn judged(jar: &Path, files: &[PathBuf]) -> Vec<String> {
@@ -40,11 +25,9 @@ fn judged(jar: &Path, files: &[PathBuf]) -> Vec<String> {
 }
 
 #[test]
-fn visualvm_reads_what_is_written() {
-    let Some(jar) = judge() else {
-        println!("skipped: VisualVM's library or a JDK is not installed");
-        return;
-    };
+#[ignore = "needs VisualVM's library and a JDK: tests/run.sh runs it"]
+fn judged_by_visualvm_what_is_written_is_read() {
+    let jar = judge::visualvm();
     let folder = tempfile::tempdir().expect("a folder");
     let mut dumps: Vec<(String, Vec<u8>)> = (0..6)
         .map(|seed| {

@@ -1,8 +1,6 @@
 //! The virtual phone, held to what real ones do: by a real `adb`, by a table of permissions,
 //! by scripts, by recordings whose truth is known, and by Perfetto's own protos.
 
-#![allow(clippy::print_stdout, reason = "a skipped test says so on its output")]
-
 mod access;
 mod adb;
 mod client;
@@ -11,6 +9,8 @@ mod java;
 mod java_decode;
 mod java_faults;
 mod java_planted;
+#[path = "../common/judge.rs"]
+mod judge;
 mod libraries;
 mod memory;
 mod python;

@@ -4,15 +4,15 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use crate::lab::{Ended, Lab, Running};
 
 /// The seed decides when heaptap is killed; each moment is a run of its own.
 const SEED: u64 = 20_261_120;
 const KILLS: usize = 100;
-/// At most so long after an event.
-const JITTER: Duration = Duration::from_millis(60);
+/// At most so many seconds after an event, by the clock of the phone, which runs at [`SPEED`].
+const JITTER: f64 = 1.2;
+const SPEED: u32 = 20;
 /// The way of a recording. Killed near any of them, so that each stage has its share however
 /// busy the host is.
 const EVENTS: [&str; 8] = [
@@ -30,22 +30,22 @@ const EVENTS: [&str; 8] = [
 #[derive(Debug, Clone, Copy)]
 struct Moment {
     event: &'static str,
-    after: Duration,
+    /// In seconds of the phone.
+    after: f64,
 }
 
 impl Moment {
     fn random(random: &mut fastrand::Rng) -> Moment {
         Moment {
             event: EVENTS[random.usize(..EVENTS.len())],
-            after: JITTER.mul_f64(random.f64()),
+            after: JITTER * random.f64(),
         }
     }
 
     /// Kills `running` at this moment, or lets it end before.
-    fn kill(self, mut running: Running) -> Ended {
+    fn kill(self, lab: &Lab, mut running: Running) -> Ended {
         if self.event == "nothing" || running.comes(self.event) {
-            // The one place where a test waits by the clock: when is what is tested.
-            std::thread::sleep(self.after);
+            lab.wait_on_phone(self.after);
             running.signal("KILL");
         }
         running.end()
@@ -101,8 +101,8 @@ enum Stage {
 
 /// Starts a recording, kills heaptap, and collects.
 fn kill_at(first: Moment, second: Option<Moment>) -> Stage {
-    let lab = Lab::new("android=14,build=userdebug,speed=20");
-    let killed = first.kill(lab.start_recording(&["-d", "8s", "-c", "2s"]));
+    let lab = Lab::new(&format!("android=14,build=userdebug,speed={SPEED}"));
+    let killed = first.kill(&lab, lab.start_recording(&["-d", "8s", "-c", "2s"]));
     if !lab.is_left() {
         lab.assert_tidy("out");
         if lab.work().join("out/manifest.json").exists() {
@@ -114,7 +114,7 @@ fn kill_at(first: Moment, second: Option<Moment>) -> Stage {
     }
     let fetched = lab.work().join("out/raw-trace").exists();
     if let Some(second) = second {
-        second.kill(lab.start(&["collect", "--json-lines"]));
+        second.kill(&lab, lab.start(&["collect", "--json-lines"]));
     }
     if lab.is_left() {
         let collected = lab.run(&["collect", "--json"]);

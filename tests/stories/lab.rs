@@ -102,7 +102,17 @@ impl Lab {
 
     /// What the phone's shell prints for a command of one word.
     pub fn shell(&self, command: &'static str) -> String {
-        use heaptap::device::{Address, Command, Selector, Server};
+        self.on_phone(&heaptap::device::Command::program(command))
+    }
+
+    /// Waits so many seconds by the phone's clock.
+    pub fn wait_on_phone(&self, seconds: f64) {
+        let sleep = heaptap::device::Command::program("sleep");
+        self.on_phone(&sleep.arg(format!("{seconds:.3}")));
+    }
+
+    fn on_phone(&self, command: &heaptap::device::Command) -> String {
+        use heaptap::device::{Address, Selector, Server};
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -114,7 +124,7 @@ impl Lab {
                 .select(&Selector::Only)
                 .await
                 .expect("the phone");
-            let output = device.run(&Command::program(command), LIMIT).await;
+            let output = device.run(command, LIMIT).await;
             String::from_utf8_lossy(&output.expect("an answer").stdout).into_owned()
         })
     }

@@ -2,7 +2,7 @@
 //! HEAPTAP_DEVICE_TEXTS=FOLDER also logs of real phones in its folder `gclog`.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::Value;
 
@@ -237,17 +237,77 @@ fn rare_values_are_read() {
     }
 }
 
-fn device_texts() -> Option<PathBuf> {
-    Some(Path::new(&std::env::var_os("HEAPTAP_DEVICE_TEXTS")?).join("gclog"))
+/// The same three lines in each format that logcat has.
+const FORMATS: [(&str, &str); 8] = [
+    (
+        "brief",
+        "I/keeper  (  188): Watching for pressure\nI/keeper  (  188): Polling is supported\n\
+         W/auditor (  187): type=2000 audit(0.0:1): state=ready res=1\n",
+    ),
+    (
+        "long",
+        "[ 11-20 09:00:00.101   188:  188 I/keeper   ]\nWatching for pressure\n\n\
+         [ 11-20 09:00:00.102   188:  188 I/keeper   ]\nPolling is supported\n\n\
+         [ 11-20 09:00:00.103   187:  187 W/auditor  ]\n\
+         type=2000 audit(0.0:1): state=ready res=1\n\n",
+    ),
+    (
+        "process",
+        "I(  188) Watching for pressure  (keeper)\nI(  188) Polling is supported  (keeper)\n\
+         W(  187) type=2000 audit(0.0:1): state=ready res=1  (auditor)\n",
+    ),
+    (
+        "raw",
+        "Watching for pressure\nPolling is supported\n\
+         type=2000 audit(0.0:1): state=ready res=1\n",
+    ),
+    (
+        "tag",
+        "I/keeper  : Watching for pressure\nI/keeper  : Polling is supported\n\
+         W/auditor : type=2000 audit(0.0:1): state=ready res=1\n",
+    ),
+    (
+        "thread",
+        "I(  188:  188) Watching for pressure\nI(  188:  188) Polling is supported\n\
+         W(  187:  187) type=2000 audit(0.0:1): state=ready res=1\n",
+    ),
+    (
+        "threadtime",
+        "11-20 09:00:00.101   188   188 I keeper  : Watching for pressure\n\
+         11-20 09:00:00.102   188   188 I keeper  : Polling is supported\n\
+         11-20 09:00:00.103   187   187 W auditor : type=2000 audit(0.0:1): state=ready res=1\n",
+    ),
+    (
+        "time",
+        "11-20 09:00:00.101 I/keeper  (  188): Watching for pressure\n\
+         11-20 09:00:00.102 I/keeper  (  188): Polling is supported\n\
+         11-20 09:00:00.103 W/auditor (  187): type=2000 audit(0.0:1): state=ready res=1\n",
+    ),
+];
+
+#[test]
+fn lines_come_out_of_every_format() {
+    let lines = [
+        (188, 'I', "keeper", "Watching for pressure"),
+        (188, 'I', "keeper", "Polling is supported"),
+        (
+            187,
+            'W',
+            "auditor",
+            "type=2000 audit(0.0:1): state=ready res=1",
+        ),
+    ];
+    for (name, text) in FORMATS {
+        assert_lines(name, text, lines);
+    }
 }
 
-/// Three lines, the same in each format that a real logcat printed.
+/// What a real logcat printed: three lines, the same in each format.
 #[test]
-fn a_real_phone_s_lines_come_out_of_every_format() {
-    let Some(folder) = device_texts() else {
-        println!("skipped: HEAPTAP_DEVICE_TEXTS is not set");
-        return;
-    };
+#[ignore = "needs HEAPTAP_DEVICE_TEXTS, a folder of texts of real phones"]
+fn given_device_texts_lines_come_out_of_every_format() {
+    let folder = std::env::var_os("HEAPTAP_DEVICE_TEXTS").expect("it names a folder");
+    let folder = Path::new(&folder).join("gclog");
     let lines = [
         (
             188,
@@ -263,42 +323,34 @@ fn a_real_phone_s_lines_come_out_of_every_format() {
             "type=2000 audit(0.0:1): state=initialized audit_enabled=0 res=1",
         ),
     ];
-    let mut formats = 0;
-    for name in [
-        "brief",
-        "long",
-        "process",
-        "raw",
-        "tag",
-        "thread",
-        "threadtime",
-        "time",
-    ] {
+    for (name, _) in FORMATS {
         let path = folder.join(format!("andlogview_format_{name}.txt"));
         let text = std::fs::read_to_string(path).expect("the sample");
-        let mut splitter = Splitter::default();
-        let mut seen = 0;
-        for row in text.lines() {
-            let Row::Line(line) = splitter.line(row) else {
-                continue;
-            };
-            let (pid, level, tag, message) = lines[seen];
-            seen += 1;
-            let known = |there: bool| !matches!(name, "raw") && there;
-            assert_eq!(line.message, message, "{name}");
-            assert_eq!(line.level, known(true).then_some(level), "{name}");
-            assert_eq!(line.pid, known(name != "tag").then_some(pid), "{name}");
-            assert_eq!(line.tag, known(name != "thread").then_some(tag), "{name}");
-            assert_eq!(
-                line.time.is_some(),
-                matches!(name, "time" | "threadtime" | "long"),
-                "{name}"
-            );
-            let threads = matches!(name, "thread" | "threadtime" | "long");
-            assert_eq!(line.tid, threads.then_some(pid), "{name}");
-        }
-        assert_eq!(seen, lines.len(), "{name}");
-        formats += 1;
+        assert_lines(name, &text, lines);
     }
-    assert_eq!(formats, 8);
+}
+
+fn assert_lines(name: &str, text: &str, lines: [(u32, char, &str, &str); 3]) {
+    let mut splitter = Splitter::default();
+    let mut seen = 0;
+    for row in text.lines() {
+        let Row::Line(line) = splitter.line(row) else {
+            continue;
+        };
+        let (pid, level, tag, message) = lines[seen];
+        seen += 1;
+        let known = |there: bool| !matches!(name, "raw") && there;
+        assert_eq!(line.message, message, "{name}");
+        assert_eq!(line.level, known(true).then_some(level), "{name}");
+        assert_eq!(line.pid, known(name != "tag").then_some(pid), "{name}");
+        assert_eq!(line.tag, known(name != "thread").then_some(tag), "{name}");
+        assert_eq!(
+            line.time.is_some(),
+            matches!(name, "time" | "threadtime" | "long"),
+            "{name}"
+        );
+        let threads = matches!(name, "thread" | "threadtime" | "long");
+        assert_eq!(line.tid, threads.then_some(pid), "{name}");
+    }
+    assert_eq!(seen, lines.len(), "{name}");
 }
