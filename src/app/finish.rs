@@ -175,7 +175,13 @@ pub async fn finish(
     steps.extend(session.steps().iter().cloned().map(plan::step_at));
     steps.push(plan::step("trace-complete"));
     if ended_by != EndedBy::Reboot {
-        beside::complete(&session, &plan).await;
+        if let Some(foreign) = beside::complete(&session, &plan).await {
+            let text = format!(
+                "{} is not from this session, so no events of the log are added",
+                foreign.display()
+            );
+            tell(RecordEvent::Session(SessionEvent::Warning { text }));
+        }
     }
     let trace = match fetch(&mut session, controls).await {
         Ok(trace) => trace,

@@ -144,6 +144,17 @@ impl OutputFolder {
         &self.path
     }
 
+    /// A place for its results until they are whole.
+    ///
+    /// # Errors
+    /// Returns an error if it cannot be written.
+    pub fn stage(&self) -> Result<Staging, SessionError> {
+        Staging::new(&self.path, manifest::UNFINISHED).map_err(|source| SessionError::Output {
+            path: self.path.clone(),
+            source,
+        })
+    }
+
     /// Removes it again where this run made it and nothing is in it.
     pub fn discard(mut self) {
         self.give_up();

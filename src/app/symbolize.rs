@@ -30,6 +30,8 @@ use crate::untrusted::shell::quoted_path;
 pub struct Symbolized {
     /// What was written.
     pub written: Written,
+    /// Names of the files that were written into a folder; `None` where one goal was.
+    pub files: Option<Vec<&'static str>>,
     /// Addresses that were looked up, of all libraries.
     pub wanted: usize,
     /// How many frames have names by now, and what is missing.
@@ -224,17 +226,20 @@ impl Run {
         if self.watch.is_cancelled() {
             return Err(SymbolizeError::Interrupted);
         }
+        let mut files_written = None;
         let (name, finished) = match self.sink {
             Sink::Out(out, _) => (out.name(), out.finish()),
             Sink::Folder(files, raw) => {
                 let goal = raw.with_file_name(SYMBOLIZED_TRACE);
-                let finished = files.finish(&raw, self.whole_bytes, &mut Vec::new());
+                let finished =
+                    files.finish(&raw, self.whole_bytes, files_written.insert(Vec::new()));
                 (goal.display().to_string(), finished)
             }
         };
         finished.map_err(|source| GoalError::Write { name, source })?;
         Ok(Symbolized {
             written: self.written,
+            files: files_written,
             wanted: self.wanted,
             symbolization: self.tally.into_manifest(),
             findings: self.findings,

@@ -13,14 +13,14 @@ use super::{Context, Outcome, blocking, export, summary};
 use crate::app::convert::{self, ConvertError, Input, Request, Selection};
 use crate::app::export::stem;
 use crate::app::java::{JavaInput, Which};
-use crate::app::manifest::{Dumps, Manifest, UNFINISHED};
+use crate::app::manifest::{Dumps, Manifest};
 use crate::app::naming::{Look, Watch};
-use crate::app::output::{OutputFolder, Staging, Unpublished, default_name};
+use crate::app::output::{OutputFolder, Unpublished, default_name};
 use crate::app::recorded;
 use crate::app::tracked::Again;
 use crate::error::{ErrorClass, Failure};
 use crate::export::pprof::{PprofOptions, SampleNames};
-use crate::session::{SessionError, SessionId};
+use crate::session::SessionId;
 use crate::untrusted::shell::quoted_path;
 
 /// Flags of `convert`.
@@ -181,10 +181,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     }
     let names = args.names.options(&ctx.console)?;
     let folder = OutputFolder::hold(&output)?;
-    let staging = Staging::new(folder.path(), UNFINISHED).map_err(|source| {
-        let path = folder.path().to_owned();
-        SessionError::Output { path, source }
-    })?;
+    let staging = folder.stage()?;
     let pprof = PprofOptions {
         sample_names: args.sample_names.into(),
         annotations: !args.no_annotations,

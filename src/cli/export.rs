@@ -13,7 +13,7 @@ use crate::app::convert::{DumpName, Selection};
 use crate::app::export::{self, ExportError, ExportRequest, Exported, Goal, Spooled};
 use crate::app::java::{JavaInput, JavaOptions, Steps, Which};
 use crate::app::look::{LookOptions, Wanted};
-use crate::app::output::{OutputFolder, default_name};
+use crate::app::output::{OutputFolder, Unpublished, default_name};
 use crate::app::report::{PagePlace, ReportInput, ReportRequest};
 use crate::error::{ErrorClass, Failure};
 use crate::heap_graph::Follow;
@@ -64,9 +64,14 @@ pub(super) async fn run(
         })?),
         false => None,
     };
-    let folder = match &goal {
-        Goal::Folder(folder) => Some(OutputFolder::hold(folder)?),
-        Goal::File(_) | Goal::Named(_) | Goal::Stdout => None,
+    let (goal, folder) = match goal {
+        Goal::Folder(typed) => {
+            let folder = OutputFolder::hold(&typed)?;
+            let staging = folder.stage()?;
+            let inner = Goal::Folder(staging.path().to_owned());
+            (inner, Some((typed, folder, staging)))
+        }
+        other => (other, None),
     };
     let mut dumps: Vec<Which> = input.which.into_iter().collect();
     dumps.extend(args.dumps.iter().map(|dump| Which::parse(dump)));
@@ -103,10 +108,18 @@ pub(super) async fn run(
         let request = ExportRequest { look, ..request };
         export::export(&request, &goal, &mut stdout, &Steps::default())
     });
-    match exported.await {
-        Ok(exported) => Ok(show(console, &exported)),
-        Err(failure) => {
-            if let Some(folder) = folder {
+    match (exported.await, folder) {
+        (Ok(mut exported), Some((typed, _folder, staging))) => {
+            for file in &mut exported.files {
+                file.path = typed.join(file.path.file_name().unwrap_or_default());
+            }
+            staging.publish(false).map_err(Unpublished::of_command)?;
+            Ok(show(console, &exported))
+        }
+        (Ok(exported), None) => Ok(show(console, &exported)),
+        (Err(failure), folder) => {
+            if let Some((_, folder, staging)) = folder {
+                drop(staging);
                 folder.discard();
             }
             Err(failure)

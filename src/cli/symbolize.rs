@@ -92,6 +92,7 @@ pub(super) fn refreshed_shown(console: &Console, folder: &Path, refreshed: &Refr
 fn show(console: &Console, again: &str, goal: Option<&Path>, symbolized: &Symbolized) {
     let Symbolized {
         written,
+        files,
         wanted,
         symbolization,
         findings,
@@ -125,8 +126,16 @@ fn show(console: &Console, again: &str, goal: Option<&Path>, symbolized: &Symbol
         Some(goal) => summary::near(goal).display().to_string(),
         None => "standard output".to_owned(),
     };
+    let files = match files.as_deref() {
+        None => String::new(),
+        Some([]) => {
+            console.say(format_args!("nothing was written to {goal}; {names}"));
+            return;
+        }
+        Some(files) => format!("{}, ", files.join(", ")),
+    };
     console.say(format_args!(
-        "wrote {goal}: symbols of {} addresses ({}); {names}",
+        "wrote {goal}: {files}symbols of {} addresses ({}); {names}",
         written.addresses,
         ByteSize(written.bytes)
     ));

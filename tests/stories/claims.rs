@@ -124,11 +124,14 @@ fn two_conversions_at_one_moment_share_no_folder() {
     profile_name(&lab);
     for round in 0..ROUNDS {
         let out = format!("profiles-{round}");
+        let format = ["pprof", "folded", "parquet"][round % 3];
         let args = [
             "convert",
             "first/raw-trace",
             "-o",
             &out,
+            "--format",
+            format,
             "--no-symbolize",
             "--json",
         ];
@@ -137,9 +140,17 @@ fn two_conversions_at_one_moment_share_no_folder() {
         let mut codes = [first.code(), second.code()];
         codes.sort();
         assert_eq!(codes, [Some(0), Some(2)], "{first}\n{second}");
-        let mut whole = files(&lab.work().join("first"));
-        whole.retain(|name| name != "raw-trace");
-        assert_eq!(files(&lab.work().join(&out)), whole);
+        let written = files(&lab.work().join(&out));
+        assert!(!written.is_empty(), "{first}\n{second}");
+        assert!(
+            written.iter().all(|name| !name.starts_with('.')),
+            "{written:?}"
+        );
+        if format == "pprof" {
+            let mut whole = files(&lab.work().join("first"));
+            whole.retain(|name| name != "raw-trace");
+            assert_eq!(written, whole);
+        }
     }
 }
 
@@ -326,6 +337,38 @@ fn a_java_folder_of_somebody_else_stays() {
 }
 
 #[test]
+fn a_log_of_somebody_else_stays_where_nobody_observed() {
+    let lab = Lab::new(FAST);
+    lab.expect(0, &recording("out", &["--with", "gc", "--detach"]));
+    let log = lab.work().join("out/logcat.txt");
+    std::fs::write(&log, "mine\n").unwrap();
+    let stopped = lab.expect(0, &["stop"]);
+    assert!(
+        stopped
+            .stderr
+            .contains("logcat.txt is not from this session"),
+        "{stopped}"
+    );
+    assert_eq!(std::fs::read(&log).unwrap(), b"mine\n");
+    assert_eq!(lab.manifest("out")["beside"]["log"], Value::Null);
+    lab.assert_truth("out");
+    lab.assert_tidy("out");
+
+    lab.expect(0, &recording("more", &["--with", "gc", "--detach"]));
+    let timeline = lab.work().join("more/memory.jsonl");
+    std::fs::write(&timeline, "mine\nwithout an end").unwrap();
+    lab.expect(0, &["snapshot", "--label", "one"]);
+    let stopped = lab.expect(0, &["stop"]);
+    assert_eq!(std::fs::read(&timeline).unwrap(), b"mine\nwithout an end");
+    assert_eq!(
+        lab.manifest("more")["beside"]["timeline"],
+        Value::Null,
+        "{stopped}"
+    );
+    lab.assert_truth("more");
+}
+
+#[test]
 fn a_retry_goes_to_the_next_name_that_is_free() {
     let lab = Lab::new(&format!("{FAST},fault=overrun@500#1"));
     std::fs::create_dir(lab.work().join("out-2")).unwrap();
@@ -368,5 +411,19 @@ fn a_page_that_was_not_written_is_neither_listed_nor_offered() {
             line.contains("1 profile") && line.contains("manifest.json"),
             "{line}"
         );
-    }
+    } // Without a manifest only packets are written, and none for a trace without libraries.
+    std::fs::create_dir(lab.work().join("plain")).unwrap();
+    std::fs::copy(
+        lab.work().join("out/raw-trace"),
+        lab.work().join("plain/raw-trace"),
+    )
+    .unwrap();
+    let none = lab.run(&["symbolize", "plain", "--no-discover"]);
+    let written = files(&lab.work().join("plain")).len() > 1;
+    assert_eq!(none.stderr.contains("wrote plain"), written, "{none}");
+    assert_eq!(
+        none.stderr.contains("nothing was written to plain"),
+        !written,
+        "{none}"
+    );
 }

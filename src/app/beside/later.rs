@@ -2,10 +2,13 @@
 //! collects it reads what the log's ring still holds of the collections; what is lost is noted
 //! as a gap, and said.
 
+use std::path::{Path, PathBuf};
+
 use super::TimelineFile;
-use super::logcat::LogcatFile;
+use super::logcat::{self, LogcatFile};
+use super::with::With;
 use crate::app::plan::Plan;
-use crate::memory::timeline::{Gap, Label, Seen, Timeline};
+use crate::memory::timeline::{self, Gap, Label, Seen, Timeline};
 use crate::observe;
 use crate::session::{self, Chronicle, Session};
 
@@ -15,12 +18,32 @@ const SLACK_NS: u64 = 30_000_000_000;
 const PROCESSES: usize = 16;
 
 /// Completes the timeline of a session that has ended, as far as the phone still can. Nothing
-/// that goes wrong here concerns the recording.
-pub(in crate::app) async fn complete(session: &Session, plan: &Plan) {
-    let with = plan.with;
-    if with.is_empty() {
-        return;
+/// that goes wrong here concerns the recording. The file that is in the way if one is.
+pub(in crate::app) async fn complete(session: &Session, plan: &Plan) -> Option<PathBuf> {
+    if plan.with.is_empty() {
+        return None;
     }
+    let foreign = foreign(&session.chronicle().opening.output);
+    if foreign.is_none() {
+        complete_own(session, plan.with, plan.duration_ms).await;
+    }
+    foreign
+}
+
+/// A file of somebody else under the name of the timeline or the log.
+fn foreign(folder: &Path) -> Option<PathBuf> {
+    let timeline = folder.join(timeline::FILE);
+    let text = super::summary::text_of(&timeline).unwrap_or_default();
+    if !Timeline::parse(&text).0.entries.is_empty() {
+        return None;
+    }
+    // Who has observed has written entries before it wrote much of the log.
+    let log = folder.join(logcat::FILE);
+    let holds = |path: &PathBuf| std::fs::metadata(path).is_ok_and(|file| file.len() > 0);
+    [timeline, log].into_iter().find(holds)
+}
+
+async fn complete_own(session: &Session, with: With, duration_ms: Option<u64>) {
     let chronicle = session.chronicle();
     let Some(started_ns) = chronicle.started_ns else {
         return;
@@ -40,9 +63,7 @@ pub(in crate::app) async fn complete(session: &Session, plan: &Plan) {
     if now.boot_id != chronicle.opening.boot_id {
         return;
     }
-    let planned = plan
-        .duration_ms
-        .map(|ms| started_ns.saturating_add(ms.saturating_mul(1_000_000)));
+    let planned = duration_ms.map(|ms| started_ns.saturating_add(ms.saturating_mul(1_000_000)));
     let until_ns = planned.map_or(now.boot_ns, |planned| planned.min(now.boot_ns));
     let from_ns = last_sight(&known).unwrap_or(started_ns);
     if until_ns.saturating_sub(from_ns) <= SLACK_NS && last_sight(&known).is_some() {

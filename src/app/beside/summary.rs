@@ -30,13 +30,17 @@ pub(in crate::app) fn section(folder: &Path, with: With) -> Option<Beside> {
             .collect(),
         ..Beside::default()
     };
-    let there = |file: &str| folder.join(file).is_file().then(|| file.to_owned());
-    beside.log = there(super::logcat::FILE);
     let Some(text) = text_of(&folder.join(timeline::FILE)) else {
         return Some(beside);
     };
     let (timeline, strange) = Timeline::parse(&text);
     drop(text);
+    if timeline.entries.is_empty() && strange > 0 {
+        // It is somebody else's.
+        return Some(beside);
+    }
+    let log = super::logcat::FILE;
+    beside.log = folder.join(log).is_file().then(|| log.to_owned());
     let mut counted = BesideTimeline {
         file: timeline::FILE.to_owned(),
         entries: timeline.entries.len() as u64,

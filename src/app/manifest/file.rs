@@ -83,7 +83,7 @@ impl Manifest {
 }
 
 /// How the names of unfinished files in a results folder begin.
-pub const UNFINISHED: &str = ".heaptap-part-";
+pub(in crate::app) const UNFINISHED: &str = ".heaptap-part-";
 
 /// An unfinished file of a results folder.
 pub(in crate::app) fn temporary_in(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
