@@ -217,7 +217,7 @@ pub fn write(request: &ReportRequest, steps: &Steps, target: Target) -> Result<T
 
 /// Notes the page of a recording's folder in the manifest: by that `open` knows it. What is to be
 /// said where it can't.
-pub fn note(page: &Path, sha256: &str) -> Option<Finding> {
+fn note(page: &Path, sha256: &str) -> Option<Finding> {
     let folder = page.parent()?;
     if page.file_name()? != PAGE {
         return None;

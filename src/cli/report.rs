@@ -10,7 +10,7 @@ use super::native_args::NativeArgs;
 use super::{Context, Outcome, blocking, open, summary};
 use crate::app::finish::Finished;
 use crate::app::look::Wanted;
-use crate::app::manifest::Page;
+use crate::app::manifest::{Manifest, Page};
 use crate::app::output::{Staging, Unpublished};
 pub(super) use crate::app::report::PAGE;
 use crate::app::report::{
@@ -193,24 +193,20 @@ pub(super) async fn leave(
         })?;
         let place = PagePlace::Named(staging.path().join(PAGE));
         let told = write(ctx, request, place, false).await?;
+        let manifest = Manifest {
+            page: Some(Page {
+                file: PAGE.to_owned(),
+                sha256: told.sha256,
+            }),
+            ..finished.manifest.clone()
+        };
+        manifest.write(staging.path())?;
         staging.publish(true).map_err(Unpublished::of_command)?;
-        Ok::<_, Failure>(told)
+        Ok::<_, Failure>(manifest)
     };
     match written.await {
-        Ok(told) => {
-            // All else was said of the recording itself.
-            match report::note(&page, &told.sha256) {
-                Some(finding) => {
-                    let help = finding.help.as_deref();
-                    ctx.console.warn_with_help(&finding.message, help);
-                }
-                None => {
-                    finished.manifest.page = Some(Page {
-                        file: PAGE.to_owned(),
-                        sha256: told.sha256,
-                    });
-                }
-            }
+        Ok(manifest) => {
+            finished.manifest = manifest;
             Some(page)
         }
         Err(failure) => {
