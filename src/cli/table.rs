@@ -393,7 +393,7 @@ mod tests {
         );
         assert_eq!(
             text(&table, Some(60)).lines().nth(1),
-            Some("     1  12.0 KiB  java.util.concurrent.Listener  held by …")
+            Some("     1  12.0 KiB  java.util.concurrent.Listener  held by a …")
         );
     }
 
@@ -439,7 +439,7 @@ mod tests {
             vec!["NAME".to_owned(), "B".to_owned()],
             vec!["x\ny".into(), "z".into()],
         ];
-        assert_eq!(columns(&rows, &[]), ["NAME      B", "x\\u{a}y  z"]);
+        assert_eq!(columns(&rows, &[]), ["NAME     B", "x\\u{a}y  z"]);
     }
 
     #[test]

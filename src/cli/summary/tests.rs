@@ -115,7 +115,7 @@ com.example.app  pid 4242  libc.malloc
 
      held  share  sampled  callsite
   9.0 MiB  75.0%    2,304  LeakyCache::put  <- ImageLoader::decode …
-  1.0 MiB   8.3%      256  …much<…>
+  1.0 MiB   8.3%      256  …so::much<…>
   2.0 MiB  16.7%           in other callsites"
     );
     // In a pipe nothing is cut.
