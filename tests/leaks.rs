@@ -309,7 +309,7 @@ fn a_native_series_names_what_grows_and_its_churn() {
 #[test]
 fn dumps_of_a_series_may_be_named_one_by_one() {
     let trace = recording("c_cont.pftrace");
-    let named: Vec<String> = [2, 5, 8].iter().map(|n| format!("{trace}@{n}")).collect();
+    let named: Vec<String> = [3, 6, 9].iter().map(|n| format!("{trace}@{n}")).collect();
     let named: Vec<&str> = named.iter().map(String::as_str).collect();
     let document = json(&[&named[..], &["--loops", "3"]].concat());
     let heap = &document["series"][0]["heaps"][0];
@@ -317,13 +317,13 @@ fn dumps_of_a_series_may_be_named_one_by_one() {
         (&heap["rounds"], &heap["iterations"]),
         (&2.into(), &6.0.into())
     );
-    let indices: Vec<&Value> = heap["dumps"]
+    let numbers: Vec<&Value> = heap["dumps"]
         .as_array()
         .unwrap()
         .iter()
-        .map(|dump| &dump["index"])
+        .map(|dump| &dump["number"])
         .collect();
-    assert_eq!(indices, [2, 5, 8]);
+    assert_eq!(numbers, [3, 6, 9]);
     let sites = document["series"][0]["sites"].as_array().unwrap();
     assert_eq!(sites[0]["own"]["function"], "leak_large");
     assert_eq!(sites[0]["verdict"], "grows");

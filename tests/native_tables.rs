@@ -96,7 +96,8 @@ fn the_first_line_is_whose_memory_it_is() {
     assert!(row.contains('±'), "{row}");
     let heading = text.lines().next().unwrap();
     for part in [
-        "rec@6",
+        "rec@7",
+        "dump 7 of 7",
         "com.example.app",
         "libc.malloc",
         "sampled every 4.0 KiB",
@@ -123,8 +124,10 @@ fn every_grouping_holds_what_the_manifest_says() {
         ] {
             let document = json(&["top", &dump(which), "--by", by, "-n", "0"]);
             let heap = &document["heaps"][0];
-            let index = &heap["dump"]["index"];
-            let dump = dumps.iter().find(|dump| &dump["index"] == index).unwrap();
+            let is_it = |dump: &&Value| {
+                ["pid", "heap", "number"].iter().all(|key| dump[key] == heap["dump"][key])
+            };
+            let dump = dumps.iter().find(is_it).unwrap();
             for view in VIEWS {
                 let total = dump["totals"][view].as_i64().unwrap();
                 assert_eq!(heap["total"][view], total, "{which} {by} {view}");

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::manifest::{self, JavaAllocations, Manifest};
+use super::manifest::{self, JavaAllocations, Manifest, TrackedDump};
 use super::tracked::{self, NAMES_CUT};
 use crate::device::{DebugStream, Device, DeviceError};
 use crate::eligibility::Assessment;
@@ -208,8 +208,9 @@ impl Written {
         manifest.warnings.extend(new);
         if let Some(tracked) = &mut manifest.java_allocations {
             for dump in &mut tracked.dumps {
-                let new = self.section.dumps.iter();
-                if let Some(new) = new.clone().find(|new| new.index == dump.index) {
+                let mut new = self.section.dumps.iter();
+                let is_it = |new: &&TrackedDump| (new.pid, new.number) == (dump.pid, dump.number);
+                if let Some(new) = new.find(is_it) {
                     dump.clone_from(new);
                 }
             }

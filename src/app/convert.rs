@@ -24,7 +24,7 @@ use crate::export::gzip::Gzip;
 use crate::export::pprof::{Pprof, PprofOptions};
 use crate::hprof::HprofError;
 use crate::import::{self, ImportError, OpenTrace};
-use crate::profile::{DumpKind, Health, HeapDump, Package};
+use crate::profile::{DumpKind, DumpNumbers, Health, HeapDump, Package};
 use crate::stacks::TRACKED_HEAP;
 use crate::trace::{JavaDump, Surveyed, TraceError};
 use std::collections::{BTreeMap, BTreeSet};
@@ -277,11 +277,10 @@ impl Converted {
                 help: finding.help.clone(),
                 pid: finding.pid,
                 dumps: {
-                    let native = self.dumps.iter().map(|dump| (dump.pid, dump.index));
-                    let java = self.java.iter().map(|dump| (dump.pid, dump.index));
+                    let native = self.dumps.iter().map(manifest::Dump::id);
+                    let java = self.java.iter().map(manifest::JavaDump::id);
                     let all = native.chain(java);
-                    let its = all.filter(|(pid, _)| finding.pid == Some(*pid));
-                    its.map(|(_, index)| index).collect()
+                    all.filter(|dump| finding.pid == Some(dump.pid)).collect()
                 },
             })
             .collect()
@@ -391,6 +390,7 @@ pub fn convert_with(request: &Request, maps: &Maps) -> Result<Converted, Convert
         namer: Namer::new(request.names.clone(), request.watch.clone()),
         maps,
         choices: Choices::default(),
+        numbers: DumpNumbers::default(),
         tally: Tally::default(),
         mappings: Vec::new(),
         java: Vec::new(),
@@ -421,9 +421,11 @@ struct Run<'a> {
     namer: Namer,
     maps: &'a Maps,
     choices: Choices,
+    /// Those of all dumps of the input, wanted or not.
+    numbers: DumpNumbers,
     tally: Tally,
     mappings: Vec<manifest::MappingFile>,
-    /// Traces that hold Java heaps: those come once all native ones are numbered.
+    /// Traces that hold Java heaps: those come once all native ones are done.
     java: Vec<Pending>,
     packets: PacketFiles,
     /// Bytes of the last trace up to where it breaks off.
@@ -489,6 +491,7 @@ impl Run<'_> {
         let Run {
             request,
             choices,
+            numbers,
             all,
             ..
         } = self;
@@ -519,21 +522,21 @@ impl Run<'_> {
                     return Err(ConvertError::Interrupted);
                 }
                 dump.process = request.process_of(dump.pid, &dump.process).to_owned();
+                let number = numbers.next(dump.pid, &dump.heap);
                 if !request.selection.takes(&dump) {
                     choices.add(&dump);
                     return Ok(());
                 }
-                let index = all.dumps.len() as u32;
                 let file = (!dump.samples.is_empty()).then(|| {
                     let heap = file_name(&dump.heap);
-                    format!("heap_dump.{index}.{}.{heap}.pb.gz", dump.pid)
+                    format!("heap_dump.{number}.{}.{heap}.pb.gz", dump.pid)
                 });
-                let mut entry = manifest::Dump::new(index, &dump, file.clone());
+                let mut entry = manifest::Dump::new(number, &dump, file.clone());
                 entry.time = dump
                     .wall_time_ns
                     .and_then(|ns| time::OffsetDateTime::from_unix_timestamp_nanos(ns.into()).ok());
                 all.dumps.push(entry);
-                summarizer.add(index, &dump);
+                summarizer.add(&dump);
                 coverage.add(&dump);
                 let mut findings = findings::of_dump(&dump);
                 findings.extend(deduped.finding(&dump));

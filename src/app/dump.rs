@@ -226,7 +226,7 @@ mod tests {
         manifest.outcome.ended_by = Some("done".to_owned());
         manifest.dumps.java.push(JavaDump {
             kind: JavaKind::HeapGraph,
-            index: 0,
+            number: 1,
             label: None,
             time_ns: Some(1),
             time: None,

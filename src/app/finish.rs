@@ -1,7 +1,7 @@
 //! The end of every recording, whoever comes to it: fetch, convert, bind labels, write the
 //! manifest, and only then remove the device's copy and forget the session.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::findings::{self, Finding};
 use super::java::FOLDER;
 use super::java_summary::JavaSummary;
 use super::labels::{self, DumpMoment};
-use super::manifest::{self, Manifest};
+use super::manifest::{self, DumpId, Manifest};
 use super::maps::Maps;
 use super::names::NameOptions;
 use super::naming::{Look, Watch};
@@ -532,11 +532,7 @@ fn bind_labels(manifest: &mut Manifest, chronicle: &Chronicle, tracked: bool) {
         };
         for (at, lag_ns) in binding.dumps {
             let lag_ms = lag_ns / 1_000_000;
-            label.dumps.push(manifest::LabelledDump {
-                index: u32::try_from(at).unwrap_or(u32::MAX),
-                lag_ms,
-            });
-            manifest.dumps.bind(at, &name, lag_ms);
+            label.dumps.extend(manifest.dumps.bind(at, &name, lag_ms));
         }
         if label.dumps.is_empty() && !tracked {
             manifest.warnings.push(manifest::Warning {
@@ -566,15 +562,16 @@ fn repeated(labels: &[manifest::Label]) -> Vec<manifest::Warning> {
     by_name.retain(|_, all| all.len() > 1);
     let warnings = by_name.into_iter().map(|(name, all)| {
         let dumps = all.iter().flat_map(|label| &label.dumps);
-        let mut dumps: Vec<u32> = dumps.map(|dump| dump.index).collect();
+        let mut dumps: Vec<DumpId> = dumps.map(|bound| bound.dump.clone()).collect();
         dumps.sort_unstable();
         dumps.dedup();
-        let numbers = dumps.iter().map(|index| format!("@{index}"));
-        let others = match dumps.len() {
+        let numbers: BTreeSet<u32> = dumps.iter().map(|dump| dump.number).collect();
+        let named = numbers.iter().map(|number| format!("@{number}"));
+        let others = match numbers.len() {
             0 | 1 => String::new(),
             _ => format!(
                 "; their dumps are {}",
-                super::lists::in_words(numbers.collect::<Vec<_>>().into_iter())
+                super::lists::in_words(named.collect::<Vec<_>>().into_iter())
             ),
         };
         manifest::Warning {

@@ -1,6 +1,5 @@
 //! Java heaps as profiles: merges each by class and writes it, with its entry of the manifest.
-//! `convert` and the end of a recording call it once the native heaps of all traces are done,
-//! since indices of Java dumps go on where those end.
+//! `convert` and the end of a recording call it once the native heaps of all traces are done.
 
 use std::path::{Path, PathBuf};
 
@@ -93,7 +92,7 @@ pub(super) fn takes(selection: &Selection, dump: &JavaDump) -> bool {
 pub(super) fn write(
     graph: &HeapGraph,
     source: &Source,
-    index: u32,
+    number: u32,
     folder: &Path,
     options: JavaProfileOptions,
 ) -> Result<Written, ConvertError> {
@@ -104,10 +103,10 @@ pub(super) fn write(
     } else if paths.order().is_empty() {
         findings.push(nothing_reachable(source));
     }
-    let mut entry = entry(source, graph, paths.order(), index);
+    let mut entry = entry(source, graph, paths.order(), number);
     let mut summary = None;
     if !graph.is_empty() {
-        let file = format!("java_heap_dump.{index}.{}.pb.gz", source.pid);
+        let file = format!("java_heap_dump.{number}.{}.pb.gz", source.pid);
         let about = |what: &str| JavaProfile {
             sample_names: options.sample_names,
             wall_time_ns: source.wall_time_ns,
@@ -126,7 +125,7 @@ pub(super) fn write(
         if let Some(dominators) = dominators.filter(|_| options.dominators) {
             let over = Over::Dominators(&dominators);
             let what = "the dominator tree, merged by class: what each keeps alone";
-            let file = format!("java_heap_dump.{index}.{}.dominators.pb.gz", source.pid);
+            let file = format!("java_heap_dump.{number}.{}.dominators.pb.gz", source.pid);
             put(graph, over, about(what), &mut gzip, folder.join(&file))?;
             entry.dominators = Some(file);
         }
@@ -158,13 +157,13 @@ fn entry(
     source: &Source,
     graph: &HeapGraph,
     reachable: &[ObjectIndex],
-    index: u32,
+    number: u32,
 ) -> manifest::JavaDump {
     let losses = &graph.facts.losses;
     let wall = source.wall_time_ns;
     manifest::JavaDump {
         kind: source.kind,
-        index,
+        number,
         label: None,
         time_ns: source.time_ns,
         time: wall.and_then(|ns| OffsetDateTime::from_unix_timestamp_nanos(ns.into()).ok()),

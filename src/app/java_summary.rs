@@ -14,8 +14,8 @@ const CLASSES: usize = 10;
 /// One Java heap in brief.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct JavaSummary {
-    /// Its index in the manifest.
-    pub index: u32,
+    /// Which Java heap of its process it is, from 1.
+    pub number: u32,
     /// Process id.
     pub pid: u64,
     /// Process name; empty where it is not known.
@@ -69,7 +69,7 @@ pub fn summarize(dump: &JavaDump, graph: &HeapGraph, dominators: &Dominators) ->
     });
     top.truncate(CLASSES);
     JavaSummary {
-        index: dump.index,
+        number: dump.number,
         pid: dump.pid,
         process: dump.process.clone(),
         totals: dump.totals.unwrap_or_default(),

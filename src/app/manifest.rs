@@ -18,7 +18,7 @@ pub use java::{
     DumpKey, Dumps, JAVA_HEAP, JavaAllocations, JavaDump, JavaFlags, JavaKind, JavaSums,
     JavaTotals, Original, TrackedDump,
 };
-pub use native::{BoundLabel, Dump, Flags, Label, LabelledDump, Totals};
+pub use native::{BoundLabel, Dump, DumpId, Flags, Label, LabelledDump, Totals};
 pub use recording::{
     Config, Device, Eligibility, Page, Profiles, Session, Step, Target, TraceFile,
 };
@@ -32,7 +32,7 @@ use std::sync::LazyLock;
 use serde::{Deserialize, Serialize};
 
 /// The version of the schema. A new field leaves it; a changed meaning raises it.
-pub const SCHEMA_VERSION: u32 = 2;
+pub const SCHEMA_VERSION: u32 = 3;
 
 /// All of `manifest.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -58,7 +58,7 @@ pub struct Manifest {
     /// How the profiles were written; absent in manifests of earlier versions.
     #[serde(default)]
     pub profiles: Option<Profiles>,
-    /// Every dump found, in order of time; `<n>` in file names is the index here.
+    /// Every dump found, in order of time; `<n>` in file names is its number.
     pub dumps: Dumps,
     /// How Java allocations were recorded, where any were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -110,7 +110,7 @@ pub struct Warning {
     /// The process it is about.
     pub pid: Option<u64>,
     /// The dumps it is about.
-    pub dumps: Vec<u32>,
+    pub dumps: Vec<DumpId>,
 }
 
 /// The version of heaptap, with the commit where the build was told it (`HEAPTAP_COMMIT`).

@@ -1,18 +1,19 @@
 //! What `PATH@LABEL`, `PATH@N`, `PATH@last` and `PATH@end` mean of what was kept beside a
-//! recording's dumps: the one numbering that all who take an input share. `N` is a dump's index
-//! as manifest.json has it; what was kept belongs to the dump of its label, what was kept at the
-//! end to the last dump of its process. A recording without dumps has the numbers of its labels,
-//! from 1, as names of files do.
+//! recording's dumps: the one numbering that all who take an input share. `N` is a dump's number
+//! as manifest.json has it: the N-th of its process and heap, from 1. What was kept belongs to
+//! the dump of its label, what was kept at the end to the last dump of its process. A recording
+//! without dumps has the numbers of its labels, from 1, as names of files do.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::java::Which;
 use super::lists::in_words;
-use super::manifest::Manifest;
+use super::manifest::{DumpId, Manifest};
 use super::output::is_below;
 use crate::config::nearest;
 use crate::memory::timeline::{Seen, Timeline};
+use crate::profile::DumpNumbers;
 
 /// Numbers of dumps that are named of one moment: a process may have many heaps.
 const MOST_NUMBERS: usize = 3;
@@ -29,7 +30,7 @@ pub struct Capture {
     pub label: Option<String>,
     /// The process; 0 where nobody says.
     pub pid: u64,
-    /// The dump it is part of, where it is part of one.
+    /// The number of its process's dump that it is part of, where it is part of one.
     pub dump: Option<u32>,
 }
 
@@ -72,8 +73,7 @@ pub fn kept(folder: &Path, timeline: &Timeline, what: &str) -> Vec<KeptFile> {
 /// A dump, as far as its moment is concerned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Dumped {
-    index: u32,
-    pid: u64,
+    id: DumpId,
     /// Places of the labels that are bound to it, from 1.
     labels: Vec<u32>,
     /// The last of its process and heap.
@@ -90,25 +90,20 @@ pub struct Moments {
 impl Moments {
     /// Those of a recording.
     pub fn of(manifest: &Manifest) -> Moments {
-        let mut bound: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        let mut bound: BTreeMap<&DumpId, Vec<u32>> = BTreeMap::new();
         for (label, place) in manifest.labels.iter().zip(1..) {
-            for dump in &label.dumps {
-                bound.entry(dump.index).or_default().push(place);
+            for labelled in &label.dumps {
+                bound.entry(&labelled.dump).or_default().push(place);
             }
         }
-        let mut last: BTreeMap<(u64, &str), u32> = BTreeMap::new();
-        for dump in manifest.dumps.keys() {
-            let known = last.entry((dump.pid, dump.heap)).or_default();
-            *known = dump.index.max(*known);
-        }
-        let dumped = manifest.dumps.keys().map(|dump| Dumped {
-            index: dump.index,
-            pid: dump.pid,
-            labels: bound.remove(&dump.index).unwrap_or_default(),
-            is_last: last.get(&(dump.pid, dump.heap)) == Some(&dump.index),
+        let ids = manifest.dumps.keys().map(|dump| dump.id());
+        let dumped = ids.map(|id| Dumped {
+            labels: bound.remove(&id).unwrap_or_default(),
+            id,
+            is_last: false,
         });
         Moments {
-            dumps: dumped.collect(),
+            dumps: mark_last(dumped.collect()),
             labels: manifest.labels.iter().map(|l| l.name.clone()).collect(),
         }
     }
@@ -116,16 +111,18 @@ impl Moments {
     /// Those of an input whose parts are numbered like this: of which process each is. None has
     /// a label.
     pub fn of_parts(pids: impl IntoIterator<Item = u64>) -> Moments {
-        let pids: Vec<(u32, u64)> = (0..).zip(pids).collect();
-        let last: BTreeMap<u64, u32> = pids.iter().map(|&(index, pid)| (pid, index)).collect();
-        let dumped = |&(index, pid): &(u32, u64)| Dumped {
-            index,
-            pid,
+        let mut numbers = DumpNumbers::default();
+        let dumped = pids.into_iter().map(|pid| Dumped {
+            id: DumpId {
+                pid,
+                heap: String::new(),
+                number: numbers.next(pid, ""),
+            },
             labels: Vec::new(),
-            is_last: last.get(&pid) == Some(&index),
-        };
+            is_last: false,
+        });
         Moments {
-            dumps: pids.iter().map(dumped).collect(),
+            dumps: mark_last(dumped.collect()),
             labels: Vec::new(),
         }
     }
@@ -140,10 +137,10 @@ impl Moments {
         !self.dumps.is_empty()
     }
 
-    /// The number behind those of all dumps.
-    pub fn end_of_numbers(&self) -> u32 {
-        let last = self.dumps.iter().map(|dump| dump.index).max();
-        last.map_or(0, |last| last.saturating_add(1))
+    /// The number of a process's last dump; 0 where it has none.
+    pub fn last_number(&self, pid: u64) -> u32 {
+        let dumps = self.dumps.iter().filter(|dump| dump.id.pid == pid);
+        dumps.map(|dump| dump.id.number).max().unwrap_or(0)
     }
 
     /// The place of a label among those of the recording, from 1, at or after `from`; the end's
@@ -159,16 +156,21 @@ impl Moments {
         at.and_then(|at| u32::try_from(at).ok()?.checked_add(1))
     }
 
-    /// For each dump that has one, in their order: its index, and which of `captures` belongs to
-    /// it.
+    /// For each dump that has one, in their order: its number, and which of `captures` belongs
+    /// to it.
     pub fn beside(&self, captures: &[Capture]) -> Vec<(u32, usize)> {
-        let mut of_dump: BTreeMap<u32, usize> = BTreeMap::new();
+        let found = self.captured(captures).into_iter();
+        found.map(|(dump, at)| (dump.id.number, at)).collect()
+    }
+
+    fn captured(&self, captures: &[Capture]) -> Vec<(&Dumped, usize)> {
+        let mut of_dump: BTreeMap<(u64, u32), usize> = BTreeMap::new();
         let mut by_place: BTreeMap<(u32, u64), usize> = BTreeMap::new();
         let mut by_label: BTreeMap<(&str, u64), usize> = BTreeMap::new();
         let mut at_end: BTreeMap<u64, usize> = BTreeMap::new();
         for (at, capture) in captures.iter().enumerate() {
             match (capture.dump, &capture.label) {
-                (Some(dump), _) => _ = of_dump.insert(dump, at),
+                (Some(number), _) => _ = of_dump.insert((capture.pid, number), at),
                 (None, None) => _ = at_end.insert(capture.pid, at),
                 (None, Some(label)) => {
                     by_place.insert((capture.number, capture.pid), at);
@@ -187,20 +189,19 @@ impl Moments {
                     let placed = by_place.get(&(place, pid)).filter(is_it);
                     placed.or_else(|| by_label.get(&(name.as_str(), pid)))
                 };
-                of(dump.pid).or_else(|| of(0)).copied()
+                of(dump.id.pid).or_else(|| of(0)).copied()
             })
         };
         let ended = |dump: &Dumped| {
-            let at = at_end.get(&dump.pid).or_else(|| at_end.get(&0));
+            let at = at_end.get(&dump.id.pid).or_else(|| at_end.get(&0));
             at.copied().filter(|_| dump.is_last)
         };
         let of = |dump: &Dumped| {
-            let own = of_dump.get(&dump.index).copied();
+            let own = of_dump.get(&(dump.id.pid, dump.id.number)).copied();
             own.or_else(|| ended(dump)).or_else(|| labelled(dump))
         };
         let all = self.dumps.iter();
-        all.filter_map(|dump| Some((dump.index, of(dump)?)))
-            .collect()
+        all.filter_map(|dump| Some((dump, of(dump)?))).collect()
     }
 
     /// Which of `captures` are meant: those of the latest moment where nothing was said.
@@ -226,11 +227,9 @@ impl Moments {
         };
         let labelled = |label: &str| latest(those(&|c| c.label.as_deref() == Some(label)));
         let of_dumps = |is_it: &dyn Fn(&Dumped) -> bool| -> Vec<usize> {
-            let beside: BTreeMap<u32, usize> = self.beside(captures).into_iter().collect();
-            let meant = self.dumps.iter().filter(|dump| is_it(dump));
-            let mut found: Vec<usize> = meant
-                .filter_map(|dump| beside.get(&dump.index).copied())
-                .collect();
+            let captured = self.captured(captures).into_iter();
+            let meant = captured.filter(|(dump, _)| is_it(dump));
+            let mut found: Vec<usize> = meant.map(|(_, at)| at).collect();
             found.sort_unstable();
             found.dedup();
             found
@@ -255,15 +254,15 @@ impl Moments {
                 }
             }
             Some(Which::Label(label)) => (labelled(label), self.labels.contains(label)),
-            Some(Which::Index(index)) => {
-                let is_dump = self.dumps.iter().any(|dump| dump.index == *index);
-                let label = index.to_string();
+            Some(Which::Number(number)) => {
+                let is_dump = self.dumps.iter().any(|dump| dump.id.number == *number);
+                let label = number.to_string();
                 let found = match is_dump {
-                    true => of_dumps(&|dump| dump.index == *index),
+                    true => of_dumps(&|dump| dump.id.number == *number),
                     false => labelled(&label),
                 };
                 match found.is_empty() && !self.has_dumps() {
-                    true => (those(&|c| c.number == *index), false),
+                    true => (those(&|c| c.number == *number), false),
                     false => (found, is_dump || self.labels.contains(&label)),
                 }
             }
@@ -276,9 +275,9 @@ impl Moments {
 
     fn nothing(&self, which: Option<&Which>, is_known: bool, captures: &[Capture]) -> NoMoment {
         let why = match which {
-            Some(Which::Index(index)) if is_known => {
-                let dump = self.dumps.iter().find(|dump| dump.index == *index);
-                match dump.is_some_and(|dump| dump.labels.is_empty() && !dump.is_last) {
+            Some(Which::Number(number)) if is_known => {
+                let mut dumps = self.dumps.iter().filter(|dump| dump.id.number == *number);
+                match dumps.all(|dump| dump.labels.is_empty() && !dump.is_last) {
                     true => "the dump has no label, and things are kept at labels and at the end",
                     false => "nothing of that kind was kept beside this dump",
                 }
@@ -298,12 +297,13 @@ impl Moments {
         }
     }
 
-    /// What each moment of `captures` can be named by: `@before (@0)`, `@end (@3)`.
+    /// What each moment of `captures` can be named by: `@before (@1)`, `@end (@4)`.
     pub fn names(&self, captures: &[Capture]) -> Vec<String> {
-        let mut numbers: BTreeMap<(u32, Option<u32>), Vec<u32>> = BTreeMap::new();
+        let mut numbers: BTreeMap<(u32, Option<u32>), BTreeSet<u32>> = BTreeMap::new();
         let key = |capture: &Capture| (capture.number, capture.dump);
-        for (index, at) in self.beside(captures) {
-            numbers.entry(key(&captures[at])).or_default().push(index);
+        for (number, at) in self.beside(captures) {
+            let of_moment = numbers.entry(key(&captures[at])).or_default();
+            of_moment.insert(number);
         }
         let mut seen: BTreeMap<(u32, Option<u32>), &Capture> = BTreeMap::new();
         for capture in captures {
@@ -312,7 +312,8 @@ impl Moments {
         let of = |(key, capture): (&(u32, Option<u32>), &&Capture)| {
             let own: Vec<u32> = capture.dump.into_iter().collect();
             let lone = [key.0];
-            let numbers = match (numbers.get(key), self.has_dumps()) {
+            let beside = numbers.get(key).map(|all| Vec::from_iter(all.iter().copied()));
+            let numbers = match (&beside, self.has_dumps()) {
                 _ if !own.is_empty() => &own[..],
                 (Some(numbers), _) => numbers,
                 (None, false) => &lone,
@@ -324,8 +325,17 @@ impl Moments {
     }
 }
 
+/// Marks the last dump of each process and heap.
+fn mark_last(mut dumps: Vec<Dumped>) -> Vec<Dumped> {
+    let mut seen = BTreeSet::new();
+    for dump in dumps.iter_mut().rev() {
+        dump.is_last = seen.insert((dump.id.pid, dump.id.heap.clone()));
+    }
+    dumps
+}
+
 impl Capture {
-    /// What it can be named by: `@before (@0, @1)`.
+    /// What it can be named by: `@before (@1, @2)`.
     pub fn named(&self, numbers: &[u32]) -> String {
         let shown = numbers.iter().take(MOST_NUMBERS);
         let mut shown: Vec<String> = shown.map(|number| format!("@{number}")).collect();
@@ -345,12 +355,12 @@ impl Capture {
     }
 }
 
-/// What dumps can be named by, the first first: `@before (@0, @1), @2 to @4, @after (@5), @last,
-/// @end`. Of each its index and its labels.
+/// What dumps can be named by, the first first: `@before (@1), @2 to @4, @after (@5), @last,
+/// @end`. Of each its number and its labels; several processes and heaps have the same numbers.
 pub fn names_of<'a>(dumps: impl IntoIterator<Item = (u32, &'a [String])>) -> String {
     let mut groups: Vec<(&[String], Vec<u32>)> = Vec::new();
     let mut place_of: BTreeMap<&[String], usize> = BTreeMap::new();
-    for (index, labels) in dumps {
+    for (number, labels) in dumps {
         let known = match labels {
             [] => groups
                 .len()
@@ -359,12 +369,16 @@ pub fn names_of<'a>(dumps: impl IntoIterator<Item = (u32, &'a [String])>) -> Str
             labels => place_of.get(labels).copied(),
         };
         match known {
-            Some(at) => groups[at].1.push(index),
+            Some(at) => groups[at].1.push(number),
             None => {
                 place_of.insert(labels, groups.len());
-                groups.push((labels, vec![index]));
+                groups.push((labels, vec![number]));
             }
         }
+    }
+    for (_, numbers) in &mut groups {
+        numbers.sort_unstable();
+        numbers.dedup();
     }
     let more = groups.len().saturating_sub(MOST_NAMES);
     let shown = groups.iter().take(MOST_NAMES);
@@ -472,10 +486,13 @@ impl NoMoment {
 mod tests {
     use super::*;
 
-    fn dump(index: u32, pid: u64, labels: &[u32], is_last: bool) -> Dumped {
+    fn dump(number: u32, pid: u64, heap: &str, labels: &[u32], is_last: bool) -> Dumped {
         Dumped {
-            index,
-            pid,
+            id: DumpId {
+                pid,
+                heap: heap.to_owned(),
+                number,
+            },
             labels: labels.to_vec(),
             is_last,
         }
@@ -486,12 +503,12 @@ mod tests {
     fn moments() -> Moments {
         Moments {
             dumps: vec![
-                dump(0, 7, &[1], false),
-                dump(1, 7, &[1], false),
-                dump(2, 7, &[], false),
-                dump(3, 7, &[2], false),
-                dump(4, 8, &[2], true),
-                dump(5, 7, &[], true),
+                dump(1, 7, "libc.malloc", &[1], false),
+                dump(1, 7, "own", &[1], false),
+                dump(2, 7, "libc.malloc", &[], false),
+                dump(3, 7, "libc.malloc", &[2], false),
+                dump(1, 8, "libc.malloc", &[2], true),
+                dump(4, 7, "libc.malloc", &[], true),
             ],
             labels: vec!["before".to_owned(), "after".to_owned(), "bare".to_owned()],
         }
@@ -526,14 +543,12 @@ mod tests {
         let at = |which| found(&moments, &captures, which);
         assert_eq!(moments.find(None, &captures).unwrap(), [3]);
         for (which, expected) in [
-            ("0", &[0][..]),
-            ("1", &[0]),
+            // The first dump of each process: the other one's is that of the second label.
+            ("1", &[0, 2][..]),
             ("before", &[0]),
             ("3", &[1]),
-            // The dump of the other process.
-            ("4", &[2]),
             ("after", &[1, 2]),
-            ("5", &[3]),
+            ("4", &[3]),
             ("end", &[3]),
             // The other process's last dump is that of the label.
             ("last", &[2, 3]),
@@ -553,7 +568,7 @@ mod tests {
         assert!(periodic.why.contains("has no label"), "{periodic:?}");
         assert_eq!(
             periodic.there,
-            "@before (@0, @1), @after (@3, @4), @end (@5)"
+            "@before (@1), @after (@1, @3), @end (@4)"
         );
         assert!(error("bare").why.contains("at this label"));
         assert!(error("9").why.contains("no such dump"));
@@ -572,22 +587,22 @@ mod tests {
     fn dumps_are_listed_by_their_labels_and_those_without_by_number() {
         let of = |label: &str| vec![label.to_owned()];
         let (none, before, after) = (vec![], of("before"), of("after"));
-        let listed = |all: &[&Vec<String>]| names_of((0..).zip(all.iter().map(|of| &of[..])));
+        let listed = |all: &[&Vec<String>]| names_of((1..).zip(all.iter().map(|of| &of[..])));
         let both = [&before, &before, &none, &none, &none, &after, &none];
         assert_eq!(
             listed(&both),
-            "@before (@0, @1), @2 to @4, @after (@5), @6, @last, @end"
+            "@before (@1, @2), @3 to @5, @after (@6), @7, @last, @end"
         );
         assert_eq!(
             listed(&[&after, &before, &after]),
-            "@after (@0, @2), @before (@1), @last, @end"
+            "@after (@1, @3), @before (@2), @last, @end"
         );
         let two = vec!["a".to_owned(), "b".to_owned()];
-        assert_eq!(listed(&[&two]), "@a, @b (@0), @last, @end");
+        assert_eq!(listed(&[&two]), "@a, @b (@1), @last, @end");
         let many: Vec<Vec<String>> = (0..30).map(|at| of(&format!("round-{at}"))).collect();
         let many = listed(&many.iter().collect::<Vec<_>>());
         assert!(
-            many.ends_with("@round-23 (@23), 6 more, @last, @end"),
+            many.ends_with("@round-23 (@24), 6 more, @last, @end"),
             "{many}"
         );
         let gaps: [(u32, &[String]); 5] = [1, 3, 5, 7, 9].map(|at| (at, &none[..]));
@@ -611,12 +626,12 @@ mod tests {
     #[test]
     fn labels_of_one_name_are_told_apart_by_their_dumps() {
         let twice = Moments {
-            dumps: vec![dump(0, 7, &[1], false), dump(1, 7, &[2], true)],
+            dumps: vec![dump(1, 7, "h", &[1], false), dump(2, 7, "h", &[2], true)],
             labels: vec!["a".to_owned(), "a".to_owned()],
         };
         let captures = [capture(1, Some("a"), 7), capture(2, Some("a"), 7)];
-        assert_eq!(found(&twice, &captures, "0"), [0]);
-        assert_eq!(found(&twice, &captures, "1"), [1]);
+        assert_eq!(found(&twice, &captures, "1"), [0]);
+        assert_eq!(found(&twice, &captures, "2"), [1]);
         assert_eq!(found(&twice, &captures, "a"), [1]);
         assert_eq!(twice.place_of(Some("a"), 1), Some(2));
         assert_eq!(twice.place_of(None, 0), Some(3));
@@ -626,25 +641,25 @@ mod tests {
     fn what_is_part_of_a_dump_goes_by_that() {
         let parts: Vec<Capture> = (0..2)
             .map(|at| Capture {
-                dump: Some(at * 3),
+                dump: Some(at * 3 + 1),
                 ..capture(at + 1, None, 7)
             })
             .collect();
         let moments = Moments {
-            dumps: vec![dump(0, 7, &[], false), dump(3, 7, &[], true)],
+            dumps: vec![dump(1, 7, "h", &[], false), dump(4, 7, "h", &[], true)],
             labels: Vec::new(),
         };
-        assert_eq!(found(&moments, &parts, "0"), [0]);
-        assert_eq!(found(&moments, &parts, "3"), [1]);
+        assert_eq!(found(&moments, &parts, "1"), [0]);
+        assert_eq!(found(&moments, &parts, "4"), [1]);
         assert_eq!(found(&moments, &parts, "end"), [1]);
-        assert!(found(&moments, &parts, "1").is_empty());
-        assert_eq!(moments.names(&parts), ["@0", "@3"]);
+        assert!(found(&moments, &parts, "2").is_empty());
+        assert_eq!(moments.names(&parts), ["@1", "@4"]);
     }
 
     #[test]
     fn a_label_called_end_is_that_label() {
         let moments = Moments {
-            dumps: vec![dump(0, 7, &[1], false), dump(1, 7, &[], true)],
+            dumps: vec![dump(1, 7, "h", &[1], false), dump(2, 7, "h", &[], true)],
             labels: vec!["end".to_owned()],
         };
         let captures = [capture(1, Some("end"), 7), capture(2, None, 7)];

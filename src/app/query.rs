@@ -19,7 +19,7 @@ use crate::heap_graph::HeapGraph;
 use crate::memory::counter::Counters;
 use crate::memory::smaps::SmapsRows;
 use crate::memory::timeline::{Entry, Seen, Timeline};
-use crate::profile::{Health, HeapDump, Recording};
+use crate::profile::{DumpNumbers, Health, HeapDump, Recording};
 use crate::query::java::{JavaHeapFacts, JavaHeaps};
 use crate::query::memory::{self, MemorySource};
 use crate::query::native::{DumpName, NativeHeaps, NativeHeapsBuilder};
@@ -173,7 +173,7 @@ fn of_trace(
     steps.begin("reading dumps");
     let mut findings = std::mem::take(&mut opened.findings);
     let names = manifest.map_or_else(BTreeMap::new, recorded::process_names);
-    let mut place = 0;
+    let mut numbers = DumpNumbers::default();
     let recording = Arc::clone(opened.trace.recording());
     let deduped = Deduped::of(&recording);
     let look = &options.look;
@@ -197,19 +197,19 @@ fn of_trace(
                 dump.process.clone_from(name);
             }
             sampled |= !dump.samples.is_empty();
+            let number = numbers.next(dump.pid, &dump.heap);
             let is_heap = look.heap.as_ref().is_none_or(|heap| *heap == dump.heap);
             if takes(dump.pid, &dump.process) && is_heap {
                 let mut found = findings::of_dump(&dump);
                 found.extend(deduped.finding(&dump));
                 flagged.insert((dump.pid, dump.heap.clone()), found);
-                let listed = listed(&dump, place, manifest).facts;
+                let listed = listed(&dump, number, manifest).facts;
                 let name = DumpName {
-                    index: listed.index,
+                    number: listed.number,
                     label: listed.label,
                 };
                 builder.add_named(dump, name);
             }
-            place += 1;
             Ok(())
         })?;
     findings.extend(trace_findings::of_health(&health, sampled));

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::manifest::{self, DumpKey, Label, LabelledDump, Manifest, ManifestError};
+use super::manifest::{self, DumpKey, Label, Manifest, ManifestError};
 use crate::error::Classified as _;
 
 /// A dump by what stays when it is converted again.
@@ -105,7 +105,7 @@ impl Recorded {
                     .dumps
                     .iter()
                     .filter_map(|bound| {
-                        let dump = from.dumps.keys().find(|d| d.index == bound.index)?;
+                        let dump = from.dumps.keys().find(|d| d.id() == bound.dump)?;
                         Some((key(&dump), bound.lag_ms))
                     })
                     .collect(),
@@ -143,11 +143,8 @@ pub fn bind(manifest: &mut Manifest, labels: &[RecordedLabel]) {
             let Some(at) = manifest.dumps.keys().position(|d| key(&d) == *wanted) else {
                 continue;
             };
-            label.dumps.push(LabelledDump {
-                index: u32::try_from(at).unwrap_or(u32::MAX),
-                lag_ms: *lag_ms,
-            });
-            manifest.dumps.bind(at, &recorded.name, *lag_ms);
+            let bound = manifest.dumps.bind(at, &recorded.name, *lag_ms);
+            label.dumps.extend(bound);
         }
         manifest.labels.push(label);
     }

@@ -25,12 +25,13 @@ use self::whole::Measured;
 use super::findings::{Finding, PAGE_UNNOTED};
 use super::java::{JavaOptions, Steps};
 use super::look::{LookOptions, NativeFile, Wanted, Which};
-use super::manifest::Manifest;
+use super::manifest::{DumpId, Manifest};
 use super::names::MappingOption;
 use crate::error::ErrorClass;
 use crate::report::data::header::{Fact, Header, Per, Recorded};
 use crate::report::java::JavaPart;
 use crate::report::{self, Report, data};
+use crate::stacks::Dump;
 use crate::untrusted::shell::{quoted_dump, quoted_path};
 
 /// An input and the dumps of it that are meant.
@@ -247,6 +248,7 @@ fn header(request: &ReportRequest, opened: &[Opened], mut recorded: Vec<Recorded
     };
     let several = opened.len() > 1;
     let has_java = opened.iter().any(|one| !one.java.is_empty());
+    let mut first = 0;
     for (at, one) in opened.iter().enumerate() {
         let file = one.native.as_deref();
         let mut facts = vec![Fact {
@@ -261,12 +263,21 @@ fn header(request: &ReportRequest, opened: &[Opened], mut recorded: Vec<Recorded
             }
             header.facts.push(fact);
         }
-        for mut warning in native::warnings(&one.findings, manifest) {
+        let place_of = |wanted: &DumpId| {
+            let mut dumps = file?.profile.dumps.iter();
+            let is_it = |dump: &Dump| {
+                let facts = &dump.facts;
+                (facts.pid, &facts.heap, facts.number) == (wanted.pid, &wanted.heap, wanted.number)
+            };
+            Some(first + dumps.position(is_it)?)
+        };
+        for mut warning in native::warnings(&one.findings, manifest, place_of) {
             if several {
                 warning.message = format!("{}: {}", one.name, warning.message);
             }
             header.warnings.push(warning);
         }
+        first += one.dumps();
     }
     header.facts.push(Fact {
         name: "Page written".to_owned(),

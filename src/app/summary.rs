@@ -27,8 +27,6 @@ pub struct HeapSummary {
     pub heap: String,
     /// What the figures mean.
     pub kind: DumpKind,
-    /// Index of the last dump in the manifest.
-    pub last_index: u32,
     /// Number of dumps.
     pub dumps: usize,
     /// Totals of the last dump.
@@ -81,8 +79,8 @@ struct Series {
 }
 
 impl Summarizer {
-    /// Takes a dump with its index in the manifest. Dumps of one heap come in order of time.
-    pub fn add(&mut self, index: u32, dump: &HeapDump) {
+    /// Takes a dump. Dumps of one heap come in order of time.
+    pub fn add(&mut self, dump: &HeapDump) {
         let largest = largest(dump);
         let key = (dump.pid, dump.heap.clone());
         let dumps = self.series.get(&key).map_or(0, |s| s.summary.dumps) + 1;
@@ -91,7 +89,6 @@ impl Summarizer {
             process: dump.process.clone(),
             heap: dump.heap.clone(),
             kind: dump.kind,
-            last_index: index,
             dumps,
             totals: dump.totals(),
             interval_bytes: dump.sampling_interval_bytes,
@@ -389,19 +386,15 @@ mod tests {
             ..HeapDump::default()
         };
         let mut summarizer = Summarizer::default();
-        summarizer.add(0, &dump(&[(leak, held(1))]));
-        summarizer.add(
-            3,
-            &dump(&[
+        summarizer.add(&dump(&[(leak, held(1))]));
+        summarizer.add(&dump(&[
                 (leak, held(60)),
                 (same, held(50)),
                 (cache, held(100)),
                 (freed, held(0)),
             ]),
         );
-        summarizer.add(
-            4,
-            &HeapDump {
+        summarizer.add(&HeapDump {
                 heap: "small".to_owned(),
                 ..dump(&[(cache, held(7))])
             },
@@ -411,8 +404,8 @@ mod tests {
             panic!("two heaps: {summaries:?}");
         };
         assert_eq!(
-            (malloc.dumps, malloc.last_index, malloc.callsites),
-            (2, 3, 4)
+            (malloc.dumps, malloc.callsites),
+            (2, 4)
         );
         assert_eq!(malloc.totals.space, 210);
         assert_eq!(malloc.top.len(), 2, "what is freed is not shown");
@@ -434,9 +427,7 @@ mod tests {
         let twice = stacks.callsite(&[walk, walk, main]);
         let often = stacks.callsite(&[walk, ("walk", "/a", 2), walk, walk, main]);
         let mut summarizer = Summarizer::default();
-        summarizer.add(
-            0,
-            &HeapDump {
+        summarizer.add(&HeapDump {
                 samples: vec![(once, held(1)), (twice, held(10)), (often, held(20))],
                 ..HeapDump::default()
             },
@@ -462,9 +453,7 @@ mod tests {
             ..Figures::default()
         };
         let mut summarizer = Summarizer::default();
-        summarizer.add(
-            0,
-            &HeapDump {
+        summarizer.add(&HeapDump {
                 kind: DumpKind::AllocationsOnly,
                 samples: vec![(a, allocated(5)), (b, allocated(9))],
                 ..HeapDump::default()

@@ -19,6 +19,7 @@ use crate::deobfuscate::{MapFile, Retraced, Retracer};
 use crate::export::allocations::{Place, TrackedFrame, TrackedProfile};
 use crate::export::gzip::Gzip;
 use crate::jdwp::{Allocations, Frame, LONGEST, LONGEST_NAME, MethodFrame};
+use crate::profile::DumpNumbers;
 use crate::stacks::TRACKED_HEAP;
 
 /// A runtime gives away no more: where so many came, there may have been others before.
@@ -34,7 +35,7 @@ pub(super) const NAMES_CUT: &str = "java-allocations-names";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct List {
     /// As a manifest has it already; `None` where it is the next.
-    pub(super) index: Option<u32>,
+    pub(super) number: Option<u32>,
     pub(super) file: String,
     pub(super) pid: u32,
     pub(super) process: String,
@@ -48,7 +49,7 @@ pub(super) fn lists(files: &[BesideFile], process_of: impl Fn(u32) -> String) ->
     let mut lists: Vec<&BesideFile> = files.iter().filter(|file| file.what == WHAT).collect();
     lists.sort_by_key(|file| (file.number, file.pid));
     let list = |file: &BesideFile| List {
-        index: None,
+        number: None,
         file: file.file.clone(),
         pid: file.pid,
         process: process_of(file.pid),
@@ -69,7 +70,7 @@ pub(super) fn known(manifest: &Manifest) -> Option<Vec<List>> {
     let tracked = manifest.java_allocations.as_ref()?;
     let list = |dump: &TrackedDump| {
         Some(List {
-            index: Some(dump.index),
+            number: Some(dump.number),
             file: dump.list.clone()?,
             pid: dump.pid,
             process: dump.process.clone(),
@@ -152,6 +153,7 @@ pub(super) fn write(
     maps: &Maps,
 ) -> std::io::Result<Written> {
     let mut dumps = Vec::new();
+    let mut numbers = DumpNumbers::default();
     let mut warnings = Vec::new();
     let mut read_already: BTreeSet<PathBuf> = BTreeSet::new();
     let mut passed_over: usize = 0;
@@ -193,10 +195,9 @@ pub(super) fn write(
             warnings.push(warning(NAMES_CUT, why.clone(), help));
         }
         let threads: BTreeSet<u16> = read.entries().iter().map(|entry| entry.thread).collect();
+        let next = numbers.next(list.pid.into(), TRACKED_HEAP);
         let mut dump = TrackedDump {
-            index: list
-                .index
-                .unwrap_or_else(|| u32::try_from(dumps.len()).unwrap_or(u32::MAX)),
+            number: list.number.unwrap_or(next),
             label: list.label,
             time_ns: list.time_ns,
             pid: list.pid,
@@ -209,7 +210,7 @@ pub(super) fn write(
             full: read.entries().len() >= FULL,
         };
         if !read.entries().is_empty() {
-            let name = format!("java_allocations.{}.{}.pb.gz", dump.index, dump.pid);
+            let name = format!("java_allocations.{}.{}.pb.gz", dump.number, dump.pid);
             let mut comments = comments(&dump);
             comments.extend(short);
             let profile = summed.profile.finish(&comments);

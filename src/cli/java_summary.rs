@@ -144,13 +144,13 @@ pub(super) fn next_commands(
         ));
     }
     let first = with_file.iter().find(|dump| dump.pid == last.pid);
-    if let Some(first) = first.filter(|first| first.index != last.index) {
+    if let Some(first) = first.filter(|first| first.number != last.number) {
         next.push((
             "what grew from the first dump to the last:".to_owned(),
             format!(
                 "heaptap diff {} {}{java}",
-                quoted_dump(shown, first.index),
-                quoted_dump(shown, last.index)
+                quoted_dump(shown, first.number),
+                quoted_dump(shown, last.number)
             ),
         ));
     }

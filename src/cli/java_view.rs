@@ -20,8 +20,8 @@ pub(super) fn heading(console: &Console, heap: &HeapFacts) {
         (None, None) => {}
     }
     match &heap.label {
-        Some(label) => about.push(format!("@{} ({label})", heap.index)),
-        None if heap.dumps > 1 => about.push(format!("@{} of {} dumps", heap.index, heap.dumps)),
+        Some(label) => about.push(format!("dump {} ({label})", heap.number)),
+        None if heap.dumps > 1 => about.push(format!("dump {} of {}", heap.number, heap.dumps)),
         None => {}
     }
     if let Some(reason) = &heap.reason {

@@ -122,7 +122,7 @@ mod tests {
         let these = |all: &[Which]| Wanted::These(all.to_vec());
         let label = Which::Label("start".to_owned());
         assert_eq!(of(&[], "rec"), ("rec".to_owned(), Wanted::All));
-        assert_eq!(of(&["3"], "rec").1, these(&[Which::Index(3)]));
+        assert_eq!(of(&["3"], "rec").1, these(&[Which::Number(3)]));
         assert_eq!(of(&["last"], "rec@start").1, these(&[label, Which::Last]));
         let one = args(&["last"]).java_input(OsStr::new("rec")).unwrap();
         assert_eq!(one.which, Some(Which::Last));

@@ -33,7 +33,7 @@ pub(super) fn heading(console: &Console, dump: &DumpFacts) {
         about.push(dump.heap.clone());
     }
     if dump.dumps > 1 {
-        about.push(format!("@{} of {} dumps", dump.index, dump.dumps));
+        about.push(format!("dump {} of {}", dump.number, dump.dumps));
     }
     about.push(match dump.sampling_interval_bytes {
         0 => "sampling interval not known".to_owned(),

@@ -495,7 +495,7 @@ fn next_commands(
     let labelled: Vec<&&manifest::Dump> = mine.iter().filter(|d| d.label.is_some()).collect();
     let pair = match labelled.as_slice() {
         [from, .., to] => Some((**from, **to)),
-        [from] if from.index != last.index => Some((**from, *last)),
+        [from] if from.number != last.number => Some((**from, *last)),
         _ if mine.len() > 1 => Some((mine[0], *last)),
         _ => None,
     };
@@ -510,13 +510,13 @@ fn next_commands(
         let side = |dump: &manifest::Dump| {
             let named = |dump: &manifest::Dump| dump.label.as_ref().map(|label| label.name.clone());
             // A label that was given twice means the last.
-            let later = |other: &&&manifest::Dump| other.index > dump.index;
+            let later = |other: &&&manifest::Dump| other.number > dump.number;
             let is_last = |name: &String| {
                 let mut later = mine.iter().filter(later);
                 later.all(|other| named(other).as_ref() != Some(name))
             };
             let which = named(dump).filter(is_last);
-            let which = which.unwrap_or_else(|| dump.index.to_string());
+            let which = which.unwrap_or_else(|| dump.number.to_string());
             quoted_dump(near(folder), &which)
         };
         next.push((

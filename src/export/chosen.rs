@@ -88,7 +88,7 @@ impl<'a> ChosenDump<'a> {
         if !facts.heap.is_empty() {
             add(&facts.heap);
         }
-        add(&format!("@{}", facts.index));
+        add(&format!("@{}", facts.number));
         if let Some(label) = &facts.label {
             add(label);
         }

@@ -44,7 +44,7 @@ pub fn write(out: &mut impl Write, chosen: &Chosen<'_>) -> io::Result<()> {
     let mut stack = String::new();
     for dump in &chosen.dumps {
         let facts = &dump.dump.facts;
-        let mut begin = format!("{},", facts.index);
+        let mut begin = format!("{},", facts.number);
         begin += &cell(facts.label.as_deref().unwrap_or(""));
         begin += &format!(",{},", known(facts.time_ns));
         let wall = facts.wall_time_ns.map(i128::from);

@@ -35,7 +35,7 @@ struct Frame<'a> {
 
 #[derive(Serialize)]
 struct Facts<'a> {
-    index: u32,
+    number: u32,
     label: Option<&'a str>,
     pid: Option<u64>,
     process: &'a str,
@@ -142,7 +142,7 @@ fn put_dump(out: &mut impl Write, dump: &ChosenDump<'_>, needed: &Needed) -> io:
         column.fold(0i64, |sum, value| sum.saturating_add(*value))
     };
     let facts = Facts {
-        index: facts.index,
+        number: facts.number,
         label: facts.label.as_deref(),
         pid: known(facts.pid),
         process: &facts.process,

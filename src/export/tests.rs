@@ -40,7 +40,7 @@ fn profile() -> StackProfile {
     let unused = child(&mut profile, NodeId::ROOT, "unused", 9);
     profile.dumps.push(Dump {
         facts: Facts {
-            index: 4,
+            number: 4,
             label: Some("after,login".to_owned()),
             pid: 12,
             process: "com.example".to_owned(),
@@ -272,7 +272,7 @@ fn parquet_reads_back_row_for_row() {
     use ::parquet::file::reader::{FileReader as _, SerializedFileReader};
     let mut profile = profile();
     let mut other = profile.dumps[0].clone();
-    other.facts.index = 5;
+    other.facts.number = 5;
     other.facts.heap = String::new();
     other.facts.kind = DumpKind::AtMaximum;
     other.measures[3] = Measure {

@@ -2,6 +2,7 @@
 
 use super::tables::CallsiteId;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// What one callsite has done since profiling began. Bytes are already scaled up by the
 /// sampling; counts are numbers of *sampled* allocations.
@@ -141,6 +142,30 @@ pub struct HeapDump {
     /// Callsites with their cumulative figures, in order of [`CallsiteId`]; a callsite that
     /// freed all it allocated stays.
     pub samples: Vec<(CallsiteId, Figures)>,
+}
+
+/// Numbers the dumps of a recording as people name them: from 1 for each process and heap.
+#[derive(Debug, Clone, Default)]
+pub struct DumpNumbers(BTreeMap<u64, BTreeMap<String, u32>>);
+
+impl DumpNumbers {
+    /// The number of the next dump of a process and heap.
+    pub fn next(&mut self, pid: u64, heap: &str) -> u32 {
+        let last = self.last(pid, heap);
+        *last = last.saturating_add(1);
+        *last
+    }
+
+    /// Takes a number that is known: later ones come behind it.
+    pub fn take(&mut self, pid: u64, heap: &str, number: u32) {
+        let last = self.last(pid, heap);
+        *last = number.max(*last);
+    }
+
+    fn last(&mut self, pid: u64, heap: &str) -> &mut u32 {
+        let heaps = self.0.entry(pid).or_default();
+        heaps.entry(heap.to_owned()).or_default()
+    }
 }
 
 impl HeapDump {

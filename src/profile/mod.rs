@@ -18,7 +18,7 @@ mod recording;
 mod symbols;
 mod tables;
 
-pub use dump::{DumpFlags, DumpKind, Figures, HeapDump};
+pub use dump::{DumpFlags, DumpKind, DumpNumbers, Figures, HeapDump};
 pub use health::{Damage, Health, ServiceStats};
 pub use name_maps::{NameMap, NameMaps, PacketLines, RenamedClass, RenamedMember};
 pub use recording::{HeapRequest, Package, Process, Recording, ServiceCounter, SystemInfo};

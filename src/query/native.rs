@@ -14,7 +14,9 @@ use std::sync::{Arc, OnceLock};
 
 use super::processes::Processes;
 use super::table::Catalog;
-use crate::profile::{CallsiteId, DumpKind, Figures, Frame, FrameId, HeapDump, Recording, Tables};
+use crate::profile::{
+    CallsiteId, DumpKind, DumpNumbers, Figures, Frame, FrameId, HeapDump, Recording, Tables,
+};
 use crate::stacks::{Facts, ProjectOptions, Projector, StackProfile};
 
 pub use callsites::{CallsiteRow, Callsites};
@@ -35,8 +37,8 @@ pub struct Delta {
 /// What a dump is called in its recording.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DumpName {
-    /// Its number, as the manifest has it; its position where there is none.
-    pub index: u32,
+    /// Which dump of its process and heap it is, from 1.
+    pub number: u32,
     /// The label of its snapshot.
     pub label: Option<String>,
 }
@@ -79,7 +81,7 @@ impl NativeHeaps {
     /// What is known of each dump. One whose time no clock converts has its own, as in all tables.
     pub(super) fn facts(&self) -> impl Iterator<Item = Facts> {
         self.dumps.iter().zip(&self.names).map(|(dump, name)| {
-            let mut facts = Facts::of(dump, name.index);
+            let mut facts = Facts::of(dump, name.number);
             facts.label.clone_from(&name.label);
             facts.time_ns = Some(dump.time_ns.unwrap_or(dump.raw_time_ns));
             facts
@@ -122,6 +124,7 @@ impl NativeHeaps {
 pub struct NativeHeapsBuilder {
     dumps: Vec<HeapDump>,
     names: Vec<DumpName>,
+    numbers: DumpNumbers,
     deltas: Vec<Delta>,
     before: HashMap<(u64, String), Vec<(CallsiteId, Figures)>>,
 }
@@ -129,8 +132,9 @@ pub struct NativeHeapsBuilder {
 impl NativeHeapsBuilder {
     /// Takes a dump; those of one heap come in order of their time.
     pub fn add(&mut self, dump: HeapDump) {
-        let index = self.dumps.len() as u32;
-        self.add_named(dump, DumpName { index, label: None });
+        let number = self.numbers.next(dump.pid, &dump.heap);
+        let label = None;
+        self.add_named(dump, DumpName { number, label });
     }
 
     /// The same, of a recording that numbers and labels its dumps.

@@ -75,8 +75,8 @@ impl Measure {
 /// What is known of a dump beside its values.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Facts {
-    /// Its index: that of the recording's manifest, else its position in the input.
-    pub index: u32,
+    /// Which dump of its process and heap it is, from 1: `N` of `PATH@N`.
+    pub number: u32,
     /// The label of its snapshot.
     pub label: Option<String>,
     /// Process id on the device; 0 where not known.
@@ -101,6 +101,18 @@ pub struct Facts {
     pub flags: DumpFlags,
     /// Something of it is missing: what is here is a lower bound.
     pub unfinished: bool,
+}
+
+impl Facts {
+    /// Whether both are of one dump of one input.
+    pub fn is_dump(&self, other: &Facts) -> bool {
+        self.is_of_heap(other) && self.number == other.number
+    }
+
+    /// Whether both are of one heap of one process of an input.
+    pub fn is_of_heap(&self, other: &Facts) -> bool {
+        (self.pid, &self.heap) == (other.pid, &other.heap)
+    }
 }
 
 /// The heap of dumps of allocations that a Java runtime tracked, as our profiles call it: the

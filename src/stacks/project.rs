@@ -7,7 +7,7 @@ use super::dump::{Dump, Facts, Measure, StackProfile, Values, View};
 use super::naming::FrameNamer;
 use super::table::{Frame, FrameId, Function, Kind, Library, LibraryId, NodeId};
 use crate::profile::interned::span;
-use crate::profile::{self, CallsiteId, DumpKind, Figures, HeapDump, Recording};
+use crate::profile::{self, CallsiteId, DumpKind, DumpNumbers, Figures, HeapDump, Recording};
 
 /// How stacks are named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,20 +22,22 @@ impl Default for ProjectOptions {
     }
 }
 
-/// The dumps of a recording as named stacks, with their positions as indices.
+/// The dumps of a recording as named stacks, numbered in their order.
 pub fn project(recording: &Recording, dumps: &[HeapDump], options: ProjectOptions) -> StackProfile {
     let mut projector = Projector::new(recording, options);
-    for (index, dump) in (0..).zip(dumps) {
-        projector.add(dump, Facts::of(dump, index));
+    let mut numbers = DumpNumbers::default();
+    for dump in dumps {
+        let number = numbers.next(dump.pid, &dump.heap);
+        projector.add(dump, Facts::of(dump, number));
     }
     projector.finish()
 }
 
 impl Facts {
     /// What a dump says of itself.
-    pub fn of(dump: &HeapDump, index: u32) -> Facts {
+    pub fn of(dump: &HeapDump, number: u32) -> Facts {
         Facts {
-            index,
+            number,
             label: None,
             pid: dump.pid,
             process: dump.process.clone(),
@@ -476,6 +478,6 @@ mod tests {
         assert_eq!(second.column(View::Space), None);
         assert_eq!(named(second, View::AllocSpace), expected([10, 10, 20, 10]));
         assert_eq!(second.measures[second.default_measure].name, "alloc_space");
-        assert_eq!(second.facts.index, 1);
+        assert_eq!(second.facts.number, 1);
     }
 }

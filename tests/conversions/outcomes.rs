@@ -112,8 +112,9 @@ fn files_are_named_counted_and_whole() {
     let trace = fixtures().join("c_cont.pftrace");
     let converted = convert(&request(&trace, output.path())).expect("a trace");
     assert_eq!(converted.dumps.len(), 11);
-    for (at, dump) in converted.dumps.iter().enumerate() {
-        let name = format!("heap_dump.{at}.2050.libc.malloc.pb.gz");
+    for (number, dump) in (1..).zip(&converted.dumps) {
+        assert_eq!(dump.number, number);
+        let name = format!("heap_dump.{number}.2050.libc.malloc.pb.gz");
         assert_eq!(dump.file.as_deref(), Some(name.as_str()));
         let bytes = std::fs::read(output.path().join(name)).expect("the file");
         let profile = pprof::read(&bytes);

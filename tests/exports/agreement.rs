@@ -2,7 +2,7 @@
 //! tables of `query` against the pprofs of the same dumps, stack for stack. (The files for other
 //! tools are held to them by their own tests.)
 
-use crate::read::{self, Numbers, put};
+use crate::read::{self, DumpId, Numbers, put};
 use crate::{assert_same, convert, fixture, heaptap, of_pprofs};
 use heaptap::names::{demangle, nameless};
 use heaptap::report::data::{Data, from_page};
@@ -21,12 +21,15 @@ fn document(folder: &Path, arguments: &[&str]) -> Value {
 }
 
 /// Every view of a dump by callsite, as `top` shows it; and when the dump was.
-fn of_top(numbers: &mut Numbers, folder: &Path, input: &Path, dump: u32) -> Option<i64> {
-    let input = format!("{}@{dump}", input.display());
+fn of_top(numbers: &mut Numbers, folder: &Path, input: &Path, dump: &DumpId) -> Option<i64> {
+    let (number, heap) = dump;
+    let input = format!("{}@{number}", input.display());
     let arguments = [
         "top",
         &input,
         "--json",
+        "--heap",
+        heap,
         "--by",
         "callsite",
         "--all-frames",
@@ -36,8 +39,7 @@ fn of_top(numbers: &mut Numbers, folder: &Path, input: &Path, dump: u32) -> Opti
     let document = document(folder, &arguments);
     let heaps = document["heaps"].as_array().expect("heaps");
     assert_eq!(heaps.len(), 1, "one was named");
-    let index = heaps[0]["dump"]["index"].as_u64();
-    assert_eq!(index, Some(u64::from(dump)));
+    assert_eq!(heaps[0]["dump"]["number"], *number);
     let mut totals: BTreeMap<String, i64> = BTreeMap::new();
     for row in heaps[0]["rows"].as_array().expect("rows") {
         let stack = row["stack"].as_array().expect("a stack").iter();
@@ -62,12 +64,13 @@ fn of_top(numbers: &mut Numbers, folder: &Path, input: &Path, dump: u32) -> Opti
 fn of_profile(profile: &StackProfile) -> Numbers {
     let mut numbers = Numbers::new();
     for dump in &profile.dumps {
+        let id = (dump.facts.number, dump.facts.heap.clone());
         for (measure, column) in dump.measures.iter().zip(&dump.values.columns) {
             for (&node, &value) in dump.values.nodes.iter().zip(column) {
                 let stack = profile.table.stack(node);
                 let mut names: Vec<&str> = stack.map(|node| profile.table.name_of(node)).collect();
                 names.reverse();
-                put(&mut numbers, dump.facts.index, &measure.name, &names, value);
+                put(&mut numbers, &id, &measure.name, &names, value);
             }
         }
     }
@@ -146,7 +149,7 @@ impl Tables {
     }
 
     /// Adds what was held and allocated at a time.
-    fn add(&self, numbers: &mut Numbers, dump: u32, time: i64, views: &BTreeSet<String>) {
+    fn add(&self, numbers: &mut Numbers, dump: &DumpId, time: i64, views: &BTreeSet<String>) {
         for row in &self.allocations {
             let int = |at: usize| row[at].as_i64().expect("a number");
             if int(0) > time {
@@ -181,13 +184,13 @@ fn all_agree(input: &Path) {
     let folder = tempfile::tempdir().expect("a folder");
     convert(folder.path(), input, &["-o", "pprof"]);
     let expected = of_pprofs(&folder.path().join("pprof"));
-    let dumps: BTreeSet<u32> = expected.keys().map(|(dump, ..)| *dump).collect();
+    let dumps: BTreeSet<DumpId> = expected.keys().map(|(dump, ..)| dump.clone()).collect();
     assert!(!dumps.is_empty(), "there is something to compare");
     let tables = Tables::of(folder.path(), input);
     let (mut shown, mut queried) = (Numbers::new(), Numbers::new());
-    for &dump in &dumps {
+    for dump in &dumps {
         let time = of_top(&mut shown, folder.path(), input, dump).expect("dumps have times");
-        let keys = expected.keys().filter(|(at, ..)| *at == dump);
+        let keys = expected.keys().filter(|(at, ..)| at == dump);
         let views = keys.map(|(_, view, _)| view.clone()).collect();
         tables.add(&mut queried, dump, time, &views);
     }
@@ -218,22 +221,12 @@ fn a_recording_of_the_demo_has_the_numbers_of_the_pprofs_beside_it() {
     let told = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{told}");
     let recording = folder.path().join("rec");
-    let all = of_pprofs(&recording);
-    let native = read::files(&recording, ".pb.gz")
-        .iter()
-        .filter(|file| {
-            let name = file.file_name().expect("a name").to_string_lossy();
-            name.starts_with("heap_dump.")
-        })
-        .map(|file| read::index_of(file))
-        .collect::<BTreeSet<u32>>();
+    let mut expected = of_pprofs(&recording);
+    expected.retain(|(dump, ..), _| dump.1 != "java");
+    let native: BTreeSet<DumpId> = expected.keys().map(|(dump, ..)| dump.clone()).collect();
     assert!(native.len() > 2, "there is a series");
-    let expected: Numbers = all
-        .into_iter()
-        .filter(|((dump, ..), _)| native.contains(dump))
-        .collect();
     let mut shown = Numbers::new();
-    for &dump in &native {
+    for dump in &native {
         of_top(&mut shown, folder.path(), &recording, dump);
     }
     assert_same(&expected, &shown, "top");

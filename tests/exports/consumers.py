@@ -43,7 +43,7 @@ for dump in document["dumps"]:
     for measure, total, values in zip(dump["measures"], dump["totals"], dump["values"], strict=True):
         assert sum(values) == total
         if total != 0:
-            expected[dump["index"], measure["name"]] = total
+            expected[(dump["number"], dump["heap"]), measure["name"]] = total
 assert expected
 
 # --- CSV
@@ -55,7 +55,7 @@ with open(at("all.csv"), encoding="utf-8", newline="") as file:
         stack = list(row).index("stack")
         for view in list(row)[stack + 1 :]:
             if row[view]:
-                found[int(row["dump"]), view.split(" (")[0]] += int(row[view])
+                found[(int(row["dump"]), row["heap"]), view.split(" (")[0]] += int(row[view])
 same("CSV", found)
 
 # --- speedscope
@@ -67,8 +67,8 @@ for profile in document["profiles"]:
     assert len(weights) == len(samples)
     assert all(0 <= frame < len(document["shared"]["frames"]) for sample in samples for frame in sample)
     title, view = profile["name"].rsplit(": ", 1)
-    index = int(re.search(r"@(\d+)", title).group(1))
-    found[index, view] = sum(weights)
+    heap, number = re.search(r"(\S+) @(\d+)", title).groups()
+    found[(int(number), heap), view] = sum(weights)
     assert profile["endValue"] == sum(weights)
 same("speedscope", found)
 
@@ -84,8 +84,9 @@ for path in glob.glob(at("svg", "*.svg")):
     # `all`, then `20.4 MiB (21,417,594 B), 100.00 %` or `512 B` or `12`
     amount = first.split("\n")[1]
     number = re.search(r"\(([\d,]+) B\)", amount) or re.match(r"([\d,]+)", amount)
-    index, view = os.path.basename(path).split(".")[1], os.path.basename(path).split(".")[-2]
-    found[int(index), view] = int(number.group(1).replace(",", ""))
+    parts = os.path.basename(path).split(".")
+    heap = "java" if parts[0] == "java_heap_dump" else ".".join(parts[3:-2])
+    found[(int(parts[1]), heap), parts[-2]] = int(number.group(1).replace(",", ""))
 same("SVG", found)
 
 # --- Parquet by DuckDB, through the views that come with it
@@ -99,16 +100,19 @@ found = {}
 for column in columns[4:]:
     if column in ("free_bytes", "free_n"):
         continue
-    for dump, total in database.execute(f'SELECT dump, sum("{column}") FROM sample GROUP BY dump').fetchall():
+    for dump, heap, total in database.execute(
+        f'SELECT d.dump, d.heap, sum("{column}") FROM sample s JOIN dump d ON d.id = s.dump_id GROUP BY ALL'
+    ).fetchall():
         if total is not None:
-            found[dump, views.get(column, column)] = int(total)
+            found[(dump, heap), views.get(column, column)] = int(total)
 same("Parquet", found)
 # What all stacks begin with comes to all there is.
 found = {}
-for dump, space, objects in database.execute(
-    "SELECT dump, live_bytes, live_n FROM cumulative WHERE callsite = 0"
+for dump, heap, space, objects in database.execute(
+    "SELECT d.dump, d.heap, live_bytes, live_n FROM cumulative c JOIN dump d ON d.id = c.dump_id WHERE callsite = 0"
 ).fetchall():
-    found[dump, "space"], found[dump, "objects"] = int(space or 0), int(objects or 0)
+    key = (dump, heap)
+    found[key, "space"], found[key, "objects"] = int(space or 0), int(objects or 0)
 held = {key: value for key, value in expected.items() if key[1] in ("space", "objects")}
 assert {key: value for key, value in found.items() if value} == held, (found, held)
 # Every stack is there, and as long as it says.

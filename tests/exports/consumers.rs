@@ -103,9 +103,9 @@ fn judged_by_go_totals_are_those_that_json_has() {
         convert(folder.path(), &input, &["--format", "json", "-o", &json]);
         let sums = read::by_view(&read::json(&folder.path().join(json)));
         for file in read::files(&folder.path().join(name), ".pb.gz") {
-            let index = read::index_of(&file);
+            let dump = read::dump_of(&file);
             for (view, total) in go_totals(&file).expect("samples") {
-                let found = sums.get(&(index, view.clone())).copied().unwrap_or(0);
+                let found = sums.get(&(dump.clone(), view.clone())).copied().unwrap_or(0);
                 assert_eq!(total, found, "{} {view}", file.display());
             }
         }

@@ -61,14 +61,7 @@ fn fixture(name: &str) -> PathBuf {
 fn of_pprofs(folder: &Path) -> Numbers {
     let mut all = Numbers::new();
     for file in read::files(folder, ".pb.gz") {
-        let name = file
-            .file_name()
-            .expect("a name")
-            .to_string_lossy()
-            .into_owned();
-        // (java_)heap_dump.INDEX.…
-        let index = name.split('.').nth(1).expect("an index");
-        pprof::add(&mut all, index.parse().expect("a number"), &file);
+        pprof::add(&mut all, &file);
     }
     all
 }
@@ -98,7 +91,7 @@ fn all_formats_agree(input: &Path) {
     into("parquet", "parquet");
     assert_same(&expected, &read::parquet(&at("parquet")), "parquet");
     into("svg", "svg");
-    let totals: BTreeSet<(u32, String, i64)> = by_view(&expected)
+    let totals: BTreeSet<(read::DumpId, String, i64)> = by_view(&expected)
         .into_iter()
         .filter(|(_, sum)| *sum >= 1024)
         .map(|((dump, view), sum)| (dump, view, sum))
@@ -107,16 +100,16 @@ fn all_formats_agree(input: &Path) {
         let ending = format!(".{view}.svg");
         let file = read::files(&at("svg"), &ending)
             .into_iter()
-            .find(|file| read::index_of(file) == dump)
+            .find(|file| read::dump_of(file) == dump)
             .expect("a picture of each view");
         let text = std::fs::read_to_string(file).expect("it can be read");
         let digits = heaptap::units::thousands(total);
-        assert!(text.contains("<title>all&#10;"), "{dump} {view}");
+        assert!(text.contains("<title>all&#10;"), "{dump:?} {view}");
         let head = text
             .lines()
             .find(|line| line.contains(">all&#10;"))
             .expect("the root");
-        assert!(head.contains(&digits), "{dump} {view}: {digits} in {head}");
+        assert!(head.contains(&digits), "{dump:?} {view}: {digits} in {head}");
     }
 }
 
@@ -160,7 +153,7 @@ fn one_dump_and_one_view_go_to_a_file_or_standard_output() {
     let spaces = read::files(&all, ".libc.malloc.space.folded");
     let last = spaces
         .iter()
-        .max_by_key(|file| read::index_of(file))
+        .max_by_key(|file| read::dump_of(file))
         .expect("one");
     let expected = std::fs::read(last).expect("it can be read");
     assert!(!expected.is_empty());
@@ -249,8 +242,8 @@ fn pprofs_of_any_tool_are_converted_too() {
     convert(folder.path(), &input, &["-o", "pprof"]);
     for file in read::files(&folder.path().join("pprof"), ".pb.gz") {
         let mut expected = Numbers::new();
-        // Beside a manifest a profile keeps its index.
-        pprof::add(&mut expected, read::index_of(&file), &file);
+        // A profile keeps its number.
+        pprof::add(&mut expected, &file);
         convert(
             folder.path(),
             &file,

@@ -1,13 +1,14 @@
 //! pprofs, decoded by prost: what all other formats are compared with.
 
-use crate::read::{Numbers, put};
+use crate::read::{Numbers, dump_of, put};
 use heaptap::proto::pprof::Profile;
 use prost::Message as _;
 use std::io::Read as _;
 use std::path::Path;
 
 /// Adds the numbers of a gzipped pprof.
-pub fn add(numbers: &mut Numbers, dump: u32, file: &Path) {
+pub fn add(numbers: &mut Numbers, file: &Path) {
+    let dump = dump_of(file);
     let packed = std::fs::read(file).expect("it can be read");
     let mut plain = Vec::new();
     flate2::read::GzDecoder::new(&packed[..])
@@ -26,7 +27,7 @@ pub fn add(numbers: &mut Numbers, dump: u32, file: &Path) {
         }
         names.reverse();
         for (kind, &value) in profile.sample_type.iter().zip(&sample.value) {
-            put(numbers, dump, text(kind.r#type), &names, value);
+            put(numbers, &dump, text(kind.r#type), &names, value);
         }
     }
 }

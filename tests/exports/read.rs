@@ -4,15 +4,17 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// By index of the dump, view and stack (names as folded, callers first) the sum of its numbers;
-/// none is 0.
-pub type Numbers = BTreeMap<(u32, String, String), i64>;
+/// A dump's number and heap; every input here has one process.
+pub type DumpId = (u32, String);
+
+/// By dump, view and stack (names as folded, callers first) the sum of its numbers; none is 0.
+pub type Numbers = BTreeMap<(DumpId, String, String), i64>;
 
 /// Adds a number.
-pub fn put(numbers: &mut Numbers, dump: u32, view: &str, stack: &[&str], value: i64) {
+pub fn put(numbers: &mut Numbers, dump: &DumpId, view: &str, stack: &[&str], value: i64) {
     if value != 0 {
         let names: Vec<String> = stack.iter().map(|name| folded_name(name)).collect();
-        let key = (dump, view.to_owned(), names.join(";"));
+        let key = (dump.clone(), view.to_owned(), names.join(";"));
         *numbers.entry(key).or_default() += value;
     }
 }
@@ -26,10 +28,10 @@ fn folded_name(name: &str) -> String {
 }
 
 /// Sums by dump and view.
-pub fn by_view(numbers: &Numbers) -> BTreeMap<(u32, String), i64> {
+pub fn by_view(numbers: &Numbers) -> BTreeMap<(DumpId, String), i64> {
     let mut sums = BTreeMap::new();
     for ((dump, view, _), value) in numbers {
-        *sums.entry((*dump, view.clone())).or_default() += value;
+        *sums.entry((dump.clone(), view.clone())).or_default() += value;
     }
     sums
 }
@@ -45,11 +47,20 @@ pub fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
     found
 }
 
-/// The index in `heap_dump.INDEX.…`.
-pub fn index_of(file: &Path) -> u32 {
+/// The number and heap in `heap_dump.N.PID.HEAP.pb.gz`, `heap_dump.N.PID.HEAP.VIEW.svg`,
+/// `java_heap_dump.N.…`.
+pub fn dump_of(file: &Path) -> DumpId {
     let name = file.file_name().expect("a name").to_string_lossy();
-    let index = name.split('.').nth(1).expect("an index");
-    index.parse().expect("a number")
+    let (kind, rest) = name.split_once("heap_dump.").expect("a dump");
+    let number = rest.split('.').next().expect("a number");
+    let number = number.parse().expect("a number");
+    if kind == "java_" {
+        return (number, "java".to_owned());
+    }
+    let stem = rest.strip_suffix(".pb.gz");
+    let stem = stem.or_else(|| rest.rsplitn(3, '.').nth(2)).expect("a stem");
+    let heap = stem.splitn(3, '.').nth(2).expect("a heap");
+    (number, heap.to_owned())
 }
 
 fn text(file: &Path) -> String {
@@ -82,6 +93,8 @@ pub fn json(file: &Path) -> Numbers {
     };
     let mut numbers = Numbers::new();
     for dump in list(&document["dumps"]) {
+        let heap = dump["heap"].as_str().expect("a heap");
+        let id = (number(&dump["number"]) as u32, heap.to_owned());
         for (at, measure) in list(&dump["measures"]).iter().enumerate() {
             let view = measure["name"].as_str().expect("a name");
             let values = list(&dump["values"][at]);
@@ -98,13 +111,7 @@ pub fn json(file: &Path) -> Numbers {
                 names.reverse();
                 let value = value.as_i64().expect("a number");
                 total += value;
-                put(
-                    &mut numbers,
-                    number(&dump["index"]) as u32,
-                    view,
-                    &names,
-                    value,
-                );
+                put(&mut numbers, &id, view, &names, value);
             }
             assert_eq!(dump["totals"][at], total);
         }
@@ -120,16 +127,16 @@ pub fn speedscope(file: &Path) -> Numbers {
     let profiles = list(&document["profiles"]);
     assert!(number(&document["activeProfileIndex"]) < profiles.len());
     for profile in profiles {
-        // `process (pid) heap @INDEX label: view`
+        // `process (pid) heap @N label: view`
         let (title, view) = profile["name"]
             .as_str()
             .expect("a name")
             .rsplit_once(": ")
             .expect("a view");
-        let index: String = title
-            .rsplit_once('@')
-            .map(|(_, rest)| rest.chars().take_while(char::is_ascii_digit).collect())
-            .expect("an index");
+        let (before, rest) = title.rsplit_once(" @").expect("a number");
+        let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        let heap = before.rsplit(' ').next().expect("a heap");
+        let id = (digits.parse().expect("a number"), heap.to_owned());
         let (samples, weights) = (list(&profile["samples"]), list(&profile["weights"]));
         assert_eq!(samples.len(), weights.len());
         assert_eq!(profile["startValue"], 0);
@@ -139,13 +146,7 @@ pub fn speedscope(file: &Path) -> Numbers {
             let names: Vec<&str> = list(sample).iter().map(name).collect();
             let weight = weight.as_i64().expect("a number");
             total += weight;
-            put(
-                &mut numbers,
-                index.parse().expect("a number"),
-                view,
-                &names,
-                weight,
-            );
+            put(&mut numbers, &id, view, &names, weight);
         }
         assert_eq!(profile["endValue"], total);
         let is_bytes = view.contains("space");
@@ -168,7 +169,7 @@ pub fn folded(folder: &Path) -> Numbers {
             let (stack, value) = line.rsplit_once(' ').expect("a stack and a number");
             let stack: Vec<&str> = stack.split(';').collect();
             let value = value.parse().expect("a number");
-            put(&mut numbers, index_of(&file), view, &stack, value);
+            put(&mut numbers, &dump_of(&file), view, &stack, value);
         }
     }
     numbers
@@ -207,19 +208,20 @@ pub fn csv(file: &Path) -> Numbers {
     for row in rows {
         assert_eq!(row.len(), heading.len());
         let stack: Vec<&str> = row[at("stack")].split(';').collect();
-        let index = row[at("dump")].parse().expect("a number");
+        let number = row[at("dump")].parse().expect("a number");
+        let id = (number, row[at("heap")].clone());
         for (view, value) in heading.iter().zip(&row).skip(at("stack") + 1) {
             let view = view.split(" (").next().expect("a name");
             if !value.is_empty() {
                 let value = value.parse().expect("a number");
-                put(&mut numbers, index, view, &stack, value);
+                put(&mut numbers, &id, view, &stack, value);
             }
         }
     }
     numbers
 }
 
-/// The tables `frame`, `callsite` and `sample` of a folder.
+/// The tables `dump`, `frame`, `callsite` and `sample` of a folder.
 pub fn parquet(folder: &Path) -> Numbers {
     use parquet::file::reader::{FileReader as _, SerializedFileReader};
     let rows = |table: &str| -> Vec<Value> {
@@ -243,6 +245,13 @@ pub fn parquet(folder: &Path) -> Numbers {
         .into_iter()
         .map(|row| (number(&row["id"]), row))
         .collect();
+    let dumps: BTreeMap<usize, DumpId> = rows("dump")
+        .into_iter()
+        .map(|row| {
+            let heap = row["heap"].as_str().expect("a heap").to_owned();
+            (number(&row["id"]), (number(&row["dump"]) as u32, heap))
+        })
+        .collect();
     let mut numbers = Numbers::new();
     for row in rows("sample") {
         let mut names = Vec::new();
@@ -252,7 +261,7 @@ pub fn parquet(folder: &Path) -> Numbers {
             callsite = &callsites[&number(&callsite["parent"])];
         }
         names.reverse();
-        let index = number(&row["dump"]) as u32;
+        let id = &dumps[&number(&row["dump_id"])];
         for (column, view) in [
             ("live_bytes", "space"),
             ("live_n", "objects"),
@@ -261,7 +270,7 @@ pub fn parquet(folder: &Path) -> Numbers {
             ("native_space", "native_space"),
         ] {
             if let Some(value) = row[column].as_i64() {
-                put(&mut numbers, index, view, &names, value);
+                put(&mut numbers, id, view, &names, value);
             }
         }
         if let (Some(all), Some(freed)) = (row["alloc_bytes"].as_i64(), row["free_bytes"].as_i64())

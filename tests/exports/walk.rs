@@ -1,7 +1,7 @@
 //! Every surface that shows numbers, against the pprofs of the same dumps: tables, pages, SQL.
 //! The formats of `convert` are compared in `main.rs`.
 
-use crate::read::{Numbers, by_view, put};
+use crate::read::{DumpId, Numbers, by_view, put};
 use crate::{assert_same, convert, fixture, heaptap, of_pprofs};
 use heaptap::report::data;
 use heaptap::stacks::{NodeId, StackProfile};
@@ -26,16 +26,17 @@ fn list(value: &Value) -> &[Value] {
 }
 
 /// `top --json` by callsite, a dump at a time.
-fn of_top(folder: &Path, input: &str, dumps: &BTreeSet<u32>) -> Numbers {
+fn of_top(folder: &Path, input: &str, dumps: &BTreeSet<DumpId>) -> Numbers {
     let mut numbers = Numbers::new();
     for dump in dumps {
-        let index = dump.to_string();
+        let (number, heap) = (dump.0.to_string(), &dump.1);
         let every_row = ["--by", "callsite", "--all-frames", "-n", "0", "--json"];
-        let of_dump = ["top", input, "--dump", &index];
+        let of_dump = ["top", input, "--dump", &number, "--heap", heap];
         let document = document(folder, &[&of_dump[..], &every_row].concat());
-        let heap = &document["heaps"][0];
-        assert_eq!(heap["dump"]["index"], *dump);
-        for row in list(&heap["rows"]) {
+        let shown = &document["heaps"][0];
+        assert_eq!(list(&document["heaps"]).len(), 1);
+        assert_eq!(shown["dump"]["number"], dump.0);
+        for row in list(&shown["rows"]) {
             let name = |frame: &'_ Value| frame["function"].as_str().expect("a name").to_owned();
             let mut names: Vec<String> = list(&row["stack"]).iter().map(name).collect();
             names.reverse();
@@ -43,7 +44,7 @@ fn of_top(folder: &Path, input: &str, dumps: &BTreeSet<u32>) -> Numbers {
             for (view, value) in row["self"].as_object().expect("figures") {
                 put(
                     &mut numbers,
-                    *dump,
+                    dump,
                     view,
                     &names,
                     value.as_i64().unwrap_or(0),
@@ -71,12 +72,13 @@ fn of_report(folder: &Path, input: &str) -> Numbers {
 fn of_profile(profile: &StackProfile) -> Numbers {
     let mut numbers = Numbers::new();
     for dump in &profile.dumps {
+        let id = (dump.facts.number, dump.facts.heap.clone());
         for (measure, column) in dump.measures.iter().zip(&dump.values.columns) {
             for (&node, &value) in dump.values.nodes.iter().zip(column) {
                 let name = |node: NodeId| profile.table.name_of(node);
                 let mut names: Vec<&str> = profile.table.stack(node).map(name).collect();
                 names.reverse();
-                put(&mut numbers, dump.facts.index, &measure.name, &names, value);
+                put(&mut numbers, &id, &measure.name, &names, value);
             }
         }
     }
@@ -101,7 +103,7 @@ fn tables_and_pages_have_the_numbers_of_the_pprofs() {
         convert(folder.path(), &input, &["-o", "pprof"]);
         let expected = of_pprofs(&folder.path().join("pprof"));
         let input = input.to_string_lossy();
-        let dumps: BTreeSet<u32> = expected.keys().map(|key| key.0).collect();
+        let dumps: BTreeSet<DumpId> = expected.keys().map(|key| key.0.clone()).collect();
         assert_same(&expected, &of_top(folder.path(), &input, &dumps), "top");
         assert_same(&expected, &of_report(folder.path(), &input), "report");
     }
@@ -119,8 +121,8 @@ fn sql_adds_up_to_the_pprofs() {
     );
     let views = ["space", "objects", "alloc_space", "alloc_objects"];
     let mut expected: Vec<Vec<i64>> = Vec::new();
-    for dump in sums.keys().map(|key| key.0).collect::<BTreeSet<u32>>() {
-        let of = |view: &&str| sums.get(&(dump, (*view).to_owned())).copied().unwrap_or(0);
+    for dump in sums.keys().map(|key| &key.0).collect::<BTreeSet<_>>() {
+        let of = |view: &&str| sums.get(&(dump.clone(), (*view).to_owned())).copied().unwrap_or(0);
         expected.push(views.iter().map(of).collect());
     }
     let figure = |row: &Value, view: &str| row[view].as_i64().expect("a number");

@@ -51,12 +51,12 @@ fn a_heap_graph_becomes_a_profile_of_paths_and_one_of_dominators() {
         panic!("one dump: {:?}", all.java);
     };
     assert_eq!(
-        (dump.index, dump.pid, dump.kind),
-        (0, 5151, JavaKind::HeapGraph)
+        (dump.number, dump.pid, dump.kind),
+        (1, 5151, JavaKind::HeapGraph)
     );
-    assert_eq!(dump.file.as_deref(), Some("java_heap_dump.0.5151.pb.gz"));
+    assert_eq!(dump.file.as_deref(), Some("java_heap_dump.1.5151.pb.gz"));
     let dominators = dump.dominators.as_deref();
-    assert_eq!(dominators, Some("java_heap_dump.0.5151.dominators.pb.gz"));
+    assert_eq!(dominators, Some("java_heap_dump.1.5151.dominators.pb.gz"));
     let sums = dump.totals.expect("they are counted");
     assert_eq!(sums.objects, 10_000);
     let reachable = [
@@ -100,7 +100,7 @@ fn a_mapping_file_names_classes_arrays_and_their_class_objects() {
     let all = converted(&request);
     assert_eq!(all.class(), None, "{:?}", all.findings);
     assert_eq!(all.symbolization.mappings[0].heap_classes, 1);
-    let file = folder.join("java_heap_dump.0.5151.pb.gz");
+    let file = folder.join("java_heap_dump.1.5151.pb.gz");
     let profile = profile::read(&std::fs::read(file).expect("a profile"));
     let has = |name: &str| profile.string_table.iter().any(|text| text == name);
     assert!(has("org.source.First[]"));

@@ -104,8 +104,8 @@ fn a_java_heap_is_taken_at_each_label_and_found_by_who_looks_for_it() {
         [Some("before"), Some("after login"), Some("later")],
         "{java:#}"
     );
-    for (at, dump) in dumps.iter().enumerate() {
-        assert_eq!(dump["index"], at);
+    for (number, dump) in (1..).zip(dumps) {
+        assert_eq!(dump["number"], number);
         assert_eq!(dump["complete"], true, "{dump:#}");
         let file = dump["file"].as_str().expect("a profile");
         assert!(lab.work().join("out/java").join(file).is_file(), "{file}");
@@ -123,7 +123,7 @@ fn a_java_heap_is_taken_at_each_label_and_found_by_who_looks_for_it() {
     assert!(top.to_string().contains("com.example.app"), "{top:#}");
     lab.expect(0, &["diff", "out@before", "out@after login"]);
     // The newest heap is the one that is looked at, whether it has a label or not.
-    let newest = &dumps.last().unwrap()["index"];
+    let newest = &dumps.last().unwrap()["number"];
     let mut manifest = java.clone();
     let last = manifest["dumps"].as_array_mut().unwrap().last_mut();
     last.unwrap()["label"] = Value::Null;
@@ -133,7 +133,7 @@ fn a_java_heap_is_taken_at_each_label_and_found_by_who_looks_for_it() {
     let heaps = leaks["heaps"].as_array().unwrap();
     let looked_at: Vec<&Value> = heaps.iter().map(|heap| &heap["label"]).collect();
     assert_eq!(looked_at[..2], ["before", "after login"]);
-    assert_eq!(&heaps.last().unwrap()["index"], newest, "{heaps:#?}");
+    assert_eq!(&heaps.last().unwrap()["number"], newest, "{heaps:#?}");
 }
 
 #[test]

@@ -28,8 +28,8 @@ fn a_name_means_one_moment_whoever_is_asked() {
     assert_eq!(running.end().code(), Some(0));
     let manifest = lab.manifest("out");
     let dumps = manifest["dumps"].as_array().unwrap();
-    let after = manifest["labels"][1]["dumps"][0]["index"].as_u64().unwrap();
-    let last = dumps.last().unwrap()["index"].as_u64().unwrap();
+    let after = manifest["labels"][1]["dumps"][0]["number"].as_u64().unwrap();
+    let last = dumps.last().unwrap()["number"].as_u64().unwrap();
     assert!(after < last, "{manifest:#}");
     let (after, last) = (format!("@{after}"), format!("@{last}"));
     let commands: [&[&str]; 4] = [
@@ -57,27 +57,27 @@ fn a_name_means_one_moment_whoever_is_asked() {
         assert!(help.contains(&format!("@after ({after}")), "{help}");
     }
     // Dumps and Java heaps go by the same.
-    let index = |which: &str, more: &[&str]| {
+    let number = |which: &str, more: &[&str]| {
         let command: Vec<&str> = [&["top"], more].concat();
         let top = asked(&lab, &command, which);
         let heap = match top["heaps"].as_array() {
             Some(native) => &native[0]["dump"],
             None => &top["heap"],
         };
-        format!("@{}", heap["index"])
+        format!("@{}", heap["number"])
     };
     for more in [&[][..], &["--java"]] {
-        assert_eq!(index("@after", more), after, "{more:?}");
-        assert_eq!(index(&after, more), after, "{more:?}");
-        assert_eq!(index("@end", more), last, "{more:?}");
-        assert_eq!(index("@last", more), last, "{more:?}");
+        assert_eq!(number("@after", more), after, "{more:?}");
+        assert_eq!(number(&after, more), after, "{more:?}");
+        assert_eq!(number("@end", more), last, "{more:?}");
+        assert_eq!(number("@last", more), last, "{more:?}");
     }
     // What was dumped without a label has nothing beside it.
     let bare = dumps
         .iter()
-        .find(|dump| dump["label"].is_null() && format!("@{}", dump["index"]) != last);
+        .find(|dump| dump["label"].is_null() && format!("@{}", dump["number"]) != last);
     if let Some(bare) = bare {
-        let input = format!("out@{}", bare["index"]);
+        let input = format!("out@{}", bare["number"]);
         let refused = lab.expect(2, &["smaps", &input]);
         assert!(refused.stderr.contains("has no label"), "{refused}");
         assert!(refused.stderr.contains("@before"), "{refused}");

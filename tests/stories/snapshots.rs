@@ -33,7 +33,8 @@ fn labels_are_bound_to_the_dumps_they_caused() {
     assert_eq!(manifest["session"]["snapshots_by"], "signal");
     let bound = &manifest["labels"][0];
     assert_eq!(bound["name"], "before");
-    assert_eq!(bound["dumps"][0]["index"], 0);
+    assert_eq!(bound["dumps"][0]["number"], 1);
+    assert_eq!(bound["dumps"][0]["pid"], manifest["dumps"][0]["pid"]);
     lab.assert_truth("out");
     // Converting again keeps what only the manifest knows.
     lab.expect(0, &["convert", "out", "-o", "again"]);
@@ -149,26 +150,28 @@ fn a_label_given_twice_means_the_last_and_what_there_is_is_listed() {
     let warnings = manifest["warnings"].as_array().unwrap();
     let repeated = warnings.iter().find(|w| w["kind"] == "label-repeated");
     let repeated = repeated.expect("it is said at the end, too");
-    assert_eq!(repeated["dumps"], serde_json::json!([0, 1]), "{repeated}");
+    let numbers = repeated["dumps"].as_array().unwrap().iter();
+    let numbers: Vec<_> = numbers.map(|dump| &dump["number"]).collect();
+    assert_eq!(numbers, [1, 2], "{repeated}");
     let meant = lab.expect(0, &["top", "out@login", "--json"]).json();
     let heaps = meant["heaps"].as_array().unwrap();
     assert_eq!(heaps.len(), 1, "{meant:#}");
-    assert_eq!(heaps[0]["dump"]["index"], 1, "{meant:#}");
+    assert_eq!(heaps[0]["dump"]["number"], 2, "{meant:#}");
     // What may be named instead of what is not there.
     let wrong = lab.expect(2, &["top", "out@logn", "--json"]).json();
     let help = wrong["error"]["help"].as_str().unwrap();
     assert_eq!(
         help,
-        "did you mean @login? it has @login (@0, @1), @2, @last, @end"
+        "did you mean @login? it has @login (@1, @2), @3, @last, @end"
     );
     // One moment under two names differs in nothing.
-    let same = lab.expect(0, &["diff", "out@login", "out@1"]);
+    let same = lab.expect(0, &["diff", "out@login", "out@2"]);
     assert!(same.stderr.contains("the same moment"), "{same}");
     let document = lab.expect(0, &["diff", "out", "out", "--json"]).json();
     assert_eq!(
         document["warnings"][0]["kind"], "same-moment",
         "{document:#}"
     );
-    let differ = lab.expect(0, &["diff", "out@0", "out@1"]);
+    let differ = lab.expect(0, &["diff", "out@1", "out@2"]);
     assert!(!differ.stderr.contains("the same moment"), "{differ}");
 }

@@ -128,7 +128,7 @@ export class App {
     this.theme = new ThemeSwitch(() => this.show());
     this.graph = h("div", { class: "graph" }, h("div", { class: "canvas-side" }, this.flame.element, this.legend), this.details.element);
     this.javaPick = h("select", { "aria-label": "Java heap", onchange: () => this.change({ java: Number(this.javaPick.value) }) });
-    fill(this.javaPick, ...(header.java ?? []).map((heap, i) => h("option", { value: i }, `${shown(heap.name)}${heap.label ? ` @${shown(heap.label)}` : heap.index !== null ? ` #${heap.index}` : ""}`)));
+    fill(this.javaPick, ...(header.java ?? []).map((heap, i) => h("option", { value: i }, `${shown(heap.name)}${heap.label ? ` @${shown(heap.label)}` : heap.number !== null ? ` #${heap.number}` : ""}`)));
     this.build();
     addEventListener("popstate", (event) => this.returned(event.state as { at?: number } | null));
     bindKeys(this, this.help);

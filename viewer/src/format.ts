@@ -59,7 +59,7 @@ export interface MeasureFacts {
 }
 
 export interface DumpFacts {
-  index: number;
+  number: number;
   label: string | null;
   series: number;
   pid: number | null;
@@ -116,7 +116,7 @@ export interface DiffFacts {
 export interface JavaFacts {
   section: string;
   name: string;
-  index: number | null;
+  number: number | null;
   label: string | null;
   pid: number | null;
   process: string | null;

@@ -113,7 +113,7 @@ export function infoPage(header: Header, javas: JavaHeap[], say: (text: string) 
               return h(
                 "tr",
                 null,
-                h("td", null, dump.index),
+                h("td", null, dump.number),
                 h("td", null, name(dump.label ?? "")),
                 h("td", null, name(`${dump.process ?? ""}${dump.pid ? ` (${dump.pid})` : ""}`)),
                 h("td", null, name(dump.heap ?? "")),

@@ -524,5 +524,5 @@ function isOf(label: string, dump: DumpFacts): boolean {
 }
 
 function title(dump: DumpFacts): string {
-  return dump.label ?? `#${dump.index}`;
+  return dump.label ?? `#${dump.number}`;
 }

@@ -155,7 +155,7 @@ export function whereAt(header: Header, place: number, first: number): Where | n
   const how = (name: string): string | null => header.where?.parts.find((part) => part.name === name)?.how?.replace(/; .*/, "") ?? null;
   const parts: Part[] = PARTS.map(([column, name]) => ({ name, bytes: value(life.parts, column, row), how: how(name) }));
   const read = life.parts.ms[row]! - ms;
-  const title = dump.label ?? `#${dump.index}`;
+  const title = dump.label ?? `#${dump.number}`;
   return {
     total: value(life.parts, "total_pss", row),
     of: "PSS with what is swapped",

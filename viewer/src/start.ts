@@ -97,7 +97,7 @@ export function growth(
   const index = measure >= 0 ? measure : last.default_measure;
   const before = header.dumps[from]!.measures.find(({ name }) => name === last.measures[index]!.name);
   if (last.measures[index]!.unit !== "bytes") return none;
-  const label = (place: number): string => header.dumps[place]!.label ?? `#${header.dumps[place]!.index}`;
+  const label = (place: number): string => header.dumps[place]!.label ?? `#${header.dumps[place]!.number}`;
   const total = { value: last.measures[index]!.total - (before?.total ?? 0), from: label(from), to: label(to) };
   const selection = select(profile, { filters: [], allFrames: false });
   const columns = new Columns(profile, selection);

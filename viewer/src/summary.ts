@@ -91,7 +91,7 @@ function where(header: Header, place: number, shownDump: number): HTMLElement {
     const measure = dump?.measures[dump.default_measure];
     const heaps = header.java ?? [];
     if (dump && measure) {
-      const title = dump.label ? shown(dump.label) : `#${dump.index}`;
+      const title = dump.label ? shown(dump.label) : `#${dump.number}`;
       const words = [measureTitle(measure).toLowerCase(), dump.heap ? shown(dump.heap) : ""].filter(Boolean).join(", ");
       card.append(h("p", { class: "headline" }, h("b", null, amount(measure.total, measure.unit)), h("span", { class: "soft" }, ` ${words}, at ${title}`)));
     } else if (heaps.length > 0) {

@@ -20,7 +20,7 @@ const MARKS = 60;
 const BUTTONS = 400;
 
 function nameOf(dump: DumpFacts): string {
-  return dump.label ? shown(dump.label) : `#${dump.index}`;
+  return dump.label ? shown(dump.label) : `#${dump.number}`;
 }
 
 export class Timeline {

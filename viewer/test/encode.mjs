@@ -190,7 +190,7 @@ function encodeTables(model) {
   java.forEach((heap, i) => sections.push([`java.${i}`, Buffer.from(JSON.stringify(heap))]));
 
   const facts = dumps.map(({ stacks: _, table, ...dump }, i) => ({
-    index: i,
+    number: i + 1,
     label: null,
     series: 0,
     pid: 4242,
@@ -240,7 +240,7 @@ function encodeTables(model) {
     growth: [],
     diff: null,
     folded: null,
-    java: java.map((heap, i) => ({ section: `java.${i}`, name: heap.name, index: i, label: null, pid: 4242, process: heap.name, time_ms: null, wall_ms: null, objects: 0, shallow: 0, native: 0, compared_with: heap.change?.since ?? null })),
+    java: java.map((heap, i) => ({ section: `java.${i}`, name: heap.name, number: i + 1, label: null, pid: 4242, process: heap.name, time_ms: null, wall_ms: null, objects: 0, shallow: 0, native: 0, compared_with: heap.change?.since ?? null })),
     ...more,
   };
   const json = Buffer.from(JSON.stringify(full), "utf8");

@@ -59,7 +59,7 @@ test("speedscope shows every dump and view with its total", { skip }, async () =
   await page.goto(`file://${SPEEDSCOPE}#localProfilePath=${script}&view=sandwich`);
   await page.waitForFunction(() => document.body.innerText.includes("Symbol Name"));
   // The last dump, by what is still held.
-  assert.match(await page.evaluate(() => document.body.innerText), /@6[^\n]*: space \(\d+\/28\)/);
+  assert.match(await page.evaluate(() => document.body.innerText), /@7[^\n]*: space \(\d+\/28\)/);
   const rows = await page.evaluate(() =>
     [...document.querySelectorAll("tr[title]")].map((row) => [row.title, row.lastElementChild.textContent]),
   );
@@ -68,7 +68,7 @@ test("speedscope shows every dump and view with its total", { skip }, async () =
   for (const dump of dumps) {
     dump.measures.forEach((measure, at) => {
       const label = dump.label === null ? "" : ` ${dump.label}`;
-      const title = `${dump.process} (${dump.pid}) ${dump.heap} @${dump.index}${label}: ${measure.name}`;
+      const title = `${dump.process} (${dump.pid}) ${dump.heap} @${dump.number}${label}: ${measure.name}`;
       expected.push([title, shown(dump.totals[at], measure.unit)]);
     });
   }

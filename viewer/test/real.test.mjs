@@ -48,11 +48,11 @@ function selves(tree) {
 
 test("10: every stack of every dump holds what its pprof says, in every measure", { skip }, async () => {
   const page = await open("native.html");
-  const dumps = await inApp(page, (app) => app.header.dumps.map(({ index, measures }) => ({ index, measures })));
+  const dumps = await inApp(page, (app) => app.header.dumps.map(({ number, measures }) => ({ number, measures })));
   const files = readdirSync(join(folder, "rec")).filter((name) => /^heap_dump\..*\.pb\.gz$/.test(name));
   assert.equal(dumps.length, files.length);
-  for (const [place, { index, measures }] of dumps.entries()) {
-    const file = files.find((name) => name.startsWith(`heap_dump.${index}.`));
+  for (const [place, { number, measures }] of dumps.entries()) {
+    const file = files.find((name) => name.startsWith(`heap_dump.${number}.`));
     const pprof = readPprof(readFileSync(join(folder, "rec", file)));
     assert.deepEqual(measures.map(({ name }) => name).sort(), pprof.types.slice().sort());
     for (const { name, total } of measures) {
@@ -105,7 +105,7 @@ test("10b: functions and their intervals are those of top --json", { skip }, asy
 });
 
 test("19c: growth and its intervals are those of diff --json", { skip }, async () => {
-  const diff = JSON.parse(run("diff", "rec@0", "rec@2", "--by", "function", "-n", "0", "--noise", "--json"));
+  const diff = JSON.parse(run("diff", "rec@1", "rec@3", "--by", "function", "-n", "0", "--noise", "--json"));
   const rows = diff.heaps[0].rows.filter(({ self }) => self.growth.value !== 0);
   const page = await open("native.html");
   await look(page, { tab: "changes", dump: 2, base: 0 });
@@ -190,8 +190,8 @@ test("29e: a table that is wider than the page has a name, and scrolls by keyboa
 });
 
 test("a difference opens as one", { skip }, async () => {
-  run("report", "rec@last", "--base", "rec@0", "-o", "diff.html");
-  run("diff", "rec@0", "rec@last", "-o", "diff2.html");
+  run("report", "rec@last", "--base", "rec@1", "-o", "diff.html");
+  run("diff", "rec@1", "rec@last", "-o", "diff2.html");
   for (const file of ["diff.html", "diff2.html"]) {
     const page = await open(file);
     assert.notEqual(await inApp(page, (app) => app.state.base), null);

@@ -6,6 +6,7 @@
 //! that was cut off leaves for `collect`; then its trace is appended to that of the labels
 //! before (traces one behind the other are a trace), and its dumps follow theirs.
 
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
@@ -211,13 +212,22 @@ fn join(
         size,
         sha256,
     });
-    let first = u32::try_from(all.dumps.len()).unwrap_or(u32::MAX);
+    // Numbers go on where those of the same process end.
+    let mut before: BTreeMap<u64, u32> = BTreeMap::new();
+    for dump in &all.dumps.java {
+        let last = before.entry(dump.pid).or_default();
+        *last = dump.number.max(*last);
+    }
+    let renumbered = |pid: u64, number: u32| {
+        let before = before.get(&pid).copied().unwrap_or_default();
+        number.saturating_add(before)
+    };
     let mut bound = Vec::new();
     let mut added = Vec::new();
     for mut dump in new.dumps.java {
-        dump.index = dump.index.saturating_add(first);
+        dump.number = renumbered(dump.pid, dump.number);
         if let Some(file) = &dump.file {
-            let name = format!("java_heap_dump.{}.{}.pb.gz", dump.index, dump.pid);
+            let name = format!("java_heap_dump.{}.{}.pb.gz", dump.number, dump.pid);
             std::fs::rename(from.join(file), folder.join(&name))?;
             dump.file = Some(name);
         }
@@ -227,8 +237,10 @@ fn join(
             let name = moment.label.clone();
             dump.label = Some(BoundLabel { name, lag_ms });
         }
-        let index = dump.index;
-        bound.push(LabelledDump { index, lag_ms });
+        bound.push(LabelledDump {
+            dump: dump.id(),
+            lag_ms,
+        });
         added.push(dump);
     }
     all.dumps.java.extend(added.iter().cloned());
@@ -240,8 +252,8 @@ fn join(
         });
     }
     for mut warning in new.warnings {
-        for index in &mut warning.dumps {
-            *index = index.saturating_add(first);
+        for dump in &mut warning.dumps {
+            dump.number = renumbered(dump.pid, dump.number);
         }
         all.warnings.push(warning);
     }

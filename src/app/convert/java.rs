@@ -1,10 +1,11 @@
-//! The Java heaps of a conversion: those of traces once all native dumps are numbered, then
+//! The Java heaps of a conversion: those of traces once all native dumps are done, then
 //! those of HPROFs.
 
 use std::path::Path;
 
 use super::{ConvertError, Run};
 use crate::app::java_profiles::{self, JavaProfileOptions, Pending, Source};
+use crate::app::manifest::JAVA_HEAP;
 use crate::app::trace_findings;
 use crate::heap_graph::HeapGraph;
 use crate::hprof;
@@ -32,6 +33,7 @@ impl Run<'_> {
             let (before, later) = pending.trace.java_dumps().split_at(at + 1);
             let dump = before[at].clone();
             let is_last = later.iter().all(|other| other.pid != dump.pid);
+            let number = self.numbers.next(dump.pid, JAVA_HEAP);
             if !java_profiles::takes(&self.request.selection, &dump) {
                 self.choices.add_java(&dump);
                 continue;
@@ -41,7 +43,7 @@ impl Run<'_> {
             process.clone_into(&mut graph.facts.process);
             let recording = pending.trace.recording();
             pending.renamed.heaps.name(&mut graph, recording);
-            self.java_heap(&graph, &Source::of_trace(&dump), is_last)?;
+            self.java_heap(&graph, &Source::of_trace(&dump), number, is_last)?;
         }
         pending.renamed.count_heaps();
         self.all.findings.append(&mut pending.renamed.findings);
@@ -53,16 +55,16 @@ impl Run<'_> {
         &mut self,
         graph: &HeapGraph,
         source: &Source,
+        number: u32,
         is_last: bool,
     ) -> Result<(), ConvertError> {
-        let index = (self.all.dumps.len() + self.all.java.len()) as u32;
         let options = JavaProfileOptions {
             sample_names: self.request.pprof.sample_names,
             dominators: self.request.dominators,
             summary: self.request.java_summaries && is_last,
         };
         let folder = &self.request.output;
-        let written = java_profiles::write(graph, source, index, folder, options)?;
+        let written = java_profiles::write(graph, source, number, folder, options)?;
         self.all.java.push(written.dump);
         self.all.findings.extend(written.findings);
         self.all.java_heaps.extend(written.summary);
@@ -93,7 +95,8 @@ impl Run<'_> {
             let findings = self.maps.name_heap(&mut graph);
             self.all.findings.extend(findings);
             let source = Source::of_hprof(&graph);
-            self.java_heap(&graph, &source, true)?;
+            let number = self.numbers.next(pid, JAVA_HEAP);
+            self.java_heap(&graph, &source, number, true)?;
         }
         Ok(())
     }

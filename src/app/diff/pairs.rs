@@ -121,7 +121,7 @@ fn latest(dumps: Vec<&Dump>) -> BTreeMap<(&str, u64, &str), &Dump> {
             0
         };
         let key = (facts.process.as_str(), pid, facts.heap.as_str());
-        let place = |dump: &Dump| (dump.facts.time_ns, dump.facts.index);
+        let place = |dump: &Dump| (dump.facts.time_ns, dump.facts.number);
         let known = latest.entry(key).or_insert(dump);
         if place(known) < place(dump) {
             *known = dump;
@@ -146,7 +146,7 @@ impl Pairs<'_> {
     /// Whether both sides of a recording are one and the same dump in every pair.
     pub(super) fn is_one_dump(&self) -> bool {
         let is_one = |pair: &Pair<'_>| match (pair.before, pair.after) {
-            (Some(before), Some(after)) => before.facts.index == after.facts.index,
+            (Some(before), Some(after)) => before.facts.is_dump(&after.facts),
             _ => false,
         };
         self.pairs.iter().all(is_one)
@@ -198,8 +198,8 @@ impl Pair<'_> {
             _ => {
                 let dump = self.after.or(self.before);
                 let name = |dump: &Dump| match dump.facts.process.as_str() {
-                    "" => format!("@{}", dump.facts.index),
-                    process => format!("@{} of {process}", dump.facts.index),
+                    "" => format!("dump {}", dump.facts.number),
+                    process => format!("dump {} of {process}", dump.facts.number),
                 };
                 Err(DiffError::NoTimes {
                     name: dump.map_or_else(String::new, name),

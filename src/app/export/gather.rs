@@ -86,9 +86,6 @@ pub(super) struct Gathered {
     pub was_named: bool,
     /// What there is to choose from.
     pub there: String,
-    /// What is added to the indices of Java heaps: without a manifest they come after native
-    /// ones, as `convert` numbers them for pprofs.
-    after: u32,
 }
 
 /// Reads all that is meant. Tables of Java objects are written on the way: a heap is only in
@@ -110,7 +107,6 @@ pub(super) fn gather(
         class: None,
         was_named: !named.is_empty(),
         there: String::new(),
-        after: 0,
     };
     let mut there: Vec<String> = Vec::new();
     let mut unmeant = None;
@@ -126,9 +122,6 @@ pub(super) fn gather(
             has_native = true;
             has_java = file.java_dumps > 0;
             gathered.class = file.class();
-            if file.manifest.is_none() {
-                gathered.after = file.listed.len() as u32;
-            }
             there.extend(file.listed.iter().map(|dump| dump.describe()));
             gathered.findings = file.findings;
             gathered.profile = file.profile;
@@ -212,21 +205,20 @@ fn add_java(
             return Err(LookError::Interrupted.into());
         }
         let listed = &file.dumps()[at];
-        there.push(format!("@{} (a Java heap)", listed.index + gathered.after));
+        there.push(format!("@{} (a Java heap)", listed.number));
         let pids = &request.selection.pids;
         if !pids.is_empty() && !listed.pid.is_some_and(|pid| pids.contains(&pid)) {
             continue;
         }
         let heap = file.read(at)?;
-        let mut facts = facts(&heap);
-        facts.index += gathered.after;
+        let facts = facts(&heap);
         if !takes(&request.selection, &facts) {
             continue;
         }
         classes.extend(heap.class());
         gathered.findings.extend(heap.findings.iter().cloned());
         gathered.java = true;
-        let dump = facts.index;
+        let id = gathered.profile.dumps.len() as u64;
         let cut = add_tree(
             &mut gathered.profile,
             &heap.graph,
@@ -236,7 +228,7 @@ fn add_java(
         );
         gathered.findings.extend(cut);
         if let Some(tables) = tables {
-            tables.add_java(dump, &heap.graph, heap.dominators())?;
+            tables.add_java(id, &heap.graph, heap.dominators())?;
         }
     }
     gathered.class = ErrorClass::first_of(classes);
@@ -249,7 +241,7 @@ fn facts(heap: &JavaHeap) -> Facts {
     let is_trace = dump.source == DumpSource::HeapGraph;
     let time = Some(dump.time_ns).filter(|&time| time != 0);
     Facts {
-        index: heap.index,
+        number: heap.number,
         label: heap.label.clone(),
         pid: dump.pid.unwrap_or(0),
         process: dump.process.clone(),

@@ -97,7 +97,7 @@ pub struct ExportRequest {
 pub struct File {
     /// Where; `-` for standard output.
     pub path: PathBuf,
-    /// The index of its dump, where it holds one.
+    /// The number of its dump, where it holds one.
     pub dump: Option<u32>,
     /// Its column, where it holds one.
     pub view: Option<String>,
@@ -218,7 +218,7 @@ fn write_each(
             }
             exported.files.push(File {
                 path,
-                dump: Some(dump.dump.facts.index),
+                dump: Some(dump.dump.facts.number),
                 view: Some(measure.name.clone()),
                 bytes,
             });
@@ -323,7 +323,7 @@ fn one_dump(chosen: &Chosen<'_>, gathered: &Gathered) -> Result<usize, ExportErr
         left.retain(|&at| facts(at).heap == USUAL_HEAP);
     }
     left.into_iter()
-        .max_by_key(|&at| facts(at).index)
+        .max_by_key(|&at| facts(at).number)
         .ok_or_else(|| several(&[]))
 }
 
@@ -334,7 +334,7 @@ fn file_name(dump: &ChosenDump<'_>, measure: &Measure, format: Format) -> String
         super::manifest::JAVA_HEAP => "java_heap_dump".to_owned(),
         _ => "heap_dump".to_owned(),
     };
-    name += &format!(".{}", facts.index);
+    name += &format!(".{}", facts.number);
     if facts.pid != 0 {
         name += &format!(".{}", facts.pid);
     }
@@ -432,26 +432,26 @@ mod tests {
 
     #[test]
     fn it_is_told_which_of_several_dumps_is_written() {
-        let dump = |index| crate::stacks::Dump {
+        let dump = |number| crate::stacks::Dump {
             facts: crate::stacks::Facts {
-                index,
+                number,
                 heap: "libc.malloc".to_owned(),
                 ..Default::default()
             },
             ..Default::default()
         };
         let mut profile = StackProfile::default();
-        profile.dumps.push(dump(0));
+        profile.dumps.push(dump(1));
         assert_eq!(
             others_left_out(&Chosen::all(&profile), 0, "space"),
             None,
             "it is the only one"
         );
-        profile.dumps.extend([dump(1), dump(2)]);
+        profile.dumps.extend([dump(2), dump(3)]);
         let told = others_left_out(&Chosen::all(&profile), 2, "space");
         assert_eq!(
             told.expect("there are others").message,
-            "written is 1 of 3 dumps: libc.malloc @2, space"
+            "written is 1 of 3 dumps: libc.malloc @3, space"
         );
     }
 }

@@ -33,7 +33,7 @@ impl Folder {
     /// Adds the objects and classes of a Java heap.
     pub(super) fn add_java(
         &mut self,
-        dump: u32,
+        dump_id: u64,
         graph: &HeapGraph,
         dominators: &Dominators,
     ) -> Result<(), ExportError> {
@@ -41,7 +41,7 @@ impl Folder {
             Some(tables) => tables,
             None => JavaTables::begin(&mut self.files).map_err(|e| self.unwritable(e))?,
         };
-        let added = tables.add(dump, graph, dominators);
+        let added = tables.add(dump_id, graph, dominators);
         self.java = Some(tables);
         added.map_err(|error| self.unwritable(error))
     }

@@ -19,6 +19,7 @@ use crate::app::record::{RecordEvent, Step, Tell};
 use crate::bytes::Bytes;
 use crate::error::{ErrorClass, Failure};
 use crate::hprof::info;
+use crate::profile::DumpNumbers;
 use crate::session::{
     self, Controls, HeapFile, HeapFileFate, HeapFileKind, RawTrace, Session, SessionError,
     part_prefix,
@@ -117,7 +118,7 @@ pub(in crate::app) async fn finish(
                 message: finding.message,
                 help: finding.help,
                 pid: Some(dump.pid),
-                dumps: vec![dump.index],
+                dumps: vec![dump.id()],
             });
         }
     }
@@ -186,6 +187,7 @@ fn describe_session(session: &Session, plan: &Plan) -> Manifest {
 /// One entry for each HPROF, and for malloc's words where there is none beside them.
 fn dumps(came: &[Came], output: &Path) -> Vec<JavaDump> {
     let mut dumps: Vec<JavaDump> = Vec::new();
+    let mut numbers = DumpNumbers::default();
     let malloc: BTreeMap<u32, String> = came
         .iter()
         .filter(|c| c.file.kind == HeapFileKind::MallocInfo && c.pulled.is_some())
@@ -201,7 +203,7 @@ fn dumps(came: &[Came], output: &Path) -> Vec<JavaDump> {
         };
         dumps.push(JavaDump {
             kind: JavaKind::Hprof,
-            index: u32::try_from(dumps.len()).unwrap_or(u32::MAX),
+            number: numbers.next(c.file.pid.into(), JAVA_HEAP),
             label: None,
             time_ns: None,
             time: is_hprof
@@ -335,7 +337,7 @@ fn warning(came: &Came, silence: Duration, dumps: &[JavaDump]) -> Option<manifes
         dumps: dumps
             .iter()
             .filter(|d| d.pid == pid)
-            .map(|d| d.index)
+            .map(JavaDump::id)
             .collect(),
     })
 }

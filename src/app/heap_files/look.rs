@@ -113,7 +113,7 @@ mod tests {
     fn dump(truncated: bool) -> JavaDump {
         JavaDump {
             kind: JavaKind::Hprof,
-            index: 0,
+            number: 1,
             label: None,
             time_ns: None,
             time: None,

@@ -299,7 +299,8 @@ impl Half {
 
     fn is_of_dump(&self, other: &Half) -> bool {
         let is_same_file = self.file.is_some() && self.file == other.file;
-        is_same_file && self.facts.index == other.facts.index
+        let this = (self.facts.pid, self.facts.number);
+        is_same_file && this == (other.facts.pid, other.facts.number)
     }
 }
 

@@ -13,9 +13,9 @@ use crate::heap_graph::{DumpSource, Follow, SizeModel};
 pub struct HeapFacts {
     /// The file or folder as it was typed.
     pub path: String,
-    /// The dump's index in it.
-    pub index: u32,
-    /// How many dumps there are to choose from.
+    /// Which Java heap of its process it is, from 1: `N` of `PATH@N`.
+    pub number: u32,
+    /// How many dumps of its process there are to choose from.
     pub dumps: usize,
     /// The label of its snapshot.
     pub label: Option<String>,
@@ -107,7 +107,7 @@ impl HeapFacts {
         let is_trace = facts.source == DumpSource::HeapGraph;
         HeapFacts {
             path: heap.path.display().to_string(),
-            index: heap.index,
+            number: heap.number,
             dumps: heap.among,
             label: heap.label.clone(),
             source,

@@ -42,9 +42,9 @@ pub struct JavaHeap {
     pub graph: HeapGraph,
     /// The file or folder it came from, as it was typed.
     pub path: PathBuf,
-    /// Its index among the dumps of that input, as the manifest counts them.
-    pub index: u32,
-    /// How many dumps that input has to choose from.
+    /// Which Java heap of its process it is, from 1.
+    pub number: u32,
+    /// How many dumps of its process that input has to choose from.
     pub among: usize,
     /// The label of its snapshot.
     pub label: Option<String>,
@@ -59,12 +59,12 @@ pub struct JavaHeap {
 
 impl JavaHeap {
     /// A heap of which nothing is computed yet. What its dump lost becomes its first findings.
-    pub fn new(graph: HeapGraph, path: PathBuf, index: u32, follow: Follow, steps: Steps) -> Self {
+    pub fn new(graph: HeapGraph, path: PathBuf, number: u32, follow: Follow, steps: Steps) -> Self {
         let findings = of_losses(&graph);
         JavaHeap {
             graph,
             path,
-            index,
+            number,
             among: 1,
             label: None,
             follow,
@@ -106,7 +106,7 @@ impl JavaHeap {
         let path = self.path.display();
         match &self.label {
             Some(label) => format!("{path}@{label}"),
-            None if self.among > 1 => format!("{path}@{}", self.index),
+            None if self.among > 1 => format!("{path}@{}", self.number),
             None => path.to_string(),
         }
     }

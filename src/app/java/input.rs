@@ -20,9 +20,9 @@ pub enum Which {
     Last,
     /// That of the recording's end: the label of that name, where there is one.
     End,
-    /// By its index, as the manifest and names of files have it. A label of digits alone is
-    /// looked for where no dump has that index.
-    Index(u32),
+    /// By its number: the N-th dump of each process and heap, from 1, as the manifest and names
+    /// of files have it. A label of digits alone is looked for where no dump has that number.
+    Number(u32),
     /// By the label of its snapshot.
     Label(String),
 }
@@ -33,7 +33,7 @@ impl Which {
         match (typed, typed.parse()) {
             ("last", _) => Which::Last,
             ("end", _) => Which::End,
-            (_, Ok(index)) if typed.bytes().all(|b| b.is_ascii_digit()) => Which::Index(index),
+            (_, Ok(number)) if typed.bytes().all(|b| b.is_ascii_digit()) => Which::Number(number),
             _ => Which::Label(typed.to_owned()),
         }
     }
@@ -44,7 +44,7 @@ impl fmt::Display for Which {
         match self {
             Which::Last => f.write_str("last"),
             Which::End => f.write_str("end"),
-            Which::Index(index) => write!(f, "{index}"),
+            Which::Number(number) => write!(f, "{number}"),
             Which::Label(label) => f.write_str(label),
         }
     }
@@ -108,7 +108,7 @@ mod tests {
             ("rec@x", "rec@x", None),
             ("rec@x@y", "rec@x", label("y")),
             ("rec@y", "rec", label("y")),
-            ("rec@3", "rec", Some(Which::Index(3))),
+            ("rec@3", "rec", Some(Which::Number(3))),
             ("rec@+3", "rec", label("+3")),
             ("rec@99999999999", "rec", label("99999999999")),
             ("rec@last", "rec", Some(Which::Last)),

@@ -1,5 +1,5 @@
 //! Opens an input of Java heaps, lists its dumps, and reads the one that is meant. Labels and
-//! indices are those of the recording's manifest, where there is one.
+//! numbers are those of the recording's manifest, where there is one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use super::input::{JavaInput, Which};
 use crate::app::findings::Finding;
 use crate::app::lists::in_words;
 use crate::app::look::is_process;
-use crate::app::manifest::{self, JavaKind, Manifest, ManifestError};
+use crate::app::manifest::{self, JAVA_HEAP, JavaKind, Manifest, ManifestError};
 use crate::app::maps::{HeapMaps, Maps};
 use crate::app::moments::{Capture, Moments, did_you_mean, names_of};
 use crate::app::names::NameOptions;
@@ -19,6 +19,7 @@ use crate::error::ErrorClass;
 use crate::heap_graph::{Follow, HeapGraph, Reachable, SizeModel};
 use crate::hprof;
 use crate::import::{self, HprofInput, JavaSource};
+use crate::profile::DumpNumbers;
 use crate::trace::{Surveyed, Trace};
 use time::OffsetDateTime;
 
@@ -38,8 +39,9 @@ pub struct JavaOptions {
 /// A dump of an input, not yet read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
-    /// Its index: that of the manifest, else the position among the dumps of Java heaps.
-    pub index: u32,
+    /// Its number: the N-th Java heap of its process, from 1; of a heap that was taken beside a
+    /// recording the number of the dump that it stands beside there.
+    pub number: u32,
     /// The label of its snapshot.
     pub label: Option<String>,
     /// Process id; an HPROF alone does not tell.
@@ -50,6 +52,8 @@ pub struct Listed {
     pub time_ns: Option<u64>,
     /// Wall time, as the manifest has it.
     pub time: Option<OffsetDateTime>,
+    /// Its place in the manifest; behind all others where that lacks it.
+    order: usize,
     place: Place,
 }
 
@@ -171,13 +175,22 @@ impl JavaFile {
     /// Lists the dumps that were found, by the manifest's numbers and labels where it has them.
     fn list(&mut self, recorded: Option<&Manifest>) {
         let entries = recorded.map_or(&[][..], |manifest| &manifest.dumps.java);
-        let mut unknown = recorded.map_or(0, |manifest| manifest.dumps.len() as u32);
-        let mut add = |entry: Option<&manifest::JavaDump>, pid, process: &str, place| {
-            let index = entry.map_or(unknown, |entry| entry.index);
-            unknown += u32::from(entry.is_none());
+        let mut numbers = DumpNumbers::default();
+        for entry in entries {
+            numbers.take(entry.pid, JAVA_HEAP, entry.number);
+        }
+        let mut add = |entry: Option<&manifest::JavaDump>, pid: Option<u64>, process: &str, place| {
+            let number = match entry {
+                Some(entry) => entry.number,
+                None => numbers.next(pid.unwrap_or(0), JAVA_HEAP),
+            };
             let named = entry.map_or("", |entry| &entry.process);
             Listed {
-                index,
+                number,
+                order: entry.map_or(usize::MAX, |entry| {
+                    let is_it = |other: &manifest::JavaDump| std::ptr::eq(other, entry);
+                    entries.iter().position(is_it).unwrap_or(usize::MAX)
+                }),
                 label: entry.and_then(|entry| Some(entry.label.as_ref()?.name.clone())),
                 pid,
                 process: if process.is_empty() { named } else { process }.to_owned(),
@@ -214,7 +227,7 @@ impl JavaFile {
             let pid = entry.map(|entry| entry.pid);
             self.listed.push(add(entry, pid, "", Place::Hprof(at)));
         }
-        self.listed.sort_by_key(|dump| dump.index);
+        self.listed.sort_by_key(|dump| dump.order);
     }
 
     /// Gives the heaps that were taken beside a recording the numbers of the dumps that they
@@ -224,14 +237,15 @@ impl JavaFile {
             return;
         };
         let captures = self.captures(outer);
-        let mut numbers: Vec<Option<u32>> = vec![None; self.listed.len()];
-        for (index, at) in outer.beside(&captures) {
-            numbers[at].get_or_insert(index);
+        let mut beside: Vec<Option<u32>> = vec![None; self.listed.len()];
+        for (number, at) in outer.beside(&captures) {
+            beside[at].get_or_insert(number);
         }
-        let mut next = outer.end_of_numbers();
-        for (dump, number) in self.listed.iter_mut().zip(numbers) {
-            dump.index = number.unwrap_or(next);
-            next = next.saturating_add(u32::from(number.is_none()));
+        let mut numbers = DumpNumbers::default();
+        for (dump, number) in self.listed.iter_mut().zip(beside) {
+            let pid = dump.pid.unwrap_or(0);
+            numbers.take(pid, JAVA_HEAP, outer.last_number(pid));
+            dump.number = number.unwrap_or_else(|| numbers.next(pid, JAVA_HEAP));
         }
     }
 
@@ -279,7 +293,10 @@ impl JavaFile {
             let fits = |dump: &Listed| dump.label.as_deref() == Some(wanted);
             self.listed.iter().rposition(fits)
         };
-        let by_index = |index: u32| self.listed.iter().position(|dump| dump.index == index);
+        let by_number = |number: u32| -> Vec<usize> {
+            let all = 0..self.listed.len();
+            all.filter(|&at| self.listed[at].number == number).collect()
+        };
         let last = || match self.has_several_processes() {
             true => Err(JavaError::SeveralProcesses {
                 name: name(),
@@ -293,19 +310,16 @@ impl JavaFile {
                 None => last()?,
                 labelled => labelled,
             },
-            (Some(Which::Label(label)), None) => by_label(label),
-            (Some(Which::Index(index)), None) => {
-                by_index(*index).or_else(|| by_label(&index.to_string()))
-            }
-            // The moments of the recording beside which they were taken.
-            (Some(which), Some(outer)) => {
-                let own = match which {
-                    Which::Index(index) if *index >= outer.end_of_numbers() => by_index(*index),
-                    _ => None,
+            (Some(which), outer) => {
+                let numbered = match which {
+                    Which::Number(number) => by_number(*number),
+                    _ => Vec::new(),
                 };
-                let meant = match own {
-                    Some(own) => vec![own],
-                    None => self.find_by_outer(outer, which)?,
+                let meant = match outer {
+                    _ if !numbered.is_empty() => numbered,
+                    // The moments of the recording beside which they were taken.
+                    Some(outer) => self.find_by_outer(outer, which)?,
+                    None => by_label(&which.to_string()).into_iter().collect(),
                 };
                 let pids: BTreeSet<_> = meant.iter().map(|&at| self.listed[at].pid).collect();
                 if pids.len() > 1 {
@@ -323,7 +337,7 @@ impl JavaFile {
                 there: names_of(
                     self.listed
                         .iter()
-                        .map(|dump| (dump.index, dump.label.as_slice())),
+                        .map(|dump| (dump.number, dump.label.as_slice())),
                 ),
             }
         })
@@ -412,18 +426,26 @@ impl JavaFile {
         Ok(heap)
     }
 
+    /// How many dumps of its process `N` chooses from.
+    fn among(&self, dump: &Listed) -> usize {
+        let same = self.listed.iter().filter(|other| other.pid == dump.pid);
+        let outer = self.outer.as_ref();
+        let beside = outer.map_or(0, |outer| outer.last_number(dump.pid.unwrap_or(0)));
+        same.count().max(beside as usize).max(dump.number as usize)
+    }
+
     /// A graph that was read of one of [`JavaFile::dumps`], with what is known of that.
     pub(super) fn describe(&self, at: usize, graph: HeapGraph) -> JavaHeap {
         let listed = &self.listed[at];
         let mut heap = JavaHeap::new(
             graph,
             self.path.clone(),
-            listed.index,
+            listed.number,
             self.options.follow,
             self.steps.clone(),
         );
         heap.label.clone_from(&listed.label);
-        heap.among = self.listed.len();
+        heap.among = self.among(listed);
         heap
     }
 }

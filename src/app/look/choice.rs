@@ -80,7 +80,7 @@ pub(super) fn choose(
                         near: did_you_mean(which, labels.map(String::as_str)),
                         there: names_of(
                             left.iter()
-                                .map(|&at| (listed[at].facts.index, &listed[at].labels[..])),
+                                .map(|&at| (listed[at].facts.number, &listed[at].labels[..])),
                         ),
                     });
                 }
@@ -91,8 +91,8 @@ pub(super) fn choose(
     }
 }
 
-/// The dumps that one name means: a label may stand for several processes and heaps. Of each, that
-/// is the last one that has it, where it was given more than once.
+/// The dumps that one name means: a number or a label may stand for several processes and heaps.
+/// Of each, a label that was given more than once means the last dump that has it.
 fn named(listed: &[ListedDump], among: &[usize], which: &Which) -> Vec<usize> {
     let labelled = |label: &str| -> Vec<usize> {
         let is = |at: &usize| listed[*at].labels.iter().any(|l| l == label);
@@ -106,11 +106,12 @@ fn named(listed: &[ListedDump], among: &[usize], which: &Which) -> Vec<usize> {
             named => named,
         },
         Which::Label(label) => labelled(label),
-        Which::Index(index) => {
-            let is = |at: &usize| listed[*at].facts.index == *index;
-            match among.iter().copied().find(is) {
-                Some(at) => vec![at],
-                None => labelled(&index.to_string()),
+        Which::Number(number) => {
+            let is = |at: &usize| listed[*at].facts.number == *number;
+            let numbered: Vec<usize> = among.iter().copied().filter(is).collect();
+            match numbered.is_empty() {
+                true => labelled(&number.to_string()),
+                false => numbered,
             }
         }
     }

@@ -27,7 +27,7 @@ impl ListedDump {
     /// In words: `@2 (after-login) libc.malloc of com.example.app (2050)`.
     pub fn describe(&self) -> String {
         let facts = &self.facts;
-        let mut text = format!("@{}", facts.index);
+        let mut text = format!("@{}", facts.number);
         if !self.labels.is_empty() {
             text += &format!(" ({})", self.labels.join(", "));
         }
@@ -49,9 +49,9 @@ impl ListedDump {
 pub struct NativeFile {
     /// The file or folder as it was typed.
     pub path: PathBuf,
-    /// The dumps that are meant, in order of their indices; at least one.
+    /// The dumps that are meant, in order of time; at least one.
     pub profile: StackProfile,
-    /// All dumps of the input, in order of their indices.
+    /// All dumps of the input, in order of time.
     pub listed: Vec<ListedDump>,
     /// Dumps of Java heaps beside them.
     pub java_dumps: usize,
@@ -85,15 +85,22 @@ impl NativeFile {
         let path = self.path.display();
         match &dump.facts.label {
             Some(label) => format!("{path}@{label}"),
-            None if self.listed.len() > 1 => format!("{path}@{}", dump.facts.index),
+            None if self.listed.len() > 1 => format!("{path}@{}", dump.facts.number),
             None => path.to_string(),
         }
     }
 
+    /// How many dumps of its process and heap the input has.
+    pub fn count_of(&self, dump: &Dump) -> usize {
+        let listed = self.listed.iter();
+        let same = listed.filter(|listed| listed.facts.is_of_heap(&dump.facts));
+        same.count().max(dump.facts.number as usize)
+    }
+
     /// A dump in words, as [`ListedDump::describe`].
     pub fn describe(&self, dump: &Dump) -> String {
-        let is = |listed: &&ListedDump| listed.facts.index == dump.facts.index;
+        let is = |listed: &&ListedDump| listed.facts.is_dump(&dump.facts);
         let listed = self.listed.iter().find(is);
-        listed.map_or_else(|| format!("@{}", dump.facts.index), ListedDump::describe)
+        listed.map_or_else(|| format!("@{}", dump.facts.number), ListedDump::describe)
     }
 }

@@ -21,7 +21,7 @@ use crate::app::naming::Watch;
 use crate::app::{recorded, timeline, trace_findings};
 use crate::import::{self, HeapSource, PprofInput};
 use crate::memory::timeline::Timeline;
-use crate::profile::{HeapDump, SystemInfo};
+use crate::profile::{DumpNumbers, HeapDump, SystemInfo};
 use crate::stacks::{Facts, JoinBy, ProjectOptions, Projector, StackProfile, join};
 use crate::trace::MemoryWanted;
 
@@ -232,6 +232,7 @@ struct Reading<'a> {
     profiles: Vec<StackProfile>,
     /// Where in `listed` each of them stands.
     places: Vec<Vec<usize>>,
+    numbers: DumpNumbers,
     /// What the flags of each tell.
     flagged: BTreeMap<usize, Vec<Finding>>,
     findings: Vec<Finding>,
@@ -252,6 +253,7 @@ impl<'a> Reading<'a> {
             listed: Vec::new(),
             profiles: Vec::new(),
             places: Vec::new(),
+            numbers: DumpNumbers::default(),
             flagged: BTreeMap::new(),
             findings: Vec::new(),
             tally: Tally::default(),
@@ -293,7 +295,8 @@ impl<'a> Reading<'a> {
                     dump.process.clone_from(name);
                 }
                 let place = self.listed.len();
-                let listed = listed(&dump, place as u32, self.manifest);
+                let number = self.numbers.next(dump.pid, &dump.heap);
+                let listed = listed(&dump, number, self.manifest);
                 match interest(&listed, self.wanted, self.options) {
                     Interest::Sure => add(place, &dump, listed.facts.clone()),
                     Interest::IfLast => {
@@ -384,8 +387,8 @@ fn interest(dump: &ListedDump, wanted: &Wanted, options: &LookOptions) -> Intere
                 Which::Last => false,
                 Which::End => dump.labels.contains(&which.to_string()),
                 Which::Label(label) => dump.labels.contains(label),
-                Which::Index(index) => {
-                    facts.index == *index || dump.labels.contains(&index.to_string())
+                Which::Number(number) => {
+                    facts.number == *number || dump.labels.contains(&number.to_string())
                 }
             };
             if all.iter().any(is_it) {
@@ -402,10 +405,10 @@ fn interest(dump: &ListedDump, wanted: &Wanted, options: &LookOptions) -> Intere
 /// A dump with what the manifest knows of it.
 pub(in crate::app) fn listed(
     dump: &HeapDump,
-    place: u32,
+    number: u32,
     manifest: Option<&Manifest>,
 ) -> ListedDump {
-    let mut facts = Facts::of(dump, place);
+    let mut facts = Facts::of(dump, number);
     let mut labels = Vec::new();
     let entries = manifest.map_or(&[][..], |manifest| &manifest.dumps.native);
     let entry = entries.iter().find(|entry| {
@@ -415,12 +418,12 @@ pub(in crate::app) fn listed(
             && entry.written_ns == dump.written_ns
     });
     if let (Some(entry), Some(manifest)) = (entry, manifest) {
-        facts.index = entry.index;
+        facts.number = entry.number;
         if facts.process.is_empty() {
             facts.process.clone_from(&entry.process);
         }
-        let bound = manifest.labels.iter();
-        let bound = bound.filter(|l| l.dumps.iter().any(|d| d.index == entry.index));
+        let id = entry.id();
+        let bound = manifest.labels.iter().filter(|label| label.is_of(&id));
         labels.extend(bound.map(|label| label.name.clone()));
         facts.label = entry.label.as_ref().map(|label| label.name.clone());
         if facts.label.is_none() {

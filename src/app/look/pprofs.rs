@@ -12,7 +12,7 @@ use crate::app::manifest::{self, Manifest, Totals};
 use crate::app::trace_findings;
 use crate::error::ErrorClass;
 use crate::import::{ImportError, PprofInput, read_pprof};
-use crate::profile::SystemInfo;
+use crate::profile::{DumpNumbers, SystemInfo};
 use crate::stacks::{Dump, Facts, StackProfile, TRACKED_HEAP, View};
 
 /// The file of pprofs.
@@ -29,6 +29,7 @@ pub(super) fn open(
     let mut findings = Vec::new();
     let mut profiles: Vec<StackProfile> = Vec::new();
     let mut listed = Vec::new();
+    let mut numbers = DumpNumbers::default();
     let mut flagged = Vec::new();
     for input in inputs {
         let Some(read) = read_pprof(&input.bytes) else {
@@ -43,17 +44,18 @@ pub(super) fn open(
         }
         let mut profile = read.profile;
         for dump in &mut profile.dumps {
-            // Positions stand in for indices until one is known.
-            dump.facts.index = listed.len() as u32;
             from_file_name(&mut dump.facts, &input.name);
+            if dump.facts.number == 0 {
+                dump.facts.number = numbers.next(dump.facts.pid, &dump.facts.heap);
+            }
             let entry = manifest.and_then(|manifest| entry_of(manifest, &input.name));
             if let Some(entry) = entry {
                 from_manifest(&mut dump.facts, entry);
             }
-            let mut labels = labels(dump, manifest.filter(|_| entry.is_some()));
+            let mut labels = labels(manifest, entry);
             let tracked = manifest.and_then(|manifest| tracked_of(manifest, &input.name));
             if let Some(tracked) = tracked {
-                dump.facts.index = tracked.index;
+                dump.facts.number = tracked.number;
                 dump.facts.label.clone_from(&tracked.label);
                 dump.facts.time_ns = Some(tracked.time_ns);
                 labels.extend(tracked.label.clone());
@@ -118,16 +120,16 @@ fn from_file_name(facts: &mut Facts, path: &str) {
         .and_then(|stem| stem.strip_prefix("heap_dump."))
         .and_then(|rest| {
             let mut parts = rest.splitn(3, '.');
-            let index = parts.next()?.parse::<u32>().ok()?;
-            Some((index, parts.next()?.parse::<u64>().ok()?, parts.next()?))
+            let number = parts.next()?.parse::<u32>().ok()?;
+            Some((number, parts.next()?.parse::<u64>().ok()?, parts.next()?))
         });
     let tracked = stem
         .and_then(|stem| stem.strip_prefix("java_allocations."))
         .and_then(|rest| rest.split_once('.'))
-        .and_then(|(index, pid)| Some((index.parse().ok()?, pid.parse().ok()?, TRACKED_HEAP)));
+        .and_then(|(number, pid)| Some((number.parse().ok()?, pid.parse().ok()?, TRACKED_HEAP)));
     let parts = native.or(tracked);
-    if let Some((index, pid, heap)) = parts {
-        facts.index = index;
+    if let Some((number, pid, heap)) = parts {
+        facts.number = number;
         if facts.pid == 0 {
             facts.pid = pid;
         }
@@ -150,7 +152,7 @@ fn tracked_of<'a>(manifest: &'a Manifest, path: &str) -> Option<&'a manifest::Tr
 }
 
 fn from_manifest(facts: &mut Facts, entry: &manifest::Dump) {
-    facts.index = entry.index;
+    facts.number = entry.number;
     facts.label = entry.label.as_ref().map(|label| label.name.clone());
     facts.pid = entry.pid;
     facts.process.clone_from(&entry.process);
@@ -161,11 +163,12 @@ fn from_manifest(facts: &mut Facts, entry: &manifest::Dump) {
     facts.flags = entry.flags;
 }
 
-fn labels(dump: &Dump, manifest: Option<&Manifest>) -> Vec<String> {
-    let labels = manifest.map_or(&[][..], |manifest| &manifest.labels);
-    let bound = labels
-        .iter()
-        .filter(|label| label.dumps.iter().any(|d| d.index == dump.facts.index));
+fn labels(manifest: Option<&Manifest>, entry: Option<&manifest::Dump>) -> Vec<String> {
+    let (Some(manifest), Some(entry)) = (manifest, entry) else {
+        return Vec::new();
+    };
+    let id = entry.id();
+    let bound = manifest.labels.iter().filter(|label| label.is_of(&id));
     bound.map(|label| label.name.clone()).collect()
 }
 
@@ -192,9 +195,9 @@ mod tests {
         let told = |name: &str| {
             let mut facts = Facts::default();
             from_file_name(&mut facts, name);
-            (facts.index, facts.pid, facts.heap)
+            (facts.number, facts.pid, facts.heap)
         };
-        let is = |index, pid, heap: &str| (index, pid, heap.to_owned());
+        let is = |number, pid, heap: &str| (number, pid, heap.to_owned());
         assert_eq!(
             told("out/heap_dump.3.42.libc.malloc.pb.gz"),
             is(3, 42, "libc.malloc")

@@ -5,9 +5,13 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use serde_json::{Map, Value};
+
 use super::{Manifest, Page, SCHEMA_VERSION};
 use crate::app::whole_file::unless_link;
 use crate::error::{Classified, ErrorClass};
+use crate::profile::DumpNumbers;
+use crate::stacks::TRACKED_HEAP;
 
 /// The name of the file in a recording's folder.
 pub const FILE_NAME: &str = "manifest.json";
@@ -45,11 +49,10 @@ impl Manifest {
             path: path.clone(),
             source,
         })?;
-        let manifest: Manifest =
-            serde_json::from_slice(&text).map_err(|source| ManifestError::Parse {
-                path: path.clone(),
-                source,
-            })?;
+        let manifest = parse(&text).map_err(|source| ManifestError::Parse {
+            path: path.clone(),
+            source,
+        })?;
         if manifest.schema_version > SCHEMA_VERSION {
             return Err(ManifestError::TooNew {
                 path,
@@ -80,6 +83,57 @@ impl Manifest {
         });
         manifest.write(folder).map(drop)
     }
+}
+
+/// A manifest of any version so far.
+fn parse(text: &[u8]) -> serde_json::Result<Manifest> {
+    let value: Value = serde_json::from_slice(text)?;
+    match value["schema_version"].as_u64() {
+        Some(..3) => serde_json::from_value(numbered(value)),
+        // Read once more: the text tells where what is wrong stands.
+        _ => serde_json::from_slice(text),
+    }
+}
+
+/// Before version 3, the dumps of all processes and heaps had one index, from 0, that labels and
+/// warnings named.
+fn numbered(mut manifest: Value) -> Value {
+    fn each<'a>(value: &'a mut Value, list: &str) -> impl Iterator<Item = &'a mut Value> {
+        let list = value.pointer_mut(list).and_then(Value::as_array_mut);
+        list.into_iter().flatten()
+    }
+    let mut numbers = DumpNumbers::default();
+    let mut ids: Vec<Map<String, Value>> = Vec::new();
+    for dump in each(&mut manifest, "/dumps").filter_map(Value::as_object_mut) {
+        let pid = dump.get("pid").and_then(Value::as_u64).unwrap_or_default();
+        let heap = dump.get("heap").and_then(Value::as_str).unwrap_or_default();
+        let number = numbers.next(pid, heap);
+        let id = [
+            ("pid".to_owned(), pid.into()),
+            ("heap".to_owned(), heap.into()),
+            ("number".to_owned(), number.into()),
+        ];
+        dump.insert("number".to_owned(), number.into());
+        ids.push(id.into_iter().collect());
+    }
+    let id = |index: Option<&Value>| ids.get(usize::try_from(index?.as_u64()?).ok()?).cloned();
+    for label in each(&mut manifest, "/labels") {
+        for bound in each(label, "/dumps").filter_map(Value::as_object_mut) {
+            let id = id(bound.get("index")).unwrap_or_default();
+            bound.extend(id);
+        }
+    }
+    for warning in each(&mut manifest, "/warnings") {
+        for dump in each(warning, "/dumps") {
+            *dump = id(Some(dump)).map_or(Value::Null, Value::Object);
+        }
+    }
+    for list in each(&mut manifest, "/java_allocations/dumps").filter_map(Value::as_object_mut) {
+        let pid = list.get("pid").and_then(Value::as_u64).unwrap_or_default();
+        let number = numbers.next(pid, TRACKED_HEAP);
+        list.insert("number".to_owned(), number.into());
+    }
+    manifest
 }
 
 /// How the names of unfinished files in a results folder begin.

@@ -4,14 +4,14 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use time::OffsetDateTime;
 
-use super::{BoundLabel, Dump};
+use super::{BoundLabel, Dump, DumpId, LabelledDump};
 
 /// Every dump of a recording: one list in the file, told apart by `kind`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Dumps {
     /// Of native heaps, in order of time.
     pub native: Vec<Dump>,
-    /// Of Java heaps, in order of time; their indices go on where those of the native ones end.
+    /// Of Java heaps, in order of time.
     pub java: Vec<JavaDump>,
 }
 
@@ -20,8 +20,8 @@ pub struct Dumps {
 pub struct JavaDump {
     /// What it was made with.
     pub kind: JavaKind,
-    /// Position in `dumps`, counted from 0.
-    pub index: u32,
+    /// Which Java heap of its process it is, from 1.
+    pub number: u32,
     /// The label bound to it; the first of several.
     pub label: Option<BoundLabel>,
     /// Trace time (BOOTTIME), ns; absent for an HPROF.
@@ -77,8 +77,8 @@ pub struct JavaAllocations {
 /// The allocations that one runtime knew of at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrackedDump {
-    /// Position among them, counted from 0.
-    pub index: u32,
+    /// Which list of its process it is, from 1.
+    pub number: u32,
     /// The label that they were fetched for; absent at the end.
     pub label: Option<String>,
     /// When they were fetched (BOOTTIME), ns.
@@ -191,8 +191,8 @@ pub struct JavaFlags {
 /// Which dump, and when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DumpKey<'a> {
-    /// Position in the list.
-    pub index: u32,
+    /// Which dump of its process and heap it is, from 1.
+    pub number: u32,
     /// Process id.
     pub pid: u64,
     /// Process name.
@@ -203,6 +203,28 @@ pub struct DumpKey<'a> {
     pub written_ns: Option<u64>,
     /// Its own time, BOOTTIME in ns.
     pub time_ns: Option<u64>,
+}
+
+impl DumpKey<'_> {
+    /// The same, for as long as it takes.
+    pub fn id(&self) -> DumpId {
+        DumpId {
+            pid: self.pid,
+            heap: self.heap.to_owned(),
+            number: self.number,
+        }
+    }
+}
+
+impl JavaDump {
+    /// What tells it from the others.
+    pub fn id(&self) -> DumpId {
+        DumpId {
+            pid: self.pid,
+            heap: self.heap.clone(),
+            number: self.number,
+        }
+    }
 }
 
 impl Dumps {
@@ -219,7 +241,7 @@ impl Dumps {
     /// What tells each of them from the others, in the order of the list.
     pub fn keys(&self) -> impl Iterator<Item = DumpKey<'_>> {
         let native = self.native.iter().map(|dump| DumpKey {
-            index: dump.index,
+            number: dump.number,
             pid: dump.pid,
             process: &dump.process,
             heap: &dump.heap,
@@ -227,7 +249,7 @@ impl Dumps {
             time_ns: dump.time_ns,
         });
         let java = self.java.iter().map(|dump| DumpKey {
-            index: dump.index,
+            number: dump.number,
             pid: dump.pid,
             process: &dump.process,
             heap: &dump.heap,
@@ -237,16 +259,18 @@ impl Dumps {
         native.chain(java)
     }
 
-    /// Names the dump at this place of the list, unless it has a label.
-    pub fn bind(&mut self, at: usize, name: &str, lag_ms: u64) {
-        let label = match at.checked_sub(self.native.len()) {
-            None => &mut self.native[at].label,
-            Some(at) => &mut self.java[at].label,
-        };
+    /// Names the dump at this place of the list, unless it has a label. Gives the dump as the
+    /// label's own entry lists it.
+    pub fn bind(&mut self, at: usize, name: &str, lag_ms: u64) -> Option<LabelledDump> {
+        let (dump, label) = match at.checked_sub(self.native.len()) {
+            None => self.native.get_mut(at).map(|d| (d.id(), &mut d.label)),
+            Some(at) => self.java.get_mut(at).map(|d| (d.id(), &mut d.label)),
+        }?;
         label.get_or_insert_with(|| BoundLabel {
             name: name.to_owned(),
             lag_ms,
         });
+        Some(LabelledDump { dump, lag_ms })
     }
 }
 

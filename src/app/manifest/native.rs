@@ -10,8 +10,8 @@ use crate::profile::{DumpKind, Figures, HeapDump};
 /// One heap of one process at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dump {
-    /// Position in `dumps`, counted from 0.
-    pub index: u32,
+    /// Which dump of its process and heap it is, from 1.
+    pub number: u32,
     /// The label bound to it; the first of several (`labels` has them all).
     pub label: Option<BoundLabel>,
     /// Trace time (BOOTTIME), ns; absent where no clock converts it.
@@ -68,11 +68,23 @@ pub struct Label {
     pub dumps: Vec<LabelledDump>,
 }
 
+/// What tells a dump from the others of its recording.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct DumpId {
+    /// Process id.
+    pub pid: u64,
+    /// Heap name.
+    pub heap: String,
+    /// Which dump of the two, from 1.
+    pub number: u32,
+}
+
 /// A dump that a label is bound to. Several labels may share one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LabelledDump {
-    /// Its index.
-    pub index: u32,
+    /// Which.
+    #[serde(flatten)]
+    pub dump: DumpId,
     /// From the request to the dump, ms.
     pub lag_ms: u64,
 }
@@ -104,11 +116,27 @@ impl Totals {
     }
 }
 
+impl Label {
+    /// Whether it is bound to this dump.
+    pub fn is_of(&self, dump: &DumpId) -> bool {
+        self.dumps.iter().any(|bound| bound.dump == *dump)
+    }
+}
+
 impl Dump {
+    /// What tells it from the others.
+    pub fn id(&self) -> DumpId {
+        DumpId {
+            pid: self.pid,
+            heap: self.heap.clone(),
+            number: self.number,
+        }
+    }
+
     /// The entry of a dump; label and wall time are set by whoever knows them.
-    pub fn new(index: u32, dump: &HeapDump, file: Option<String>) -> Self {
+    pub fn new(number: u32, dump: &HeapDump, file: Option<String>) -> Self {
         Dump {
-            index,
+            number,
             label: None,
             time_ns: dump.time_ns,
             time: None,

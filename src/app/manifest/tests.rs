@@ -17,7 +17,7 @@ fn full() -> Manifest {
     let at = OffsetDateTime::from_unix_timestamp(1_795_000_000).expect("a time");
     let some = |text: &str| Some(text.to_owned());
     let mut dump = Dump::new(
-        0,
+        1,
         &HeapDump {
             pid: 4242,
             process: "com.example.app".to_owned(),
@@ -27,7 +27,7 @@ fn full() -> Manifest {
             sampling_interval_bytes: 4096,
             ..HeapDump::default()
         },
-        some("heap_dump.0.4242.libc.malloc.pb.gz"),
+        some("heap_dump.1.4242.libc.malloc.pb.gz"),
     );
     dump.label = Some(BoundLabel {
         name: "after-login".to_owned(),
@@ -86,7 +86,11 @@ fn full() -> Manifest {
             name: "after-login".to_owned(),
             requested_ns: 4_880_000_000,
             dumps: vec![LabelledDump {
-                index: 0,
+                dump: DumpId {
+                    pid: 4242,
+                    heap: "libc.malloc".to_owned(),
+                    number: 1,
+                },
                 lag_ms: 120,
             }],
         }],
@@ -96,12 +100,12 @@ fn full() -> Manifest {
             tells: vec!["stack".to_owned()],
             lacks: vec!["class".to_owned()],
             dumps: vec![TrackedDump {
-                index: 0,
+                number: 1,
                 label: some("after-login"),
                 time_ns: 5_000_000_000,
                 pid: 4242,
                 process: "com.example.app".to_owned(),
-                file: some("java_allocations.0.4242.pb.gz"),
+                file: some("java_allocations.1.4242.pb.gz"),
                 list: some("java-allocations/01-after-login.real.gz"),
                 objects: 65_535,
                 space: 4_194_304,
@@ -120,7 +124,7 @@ fn full() -> Manifest {
             message: "it allocated too fast".to_owned(),
             help: some("a longer interval"),
             pid: Some(4242),
-            dumps: vec![0],
+            dumps: vec![java_dump().id()],
         }],
         ..Manifest::default()
     }
@@ -134,7 +138,7 @@ fn java_dump() -> JavaDump {
     };
     JavaDump {
         kind: JavaKind::HeapGraph,
-        index: 1,
+        number: 1,
         label: Some(BoundLabel {
             name: "after-login".to_owned(),
             lag_ms: 120,
@@ -278,6 +282,39 @@ fn it_reads_back_as_written_and_replaces_an_older_one() {
     assert_eq!(Manifest::read(folder.path()).expect("read"), manifest);
     let files = fs::read_dir(folder.path()).expect("listed").count();
     assert_eq!(files, 1, "nothing temporary is left");
+}
+
+#[test]
+fn a_manifest_with_one_index_for_all_dumps_reads_with_numbers_by_process_and_heap() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut first = full();
+    let again = Dump {
+        number: 2,
+        ..first.dumps.native[0].clone()
+    };
+    first.dumps.native.push(again);
+    first.labels[0].dumps[0].dump = first.dumps.native[1].id();
+    let mut old = serde_json::to_value(&first).expect("it serializes");
+    old["schema_version"] = 2.into();
+    for (index, dump) in old["dumps"].as_array_mut().unwrap().iter_mut().enumerate() {
+        dump.as_object_mut().unwrap().remove("number");
+        dump["index"] = index.into();
+    }
+    old["labels"][0]["dumps"][0] = serde_json::json!({ "index": 1, "lag_ms": 120 });
+    old["warnings"][0]["dumps"] = serde_json::json!([2]);
+    let list = &mut old["java_allocations"]["dumps"][0];
+    list.as_object_mut().unwrap().remove("number");
+    fs::write(folder.path().join(FILE_NAME), old.to_string()).expect("written");
+    let expected = Manifest {
+        schema_version: 2,
+        ..first
+    };
+    assert_eq!(Manifest::read(folder.path()).expect("read"), expected);
+    for broken in ["{\"schema_version\":2}", "{\"schema_version\":2,\"dumps\":[1]}", "[2]"] {
+        fs::write(folder.path().join(FILE_NAME), broken).expect("written");
+        let error = Manifest::read(folder.path()).expect_err(broken);
+        assert_eq!(error.kind(), "manifest-invalid");
+    }
 }
 
 #[test]

@@ -102,7 +102,7 @@ fn of_dumpheap(folder: &Path) -> Vec<Moment> {
                 number,
                 label: known.label.clone(),
                 pid: dump.pid,
-                dump: Some(dump.index),
+                dump: Some(dump.number),
             },
             table: Table::of(&known),
         })
@@ -297,7 +297,7 @@ impl<'a> Gathered<'a> {
                     number: 1,
                     label: None,
                     pid,
-                    dump: last.map(|dump| dump.facts.index).max(),
+                    dump: last.map(|dump| dump.facts.number).max(),
                 },
                 table: Table::of(&known),
             })

@@ -111,8 +111,9 @@ fn is_meant(dump: &Dump, wanted: &Wanted, labelled_end: bool) -> bool {
     named.iter().any(|which| match which {
         Which::Last => true,
         Which::End => !labelled_end || dump.facts.label.as_deref() == Some(&which.to_string()),
-        Which::Index(index) => {
-            dump.facts.index == *index || dump.facts.label.as_deref() == Some(&index.to_string())
+        Which::Number(number) => {
+            let label = number.to_string();
+            dump.facts.number == *number || dump.facts.label.as_deref() == Some(&label)
         }
         Which::Label(label) => dump.facts.label.as_ref() == Some(label),
     })

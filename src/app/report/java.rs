@@ -65,7 +65,7 @@ pub(super) fn part(
     let mut ways = Ways::of(graph, heap.paths(), heap.follow);
     let page = JavaPage {
         name: heap.name(),
-        index: heap.index,
+        number: heap.number,
         label: heap.label.clone(),
         wall_ms: wall_ms.or(of_dump),
         graph,

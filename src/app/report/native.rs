@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::app::findings::Finding;
 use crate::app::look::NativeFile;
-use crate::app::manifest::{self, Manifest};
+use crate::app::manifest::{self, DumpId, Manifest};
 use crate::profile::DumpKind;
 use crate::report::data::header::{
     Command, Fact, MissingLibrary, Part, Symbolization, Warning, Where,
@@ -118,7 +118,12 @@ fn of_manifest(all: &mut Facts, manifest: &Manifest) {
 }
 
 /// Findings of reading, and what the recording said of itself.
-pub(super) fn warnings(findings: &[Finding], manifest: Option<&Manifest>) -> Vec<Warning> {
+/// `place_of`: where a dump stands on the page, if it does.
+pub(super) fn warnings(
+    findings: &[Finding],
+    manifest: Option<&Manifest>,
+    place_of: impl Fn(&DumpId) -> Option<usize>,
+) -> Vec<Warning> {
     let mut all: Vec<Warning> = findings
         .iter()
         .map(|finding| Warning {
@@ -129,16 +134,17 @@ pub(super) fn warnings(findings: &[Finding], manifest: Option<&Manifest>) -> Vec
         })
         .collect();
     for warning in manifest.iter().flat_map(|manifest| &manifest.warnings) {
+        let dumps: Vec<usize> = warning.dumps.iter().filter_map(&place_of).collect();
         match all
             .iter_mut()
             .find(|known| known.message == warning.message)
         {
-            Some(known) => known.dumps.clone_from(&warning.dumps),
+            Some(known) => known.dumps = dumps,
             None => all.push(Warning {
                 kind: Some(warning.kind.clone()),
                 message: warning.message.clone(),
                 help: warning.help.clone(),
-                dumps: warning.dumps.clone(),
+                dumps,
             }),
         }
     }

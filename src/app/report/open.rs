@@ -240,7 +240,7 @@ fn add_java(
     if chosen.len() < count && input.wanted == Wanted::All {
         let left_out: Vec<String> = (0..count)
             .filter(|at| !chosen.contains(at))
-            .map(|at| format!("@{}", file.dumps()[at].index))
+            .map(|at| format!("@{}", file.dumps()[at].number))
             .collect();
         opened.findings.push(Finding {
             kind: "java-heaps-left-out",

@@ -63,7 +63,7 @@ impl Measured {
         let pid = u32::try_from(dump.facts.pid).ok()?;
         let name = match &dump.facts.label {
             Some(label) => label.clone(),
-            None => format!("dump @{}", dump.facts.index),
+            None => format!("dump {}", dump.facts.number),
         };
         let ms = dump.facts.time_ns? as f64 / 1e6;
         Measured::of(timeline.life(pid, ms)?, ms, &name, sum, timeline)

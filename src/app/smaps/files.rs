@@ -10,7 +10,7 @@ use super::{Mapped, Moment, Origin};
 use crate::app::java::{JavaInput, Steps};
 use crate::app::lists::in_words;
 use crate::app::look::{self, LookError, LookOptions, LookTrace, NativeSource, is_process};
-use crate::app::manifest::{JavaDump, Manifest};
+use crate::app::manifest::{JAVA_HEAP, JavaDump, Manifest};
 use crate::app::moments::{self, Capture, KeptFile, Moments, NoMoment};
 use crate::app::output::is_below;
 use crate::app::{recorded, timeline};
@@ -18,6 +18,7 @@ use crate::error::{Classified, ErrorClass};
 use crate::import::{ImportError, Kind};
 use crate::memory::smaps::{self, SmapsError};
 use crate::memory::timeline::Seen;
+use crate::profile::DumpNumbers;
 use crate::trace::JavaDump as HeapFacts;
 
 /// A text of a process with a hundred thousand mappings has less.
@@ -231,8 +232,8 @@ pub fn load(input: &JavaInput, process: Option<&str>, steps: &Steps) -> Result<M
     let known = Moments::of_folder(&input.path);
     let mut moments: Vec<Moment> = kept.iter().map(|kept| kept.0.clone()).collect();
     let captures: Vec<Capture> = moments.iter().map(Moment::capture).collect();
-    for (index, at) in known.beside(&captures) {
-        moments[at].dump.get_or_insert(index);
+    for (number, at) in known.beside(&captures) {
+        moments[at].dump.get_or_insert(number);
     }
     let chosen = choose(input, &known, &moments, process)?;
     let mut mapped = of_text(&kept[chosen].1)?;
@@ -373,7 +374,7 @@ fn of_traces(
 
 /// Gives mappings of traces the numbers and labels of the Java heaps that they were read with:
 /// of each heap those of its process nearest to it in time. Without heaps they have numbers of
-/// their own, from 0 as dumps.
+/// their own, from 1 for each process.
 fn number_by_heaps(
     moments: &mut [Moment],
     traces: &[LookTrace],
@@ -384,19 +385,24 @@ fn number_by_heaps(
             let dumps = manifest.dumps.java.iter();
             let of = |dump: &JavaDump| {
                 let label = dump.label.as_ref().map(|label| label.name.clone());
-                Some((dump.index, dump.pid, dump.time_ns?, label))
+                Some((dump.number, dump.pid, dump.time_ns?, label))
             };
             dumps.filter_map(of).collect()
         }
         None => {
             let dumps = traces.iter().flat_map(|opened| opened.trace.java_dumps());
-            let of = |(index, dump): (u32, &HeapFacts)| (index, dump.pid, dump.time_ns, None);
-            (0..).zip(dumps).map(of).collect()
+            let mut numbers = DumpNumbers::default();
+            let of = |dump: &HeapFacts| {
+                let number = numbers.next(dump.pid, JAVA_HEAP);
+                (number, dump.pid, dump.time_ns, None)
+            };
+            dumps.map(of).collect()
         }
     };
     if heaps.is_empty() {
-        for (moment, place) in moments.iter_mut().zip(0..) {
-            moment.dump = Some(place);
+        let mut numbers = DumpNumbers::default();
+        for moment in moments.iter_mut() {
+            moment.dump = Some(numbers.next(moment.pid, ""));
         }
         return Moments::of_parts(moments.iter().map(|moment| moment.pid));
     }
@@ -404,13 +410,13 @@ fn number_by_heaps(
     for (at, moment) in moments.iter().enumerate() {
         by_time.insert((moment.pid, moment.time_ns.unwrap_or(0)), at);
     }
-    for (index, pid, time_ns, label) in &heaps {
+    for (number, pid, time_ns, label) in &heaps {
         let before = by_time.range((*pid, 0)..=(*pid, *time_ns)).next_back();
         let after = by_time.range((*pid, *time_ns)..=(*pid, u64::MAX)).next();
         let apart = |found: &(&(u64, u64), &usize)| found.0.1.abs_diff(*time_ns);
         let nearest = before.into_iter().chain(after).min_by_key(apart);
         if let Some((_, &at)) = nearest {
-            moments[at].dump.get_or_insert(*index);
+            moments[at].dump.get_or_insert(*number);
             if moments[at].label.is_none() {
                 moments[at].label.clone_from(label);
             }

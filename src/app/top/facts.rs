@@ -19,9 +19,9 @@ pub struct DumpFacts {
     pub name: String,
     /// The file or folder as it was typed.
     pub path: String,
-    /// The dump's index in it.
-    pub index: u32,
-    /// How many dumps there are to choose from.
+    /// Which dump of its process and heap it is, from 1: `N` of `PATH@N`.
+    pub number: u32,
+    /// How many dumps of its process and heap there are to choose from.
     pub dumps: usize,
     /// The label of its snapshot.
     pub label: Option<String>,
@@ -55,8 +55,8 @@ impl DumpFacts {
         DumpFacts {
             name: file.name_of(dump),
             path: file.path.display().to_string(),
-            index: facts.index,
-            dumps: file.listed.len(),
+            number: facts.number,
+            dumps: file.count_of(dump),
             label: facts.label.clone(),
             process: facts.process.clone(),
             pid: facts.pid,

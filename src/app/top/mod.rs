@@ -326,23 +326,22 @@ fn viewed(dump: &Dump, name: Option<&str>) -> Option<usize> {
     dump.measures.iter().position(is)
 }
 
-/// Index of the last dump of a heap while its process was there, where `facts` is of one after
+/// Number of the last dump of a heap while its process was there, where `facts` is of one after
 /// that which holds less than half as much: what a process gave back as it ended says nothing.
 fn before_leaving(facts: &Facts, listed: &[ListedDump]) -> Option<u32> {
     let held = |dump: &ListedDump| dump.totals.as_ref()?.space;
     let is_before = |other: &&ListedDump| {
-        let other = &other.facts;
-        other.index < facts.index && (other.pid, &other.heap) == (facts.pid, &facts.heap)
+        other.facts.is_of_heap(facts) && other.facts.number < facts.number
     };
     let this = listed
         .iter()
-        .find(|dump| dump.facts.index == facts.index && facts.flags.disconnected)?;
+        .find(|dump| dump.facts.is_dump(facts) && facts.flags.disconnected)?;
     let there = listed
         .iter()
         .filter(is_before)
         .filter(|dump| !dump.facts.flags.disconnected)
-        .max_by_key(|dump| dump.facts.index)?;
-    (held(this)?.saturating_mul(2) < held(there)?).then_some(there.facts.index)
+        .max_by_key(|dump| dump.facts.number)?;
+    (held(this)?.saturating_mul(2) < held(there)?).then_some(there.facts.number)
 }
 
 /// One dump, looked at.

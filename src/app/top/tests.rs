@@ -5,9 +5,9 @@ use crate::app::look::ListedDump;
 use crate::app::manifest::Totals;
 use crate::stacks::Facts;
 
-fn listed(index: u32, space: i64, has_left: bool) -> ListedDump {
+fn listed(number: u32, space: i64, has_left: bool) -> ListedDump {
     let mut facts = Facts {
-        index,
+        number,
         pid: 7,
         heap: "libc.malloc".to_owned(),
         ..Facts::default()

@@ -128,7 +128,7 @@ fn allocations_of_one_place_are_one_sample_and_the_largest_is_the_first() {
     let packed = Gzip::default().compress(&bytes);
     std::fs::write(dir.path().join("01-a.real.gz"), packed).unwrap();
     let kept = List {
-        index: None,
+        number: None,
         file: "01-a.real.gz".to_owned(),
         pid: 42,
         process: "a".to_owned(),
@@ -139,7 +139,7 @@ fn allocations_of_one_place_are_one_sample_and_the_largest_is_the_first() {
     let written = write(dir.path(), dir.path(), vec![kept], &maps).unwrap();
     assert_eq!(written.warnings[0].kind, NAMES_CUT);
     assert_eq!(written.class(None, None), None, "all figures are there");
-    let file = std::fs::File::open(dir.path().join("java_allocations.0.42.pb.gz")).unwrap();
+    let file = std::fs::File::open(dir.path().join("java_allocations.1.42.pb.gz")).unwrap();
     let mut packed = Vec::new();
     GzDecoder::new(file).read_to_end(&mut packed).unwrap();
     let read = crate::import::read_pprof(&packed).unwrap().profile;
@@ -165,8 +165,8 @@ fn a_list_is_read_once_however_often_a_manifest_names_it() {
     let packed = Gzip::default().compress(&list([&["[B"], &[], &[]], &[(16, 7, 0, &[])]));
     std::fs::create_dir(dir.path().join("a")).unwrap();
     std::fs::write(dir.path().join("a/1.gz"), packed).unwrap();
-    let named = |index: u32, file: &str| List {
-        index: Some(index),
+    let named = |number: u32, file: &str| List {
+        number: Some(number),
         file: file.to_owned(),
         pid: 42,
         process: "a".to_owned(),

@@ -92,7 +92,7 @@ fn show_heap(console: &Console, heap: &HeapRow) {
         .iter()
         .map(|dump| match &dump.label {
             Some(label) => label.clone(),
-            None => format!("@{}", dump.index),
+            None => format!("@{}", dump.number),
         })
         .collect();
     let names = match names.as_slice() {

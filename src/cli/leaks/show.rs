@@ -32,7 +32,7 @@ pub(super) fn show(console: &Console, document: &LeaksDocument, limit: Option<us
             java_view::heading(console, last);
             let names = document.heaps.iter().map(|heap| match &heap.label {
                 Some(label) => untrusted::shown(label).into_owned(),
-                None => format!("@{}", heap.index),
+                None => format!("@{}", heap.number),
             });
             let text = compared_with(&names.collect::<Vec<_>>());
             console.data(console.styled(Style::Dim, text));
@@ -636,13 +636,13 @@ mod tests {
 
     #[test]
     fn a_dump_is_none_of_those_before_it() {
-        let names: Vec<String> = (0..12).map(|at| format!("@{at}")).collect();
+        let names: Vec<String> = (1..13).map(|at| format!("@{at}")).collect();
         let of = |so_many: usize| {
             let text = compared_with(&names[..so_many]);
             text.rsplit_once(": ").map(|(_, names)| names.to_owned())
         };
-        assert_eq!(of(3).as_deref(), Some("@0, @1"));
-        assert_eq!(of(9).as_deref(), Some("@0, @1, @2, @3, @4, @5, @6, @7"));
-        assert_eq!(of(12).as_deref(), Some("@0, @1 … @10"));
+        assert_eq!(of(3).as_deref(), Some("@1, @2"));
+        assert_eq!(of(9).as_deref(), Some("@1, @2, @3, @4, @5, @6, @7, @8"));
+        assert_eq!(of(12).as_deref(), Some("@1, @2 … @11"));
     }
 }

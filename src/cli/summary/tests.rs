@@ -29,16 +29,16 @@ fn site(space: i64, frames: &[&str]) -> TopCallsite {
 }
 
 fn example() -> (Manifest, HeapSummary) {
-    let dump = |index: u32, space: i64, label: Option<&str>| {
+    let dump = |number: u32, space: i64, label: Option<&str>| {
         let mut dump = manifest::Dump::new(
-            index,
+            number,
             &HeapDump {
                 pid: 4242,
                 process: "com.example.app".to_owned(),
                 heap: "libc.malloc".to_owned(),
                 ..HeapDump::default()
             },
-            Some(format!("heap_dump.{index}.4242.libc.malloc.pb.gz")),
+            Some(format!("heap_dump.{number}.4242.libc.malloc.pb.gz")),
         );
         dump.totals.space = Some(space);
         dump.label = label.map(|name| manifest::BoundLabel {
@@ -49,9 +49,9 @@ fn example() -> (Manifest, HeapSummary) {
     };
     let manifest = Manifest {
         dumps: vec![
-            dump(0, 1 << 20, None),
-            dump(1, 5 << 20, Some("after-login")),
-            dump(2, 12 << 20, None),
+            dump(1, 1 << 20, None),
+            dump(2, 5 << 20, Some("after-login")),
+            dump(3, 12 << 20, None),
         ]
         .into(),
         ..Manifest::default()
@@ -61,7 +61,6 @@ fn example() -> (Manifest, HeapSummary) {
         process: "com.example.app".to_owned(),
         heap: "libc.malloc".to_owned(),
         kind: DumpKind::Cumulative,
-        last_index: 2,
         dumps: 3,
         totals: Figures {
             space: 12 << 20,
@@ -172,11 +171,11 @@ fn the_next_commands_fit_the_recording() {
         commands(&manifest, &heap),
         [
             "where the memory went: heaptap top 'my out'",
-            "what grew from \"after-login\" to the last: heaptap diff 'my out@after-login' 'my out@2'",
+            "what grew from \"after-login\" to the last: heaptap diff 'my out@after-login' 'my out@3'",
             "what grows from dump to dump, and whether that is a leak: heaptap leaks 'my out'",
             "all of it as a page, with flame graphs: heaptap report 'my out' --open",
             "the same in other tools: go tool pprof -symbolize=none -http=: \
-             'my out/heap_dump.2.4242.libc.malloc.pb.gz'",
+             'my out/heap_dump.3.4242.libc.malloc.pb.gz'",
         ]
         .map(|c| c.replace("out/", &format!("out{}", std::path::MAIN_SEPARATOR)))
     );
@@ -191,7 +190,7 @@ fn the_next_commands_fit_the_recording() {
     }
     let compared = &commands(&twice, &heap)[1];
     assert!(
-        compared.ends_with("heaptap diff 'my out@0' 'my out@after-login'"),
+        compared.ends_with("heaptap diff 'my out@1' 'my out@after-login'"),
         "{compared}"
     );
     // What was recorded beside has commands of its own, and files.

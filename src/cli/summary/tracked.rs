@@ -134,12 +134,12 @@ mod tests {
     #[test]
     fn lists_are_told_with_their_bound() {
         let dump = TrackedDump {
-            index: 0,
+            number: 1,
             label: None,
             time_ns: 1,
             pid: 7,
             process: "a".to_owned(),
-            file: Some("java_allocations.0.7.pb.gz".to_owned()),
+            file: Some("java_allocations.1.7.pb.gz".to_owned()),
             list: Some("x".to_owned()),
             objects: 65_535,
             space: 1 << 20,
@@ -154,6 +154,6 @@ mod tests {
             ..Manifest::default()
         };
         let commands = commands(Path::new("out"), &manifest);
-        assert_eq!(commands[0].1, "heaptap top out/java_allocations.0.7.pb.gz");
+        assert_eq!(commands[0].1, "heaptap top out/java_allocations.1.7.pb.gz");
     }
 }

@@ -334,7 +334,7 @@ pub(super) fn print_csv(console: &Console, report: &TopReport) {
     for heap in &report.heaps {
         for row in heap.rows.iter().flatten() {
             let mut cells = vec![
-                Cell::Number(heap.dump.index.into()),
+                Cell::Number(heap.dump.number.into()),
                 Cell::Text(&heap.dump.process),
                 Cell::Number(heap.dump.pid.into()),
                 Cell::Text(&heap.dump.heap),
@@ -375,7 +375,7 @@ pub(super) fn print_tree_csv(console: &Console, report: &TopReport) {
     for heap in &report.heaps {
         for node in heap.tree.iter().flat_map(|tree| &tree.nodes) {
             let mut cells = vec![
-                Cell::Number(heap.dump.index.into()),
+                Cell::Number(heap.dump.number.into()),
                 Cell::Text(&heap.dump.process),
                 Cell::Number(heap.dump.pid.into()),
                 Cell::Text(&heap.dump.heap),

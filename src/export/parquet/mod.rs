@@ -2,12 +2,12 @@
 //!
 //! | file | a row for each | columns |
 //! |---|---|---|
-//! | `dump` | dump | `dump`, `label`, `pid`, `process`, `heap`, `ts`, `wall_ns`, `start_ts`, `interval_bytes`, `kind`, `unfinished` |
+//! | `dump` | dump | `id`, `dump` (its number), `label`, `pid`, `process`, `heap`, `ts`, `wall_ns`, `start_ts`, `interval_bytes`, `kind`, `unfinished` |
 //! | `frame` | place in a function | `id`, `function`, `system_name`, `kind`, `library`, `build_id`, `file`, `line`, `inlined` |
 //! | `callsite` | node of the tree of stacks | `id`, `parent`, `depth`, `frame` |
-//! | `sample` | dump and callsite | `dump`, `ts`, `heap`, `callsite`, `alloc_bytes`, `alloc_n`, `free_bytes`, `free_n`, `live_bytes`, `live_n`, and what else there is |
-//! | `class` | Java dump and class | `dump`, `id`, `name`, `objects`, `shallow_bytes`, `native_bytes`, `retained_bytes`, `retained_n` |
-//! | `object` | Java dump and object | `dump`, `id`, `class`, `heap`, `root`, `reachable`, `dominator`, `shallow_bytes`, `native_bytes`, `retained_bytes`, `retained_n` |
+//! | `sample` | dump and callsite | `dump_id`, `ts`, `heap`, `callsite`, `alloc_bytes`, `alloc_n`, `free_bytes`, `free_n`, `live_bytes`, `live_n`, and what else there is |
+//! | `class` | Java dump and class | `dump_id`, `id`, `name`, `objects`, `shallow_bytes`, `native_bytes`, `retained_bytes`, `retained_n` |
+//! | `object` | Java dump and object | `dump_id`, `id`, `class`, `heap`, `root`, `reachable`, `dominator`, `shallow_bytes`, `native_bytes`, `retained_bytes`, `retained_n` |
 //!
 //! `sample` is sorted by dump, then callsite. What is not known is null. `views.sql` beside them
 //! makes views of all in DuckDB, among them stacks as text and cumulative sizes.
@@ -70,6 +70,7 @@ pub fn write<F: Files>(files: &mut F, chosen: &Chosen<'_>, java: bool) -> io::Re
 
 fn write_dumps<F: Files>(files: &mut F, chosen: &Chosen<'_>) -> io::Result<()> {
     let columns = vec![
+        always("id", Holds::Int),
         always("dump", Holds::Int),
         maybe("label", Holds::Text),
         maybe("pid", Holds::Int),
@@ -83,10 +84,11 @@ fn write_dumps<F: Files>(files: &mut F, chosen: &Chosen<'_>) -> io::Result<()> {
         always("unfinished", Holds::Bool),
     ];
     let mut table = Table::new(files.create("dump.parquet")?, "dump", columns)?;
-    for dump in &chosen.dumps {
+    for (id, dump) in chosen.dumps.iter().enumerate() {
         let facts = &dump.dump.facts;
         table.row(&[
-            facts.index.into(),
+            (id as u64).into(),
+            facts.number.into(),
             facts.label.as_deref().into(),
             unless_zero(facts.pid),
             unless_empty(&facts.process),
@@ -175,7 +177,7 @@ fn write_samples<F: Files>(files: &mut F, chosen: &Chosen<'_>, needed: &Needed) 
     let others: Vec<&Measure> = chosen.measures();
     let others: Vec<&Measure> = others.into_iter().filter(|m| m.view.is_none()).collect();
     let mut columns = vec![
-        always("dump", Holds::Int),
+        always("dump_id", Holds::Int),
         maybe("ts", Holds::Int),
         maybe("heap", Holds::Text),
         always("callsite", Holds::Int),
@@ -192,7 +194,7 @@ fn write_samples<F: Files>(files: &mut F, chosen: &Chosen<'_>, needed: &Needed) 
     }
     let mut table = Table::new(files.create("sample.parquet")?, "sample", columns)?;
     let mut cells = Vec::new();
-    for dump in &chosen.dumps {
+    for (id, dump) in chosen.dumps.iter().enumerate() {
         let facts = &dump.dump.facts;
         let values = &dump.dump.values;
         let views = View::ALL.map(|view| column_of_view(dump, view));
@@ -210,7 +212,7 @@ fn write_samples<F: Files>(files: &mut F, chosen: &Chosen<'_>, needed: &Needed) 
             };
             cells.clear();
             cells.extend([
-                facts.index.into(),
+                (id as u64).into(),
                 facts.time_ns.into(),
                 unless_empty(&facts.heap),
                 needed.node(values.nodes[row]).into(),
@@ -271,14 +273,14 @@ impl<F: Files> JavaTables<F> {
             maybe("retained_n", Holds::Int),
         ];
         let mut classes = vec![
-            always("dump", Holds::Int),
+            always("dump_id", Holds::Int),
             always("id", Holds::Int),
             always("name", Holds::Text),
             always("objects", Holds::Int),
         ];
         classes.extend(sizes.clone());
         let mut objects = vec![
-            always("dump", Holds::Int),
+            always("dump_id", Holds::Int),
             always("id", Holds::Int),
             always("class", Holds::Int),
             maybe("heap", Holds::Text),
@@ -298,7 +300,7 @@ impl<F: Files> JavaTables<F> {
     ///
     /// # Errors
     /// Where a file can't be written.
-    pub fn add(&mut self, dump: u32, graph: &HeapGraph, dominators: &Dominators) -> io::Result<()> {
+    pub fn add(&mut self, dump_id: u64, graph: &HeapGraph, dominators: &Dominators) -> io::Result<()> {
         #[derive(Clone, Copy, Default)]
         struct Sums {
             dumped: bool,
@@ -324,7 +326,7 @@ impl<F: Files> JavaTables<F> {
             let retained = is_reachable.then(|| dominators.retained(object));
             let dominator = dominators.idom(object).map(|object| graph.id(object).0);
             self.objects.row(&[
-                dump.into(),
+                dump_id.into(),
                 graph.id(object).0.into(),
                 class.into(),
                 unless_empty(graph.heap_of(object).name()),
@@ -343,7 +345,7 @@ impl<F: Files> JavaTables<F> {
                 continue;
             }
             self.classes.row(&[
-                dump.into(),
+                dump_id.into(),
                 class.into(),
                 graph.class(ClassIndex(class)).shown().into(),
                 sums.objects.into(),

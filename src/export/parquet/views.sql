@@ -24,24 +24,24 @@ SELECT id, depth, frame, stack FROM path;
 
 -- What callsites and all they call come to, by dump.
 CREATE OR REPLACE VIEW cumulative AS
-WITH RECURSIVE up(dump, node, callsite) AS (
-  SELECT dump, callsite, callsite FROM sample
+WITH RECURSIVE up(dump_id, node, callsite) AS (
+  SELECT dump_id, callsite, callsite FROM sample
   UNION ALL
-  SELECT u.dump, c.parent, u.callsite
+  SELECT u.dump_id, c.parent, u.callsite
   FROM up u JOIN callsite c ON c.id = u.node
   WHERE c.parent IS NOT NULL
 )
-SELECT u.dump, u.node AS callsite,
+SELECT u.dump_id, u.node AS callsite,
        sum(s.alloc_bytes) AS alloc_bytes, sum(s.alloc_n) AS alloc_n,
        sum(s.live_bytes) AS live_bytes, sum(s.live_n) AS live_n
-FROM up u JOIN sample s ON s.dump = u.dump AND s.callsite = u.callsite
-GROUP BY u.dump, u.node;
+FROM up u JOIN sample s ON s.dump_id = u.dump_id AND s.callsite = u.callsite
+GROUP BY u.dump_id, u.node;
 
 -- The last dump of each process and heap by callsite, with its place: what most questions are of.
 CREATE OR REPLACE VIEW last_dump AS
-SELECT s.*, d.process, f.function, f.library, f.file, f.line, t.stack
+SELECT s.*, d.dump, d.pid, d.process, f.function, f.library, f.file, f.line, t.stack
 FROM sample s
-JOIN dump d USING (dump)
+JOIN dump d ON d.id = s.dump_id
 JOIN stack t ON t.id = s.callsite
 LEFT JOIN frame f ON f.id = t.frame
-WHERE s.dump IN (SELECT max(dump) FROM dump GROUP BY pid, heap);
+WHERE s.dump_id IN (SELECT max(id) FROM dump GROUP BY pid, heap);

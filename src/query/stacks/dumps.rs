@@ -15,7 +15,7 @@ static DUMPS: Schema = Schema {
     about: "Dumps of native heaps with their totals.",
     columns: &[
         Column::id(),
-        Column::int("dump_index", "its number in the recording, as in INPUT@N"),
+        Column::int("number", "which dump of its process and heap, from 1: N of INPUT@N"),
         Column::text("label", "the label of its snapshot"),
         Column::int("ts", "when it was made: `heap_profile_allocation.ts`").indexed(),
         Column::int("wall_time_ns", "the same, ns since 1970"),
@@ -98,7 +98,7 @@ impl Rows for Dumps {
         let flags = &facts.flags;
         match column {
             0 => row.into(),
-            1 => facts.index.into(),
+            1 => facts.number.into(),
             2 => facts.label.as_deref().into(),
             3 => facts.time_ns.map(Cell::bits).unwrap_or(Cell::Null),
             4 => facts.wall_time_ns.map(Cell::bits).unwrap_or(Cell::Null),

@@ -285,7 +285,7 @@ fn with_facts(dump: &super::header::Dump, rows: Rows, header: &Header) -> Dump {
     let series = header.series.get(dump.series);
     Dump {
         facts: Facts {
-            index: dump.index,
+            number: dump.number,
             label: dump.label.clone(),
             pid: dump.pid,
             process: dump.process.clone(),

@@ -27,8 +27,8 @@ pub struct Warning {
     pub message: String,
     /// What to do about it.
     pub help: Option<String>,
-    /// The dumps it is about, by index; none where it is about all.
-    pub dumps: Vec<u32>,
+    /// The dumps it is about, by place; none where it is about all.
+    pub dumps: Vec<usize>,
 }
 
 /// Where the memory went, by kind.
@@ -158,8 +158,8 @@ pub struct From {
 /// A dump and its columns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Dump {
-    /// What `@N` names.
-    pub index: u32,
+    /// Which dump of its process and heap it is, from 1: `N` of `@N`.
+    pub number: u32,
     /// The label of its snapshot.
     pub label: Option<String>,
     /// Its series, by place.
@@ -307,8 +307,8 @@ pub struct JavaHeap {
     pub section: String,
     /// What it is called.
     pub name: String,
-    /// What `@N` names.
-    pub index: u32,
+    /// Which dump of its process and heap it is, from 1: `N` of `@N`.
+    pub number: u32,
     /// The label of its snapshot.
     pub label: Option<String>,
     /// Process id.

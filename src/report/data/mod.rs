@@ -157,7 +157,7 @@ fn dumps(
             values::measure(&dump.measures[at], total, from)
         });
         header.dumps.push(header::Dump {
-            index: facts.index,
+            number: facts.number,
             label: facts.label.clone(),
             series,
             pid: facts.pid,

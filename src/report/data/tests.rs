@@ -136,7 +136,7 @@ fn profile(calls: &[(u8, u8)], dumps: &[Numbers]) -> StackProfile {
             },
             ..Dump::default()
         };
-        dump.facts.index = at as u32 * 3;
+        dump.facts.number = at as u32 * 3;
         dump.facts.pid = u64::from(kind / 128);
         dump.facts.process = "com.example.app".to_owned();
         dump.facts.heap = "libc.malloc".to_owned();

@@ -35,8 +35,8 @@ const HOLDERS: usize = 300;
 pub struct JavaPage<'a> {
     /// What the heap is called: the input and its label.
     pub name: String,
-    /// Its index among the dumps of its input.
-    pub index: u32,
+    /// Which Java heap of its process it is, from 1.
+    pub number: u32,
     /// The label of its snapshot.
     pub label: Option<String>,
     /// Milliseconds since 1970; `None` where not known.
@@ -124,7 +124,7 @@ pub fn part(page: &JavaPage<'_>, number: usize) -> JavaPart {
         entry: JavaHeap {
             section: String::new(),
             name: process(page).to_owned(),
-            index: page.index,
+            number: page.number,
             label: page.label.clone(),
             pid: facts.pid,
             process: facts.process.clone(),

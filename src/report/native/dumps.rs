@@ -32,7 +32,7 @@ pub(super) fn write(html: &mut Html, header: &Header) {
             notes.push("incomplete: lower bounds".to_owned());
         }
         vec![
-            format!("@{}", dump.index),
+            dump.number.to_string(),
             dump.label
                 .as_deref()
                 .map_or_else(String::new, |label| Foreign(label).to_string()),

@@ -267,7 +267,7 @@ fn figure(net: i64, turnover: Option<&Turnover>, per: Option<&Per>) -> String {
 fn moment(dump: &Dump) -> String {
     match &dump.facts.label {
         Some(label) => format!("“{}”", Foreign(label)),
-        None => format!("dump {}", dump.facts.index),
+        None => format!("dump {}", dump.facts.number),
     }
 }
 

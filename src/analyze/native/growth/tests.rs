@@ -34,13 +34,13 @@ pub(super) fn site(table: &mut StackTable, names: &[&str]) -> NodeId {
 }
 
 /// A dump of counters.
-pub(super) fn dump_of(index: u32, interval: u64, numbers: &[(NodeId, Counters)]) -> Dump {
+pub(super) fn dump_of(number: u32, interval: u64, numbers: &[(NodeId, Counters)]) -> Dump {
     let mut numbers = numbers.to_vec();
     numbers.sort_unstable_by_key(|(node, _)| *node);
     let column = |of: fn(&Counters) -> i64| numbers.iter().map(|(_, n)| of(n)).collect();
     Dump {
         facts: Facts {
-            index,
+            number,
             pid: 7,
             sampling_interval_bytes: interval,
             ..Facts::default()
@@ -61,7 +61,7 @@ pub(super) fn dump_of(index: u32, interval: u64, numbers: &[(NodeId, Counters)])
 }
 
 /// A dump of hits: (callsite, held, allocated).
-fn dump(index: u32, hits: &[(NodeId, i64, i64)]) -> Dump {
+fn dump(number: u32, hits: &[(NodeId, i64, i64)]) -> Dump {
     let counters = |(node, held, allocated): &(NodeId, i64, i64)| {
         let counters = Counters {
             space: held * T,
@@ -72,7 +72,7 @@ fn dump(index: u32, hits: &[(NodeId, i64, i64)]) -> Dump {
         (*node, counters)
     };
     let numbers: Vec<(NodeId, Counters)> = hits.iter().map(counters).collect();
-    dump_of(index, T as u64, &numbers)
+    dump_of(number, T as u64, &numbers)
 }
 
 fn series(dumps: &[Dump]) -> HeapSeries<'_> {

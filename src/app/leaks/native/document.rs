@@ -82,8 +82,8 @@ pub struct HeapRow {
 pub struct DumpRow {
     /// What it is called: `rec@round-1`.
     pub name: String,
-    /// The dump's index in its input.
-    pub index: u32,
+    /// Which dump of its process and heap it is, from 1.
+    pub number: u32,
     /// The label of its snapshot.
     pub label: Option<String>,
     /// Trace time in ns.
@@ -383,7 +383,7 @@ impl DumpRow {
         let space = member.dump.column(crate::stacks::View::Space);
         DumpRow {
             name: member.name.clone(),
-            index: facts.index,
+            number: facts.number,
             label: facts.label.clone(),
             time_ns: facts.time_ns,
             sampling_interval_bytes: member.interval.bytes(),

@@ -229,7 +229,7 @@ fn place(opened: &Opened) -> (usize, &str, &str) {
 /// The last dump of each file, process and heap.
 fn last_dumps(inputs: &Inputs) -> BTreeMap<(usize, &str, &str), &Dump> {
     let mut last: BTreeMap<_, &Dump> = BTreeMap::new();
-    let when = |dump: &Dump| (dump.facts.time_ns, dump.facts.index);
+    let when = |dump: &Dump| (dump.facts.time_ns, dump.facts.number);
     for opened in &inputs.dumps {
         let known = last.entry(place(opened)).or_insert(&opened.dump);
         if when(&opened.dump) > when(known) {
@@ -302,7 +302,7 @@ fn labelled_only(series: &mut Series, heaps: &BTreeMap<&str, Vec<&Opened>>) -> b
 fn in_order(mut dumps: Vec<&Opened>) -> Vec<&Opened> {
     // Of several files the order is the user's.
     if dumps.windows(2).all(|two| two[0].file == two[1].file) {
-        dumps.sort_by_key(|opened| (opened.dump.facts.time_ns, opened.dump.facts.index));
+        dumps.sort_by_key(|opened| (opened.dump.facts.time_ns, opened.dump.facts.number));
     }
     dumps
 }
@@ -368,7 +368,7 @@ fn members(
             name: opened.name.clone(),
             brief: match (inputs.files.len(), &opened.dump.facts.label) {
                 (1, Some(label)) => label.clone(),
-                (1, None) => format!("@{}", opened.dump.facts.index),
+                (1, None) => format!("@{}", opened.dump.facts.number),
                 _ => opened.name.clone(),
             },
             dump: opened.dump.clone(),

@@ -15,7 +15,7 @@ fn compared(is_trace: bool, rows: &[Row]) -> Vec<Series> {
         name: format!("{file}@{at}"),
         dump: Dump {
             facts: Facts {
-                index: at as u32,
+                number: at as u32,
                 process: process.to_owned(),
                 pid,
                 heap: "libc.malloc".to_owned(),
