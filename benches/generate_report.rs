@@ -119,7 +119,7 @@ fn profile(count: usize, dumps: usize) -> StackProfile {
                 },
                 ..Dump::default()
             };
-            dump.facts.index = at as u32;
+            dump.facts.number = at as u32 + 1;
             dump.facts.label = Some(format!("round {at}"));
             dump.facts.pid = 4242;
             dump.facts.process = "com.example.app".to_owned();

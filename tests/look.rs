@@ -416,17 +416,116 @@ fn a_number_means_that_dump_of_each_process_wherever_it_stands() {
     }
     // What takes one dump asks whose.
     let (pid, _) = last.first_key_value().unwrap();
-    let one = ["convert", input, "--dump", "1", "--format", "svg", "-o", "-"];
-    let several = heaptap(&[&one[..], &["--json"]].concat());
+    let picture = folder.path().join("one.svg");
+    let one = ["convert", input, "--dump", "1", "-o", picture.to_str().unwrap()];
+    let one = [&one[..], &["--format", "svg", "--json"]].concat();
+    let several = heaptap(&one);
     assert_eq!(several.status.code(), Some(2), "{several:?}");
     let told = String::from_utf8_lossy(&several.stdout).into_owned();
     assert!(told.contains("several-dumps"), "{told}");
     let meant = heaptap(&[&one[..], &["--pid", &pid.to_string()]].concat());
+    assert!(picture.is_file(), "{meant:?}");
     assert_eq!(meant.status.code(), Some(0), "{meant:?}");
     let none = heaptap(&["top", &format!("{input}@0")]);
     assert_eq!(none.status.code(), Some(2), "{none:?}");
     let said = String::from_utf8_lossy(&none.stderr).into_owned();
     assert!(said.contains("@1"), "{said}");
+}
+
+/// Where the packets of a trace begin, and its end.
+fn packets(trace: &[u8]) -> Vec<usize> {
+    let mut starts = vec![0];
+    let mut at = 0;
+    while at < trace.len() {
+        at += 1;
+        let (mut length, mut shift) = (0, 0);
+        loop {
+            let byte = trace[at];
+            at += 1;
+            length |= usize::from(byte & 0x7f) << shift;
+            shift += 7;
+            if byte & 0x80 == 0 {
+                break;
+            }
+        }
+        at += length;
+        starts.push(at);
+    }
+    starts
+}
+
+#[test]
+fn the_last_dump_of_a_growing_trace_is_the_last_whole_one() {
+    let trace = std::fs::read(fixture("conversions/c_cont.pftrace")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("growing");
+    let input = path.to_str().unwrap();
+    let starts = packets(&trace);
+    let (mut open_ones, mut noted) = (0, 0);
+    for pair in starts.windows(2) {
+        // Behind a packet, and inside the next one.
+        for cut in [pair[0], pair[0] + 1, pair[0].midpoint(pair[1]), pair[1] - 1] {
+            std::fs::write(&path, &trace[..cut]).unwrap();
+            let mut scanner = heaptap::trace::DumpScanner::default();
+            scanner.push(&trace[..cut]);
+            let whole = scanner.dumps().len();
+            let top = heaptap(&["top", input, "--json"]);
+            let code = top.status.code();
+            if whole == 0 {
+                assert!(matches!(code, Some(6..=8)), "{cut}: {top:?}");
+                continue;
+            }
+            assert_eq!(code, Some(0), "{cut}: {top:?}");
+            let document: Value = serde_json::from_slice(&top.stdout).unwrap();
+            let shown = &document["heaps"][0]["dump"];
+            assert_eq!(shown["number"], whole, "{cut}: {shown:#}");
+            assert_eq!(shown["unfinished"], false, "{cut}: {shown:#}");
+            let warnings = document["warnings"].as_array().unwrap();
+            let has = |kind: &str| warnings.iter().any(|warning| warning["kind"] == kind);
+            assert!(!has("trace-damaged") && !has("callstacks-lost"), "{cut}: {document:#}");
+            noted += u32::from(has("trace-cut"));
+            if !has("dump-open") {
+                continue;
+            }
+            open_ones += 1;
+            // Who asks for it sees what is there, and that it is not all.
+            let open = heaptap(&["top", &format!("{input}@{}", whole + 1), "--json"]);
+            assert_eq!(open.status.code(), Some(6), "{cut}: {open:?}");
+            let document: Value = serde_json::from_slice(&open.stdout).unwrap();
+            let shown = &document["heaps"][0]["dump"];
+            assert_eq!((&shown["number"], &shown["unfinished"]), (&(whole + 1).into(), &true.into()));
+            // A series ends before it.
+            let leaks = heaptap(&["leaks", input, "--json"]);
+            let told = String::from_utf8_lossy(&leaks.stdout);
+            assert!(!told.contains("\"incomplete\": true"), "{cut}: {told}");
+        }
+    }
+    assert!(open_ones > 10, "{open_ones} cuts inside a dump");
+    assert!(noted > 50, "{noted} cuts are told");
+}
+
+#[test]
+fn the_only_dump_of_a_growing_trace_is_shown_as_lower_bounds() {
+    let trace = std::fs::read(fixture("conversions/c_cont.pftrace")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("growing");
+    let input = path.to_str().unwrap();
+    let mut scanner = heaptap::trace::DumpScanner::default();
+    let mut from = 0;
+    let starts = packets(&trace);
+    let closing = starts.iter().find(|&&at| {
+        scanner.push(&trace[from..at]);
+        from = at;
+        !scanner.dumps().is_empty()
+    });
+    let before = starts.iter().rfind(|&at| Some(at) < closing).unwrap();
+    std::fs::write(&path, &trace[..*before]).unwrap();
+    let top = heaptap(&["top", input, "--json"]);
+    assert_eq!(top.status.code(), Some(6), "{top:?}");
+    let document: Value = serde_json::from_slice(&top.stdout).unwrap();
+    assert_eq!(document["heaps"][0]["dump"]["unfinished"], true, "{document:#}");
+    let warnings = document["warnings"].as_array().unwrap();
+    assert!(warnings.iter().any(|warning| warning["kind"] == "dump-unfinished"), "{warnings:?}");
 }
 
 #[test]

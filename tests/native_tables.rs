@@ -214,7 +214,7 @@ fn a_dump_a_folder_a_trace_and_a_pprof_are_one() {
     };
     let all = rows(&rec());
     assert_eq!(rows(&dump("last")), all);
-    assert_eq!(rows(&dump("6")), all);
+    assert_eq!(rows(&dump("7")), all);
     assert_eq!(rows(trace.to_str().unwrap()), all);
     assert_eq!(rows(&last), all);
 }

@@ -166,17 +166,21 @@ fn in_full(duration: Duration, lasted: Lasted, whole: bool) -> bool {
 /// the device wrote, byte for byte, so that one which breaks off has no rest elsewhere. `told`:
 /// why targets are empty is said for each of them.
 pub(super) fn settle(converted: &mut Converted, cause: Cause, told: bool) {
-    let breaks_off = converted.health.iter().all(Health::breaks_off);
     let by_phone = cause.is_the_phone();
+    // Whoever ended in good order wrote its last packet to the end.
+    let inside = converted.health.iter().any(|health| health.cut_bytes > 0)
+        && !(by_phone || cause == Cause::Unknown);
     converted.findings.retain_mut(|finding| {
         let cut = match finding.kind {
             "trace-cut" => true,
-            "trace-damaged" => breaks_off && (by_phone || cause == Cause::Unknown),
             kind if GUESSES.contains(&kind) => return !(by_phone || told),
             _ => false,
         };
         if cut {
-            finding.class = Some(ErrorClass::Incomplete);
+            finding.class = Some(match inside {
+                true => ErrorClass::BadInput,
+                false => ErrorClass::Incomplete,
+            });
         }
         if cut || finding.class == Some(ErrorClass::BadInput) {
             finding.help = Some(

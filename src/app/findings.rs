@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::deduped;
 use crate::error::ErrorClass;
 use crate::profile::HeapDump;
+use crate::stacks::Facts;
 use crate::units::ByteSize;
 
 /// Something the user should know about a recording.
@@ -140,8 +141,12 @@ pub fn of_dump(dump: &HeapDump) -> Vec<Finding> {
         add(
             "dump-unfinished",
             incomplete,
-            format!("{who}: the last dump did not end in the trace; its figures are lower bounds"),
-            "stop with a single Ctrl-C and wait for the final dump",
+            match dump.open {
+                true => format!("{who}: the trace ends before its last dump; figures are lower bounds"),
+                false => format!("{who}: packets of a dump are missing; figures are lower bounds"),
+            },
+            "while it is being written, look again later; end a recording with a single Ctrl-C and \
+             wait for the final dump",
         );
     }
     if flags.disconnected {
@@ -200,17 +205,37 @@ pub fn of_dump(dump: &HeapDump) -> Vec<Finding> {
     findings
 }
 
+/// That a dump is left out because the file ends before it does.
+pub fn open_dump(facts: &Facts) -> Finding {
+    let who = who(facts.pid, &facts.process, &facts.heap);
+    Finding {
+        kind: "dump-open",
+        class: None,
+        message: format!(
+            "{who}: dump {} is left out because its last packet is not in the trace",
+            facts.number
+        ),
+        help: Some(format!(
+            "name it with @{} to see what of it is there, as lower bounds",
+            facts.number
+        )),
+        pid: Some(facts.pid),
+    }
+}
+
 /// The process, and the heap where it is not malloc's.
 pub(super) fn describe(dump: &HeapDump) -> String {
-    let process = if dump.process.is_empty() {
-        format!("process {}", dump.pid)
-    } else {
-        format!("{} ({})", dump.process, dump.pid)
+    who(dump.pid, &dump.process, &dump.heap)
+}
+
+fn who(pid: u64, process: &str, heap: &str) -> String {
+    let process = match process {
+        "" => format!("process {pid}"),
+        name => format!("{name} ({pid})"),
     };
-    if dump.heap.is_empty() || dump.heap == "libc.malloc" {
-        process
-    } else {
-        format!("{process}, heap {}", dump.heap)
+    match heap {
+        "" | "libc.malloc" => process,
+        heap => format!("{process}, heap {heap}"),
     }
 }
 

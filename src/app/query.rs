@@ -200,10 +200,16 @@ fn of_trace(
             let number = numbers.next(dump.pid, &dump.heap);
             let is_heap = look.heap.as_ref().is_none_or(|heap| *heap == dump.heap);
             if takes(dump.pid, &dump.process) && is_heap {
-                let mut found = findings::of_dump(&dump);
-                found.extend(deduped.finding(&dump));
-                flagged.insert((dump.pid, dump.heap.clone()), found);
                 let listed = listed(&dump, number, manifest).facts;
+                let key = (dump.pid, dump.heap.clone());
+                match flagged.get_mut(&key).filter(|_| dump.open) {
+                    Some(before) => before.push(findings::open_dump(&listed)),
+                    None => {
+                        let mut found = findings::of_dump(&dump);
+                        found.extend(deduped.finding(&dump));
+                        flagged.insert(key, found);
+                    }
+                }
                 let name = DumpName {
                     number: listed.number,
                     label: listed.label,

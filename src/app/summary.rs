@@ -81,8 +81,14 @@ struct Series {
 impl Summarizer {
     /// Takes a dump. Dumps of one heap come in order of time.
     pub fn add(&mut self, dump: &HeapDump) {
-        let largest = largest(dump);
         let key = (dump.pid, dump.heap.clone());
+        let known = self.series.get_mut(&key);
+        if let Some(series) = known.filter(|_| dump.open) {
+            // The one before is the last that is whole.
+            series.summary.dumps += 1;
+            return;
+        }
+        let largest = largest(dump);
         let dumps = self.series.get(&key).map_or(0, |s| s.summary.dumps) + 1;
         let summary = HeapSummary {
             pid: dump.pid,

@@ -91,19 +91,26 @@ pub fn of_health(health: &Health, sampled: bool) -> Vec<Finding> {
         ));
     }
     if health.ends_early && health.damage_count == 0 {
-        found.push(finding(
-            "trace-cut",
-            ErrorClass::BadInput,
-            match sampled {
+        found.push(Finding {
+            kind: "trace-cut",
+            // What is there is whole: it may still be growing.
+            class: (!sampled).then_some(ErrorClass::BadInput),
+            message: match sampled {
                 true => {
                     "the trace stops before the tracing service ended it; later dumps are missing"
                 }
                 false => {
                     "the trace stops before the tracing service ended it, and before the first dump"
                 }
-            },
-            FETCH_AGAIN,
-        ));
+            }
+            .to_owned(),
+            help: Some(
+                "if it is still being written, read it again later; otherwise fetch or copy it \
+                 again"
+                    .to_owned(),
+            ),
+            pid: None,
+        });
     }
     let odd = [
         (

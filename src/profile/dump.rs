@@ -139,6 +139,8 @@ pub struct HeapDump {
     /// The last packet of the dump never came, or one of its packets is lost or damaged:
     /// what is here is a lower bound.
     pub unfinished: bool,
+    /// The file ends before the dump does: it is still being written, or was cut off.
+    pub open: bool,
     /// Callsites with their cumulative figures, in order of [`CallsiteId`]; a callsite that
     /// freed all it allocated stays.
     pub samples: Vec<(CallsiteId, Figures)>,

@@ -24,8 +24,8 @@ pub struct Health {
     pub damage: Vec<Damage>,
     /// All unreadable stretches, kept or not.
     pub damage_count: u64,
-    /// The last unreadable stretch reaches the end of the file.
-    pub damaged_end: bool,
+    /// Bytes of the packet inside which the file ends; its rest is not written yet, or cut off.
+    pub cut_bytes: u64,
     /// Profile packets that never came, by gaps in their numbering.
     pub missing_profile_packets: u64,
     /// Profile packets that stood out of order in the file and were put right.
@@ -100,7 +100,7 @@ impl Health {
     /// Whether nothing is wrong with the bytes but that they break off: what a writer leaves
     /// that was stopped while it wrote.
     pub fn breaks_off(&self) -> bool {
-        self.ends_early && self.damage_count == 0 || self.damage_count == 1 && self.damaged_end
+        self.ends_early && self.damage_count == 0
     }
 
     /// Whether the file itself is damaged: bytes that can't be read, or parts that are missing

@@ -101,6 +101,8 @@ pub struct Facts {
     pub flags: DumpFlags,
     /// Something of it is missing: what is here is a lower bound.
     pub unfinished: bool,
+    /// The file ends before it does: it counts only where it is asked for, or is the only one.
+    pub open: bool,
 }
 
 impl Facts {

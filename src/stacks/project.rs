@@ -50,6 +50,7 @@ impl Facts {
             kind: dump.kind,
             flags: dump.flags,
             unfinished: dump.unfinished,
+            open: dump.open,
         }
     }
 }

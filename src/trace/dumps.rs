@@ -2,7 +2,7 @@
 //!
 //! A dump is a chain of packets on one sequence, up to one with `continued` unset; its header
 //! repeats in each. Chains whose end never came, and dumps one of whose packets is lost or
-//! damaged, come out flagged as unfinished.
+//! damaged, come out flagged as unfinished; the former as open, too.
 
 use super::TraceError;
 use super::callstacks::{Callstacks, Position};
@@ -175,6 +175,10 @@ struct Part {
     /// Time of the last packet that carried some of it.
     written: Option<u64>,
     unfinished: bool,
+    /// The file ends before its chain does.
+    open: bool,
+    /// Samples whose callstack is not defined.
+    lost_callstacks: u64,
 }
 
 type SeriesKey = (RunId, u64, String);
@@ -347,7 +351,6 @@ where
             unfinished = true;
             self.left_out += 1;
         }
-        health.lost_callstacks += resolve_lost;
         health.malformed_samples += malformed;
         if let Err(error) = outcome {
             unfinished = true;
@@ -364,11 +367,14 @@ where
                 part.header = header;
                 part.written = written.or(part.written);
                 part.unfinished |= unfinished;
+                part.lost_callstacks += resolve_lost;
             }
             None => chain.parts.push(Some(Part {
                 header,
                 written,
                 unfinished,
+                open: false,
+                lost_callstacks: resolve_lost,
             })),
         }
         Ok(())
@@ -379,8 +385,12 @@ where
             header,
             written,
             unfinished,
+            open,
+            lost_callstacks,
         } = part;
         self.health.unfinished_dumps += u64::from(unfinished);
+        // Those of an open dump may be on their way; it is a lower bound anyway.
+        self.health.lost_callstacks += if open { 0 } else { lost_callstacks };
         let series = self
             .series
             .get_mut(&(run, header.pid, header.heap.clone()))
@@ -424,6 +434,7 @@ where
             unwinding_time_us: header.unwinding_time_us,
             client_spinlock_blocked_us: header.client_spinlock_blocked_us,
             unfinished,
+            open,
             samples,
         })
     }
@@ -443,7 +454,7 @@ where
         left.sort_unstable_by_key(|(run, _)| *run);
         for (run, mut chain) in left {
             for mut part in chain.drain() {
-                part.unfinished = true;
+                (part.unfinished, part.open) = (true, true);
                 self.finish(run, part)?;
             }
         }

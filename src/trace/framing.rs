@@ -18,6 +18,12 @@ impl<T: Read + Seek + Send> Source for T {}
 const AHEAD: usize = 1 << 20;
 /// A longer packet is taken for a damaged length: the service splits at half a megabyte.
 const LONGEST_PACKET: u64 = 1 << 30;
+/// A longer packet at the end is a damaged length, not one whose rest is still to come.
+const LONGEST_TAIL: usize = 4 << 20;
+/// So many packets one behind the other show that a file goes on.
+const ROW: u32 = 3;
+/// No field of a packet has a higher number.
+const HIGHEST: u32 = 2048;
 /// While looking for the next packet, longer ones are not considered.
 const LONGEST_FOUND: u64 = 4 << 20;
 /// Kept before what is asked for, so that going back to a packet's tag loads nothing.
@@ -136,6 +142,8 @@ pub struct Extent {
 enum Step {
     Packet(Extent),
     Skip(u64),
+    /// A packet whose length leads behind the end.
+    Cut(&'static str),
     Broken(&'static str),
 }
 
@@ -184,7 +192,55 @@ impl Packets {
                     return Ok(Some(extent));
                 }
                 Step::Skip(to) => self.pos = to,
-                Step::Broken(what) => self.recover(self.pos, what, health)?,
+                Step::Cut(_) if self.is_tail()? => {
+                    health.cut_bytes = self.window.size() - self.pos;
+                    self.tail = Some(self.pos);
+                    self.pos = self.window.size();
+                }
+                Step::Cut(what) | Step::Broken(what) => self.recover(self.pos, what, health)?,
+            }
+        }
+    }
+
+    /// Whether what stands here is the beginning of a packet whose rest is not written yet or was
+    /// cut off: it parses as far as it goes, and nothing in it is a row of packets. Messages in
+    /// it that could be packets are none: two that touch are no row, and buckets of a histogram,
+    /// whose count stands where packets have their writer's uid, have no sequence.
+    fn is_tail(&mut self) -> io::Result<bool> {
+        let size = self.window.size();
+        let rest = usize::try_from(size - self.pos).unwrap_or(usize::MAX);
+        let head = self.window.get(self.pos, rest.min(LONGEST_TAIL))?;
+        let mut at = 1;
+        let Ok(length) = varint(head, &mut at) else {
+            return Ok(head.len() < 11);
+        };
+        if rest > LONGEST_TAIL || length > LONGEST_TAIL as u64 {
+            return Ok(false);
+        }
+        if !breaks_off(&head[at..]) {
+            return Ok(false);
+        }
+        let mut from = self.pos + 1;
+        while let Some(found) = self.tag_from(from)? {
+            if self.is_stamped(found, ROW - 1, true)? {
+                return Ok(false);
+            }
+            from = found + 1;
+        }
+        Ok(true)
+    }
+
+    /// Where the next byte stands that may begin a packet.
+    fn tag_from(&mut self, from: u64) -> io::Result<Option<u64>> {
+        let mut at = from;
+        loop {
+            let piece = self.window.get(at, AHEAD / 4)?;
+            if piece.is_empty() {
+                return Ok(None);
+            }
+            match memchr::memchr(PACKET_TAG, piece) {
+                None => at += piece.len() as u64,
+                Some(ahead) => return Ok(Some(at + ahead as u64)),
             }
         }
     }
@@ -207,7 +263,6 @@ impl Packets {
         self.fields += looks_real(self.window.get(self.body.offset, self.body.length)?).1;
         if self.pos >= self.window.size() || self.is_packet(self.pos, 0)? {
             health.add_damage(self.last, self.pos - self.last, what);
-            health.damaged_end = self.pos >= self.window.size();
             return Ok(());
         }
         self.recover(self.last, what, health)
@@ -227,11 +282,11 @@ impl Packets {
         if head.first() == Some(&PACKET_TAG) {
             at = 1;
             let Ok(length) = varint(head, &mut at) else {
-                return Ok(Step::Broken("length of a packet can't be read"));
+                return Ok(Step::Cut("length of a packet can't be read"));
             };
             let offset = self.pos + at as u64;
             if length > size - offset {
-                return Ok(Step::Broken("the file ends inside a packet"));
+                return Ok(Step::Cut("the file ends inside a packet"));
             }
             if length > LONGEST_PACKET {
                 return Ok(Step::Broken("length of a packet is absurd"));
@@ -281,30 +336,27 @@ impl Packets {
     fn recover(&mut self, from: u64, what: &'static str, health: &mut Health) -> io::Result<()> {
         let mut at = from + 1;
         let found = loop {
-            let piece = self.window.get(at, AHEAD / 4)?;
-            if piece.is_empty() {
+            let Some(found) = self.tag_from(at)? else {
                 break self.window.size().max(from);
+            };
+            if self.is_packet(found, 1)? {
+                break found;
             }
-            match piece.iter().position(|&byte| byte == PACKET_TAG) {
-                None => at += piece.len() as u64,
-                Some(ahead) => {
-                    at += ahead as u64;
-                    if self.is_packet(at, 1)? {
-                        break at;
-                    }
-                    at += 1;
-                }
-            }
+            at = found + 1;
         };
         health.add_damage(from, found - from, what);
-        health.damaged_end = found >= self.window.size();
-        self.tail = health.damaged_end.then_some(from);
+        self.tail = (found >= self.window.size()).then_some(from);
         self.pos = found;
         Ok(())
     }
 
     /// Whether a packet stands at `at`, and `more` further ones behind it or the end.
     fn is_packet(&mut self, at: u64, more: u32) -> io::Result<bool> {
+        self.is_stamped(at, more, false)
+    }
+
+    /// The same; `by_sequence`: a uid alone is no stamp.
+    fn is_stamped(&mut self, at: u64, more: u32, by_sequence: bool) -> io::Result<bool> {
         self.window.get(at, 11)?;
         let size = self.window.size();
         if at >= size {
@@ -328,13 +380,13 @@ impl Packets {
             return Ok(false);
         }
         let body = self.window.get(offset, length as usize)?;
-        let (real, fields) = looks_real(body);
+        let (real, fields) = looks_stamped(body, by_sequence);
         self.fields += fields;
         if !real {
             return Ok(false);
         }
         let end = offset + length;
-        Ok(end == size || more == 0 || self.is_packet(end, more - 1)?)
+        Ok(end == size || more == 0 || self.is_stamped(end, more - 1, by_sequence)?)
     }
 }
 
@@ -344,10 +396,13 @@ impl Packets {
 ///
 /// Also says how many fields were read.
 fn looks_real(body: &[u8]) -> (bool, u64) {
+    looks_stamped(body, false)
+}
+
+fn looks_stamped(body: &[u8], by_sequence: bool) -> (bool, u64) {
     const WRITER_UID: u32 = 3;
     const SEQUENCE: u32 = 10;
     const ALONE: [u32; 4] = [50, 61, 64, 133];
-    const HIGHEST: u32 = 2048;
     let mut fields = Fields::new(body);
     let mut stamped = false;
     let mut count = 0;
@@ -360,7 +415,7 @@ fn looks_real(body: &[u8]) -> (bool, u64) {
                     Value::Bytes(_) => ALONE.contains(&number),
                     Value::Varint(n) => {
                         (number == SEQUENCE && n != 0 && n <= u64::from(u32::MAX))
-                            || number == WRITER_UID
+                            || (number == WRITER_UID && !by_sequence)
                     }
                     _ => false,
                 };
@@ -394,13 +449,29 @@ pub(super) fn holds_packet(head: &[u8]) -> bool {
     false
 }
 
+/// Whether bytes parse as a message up to their end, wherever that falls.
+fn breaks_off(cut: &[u8]) -> bool {
+    let mut fields = Fields::new(cut);
+    loop {
+        match fields.next() {
+            Ok(Some((number, _))) if number <= HIGHEST => {}
+            Ok(Some(_)) => return false,
+            Ok(None) => return true,
+            Err(error) => {
+                let cuts = ["number cut off", "fixed number cut off", "field longer than its message"];
+                return cuts.contains(&error.what);
+            }
+        }
+    }
+}
+
 /// Whether a packet that is cut off parses up to there.
 fn begins_real(cut: &[u8]) -> bool {
     let mut fields = Fields::new(cut);
     let mut before = 0;
     loop {
         match fields.next() {
-            Ok(Some((number, _))) if number <= 2048 => before += 1,
+            Ok(Some((number, _))) if number <= HIGHEST => before += 1,
             Ok(_) => return before > 0,
             // The error must be the cut: a long field that the rest would hold.
             Err(error) => return error.what == "field longer than its message" || before > 1,
@@ -487,7 +558,47 @@ mod tests {
         for cut in 1..size {
             let (found, health) = read(bytes[..size + cut].to_vec());
             assert_eq!(found.len(), 1, "{cut}");
-            assert_eq!(health.damage[0].offset, size as u64, "{cut}");
+            assert_eq!(health.damage_count, 0, "{cut}");
+            assert_eq!(health.cut_bytes, cut as u64, "{cut}");
+        }
+    }
+
+    #[test]
+    fn what_looks_like_packets_inside_a_cut_tail_is_none() {
+        // A long packet of submessages, each of which could be a packet; two touch.
+        let inner = packet(9);
+        let mut body = Vec::new();
+        for _ in 0..40 {
+            body.extend([0x12, 2 * inner.len() as u8]);
+            body.extend(inner.repeat(2));
+        }
+        let mut long = vec![PACKET_TAG, 0x80, 0x80, 1];
+        long.extend(&body);
+        // Buckets of a histogram, of which many stand in a row.
+        let buckets = [PACKET_TAG, 4, 8, 1, 24, 1].repeat(50);
+        long.extend([0x12, 0xac, 2]);
+        long.extend(&buckets);
+        for cut in [30, 200, 500, 900, long.len() - 7] {
+            let (found, health) = read([packet(5), long[..cut].to_vec()].concat());
+            assert_eq!(found.len(), 1, "{cut}: {health:?}");
+            assert_eq!((health.damage_count, health.cut_bytes), (0, cut as u64));
+        }
+    }
+
+    #[test]
+    fn a_length_that_leads_behind_the_end_hides_no_packets() {
+        let mut damaged = packet(60);
+        damaged[1] = 0x7f;
+        for after in 1..5 {
+            let (found, health) = read([damaged.clone(), packet(9).repeat(after)].concat());
+            if health.cut_bytes == 0 {
+                assert_eq!((found.len(), health.damage_count), (after, 1), "{after}");
+            }
+        }
+        damaged.splice(1..2, [0xff, 0x7f]);
+        for after in 1..5 {
+            let (found, health) = read([damaged.clone(), packet(9).repeat(after)].concat());
+            assert_eq!((found.len(), health.damage_count), (after, 1), "{after}");
         }
     }
 

@@ -117,7 +117,8 @@ impl Survey {
         survey.health.sequences_with_loss = survey.lossy.len() as u64;
         survey.health.smaps_errors = survey.smaps.errors;
         survey.whole_bytes = packets.whole_bytes();
-        survey.health.ends_early = survey.ending.cut_short();
+        survey.health.cut_bytes = health.cut_bytes;
+        survey.health.ends_early = survey.ending.cut_short() || health.cut_bytes > 0;
         Ok((survey, packets.into_window()))
     }
 

@@ -2,7 +2,7 @@
 //! tables of `query` against the pprofs of the same dumps, stack for stack. (The files for other
 //! tools are held to them by their own tests.)
 
-use crate::read::{self, DumpId, Numbers, put};
+use crate::read::{DumpId, Numbers, put};
 use crate::{assert_same, convert, fixture, heaptap, of_pprofs};
 use heaptap::names::{demangle, nameless};
 use heaptap::report::data::{Data, from_page};

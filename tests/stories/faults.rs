@@ -197,8 +197,8 @@ fn warnings(lab: &Lab, folder: &str) -> Vec<String> {
 fn one_rule_for_traces_that_are_cut_and_each_cause_once() {
     // Fault, flags, code of record, its warnings, code of convert.
     let cases: [(&str, &str, i32, &[&str], i32); 7] = [
-        ("truncate", "3s", 8, &["trace-damaged"], 8),
-        ("truncate", "continuous", 8, &["trace-damaged"], 8),
+        ("truncate", "3s", 8, &["trace-cut"], 8),
+        ("truncate", "continuous", 8, &["trace-cut"], 6),
         ("reboot@3000", "20s", 6, &["device-rebooted"], 8),
         ("disk-full@2000", "20s", 6, &["disk-full"], 8),
         ("disk-full@6000", "continuous", 6, &["disk-full"], 6),
@@ -379,6 +379,35 @@ fn a_target_that_exits_is_a_warning() {
     lab.assert_truth("out");
     lab.assert_tidy("out");
     assert!(files(&lab.work().join("out")).len() > 2);
+}
+
+#[test]
+fn what_ended_a_profile_before_its_first_sample_is_the_one_cause_that_is_said() {
+    for (fault, cause) in [
+        ("overrun", "buffer-overran"),
+        ("client-timeout", "buffer-overran"),
+        ("bad-stack", "invalid-stack-bounds"),
+        ("corrupt", "buffer-corrupted"),
+        ("target-dies", "disconnected"),
+    ] {
+        let (lab, ended) = with_fault(fault);
+        assert!(matches!(ended.code(), Some(6 | 7)), "{fault}: {ended}");
+        let manifest = lab.manifest("out");
+        let dumps = manifest["dumps"].as_array().unwrap();
+        assert!(dumps.iter().all(|dump| dump["file"].is_null()), "{manifest:#}");
+        let warnings = manifest["warnings"].as_array().unwrap();
+        let kinds: Vec<_> = warnings.iter().map(|warning| &warning["kind"]).collect();
+        assert_eq!(kinds, [cause], "{fault}: {manifest:#}");
+        for command in [
+            &["convert", "out/raw-trace", "-o", "again"][..],
+            &["top", "out/raw-trace"],
+        ] {
+            let told = lab.run(command);
+            assert_eq!(told.code(), Some(7), "{fault} {command:?}: {told}");
+            assert!(!told.stderr.contains("nothing of it was sampled"), "{fault}: {told}");
+            assert!(!told.stderr.contains("-i 512"), "{fault}: {told}");
+        }
+    }
 }
 
 #[test]

@@ -52,6 +52,8 @@ pub struct Listed {
     pub time_ns: Option<u64>,
     /// Wall time, as the manifest has it.
     pub time: Option<OffsetDateTime>,
+    /// Its last packet is not in the trace.
+    open: bool,
     /// Its place in the manifest; behind all others where that lacks it.
     order: usize,
     place: Place,
@@ -195,6 +197,7 @@ impl JavaFile {
                 pid,
                 process: if process.is_empty() { named } else { process }.to_owned(),
                 time_ns: None,
+                open: false,
                 time: entry.and_then(|entry| entry.time),
                 place,
             }
@@ -209,6 +212,7 @@ impl JavaFile {
                 let place = Place::Trace { trace, dump };
                 self.listed.push(Listed {
                     time_ns: Some(found.time_ns),
+                    open: found.open,
                     ..add(entry, Some(found.pid), &found.process, place)
                 });
             }
@@ -302,7 +306,10 @@ impl JavaFile {
                 name: name(),
                 there: self.describe_processes(),
             }),
-            false => Ok(self.listed.len().checked_sub(1)),
+            false => {
+                let closed = self.listed.iter().rposition(|dump| !dump.open);
+                Ok(closed.or(self.listed.len().checked_sub(1)))
+            }
         };
         let found = match (which, &self.outer) {
             (None, _) | (Some(Which::Last), None) => last()?,

@@ -1,9 +1,10 @@
 //! Which dumps of an input are meant, and what there is to choose from, in words.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::error::LookError;
 use super::native::ListedDump;
+use crate::app::findings::{self, Finding};
 use crate::app::java::Which;
 use crate::app::lists::in_words;
 use crate::app::moments::{did_you_mean, names_of};
@@ -66,7 +67,12 @@ pub(super) fn choose(
         }
     }
     match wanted {
-        Wanted::All => Ok(left),
+        Wanted::All => {
+            let closed: BTreeSet<_> = left.iter().filter_map(|&at| closed(&listed[at])).collect();
+            let has_closed = |facts: &Facts| closed.contains(&(facts.pid, facts.heap.as_str()));
+            left.retain(|&at| !listed[at].facts.open || !has_closed(&listed[at].facts));
+            Ok(left)
+        }
         Wanted::Last => Ok(last_of_each(listed, &left)),
         Wanted::These(all) => {
             let mut chosen = BTreeSet::new();
@@ -118,15 +124,42 @@ fn named(listed: &[ListedDump], among: &[usize], which: &Which) -> Vec<usize> {
 }
 
 fn last_of_each(listed: &[ListedDump], among: &[usize]) -> Vec<usize> {
-    let mut seen = BTreeSet::new();
-    let mut last: Vec<usize> = among
-        .iter()
-        .rev()
-        .copied()
-        .filter(|&at| seen.insert((listed[at].facts.pid, listed[at].facts.heap.as_str())))
-        .collect();
-    last.reverse();
+    let mut last: BTreeMap<(u64, &str), usize> = BTreeMap::new();
+    for &at in among {
+        let facts = &listed[at].facts;
+        let known = last.entry((facts.pid, &facts.heap)).or_insert(at);
+        // One that is still open is the last only where there is no other.
+        if !facts.open || listed[*known].facts.open {
+            *known = at;
+        }
+    }
+    let mut last: Vec<usize> = last.into_values().collect();
+    last.sort_unstable();
     last
+}
+
+/// Process and heap of a dump whose end is there.
+fn closed(dump: &ListedDump) -> Option<(u64, &str)> {
+    let facts = &dump.facts;
+    (!facts.open).then_some((facts.pid, facts.heap.as_str()))
+}
+
+/// What to say of open dumps that were passed over though the last one, or all, were meant.
+pub(super) fn open_ones(listed: &[ListedDump], chosen: &[usize], wanted: &Wanted) -> Vec<Finding> {
+    let is_last = |which: &Which| matches!(which, Which::Last | Which::End);
+    let all = match wanted {
+        Wanted::Last | Wanted::All => true,
+        Wanted::These(named) => named.iter().any(is_last),
+    };
+    let is_of_chosen = |dump: &ListedDump| {
+        let mut chosen = chosen.iter().map(|&at| &listed[at].facts);
+        chosen.any(|facts| facts.is_of_heap(&dump.facts))
+    };
+    let passed_over = |&(at, dump): &(usize, &ListedDump)| {
+        all && dump.facts.open && !chosen.contains(&at) && is_of_chosen(dump)
+    };
+    let open = listed.iter().enumerate().filter(passed_over);
+    open.map(|(_, dump)| findings::open_dump(&dump.facts)).collect()
 }
 
 fn pid_of(facts: &Facts) -> Option<u64> {

@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::choice::{Wanted, choose, is_process};
+use super::choice::{Wanted, choose, is_process, open_ones};
 use super::error::LookError;
 use super::native::{ListedDump, NativeFile};
 use super::pprofs;
@@ -147,6 +147,8 @@ pub fn open(
     }
     let (process, heap) = (options.process.as_deref(), options.heap.as_deref());
     let chosen = choose(&name, &reading.listed, process, heap, wanted)?;
+    let open = open_ones(&reading.listed, &chosen, wanted);
+    reading.findings.extend(open);
     steps.begin("naming stacks");
     let mut file = reading.finish(&chosen);
     let systems = opened.iter().map(|trace| &trace.trace.recording().system);
@@ -300,7 +302,11 @@ impl<'a> Reading<'a> {
                 match interest(&listed, self.wanted, self.options) {
                     Interest::Sure => add(place, &dump, listed.facts.clone()),
                     Interest::IfLast => {
-                        last.insert((dump.pid, dump.heap.clone()), (place, dump));
+                        let key = (dump.pid, dump.heap.clone());
+                        let closed = last.get(&key).is_some_and(|(_, known)| !known.open);
+                        if !dump.open || !closed {
+                            last.insert(key, (place, dump));
+                        }
                     }
                     Interest::None => {}
                 }

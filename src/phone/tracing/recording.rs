@@ -100,6 +100,18 @@ pub(crate) fn run(
     outcome
 }
 
+/// How often producers are flushed; 0 for never. Since v54 the default, AUTO, ignores the period.
+fn flush_period_ms(config: &pb::TraceConfig, kernel: &Kernel) -> u32 {
+    let is_auto = match config.write_flush_mode() {
+        WriteFlushMode::WriteFlushUnspecified | WriteFlushMode::WriteFlushAuto => true,
+        WriteFlushMode::WriteFlushDisabled | WriteFlushMode::WriteFlushEnabled => false,
+    };
+    match is_auto && kernel.spec.perfetto_version() >= 54 {
+        true => 5_000,
+        false => config.flush_period_ms(),
+    }
+}
+
 impl<'a> Recording<'a> {
     fn start(
         kernel: &'a Kernel,
@@ -147,7 +159,7 @@ impl<'a> Recording<'a> {
             java: Vec::new(),
             probes: Probes::default(),
             next_write: after(if config.write_into_file() { period } else { 0 }),
-            next_flush: after(config.flush_period_ms()),
+            next_flush: after(flush_period_ms(&config, kernel)),
             ends: after(config.duration_ms()),
             flushes: 0,
             service: Vec::new(),
@@ -384,7 +396,7 @@ impl<'a> Recording<'a> {
         self.put(written);
         if self.next_flush.is_some_and(|at| at <= now) {
             self.flush(now);
-            let period = u64::from(self.config.flush_period_ms()) * MILLI;
+            let period = u64::from(flush_period_ms(&self.config, self.kernel)) * MILLI;
             self.next_flush = Some(now + period);
         }
         if let Some(at) = self.next_write
@@ -423,10 +435,10 @@ impl<'a> Recording<'a> {
         }
     }
 
-    /// Since v54 every write into the file flushes first, unless told otherwise.
+    /// Since v54 every write into the file flushes first if it is told to.
     fn flushes_at_write(&self) -> bool {
         self.kernel.spec.perfetto_version() >= 54
-            && self.config.write_flush_mode() != WriteFlushMode::WriteFlushDisabled
+            && self.config.write_flush_mode() == WriteFlushMode::WriteFlushEnabled
     }
 
     /// Packets of a heapprofd source go to its buffer, its truth to whoever asks.

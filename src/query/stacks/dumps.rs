@@ -1,7 +1,7 @@
 //! `heaptap_dump` and `heaptap_sample`: the dumps with their totals, and what each holds by
 //! call stack.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::{Stacks, VIEWS, figure};
@@ -175,12 +175,16 @@ pub(super) fn add(catalog: &mut Catalog, stacks: &Arc<Stacks>) {
     let of = Arc::clone(stacks);
     catalog.table(&DUMPS, move || {
         let dumps = &of.facts;
-        let mut later = HashSet::new();
-        let of_end = dumps.iter().rev();
-        let mut last: Vec<bool> = of_end
-            .map(|dump| later.insert((dump.pid, dump.heap.as_str())))
-            .collect();
-        last.reverse();
+        // One that is open is the last only where there is no other.
+        let mut lasts: HashMap<(u64, &str), usize> = HashMap::new();
+        for (at, dump) in dumps.iter().enumerate() {
+            let known = lasts.entry((dump.pid, &dump.heap)).or_insert(at);
+            if !dump.open || dumps[*known].open {
+                *known = at;
+            }
+        }
+        let mut last = vec![false; dumps.len()];
+        lasts.into_values().for_each(|at| last[at] = true);
         Ok(Arc::new(Dumps {
             last,
             stacks: Arc::clone(&of),

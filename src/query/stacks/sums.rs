@@ -244,7 +244,10 @@ fn dump_of(
         ))
     };
     match arguments.last() {
-        None | Some(Argument::Absent | Argument::Null) => Ok(count.checked_sub(1)),
+        None | Some(Argument::Absent | Argument::Null) => {
+            let closed = stacks.facts.iter().rposition(|dump| !dump.open);
+            Ok(closed.or(count.checked_sub(1)))
+        }
         Some(Argument::Int(id)) => match usize::try_from(*id) {
             Ok(id) if id < count => Ok(Some(id)),
             _ => Err(wrong()),

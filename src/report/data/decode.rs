@@ -310,6 +310,7 @@ fn with_facts(dump: &super::header::Dump, rows: Rows, header: &Header) -> Dump {
                 client_error: u32::from(has("client_error")),
             },
             unfinished: dump.unfinished,
+            open: false,
         },
         measures: dump
             .measures

@@ -69,6 +69,8 @@ pub struct JavaDump {
     pub packets: u64,
     /// The OutOfMemoryError that it was dumped at.
     pub out_of_memory: Option<OutOfMemory>,
+    /// Its last packet is not in the trace.
+    pub open: bool,
 }
 
 impl Trace {
@@ -133,6 +135,7 @@ pub(super) fn list(plans: &[JavaPlan], recording: &Recording, clocks: &Clocks) -
             bytes: parts().map(|part| part.bytes).sum(),
             packets: parts().count() as u64,
             out_of_memory: plan.out_of_memory.clone(),
+            open: plan.is_unfinished(),
         }
     };
     plans.iter().map(of_plan).collect()
