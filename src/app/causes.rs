@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use super::convert::Converted;
+use super::findings;
 use super::finish::EndedBy;
 use super::manifest;
 use super::plan::Plan;
@@ -217,6 +218,7 @@ pub(super) fn empty_targets(plan: &Plan, converted: &Converted) -> Vec<EmptyTarg
         of_process.name.clone_from(&dump.process);
         of_process.has_samples |= dump.file.is_some();
         of_process.rejected |= dump.flags.rejected_concurrent;
+        of_process.is_told |= findings::explain_no_samples(&dump.flags);
     }
     for dump in &converted.java {
         let of_process = recorded.entry(dump.pid).or_default();

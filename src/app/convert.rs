@@ -503,6 +503,7 @@ impl Run<'_> {
         let mut coverage = Coverage::default();
         let mut last: BTreeMap<(u64, String), Vec<Finding>> = BTreeMap::new();
         let mut sampled = 0u64;
+        let mut explained = false;
         // As many as can run, and none waiting: memory holds a few dumps, never all.
         let threads = std::thread::available_parallelism().map_or(1, |n| n.get().min(MOST_WRITERS));
         let (send, receive) = sync_channel::<Job>(0);
@@ -541,6 +542,7 @@ impl Run<'_> {
                 let mut findings = findings::of_dump(&dump);
                 findings.extend(deduped.finding(&dump));
                 let comments = comments(&dump, &findings);
+                explained |= findings::explain_no_samples(&dump.flags);
                 last.insert((dump.pid, dump.heap.clone()), findings);
                 let Some(file) = file else { return Ok(()) };
                 sampled += 1;
@@ -571,7 +573,8 @@ impl Run<'_> {
             .extend(trace_findings::of_health(&health, sampled > 0));
         // Where all was left out, the selection is to blame.
         let is_java_alone = recording.requests.is_empty() && !trace.java_dumps().is_empty();
-        if sampled == 0 && (!last.is_empty() || choices.is_empty()) && !is_java_alone {
+        let is_unclear = sampled == 0 && !explained && !is_java_alone;
+        if is_unclear && (!last.is_empty() || choices.is_empty()) {
             let has_entries = !last.is_empty();
             all.findings
                 .extend(trace_findings::why_empty(&recording, &health, has_entries));

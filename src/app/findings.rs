@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::deduped;
 use crate::error::ErrorClass;
-use crate::profile::HeapDump;
+use crate::profile::{DumpFlags, HeapDump};
 use crate::stacks::Facts;
 use crate::units::ByteSize;
 
@@ -56,6 +56,16 @@ pub fn packets_unwritten(error: &std::io::Error) -> Finding {
 const MANY_UNWINDING_ERRORS_PERCENT: u64 = 10;
 /// So long a wait in the allocator is felt by the app.
 const LONG_BLOCK: Duration = Duration::from_secs(1);
+
+/// Whether flags tell why a process has no samples: no other cause is then guessed.
+pub fn explain_no_samples(flags: &DumpFlags) -> bool {
+    flags.rejected_concurrent || flags.disconnected || ended_by_heapprofd(flags)
+}
+
+/// Whether the process was let go of because following it failed.
+fn ended_by_heapprofd(flags: &DumpFlags) -> bool {
+    flags.buffer_overran || flags.buffer_corrupted || flags.hit_guardrail || flags.client_error != 0
+}
 
 /// What the flags of one dump mean. Flags are cumulative: of a series, ask the last dump of
 /// each process and heap.
@@ -149,11 +159,17 @@ pub fn of_dump(dump: &HeapDump) -> Vec<Finding> {
              wait for the final dump",
         );
     }
-    if flags.disconnected {
+    // What ended its profile lets go of it, too: that is no second cause.
+    if flags.disconnected && !flags.rejected_concurrent && !ended_by_heapprofd(flags) {
         add(
             "disconnected",
             None,
-            format!("{who}: it exited, or let go of heapprofd, before the recording ended"),
+            match dump.samples.is_empty() {
+                true => format!("{who}: it exited, or let go of heapprofd, before any sample"),
+                false => {
+                    format!("{who}: it exited, or let go of heapprofd, before the recording ended")
+                }
+            },
             "if it should have lived: `adb logcat -b crash`",
         );
     }
@@ -242,7 +258,6 @@ fn who(pid: u64, process: &str, heap: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::DumpFlags;
 
     fn kinds(change: impl FnOnce(&mut HeapDump)) -> Vec<(&'static str, Option<ErrorClass>)> {
         let mut dump = HeapDump {
@@ -327,5 +342,20 @@ mod tests {
             }),
             [("buffer-overran", incomplete)]
         );
+        // Whom heapprofd could not follow it let go of: one cause.
+        for change in [
+            (|d| d.flags.buffer_overran = true) as Change,
+            |d| d.flags.buffer_corrupted = true,
+            |d| d.flags.hit_guardrail = true,
+            |d| d.flags.client_error = 2,
+            |d| d.flags.rejected_concurrent = true,
+        ] {
+            let alone = kinds(change);
+            let with = kinds(|d| {
+                change(d);
+                d.flags.disconnected = true;
+            });
+            assert_eq!(alone, with);
+        }
     }
 }

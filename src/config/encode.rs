@@ -111,9 +111,11 @@ impl CaptureSpec {
             .file_write_period_ms
             .get_or_insert(FILE_WRITE_PERIOD_MS);
         if config.write_flush_mode.is_none() {
-            // The default since v54 waits for a flush before each write, for up to the flush
-            // timeout while heapprofd is busy dumping, and meanwhile the buffer runs over.
-            // Flushing by period keeps the two apart, and is all that older releases have.
+            // The default since v54, AUTO, ignores the flush period: perfetto 58 flushes every
+            // 5 s then, whatever the write period. ENABLED flushes before each write and waits
+            // for it, for up to the flush timeout while heapprofd is busy dumping, and meanwhile
+            // the buffer runs over. Flushing by a period of ours keeps the two apart, and is all
+            // that older releases have.
             config.set_write_flush_mode(WriteFlushMode::WriteFlushDisabled);
             config.flush_period_ms.get_or_insert(FLUSH_PERIOD_MS);
         }

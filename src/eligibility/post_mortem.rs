@@ -171,6 +171,8 @@ pub struct Recorded {
     pub has_samples: bool,
     /// Whether another session held it.
     pub rejected: bool,
+    /// Whether the trace says why it has none: what is said of its dumps tells.
+    pub is_told: bool,
 }
 
 /// A target, or a process of one, without samples.
@@ -184,6 +186,8 @@ pub struct EmptyTarget {
     pub uid: Option<u32>,
     /// The trace says that another session held it.
     pub rejected: bool,
+    /// The trace says why it has none: what is said of its dumps tells.
+    pub is_told: bool,
 }
 
 /// Which targets have no samples. A process that was replaced by one of the same name is
@@ -203,6 +207,7 @@ pub fn empty_targets(known: &Known, recorded: &[Recorded]) -> Vec<EmptyTarget> {
                     pid: Some(p.pid),
                     uid: p.uid,
                     rejected: recorded.iter().any(|r| r.pid == p.pid && r.rejected),
+                    is_told: recorded.iter().any(|r| r.pid == p.pid && r.is_told),
                 });
             }
         }
@@ -225,6 +230,7 @@ pub fn empty_targets(known: &Known, recorded: &[Recorded]) -> Vec<EmptyTarget> {
                 pid: Some(r.pid),
                 uid: None,
                 rejected: r.rejected,
+                is_told: r.is_told,
             });
         }
     }
@@ -246,13 +252,17 @@ pub struct Evidence<'a> {
     pub log: &'a [LogLine],
 }
 
-/// Why this target has no samples, the surest cause first; never empty.
+/// Why this target has no samples, the surest cause first; none where its dumps tell why: what
+/// was to be feared before explains nothing then.
 pub fn explain(target: &EmptyTarget, evidence: &Evidence<'_>) -> Vec<Finding> {
     if target.rejected {
         return vec![Finding::busy(format!(
             "Another recording held {} all the time",
             target.name
         ))];
+    }
+    if target.is_told {
+        return Vec::new();
     }
     let mut causes = Vec::new();
     causes.extend(logged_causes(target, evidence.log));
@@ -475,6 +485,7 @@ mod tests {
             name: name.to_owned(),
             has_samples,
             rejected: false,
+            is_told: false,
         }
     }
 
@@ -563,6 +574,16 @@ mod tests {
             ..target("com.x", 7)
         };
         assert_eq!(ids(&rejected, &none), [F::Busy]);
+        let told = EmptyTarget {
+            is_told: true,
+            ..target("com.a:x", 2)
+        };
+        let feared = known();
+        let feared = Evidence {
+            known: Some(&feared),
+            ..none
+        };
+        assert_eq!(ids(&told, &feared), [], "its dump says why");
         assert_eq!(ids(&target("com.x", 7), &none), [F::NoAllocation]);
         // What hinders a Java dump alone explains nothing here.
         let ten = Known {

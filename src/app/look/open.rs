@@ -273,7 +273,7 @@ impl<'a> Reading<'a> {
         let mut coverage = Coverage::default();
         let mut places = Vec::new();
         let mut last: BTreeMap<(u64, String), (usize, HeapDump)> = BTreeMap::new();
-        let mut sampled = false;
+        let (mut sampled, mut explained) = (false, false);
         let flagged = &mut self.flagged;
         let mut add = |place: usize, dump: &HeapDump, facts: Facts| {
             coverage.add(dump);
@@ -291,6 +291,7 @@ impl<'a> Reading<'a> {
                     return Err(LookError::Interrupted);
                 }
                 sampled |= !dump.samples.is_empty();
+                explained |= findings::explain_no_samples(&dump.flags);
                 if dump.process.is_empty()
                     && let Some(name) = self.process_names.get(&dump.pid)
                 {
@@ -326,7 +327,7 @@ impl<'a> Reading<'a> {
         self.findings.append(&mut trace.findings);
         let told = trace_findings::of_health(&health, sampled);
         self.findings.extend(told);
-        if !sampled && trace.trace.java_dumps().is_empty() {
+        if !sampled && !explained && trace.trace.java_dumps().is_empty() {
             let why = trace_findings::why_empty(&recording, &health, !self.listed.is_empty());
             self.findings.extend(why);
         }
