@@ -382,7 +382,10 @@ fn a_number_means_that_dump_of_each_process_wherever_it_stands() {
     let dumps = manifest["dumps"].as_array().unwrap();
     let mut last: BTreeMap<u64, u64> = BTreeMap::new();
     for dump in dumps {
-        let (pid, number) = (dump["pid"].as_u64().unwrap(), dump["number"].as_u64().unwrap());
+        let (pid, number) = (
+            dump["pid"].as_u64().unwrap(),
+            dump["number"].as_u64().unwrap(),
+        );
         let before = last.insert(pid, number).unwrap_or_default();
         assert_eq!(number, before + 1, "{dump:#}");
         let file = format!("heap_dump.{number}.{pid}.libc.malloc.pb.gz");
@@ -417,7 +420,14 @@ fn a_number_means_that_dump_of_each_process_wherever_it_stands() {
     // What takes one dump asks whose.
     let (pid, _) = last.first_key_value().unwrap();
     let picture = folder.path().join("one.svg");
-    let one = ["convert", input, "--dump", "1", "-o", picture.to_str().unwrap()];
+    let one = [
+        "convert",
+        input,
+        "--dump",
+        "1",
+        "-o",
+        picture.to_str().unwrap(),
+    ];
     let one = [&one[..], &["--format", "svg", "--json"]].concat();
     let several = heaptap(&one);
     assert_eq!(several.status.code(), Some(2), "{several:?}");
@@ -482,7 +492,10 @@ fn the_last_dump_of_a_growing_trace_is_the_last_whole_one() {
             assert_eq!(shown["unfinished"], false, "{cut}: {shown:#}");
             let warnings = document["warnings"].as_array().unwrap();
             let has = |kind: &str| warnings.iter().any(|warning| warning["kind"] == kind);
-            assert!(!has("trace-damaged") && !has("callstacks-lost"), "{cut}: {document:#}");
+            assert!(
+                !has("trace-damaged") && !has("callstacks-lost"),
+                "{cut}: {document:#}"
+            );
             noted += u32::from(has("trace-cut"));
             if !has("dump-open") {
                 continue;
@@ -493,7 +506,10 @@ fn the_last_dump_of_a_growing_trace_is_the_last_whole_one() {
             assert_eq!(open.status.code(), Some(6), "{cut}: {open:?}");
             let document: Value = serde_json::from_slice(&open.stdout).unwrap();
             let shown = &document["heaps"][0]["dump"];
-            assert_eq!((&shown["number"], &shown["unfinished"]), (&(whole + 1).into(), &true.into()));
+            assert_eq!(
+                (&shown["number"], &shown["unfinished"]),
+                (&(whole + 1).into(), &true.into())
+            );
             // A series ends before it.
             let leaks = heaptap(&["leaks", input, "--json"]);
             let told = String::from_utf8_lossy(&leaks.stdout);
@@ -523,9 +539,17 @@ fn the_only_dump_of_a_growing_trace_is_shown_as_lower_bounds() {
     let top = heaptap(&["top", input, "--json"]);
     assert_eq!(top.status.code(), Some(6), "{top:?}");
     let document: Value = serde_json::from_slice(&top.stdout).unwrap();
-    assert_eq!(document["heaps"][0]["dump"]["unfinished"], true, "{document:#}");
+    assert_eq!(
+        document["heaps"][0]["dump"]["unfinished"], true,
+        "{document:#}"
+    );
     let warnings = document["warnings"].as_array().unwrap();
-    assert!(warnings.iter().any(|warning| warning["kind"] == "dump-unfinished"), "{warnings:?}");
+    assert!(
+        warnings
+            .iter()
+            .any(|warning| warning["kind"] == "dump-unfinished"),
+        "{warnings:?}"
+    );
 }
 
 #[test]

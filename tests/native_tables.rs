@@ -125,7 +125,9 @@ fn every_grouping_holds_what_the_manifest_says() {
             let document = json(&["top", &dump(which), "--by", by, "-n", "0"]);
             let heap = &document["heaps"][0];
             let is_it = |dump: &&Value| {
-                ["pid", "heap", "number"].iter().all(|key| dump[key] == heap["dump"][key])
+                ["pid", "heap", "number"]
+                    .iter()
+                    .all(|key| dump[key] == heap["dump"][key])
             };
             let dump = dumps.iter().find(is_it).unwrap();
             for view in VIEWS {

@@ -152,7 +152,9 @@ pub fn of_dump(dump: &HeapDump) -> Vec<Finding> {
             "dump-unfinished",
             incomplete,
             match dump.open {
-                true => format!("{who}: the trace ends before its last dump; figures are lower bounds"),
+                true => {
+                    format!("{who}: the trace ends before its last dump; figures are lower bounds")
+                }
                 false => format!("{who}: packets of a dump are missing; figures are lower bounds"),
             },
             "while it is being written, look again later; end a recording with a single Ctrl-C and \

@@ -312,7 +312,9 @@ impl Moments {
         let of = |(key, capture): (&(u32, Option<u32>), &&Capture)| {
             let own: Vec<u32> = capture.dump.into_iter().collect();
             let lone = [key.0];
-            let beside = numbers.get(key).map(|all| Vec::from_iter(all.iter().copied()));
+            let beside = numbers
+                .get(key)
+                .map(|all| Vec::from_iter(all.iter().copied()));
             let numbers = match (&beside, self.has_dumps()) {
                 _ if !own.is_empty() => &own[..],
                 (Some(numbers), _) => numbers,
@@ -566,10 +568,7 @@ mod tests {
         };
         let periodic = error("2");
         assert!(periodic.why.contains("has no label"), "{periodic:?}");
-        assert_eq!(
-            periodic.there,
-            "@before (@1), @after (@1, @3), @end (@4)"
-        );
+        assert_eq!(periodic.there, "@before (@1), @after (@1, @3), @end (@4)");
         assert!(error("bare").why.contains("at this label"));
         assert!(error("9").why.contains("no such dump"));
         let misspelt = error("befor");

@@ -394,25 +394,20 @@ mod tests {
         let mut summarizer = Summarizer::default();
         summarizer.add(&dump(&[(leak, held(1))]));
         summarizer.add(&dump(&[
-                (leak, held(60)),
-                (same, held(50)),
-                (cache, held(100)),
-                (freed, held(0)),
-            ]),
-        );
+            (leak, held(60)),
+            (same, held(50)),
+            (cache, held(100)),
+            (freed, held(0)),
+        ]));
         summarizer.add(&HeapDump {
-                heap: "small".to_owned(),
-                ..dump(&[(cache, held(7))])
-            },
-        );
+            heap: "small".to_owned(),
+            ..dump(&[(cache, held(7))])
+        });
         let summaries = summarizer.finish(&stacks.0);
         let [malloc, small] = summaries.as_slice() else {
             panic!("two heaps: {summaries:?}");
         };
-        assert_eq!(
-            (malloc.dumps, malloc.callsites),
-            (2, 4)
-        );
+        assert_eq!((malloc.dumps, malloc.callsites), (2, 4));
         assert_eq!(malloc.totals.space, 210);
         assert_eq!(malloc.top.len(), 2, "what is freed is not shown");
         assert_eq!(functions(&malloc.top[0]), ["leak", "main"]);
@@ -434,10 +429,9 @@ mod tests {
         let often = stacks.callsite(&[walk, ("walk", "/a", 2), walk, walk, main]);
         let mut summarizer = Summarizer::default();
         summarizer.add(&HeapDump {
-                samples: vec![(once, held(1)), (twice, held(10)), (often, held(20))],
-                ..HeapDump::default()
-            },
-        );
+            samples: vec![(once, held(1)), (twice, held(10)), (often, held(20))],
+            ..HeapDump::default()
+        });
         let summary = summarizer.finish(&stacks.0).remove(0);
         let shown: Vec<(i64, bool)> = summary
             .top
@@ -460,11 +454,10 @@ mod tests {
         };
         let mut summarizer = Summarizer::default();
         summarizer.add(&HeapDump {
-                kind: DumpKind::AllocationsOnly,
-                samples: vec![(a, allocated(5)), (b, allocated(9))],
-                ..HeapDump::default()
-            },
-        );
+            kind: DumpKind::AllocationsOnly,
+            samples: vec![(a, allocated(5)), (b, allocated(9))],
+            ..HeapDump::default()
+        });
         let summary = summarizer.finish(&stacks.0).remove(0);
         assert!(!summary.knows_frees());
         assert_eq!(functions(&summary.top[0]), ["b"]);

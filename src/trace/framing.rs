@@ -458,7 +458,11 @@ fn breaks_off(cut: &[u8]) -> bool {
             Ok(Some(_)) => return false,
             Ok(None) => return true,
             Err(error) => {
-                let cuts = ["number cut off", "fixed number cut off", "field longer than its message"];
+                let cuts = [
+                    "number cut off",
+                    "fixed number cut off",
+                    "field longer than its message",
+                ];
                 return cuts.contains(&error.what);
             }
         }

@@ -105,7 +105,10 @@ fn judged_by_go_totals_are_those_that_json_has() {
         for file in read::files(&folder.path().join(name), ".pb.gz") {
             let dump = read::dump_of(&file);
             for (view, total) in go_totals(&file).expect("samples") {
-                let found = sums.get(&(dump.clone(), view.clone())).copied().unwrap_or(0);
+                let found = sums
+                    .get(&(dump.clone(), view.clone()))
+                    .copied()
+                    .unwrap_or(0);
                 assert_eq!(total, found, "{} {view}", file.display());
             }
         }

@@ -109,7 +109,10 @@ fn all_formats_agree(input: &Path) {
             .lines()
             .find(|line| line.contains(">all&#10;"))
             .expect("the root");
-        assert!(head.contains(&digits), "{dump:?} {view}: {digits} in {head}");
+        assert!(
+            head.contains(&digits),
+            "{dump:?} {view}: {digits} in {head}"
+        );
     }
 }
 

@@ -58,7 +58,9 @@ pub fn dump_of(file: &Path) -> DumpId {
         return (number, "java".to_owned());
     }
     let stem = rest.strip_suffix(".pb.gz");
-    let stem = stem.or_else(|| rest.rsplitn(3, '.').nth(2)).expect("a stem");
+    let stem = stem
+        .or_else(|| rest.rsplitn(3, '.').nth(2))
+        .expect("a stem");
     let heap = stem.splitn(3, '.').nth(2).expect("a heap");
     (number, heap.to_owned())
 }

@@ -122,7 +122,11 @@ fn sql_adds_up_to_the_pprofs() {
     let views = ["space", "objects", "alloc_space", "alloc_objects"];
     let mut expected: Vec<Vec<i64>> = Vec::new();
     for dump in sums.keys().map(|key| &key.0).collect::<BTreeSet<_>>() {
-        let of = |view: &&str| sums.get(&(dump.clone(), (*view).to_owned())).copied().unwrap_or(0);
+        let of = |view: &&str| {
+            sums.get(&(dump.clone(), (*view).to_owned()))
+                .copied()
+                .unwrap_or(0)
+        };
         expected.push(views.iter().map(of).collect());
     }
     let figure = |row: &Value, view: &str| row[view].as_i64().expect("a number");

@@ -394,7 +394,10 @@ fn what_ended_a_profile_before_its_first_sample_is_the_one_cause_that_is_said() 
         assert!(matches!(ended.code(), Some(6 | 7)), "{fault}: {ended}");
         let manifest = lab.manifest("out");
         let dumps = manifest["dumps"].as_array().unwrap();
-        assert!(dumps.iter().all(|dump| dump["file"].is_null()), "{manifest:#}");
+        assert!(
+            dumps.iter().all(|dump| dump["file"].is_null()),
+            "{manifest:#}"
+        );
         let warnings = manifest["warnings"].as_array().unwrap();
         let kinds: Vec<_> = warnings.iter().map(|warning| &warning["kind"]).collect();
         assert_eq!(kinds, [cause], "{fault}: {manifest:#}");
@@ -404,7 +407,10 @@ fn what_ended_a_profile_before_its_first_sample_is_the_one_cause_that_is_said() 
         ] {
             let told = lab.run(command);
             assert_eq!(told.code(), Some(7), "{fault} {command:?}: {told}");
-            assert!(!told.stderr.contains("nothing of it was sampled"), "{fault}: {told}");
+            assert!(
+                !told.stderr.contains("nothing of it was sampled"),
+                "{fault}: {told}"
+            );
             assert!(!told.stderr.contains("-i 512"), "{fault}: {told}");
         }
     }

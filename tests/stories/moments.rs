@@ -28,7 +28,9 @@ fn a_name_means_one_moment_whoever_is_asked() {
     assert_eq!(running.end().code(), Some(0));
     let manifest = lab.manifest("out");
     let dumps = manifest["dumps"].as_array().unwrap();
-    let after = manifest["labels"][1]["dumps"][0]["number"].as_u64().unwrap();
+    let after = manifest["labels"][1]["dumps"][0]["number"]
+        .as_u64()
+        .unwrap();
     let last = dumps.last().unwrap()["number"].as_u64().unwrap();
     assert!(after < last, "{manifest:#}");
     let (after, last) = (format!("@{after}"), format!("@{last}"));

@@ -181,27 +181,28 @@ impl JavaFile {
         for entry in entries {
             numbers.take(entry.pid, JAVA_HEAP, entry.number);
         }
-        let mut add = |entry: Option<&manifest::JavaDump>, pid: Option<u64>, process: &str, place| {
-            let number = match entry {
-                Some(entry) => entry.number,
-                None => numbers.next(pid.unwrap_or(0), JAVA_HEAP),
+        let mut add =
+            |entry: Option<&manifest::JavaDump>, pid: Option<u64>, process: &str, place| {
+                let number = match entry {
+                    Some(entry) => entry.number,
+                    None => numbers.next(pid.unwrap_or(0), JAVA_HEAP),
+                };
+                let named = entry.map_or("", |entry| &entry.process);
+                Listed {
+                    number,
+                    order: entry.map_or(usize::MAX, |entry| {
+                        let is_it = |other: &manifest::JavaDump| std::ptr::eq(other, entry);
+                        entries.iter().position(is_it).unwrap_or(usize::MAX)
+                    }),
+                    label: entry.and_then(|entry| Some(entry.label.as_ref()?.name.clone())),
+                    pid,
+                    process: if process.is_empty() { named } else { process }.to_owned(),
+                    time_ns: None,
+                    open: false,
+                    time: entry.and_then(|entry| entry.time),
+                    place,
+                }
             };
-            let named = entry.map_or("", |entry| &entry.process);
-            Listed {
-                number,
-                order: entry.map_or(usize::MAX, |entry| {
-                    let is_it = |other: &manifest::JavaDump| std::ptr::eq(other, entry);
-                    entries.iter().position(is_it).unwrap_or(usize::MAX)
-                }),
-                label: entry.and_then(|entry| Some(entry.label.as_ref()?.name.clone())),
-                pid,
-                process: if process.is_empty() { named } else { process }.to_owned(),
-                time_ns: None,
-                open: false,
-                time: entry.and_then(|entry| entry.time),
-                place,
-            }
-        };
         for (trace, all) in self.traces.iter().enumerate() {
             for (dump, found) in all.java_dumps().iter().enumerate() {
                 let entry = entries.iter().find(|entry| {

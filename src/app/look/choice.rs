@@ -159,7 +159,8 @@ pub(super) fn open_ones(listed: &[ListedDump], chosen: &[usize], wanted: &Wanted
         all && dump.facts.open && !chosen.contains(&at) && is_of_chosen(dump)
     };
     let open = listed.iter().enumerate().filter(passed_over);
-    open.map(|(_, dump)| findings::open_dump(&dump.facts)).collect()
+    open.map(|(_, dump)| findings::open_dump(&dump.facts))
+        .collect()
 }
 
 fn pid_of(facts: &Facts) -> Option<u64> {

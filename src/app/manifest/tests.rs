@@ -310,7 +310,11 @@ fn a_manifest_with_one_index_for_all_dumps_reads_with_numbers_by_process_and_hea
         ..first
     };
     assert_eq!(Manifest::read(folder.path()).expect("read"), expected);
-    for broken in ["{\"schema_version\":2}", "{\"schema_version\":2,\"dumps\":[1]}", "[2]"] {
+    for broken in [
+        "{\"schema_version\":2}",
+        "{\"schema_version\":2,\"dumps\":[1]}",
+        "[2]",
+    ] {
         fs::write(folder.path().join(FILE_NAME), broken).expect("written");
         let error = Manifest::read(folder.path()).expect_err(broken);
         assert_eq!(error.kind(), "manifest-invalid");

@@ -330,9 +330,8 @@ fn viewed(dump: &Dump, name: Option<&str>) -> Option<usize> {
 /// that which holds less than half as much: what a process gave back as it ended says nothing.
 fn before_leaving(facts: &Facts, listed: &[ListedDump]) -> Option<u32> {
     let held = |dump: &ListedDump| dump.totals.as_ref()?.space;
-    let is_before = |other: &&ListedDump| {
-        other.facts.is_of_heap(facts) && other.facts.number < facts.number
-    };
+    let is_before =
+        |other: &&ListedDump| other.facts.is_of_heap(facts) && other.facts.number < facts.number;
     let this = listed
         .iter()
         .find(|dump| dump.facts.is_dump(facts) && facts.flags.disconnected)?;

@@ -300,7 +300,12 @@ impl<F: Files> JavaTables<F> {
     ///
     /// # Errors
     /// Where a file can't be written.
-    pub fn add(&mut self, dump_id: u64, graph: &HeapGraph, dominators: &Dominators) -> io::Result<()> {
+    pub fn add(
+        &mut self,
+        dump_id: u64,
+        graph: &HeapGraph,
+        dominators: &Dominators,
+    ) -> io::Result<()> {
         #[derive(Clone, Copy, Default)]
         struct Sums {
             dumped: bool,

@@ -15,7 +15,10 @@ static DUMPS: Schema = Schema {
     about: "Dumps of native heaps with their totals.",
     columns: &[
         Column::id(),
-        Column::int("number", "which dump of its process and heap, from 1: N of INPUT@N"),
+        Column::int(
+            "number",
+            "which dump of its process and heap, from 1: N of INPUT@N",
+        ),
         Column::text("label", "the label of its snapshot"),
         Column::int("ts", "when it was made: `heap_profile_allocation.ts`").indexed(),
         Column::int("wall_time_ns", "the same, ns since 1970"),
