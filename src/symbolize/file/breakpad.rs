@@ -261,7 +261,8 @@ impl<'data> Index<'data> {
                 block.read_inline(fields);
                 continue;
             }
-            if !line.first().is_some_and(u8::is_ascii_hexdigit) {
+            // The next function's F is a digit, too.
+            if line.starts_with(b"FUNC ") || !line.first().is_some_and(u8::is_ascii_hexdigit) {
                 break;
             }
             let mut fields = Fields { rest: line };
