@@ -326,6 +326,9 @@ pub async fn finish(
         });
         manifest.write(staging.path())?;
     }
+    // Fetching and converting took their time: the folder may have been removed, and made again
+    // by another. The device's copy goes only if this one is where it belongs.
+    own(&output, &id)?;
     let replaces = standing == Standing::Finished;
     staging
         .publish(replaces)

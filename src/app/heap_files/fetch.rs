@@ -13,7 +13,7 @@ use super::look::{Looked, look, of_cut, unreadable};
 use crate::app::findings;
 use crate::app::finish::{EndedBy, Finished, LastJournal};
 use crate::app::manifest::{self, JAVA_HEAP, JavaDump, JavaFlags, JavaKind, Manifest, Original};
-use crate::app::output::{Staging, Standing};
+use crate::app::output::{Staging, Standing, own};
 use crate::app::plan::{self, Plan};
 use crate::app::record::{RecordEvent, Step, Tell};
 use crate::bytes::Bytes;
@@ -138,6 +138,8 @@ pub(in crate::app) async fn finish(
         source,
     })?;
     manifest.write(staging.path())?;
+    // As for a trace: the folder may be another's by now.
+    own(&output, &id)?;
     let published = staging.publish(standing == Standing::Finished);
     published.map_err(|unpublished| unpublished.of_session(&id))?;
     // Nobody knows yet what a file is worth that could not be read: the device's copy stays, and
