@@ -4,7 +4,7 @@
 use super::super::data::header::Fact;
 use super::change::{Change, Sizes};
 use super::leaks::{named, referred};
-use super::{HOLDERS, JavaPage, facts, process};
+use super::{JavaPage, facts, nearest, process};
 use crate::analyze::histogram::{Histogram, Row};
 use crate::analyze::holders::Holders;
 use crate::analyze::label;
@@ -514,16 +514,13 @@ fn held(class: &str, holders: &Holders, strings: &mut Strings) -> Held {
         ..Held::default()
     };
     let mut before = 0;
+    let is_shown = nearest(holders);
     let first = holders.nodes.first().map(|first| &first.holders[..]);
-    let mut open: Vec<(usize, u32)> = first
-        .unwrap_or_default()
-        .iter()
-        .rev()
-        .map(|&at| (at, 1))
-        .collect();
+    let first = first.unwrap_or_default().iter().rev();
+    let mut open: Vec<(usize, u32)> = first.map(|&at| (at, 1)).collect();
     while let Some((at, depth)) = open.pop() {
-        if held.pop.len() == HOLDERS {
-            break;
+        if !is_shown[at] {
+            continue;
         }
         let node = &holders.nodes[at];
         held.pop.push(before + 1 - depth);

@@ -21,6 +21,7 @@ use crate::heap_graph::{Dominators, DumpSource, HeapGraph, SizeModel};
 use crate::units::{ByteSize, thousands};
 use change::Change;
 use std::cmp::Reverse;
+use std::collections::VecDeque;
 
 /// Rows of a histogram that are shown.
 const ROWS: usize = 200;
@@ -442,6 +443,23 @@ fn sums(html: &mut Html, what: &str, histogram: &Histogram, most: usize) {
     html.table(&caption, &headings, rows);
 }
 
+/// Which holders of a class are shown: those nearest to its objects, so that the ways out of a
+/// holder of many never hide another one.
+fn nearest(holders: &Holders) -> Vec<bool> {
+    let mut is_shown = vec![false; holders.nodes.len()];
+    let first = (!holders.nodes.is_empty()).then_some(0);
+    let mut queue: VecDeque<usize> = first.into_iter().collect();
+    // The first node are the objects themselves.
+    for _ in 0..=HOLDERS {
+        let Some(at) = queue.pop_front() else {
+            break;
+        };
+        is_shown[at] = true;
+        queue.extend(&holders.nodes[at].holders);
+    }
+    is_shown
+}
+
 fn held(html: &mut Html, page: &JavaPage<'_>, number: usize) {
     if page.held.is_empty() {
         return;
@@ -463,12 +481,10 @@ fn held(html: &mut Html, page: &JavaPage<'_>, number: usize) {
             Some(first) => vec![(first.holders.iter(), 0)],
             None => continue,
         };
-        let mut left = HOLDERS;
+        let is_shown = nearest(holders);
         while let Some((more, depth)) = open.last_mut() {
             let depth = *depth;
-            let next = more.next().filter(|_| left > 0);
-            left = left.saturating_sub(1);
-            let Some(&at) = next else {
+            let Some(&at) = more.find(|&&at| is_shown[at]) else {
                 open.pop();
                 if !open.is_empty() {
                     html.add(format_args!("</details>\n"));
@@ -491,7 +507,8 @@ fn held(html: &mut Html, page: &JavaPage<'_>, number: usize) {
                     Foreign(&reason.to_string())
                 ));
             }
-            if node.holders.is_empty() || depth >= DEEPEST {
+            let is_last = !node.holders.iter().any(|&next| is_shown[next]);
+            if is_last || depth >= DEEPEST {
                 html.add(format_args!("<div class=\"leaf\">{line}</div>\n"));
             } else {
                 let unfolded = if depth < 3 { " open" } else { "" };
