@@ -381,12 +381,17 @@ fn who_holds_what_grew_is_there_behind_a_class_that_has_many_holders() {
     let folder = folder("holders");
     let fixtures = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures/hprof");
     let dump = |name: &str| fixtures.join(name).to_str().unwrap().to_owned();
-    let (before, after) = (dump("leaklab-before.hprof.zst"), dump("leaklab-after.hprof.zst"));
+    let (before, after) = (
+        dump("leaklab-before.hprof.zst"),
+        dump("leaklab-after.hprof.zst"),
+    );
     let page = folder.join("page.html");
     words(&["diff", &before, &after, "-o", page.to_str().unwrap()]);
     let page = std::fs::read_to_string(page).unwrap();
     // 80 listeners more, each with an array of bytes; strings have thousands of those.
-    let held = page.split("<h4 id=\"held1-0\"><bdi>byte[]</bdi></h4>").nth(1);
+    let held = page
+        .split("<h4 id=\"held1-0\"><bdi>byte[]</bdi></h4>")
+        .nth(1);
     let held = held.expect("who holds byte[]").split("<h4").next().unwrap();
     assert!(held.contains("String.value"), "{held}");
     assert!(held.contains("LeakLab$Listener."), "{held}");
