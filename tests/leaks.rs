@@ -215,7 +215,24 @@ fn fail_ends_with_nine_where_the_app_leaks_and_nowhere_else() {
     assert_eq!(words(&[&leaky]).1, 0);
     assert_eq!(words(&[&leaky, "--fail"]).1, 9);
     assert_eq!(words(&[&leaky, "--fail", "--only", "leaks", "--json"]).1, 9);
-    assert_eq!(words(&[&leaky, "--fail", "--class", "NoSuchClass"]).1, 0);
+    for nothing in ["NoSuchClass", "leakyactivitY"] {
+        let output = heaptap(&[&leaky, "--fail", "--class", nothing]);
+        assert_eq!(output.status.code(), Some(12), "{nothing}");
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains("nothing was judged"), "{said}");
+    }
+    let strings = words(&[&leaky, "--fail", "--class", "^java\\.lang\\.string$"]);
+    assert_eq!(strings.1, 0, "strings are there, and do not leak");
+    assert_eq!(
+        heaptap(&[&leaky, "--fail", "--heap", "nosuch"])
+            .status
+            .code(),
+        Some(12)
+    );
+    assert_eq!(
+        heaptap(&[&format!("{leaky}@7"), "--fail"]).status.code(),
+        Some(12)
+    );
     assert_eq!(words(&[&leaky, "--fail", "--only", "waste"]).1, 2);
     assert_eq!(words(&["no-such-file.hprof", "--fail"]).1, 8);
     assert_eq!(words(&[]).1, 2);

@@ -334,6 +334,38 @@ fn a_budget_of_growth_ends_in_9() {
         "Node",
     ]);
     assert_eq!(filtered.status.code(), Some(0));
+    for (flag, nothing) in [
+        ("--focus", "NoSuchClass"),
+        ("--focus", "nODE"),
+        ("--ignore", "."),
+    ] {
+        let args = [
+            "diff",
+            &before(),
+            &after(),
+            "--fail-over",
+            "1gb",
+            flag,
+            nothing,
+        ];
+        let output = heaptap(&args);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(12), "{flag} {nothing}: {said}");
+        assert!(
+            said.contains("nothing was judged"),
+            "{flag} {nothing}: {said}"
+        );
+    }
+    let smart = [
+        "diff",
+        &before(),
+        &after(),
+        "--fail-over",
+        "1k",
+        "--focus",
+        "node",
+    ];
+    assert_eq!(heaptap(&smart).status.code(), Some(0));
 }
 
 #[test]

@@ -397,3 +397,190 @@ fn a_difference_goes_into_a_page_and_a_profile() {
     let shown = words(&["top", profile_name, "--view", "space"]);
     assert!(first_row(&shown, "cumulative").contains(LEAK), "{shown}");
 }
+
+/// What it says on stderr, and its exit code.
+fn ended(args: &[&str]) -> (String, Option<i32>) {
+    let output = heaptap(args);
+    (said(&output), output.status.code())
+}
+
+#[test]
+fn checks_that_match_nothing_are_inconclusive_and_say_so() {
+    let (rec, a, b) = (rec(), dump("before"), dump("after"));
+    let leaks = ["leaks", &rec, "--fail"];
+    let diff = ["diff", &a, &b, "--fail-over", "1gb"];
+    for filter in [
+        ["--focus", "NoSuchFunction"],
+        // A capital makes a pattern case-sensitive.
+        ["--focus", "eventHistory"],
+        ["--ignore", "."],
+        ["--hide", "."],
+        ["--show", "NoSuchFunction"],
+        ["--show-from", "NoSuchFunction"],
+    ] {
+        for check in [&leaks[..], &diff[..]] {
+            let (said, code) = ended(&[check, &filter].concat());
+            assert_eq!(code, Some(12), "{check:?} {filter:?} {said}");
+            assert!(said.contains("nothing was judged"), "{filter:?} {said}");
+        }
+        let output = heaptap(&["leaks", &rec, filter[0], filter[1]]);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(text.contains("nothing matches"), "{text}");
+        assert!(!text.contains("Nothing leaks"), "{text}");
+    }
+    for (place, code_without) in [
+        (["--process", "com.example.other"], 4),
+        (["--heap", "no.such.heap"], 2),
+        (["--dump", "no-such-label"], 2),
+    ] {
+        for check in [&leaks[..], &diff[..]] {
+            let (said, code) = ended(&[check, &place].concat());
+            assert_eq!(code, Some(12), "{check:?} {place:?} {said}");
+            assert!(said.contains("nothing was judged"), "{place:?} {said}");
+        }
+        let (_, code) = ended(&["leaks", &rec, place[0], place[1]]);
+        assert_eq!(code, Some(code_without), "no check, no verdict: {place:?}");
+    }
+    let (said, code) = ended(&["leaks", &format!("{rec}@nowhere"), &b, "--fail"]);
+    assert_eq!(code, Some(12), "{said}");
+    // What matches is judged as ever.
+    let (said, code) = ended(&[&leaks[..], &["--focus", "eventhistory"]].concat());
+    assert_eq!(code, Some(9), "{said}");
+    assert_eq!(
+        ended(&[&diff[..], &["--focus", "eventhistory"]].concat()).1,
+        Some(0)
+    );
+}
+
+#[test]
+fn filters_are_case_sensitive_only_with_a_capital() {
+    let rows = |filter: &[&str]| {
+        let args = ["top", &rec(), "-n", "0", "--by", "callsite"];
+        json(&[&args[..], filter].concat())["heaps"][0]["rows"].clone()
+    };
+    let named = rows(&["--focus", "EventHistory"]);
+    assert!(!named.as_array().unwrap().is_empty());
+    assert_eq!(rows(&["--focus", "eventhistory"]), named);
+    assert_eq!(rows(&["--focus", r"event\S*history::append"]), named);
+    assert_eq!(rows(&["--focus", "(?i)EVENTHISTORY"]), named);
+    for other in ["Eventhistory", "(?-i)eventhistory"] {
+        let rows = rows(&["--focus", other]);
+        assert!(rows.as_array().unwrap().is_empty(), "{other}: {rows}");
+    }
+    for flag in ["--ignore", "--hide", "--show", "--show-from"] {
+        let capital = rows(&[flag, "EventHistory"]);
+        assert_eq!(rows(&[flag, "eventhistory"]), capital, "{flag}");
+        assert_ne!(capital, rows(&[]), "{flag}");
+    }
+}
+
+#[test]
+fn growth_of_what_matches_stands_beside_what_that_holds() {
+    let text = words(&["leaks", &rec(), "--focus", "Listener"]);
+    let line = text
+        .lines()
+        .find(|line| line.contains("what matches"))
+        .unwrap();
+    let document = json(&["leaks", &rec(), "--focus", "Listener"]);
+    let heap = &document["series"][0]["heaps"][0];
+    let held = heap["held_bytes"].as_i64().unwrap();
+    let all = heap["dumps"].as_array().unwrap().last().unwrap()["space"]
+        .as_i64()
+        .unwrap();
+    assert!(0 < held && held < all / 10, "{heap}");
+    let kib = format!("{:.1} KiB of", held as f64 / 1024.0);
+    assert!(line.contains(&kib), "{kib}: {line}");
+}
+
+/// Bytes of a size as tables show it.
+fn bytes(size: &str) -> Option<f64> {
+    let (number, unit) = size.trim().trim_start_matches('~').split_once(' ')?;
+    let power = ["B", "KiB", "MiB", "GiB"].iter().position(|u| *u == unit)?;
+    Some(number.parse::<f64>().ok()? * 1024f64.powi(power as i32))
+}
+
+#[test]
+fn rounding_makes_no_part_larger_than_its_whole() {
+    let text = words(&["top", &rec(), "-n", "0"]);
+    let mut lines = text.lines().skip_while(|line| !line.contains("cumulative"));
+    let heading = lines.next().unwrap();
+    let end = |name: &str| heading.find(name).unwrap() + name.len();
+    // Cells end where their headings do.
+    let columns = ["self", "cumulative", "alloc_space"].map(end);
+    let mut seen = 0;
+    for line in lines.take_while(|line| !line.starts_with('…')) {
+        let size = |end: usize| {
+            let cell: String = line.chars().take(end).collect();
+            let at = cell.trim_end().rfind("  ").map_or(0, |at| at + 2);
+            bytes(&cell[at..])
+        };
+        let [Some(own), Some(cumulative), allocated] = columns.map(size) else {
+            continue;
+        };
+        assert!(own <= cumulative, "{line}");
+        assert!(allocated.is_none_or(|all| own <= all), "{line}");
+        seen += 1;
+    }
+    assert!(seen >= 5, "{text}");
+}
+
+#[test]
+fn rows_of_churn_by_one_line_are_told_apart() {
+    let text = words(&["leaks", &rec()]);
+    let (_, churn) = text.split_once("Churn:").unwrap();
+    let heading = churn.lines().nth(1).unwrap();
+    let rows: Vec<&str> = churn.lines().skip(2).take(5).collect();
+    let begin = heading.find("function").unwrap();
+    let function = |row: &&str| -> String { row.chars().skip(begin).collect() };
+    let mut told: Vec<String> = rows.iter().map(function).collect();
+    let alike = told
+        .iter()
+        .filter(|row| row.contains("FeedView.onDraw"))
+        .count();
+    assert!(alike >= 2, "{rows:#?}");
+    let all = told.len();
+    told.sort_unstable();
+    told.dedup();
+    assert_eq!(told.len(), all, "{rows:#?}");
+}
+
+#[test]
+fn one_total_has_one_error_wherever_it_is_shown() {
+    let folder = demo().path.join("totals");
+    std::fs::create_dir_all(&folder).unwrap();
+    let fixtures = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures/conversions");
+    for trace in [
+        "deep",
+        "c_cont",
+        "clonevm_teardown",
+        "jit",
+        "phone_tracedkill",
+    ] {
+        let rec = folder.join(trace);
+        std::fs::create_dir_all(&rec).unwrap();
+        let path = rec.join("raw-trace");
+        std::fs::copy(fixtures.join(format!("{trace}.pftrace")), &path).unwrap();
+        let rec = rec.to_str().unwrap();
+        let printed = |args: &[&str]| String::from_utf8(heaptap(args).stdout).unwrap();
+        let top = printed(&["top", rec]);
+        let total = top
+            .lines()
+            .nth(1)
+            .unwrap()
+            .split(" held")
+            .next()
+            .unwrap()
+            .to_owned();
+        assert!(total.contains('±'), "{trace}: {top}");
+        let reconciled = printed(&["reconcile", rec]);
+        assert!(
+            reconciled.contains(&format!("{total}  ")),
+            "{trace}: {total} {reconciled}"
+        );
+        let page = printed(&["report", rec, "-o", "-"]);
+        assert!(
+            page.contains(&format!("{total} in all")),
+            "{trace}: {total}"
+        );
+    }
+}

@@ -45,6 +45,15 @@ impl Filter {
         (self.focus.is_empty() || any(&self.focus)) && !any(&self.ignore)
     }
 
+    /// Whether any class of a graph is wanted, with objects in the heap that is.
+    pub fn matches(&self, graph: &HeapGraph) -> bool {
+        let wanted = self.of(graph);
+        match self.heap {
+            None => wanted.classes.contains(&true),
+            Some(_) => graph.objects().any(|object| wanted.takes(object)),
+        }
+    }
+
     /// The objects of a graph that are wanted: by the names that tables show.
     pub fn of<'a>(&self, graph: &'a HeapGraph) -> Wanted<'a> {
         let takes = |class| self.takes(label::class_name(graph, ClassIndex(class)));

@@ -48,6 +48,8 @@ pub struct LeaksReport {
     pub document: LeaksDocument,
     /// What inputs lack, for the exit code.
     pub class: Option<ErrorClass>,
+    /// Whether the filters match any class of any dump.
+    pub matches: bool,
 }
 
 /// The most entries of a list of waste, where all are asked for: a heap has millions of strings.
@@ -71,6 +73,8 @@ struct Earlier {
     /// How often each leak was there in the first dump.
     first: Option<BTreeMap<(String, String), u64>>,
     class: Vec<ErrorClass>,
+    /// Whether the filters match anything in them.
+    matches: bool,
 }
 
 /// Looks for leaks. Of several dumps only one is in memory at a time.
@@ -178,6 +182,7 @@ impl Earlier {
         steps.begin(&format!("looking at {}", heap.name()));
         self.heaps.push(HeapFacts::of(heap));
         self.class.extend(heap.class());
+        self.matches |= request.classes.matches(&heap.graph);
         self.snapshots.push(Snapshot::of(&heap.graph));
         if request.leaks {
             let found = leaks::find(&heap.graph);
@@ -241,6 +246,7 @@ impl Earlier {
         LeaksReport {
             document,
             class: ErrorClass::first_of(self.class),
+            matches: self.matches || request.classes.matches(graph),
         }
     }
 }

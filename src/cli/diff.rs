@@ -15,7 +15,7 @@ use super::names_args::mapping;
 use super::native_args::NativeArgs;
 use super::native_view;
 use super::stack_args::StackArgs;
-use super::{Context, Outcome, blocking, meminfo, report, smaps, summary};
+use super::{Context, Outcome, blocking, gate, meminfo, report, smaps, summary};
 use crate::analyze::native::diff::Growing;
 use crate::analyze::native::groups::By;
 use crate::app::diff::{Compared, DiffError, DiffRequest, Per, ProfileFile, diff};
@@ -84,8 +84,11 @@ pub struct Args {
     /// All rows too that sampling explains, not the first few
     #[arg(long)]
     pub noise: bool,
-    /// End with 9 where the heaps (of what matches) grew by more for certain, with 12 where
-    /// sampling error leaves that open; by iteration or second where growth is divided
+    /// Exit with code 9 if growth (of what matches) exceeds SIZE, 12 if inconclusive
+    ///
+    /// With --per or --per-second the limit is for an iteration or a second. It is inconclusive if
+    /// the sampling error leaves it open, or if a filter, process, heap or dump that is named
+    /// matches nothing.
     #[arg(long, value_name = "SIZE", value_parser = ByteSize::parse)]
     pub fail_over: Option<ByteSize>,
     /// Write the difference as gzipped pprof, as go tool pprof -diff_base makes it
@@ -218,6 +221,12 @@ const PAGE_OF_NOISE: usize = 5;
 /// # Errors
 /// Where one of the inputs holds no heap, or can't be read, or the two do not compare.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    let judges = args.fail_over.is_some();
+    let outcome = of_any_kind(ctx, args).await;
+    outcome.map_err(|failure| gate::failure(judges, failure))
+}
+
+async fn of_any_kind(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let page = match &args.output {
         Some(goal) => Some((goal.clone(), args.force, page(&args, goal)?)),
         None => None,
@@ -253,19 +262,7 @@ async fn mappings(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
                 .with_help("leave out --by, or choose one of these"));
         }
     };
-    let flag = match (&args.output, &args.pprof, args.per, args.fail_over) {
-        (Some(_), ..) => Some("--output"),
-        (_, Some(_), ..) => Some("--pprof"),
-        (_, _, Some(_), _) => Some("--per"),
-        (.., Some(_)) => Some("--fail-over"),
-        _ => None,
-    };
-    if let Some(flag) = flag {
-        let message = format!("{flag} is about heaps, and these are memory mappings");
-        return Err(
-            Failure::new(ErrorClass::Usage, "option-conflict", message).with_help("leave it out")
-        );
-    }
+    of_heaps_alone(&args, "memory mappings")?;
     if args.before == args.after {
         same_moment(ctx, &args.after);
     }
@@ -277,6 +274,24 @@ async fn mappings(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         csv: args.csv,
     };
     smaps::diff(ctx, asked).await
+}
+
+/// Refuses flags that only heaps know: none of them is silently without effect.
+fn of_heaps_alone(args: &Args, these: &str) -> Result<(), Failure> {
+    let flags = [
+        (args.output.is_some(), "--output"),
+        (args.pprof.is_some(), "--pprof"),
+        (args.per.is_some(), "--per"),
+        (args.fail_over.is_some(), "--fail-over"),
+    ];
+    match flags.into_iter().find(|(given, _)| *given) {
+        None => Ok(()),
+        Some((_, flag)) => {
+            let message = format!("{flag} is about heaps, and these are {these}");
+            Err(Failure::new(ErrorClass::Usage, "option-conflict", message)
+                .with_help("leave it out"))
+        }
+    }
 }
 
 /// The page of a difference.
@@ -382,13 +397,15 @@ async fn of_meminfo(ctx: &Context, args: &Args) -> Result<Option<Outcome>, Failu
             false => Ok(None),
         }
     });
-    Ok(changes.await?.map(|changes| {
-        meminfo::show_changes(&ctx.console, &changes, args.csv, args.limit);
-        if args.before == args.after {
-            same_moment(ctx, &args.after);
-        }
-        Outcome::Done
-    }))
+    let Some(changes) = changes.await? else {
+        return Ok(None);
+    };
+    of_heaps_alone(args, "texts of meminfo")?;
+    meminfo::show_changes(&ctx.console, &changes, args.csv, args.limit);
+    if args.before == args.after {
+        same_moment(ctx, &args.after);
+    }
+    Ok(Some(Outcome::Done))
 }
 
 /// Says that what was compared is one and the same.
@@ -520,6 +537,10 @@ async fn native(
         ));
     }
     let budget = args.fail_over.map(|limit| {
+        if !report.matches() {
+            gate::warn_nothing_judged(console);
+            return Some(ErrorClass::Inconclusive);
+        }
         let came_out = report.budget(limit.0);
         native::judge(console, &report, limit, came_out)
     });

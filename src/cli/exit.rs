@@ -24,13 +24,19 @@ impl Outcome {
         ErrorClass::first_of(classes).map_or(Outcome::Done, Outcome::Ended)
     }
 
-    /// The outcome of a check that was `asked` for and found an `excess` or none, of data of
-    /// which something may be missing: of that nobody knows what it would have come to.
-    pub(super) fn of_budget(asked: bool, excess: bool, missing: Option<ErrorClass>) -> Self {
-        let budget = match (asked, excess, missing) {
-            (true, _, Some(_)) => Some(ErrorClass::Inconclusive),
-            (true, true, None) => Some(ErrorClass::Budget),
-            _ => None,
+    /// The outcome of a check that found an `excess` or none, in data of which something may be
+    /// missing: that leaves it open. `judged`: whether its filters match anything; `None` if no
+    /// check was asked for.
+    pub(super) fn of_budget(
+        judged: Option<bool>,
+        excess: bool,
+        missing: Option<ErrorClass>,
+    ) -> Self {
+        let budget = match (judged, excess, missing) {
+            (None, ..) => None,
+            (Some(false), ..) | (_, _, Some(_)) => Some(ErrorClass::Inconclusive),
+            (Some(true), true, None) => Some(ErrorClass::Budget),
+            (Some(true), false, None) => None,
         };
         Outcome::of(missing.into_iter().chain(budget))
     }

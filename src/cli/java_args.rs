@@ -9,6 +9,7 @@ use clap::{Args, ValueEnum, ValueHint};
 use regex::Regex;
 
 use super::names_args::mapping;
+use super::pattern::pattern;
 use crate::analyze::filter::Filter;
 use crate::app::java::JavaOptions;
 use crate::app::names::{NameOptions, absolute};
@@ -126,12 +127,12 @@ pub(super) fn proguard_variable() -> BTreeMap<String, String> {
 pub struct FilterArgs {
     /// Only stacks with a frame that matches; of Java: only classes that match; may be repeated
     ///
-    /// A frame matches by its function, its source file or its library. Upper and lower case
-    /// differ unless the pattern begins with (?i).
-    #[arg(long, visible_alias = "class", value_name = "REGEX")]
+    /// A frame matches by its function, its source file or its library. A pattern is
+    /// case-sensitive only if it has a capital letter; (?i) and (?-i) override that.
+    #[arg(long, visible_alias = "class", value_name = "REGEX", value_parser = pattern)]
     pub focus: Vec<Regex>,
     /// No stacks with a frame that matches; of Java: no classes that match; may be repeated
-    #[arg(long, value_name = "REGEX")]
+    #[arg(long, value_name = "REGEX", value_parser = pattern)]
     pub ignore: Vec<Regex>,
 }
 

@@ -12,7 +12,7 @@ use super::java_args::{FilterArgs, JavaArgs};
 use super::native_args::NativeArgs;
 use super::stack_args::StackArgs;
 use super::summary::near;
-use super::{Context, Outcome, blocking, java_view};
+use super::{Context, Outcome, blocking, gate, java_view};
 use crate::analyze::filter::Filter;
 use crate::app::java::{FOLDER, JavaInput, JavaOptions};
 use crate::app::leaks::native::{self as native_app, NativeLeaksRequest, TOLERANCE_BYTES};
@@ -43,8 +43,9 @@ pub struct Args {
     /// labelled dumps, else for all.
     #[arg(value_name = "INPUT", required = true)]
     pub inputs: Vec<OsString>,
-    /// End with 9 where something surely leaks; 12 where the data can't tell
+    /// Exit with code 9 if a leak is confirmed, 12 if inconclusive
     ///
+    /// It is inconclusive too if a filter, process, heap or dump that is named matches nothing.
     /// Of a Java heap: where an object of the app leaks, for certain or likely. What Android
     /// leaks itself does not count, nor what only may be a leak.
     #[arg(long)]
@@ -126,6 +127,12 @@ const PAGE: usize = 10;
 /// # Errors
 /// Where an input holds no heap that could be looked at, or can't be read.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    let judges = args.fail;
+    let outcome = either(ctx, args).await;
+    outcome.map_err(|failure| gate::failure(judges, failure))
+}
+
+async fn either(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let java_flag = [
         (args.native.is_java, "--java"),
         (args.only.is_some(), "--only"),
@@ -206,7 +213,11 @@ async fn native_leaks(ctx: &Context, args: &Args) -> Result<Option<Outcome>, Fai
             "Java heaps were recorded beside: heaptap leaks {java} looks for leaks there"
         ));
     }
-    let verdict = match (args.fail, found.found, found.inconclusive) {
+    if args.fail && !found.matches {
+        gate::warn_nothing_judged(console);
+    }
+    let inconclusive = found.inconclusive || !found.matches;
+    let verdict = match (args.fail, found.found, inconclusive) {
         (true, true, _) => Some(ErrorClass::Budget),
         (true, false, true) => Some(ErrorClass::Inconclusive),
         _ => None,
@@ -291,7 +302,14 @@ async fn java_leaks(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     for heap in &document.heaps {
         java_view::warn(console, heap);
     }
-    Ok(Outcome::of_budget(args.fail, report.found(), report.class))
+    if args.fail && !report.matches {
+        gate::warn_nothing_judged(console);
+    }
+    Ok(Outcome::of_budget(
+        args.fail.then_some(report.matches),
+        report.found(),
+        report.class,
+    ))
 }
 
 /// Shows the leak of a dump that keeps most, as the end of the demo.

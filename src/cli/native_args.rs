@@ -99,7 +99,7 @@ impl NativeArgs {
             Ok(heap) => Ok(Some(heap.into())),
             Err(_) => {
                 let message = format!("a Java heap has no heap {name:?}: app, zygote or image");
-                Err(Failure::new(ErrorClass::Usage, "usage", message))
+                Err(Failure::new(ErrorClass::Usage, "no-such-heap", message))
             }
         }
     }

@@ -3,7 +3,7 @@
 
 use super::console::{Console, Style};
 use crate::analyze::native::scope;
-use crate::analyze::sampling::{Form, Shown};
+use crate::analyze::sampling::{Estimate, Form, Shown};
 use crate::app::java::facts::Warning;
 use crate::app::top::{DumpFacts, Limits, StackFrame};
 use crate::units::{ByteSize, thousands};
@@ -87,6 +87,23 @@ pub(super) fn estimated(bytes: i64, limits: Option<&Limits>) -> (String, String)
     }
 }
 
+/// Sampled bytes beside a part of them, `part` with `part_limits`: rounded so that they do not come
+/// out as less than that.
+pub(super) fn beside(
+    bytes: i64,
+    limits: Option<&Limits>,
+    (part, part_limits): (i64, Option<&Limits>),
+) -> String {
+    match part_limits {
+        Some(part_limits) if bytes != 0 && part != 0 => {
+            let exact = Estimate::exact(bytes, 0);
+            let estimate = limits.map_or(&exact, |limits| &limits.estimate);
+            parts(&estimate.shown_beside(&part_limits.estimate.shown()), false).0
+        }
+        _ => estimated(bytes, limits).0,
+    }
+}
+
 /// An estimate as a value and its error.
 pub(super) fn parts(shown: &Shown, signed: bool) -> (String, String) {
     let (unit, d) = (shown.unit.name(), shown.decimals);
@@ -123,17 +140,21 @@ pub(super) fn percent(share: Option<f64>) -> String {
 pub(super) fn callers(stack: &[StackFrame]) -> String {
     let mut text = String::new();
     for frame in stack.iter().skip(1).take(CALLERS) {
-        let short = scope::shortened(&frame.function).last();
-        let short = short
-            .as_deref()
-            .map_or("", |name| name.trim_start_matches('…'));
+        let short = shortened(&frame.function);
         if !text.is_empty() {
             text.push(' ');
         }
         text.push_str("← ");
-        text.push_str(short);
+        text.push_str(&short);
     }
     text
+}
+
+/// A function's name at its shortest.
+pub(super) fn shortened(function: &str) -> String {
+    let short = scope::shortened(function).last();
+    let short = short.as_deref().unwrap_or(function);
+    short.trim_start_matches('…').to_owned()
 }
 
 /// Callers in a line: more than fit.

@@ -7,6 +7,7 @@ use regex::Regex;
 
 use super::java_args::JavaArgs;
 use super::java_view;
+use super::pattern::pattern;
 use super::table::{Table, shorten_scope};
 use super::{Console, Context, Outcome, Style, blocking};
 use crate::app::java::paths::{
@@ -27,8 +28,8 @@ pub struct Args {
     /// A recording's folder, a trace or an HPROF; PATH@LABEL, PATH@N or PATH@last for one dump
     #[arg(value_name = "INPUT")]
     pub input: OsString,
-    /// The objects of classes that match
-    #[arg(long, value_name = "REGEX", required_unless_present = "object")]
+    /// The objects of classes that match; case-sensitive only if the pattern has a capital letter
+    #[arg(long, value_name = "REGEX", required_unless_present = "object", value_parser = pattern)]
     pub class: Option<Regex>,
     /// The object with this id, as `top --by object --json` and logs of the runtime have it
     #[arg(long, value_name = "ID", value_parser = object_id, conflicts_with = "class")]

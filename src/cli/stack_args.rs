@@ -1,23 +1,24 @@
 //! Which stacks count and which of their frames are shown: the flags that views of native heaps
-//! share, in the terms of `go tool pprof`.
+//! share, in the terms of `go tool pprof`, but in smart case.
 
 use clap::Args;
 use regex::Regex;
 
 use super::java_args::FilterArgs;
+use super::pattern::pattern;
 use crate::analyze::native::filter::Filter;
 
 /// What is shown of stacks.
 #[derive(Debug, Clone, Default, Args)]
 pub struct StackArgs {
     /// Take out frames that match; what they allocated goes to their caller; may be repeated
-    #[arg(long, value_name = "REGEX")]
+    #[arg(long, value_name = "REGEX", value_parser = pattern)]
     pub hide: Vec<Regex>,
     /// Take out frames that do not match; may be repeated
-    #[arg(long, value_name = "REGEX")]
+    #[arg(long, value_name = "REGEX", value_parser = pattern)]
     pub show: Vec<Regex>,
     /// Begin stacks at the outermost frame that matches; may be repeated
-    #[arg(long, value_name = "REGEX")]
+    #[arg(long, value_name = "REGEX", value_parser = pattern)]
     pub show_from: Vec<Regex>,
     /// Show allocators (malloc, operator new) and the Java runtime's own frames
     #[arg(long)]

@@ -13,6 +13,7 @@ use regex::Regex;
 use super::java_args::{FilterArgs, JavaArgs};
 use super::native_args::NativeArgs;
 use super::native_view;
+use super::pattern::pattern;
 use super::stack_args::StackArgs;
 use super::{Context, Outcome, blocking};
 use crate::analyze::native::groups::By;
@@ -94,7 +95,7 @@ pub struct Args {
     /// Single objects of the classes that match; short for --by object --class REGEX
     #[arg(
         long, help_heading = "Java heaps", value_name = "REGEX",
-        conflicts_with_all = ["by", "tree"]
+        conflicts_with_all = ["by", "tree"], value_parser = pattern
     )]
     pub objects: Vec<Regex>,
     /// With --by object: also objects that retain the same as the one that dominates them

@@ -220,6 +220,11 @@ impl<'a> Shown<'a> {
         self.parents.len()
     }
 
+    /// Whether the filter leaves the values of any callsite.
+    pub fn has_matches(&self) -> bool {
+        self.targets.iter().any(Option::is_some)
+    }
+
     /// Whether nothing is shown.
     pub fn is_empty(&self) -> bool {
         self.parents.len() == 1

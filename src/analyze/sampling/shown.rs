@@ -50,6 +50,8 @@ pub struct Shown {
     pub unit: ShownUnit,
     /// Digits behind the point.
     pub decimals: usize,
+    /// What the value is rounded to, in `unit`.
+    step: f64,
     /// The value and how its error is told.
     pub form: Form,
 }
@@ -69,7 +71,63 @@ pub enum Form {
     Below(f64),
 }
 
+impl Shown {
+    /// The value in `unit`; `None` where nothing was sampled.
+    fn value(&self) -> Option<f64> {
+        match self.form {
+            Form::Exact(value)
+            | Form::PlusMinus(value, _)
+            | Form::Range(value, ..)
+            | Form::Rough(value, ..) => Some(value),
+            Form::Below(_) => None,
+        }
+    }
+
+    /// How far the value may be off: `0.4 MiB`.
+    pub fn reach(&self) -> String {
+        let half = match self.form {
+            Form::Exact(_) => 0.0,
+            Form::PlusMinus(_, half) => half,
+            Form::Range(value, low, high) | Form::Rough(value, low, high, _) => {
+                (value - low).max(high - value)
+            }
+            Form::Below(high) => high,
+        };
+        format!("{half:.d$} {}", self.unit.name(), d = self.decimals)
+    }
+
+    /// The value without its error: `12.3 MiB`.
+    pub fn size(&self) -> String {
+        match self.value() {
+            Some(value) => format!("{value:.d$} {}", self.unit.name(), d = self.decimals),
+            None => self.to_string(),
+        }
+    }
+}
+
 impl Estimate {
+    /// What to show of it beside a part of it: of two that are rounded apart the part can come out
+    /// larger than the whole. Then the whole is rounded as the part is.
+    pub fn shown_beside(&self, part: &Shown) -> Shown {
+        let whole = self.shown();
+        let (Some(own), Some(of_part)) = (whole.value(), part.value()) else {
+            return whole;
+        };
+        if own * whole.unit.bytes() >= of_part * part.unit.bytes() {
+            return whole;
+        }
+        let scale = part.unit.bytes() * part.step;
+        let value = round(
+            (self.value as f64 / scale).round() * part.step,
+            part.decimals,
+        );
+        Shown {
+            // What is less than the part after all is less by the figures.
+            form: Form::Exact(value),
+            ..*part
+        }
+    }
+
     /// What to show of it.
     pub fn shown(&self) -> Shown {
         shown(Numbers {
@@ -121,6 +179,7 @@ fn shown(of: Numbers) -> Shown {
         return Shown {
             unit,
             decimals,
+            step: 10_f64.powi(-(decimals as i32)),
             form: Form::Exact(round(of.value / unit.bytes(), decimals)),
         };
     }
@@ -132,6 +191,7 @@ fn shown(of: Numbers) -> Shown {
         return Shown {
             unit,
             decimals,
+            step,
             form: Form::Below(round(high, decimals)),
         };
     }
@@ -163,6 +223,7 @@ fn shown(of: Numbers) -> Shown {
     Shown {
         unit,
         decimals,
+        step,
         form,
     }
 }
@@ -248,6 +309,37 @@ mod tests {
         assert_eq!(of(0, 0, 4096), "< 12 KiB");
         assert_eq!(of(12_345, 5, 1), "12.1 KiB");
         assert_eq!(of(0, 0, 1), "0 B");
+    }
+
+    #[test]
+    fn a_part_is_never_shown_larger_than_its_whole() {
+        let interval = Interval::new(4096).expect("not zero");
+        let bytes = |shown: &Shown| shown.value().unwrap_or(0.0) * shown.unit.bytes();
+        let mut seed = 7u64;
+        let mut below = |limit: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (seed >> 33) % limit
+        };
+        let mut mended = 0;
+        for _ in 0..20_000 {
+            let size = 1i64 << below(34);
+            let part = size + below(size as u64) as i64;
+            let more = if below(2) == 0 {
+                0
+            } else {
+                below(60_000) as i64
+            };
+            let samples = 1 + below(500) as i64;
+            let of_part = Sampled::new(part, samples, interval).estimate().shown();
+            let whole = Sampled::new(part + more, samples + 3, interval).estimate();
+            let shown = whole.shown_beside(&of_part);
+            assert!(bytes(&shown) >= bytes(&of_part), "{of_part} of {shown}");
+            mended += usize::from(bytes(&whole.shown()) < bytes(&of_part));
+            // An exact sum beside a figure with an error is one, too.
+            let exact = Estimate::exact(part + more, 0).shown_beside(&of_part);
+            assert!(bytes(&exact) >= bytes(&of_part), "{of_part} of {exact}");
+        }
+        assert!(mended > 0, "no pair that rounding turns round");
     }
 
     #[test]

@@ -89,6 +89,8 @@ pub struct HeapDiff {
     pub total: ChangeRow,
     /// Of what the filter leaves.
     pub shown: ChangeRow,
+    /// Whether the filter matches any sample.
+    pub matches: bool,
     /// Rows: what is certain first, growth before what shrank.
     pub rows: Vec<DiffRow>,
     /// Rows that changed for certain, before the limit.
@@ -186,6 +188,11 @@ pub enum Budget {
 }
 
 impl DiffReport {
+    /// Whether the filter matches any sample of any heap.
+    pub fn matches(&self) -> bool {
+        self.heaps.iter().any(|heap| heap.matches)
+    }
+
     /// Growth of what is shown over all heaps.
     pub fn growth(&self) -> Rate {
         let (mut below, mut above) = (0.0f64, 0.0f64);
@@ -382,6 +389,7 @@ fn heap(
         }
     });
     Ok(HeapDiff {
+        matches: diff.shown.has_matches(),
         before: pair.before.map(|dump| DumpFacts::of(files.0, dump)),
         after: pair.after.map(|dump| DumpFacts::of(files.1, dump)),
         same_run,

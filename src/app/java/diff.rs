@@ -65,6 +65,8 @@ pub struct DiffReport {
     pub paths_least_bytes: u64,
     /// Leaks by signature, what grew most first.
     pub leaks: Vec<LeakChange>,
+    /// Whether the filters match any class of either dump.
+    pub matches: bool,
 }
 
 /// Figures before and after.
@@ -242,6 +244,7 @@ pub(in crate::app) fn compare(before: Half, after: Half, wanted: &Wanted) -> Dif
         paths: path_rows(&before.tree, &after.tree, wanted, least),
         paths_least_bytes: least,
         leaks,
+        matches: before.matches || after.matches,
     }
 }
 
@@ -262,6 +265,7 @@ pub(in crate::app) struct Half {
     total: Sums,
     tree: Tree,
     leaks: BTreeMap<(String, String), LeakChange>,
+    matches: bool,
 }
 
 impl Half {
@@ -294,6 +298,7 @@ impl Half {
             total,
             tree: tree::merged(&heap.graph, side.dominators, 0),
             leaks: by_signature(&found, filter),
+            matches: filter.matches(&heap.graph),
         }
     }
 

@@ -4,8 +4,9 @@ use std::ffi::OsString;
 
 use super::super::java_view::{self, Cell, csv_line, signed, signed_count};
 use super::super::names_args::mapping;
+use super::super::pattern::NO_MATCH;
 use super::super::table::Table;
-use super::super::{Console, Context, Outcome, Style, blocking};
+use super::super::{Console, Context, Outcome, Style, blocking, gate};
 use super::{Args, ByArg};
 use crate::app::java::diff::{
     ChangeRow, DiffReport, DiffRequest, LeakChange, PathChangeRow, Wanted, diff,
@@ -62,8 +63,11 @@ pub(super) async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             ByteSize(report.excess())
         ));
     }
-    let asked = args.fail_over.is_some();
-    Ok(Outcome::of_budget(asked, excess.is_some(), class))
+    let judged = args.fail_over.map(|_| report.matches);
+    if judged == Some(false) {
+        gate::warn_nothing_judged(console);
+    }
+    Ok(Outcome::of_budget(judged, excess.is_some(), class))
 }
 
 fn show(console: &Console, report: &DiffReport, by: Option<ByArg>) {
@@ -126,6 +130,9 @@ fn summary(console: &Console, report: &DiffReport) {
 }
 
 fn classes(console: &Console, report: &DiffReport) {
+    if !report.matches {
+        return console.data(NO_MATCH);
+    }
     if report.classes.is_empty() {
         return console.data("no class changed");
     }

@@ -2,6 +2,7 @@
 
 use super::super::java_view::{Cell, csv_line, signed};
 use super::super::native_view::{callers, heading, parts, place, value, what_of};
+use super::super::pattern::NO_MATCH;
 use super::super::table::Table;
 use super::super::{Console, Style};
 use crate::app::diff::{Budget, ChangeRow, DiffReport, DiffRow, HeapDiff};
@@ -129,6 +130,7 @@ fn show_rows(console: &Console, report: &DiffReport, heap: &HeapDiff) {
     console.data("");
     if certain.is_empty() {
         console.data(match heap.rows_within_noise {
+            0 if !heap.matches && !report.filter.is_empty() => NO_MATCH,
             0 => "nothing changed",
             _ => "nothing changed by more than sampling explains",
         });

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 
 use super::super::console::{Console, Style};
+use super::super::native_view::shortened;
+use super::super::pattern::NO_MATCH;
 use super::super::table::{Table, shorten};
 use super::super::wrap::filled;
 use crate::analyze::native::scope;
@@ -23,11 +25,11 @@ pub(super) fn show(console: &Console, document: &NativeLeaksDocument) {
         if at > 0 {
             console.data("");
         }
-        show_series(console, series, document.tolerance_bytes);
+        show_series(console, series, document);
     }
 }
 
-fn show_series(console: &Console, series: &SeriesRow, tolerance: u64) {
+fn show_series(console: &Console, series: &SeriesRow, document: &NativeLeaksDocument) {
     let who = match (series.process.as_str(), series.pid) {
         ("", 0) => "a process without a name".to_owned(),
         ("", pid) => format!("process {pid}"),
@@ -36,10 +38,15 @@ fn show_series(console: &Console, series: &SeriesRow, tolerance: u64) {
     };
     console.data(console.styled(Style::Strong, untrusted::shown(&who)));
     for heap in &series.heaps {
-        show_heap(console, heap);
+        show_heap(console, heap, document.is_filtered);
     }
     for note in &series.notes {
         paragraph(console, "", &untrusted::shown(note), Style::Warn);
+    }
+    if !series.matches && document.is_filtered {
+        console.data("");
+        console.data(console.styled(Style::Warn, NO_MATCH));
+        return;
     }
     let of = |verdict: &str| -> Vec<&SiteRow> {
         let sites = series.sites.iter();
@@ -80,13 +87,13 @@ fn show_series(console: &Console, series: &SeriesRow, tolerance: u64) {
         console.data("");
         console.data(format_args!(
             "{who}, then by no more than {} a round (--tolerance).",
-            ByteSize(tolerance)
+            ByteSize(document.tolerance_bytes)
         ));
     }
     show_churn(console, series);
 }
 
-fn show_heap(console: &Console, heap: &HeapRow) {
+fn show_heap(console: &Console, heap: &HeapRow, is_filtered: bool) {
     let names: Vec<String> = heap
         .dumps
         .iter()
@@ -123,12 +130,21 @@ fn show_heap(console: &Console, heap: &HeapRow) {
     let dumps = thousands(heap.dumps.len() as u64);
     let text = format!("{name}: {dumps} dumps, {rounds}: {names}; {sampled}");
     paragraph(console, "", &untrusted::shown(&text), Style::Dim);
-    let held = heap.dumps.last().map_or(0, |dump| dump.space.max(0) as u64);
-    let text = format!(
-        "{name} as a whole: {:+} a round, {} held at the end",
-        heap.rate.shown(),
-        ByteSize(held)
-    );
+    let size = |bytes: i64| ByteSize(bytes.max(0).unsigned_abs());
+    let all = heap.dumps.last().map_or(0, |dump| dump.space);
+    let growth = heap.rate.shown();
+    let text = match is_filtered {
+        // Growth of a part stands beside what that part holds.
+        true => format!(
+            "{name}, what matches: {growth:+} a round, {} of {} held at the end",
+            size(heap.held_bytes),
+            size(all)
+        ),
+        false => format!(
+            "{name} as a whole: {growth:+} a round, {} held at the end",
+            size(all)
+        ),
+    };
     console.data(untrusted::shown(&text));
 }
 
@@ -254,7 +270,7 @@ fn show_untold(console: &Console, series: &SeriesRow, untold: &[&SiteRow]) {
     }
     console.data("");
     let mut table = Table::new(&["a round", "would decide", "function"]).of_code();
-    for site in others {
+    for (site, apart) in others.iter().zip(apart(others)) {
         let rounds = site
             .decides
             .rounds
@@ -270,7 +286,7 @@ fn show_untold(console: &Console, series: &SeriesRow, untold: &[&SiteRow]) {
             vec![format!("{:+}", site.rate.shown()), decides.join(" or ")],
             function,
         );
-        table.remark(untrusted::shown(&place(&site.own)).into_owned());
+        table.remark(untrusted::shown(&apart).into_owned());
     }
     table.show(console);
     more(console, series.cant_tell as usize, others.len());
@@ -284,7 +300,8 @@ fn show_churn(console: &Console, series: &SeriesRow) {
     let headline = "Churn: allocated and freed again; no leak, but it costs time";
     console.data(console.styled(Style::Strong, headline));
     let mut table = Table::new(&["allocated", "freed", "held", "function"]).of_code();
-    for site in series.churn.iter().take(CHURN) {
+    let sites: Vec<&SiteRow> = series.churn.iter().take(CHURN).collect();
+    for (site, apart) in sites.iter().zip(apart(&sites)) {
         let freed = site.freed_share.unwrap_or(0.0);
         table.row(
             vec![
@@ -294,9 +311,64 @@ fn show_churn(console: &Console, series: &SeriesRow) {
             ],
             untrusted::shown(&site.own.function).into_owned(),
         );
-        table.remark(untrusted::shown(&place(&site.own)).into_owned());
+        table.remark(untrusted::shown(&apart).into_owned());
     }
     table.show(console);
+}
+
+/// Where each site is; of several by one line of code also what tells it from the others.
+fn apart(sites: &[&SiteRow]) -> Vec<String> {
+    let differences = |at: usize| {
+        let site = sites[at];
+        let others = sites.iter().enumerate();
+        let others = others.filter(|(other, row)| *other != at && row.own == site.own);
+        let mut found: Vec<String> = Vec::new();
+        for text in others.filter_map(|(_, other)| difference(site, other)) {
+            if !found.contains(&text) {
+                found.push(text);
+            }
+        }
+        found
+    };
+    let at = 0..sites.len();
+    at.map(|at| {
+        let mut parts = vec![place(&sites[at].own)];
+        parts.extend(differences(at));
+        parts.retain(|part| !part.is_empty());
+        parts.join(" · ")
+    })
+    .collect()
+}
+
+/// What a site has in place of another: what it calls to allocate, or who calls it; by the line
+/// where the function is the same.
+fn difference(site: &SiteRow, other: &SiteRow) -> Option<String> {
+    let told = |way: &str, frame: &Place, than: Option<&Place>| {
+        let name = shortened(&frame.function);
+        match than.is_some_and(|than| than.function == frame.function) {
+            true => format!("{way} {name} {}", place(frame)),
+            false => format!("{way} {name}"),
+        }
+    };
+    if site.allocates != other.allocates {
+        return Some(told("by way of", &site.allocates, Some(&other.allocates)));
+    }
+    let halves = |row: &SiteRow| {
+        let own = row.stack.iter().position(|frame| *frame == row.own);
+        let own = own.unwrap_or(0);
+        let inner: Vec<Place> = row.stack[..own].iter().rev().cloned().collect();
+        (row.stack[own..].to_vec(), inner)
+    };
+    let ((callers, inner), (other_callers, other_inner)) = (halves(site), halves(other));
+    let ways = [
+        ("called by", callers, other_callers),
+        ("by way of", inner, other_inner),
+    ];
+    ways.into_iter().find_map(|(way, own, others)| {
+        let mut pairs = own.iter().enumerate();
+        let (at, frame) = pairs.find(|(at, frame)| others.get(*at) != Some(frame))?;
+        Some(told(way, frame, others.get(at)))
+    })
 }
 
 /// `history.cc:42 libexample.so`.

@@ -3,6 +3,7 @@
 use clap::ValueEnum as _;
 
 use super::super::java_view::{self, Cell, csv_line, size};
+use super::super::pattern::NO_MATCH;
 use super::super::table::{Table, cut_end};
 use super::super::{Console, Context, Outcome, Style, blocking};
 use super::{Args, ByArg, SortArg};
@@ -172,7 +173,7 @@ fn show_tables(console: &Console, args: &Args, reports: &[TopReport], takes_all:
         for report in reports {
             console.data("");
             if report.rows.is_empty() && !takes_all {
-                console.data("nothing matches (names are matched with upper and lower case)");
+                console.data(NO_MATCH);
                 continue;
             }
             table(report).show(console);

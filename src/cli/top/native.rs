@@ -1,7 +1,10 @@
 //! `heaptap top` of native heaps: shows a report as tables, a tree, CSV.
 
 use super::super::java_view::{Cell, csv_line};
-use super::super::native_view::{callers, estimated, heading, percent, place, value, what_of};
+use super::super::native_view::{
+    beside, callers, estimated, heading, percent, place, value, what_of,
+};
+use super::super::pattern::NO_MATCH;
 use super::super::table::Table;
 use super::super::{Console, Style};
 use super::branches::{self, Line};
@@ -61,7 +64,8 @@ fn totals(console: &Console, report: &TopReport, heap: &HeapReport) -> String {
         && let Some(allocated) = figure(View::AllocSpace)
         && heap.dump.kind != "at-maximum"
     {
-        text += &format!(" of {} allocated", value(allocated, "bytes"));
+        let held = (total, heap.total_limits.as_ref());
+        text += &format!(" of {} allocated", beside(allocated, None, held));
     }
     match (figure(View::Objects), figure(View::AllocObjects)) {
         (Some(held), Some(all)) if heap.unit == "bytes" && heap.dump.kind != "at-maximum" => {
@@ -126,7 +130,7 @@ fn rows(console: &Console, report: &TopReport, heap: &HeapReport) {
     if rows.is_empty() {
         console.data(match report.filter.is_empty() {
             true => "nothing was sampled",
-            false => "nothing matches (names are matched with upper and lower case)",
+            false => NO_MATCH,
         });
         return;
     }
@@ -162,14 +166,25 @@ fn rows(console: &Console, report: &TopReport, heap: &HeapReport) {
         }
         cells.push(percent(row.self_share));
         if has_cumulative {
-            cells.push(value(cumulative, &heap.unit));
+            cells.push(match heap.unit.as_str() {
+                "bytes" => {
+                    let part = (own, row.self_limits.as_ref());
+                    beside(cumulative, row.cumulative_limits.as_ref(), part)
+                }
+                unit => value(cumulative, unit),
+            });
             cells.push(percent(row.cumulative_share));
         }
-        cells.extend(
-            others
-                .iter()
-                .map(|view| value(column(&row.own, view), unit_of(view))),
-        );
+        cells.extend(others.iter().map(|view| {
+            let other = column(&row.own, view);
+            match (heap.unit.as_str(), unit_of(view)) {
+                // All that was allocated beside what is left of it.
+                ("bytes", "bytes") if other >= own => {
+                    beside(other, None, (own, row.self_limits.as_ref()))
+                }
+                (_, unit) => value(other, unit),
+            }
+        }));
         table.row(cells, row.name.clone());
         let place = place(row.library.as_deref(), row.file.as_deref(), row.line);
         let callers = row.stack.as_deref().map(callers).unwrap_or_default();

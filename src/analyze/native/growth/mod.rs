@@ -147,6 +147,8 @@ pub struct Total {
     pub grown: Estimate,
     /// The same by iteration.
     pub rate: Rate,
+    /// Sampled bytes held in the last dump.
+    pub held: i64,
     /// The smallest leak, in bytes per iteration, that would have been found at a callsite that
     /// replaces nothing, with 80 % power.
     pub detectable: f64,
@@ -397,8 +399,10 @@ impl<'a> Growth<'a> {
             .iter()
             .fold(Turnover::nothing(interval), |sum, site| sum.plus(*site));
         let grown = whole.estimate();
+        let held = levels[0].held.iter().map(Sampled::bytes);
         self.totals.push(Total {
             grown,
+            held: held.fold(0, i64::saturating_add),
             rate: self.per_iteration(heap, &grown),
             detectable: plan::minimal_detectable(interval, self.iterations(heap), 0.0, self.tested),
         });

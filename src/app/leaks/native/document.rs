@@ -17,6 +17,9 @@ pub struct NativeLeaksDocument {
     pub heap_kind: &'static str,
     /// Growth in bytes per iteration that nobody minds.
     pub tolerance_bytes: u64,
+    /// Whether a filter leaves out a part of the heaps.
+    #[serde(skip)]
+    pub(crate) is_filtered: bool,
     /// One for each process, and for each of its lives.
     pub series: Vec<SeriesRow>,
 }
@@ -32,6 +35,8 @@ pub struct SeriesRow {
     pub notes: Vec<String>,
     /// Whether dumps were left out because data are missing.
     pub incomplete: bool,
+    /// Whether the filters match any sample.
+    pub matches: bool,
     /// Its heaps.
     pub heaps: Vec<HeapRow>,
     /// How many callsites (and functions) had samples enough to be tested.
@@ -66,7 +71,9 @@ pub struct HeapRow {
     pub iterations: f64,
     /// Whether all dumps are of one recording, so that survivors cancel.
     pub paired: bool,
-    /// Bytes held more in the last dump than in the first.
+    /// Bytes held in the last dump by what the filters match.
+    pub held_bytes: i64,
+    /// Bytes held more in the last dump than in the first, by what the filters match.
     pub growth: Limits,
     /// The same by iteration.
     pub growth_per_iteration: Limits,
@@ -229,6 +236,7 @@ pub(super) fn document(
     NativeLeaksDocument {
         heap_kind: "native",
         tolerance_bytes: request.tolerance,
+        is_filtered: !request.filter.takes_all(),
         series: series.iter().map(|of| row(table, of, request)).collect(),
     }
 }
@@ -268,6 +276,7 @@ fn row(table: &StackTable, series: &Series, request: &NativeLeaksRequest) -> Ser
         pid: series.pid,
         notes: series.notes.clone(),
         incomplete: series.incomplete,
+        matches: growth.shown().has_matches(),
         heaps: (0..heaps.len()).map(|at| rows.heap(at)).collect(),
         tested: growth.tested,
         leaks: count(|site| {
@@ -313,6 +322,7 @@ impl Rows<'_> {
             rounds: heap.dumps.len() as u64 - 1,
             iterations: self.growth.iterations(at),
             paired: heap.paired,
+            held_bytes: total.held,
             growth: (&total.grown).into(),
             growth_per_iteration: (&total.rate).into(),
             detectable_bytes_per_iteration: total.detectable,

@@ -58,6 +58,8 @@ pub struct NativeLeaks {
     pub found: bool,
     /// Whether there may be a leak that the data can't tell.
     pub inconclusive: bool,
+    /// Whether the filters match any sample.
+    pub matches: bool,
 }
 
 /// Dumps of an input, all in one table.
@@ -127,7 +129,9 @@ pub fn leaks(
         .series
         .iter()
         .any(|series| series.incomplete || series.suspects > 0);
+    let matches = document.series.iter().any(|series| series.matches);
     Ok(Some(NativeLeaks {
+        matches,
         document,
         findings,
         java_dumps,
